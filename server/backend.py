@@ -64,8 +64,9 @@ class MemoryBackend:
     def __init__(self, now: Callable[[], datetime], limits: Limits) -> None:
         journal = InMemoryJournal(now)
         self.journal: Journal = journal
-        self.store: ArtifactStore = InMemoryArtifactStore(limits)
-        self.contexts: Contexts = InMemoryContexts(journal)
+        store = InMemoryArtifactStore(limits)
+        self.store: ArtifactStore = store
+        self.contexts: Contexts = InMemoryContexts(journal, store)
         self.ownership: Ownership | None = None
 
     async def start(self, runner: TaskRunner) -> None:

@@ -67,6 +67,11 @@ class InMemoryArtifactStore:
             self._save(ref, document)
         return applied
 
+    def remove(self, context_id: str) -> None:
+        """Remove all artifacts of a context."""
+        for artifact_id in self._contexts.pop(context_id, {}):
+            self._times.pop((context_id, artifact_id), None)
+
     def _document(self, ref: Ref) -> Document:
         return self._contexts.get(ref.context_id, {}).get(ref.artifact_id) or Document(ref.artifact_id)
 

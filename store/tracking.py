@@ -3,8 +3,11 @@
 Rule 1: the path leads from parent to parent up to the nearest common ancestor, and down to the later version.
 Rule 2: an edit (`Version.edited`) moves the text behind it and changes nothing else, so the new place is certain. A
         passage that overlaps the edited range was edited by others: it is lost, even if its quote still occurs.
-Rule 3: any other change gives no places: the passage is found by its quote (`text/spans.py`, rule 3). If one of the
-        two texts was pruned, the passage is lost.
+Rule 3: over any other change the two texts are compared (`text/hunks.py`). A passage that was left alone is where the
+        comparison has it, if that is certain: nothing was changed in it, the characters next to it are the same, the
+        unchanged text around it occurs once in both versions, and what was inserted or deleted before or after that
+        does not say the same once more, as one of several equal lines does.
+Rule 4: else the passage is found by its quote (`text/spans.py`, rule 3). If one of the texts was pruned, it is lost.
 """
 
 from __future__ import annotations
@@ -13,7 +16,8 @@ from collections.abc import Iterator, Sequence
 from itertools import takewhile
 
 from a2a_canvas.store.models import TextEdit, Version
-from a2a_canvas.store.text.spans import Span, find_again
+from a2a_canvas.store.text.hunks import Hunk, hunks
+from a2a_canvas.store.text.spans import Span, find_again, neighbours, once
 
 
 class _EditedByOthers(Exception):
@@ -49,8 +53,43 @@ def _follow(versions: Sequence[Version], base: int, current: int, span: Span, qu
             sides = [versions[version.parent - 1], version]
             before, after = reversed(sides) if back else sides
             kept = not (before.pruned or after.pruned)
-            found = find_again(before.content.text, found, quote, after.content.text) if kept else None
+            found = _compared(before.content.text, found, quote, after.content.text) if kept else None
     return found
+
+
+def _compared(old: str, span: Span, quote: str, new: str) -> Span | None:
+    return _left_alone(old, span, new) or find_again(old, span, quote, new)
+
+
+def _left_alone(old: str, span: Span, new: str) -> Span | None:
+    """The place of a passage that is certainly unchanged (rule 3)."""
+    changes = hunks(old, new)
+    before = [hunk for hunk in changes if hunk.span.end <= span.start]
+    after = [hunk for hunk in changes[len(before) :] if hunk.span.start >= span.end]
+    if len(before) + len(after) < len(changes) or _beside_point(span, changes):
+        return None
+    by = sum(len(hunk.text) - (hunk.span.end - hunk.span.start) for hunk in before)
+    found = Span(span.start + by, span.end + by)
+    if neighbours(old, span) != neighbours(new, found):
+        return None
+    around = old[before[-1].span.end if before else 0 : after[0].span.start if after else len(old)]
+    repeated = any(_repeats(hunk, old, span) for hunk in (*before[-1:], *after[:1]))
+    return found if once(old, around) and once(new, around) and not repeated else None
+
+
+def _beside_point(span: Span, changes: Sequence[Hunk]) -> bool:
+    """Whether there is a change right beside an empty passage: which side of it it is on is not certain."""
+    return span.start == span.end and any(hunk.span.start <= span.start <= hunk.span.end for hunk in changes)
+
+
+def _repeats(hunk: Hunk, old: str, span: Span) -> bool:
+    """Whether a text that was inserted or deleted beside a passage says the same as the passage and what is between."""
+    texts = hunk.text, hunk.span.of(old)
+    if hunk.span.end <= span.start:
+        between = old[hunk.span.end : span.end]
+        return any((text + between).rfind(between.lstrip(), 0, -1) >= 0 for text in texts)
+    between = old[span.start : hunk.span.start]
+    return any((between + text).find(between.rstrip(), 1) >= 0 for text in texts)
 
 
 def _path(versions: Sequence[Version], base: int, current: int) -> Iterator[tuple[int, bool]]:

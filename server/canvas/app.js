@@ -5,6 +5,7 @@ import { formatPlace } from "./address.js";
 import { RequestFailed } from "./a2a/client.js";
 import { followContext } from "./a2a/follow.js";
 import { randomId } from "./a2a/ids.js";
+import { artifactUpdated } from "./state/artifacts.js";
 import { CANVAS, isPaused, textOf } from "./state/task.js";
 
 /** @typedef {import("./types.js").State} State */
@@ -251,15 +252,41 @@ export function createApp(store, client, { navigate = () => {} } = {}) {
     /** @param {string} artifactId @returns {Promise<Json[]>} the oldest first */
     versions: async (artifactId) => (await client.versions(contextOf(store.state), artifactId)).versions,
 
-    /** @param {string} artifactId @param {number} version @returns {Promise<Json>} with `parts` */
-    version: (artifactId, version) => client.version(contextOf(store.state), artifactId, version),
+    /** @param {string} artifactId @param {number} version */
+    version: async (artifactId, version) =>
+      contentOf(artifactId, await client.version(contextOf(store.state), artifactId, version)),
   };
 
-  /** @param {string|null} artifactId @param {number|null} [version] */
+  /**
+   * Shows an artifact, or an old version of it.
+   * @param {string|null} artifactId
+   * @param {number|null} [version]
+   */
   function openArtifact(artifactId, version = null) {
     dispatch({ type: "artifact-shown", artifactId, version });
     showAddress();
+    if (artifactId !== null && version !== null) {
+      readVersion(artifactId, version);
+    }
   }
+
+  /** @param {string} artifactId @param {number} version */
+  async function readVersion(artifactId, version) {
+    const contextId = contextOf(store.state);
+    try {
+      const content = contentOf(artifactId, await client.version(contextId, artifactId, version));
+      dispatch({ type: "version-read", contextId, content });
+    } catch (error) {
+      notify("error", sentence(error));
+      openArtifact(artifactId);
+    }
+  }
+}
+
+/** A closed version, as an artifact. @param {string} artifactId @param {Json} version */
+function contentOf(artifactId, { name, parts, number, author }) {
+  const metadata = { [CANVAS]: { artifactVersion: number, author } };
+  return artifactUpdated(undefined, { artifact: { artifactId, name, parts }, lastChunk: true, taskId: "", metadata });
 }
 
 /** @param {unknown} error @returns {string} */

@@ -6,10 +6,12 @@ import { createApp, sentence } from "./app.js";
 import { createClient } from "./a2a/client.js";
 import { mountChat } from "./chat/chat.js";
 import { mountContexts } from "./contexts.js";
+import { mountKeyboard } from "./keyboard.js";
 import { mountLayout } from "./layout.js";
 import { mountNotices } from "./notices.js";
 import { INITIAL, reduce } from "./state/reducer.js";
 import { createStore } from "./state/store.js";
+import { isRunning } from "./state/task.js";
 
 const REFRESH_MS = 20_000;
 
@@ -43,7 +45,18 @@ mountLayout(element("shell"), app);
 mountContexts(element("contexts"), app);
 mountChat(element("chat"), app);
 mountNotices(element("notices"), app);
-import("./document/pane.js").then(({ createDocumentPane }) => element("document").append(createDocumentPane(app)));
+const pane = import("./document/pane.js").then(({ createDocumentPane }) => createDocumentPane(app));
+pane.then((shown) => element("document").append(shown.element));
+mountKeyboard({
+  focus: () => document.querySelector("textarea")?.focus(),
+  stop: () => runningTasks().forEach((task) => app.cancel(task.taskId)),
+  undo: async () => (await pane).step("undo"),
+  redo: async () => (await pane).step("redo"),
+});
+
+function runningTasks() {
+  return Object.values(store.state.tasks).filter((task) => isRunning(task.state));
+}
 
 async function start() {
   try {

@@ -128,6 +128,7 @@
  * @property {string|null} artifactId  the artifact that the user has chosen; null for the one that changed last
  * @property {string|null} lastChanged  the artifact that changed last
  * @property {number|null} version  the old version that is shown; null for the current one
+ * @property {ArtifactView|null} old  the content of that old version, once it has been read
  * @property {Selection|null} selection
  * @property {Notice[]} notices
  *
@@ -147,6 +148,7 @@
  *   | {type: "not-sent", messageId: string, error: string}
  *   | {type: "discarded", messageId: string}
  *   | {type: "artifact-shown", artifactId: string|null, version: number|null}
+ *   | {type: "version-read", contextId: string, content: ArtifactView}
  *   | {type: "selected", selection: Selection|null}
  *   | {type: "notice", kind: "error"|"info", text: string, action?: Notice["action"]}
  *   | {type: "notice-dismissed", id: number}} Action

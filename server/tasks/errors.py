@@ -6,6 +6,9 @@ TaskError
 ├── TaskTakesNoMessages the task is an operation, not a conversation
 ├── TaskNotCancelable   the task is terminal, or ended before it could be cancelled
 ├── ContextMismatch     the message names a context that is not its task's
+├── ContextNotFound     there is no such context, or it is another owner's
+├── ContextInUse        a task works in the context: it cannot be removed
+├── ContextShared       others have tasks in the context: it cannot be removed
 ├── Unwritable          the message cannot be stored: a fault of the server
 ├── QueueFull           the server has no room for another turn: nothing is wrong with the request
 ├── Unreadable          the stored task cannot be decoded
@@ -64,6 +67,32 @@ class ContextMismatch(TaskError):
     def __init__(self, task_id: str, context_id: str) -> None:
         super().__init__(f"Task {task_id!r} does not belong to context {context_id!r}. Leave out contextId, or taskId.")
         self.task_id = task_id
+        self.context_id = context_id
+
+
+class ContextNotFound(TaskError):
+    def __init__(self, context_id: str) -> None:
+        super().__init__(
+            f"There is no context {context_id!r}. GET /artifacts lists those there are; a message with it begins it."
+        )
+        self.context_id = context_id
+
+
+class ContextInUse(TaskError):
+    def __init__(self, context_id: str, task_id: str) -> None:
+        super().__init__(
+            f"Task {task_id!r} works in context {context_id!r}. Wait until it is done, or cancel it; then delete again."
+        )
+        self.context_id = context_id
+        self.task_id = task_id
+
+
+class ContextShared(TaskError):
+    def __init__(self, context_id: str) -> None:
+        super().__init__(
+            f"Others have tasks in context {context_id!r}, too, so it cannot be deleted. "
+            "The operator's retention removes it when nobody uses it any more."
+        )
         self.context_id = context_id
 
 

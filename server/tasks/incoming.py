@@ -11,7 +11,7 @@ import hashlib
 import json
 import re
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Container
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
@@ -87,3 +87,7 @@ class RecentMessages:
     def remember(self, key: str, task_id: str) -> None:
         if key:
             self._seen[key] = (self._now(), task_id)
+
+    def forget(self, task_ids: Container[str]) -> None:
+        """Take what went to these tasks for new again."""
+        self._seen = OrderedDict((key, seen) for key, seen in self._seen.items() if seen[1] not in task_ids)

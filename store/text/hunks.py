@@ -4,8 +4,9 @@ Rule 1: lines are compared first; within replaced lines their phrases, and withi
         is a run of letters and digits (a single character, in scripts without blanks between words). Every other
         character is a token of its own; blanks in a row are one, and so is a line end.
 Rule 2: what both texts have at their beginning and end is unchanged. Between these, tokens that occur exactly once in
-        both are unchanged if they come in the same order (the longest such sequence). Between two of them, the same
-        again. What is left is replaced as a whole.
+        both are unchanged if they come in the same order (the longest such sequence); if there are none, and not many
+        tokens, those that occur equally often in both. Blanks within a line do not count. Between two such tokens, the
+        same again. What is left is replaced as a whole.
 Rule 3: so no step compares all tokens with all others: the work is n log n, at most `_DEPTH` times. Words are compared
         only in `_MAX_PHRASES` characters or fewer; in a longer passage, whole phrases are replaced.
 Rule 4: a text that was inserted beside an equal one counts as the later of the two.
@@ -15,7 +16,6 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
@@ -23,6 +23,7 @@ from itertools import accumulate, pairwise
 from a2a_canvas.store.text.spans import Span, difference
 
 _DEPTH = 12
+_FEW = 500
 _MAX_PHRASES = 200_000
 _NO_BLANKS = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
 """Thai, Lao, Burmese, Khmer, Japanese, Chinese."""
@@ -161,7 +162,7 @@ def _replaced(old: Sequence[str], new: Sequence[str]) -> Iterator[Range]:
         a, b, c, d = found = _trimmed(old, new, found)
         if a == b and c == d:
             continue
-        pairs = _unique_pairs(old[a:b], new[c:d]) if a < b and c < d and depth < _DEPTH else []
+        pairs = _pairs(old[a:b], new[c:d]) if a < b and c < d and depth < _DEPTH else []
         if not pairs:
             yield found
             continue
@@ -179,18 +180,26 @@ def _trimmed(old: Sequence[str], new: Sequence[str], found: Range) -> Range:
     return a, b, c, d
 
 
-def _unique_pairs(old: Sequence[str], new: Sequence[str]) -> list[tuple[int, int]]:
-    """The places of the tokens that occur once in both, as far as they come in the same order."""
-    places = _unique(new)
-    pairs = [(at, places[token]) for token, at in _unique(old).items() if token in places]
+def _pairs(old: Sequence[str], new: Sequence[str]) -> list[tuple[int, int]]:
+    """The places of the tokens that both have, as far as they come in the same order (rule 2)."""
+    before, after = _places(old), _places(new)
+    equal = [token for token, at in before.items() if len(at) == len(after.get(token, ()))]
+    common = [token for token in equal if "\n" in token or not token.isspace()]
+    chosen = [token for token in common if len(before[token]) == 1]
+    if not chosen and max(len(old), len(new)) < _FEW:
+        chosen = common
+    pairs = [pair for token in chosen for pair in zip(before[token], after[token], strict=True)]
+    pairs.sort()
     if all(one[1] < other[1] for one, other in pairwise(pairs)):
         return pairs
     return _longest_rising(pairs)
 
 
-def _unique(tokens: Sequence[str]) -> dict[str, int]:
-    counts = Counter(tokens)
-    return {token: at for at, token in enumerate(tokens) if counts[token] == 1}
+def _places(tokens: Sequence[str]) -> dict[str, list[int]]:
+    places: dict[str, list[int]] = {}
+    for at, token in enumerate(tokens):
+        places.setdefault(token, []).append(at)
+    return places
 
 
 def _longest_rising(pairs: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:

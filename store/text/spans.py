@@ -153,28 +153,29 @@ def find_again(base: str, span: Span, quote: str, current: str) -> Span | None:
     quoted_right = span.of(base) == quote
     if base == current and quoted_right:
         return span
-    if quote and _once(current, quote) and not _twice(base, quote):
+    if quote and once(current, quote) and not _twice(base, quote):
         found = Span(current.find(quote), current.find(quote) + len(quote))
-        if not quoted_right or _neighbours(base, span) == _neighbours(current, found):
+        if not quoted_right or neighbours(base, span) == neighbours(current, found):
             return found
     if not quoted_right:
         return None
     framed, now = _EDGE + base + _EDGE, _EDGE + current + _EDGE
     begin = max(0, span.start + 1 - QUOTE_CONTEXT)
     passage = framed[begin : span.end + 1 + QUOTE_CONTEXT]
-    if not _once(now, passage) or _twice(framed, passage):
+    if not once(now, passage) or _twice(framed, passage):
         return None
     at = now.find(passage) + span.start - begin
     return Span(at, at + len(quote))
 
 
-def _neighbours(text: str, span: Span) -> tuple[str, str]:
+def neighbours(text: str, span: Span) -> tuple[str, str]:
     """The adjacent characters; the end of the text counts as a line end."""
     before, after = text[max(0, span.start - 1) : span.start], text[span.end : span.end + 1]
     return before.strip("\r\n") or "\n", after.strip("\r\n") or "\n"
 
 
-def _once(text: str, quote: str) -> bool:
+def once(text: str, quote: str) -> bool:
+    """Whether `quote` occurs exactly once."""
     return quote in text and not _twice(text, quote)
 
 

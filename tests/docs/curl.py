@@ -21,11 +21,12 @@ class Curl:
     url: str
     headers: dict[str, str]
     body: str
+    method: str = ""
 
     @classmethod
     def read(cls, text: str) -> Curl:
         words = iter(shlex.split(text.replace("\\\n", " "), comments=True)[1:])
-        headers, url, body = {}, "", ""
+        headers, url, body, method = {}, "", "", ""
         for word in words:
             match word:
                 case "-N" | "-i":
@@ -35,10 +36,12 @@ class Curl:
                     headers[name] = value
                 case "-d":
                     body = next(words)
+                case "-X":
+                    method = next(words)
                 case _:
                     assert word.startswith(ADDRESS)
                     url = word
-        return cls(url, headers, body)
+        return cls(url, headers, body, method)
 
     def with_ids(self, ids: Mapping[str, str]) -> Curl:
         """The same with an id in place of each placeholder."""
@@ -46,14 +49,14 @@ class Curl:
         for name, id_ in ids.items():
             url, body = url.replace(name, id_), body.replace(name, id_)
             headers = {key: value.replace(name, id_) for key, value in headers.items()}
-        return Curl(url, headers, body)
+        return Curl(url, headers, body, self.method)
 
     @property
     def path(self) -> str:
         return self.url.removeprefix(ADDRESS)
 
     def send(self, address: str) -> Answer:
-        url, method = self.url.replace(ADDRESS, address), "POST" if self.body else "GET"
+        url, method = self.url.replace(ADDRESS, address), self.method or ("POST" if self.body else "GET")
         with (
             httpx.Client(trust_env=False, timeout=30) as http,
             http.stream(method, url, content=self.body, headers=self.headers) as answer,

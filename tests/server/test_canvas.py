@@ -467,6 +467,21 @@ async def test_an_edit_lands_where_its_passage_has_moved_to_while_it_was_written
     assert (start["selection"]["start"], complete["selection"]["start"]) == (20, 20 + len("the second") - len("two"))
 
 
+async def test_a_person_types_elsewhere_while_one_of_equal_lines_is_rewritten(served: Served) -> None:
+    rows = "# Tasks\n\n- open\n- open\n- open\n\nThe end.\n"
+    doc = await made(served, rows)
+    slow = doc.stream(doc.edit("slowly say - done", {"lineStart": 4}), CANVAS)
+    while "chunk" not in names(slow):
+        await slow.next()
+    for n, text in enumerate((rows.replace("Tasks", "My tasks"), rows.replace("The end", "That is all")), 1):
+        put = await doc.run(doc.operation("put", text=text, baseVersion=1, merge=True))
+        assert (put.status.state, (await doc.read())[0]) == (COMPLETED, n + 1)
+    served.gate.open()
+    await slow.rest()
+    assert slow.task.status.state == COMPLETED
+    assert await doc.read() == (4, "# My tasks\n\n- open\n- done\n- open\n\nThat is all.\n")
+
+
 @every_way
 async def test_a_second_edit_of_the_same_place_is_rejected_and_told_the_current_version(
     served: Served, way: Way

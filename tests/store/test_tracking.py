@@ -12,7 +12,7 @@ from a2a_canvas.store.changes import EditText, Redo, ReplaceParts, Restore, Undo
 from a2a_canvas.store.errors import InvalidChange
 from a2a_canvas.store.models import Content, Document, Limits, Ref, text_part
 from a2a_canvas.store.mutation import apply_change
-from a2a_canvas.store.text.spans import Span
+from a2a_canvas.store.text.spans import Span, difference, find_again, splice
 from a2a_canvas.store.tracking import track
 from tests.property_examples import examples
 
@@ -94,6 +94,65 @@ def test_over_any_other_change_a_passage_is_found_by_its_words() -> None:
     assert tracked(edit(document, "one", "1 and a half", passage=False), 1, "two") == Span(13, 16)
     assert tracked(after(document, ReplaceParts((text_part("a two b"),), last_chunk=True)), 1, "two") == Span(2, 5)
     assert tracked(after(document, ReplaceParts((text_part("nothing"),), last_chunk=True)), 1, "two") is None
+
+
+TABLE = "# Tasks\n\n- open\n- open\n- open\n\nThe end.\n"
+SECOND = Span(TABLE.index("- open") + 7, TABLE.index("- open") + 13)
+
+
+def put(document: Document, text: str) -> Document:
+    """The whole text, as a user types it."""
+    return after(document, EditText(*difference(document.current_content.text, text), document.current, passage=False))
+
+
+@pytest.mark.parametrize(
+    ("new", "by"),
+    [
+        (TABLE.replace("# Tasks", "# All tasks"), 4),
+        (TABLE.replace("# Tasks\n", "# Tasks\n\nThree of them.\n"), 16),
+        (TABLE.replace("The end", "End"), 0),
+        (TABLE.replace("# Tasks", "# T").replace("The end.\n", "That is all.\n"), -4),
+        (TABLE.replace("Tasks\n\n", "Tasks\n\n- new\n"), 6),
+        (TABLE.replace("open\n\n", "open\n- new\n\n"), 0),
+        (TABLE.replace("- open\n", "- open\n- in work\n", 1), 10),
+        (TABLE.replace("- open\n\n", "- not open\n\n"), 0),
+    ],
+)
+def test_of_equal_lines_the_right_one_is_found_over_a_text_that_was_put(new: str, by: int) -> None:
+    document = put(written(TABLE), new)
+    assert track(document.versions, 1, 2, SECOND, "- open") == Span(SECOND.start + by, SECOND.end + by)
+    back = after(document, Undo())
+    moved = Span(SECOND.start + by, SECOND.end + by)
+    assert track(back.versions, 2, 1, moved, "- open") == SECOND
+    restored = after(document, Restore(1))
+    assert track(restored.versions, 2, 3, moved, "- open") == SECOND
+
+
+@pytest.mark.parametrize(
+    "new",
+    [
+        TABLE.replace("- open\n\n", "- open\n- open\n\n"),
+        TABLE.replace("- open\n\n", "\n"),
+        TABLE.replace("- open\n\nThe end.", "- open\n- open\nEnd."),
+        TABLE.replace("- open\n- open\n", "- open\n- open!\n", 1),
+        "Another text: - open, but\n- open and\n- open\n",
+    ],
+)
+def test_where_it_is_not_certain_which_of_them_it_is_none_is(new: str) -> None:
+    assert track(put(written(TABLE), new).versions, 1, 2, SECOND, "- open") is None
+
+
+def test_a_place_beside_what_was_put_there_is_not_certain() -> None:
+    document = put(written("one\ntwo\n"), "one\nmore\ntwo\n")
+    assert track(document.versions, 1, 2, Span(4, 4), "") is None
+    assert track(document.versions, 1, 2, Span(8, 8), "") == Span(13, 13)
+    assert track(document.versions, 1, 2, Span(0, 0), "") == Span(0, 0)
+
+
+def test_over_what_was_put_and_what_was_edited_in_turn() -> None:
+    document = edit(put(written(TABLE), "# My tasks" + TABLE[7:]), "The end", "That is all")
+    document = put(document, document.current_content.text + "\nBye.\n")
+    assert track(document.versions, 1, 4, SECOND, "- open") == Span(SECOND.start + 3, SECOND.end + 3)
 
 
 def test_what_was_undone_does_not_stand_in_the_way() -> None:
@@ -186,3 +245,34 @@ def test_what_is_found_says_what_it_said(it: Followed, steps: list[Undo | Redo])
     quote = it.span.of(document.version(1).content.text)
     found = track(document.versions, 1, document.current, it.span, quote)
     assert found is None or found.of(document.current_content.text) == quote
+
+
+ROWS_AND_WORDS = st.lists(st.sampled_from(["a", "b", "a ", "b ", "\n", "a\n"]), max_size=8).map("".join)
+
+
+def explanations(old: str, new: str, span: Span) -> set[int]:
+    """Where a passage would stand, by every replacement of one range beside it that makes `new` of `old`."""
+    places = set()
+    for start in range(len(old) + 1):
+        for end in range(start, len(old) + 1):
+            rest = len(new) - start - (len(old) - end)
+            if rest < 0 or new[:start] != old[:start] or not new.endswith(old[end:]):
+                continue
+            if end < span.start or (end == span.start < span.end):
+                places.add(span.start + len(new) - len(old))
+            elif start > span.end or (start == span.end > span.start):
+                places.add(span.start)
+    return places
+
+
+@given(st.data(), ROWS_AND_WORDS, ROWS_AND_WORDS)
+@settings(max_examples=examples(500))
+def test_over_a_text_that_was_put_a_passage_is_where_every_explanation_has_it(
+    data: st.DataObject, old: str, typed: str
+) -> None:
+    span, replaced = data.draw(spans(old)), data.draw(spans(old))
+    new = splice(old, replaced, typed)
+    document = put(written(old), new)
+    found = track(document.versions, 1, 2, span, span.of(old))
+    if found and find_again(old, span, span.of(old), new) is None:
+        assert explanations(old, new, span) <= {found.start}

@@ -1,6 +1,7 @@
 // @ts-check
 /** The conversation: its head, the thread or the start page, the composer; files can be dropped anywhere on it. */
 
+import { parsePlace } from "../address.js";
 import { fill, h } from "../dom.js";
 import { icon } from "../icons.js";
 import { ask } from "../layout.js";
@@ -38,10 +39,13 @@ export function mountChat(section, app) {
   (globalThis.requestIdleCallback ?? setTimeout)(() => loadMarkdown().catch(() => {}));
 }
 
-/** @param {State} state */
-function isEmpty({ contextId, loaded, tasks, artifacts, outgoing }) {
+/** Whether there is nothing to show; while the page starts at the address of a conversation, that is not known. @param {State} state */
+function isEmpty({ server, contextId, loaded, tasks, artifacts, outgoing }) {
+  if (contextId === null) {
+    return server !== null || parsePlace(location.hash).contextId === null;
+  }
   const anything = Object.keys(tasks).length + Object.keys(artifacts).length > 0;
-  return contextId === null || (loaded && !anything && !Object.values(outgoing).some((each) => each.contextId === contextId));
+  return loaded && !anything && !Object.values(outgoing).some((each) => each.contextId === contextId);
 }
 
 /** The name of the open conversation; until the list has it, its first request. @param {State} state */
@@ -55,15 +59,18 @@ function headline(state) {
 function createHead(app) {
   const title = h("h2", { class: "chat-title truncate" });
   const watchers = h("span", { class: "watchers", hidden: true });
+  const share = h("button", { class: "icon-button", type: "button", "aria-label": "Copy the link", title: "Copy the link to this conversation", onclick: copyLink }, icon("link"));
   const head = h(
     "header",
     { class: "head chat-head" },
     h("button", { class: "icon-button only-narrow", type: "button", "aria-label": "Conversations", title: "Conversations", onclick: () => ask(head, "show-contexts") }, icon("menu")),
     title,
     watchers,
+    share,
     h("button", { class: "icon-button only-narrow", type: "button", "aria-label": "New conversation", title: "New conversation", onclick: () => app.openContext(null) }, icon("plus")),
   );
   const draw = (/** @type {State} */ state) => {
+    share.hidden = state.contextId === null;
     title.textContent = state.contextId === null ? "" : headline(state);
     document.title = title.textContent ? `${title.textContent} · a2a-canvas` : "a2a-canvas";
     watchers.hidden = state.watchers < 2;
@@ -73,6 +80,13 @@ function createHead(app) {
   app.store.subscribe(draw);
   draw(app.store.state);
   return head;
+
+  function copyLink() {
+    navigator.clipboard.writeText(location.href).then(
+      () => app.notify("info", "The link is copied. Who opens it sees this conversation live."),
+      () => app.notify("error", "The browser does not let the page copy. Copy the address from the address bar."),
+    );
+  }
 }
 
 /** @param {HTMLElement} section @param {(files: File[]) => void} take */

@@ -22,8 +22,7 @@ import { choicesOf, counted, operationWords, passageWords } from "../words.js";
  *   | {key: string, kind: "agent", text: string, state: "final"|"interim"|"writing"}
  *   | {key: string, kind: "operation", op: string, what: string, detail: string, outcome: string}
  *   | {key: string, kind: "status", text: string, queued: boolean}
- *   | {key: string, kind: "failed"|"refused", text: string, taskId: string}
- *   | {key: string, kind: "stopped", text: string, taskId: string}
+ *   | {key: string, kind: "failed"|"refused"|"stopped", text: string, taskId: string, newest: boolean}
  *   | {key: string, kind: "question", text: string, taskId: string, permission: boolean, choices: string[]}
  *   | {key: string, kind: "changed", changed: Changed[]}} Entry
  */
@@ -53,7 +52,7 @@ function turn(state, task) {
   const ended = !isRunning(task.state) && last?.role === "ROLE_AGENT" ? ending(state, task, textOf(last)) : null;
   const said = (ended ? messages.slice(0, -1) : messages).map((message) => saidBy(state, task, message));
   const writing = task.reply ? [agent(`${task.taskId}/reply`, task.reply, "writing")] : [];
-  return [...said, ...writing, ...changedBy(state, task), ...(ended ?? now(task))];
+  return [...said, ...writing, ...changedBy(state, task), ...(ended ?? now(state, task))];
 }
 
 /** @param {State} state @param {TaskView} task @param {Message} message @returns {Entry} */
@@ -88,9 +87,9 @@ function ending(state, task, text) {
   const key = `${taskId}/end`;
   switch (task.state) {
     case "failed":
-      return [{ key, kind: "failed", text, taskId }];
+      return [{ key, kind: "failed", text, taskId, newest: isNewest(state, task) }];
     case "rejected":
-      return [{ key, kind: "refused", text, taskId }];
+      return [{ key, kind: "refused", text, taskId, newest: isNewest(state, task) }];
     case "input-required":
       return [{ key: `${key}/${task.messages.length}`, kind: "question", text, taskId, permission: false, choices: choicesOf(text) }];
     case "auth-required":
@@ -100,16 +99,24 @@ function ending(state, task, text) {
   }
 }
 
-/** What goes on in a task, or how it ended without a word. @param {TaskView} task @returns {Entry[]} */
-function now({ taskId, state, status }) {
+/** What goes on in a task, or how it ended without a word. @param {State} state @param {TaskView} task @returns {Entry[]} */
+function now(state, task) {
+  const { taskId } = task;
   const key = `${taskId}/end`;
-  if (isRunning(state)) {
-    return [{ key, kind: "status", text: status || "Working…", queued: state === "submitted" }];
+  const newest = isNewest(state, task);
+  if (isRunning(task.state)) {
+    return [{ key, kind: "status", text: task.status || "Working…", queued: task.state === "submitted" }];
   }
-  if (state === "canceled") {
-    return [{ key, kind: "stopped", text: "Stopped.", taskId }];
+  if (task.state === "canceled") {
+    return [{ key, kind: "stopped", text: "Stopped.", taskId, newest }];
   }
-  return state === "failed" ? [{ key, kind: "failed", text: "The task failed, and the server does not say why.", taskId }] : [];
+  const unknown = "The task failed, and the server does not say why.";
+  return task.state === "failed" ? [{ key, kind: "failed", text: unknown, taskId, newest }] : [];
+}
+
+/** Whether nothing was asked for since. @param {State} state @param {TaskView} task */
+function isNewest(state, task) {
+  return Object.values(state.tasks).at(-1) === task;
 }
 
 /** @param {State} state @param {TaskView} task @returns {Entry[]} */
@@ -134,7 +141,7 @@ function operation(state, task) {
   // A put that was refused is shown where it was typed.
   const outcome = ended || operation.op === "put" ? "" : text;
   const line = { key: `${task.taskId}/operation`, kind: /** @type {const} */ ("operation"), op: operation.op, ...words, outcome };
-  return operation.op === "put" ? [line] : [line, ...(ended ?? now(task))];
+  return operation.op === "put" ? [line] : [line, ...(ended ?? now(state, task))];
 }
 
 /** Of puts in a row on the same document one stays. @param {Entry[]} entries @returns {Entry[]} */

@@ -8,7 +8,7 @@ import { icon } from "../icons.js";
 const EXAMPLES = [
   { sign: "document", text: "Write a guide to tide pools", note: "A document that grows while you read along" },
   { sign: "code", text: "Write a Python function that reverses a string", note: "Code; select a line to have it changed" },
-  { sign: "list", text: "Make a plan and a checklist for a week in Japan", note: "Two documents from one request" },
+  { sign: "list", text: "Write a plan for 7 days in Japan and a checklist", note: "Two documents from one request" },
 ];
 
 /** What stands over the field. */

@@ -40,7 +40,7 @@ export function createThread(app) {
   }, { passive: true });
   new ResizeObserver(keepEnd).observe(list);
   new ResizeObserver(keepEnd).observe(scroll);
-  app.store.subscribe(draw);
+  app.store.subscribe((state, previous) => isChanged(state, previous) && draw(state));
   draw(app.store.state);
   return element;
 
@@ -56,7 +56,8 @@ export function createThread(app) {
       following = true;
     }
     shown = next;
-    place(list, [...next.values()].map((each) => each.element));
+    const loading = !state.loaded && entries.length === 0;
+    place(list, loading ? [LOADING] : [...next.values()].map((each) => each.element));
     announce(entries);
     keepEnd();
   }
@@ -109,6 +110,19 @@ export function createThread(app) {
   }
 }
 
+const LOADING = h("p", { class: "start-loading" }, "Loading…");
+
+/** A document that grows changes nothing here. @param {State} state @param {State} previous */
+function isChanged(state, previous) {
+  const fields = /** @type {const} */ (["contextId", "loaded", "tasks", "outgoing"]);
+  return fields.some((field) => state[field] !== previous[field]) || titles(state) !== titles(previous);
+}
+
+/** @param {State} state */
+function titles({ artifacts }) {
+  return Object.values(artifacts).map(({ artifactId, name, version, taskId }) => `${artifactId}\n${name}\n${version}\n${taskId}`).join("\n");
+}
+
 /** Puts the elements into their order, and moves only those that stand elsewhere. @param {HTMLElement} list @param {HTMLElement[]} elements */
 function place(list, elements) {
   const wanted = new Set(elements);
@@ -145,9 +159,9 @@ function elementOf(entry, app) {
     case "status":
       return h("div", { class: "status" }, h("span", { class: entry.queued ? "dot" : "dot dot-working" }), h("span", { class: "status-text" }, entry.text));
     case "failed":
-      return outcome("outcome-failed", "failed", entry.text, button("Retry", "retry", () => app.retry(entry.taskId)));
+      return outcome("outcome-failed", "failed", entry.text, ...again(entry, "Retry", app));
     case "refused":
-      return outcome("outcome-refused", "info", entry.text, button("Ask again", "retry", () => app.retry(entry.taskId)));
+      return outcome("outcome-refused", "info", entry.text, ...again(entry, "Ask again", app));
     case "not-sent":
       return outcome(
         "outcome-failed",
@@ -157,7 +171,7 @@ function elementOf(entry, app) {
         button("Discard", null, () => app.discard(entry.messageId)),
       );
     case "stopped":
-      return h("p", { class: "outcome-note" }, icon("stop", 14), entry.text, h("button", { class: "link-button", type: "button", onclick: () => app.retry(entry.taskId) }, "Start again"));
+      return h("p", { class: "outcome-note" }, icon("stop", 14), entry.text, entry.newest && h("button", { class: "link-button", type: "button", onclick: () => app.retry(entry.taskId) }, "Start again"));
     case "question":
       return question(entry, app);
     case "changed":
@@ -196,7 +210,12 @@ function operation({ op, what, detail, outcome: said }) {
 
 /** @param {string} kind @param {string} sign @param {string} text @param {...HTMLElement} actions */
 function outcome(kind, sign, text, ...actions) {
-  return h("div", { class: `outcome ${kind}` }, icon(sign), h("div", { class: "outcome-text" }, text), h("div", { class: "outcome-actions" }, actions));
+  return h("div", { class: `outcome ${kind}` }, icon(sign), h("div", { class: "outcome-text" }, text), actions.length > 0 && h("div", { class: "outcome-actions" }, actions));
+}
+
+/** What is done already is not offered. @param {{taskId: string, newest: boolean}} entry @param {string} text @param {import("../app.js").App} app */
+function again({ taskId, newest }, text, app) {
+  return newest ? [button(text, "retry", () => app.retry(taskId))] : [];
 }
 
 /** @param {string} text @param {string|null} sign @param {() => void} onclick */
@@ -208,7 +227,7 @@ function button(text, sign, onclick) {
 function question({ text, taskId, permission, choices }, app) {
   const reply = createReply();
   reply.show(text);
-  const answer = (/** @type {string} */ words) => button(words, null, () => app.answer(taskId, words));
+  const answer = (/** @type {string} */ words, label = words) => button(label, null, () => app.answer(taskId, words));
   const allow = h("button", { class: "button button-primary", type: "button", onclick: () => app.answer(taskId, "Approved.") }, icon("check"), "Approve");
   return h(
     "section",
@@ -218,7 +237,7 @@ function question({ text, taskId, permission, choices }, app) {
     h(
       "div",
       { class: "question-choices" },
-      permission ? [allow, answer("Declined.")] : choices.map(answer),
+      permission ? [allow, answer("Declined.", "Decline")] : choices.map((choice) => answer(choice)),
       h("button", { class: "button button-quiet", type: "button", onclick: () => app.cancel(taskId) }, "Cancel the task"),
     ),
   );

@@ -5,8 +5,9 @@ import { fill, h } from "../dom.js";
 import { icon } from "../icons.js";
 import { createPassageBar } from "../passage/bar.js";
 import { shownText } from "../state/artifacts.js";
-import { shownArtifact } from "../state/reducer.js";
+import { shownArtifact, shownContent } from "../state/reducer.js";
 import { linesOf } from "../state/text.js";
+import { createVersions } from "../versions/versions.js";
 import { createFollower } from "./follow.js";
 import { fileName, kindOf } from "./kinds.js";
 import { download } from "./preview.js";
@@ -23,24 +24,25 @@ import { createView } from "./views.js";
 
 /**
  * @param {import("../app.js").App} app
- * @returns {HTMLElement}
+ * @returns {{element: HTMLElement, step: (op: "undo"|"redo") => Promise<void>}}  `step` undoes and redoes in the artifact shown
  */
 export function createDocumentPane(app) {
   const { store } = app;
+  const versions = createVersions(app);
   const tabs = createTabs((id) => app.openArtifact(id));
   const name = h("h2", { class: "document-name truncate" });
   const about = h("span", { class: "document-about" });
   const modes = h("div", { class: "document-modes", role: "group", "aria-label": "View" });
   const copy = iconButton("copy", "Copy", () => copyText());
   const save = iconButton("download", "Download", () => saveFile());
-  const head = h("header", { class: "document-head" }, h("div", { class: "document-title" }, name, about), modes, copy, save);
+  const head = h("header", { class: "document-head" }, h("div", { class: "document-title" }, name, about), modes, versions.controls, copy, save);
   const notice = h("p", { class: "document-notice" });
   const panel = h("div", { id: "document-panel", class: "document-panel" });
   const toEnd = h("button", { type: "button", class: "button document-to-end", hidden: true, onclick: jumpToEnd }, icon("down"), "Jump to end");
   const status = h("p", { class: "visually-hidden", role: "status" });
   const empty = h("div", { class: "document-empty" }, icon("document", 32), h("p", {}, "Documents of this conversation appear here."));
   const bar = createPassageBar(app, (selection) => body?.view.rectOf(toShown(selection, written) ?? { start: 0, end: 0 }) ?? null);
-  const element = h("div", { class: "document-pane" }, tabs.element, head, notice, panel, toEnd, empty, status, bar);
+  const element = h("div", { class: "document-pane" }, tabs.element, head, versions.panel, notice, versions.comparison, panel, toEnd, empty, status, bar);
 
   /** @type {Body|null} */
   let body = null;
@@ -54,11 +56,14 @@ export function createDocumentPane(app) {
 
   store.subscribe(render);
   render(store.state);
-  return element;
+  return { element, step: versions.step };
 
   /** @param {State} state */
   function render(state) {
-    const artifact = shownArtifact(state);
+    const artifact = shownContent(state);
+    if (!artifact && shownArtifact(state)) {
+      return; // the old version is being read
+    }
     showFrame(state, artifact);
     if (!artifact) {
       close();
@@ -84,12 +89,12 @@ export function createDocumentPane(app) {
     );
     empty.hidden = artifact !== null;
     head.hidden = panel.hidden = artifact === null;
-    notice.hidden = !artifact?.open;
+    notice.hidden = !artifact || !readOnlyReason(state, artifact);
     if (artifact) {
-      const busy = isWritten(state, artifact);
+      const busy = state.version === null && isWritten(state, artifact);
       setText(name, artifact.name);
       setText(about, busy ? "Writing…" : `Version ${artifact.version}`);
-      setText(notice, artifact.open ? "The agent is writing this document. It is read-only until it is finished." : "");
+      setText(notice, readOnlyReason(state, artifact));
       copy.hidden = artifact.text === null;
       announce(busy ? `Writing ${artifact.name}` : `${artifact.name}, version ${artifact.version}`);
     }
@@ -122,7 +127,7 @@ export function createDocumentPane(app) {
    */
   async function open(key, artifact, kind, mode) {
     wanted = key;
-    const { text, ranges } = shownText(artifact, Object.values(store.state.edits));
+    const { text, ranges } = shownText(artifact, editsOf(store.state));
     written = ranges;
     const { artifactId } = artifact;
     const view = await createView(mode, {
@@ -142,7 +147,7 @@ export function createDocumentPane(app) {
     body = { key, view, follower };
     panel.replaceChildren(view.element);
     follower.set(artifact.open || follower.isAtEnd());
-    showBody(body, store.state, shownArtifact(store.state) ?? artifact);
+    showBody(body, store.state, shownContent(store.state) ?? artifact);
   }
 
   function close() {
@@ -155,7 +160,7 @@ export function createDocumentPane(app) {
 
   /** @param {Body} shown @param {State} state @param {ArtifactView} artifact */
   function showBody({ view, follower }, state, artifact) {
-    const { text, ranges } = shownText(artifact, Object.values(state.edits));
+    const { text, ranges } = shownText(artifact, editsOf(state));
     written = ranges;
     view.update(text, artifact);
     const selection = state.selection?.artifactId === artifact.artifactId ? toShown(state.selection, ranges) : null;
@@ -181,7 +186,7 @@ export function createDocumentPane(app) {
   /** @param {string} artifactId @param {import("./selection.js").Passage|null} passage */
   function select(artifactId, passage) {
     const artifact = store.state.artifacts[artifactId];
-    const range = passage && artifact?.text !== null && toArtifact(passage, written);
+    const range = passage && store.state.version === null && artifact?.text !== null && toArtifact(passage, written);
     if (!artifact || !range) {
       store.state.selection && store.dispatch({ type: "selected", selection: null });
       return;
@@ -193,13 +198,13 @@ export function createDocumentPane(app) {
   }
 
   async function copyText() {
-    const artifact = shownArtifact(store.state);
+    const artifact = shownContent(store.state);
     await navigator.clipboard.writeText(artifact?.text ?? "");
     app.notify("info", `${artifact?.name} is copied.`);
   }
 
   function saveFile() {
-    const artifact = shownArtifact(store.state);
+    const artifact = shownContent(store.state);
     if (artifact && artifact.text !== null) {
       download(new Blob([artifact.text], { type: artifact.mediaType || "text/plain" }), fileName(artifact, kindOf(artifact)));
     } else if (artifact) {
@@ -214,6 +219,19 @@ export function createDocumentPane(app) {
       status.textContent = sentence;
     }
   }
+}
+
+/** The edits that are shown: an old version has none. @param {State} state */
+function editsOf(state) {
+  return state.version === null ? Object.values(state.edits) : [];
+}
+
+/** Why the document cannot be changed; "" if it can. @param {State} state @param {ArtifactView} artifact */
+function readOnlyReason(state, artifact) {
+  if (state.version !== null) {
+    return `This is version ${artifact.version}. It is read-only; “Restore” makes it the current one.`;
+  }
+  return artifact.open ? "The agent is writing this document. It is read-only until it is finished." : "";
 }
 
 /** @param {State} state @param {ArtifactView} artifact */

@@ -28,6 +28,7 @@ export const INITIAL = {
   artifactId: null,
   lastChanged: null,
   version: null,
+  old: null,
   selection: null,
   notices: [],
 };
@@ -44,6 +45,7 @@ const NOTHING_OPEN = {
   artifactId: null,
   lastChanged: null,
   version: null,
+  old: null,
   selection: null,
 };
 
@@ -90,7 +92,9 @@ export function reduce(state, action) {
     case "discarded":
       return { ...state, outgoing: without(state.outgoing, action.messageId) };
     case "artifact-shown":
-      return { ...state, artifactId: action.artifactId, version: action.version, selection: null };
+      return { ...state, artifactId: action.artifactId, version: action.version, old: null, selection: null };
+    case "version-read":
+      return isShown(state, action.content) ? { ...state, old: action.content } : state;
     case "selected":
       return { ...state, selection: action.selection };
     case "notice":
@@ -102,7 +106,7 @@ export function reduce(state, action) {
   }
 }
 
-const OF_CONTEXT = new Set(["tasks", "task-event", "artifact-event", "activity", "connection"]);
+const OF_CONTEXT = new Set(["tasks", "task-event", "artifact-event", "version-read", "activity", "connection"]);
 
 /** @param {{contextId: string}} a @param {{contextId: string}} b */
 const isSame = (a, b) => a.contextId === b.contextId;
@@ -248,8 +252,21 @@ function artifactChanged(state, update) {
     edits: editsMoved(state.edits, artifact, change),
     selection: selectionMoved(state, artifact, change),
     lastChanged: id,
-    ...(!before && artifact.open ? { artifactId: null, version: null } : {}),
+    ...(!before && artifact.open ? { artifactId: null, version: null, old: null } : {}),
   };
+}
+
+/** @param {State} state @param {import("../types.js").ArtifactView} content */
+function isShown({ artifactId, version }, content) {
+  return content.artifactId === artifactId && content.version === version;
+}
+
+/**
+ * What is shown of it: the artifact as it is now, or an old version, which is null until it has been read.
+ * @param {State} state
+ */
+export function shownContent(state) {
+  return state.version === null ? shownArtifact(state) : state.old;
 }
 
 /**

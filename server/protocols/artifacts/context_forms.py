@@ -1,4 +1,4 @@
-"""The list of the caller's contexts: from its query to a page of JSON. Pure.
+"""The caller's contexts as JSON: the query for a list, a page of it, a new name. Pure.
 
 Rule 1: a page has `nextPageToken` if another one follows. A token names the last context of its page, so it stays valid
         while contexts change.
@@ -10,15 +10,22 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
+from a2a.utils.errors import InvalidParamsError
+
 from a2a_canvas.server.protocols.artifacts.json_forms import Json, timestamp
-from a2a_canvas.server.protocols.artifacts.refusals import invalid_value
+from a2a_canvas.server.protocols.artifacts.refusals import ResourceError, invalid_value
 from a2a_canvas.server.protocols.edge.page_tokens import FOREIGN_TOKEN, page_token, position_of
+from a2a_canvas.server.protocols.guard.checks import Refusal
 from a2a_canvas.server.tasks.journal.owned_contexts import ContextPage, ContextQuery, ContextSummary, words_of
 from a2a_canvas.server.wire import context_path
-from a2a_canvas.store.text.wording import numbers
+from a2a_canvas.store.models import JsonValue
+from a2a_canvas.store.text.unicode import valid_id
+from a2a_canvas.store.text.wording import numbers, shown
 
 PAGE_SIZE = 50
 MAX_PAGE_SIZE = 100
+MAX_NAME = 200
+"""Characters of a name."""
 
 
 def context_query(given: Mapping[str, str], owner: str) -> ContextQuery:
@@ -60,3 +67,28 @@ def context_json(context: ContextSummary, prefix: str) -> Json:
         "artifacts": [{"artifactId": each, "name": name} for each, name in context.artifacts.items()],
         "urls": {"artifacts": url, "events": f"{url}/events"},
     }
+
+
+def new_name(body: JsonValue) -> str | None:
+    """The name that the body of a PATCH gives a context, without spaces around it; None for no name any more.
+
+    Raises:
+        ResourceError: it has none, or something else, or the name is invalid.
+    """
+    if not isinstance(body, dict):
+        text = f'The body is {shown(body)}; send one JSON object, such as {{"name": "Tide pools"}}.'
+        raise ResourceError(Refusal(InvalidParamsError, text))
+    if other := next((field for field in body if field != "name"), None):
+        raise invalid_value(other, "is nothing that can be changed of a context; send its name alone")
+    if "name" not in body:
+        raise invalid_value("name", "is missing: send a text, or null for no name any more")
+    given = body["name"]
+    if not isinstance(given, str | None):
+        raise invalid_value("name", f"is {shown(given)} and must be a text, or null")
+    name = (given or "").strip()
+    if len(name) > MAX_NAME:
+        raise invalid_value("name", f"has {len(name)} characters and may have {MAX_NAME}")
+    try:
+        return valid_id(name) or None
+    except ValueError as error:
+        raise invalid_value("name", str(error)) from None

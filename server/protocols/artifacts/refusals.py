@@ -11,6 +11,7 @@ from a2a.utils.errors import (
 )
 
 from a2a_canvas.server.protocols.guard.checks import Refusal, invalid
+from a2a_canvas.server.tasks.errors import ContextInUse, ContextNotFound, ContextShared
 
 
 def _new_kind(reason: str, http_status: int, status: str) -> type[A2AError]:
@@ -27,6 +28,13 @@ ARTIFACT_NOT_FOUND = _new_kind("ARTIFACT_NOT_FOUND", 404, "NOT_FOUND")
 VERSION_NOT_FOUND = _new_kind("VERSION_NOT_FOUND", 404, "NOT_FOUND")
 
 
+_KINDS = {
+    ContextNotFound: CONTEXT_NOT_FOUND,
+    ContextInUse: _new_kind("CONTEXT_IN_USE", 409, "FAILED_PRECONDITION"),
+    ContextShared: _new_kind("CONTEXT_SHARED", 409, "FAILED_PRECONDITION"),
+}
+
+
 class ResourceError(Exception):
     """Carries a refusal to the answer.
 
@@ -39,9 +47,8 @@ class ResourceError(Exception):
         self.headers = headers or {}
 
 
-def no_such_context(context_id: str) -> ResourceError:
-    text = f"There is no context {context_id!r}. GET /artifacts lists those there are; a message with it begins it."
-    return ResourceError(Refusal(CONTEXT_NOT_FOUND, text))
+def context_refusal(error: ContextNotFound | ContextInUse | ContextShared) -> Refusal:
+    return Refusal(_KINDS[type(error)], str(error))
 
 
 def invalid_value(field: str, reason: str) -> ResourceError:

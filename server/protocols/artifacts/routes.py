@@ -24,7 +24,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from a2a_canvas.server.protocols.artifacts.context_forms import context_query, contexts_json
+from a2a_canvas.server.protocols.artifacts.context_forms import context_json, context_query, contexts_json, new_name
 from a2a_canvas.server.protocols.artifacts.diff import unified_diff
 from a2a_canvas.server.protocols.artifacts.event_stream import event_stream
 from a2a_canvas.server.protocols.artifacts.json_forms import (
@@ -42,6 +42,7 @@ from a2a_canvas.server.protocols.artifacts.paths import (
     ContextList,
     ContextResource,
     CurrentArtifact,
+    Resource,
     VersionDiff,
     VersionList,
     parse_path,
@@ -59,15 +60,16 @@ from a2a_canvas.server.protocols.artifacts.refusals import (
     PATH_NOT_FOUND,
     VERSION_NOT_FOUND,
     ResourceError,
+    context_refusal,
     invalid_value,
-    no_such_context,
     not_acceptable,
 )
 from a2a_canvas.server.protocols.edge.availability import UnavailableError, unavailable_error
 from a2a_canvas.server.protocols.edge.http_requests import ANYTHING, conditional_response, negotiate, owner_of
 from a2a_canvas.server.protocols.edge.sse_response import begun
-from a2a_canvas.server.protocols.guard.checks import Refusal
+from a2a_canvas.server.protocols.guard.checks import BodyLimits, Refusal, check_content_type, check_json
 from a2a_canvas.server.protocols.guard.error_forms import method_not_allowed, rest_response
+from a2a_canvas.server.tasks.errors import ContextInUse, ContextNotFound, ContextShared
 from a2a_canvas.server.tasks.journal.context_log import ContextSubscription
 from a2a_canvas.server.tasks.journal.journal import Journal
 from a2a_canvas.server.tasks.journal.owned_contexts import Contexts
@@ -94,17 +96,18 @@ NO_SUCH_PATH = (
 )
 
 
-def artifact_routes(store: ArtifactStore, journal: Journal, contexts: Contexts) -> list[Route]:
+def artifact_routes(store: ArtifactStore, journal: Journal, contexts: Contexts, limits: BodyLimits) -> list[Route]:
     """`/artifacts` and what is below. The routes take every method, and refuse a wrong one themselves."""
-    endpoint = _ArtifactsEndpoint(store, journal, contexts)
+    endpoint = _ArtifactsEndpoint(store, journal, contexts, limits)
     return [Route("/artifacts", endpoint), Route(f"/artifacts/{{rest:{ANYTHING}}}", endpoint)]
 
 
 class _ArtifactsEndpoint:
-    def __init__(self, store: ArtifactStore, journal: Journal, contexts: Contexts) -> None:
+    def __init__(self, store: ArtifactStore, journal: Journal, contexts: Contexts, limits: BodyLimits) -> None:
         self._store = store
         self._journal = journal
         self._contexts = contexts
+        self._limits = limits
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         response: ASGIApp
@@ -112,6 +115,8 @@ class _ArtifactsEndpoint:
             response = await self._answer(Request(scope, receive))
         except ResourceError as error:
             response = rest_response(error.refusal, error.headers | NO_SNIFF)
+        except (ContextNotFound, ContextInUse, ContextShared) as error:
+            response = rest_response(context_refusal(error), NO_SNIFF)
         except VersionNotFound as error:
             response = rest_response(Refusal(VERSION_NOT_FOUND, str(error)), NO_SNIFF)
         except Unavailable as error:
@@ -119,16 +124,20 @@ class _ArtifactsEndpoint:
         await response(scope, receive, send)
 
     async def _answer(self, request: Request) -> ASGIApp:
-        if request.method not in ("GET", "HEAD"):
-            refusal = method_not_allowed(request.method, request.url.path, ("GET", "HEAD"))
-            raise ResourceError(refusal, {"Allow": "GET, HEAD"})
         prefix, rest = _raw_path(request)
         resource = parse_path(rest)
         if resource is None:
             raise ResourceError(Refusal(PATH_NOT_FOUND, NO_SUCH_PATH.format(path=shown(request.url.path))))
+        _check_method(request, resource)
         if isinstance(resource, ContextList):
-            return await self._list_contexts(request, prefix)
+            page = await self._contexts.list(context_query(request.query_params, owner_of(request)))
+            return _json(request, contexts_json(page, prefix))
         _check_ids(resource)
+        if request.method == "DELETE":
+            await self._contexts.remove(resource.context_id, owner_of(request))
+            return Response(status_code=204)
+        if request.method == "PATCH":
+            return await self._rename(request, resource.context_id, prefix)
         if isinstance(resource, ContextEvents):
             followed = await begun(self._follow(resource.context_id, owner_of(request)))
             return event_stream(resource.context_id, followed, request.headers.get("last-event-id"))
@@ -145,9 +154,12 @@ class _ArtifactsEndpoint:
         text = f"There is no artifact {artifact_id!r} in context {context_id!r}. {these}"
         return Refusal(ARTIFACT_NOT_FOUND, text)
 
-    async def _list_contexts(self, request: Request, prefix: str) -> Response:
-        page = await self._contexts.list(context_query(request.query_params, owner_of(request)))
-        return _json(request, contexts_json(page, prefix))
+    async def _rename(self, request: Request, context_id: str, prefix: str) -> Response:
+        body = check_content_type(request.headers.get("content-type")) or check_json(await request.body(), self._limits)
+        if isinstance(body, Refusal):
+            raise ResourceError(body)
+        renamed = await self._contexts.rename(context_id, owner_of(request), new_name(body))
+        return _json(request, context_json(renamed, prefix))
 
     async def _read(self, request: Request, resource: ContextResource, prefix: str) -> ASGIApp:
         match resource:
@@ -176,7 +188,7 @@ class _ArtifactsEndpoint:
 
     async def _check_context(self, context_id: str, owner: str) -> None:
         if not await self._journal.has_context(context_id, owner):
-            raise no_such_context(context_id)
+            raise ContextNotFound(context_id)
 
     async def _listing(self, context_id: str, prefix: str) -> dict[str, Any]:
         artifacts = []
@@ -231,6 +243,13 @@ def _raw_path(request: Request) -> tuple[str, str]:
     slashes = request.scope["path"].removesuffix(request.path_params["rest"]).count("/")
     pieces = raw.split("/")
     return "/".join((*pieces[:slashes], "")), "/".join(pieces[slashes:])
+
+
+def _check_method(request: Request, resource: Resource) -> None:
+    allowed = ("GET", "HEAD", "PATCH", "DELETE") if isinstance(resource, ArtifactList) else ("GET", "HEAD")
+    if request.method not in allowed:
+        refusal = method_not_allowed(request.method, request.url.path, allowed)
+        raise ResourceError(refusal, {"Allow": ", ".join(allowed)})
 
 
 def _check_ids(resource: ContextResource) -> None:

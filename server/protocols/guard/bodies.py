@@ -94,7 +94,7 @@ async def read_body(
 ) -> bytes | Refusal | None:
     """The body; a refusal as soon as it is known to exceed a limit; None if the client disconnected."""
     headers = Headers(scope=scope)
-    if scope["method"] == "POST" and (refusal := check_content_encoding(headers.get("content-encoding"))):
+    if scope["method"] in ("POST", "PATCH") and (refusal := check_content_encoding(headers.get("content-encoding"))):
         return refusal
     declared = headers.get("content-length", "")
     if re.fullmatch("[0-9]{1,20}", declared):

@@ -114,7 +114,7 @@ def cors_options(origins: Sequence[str]) -> dict[str, Any]:
     """The arguments of Starlette's `CORSMiddleware`, which stands before everything: refusals need its headers too."""
     return {
         "allow_origins": origins,
-        "allow_methods": ("GET", "HEAD", "POST", "DELETE"),
+        "allow_methods": ("GET", "HEAD", "POST", "PATCH", "DELETE"),
         "allow_headers": ("Authorization", VERSION_HEADER, *EXTENSIONS_HEADERS, "If-None-Match", "Last-Event-ID"),
         "expose_headers": (EXTENSIONS_HEADERS[0], "ETag"),
         "allow_private_network": True,  # the operator has named the origin

@@ -17,7 +17,7 @@ from typing import Protocol
 from weakref import WeakValueDictionary
 
 from a2a_canvas.server.agent.events import ArtifactChanged, StatusChanged, Transcript, TurnEvent, UserMessage
-from a2a_canvas.server.tasks.errors import TaskNotFound
+from a2a_canvas.server.tasks.errors import StreamLost, TaskNotFound
 from a2a_canvas.server.tasks.incoming import RecentMessages
 from a2a_canvas.server.tasks.journal.context_log import ContextLog, ContextSubscription
 from a2a_canvas.server.tasks.journal.cursors import Cursor, Log
@@ -275,6 +275,16 @@ class InMemoryJournal:
             record = self._logs[task_id].record
             found[record.context_id].append(record)
         return found.values()
+
+    def remove(self, context_id: str) -> None:
+        """Remove a context with its tasks; their subscribers get `StreamLost`."""
+        removed = {task_id: self._logs.pop(task_id) for task_id in self._contexts.pop(context_id, ())}
+        for owner in {log.record.owner for log in removed.values()}:
+            self._owners[owner] = [task_id for task_id in self._owners[owner] if task_id not in removed]
+        self._recent.forget(removed)
+        for log in (*removed.values(), self._context_logs.pop(context_id, None)):
+            if log is not None:
+                log.fail(StreamLost())
 
     def created_at(self, task_id: str) -> datetime:
         return self._logs[task_id].created_at

@@ -17,11 +17,13 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
 
-from a2a_canvas.server.agent.events import AgentMessage, UserMessage
+from a2a_canvas.server.agent.events import AgentMessage, State, UserMessage
 from a2a_canvas.server.agent.intent import instruction_of
+from a2a_canvas.server.tasks.errors import ContextInUse, ContextNotFound, ContextShared
 from a2a_canvas.server.tasks.journal.journal import InMemoryJournal
 from a2a_canvas.server.tasks.journal.listing import ListPosition
 from a2a_canvas.server.tasks.record import TaskRecord
+from a2a_canvas.store.memory import InMemoryArtifactStore
 
 MAX_REQUEST = 200
 """Characters of the first message that are told with a context."""
@@ -85,6 +87,41 @@ class Contexts(Protocol):
         """An owner's contexts, the newest first."""
         ...
 
+    async def rename(self, context_id: str, owner: str, name: str | None) -> ContextSummary:
+        """Give a context a name of the owner's, or none; the context after that.
+
+        Raises:
+            ContextNotFound: there is none.
+        """
+        ...
+
+    async def remove(self, context_id: str, owner: str) -> None:
+        """Remove a context with everything in it; subscribers get `StreamLost` (rule 4).
+
+        Raises:
+            ContextNotFound: there is none.
+            ContextShared: somebody else has a task in it.
+            ContextInUse: a task works in it.
+        """
+        ...
+
+
+def check_removable(context_id: str, owner: str, tasks: Iterable[tuple[str, str, State]]) -> None:
+    """Raises as `Contexts.remove` does.
+
+    Args:
+        tasks: those of the context: id, owner and state.
+    """
+    found = [*tasks]
+    owners = {task_owner for _, task_owner, _ in found}
+    if owner not in owners:
+        raise ContextNotFound(context_id)
+    if len(owners) > 1:
+        raise ContextShared(context_id)
+    for task_id, _, state in found:
+        if not state.settled:
+            raise ContextInUse(context_id, task_id)
+
 
 def words_of(text: str) -> tuple[str, ...]:
     """The words of a search."""
@@ -104,10 +141,11 @@ def request_of(messages: Sequence[UserMessage | AgentMessage]) -> str:
 
 
 class InMemoryContexts:
-    """`Contexts` of a journal in memory."""
+    """`Contexts` of a journal and a store in memory."""
 
-    def __init__(self, journal: InMemoryJournal) -> None:
+    def __init__(self, journal: InMemoryJournal, store: InMemoryArtifactStore) -> None:
         self._journal = journal
+        self._store = store
         self._names: dict[tuple[str, str], str] = {}  # by context and owner
 
     async def list(self, query: ContextQuery) -> ContextPage:
@@ -116,6 +154,22 @@ class InMemoryContexts:
         rest = [each for each in found if query.after is None or each.position < query.after]
         in_order = sorted(rest, key=lambda each: each.position, reverse=True)
         return ContextPage(tuple(in_order[: query.limit]), len(rest) > query.limit)
+
+    async def rename(self, context_id: str, owner: str, name: str | None) -> ContextSummary:
+        tasks = [task for task in await self._journal.context(context_id) if task.owner == owner]
+        if not tasks:
+            raise ContextNotFound(context_id)
+        self._names.pop((context_id, owner), None)
+        if name is not None:
+            self._names[context_id, owner] = name
+        return self._summary(owner, tasks)
+
+    async def remove(self, context_id: str, owner: str) -> None:
+        tasks = await self._journal.context(context_id)
+        check_removable(context_id, owner, ((task.task_id, task.owner, task.state) for task in tasks))
+        self._names.pop((context_id, owner), None)
+        self._journal.remove(context_id)
+        self._store.remove(context_id)
 
     def _summary(self, owner: str, tasks: Sequence[TaskRecord]) -> ContextSummary:
         context_id = tasks[0].context_id

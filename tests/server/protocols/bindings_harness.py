@@ -136,7 +136,9 @@ def edge_app(world: ScriptedRuntime, shutdown: Shutdown, handler: A2AHandler) ->
     return Starlette(
         routes=[
             jsonrpc_route(handler),
-            *artifact_routes(world.store, world.runtime.journal, InMemoryContexts(world.runtime.journal)),
+            *artifact_routes(
+                world.store, world.runtime.journal, InMemoryContexts(world.runtime.journal, world.store), BodyLimits()
+            ),
             *agui_routes(agui),
             rest_route(handler, "/rest"),
         ],

@@ -18,8 +18,8 @@ Rule 5: after a day, the deduplication keys of messages and the inbox rows that 
 from __future__ import annotations
 
 import logging
-from collections.abc import AsyncIterator, Callable, Container, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, asynccontextmanager, nullcontext
+from collections.abc import AsyncIterator, Container, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager, nullcontext
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
@@ -35,14 +35,11 @@ from a2a_canvas.server.tasks.sql.journal.journal_reading import UNSETTLED, to_mi
 from a2a_canvas.server.tasks.sql.journal.journal_tables import (
     contexts,
     inbox_messages,
-    latest_changes,
     message_keys,
-    owned_contexts,
     pages,
-    replicas,
-    task_contexts,
     tasks,
 )
+from a2a_canvas.server.tasks.sql.journal.removal import FreezeContext, leased, remove_context
 from a2a_canvas.store.sql import reading
 from a2a_canvas.store.sql.database import Database, text_size
 from a2a_canvas.store.sql.reading import Key, VersionKey
@@ -59,15 +56,9 @@ MESSAGE_BATCH_SIZE = 1000
 """Keys or inbox rows that are deleted in one transaction."""
 
 ENDED = [state.value for state in State if state.terminal]
-IN_CONTEXT = (pages, latest_changes, inbox_messages, drafts, versions, artifacts, owned_contexts, tasks, contexts)
-"""The tables with the rows of a context."""
 PAGE_TEXTS = (pages.c.entries, pages.c.compressed)
 TEXTS = (*PAGE_TEXTS, tasks.c.head, tasks.c.transcript, tasks.c.artifacts, versions.c.content, drafts.c.content)
 """The columns that make the size of a context."""
-
-
-FreezeContext = Callable[[str], AbstractContextManager[bool]]
-"""`SqlArtifactStore.frozen`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,16 +156,12 @@ async def _contexts(database: Database, before: datetime, freeze: FreezeContext,
 def _idle(before: datetime) -> ColumnElement[bool]:
     """Nothing works in the context, and nothing has changed since."""
     moving = or_(tasks.c.state.not_in(ENDED), tasks.c.changed_at >= to_microseconds(before))
-    touched = or_(artifacts.c.changed >= to_microseconds(before), _leased())
+    touched = or_(artifacts.c.changed >= to_microseconds(before), leased())
     return and_(
         contexts.c.changed_at < to_microseconds(before),
         ~exists().where(tasks.c.context_id == contexts.c.context_id, moving),
         ~exists().where(artifacts.c.context_id == contexts.c.context_id, touched),
     )
-
-
-def _leased() -> ColumnElement[bool]:
-    return artifacts.c.holder.in_(select(replicas.c.replica_id))
 
 
 async def _size(database: Database, context_id: str) -> int:
@@ -212,22 +199,11 @@ def _still_idle(context_id: str, before: datetime) -> Select[Any]:
 
 async def _remove(database: Database, context_id: str, before: datetime, freeze: FreezeContext) -> bool:
     """Whether it was deleted: it may be in use again."""
-    with freeze(context_id) as free:
-        if not free:
-            return False
-        async with database.write() as connection:
-            # A new task in it waits for the row of the context, an artifact lease for that of the artifact. In the
-            # order in which the journal and the store write them, so that there is no deadlock.
-            for table in (message_keys, contexts, artifacts):
-                rows = select(table.c.context_id).where(table.c.context_id == context_id)
-                await connection.execute(rows.with_for_update())
-            if await connection.scalar(_still_idle(context_id, before)) is None:
-                return False
-            of_it = select(tasks.c.task_id).where(tasks.c.context_id == context_id)
-            await connection.execute(delete(task_contexts).where(task_contexts.c.task_id.in_(of_it)))
-            for table in (message_keys, *IN_CONTEXT):
-                await connection.execute(delete(table).where(table.c.context_id == context_id))
-            return True
+
+    async def check(connection: AsyncConnection) -> bool:
+        return await connection.scalar(_still_idle(context_id, before)) is not None
+
+    return await remove_context(database, context_id, freeze, check)
 
 
 # ---------------------------------------------------------------------------- journals
@@ -292,7 +268,7 @@ def _free() -> ColumnElement[bool]:
     """No draft is open, no replica has the lease, and no entry outside of a task's record can name a version."""
     unsaved = or_(tasks.c.state.in_(UNSETTLED), tasks.c.snapshot != tasks.c.generation)
     named = exists().where(tasks.c.context_id == artifacts.c.context_id, unsaved)
-    return and_(artifacts.c.draft_task.is_(None), or_(artifacts.c.holder.is_(None), ~_leased()), ~named)
+    return and_(artifacts.c.draft_task.is_(None), or_(artifacts.c.holder.is_(None), ~leased()), ~named)
 
 
 def _old(before: datetime, current: ColumnElement[int] | int) -> ColumnElement[bool]:

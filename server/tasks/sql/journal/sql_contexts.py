@@ -8,17 +8,21 @@ Rule 2: contexts and artifacts of schema 0005 have no request and no name in the
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+import asyncio
+from collections.abc import Awaitable, Callable, Collection, Iterable
 from typing import Any
 
-from sqlalchemy import and_, case, func, select, tuple_, update
+from sqlalchemy import Connection, Select, and_, case, func, select, tuple_, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from a2a_canvas.server.agent.events import State
+from a2a_canvas.server.tasks.errors import ContextNotFound
 from a2a_canvas.server.tasks.journal.listing import ListPosition
 from a2a_canvas.server.tasks.journal.owned_contexts import (
     ContextPage,
     ContextQuery,
     ContextSummary,
+    check_removable,
     matches,
     request_of,
 )
@@ -29,10 +33,16 @@ from a2a_canvas.server.tasks.sql.journal.journal_reading import (
     to_microseconds,
 )
 from a2a_canvas.server.tasks.sql.journal.journal_tables import latest_changes, owned_contexts, tasks
+from a2a_canvas.server.tasks.sql.journal.removal import FreezeContext, leased, remove_context
+from a2a_canvas.store.errors import Unavailable
 from a2a_canvas.store.sql.database import Database
 from a2a_canvas.store.sql.reading import VersionKey, version_contents
 from a2a_canvas.store.sql.tables import artifacts
 
+RELEASE_SECONDS = 5.0
+"""Seconds to wait until nobody holds the lease of an artifact; an unused one is retained for a second."""
+POLL_SECONDS = 0.05
+"""Seconds between two attempts."""
 ROWS_PER_STEP = 200
 """Contexts that a search reads and compares in one step of the event loop: about 1 ms."""
 
@@ -42,21 +52,64 @@ _POSITION = (owned_contexts.c.changed_at, owned_contexts.c.context_id)
 
 
 class SqlContexts:
-    """`Contexts` in a database."""
+    """`Contexts` in a database.
 
-    def __init__(self, database: Database) -> None:
+    Args:
+        freeze: `SqlArtifactStore.frozen`.
+        notify: lets the other replicas look at everything that they follow, when a transaction commits.
+        refresh: looks at everything that is followed here.
+    """
+
+    def __init__(
+        self,
+        database: Database,
+        freeze: FreezeContext,
+        notify: Callable[[Connection], None],
+        refresh: Callable[[], Awaitable[None]],
+    ) -> None:
         self._database = database
+        self._freeze = freeze
+        self._notify = notify
+        self._refresh = refresh
 
     async def list(self, query: ContextQuery) -> ContextPage:
         found = await self._find(query)
-        shown = found[: query.limit]
-        ids = [row["context_id"] for row in shown]
+        return ContextPage(await self._summaries(query.owner, found[: query.limit]), len(found) > query.limit)
+
+    async def rename(self, context_id: str, owner: str, name: str | None) -> ContextSummary:
+        this = owned_contexts.c.context_id == context_id, owned_contexts.c.owner == owner
+        async with self._database.write() as connection:
+            await connection.execute(update(owned_contexts).where(*this).values(name=name))
+        rows = await self._rows(select(owned_contexts).where(*this))
+        if not rows:
+            raise ContextNotFound(context_id)
+        return (await self._summaries(owner, rows))[0]
+
+    async def remove(self, context_id: str, owner: str) -> None:
+        async def check(connection: AsyncConnection) -> bool:
+            await _check_removable(connection, context_id, owner)
+            held = select(artifacts.c.holder).where(artifacts.c.context_id == context_id, leased()).limit(1)
+            if await connection.scalar(held) is not None:
+                return False
+            await connection.run_sync(self._notify)
+            return True
+
         async with self._database.read() as connection:
-            counts = await _count_tasks(connection, query.owner, ids)
+            await _check_removable(connection, context_id, owner)
+        end = asyncio.get_running_loop().time() + RELEASE_SECONDS
+        while not await remove_context(self._database, context_id, self._freeze, check):
+            if asyncio.get_running_loop().time() > end:
+                raise Unavailable("an artifact of the context is still in use")
+            await asyncio.sleep(POLL_SECONDS)
+        await self._refresh()
+
+    async def _summaries(self, owner: str, rows: Rows) -> tuple[ContextSummary, ...]:
+        ids = [row["context_id"] for row in rows]
+        async with self._database.read() as connection:
+            counts = await _count_tasks(connection, owner, ids)
             names = await _artifact_names(connection, ids)
         await self._name_artifacts(names)
-        summaries = [_summary(row, counts.get(row["context_id"], (0, 0)), names[row["context_id"]]) for row in shown]
-        return ContextPage(tuple(summaries), len(found) > query.limit)
+        return tuple(_summary(row, counts.get(row["context_id"], (0, 0)), names[row["context_id"]]) for row in rows)
 
     async def _find(self, query: ContextQuery) -> Rows:
         """The rows of one context more than the page has, if there is one."""
@@ -64,17 +117,13 @@ class SqlContexts:
         step = ROWS_PER_STEP if query.words else query.limit + 1
         after, more = query.after, True
         while more and len(found) <= query.limit:
-            rows = await self._rows(query.owner, after, step)
+            rows = await self._rows(_newest(query.owner, after, step))
             found += [row for row in rows if matches(query.words, row["name"], row["request"])]
             more = len(rows) == step
             after = _position(rows[-1]) if more else None
         return found
 
-    async def _rows(self, owner: str, after: ListPosition | None, limit: int) -> Rows:
-        query = select(owned_contexts).where(owned_contexts.c.owner == owner)
-        if after:
-            query = query.where(tuple_(*_POSITION) < tuple_(to_microseconds(after[0]), after[1]))
-        query = query.order_by(*(column.desc() for column in _POSITION)).limit(limit)
+    async def _rows(self, query: Select[Any]) -> Rows:
         async with self._database.read() as connection:
             rows: Rows = [{**row} for row in (await connection.execute(query)).mappings()]
         await self._fill_in_requests([row for row in rows if row["request"] is None])
@@ -105,6 +154,19 @@ class SqlContexts:
                 async with self._database.write() as connection:
                     unnamed = update(latest_changes).where(this, latest_changes.c.name.is_(None))
                     await connection.execute(unnamed.values(name=name))
+
+
+def _newest(owner: str, after: ListPosition | None, limit: int) -> Select[Any]:
+    query = select(owned_contexts).where(owned_contexts.c.owner == owner)
+    if after:
+        query = query.where(tuple_(*_POSITION) < tuple_(to_microseconds(after[0]), after[1]))
+    return query.order_by(*(column.desc() for column in _POSITION)).limit(limit)
+
+
+async def _check_removable(connection: AsyncConnection, context_id: str, owner: str) -> None:
+    found = select(tasks.c.task_id, tasks.c.owner, tasks.c.state).where(tasks.c.context_id == context_id)
+    rows = [(row.task_id, row.owner, State(row.state)) for row in await connection.execute(found)]
+    check_removable(context_id, owner, rows)
 
 
 def _position(row: dict[str, Any]) -> ListPosition:

@@ -73,7 +73,7 @@ class SqlBackend:
         self.store = SqlArtifactStore(database, self.commits, self._lease, limits)
         versions = self.store.version_contents
         self.journal = SqlJournal(database, self.commits, self._lease, versions, _notify_written, now)
-        self.contexts = SqlContexts(database)
+        self.contexts = SqlContexts(database, self.store.frozen, _notify_all, self.journal.refresh_all)
         for participant in (self._lease, self.journal, self.store):
             self.commits.join(participant)
         self._inbox = Inbox(database, self.journal, now)
@@ -296,6 +296,10 @@ class SqlBackend:
             await self._inbox.deliver_pending(self._runner)
         if notification.given_up:
             self._takeover_due.set()
+
+
+def _notify_all(connection: Connection) -> None:
+    notify(connection, Notification())
 
 
 def _notify_written(connection: Connection, tasks: tuple[str, ...], contexts: tuple[str, ...]) -> None:

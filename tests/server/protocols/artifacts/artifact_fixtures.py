@@ -17,6 +17,7 @@ from starlette.applications import Starlette
 from a2a_canvas.server.agent.events import TurnEvent
 from a2a_canvas.server.agent.listener import listener
 from a2a_canvas.server.protocols.artifacts.routes import artifact_routes
+from a2a_canvas.server.protocols.guard.checks import BodyLimits
 from a2a_canvas.server.tasks.journal.journal import InMemoryJournal
 from a2a_canvas.server.tasks.journal.owned_contexts import InMemoryContexts
 from a2a_canvas.server.tasks.record import TaskRecord
@@ -35,12 +36,12 @@ class ArtifactHarness:
         self.store = InMemoryArtifactStore(now=Clock())
         self.clock = Clock()
         self.journal = InMemoryJournal(self.clock)
-        self.contexts = InMemoryContexts(self.journal)
+        self.contexts = InMemoryContexts(self.journal, self.store)
         self._writers: dict[str, EventedArtifactStore] = {}
 
     @property
     def app(self) -> Starlette:
-        return Starlette(routes=[*artifact_routes(self.store, self.journal, self.contexts)])
+        return Starlette(routes=[*artifact_routes(self.store, self.journal, self.contexts, BodyLimits())])
 
     async def begin(self, task_id: str, owner: str = "") -> EventedArtifactStore:
         async def emit(event: TurnEvent) -> None:
@@ -65,13 +66,18 @@ class ArtifactHarness:
     async def event_id(self, position: int) -> str:
         return f"{(await self.journal.follow_context(self.context)).snapshot.incarnation}-{position}"
 
-    async def get(self, path: str, method: str = "GET", root: str = "", **headers: str) -> httpx.Response:
+    async def get(
+        self, path: str, method: str = "GET", root: str = "", content: str = "", **headers: str
+    ) -> httpx.Response:
         """`path` is what follows `/artifacts/`; a path that begins with a slash is the whole."""
         transport = httpx.ASGITransport(self.app, root_path=root)
         async with httpx.AsyncClient(transport=transport, base_url="http://here") as client:
             named = {name.replace("_", "-"): value for name, value in headers.items()}
             return await client.request(
-                method, root + (path if path[:1] == "/" else f"/artifacts/{path}"), headers={"Accept": "*/*", **named}
+                method,
+                root + (path if path[:1] == "/" else f"/artifacts/{path}"),
+                headers={"Accept": "*/*", **named},
+                content=content,
             )
 
 

@@ -1,12 +1,14 @@
-"""The caller's contexts as a resource: listed."""
+"""The caller's contexts as a resource: listed, renamed and deleted."""
 
 from __future__ import annotations
 
 from datetime import timedelta
 from urllib.parse import quote
 
+import httpx
 import pytest
 
+from a2a_canvas.server.agent.events import State, StatusChanged
 from tests.server.protocols.artifacts.artifact_fixtures import ArtifactHarness
 from tests.server.protocols.artifacts.test_routes import error_of, writing
 
@@ -85,3 +87,95 @@ async def test_a_wrong_parameter_is_refused(harness: ArtifactHarness, query: str
 
 async def test_without_a_task_there_are_none() -> None:
     assert (await ArtifactHarness().get("/artifacts")).json() == {"contexts": [], "nextPageToken": ""}
+
+
+# ---------------------------------------------------------------------------- renaming
+
+
+async def rename(harness: ArtifactHarness, body: str, path: str = "ctx", **headers: str) -> httpx.Response:
+    return await harness.get(path, "PATCH", content=body, **({"Content_Type": "application/json"} | headers))
+
+
+async def test_a_context_takes_a_name_and_gives_it_back(harness: ArtifactHarness) -> None:
+    answer = await rename(harness, '{"name": "  Tide pools "}')
+    assert (answer.status_code, answer.json()) == (200, CTX | {"name": "Tide pools"})
+    listing = (await harness.get("/artifacts?query=pools")).json()
+    assert listing["contexts"] == [answer.json()]
+    for nothing in ("null", '""', '" "'):
+        assert (await rename(harness, f'{{"name": {nothing}}}')).json()["name"] is None
+
+
+@pytest.mark.parametrize(
+    ("body", "sentence"),
+    [
+        ("[]", """The body is a list; send one JSON object, such as {"name": "Tide pools"}."""),
+        ("{}", "name is missing: send a text, or null for no name any more."),
+        ('{"name": 7}', "name is 7 and must be a text, or null."),
+        ('{"name": "a\\nb"}', "name must not contain the control character U+000A."),
+        (f'{{"name": "{201 * "x"}"}}', "name has 201 characters and may have 200."),
+        ('{"name": "a", "title": "b"}', "title is nothing that can be changed of a context; send its name alone."),
+    ],
+)
+async def test_what_is_no_name_is_refused(harness: ArtifactHarness, body: str, sentence: str) -> None:
+    assert error_of(await rename(harness, body)) == (400, "INVALID_ARGUMENT", sentence)
+    assert (await harness.get("/artifacts")).json()["contexts"][1]["name"] is None
+
+
+async def test_a_body_that_is_no_json_is_refused(harness: ArtifactHarness) -> None:
+    assert error_of(await rename(harness, "{"))[0] == 400
+    assert error_of(await rename(harness, "name=x", Content_Type="text/plain"))[0] == 400
+
+
+async def test_what_is_not_the_callers_is_neither_renamed_nor_deleted(harness: ArtifactHarness) -> None:
+    harness.context = "others"
+    await harness.begin("theirs", owner="ann")
+    for path in ("others", "nowhere"):
+        assert error_of(await rename(harness, '{"name": "Mine"}', path))[1] == "NOT_FOUND"
+        assert error_of(await harness.get(path, "DELETE"))[1] == "NOT_FOUND"
+
+
+# ---------------------------------------------------------------------------- deleting
+
+
+async def test_a_deleted_context_is_404_with_all_below_it(harness: ArtifactHarness) -> None:
+    await harness.journal.append("task", StatusChanged(State.COMPLETED))
+    answer = await harness.get("ctx", "DELETE")
+    assert (answer.status_code, answer.content) == (204, b"")
+    for path in ("ctx", "ctx/doc", "ctx/doc/versions", "ctx/events"):
+        assert error_of(await harness.get(path))[1] == "NOT_FOUND"
+    assert error_of(await harness.get("ctx", "DELETE"))[1] == "NOT_FOUND"
+    assert [each["contextId"] for each in (await harness.get("/artifacts")).json()["contexts"]] == ["a/b"]
+
+
+async def test_a_context_is_not_deleted_while_a_task_works_in_it(harness: ArtifactHarness) -> None:
+    said = "Task 'task' works in context 'ctx'. Wait until it is done, or cancel it; then delete again."
+    answer = await harness.get("ctx", "DELETE")
+    assert error_of(answer) == (409, "FAILED_PRECONDITION", said)
+    assert answer.json()["error"]["details"][0]["reason"] == "CONTEXT_IN_USE"
+    assert (await harness.get("ctx/doc")).status_code == 200
+
+
+async def test_a_context_in_which_others_have_tasks_is_not_deleted(harness: ArtifactHarness) -> None:
+    harness.context = "ctx"
+    await harness.begin("theirs", owner="ann")
+    answer = await harness.get("ctx", "DELETE")
+    assert error_of(answer)[0] == 409
+    assert answer.json()["error"]["details"][0]["reason"] == "CONTEXT_SHARED"
+
+
+@pytest.mark.parametrize(
+    ("path", "method", "allowed"),
+    [
+        ("/artifacts", "DELETE", "GET, HEAD"),
+        ("/artifacts", "PATCH", "GET, HEAD"),
+        ("ctx", "POST", "GET, HEAD, PATCH, DELETE"),
+        ("ctx/doc", "DELETE", "GET, HEAD"),
+        ("ctx/events", "PATCH", "GET, HEAD"),
+    ],
+)
+async def test_another_method_is_refused_with_those_there_are(
+    harness: ArtifactHarness, path: str, method: str, allowed: str
+) -> None:
+    answer = await harness.get(path, method)
+    assert error_of(answer)[0] == 405
+    assert answer.headers["Allow"] == allowed

@@ -10,6 +10,7 @@ import pytest
 from sqlalchemy import event, text
 
 from a2a_canvas.server.agent.events import State
+from a2a_canvas.server.tasks.errors import ContextInUse, ContextNotFound, ContextShared, StreamLost, TaskNotFound
 from a2a_canvas.server.tasks.journal.owned_contexts import ContextSummary, matches, words_of
 from a2a_canvas.server.tasks.sql.replica.sql_backend import SqlBackend
 from tests.server.tasks.context_harness import BACKENDS, ContextHarness, open_contexts
@@ -123,6 +124,111 @@ async def test_a_context_that_changes_meanwhile_stays_where_a_later_page_looks_o
     await world.run("t4", "c1")
     rest = await world.page(limit=9, after=first.contexts[-1].position)
     assert [each.context_id for each in rest.contexts] == ["c0"]
+
+
+# ---------------------------------------------------------------------------- renaming
+
+
+async def test_a_name_is_the_owners_own_and_is_found_and_taken_back(world) -> None:
+    await world.run("t1", "a", "ann", "Write")
+    await world.run("t2", "a", "bob", "Read")
+    await world.run("t3", "b", "ann")
+    renamed = await world.contexts.rename("a", "ann", "Tide pools")
+    assert renamed == (await world.list("ann"))[1]
+    assert renamed.name == "Tide pools"
+    assert [each.name for each in await world.list("bob")] == [None]
+    assert await world.ids("ann", "TIDE write") == ["a"]
+    await world.run("t4", "a", "ann")
+    assert (await world.list("ann"))[0].name == "Tide pools"
+    assert (await world.contexts.rename("a", "ann", None)).name is None
+    assert await world.ids("ann", "tide") == []
+
+
+async def test_nobody_renames_what_others_have_or_what_is_not_there(world) -> None:
+    await world.run("t1", "a", "ann")
+    for context in ("a", "nowhere"):
+        with pytest.raises(ContextNotFound):
+            await world.contexts.rename(context, "bob", "Mine")
+    assert await world.list("bob") == ()
+
+
+# ---------------------------------------------------------------------------- removing
+
+
+async def test_a_removed_context_has_left_nothing_and_others_have_lost_nothing(world) -> None:
+    for context in ("a", "b"):
+        await world.begin(f"t-{context}", context)
+        await world.write(f"t-{context}", "doc")
+        await world.reach(f"t-{context}")
+        await world.contexts.rename(context, "", "Name")
+    await world.contexts.remove("a", "")
+    journal, store = world.backend.journal, world.backend.store
+    assert await world.ids() == ["b"]
+    assert not await journal.has_context("a", "")
+    assert await journal.context("a") == ()
+    assert await store.list("a") == ()
+    with pytest.raises(TaskNotFound):
+        await journal.get("t-a")
+    assert await journal.find_duplicate("key-t-a") == ""
+    assert [each.name for each in await world.list()] == ["Name"]
+    assert await journal.find_duplicate("key-t-b") == "t-b"
+    assert [each.artifact_id for each in await store.list("b")] == ["doc"]
+
+
+async def test_the_ids_can_be_used_again_and_begin_anew(world) -> None:
+    await world.begin("t1")
+    await world.write("t1", "doc", "one")
+    await world.reach("t1")
+    first = (await world.backend.journal.follow_context("c")).snapshot
+    await world.contexts.rename("c", "", "Name")
+    await world.contexts.remove("c", "")
+    assert (await world.backend.journal.follow_context("c")).snapshot.artifacts == {}
+    await world.begin("t1", request="Again")
+    await world.write("t1", "doc", "two")
+    again = (await world.backend.journal.follow_context("c")).snapshot
+    assert (again.position, again.artifacts["doc"].artifact.version) == (1, 1)
+    assert again.incarnation != first.incarnation
+    [context] = await world.list()
+    assert (context.name, context.request, context.tasks) == (None, "Again", 1)
+
+
+@pytest.mark.parametrize("state", [State.INPUT_REQUIRED, State.AUTH_REQUIRED])
+async def test_a_task_that_waits_for_an_answer_goes_with_its_context_and_its_streams_end(world, state: State) -> None:
+    await world.begin("t1")
+    await world.write("t1", "doc")
+    await world.reach("t1", state)
+    task = await world.backend.journal.follow("t1")
+    context = await world.backend.journal.follow_context("c")
+    await world.contexts.remove("c", "")
+    with pytest.raises(StreamLost):
+        await anext(aiter(task))
+    with pytest.raises(StreamLost):
+        await anext(aiter(context))
+
+
+@pytest.mark.parametrize("state", [State.SUBMITTED, State.WORKING])
+async def test_while_a_task_works_the_context_stays(world, state: State) -> None:
+    await world.run("t1")
+    await world.begin("t2")
+    await world.reach("t2", state)
+    with pytest.raises(ContextInUse, match="'t2'"):
+        await world.contexts.remove("c", "")
+    await world.reach("t2", State.CANCELED)
+    await world.contexts.remove("c", "")
+    assert await world.ids() == []
+
+
+async def test_nobody_removes_what_others_have_work_in_or_what_is_not_there(world) -> None:
+    await world.run("t1", "a", "ann")
+    with pytest.raises(ContextNotFound):
+        await world.contexts.remove("a", "bob")
+    await world.begin("t2", "a", "bob")
+    for owner in ("ann", "bob"):
+        with pytest.raises(ContextShared):
+            await world.contexts.remove("a", owner)
+    with pytest.raises(ContextNotFound):
+        await world.contexts.remove("nowhere", "ann")
+    assert await world.ids("ann") == await world.ids("bob") == ["a"]
 
 
 def test_words_are_compared_without_case_and_in_name_or_request() -> None:

@@ -33,7 +33,8 @@ from a2a_canvas.server.tasks.sql.journal.journal_tables import (
     task_contexts,
     tasks,
 )
-from a2a_canvas.server.tasks.sql.journal.prune import BATCH_SIZE, IN_CONTEXT, PruneResult, Retention, prune
+from a2a_canvas.server.tasks.sql.journal.prune import BATCH_SIZE, PruneResult, Retention, prune
+from a2a_canvas.server.tasks.sql.journal.removal import IN_CONTEXT
 from a2a_canvas.store.changes import Change, EditText, Restore, Undo
 from a2a_canvas.store.errors import InvalidChange, Unavailable, VersionNotFound, VersionPruned
 from a2a_canvas.store.models import Version

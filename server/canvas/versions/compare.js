@@ -1,0 +1,40 @@
+// @ts-check
+/** Two versions of a text compared, side by side or inline. Loads the editor's merge package when it is first needed. */
+
+import { loadLanguage } from "../document/language.js";
+
+const COLLAPSE = { margin: 3, minSize: 6 };
+
+/**
+ * @param {{old: string, text: string, language: string, inline: boolean, prose: boolean}} options  `prose`: lines are
+ *     wrapped and have no numbers
+ * @returns {Promise<{dom: HTMLElement, destroy: () => void}>}
+ */
+export async function createComparison({ old, text, language, inline, prose }) {
+  const [{ EditorState, EditorView, lineNumbers, syntaxHighlighting, classHighlighter }, merge, support] = await Promise.all([
+    import("../vendor/codemirror.js"),
+    import("../vendor/merge.js"),
+    loadLanguage(language),
+  ]);
+  const extensions = [
+    EditorState.readOnly.of(true),
+    EditorView.editable.of(false),
+    EditorState.lineSeparator.of("\n"),
+    EditorView.contentAttributes.of({ tabindex: "0" }),
+    prose ? EditorView.lineWrapping : lineNumbers(),
+    syntaxHighlighting(classHighlighter),
+    ...(support ? [support] : []),
+  ];
+  if (inline) {
+    const unified = merge.unifiedMergeView({ original: old, mergeControls: false, collapseUnchanged: COLLAPSE });
+    return new EditorView({ doc: text, extensions: [...extensions, unified] });
+  }
+  return new merge.MergeView({
+    a: { doc: old, extensions: [...extensions, label(EditorView, "Old version")] },
+    b: { doc: text, extensions: [...extensions, label(EditorView, "New version")] },
+    collapseUnchanged: COLLAPSE,
+  });
+}
+
+/** @param {any} EditorView @param {string} name */
+const label = (EditorView, name) => EditorView.contentAttributes.of({ "aria-label": name });

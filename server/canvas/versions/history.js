@@ -1,0 +1,56 @@
+// @ts-check
+/** What the versions of an artifact allow and how they are told. Pure. */
+
+/**
+ * A version as `GET /artifacts/{context}/{artifact}/versions` lists it.
+ * @typedef {object} Version
+ * @property {number} number
+ * @property {"agent"|"user"} author
+ * @property {number} parent  0 for none
+ * @property {boolean} current
+ * @property {boolean} [pruned]  its content was removed
+ * @property {boolean} [incomplete]
+ * @property {string} [timestamp]
+ * @property {string} [request]
+ */
+
+/**
+ * Whether there is something to undo and to redo: the undo line is the newest version and its parents.
+ * @param {Version[]} versions  all, the oldest first
+ * @returns {{undo: boolean, redo: boolean}}
+ */
+export function stepsOf(versions) {
+  const current = versions.find((version) => version.current);
+  return { undo: (current?.parent ?? 0) > 0, redo: Boolean(current) && current !== versions.at(-1) };
+}
+
+/**
+ * The version that another one is compared with at first: for the current one its parent, for an old one the current.
+ * @param {Version[]} versions
+ * @param {number} shown
+ */
+export function counterpartOf(versions, shown) {
+  const current = versions.find((version) => version.current)?.number ?? shown;
+  return shown === current ? versions[shown - 1]?.parent || Math.max(1, shown - 1) : current;
+}
+
+/** Who made a version. @param {Version} version */
+export function authorOf({ author }) {
+  return author === "user" ? "You" : "Agent";
+}
+
+/**
+ * When a version was made: the time on the same day, else the date as well.
+ * @param {string|undefined} timestamp
+ * @param {Date} now
+ */
+export function timeOf(timestamp, now) {
+  if (!timestamp) {
+    return "";
+  }
+  const at = new Date(timestamp);
+  /** @type {Intl.DateTimeFormatOptions} */
+  const time = { hour: "2-digit", minute: "2-digit" };
+  const today = at.toDateString() === now.toDateString();
+  return at.toLocaleString(undefined, today ? time : { day: "numeric", month: "short", ...time });
+}

@@ -1,0 +1,280 @@
+// @ts-check
+/**
+ * The versions of the artifact that is shown: undo and redo, a slider through all of them, who made each when and for which
+ * request, any two compared, one restored, a link to one.
+ */
+
+import { fill, h } from "../dom.js";
+import { languageOf } from "../document/language.js";
+import { icon } from "../icons.js";
+import { isProse } from "../passage/actions.js";
+import { shownArtifact } from "../state/reducer.js";
+import { createComparison } from "./compare.js";
+import { authorOf, counterpartOf, stepsOf, timeOf } from "./history.js";
+
+/** @typedef {import("./history.js").Version} Version */
+
+/**
+ * @param {import("../app.js").App} app
+ * @returns {{controls: HTMLElement, panel: HTMLElement, comparison: HTMLElement, step: (op: "undo"|"redo") => Promise<void>}}
+ *     `controls` for the head of the document, `panel` below it, `comparison` in the place of the document: it is hidden
+ *     unless two versions are compared
+ */
+export function createVersions(app) {
+  const { store } = app;
+  /** @type {{versions: Version[], comparing: number|null, inline: boolean, of: string}} */
+  let view = { versions: [], comparing: null, inline: false, of: "" };
+  /** @type {{destroy: () => void}|null} */
+  let compared = null;
+  let reading = 0;
+
+  const undo = iconButton("undo", "Undo", () => step("undo"));
+  const redo = iconButton("redo", "Redo", () => step("redo"));
+  const toggle = iconButton("history", "Versions", () => open(panel.hidden));
+  toggle.setAttribute("aria-expanded", "false");
+  const controls = h("div", { class: "version-controls" }, undo, redo, toggle);
+
+  const slider = h("input", { class: "version-slider", type: "range", min: 1, step: 1, "aria-label": "Version", oninput: slide });
+  const facts = h("p", { class: "version-facts" });
+  const actions = h("div", { class: "version-actions" });
+  const list = h("ol", { class: "version-list", "aria-label": "Versions" });
+  const panel = h(
+    "section",
+    { class: "versions", "aria-label": "Versions", hidden: true, onkeydown: escape },
+    h("div", { class: "version-head" }, slider, iconButton("close", "Close the versions", () => open(false))),
+    facts,
+    actions,
+    list,
+  );
+  const comparison = h("div", { class: "comparison", role: "region", "aria-label": "Comparison of two versions", hidden: true });
+
+  store.subscribe((state, previous) => {
+    const [artifact, before] = [shownArtifact(state), shownArtifact(previous)];
+    const another = artifact?.artifactId !== before?.artifactId || state.contextId !== previous.contextId;
+    if (another) {
+      view = { ...view, versions: [], comparing: null };
+      showComparison();
+    }
+    if (artifact && !artifact.open && (another || artifact.version !== before?.version || before?.open)) {
+      read();
+    }
+    if (another || state.version !== previous.version || artifact?.open !== before?.open) {
+      draw();
+    }
+  });
+
+  async function read() {
+    const { artifactId } = shownArtifact(store.state) ?? { artifactId: "" };
+    const number = ++reading;
+    const versions = await app.versions(artifactId).catch(() => []);
+    if (number === reading) {
+      view = { ...view, versions, of: artifactId };
+      draw();
+      showComparison();
+    }
+  }
+
+  function draw() {
+    const { versions } = view;
+    const artifact = shownArtifact(store.state);
+    const steps = stepsOf(versions);
+    const busy = artifact?.open ?? true;
+    controls.hidden = versions.length === 0;
+    undo.disabled = busy || !steps.undo;
+    redo.disabled = busy || !steps.redo;
+    const shown = shownNumber();
+    slider.max = String(Math.max(1, versions.length));
+    slider.value = String(shown);
+    slider.disabled = versions.length < 2;
+    const version = versions[shown - 1];
+    slider.setAttribute("aria-valuetext", version ? describe(version) : "");
+    facts.textContent = version ? describe(version) : "";
+    fill(actions, version ? actionsOf(version) : []);
+    fill(list, versions.toReversed().map(row));
+  }
+
+  /** @param {Version} version */
+  function describe(version) {
+    const { number, request, timestamp, current, incomplete } = version;
+    const notes = [current && "current", incomplete && "incomplete", version.pruned && "content removed"].filter(Boolean);
+    const facts = [authorOf(version), timeOf(timestamp, new Date()), ...notes, request].filter(Boolean);
+    return `Version ${number} of ${view.versions.length} · ${facts.join(" · ")}`;
+  }
+
+  /** @param {Version} version */
+  function actionsOf(version) {
+    const { comparing, inline } = view;
+    const others = view.versions.filter(({ number, pruned }) => number !== version.number && !pruned);
+    const comparable = others.length > 0 && !version.pruned && shownArtifact(store.state)?.text !== null;
+    return [
+      comparing === null
+        ? button("Compare", () => compare(counterpartOf(view.versions, version.number)), !comparable, "compare")
+        : [
+            chooser(others, comparing),
+            button(inline ? "Side by side" : "Inline", () => layout(!inline)),
+            button("End comparison", () => compare(null)),
+          ],
+      button("Restore", restore, version.current || version.pruned || shownArtifact(store.state)?.open, "retry"),
+      button("Copy link", copyLink, false, "link"),
+    ];
+  }
+
+  /** @param {Version[]} others @param {number} chosen */
+  function chooser(others, chosen) {
+    const options = others.map((version) =>
+      h("option", { value: String(version.number), selected: version.number === chosen }, `with version ${version.number}`),
+    );
+    const choose = (/** @type {any} */ event) => compare(Number(event.target.value));
+    return h("select", { class: "field version-chooser", "aria-label": "Compare with", onchange: choose }, options);
+  }
+
+  /** @param {Version} version */
+  function row(version) {
+    const shown = version.number === shownNumber();
+    return h(
+      "li",
+      {},
+      h(
+        "button",
+        { class: "version-row", type: "button", "aria-current": shown ? "true" : null, onclick: () => show(version.number) },
+        h("span", { class: "version-number" }, version.number),
+        h("span", { class: "version-request" }, version.request || (version.author === "user" ? "Typed" : "Written")),
+        h("span", { class: "version-author" }, version.current ? "current" : authorOf(version)),
+        h("time", { class: "version-time", datetime: version.timestamp ?? "" }, timeOf(version.timestamp, new Date())),
+      ),
+    );
+  }
+
+  function shownNumber() {
+    return store.state.version ?? shownArtifact(store.state)?.version ?? 1;
+  }
+
+  /** @param {number} number */
+  function show(number) {
+    const artifact = shownArtifact(store.state);
+    const version = view.versions[number - 1];
+    if (artifact && version && !version.pruned) {
+      app.openArtifact(artifact.artifactId, version.current ? null : number);
+      if (view.comparing !== null) {
+        compare(counterpartOf(view.versions, number));
+      }
+    }
+  }
+
+  function slide() {
+    show(Number(slider.value));
+  }
+
+  /** @param {number|null} number */
+  function compare(number) {
+    view = { ...view, comparing: number };
+    draw();
+    showComparison();
+  }
+
+  /** @param {boolean} inline */
+  function layout(inline) {
+    view = { ...view, inline };
+    draw();
+    showComparison();
+  }
+
+  async function showComparison() {
+    const { comparing, inline, of } = view;
+    const artifact = shownArtifact(store.state);
+    comparison.hidden = comparing === null || !artifact;
+    if (comparing === null || !artifact) {
+      compared?.destroy();
+      compared = null;
+      fill(comparison);
+      return;
+    }
+    const [first, second] = [comparing, shownNumber()].sort((a, b) => a - b);
+    try {
+      const [old, later] = await Promise.all([app.version(of, first), app.version(of, second)]);
+      const { name, mediaType } = artifact;
+      const options = { language: languageOf(name, mediaType), inline: inline || innerWidth < 720, prose: isProse(artifact) };
+      const next = await createComparison({ old: old.text ?? "", text: later.text ?? "", ...options });
+      compared?.destroy();
+      compared = next;
+      fill(comparison, h("p", { class: "comparison-head" }, `Version ${first} → version ${second}`), next.dom);
+    } catch (error) {
+      fill(comparison, h("p", { class: "comparison-head" }, error instanceof Error ? error.message : String(error)));
+    }
+  }
+
+  async function restore() {
+    const artifact = shownArtifact(store.state);
+    if (artifact) {
+      const result = await app.operate("restore", artifact.artifactId, { version: shownNumber() });
+      app.notify(result.ok ? "info" : "error", result.said);
+      if (result.ok) {
+        app.openArtifact(artifact.artifactId);
+      }
+    }
+  }
+
+  /** A link to the version, whatever becomes the current one. */
+  async function copyLink() {
+    const artifact = shownArtifact(store.state);
+    const { contextId } = store.state;
+    const hash = `#/${[contextId, artifact?.artifactId, shownNumber()].map((step) => encodeURIComponent(String(step))).join("/")}`;
+    const link = location.href.replace(/#.*/, "") + hash;
+    try {
+      await navigator.clipboard.writeText(link);
+      app.notify("info", "The link to this version is copied.");
+    } catch {
+      app.notify("info", link);
+    }
+  }
+
+  /**
+   * Takes back, or does again, all that one request did to the artifact.
+   * @param {"undo"|"redo"} op
+   */
+  async function step(op) {
+    const artifact = shownArtifact(store.state);
+    if (artifact && !(op === "undo" ? undo : redo).disabled) {
+      const result = await app.operate(op, artifact.artifactId, { group: true });
+      if (!result.ok) {
+        app.notify("error", result.said);
+      }
+    }
+  }
+
+  /** @param {boolean} opened */
+  function open(opened) {
+    panel.hidden = !opened;
+    toggle.setAttribute("aria-expanded", String(opened));
+    const { version } = store.state;
+    if (!opened) {
+      compare(null);
+      if (version !== null) {
+        app.openArtifact(shownArtifact(store.state)?.artifactId ?? null);
+      }
+      toggle.focus();
+    } else {
+      slider.focus();
+    }
+  }
+
+  /** @param {KeyboardEvent} event */
+  function escape(event) {
+    if (event.key === "Escape") {
+      event.stopPropagation();
+      open(false);
+    }
+  }
+
+  return { controls, panel, comparison, step };
+}
+
+/** @param {string} name @param {string} label @param {() => void} onclick @returns {HTMLButtonElement} */
+function iconButton(name, label, onclick) {
+  return h("button", { class: "icon-button", type: "button", title: label, "aria-label": label, onclick }, icon(name));
+}
+
+/** @param {string} label @param {() => void} onclick @param {boolean} [disabled] @param {string} [name] */
+function button(label, onclick, disabled = false, name = "") {
+  return h("button", { class: "button", type: "button", disabled: Boolean(disabled), onclick }, name ? icon(name) : null, label);
+}

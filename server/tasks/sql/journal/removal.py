@@ -1,0 +1,61 @@
+"""Removes a context with all its rows, in one transaction, unless something uses it."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from contextlib import AbstractContextManager
+
+from sqlalchemy import ColumnElement, delete, select
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from a2a_canvas.server.tasks.sql.journal.journal_tables import (
+    contexts,
+    inbox_messages,
+    latest_changes,
+    message_keys,
+    owned_contexts,
+    pages,
+    replicas,
+    task_contexts,
+    tasks,
+)
+from a2a_canvas.store.sql.database import Database
+from a2a_canvas.store.sql.tables import artifacts, drafts, versions
+
+IN_CONTEXT = (pages, latest_changes, inbox_messages, drafts, versions, artifacts, owned_contexts, tasks, contexts)
+"""The tables with the rows of a context."""
+
+FreezeContext = Callable[[str], AbstractContextManager[bool]]
+"""`SqlArtifactStore.frozen`."""
+
+
+async def remove_context(
+    database: Database, context_id: str, freeze: FreezeContext, check: Callable[[AsyncConnection], Awaitable[bool]]
+) -> bool:
+    """Whether it was removed.
+
+    Args:
+        freeze: keeps the store of this process out of the context, or says that it is in use: then nothing is removed.
+        check: whether it may be removed, by its rows, which nobody changes meanwhile.
+    """
+    with freeze(context_id) as free:
+        if not free:
+            return False
+        async with database.write() as connection:
+            # A new task waits for the row of the context, a task that goes on for its own, an artifact lease for that
+            # of the artifact. In the order in which the journal and the store write them, so that there is no deadlock.
+            for table in (message_keys, tasks, contexts, artifacts):
+                rows = select(table.c.context_id).where(table.c.context_id == context_id).order_by(*table.primary_key)
+                await connection.execute(rows.with_for_update())
+            if not await check(connection):
+                return False
+            of_it = select(tasks.c.task_id).where(tasks.c.context_id == context_id)
+            await connection.execute(delete(task_contexts).where(task_contexts.c.task_id.in_(of_it)))
+            for table in (message_keys, *IN_CONTEXT):
+                await connection.execute(delete(table).where(table.c.context_id == context_id))
+            return True
+
+
+def leased() -> ColumnElement[bool]:
+    """A living replica has the lease of the artifact."""
+    return artifacts.c.holder.in_(select(replicas.c.replica_id))

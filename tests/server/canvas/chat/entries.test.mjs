@@ -1,0 +1,102 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { entriesOf, runningTask, waitingTask } from "../../../../server/canvas/chat/entries.js";
+import { INITIAL } from "../../../../server/canvas/state/reducer.js";
+import { CANVAS } from "../../../../server/canvas/state/task.js";
+
+const says = (messageId, role, text, metadata) => ({ messageId, role: `ROLE_${role}`, parts: [{ text }], metadata });
+const ask = says("m1", "USER", "Write a note");
+const task = (fields) => ({ taskId: "t1", state: "completed", messages: [ask], status: "", reply: "", artifacts: {}, operation: null, refused: null, ...fields });
+const state = (...tasks) => ({ ...INITIAL, contextId: "c", tasks: Object.fromEntries(tasks.map((each) => [each.taskId, each])) });
+const kinds = (...tasks) => entriesOf(state(...tasks)).map((entry) => [entry.kind, entry.text ?? entry.what ?? entry.message?.parts[0].text]);
+
+test("a new conversation has nothing", () => assert.deepEqual(entriesOf(INITIAL), []));
+
+test("while it works there is one status line, and it is the last", () => {
+  assert.deepEqual(kinds(task({ state: "working", status: "Writing note.md…", artifacts: { note: 1 } })), [
+    ["user", "Write a note"],
+    ["changed", undefined],
+    ["status", "Writing note.md…"],
+  ]);
+});
+
+test("a task in the queue says its place", () => {
+  const [, status] = entriesOf(state(task({ state: "submitted", status: "Waiting: number 3 in the queue…" })));
+  assert.deepEqual([status.text, status.queued], ["Waiting: number 3 in the queue…", true]);
+});
+
+test("the reply that is written takes the place of what the round before said", () => {
+  const messages = [ask, says("m2", "AGENT", "I am writing it.")];
+  assert.deepEqual(kinds(task({ state: "working", messages })).slice(1), [["agent", "I am writing it."], ["status", "Working…"]]);
+  assert.deepEqual(kinds(task({ state: "working", messages, reply: "The no", status: "Writing reply…" })).slice(1), [
+    ["agent", "The no"],
+    ["status", "Writing reply…"],
+  ]);
+});
+
+test("at the end only the reply remains", () => {
+  const messages = [ask, says("m2", "AGENT", "I am writing it."), says("m3", "AGENT", "Done.")];
+  assert.deepEqual(kinds(task({ messages })), [["user", "Write a note"], ["agent", "Done."]]);
+});
+
+test("a question stays in the thread when it is answered", () => {
+  const asked = [ask, says("m2", "AGENT", "Which: tea or rain?")];
+  const [, question] = entriesOf(state(task({ state: "input-required", messages: asked })));
+  assert.deepEqual([question.kind, question.text, question.choices], ["question", "Which: tea or rain?", ["tea", "rain"]]);
+  assert.deepEqual(kinds(task({ messages: [...asked, says("m3", "USER", "tea"), says("m4", "AGENT", "Done.")] })).slice(1), [
+    ["agent", "Which: tea or rain?"],
+    ["user", "tea"],
+    ["agent", "Done."],
+  ]);
+});
+
+test("an approval is no question", () => {
+  const [, asked] = entriesOf(state(task({ state: "auth-required", messages: [ask, says("m2", "AGENT", "May I?")] })));
+  assert.deepEqual([asked.kind, asked.permission], ["question", true]);
+});
+
+for (const [ended, kind] of [["failed", "failed"], ["rejected", "refused"]]) {
+  test(`a task that has ${ended} says why`, () => {
+    assert.deepEqual(kinds(task({ state: ended, messages: [ask, says("m2", "AGENT", "Because.")] })).at(-1), [kind, "Because."]);
+  });
+}
+
+test("a task that failed without a word says that", () => assert.equal(kinds(task({ state: "failed" })).at(-1)[0], "failed"));
+
+test("only the newest task can be asked for again", () => {
+  const failed = (taskId) => task({ taskId, state: "failed", messages: [ask, says("m2", "AGENT", "Because.")] });
+  const ends = entriesOf(state(failed("a"), failed("b"))).filter((entry) => entry.kind === "failed");
+  assert.deepEqual(ends.map((entry) => entry.newest), [false, true]);
+});
+
+test("a task that was stopped keeps what it said", () => {
+  assert.deepEqual(kinds(task({ state: "canceled", messages: [ask, says("m2", "AGENT", "I am writing it.")] })), [
+    ["user", "Write a note"],
+    ["agent", "I am writing it."],
+    ["stopped", "Stopped."],
+  ]);
+});
+
+test("an operation is a line with its outcome", () => {
+  const operation = { op: "edit", artifactId: "note", selection: { lineStart: 3, lineEnd: 4 } };
+  const messages = [says("m1", "USER", "make it shorter", { [CANVAS]: operation }), says("m2", "AGENT", "Version 2 is saved.")];
+  const [line, changed] = entriesOf(state(task({ operation, messages, artifacts: { note: 2 } })));
+  assert.deepEqual([line.what, line.detail, line.outcome, changed], ["Edit of lines 3–4", "make it shorter", "Version 2 is saved.", undefined]);
+});
+
+test("what was typed is one line for each document", () => {
+  const put = (taskId, artifactId) => task({ taskId, operation: { op: "put", artifactId }, messages: [says(taskId, "USER", "put")] });
+  const lines = entriesOf(state(put("t1", "a"), put("t2", "a"), put("t3", "a"), put("t4", "b")));
+  assert.deepEqual(lines.map(({ what, outcome }) => [what, outcome]), [["Your changes to a", "Saved 3 times."], ["Your changes to b", ""]]);
+});
+
+test("a message on its way is shown, and why it was not sent", () => {
+  const outgoing = (error) => ({ ...INITIAL, contextId: "c", outgoing: { m9: { message: says("m9", "USER", "Hello"), contextId: "c", error } } });
+  assert.deepEqual(entriesOf(outgoing("")).map((entry) => [entry.kind, entry.sending]), [["user", true]]);
+  assert.deepEqual(entriesOf(outgoing("Nobody answers.")).map((entry) => [entry.kind, entry.text]), [["user", undefined], ["not-sent", "Nobody answers."]]);
+});
+
+test("the newest task that works is the one to stop, and the newest question the one to answer", () => {
+  const tasks = state(task({ taskId: "a", state: "working" }), task({ taskId: "b", state: "input-required" }), task({ taskId: "c" }));
+  assert.deepEqual([runningTask(tasks)?.taskId, waitingTask(tasks)?.taskId], ["a", "b"]);
+});

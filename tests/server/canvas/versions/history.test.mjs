@@ -1,0 +1,25 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { counterpartOf, stepsOf, timeOf } from "../../../../server/canvas/versions/history.js";
+
+/** Versions by their parents; `current` is a number. */
+const line = (parents, current) => parents.map((parent, at) => ({ number: at + 1, parent, current: at + 1 === current }));
+
+test("the first version cannot be undone, the newest not redone", () => {
+  assert.deepEqual(stepsOf([]), { undo: false, redo: false });
+  assert.deepEqual(stepsOf(line([0], 1)), { undo: false, redo: false });
+  assert.deepEqual(stepsOf(line([0, 1], 2)), { undo: true, redo: false });
+  assert.deepEqual(stepsOf(line([0, 1], 1)), { undo: false, redo: true });
+  assert.deepEqual(stepsOf(line([0, 1, 1], 3)), { undo: true, redo: false });
+});
+
+test("the current version is compared with what it was made of, an old one with the current", () => {
+  assert.equal(counterpartOf(line([0, 1, 1], 3), 3), 1);
+  assert.equal(counterpartOf(line([0, 1, 1], 3), 2), 3);
+});
+
+test("a version of today is told with its time alone", () => {
+  const now = new Date(2026, 0, 2, 12);
+  assert.ok(timeOf(new Date(2026, 0, 1, 9, 5).toISOString(), now).length > timeOf(now.toISOString(), now).length);
+  assert.equal(timeOf(undefined, now), "");
+});

@@ -1,0 +1,60 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { ago, choicesOf, counted, operationWords, passageWords, period, shortened, size } from "../../../server/canvas/words.js";
+
+test("things are counted", () => {
+  assert.equal(counted(1, "document"), "1 document");
+  assert.equal(counted(2, "person is", "people are"), "2 people are");
+});
+
+test("a text is shortened to one line, and no character is cut in two", () => {
+  assert.equal(shortened(" one\n two ", 20), "one two");
+  assert.equal(shortened("one two", 3), "one…");
+  assert.equal(shortened("a😀b", 2), "a…");
+});
+
+test("an operation is told in words", () => {
+  const selection = { lineStart: 3, lineEnd: 4 };
+  assert.deepEqual(operationWords({ op: "edit", artifactId: "a", selection }, "a.md", "make it shorter"), {
+    what: "Edit of lines 3–4",
+    detail: "make it shorter",
+  });
+  assert.equal(operationWords({ op: "restore", artifactId: "a", version: 2 }, "a.md", "").what, "Back to version 2 of a.md");
+  assert.equal(operationWords({ op: "edit", artifactId: "a" }, "a.md", "x").what, "Edit of a.md");
+});
+
+test("a passage is named by its lines, or by what it says", () => {
+  assert.equal(passageWords({ lineStart: 3 }), "line 3");
+  assert.equal(passageWords({ start: 0, end: 5, text: "The\nsea" }), "“The sea”");
+  assert.equal(passageWords({ start: 4, end: 4, text: "" }), "");
+  assert.equal(passageWords(undefined), "");
+});
+
+test("times are short", () => {
+  const now = Date.parse("2026-03-10T12:00:00Z");
+  const at = (seconds) => ago(new Date(now - seconds * 1000).toISOString(), now);
+  assert.deepEqual([5, 90, 7200, 2 * 86400].map(at), ["now", "1 min", "2 h", "2 d"]);
+  assert.equal(at(20 * 86400), "18 Feb".split(" ").reverse().join(" "));
+  assert.equal(ago("", now), "");
+});
+
+test("the list has a part for each period", () => {
+  const now = new Date(2026, 2, 10, 12).getTime();
+  const on = (day) => period(new Date(2026, 2, day, 11).toISOString(), now);
+  assert.deepEqual([10, 9, 5, 1].map(on), ["Today", "Yesterday", "Last 7 days", "Earlier"]);
+});
+
+test("sizes", () => assert.deepEqual([1, 999, 1500, 2_345_678].map(size), ["1 byte", "999 bytes", "2 KB", "2.3 MB"]));
+
+test("a question offers the answers that it names", () => {
+  assert.deepEqual(choicesOf("Which one?\n\n- **tea.md**\n- `rain.md`"), ["tea.md", "rain.md"]);
+  assert.deepEqual(choicesOf("Which one?\n1. The first\n2. The second"), ["The first", "The second"]);
+  assert.deepEqual(choicesOf("Which document do you mean: “tea.md”, “rain.md” or “fog.md”?"), ["tea.md", "rain.md", "fog.md"]);
+  assert.deepEqual(choicesOf("Shall I go on (yes/no)?"), ["Yes", "No"]);
+});
+
+test("a question without answers offers none", () => {
+  assert.deepEqual(choicesOf("What is your name?"), []);
+  assert.deepEqual(choicesOf("Is it about cats or dogs?"), []);
+  assert.deepEqual(choicesOf(`- one\n- ${"long ".repeat(20)}`), []);
+});
