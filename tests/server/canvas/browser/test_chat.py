@@ -107,7 +107,7 @@ async def test_a_question_can_be_dropped(window: OpenPage) -> None:
     page = window.page
     await say(page, "ask")
     await page.get_by_role("button", name="Cancel the task").click()
-    await expect(page.get_by_text("Stopped.")).to_be_visible()
+    await expect(page.locator(".outcome-note")).to_be_visible()
 
 
 async def test_a_failure_is_told_and_asked_for_again(window: OpenPage) -> None:
@@ -126,7 +126,7 @@ async def test_escape_stops(window: OpenPage, served: Served) -> None:
     served.gate.let(1)
     await expect(page.locator(".message-agent")).to_have_text("Before the call.")
     await field(page).press("Escape")
-    await expect(page.get_by_text("Stopped.")).to_be_visible()
+    await expect(page.locator(".outcome-note")).to_be_visible()
     await expect(page.get_by_role("button", name="Start again")).to_be_visible()
     served.gate.open()
 
