@@ -25,6 +25,8 @@ export function mountContexts(nav, app) {
   const { store } = app;
   /** The conversation whose name is edited. @type {string|null} */
   let renamed = null;
+  /** The conversation that the list was asked for last. @type {string|null} */
+  let asked = null;
   let timer = 0;
 
   const open = (/** @type {string|null} */ contextId) => {
@@ -55,12 +57,13 @@ export function mountContexts(nav, app) {
   });
   const list = h("div", { class: "contexts-list", onkeydown: keyed });
   const more = h("button", { class: "button button-quiet contexts-more", type: "button", onclick: () => app.more().catch(complain) }, "Show more");
+  const name = h("span", { class: "truncate" }, "a2a-canvas");
   fill(
     nav,
     h(
       "header",
       { class: "head" },
-      h("span", { class: "contexts-brand" }, brand(), h("span", { class: "truncate" }, "a2a-canvas")),
+      h("span", { class: "contexts-brand" }, brand(), name),
       h("button", { class: "icon-button", type: "button", "aria-label": "Hide conversations", title: "Hide conversations", onclick: () => ask(nav, "hide-contexts") }, icon("sidebar")),
     ),
     h(
@@ -77,12 +80,23 @@ export function mountContexts(nav, app) {
     ),
   );
   store.subscribe((state, previous) => {
+    name.textContent = state.server?.name || "a2a-canvas";
     if (state.contexts !== previous.contexts || state.contextId !== previous.contextId || state.query !== previous.query || (state.working.length > 0) !== (previous.working.length > 0)) {
       draw(state);
     }
+    listNew(state);
   });
   setInterval(() => draw(store.state), MINUTE);
   draw(store.state);
+
+  /** A conversation stands in the list from its first message on. @param {State} state */
+  function listNew({ contextId, tasks, contexts, query }) {
+    const isNew = contextId !== null && query === "" && Object.keys(tasks).length > 0 && !contexts.some((each) => each.contextId === contextId);
+    if (isNew && asked !== contextId) {
+      asked = contextId;
+      app.refresh();
+    }
+  }
 
   /** @param {State} state */
   function draw(state) {

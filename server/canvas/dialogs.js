@@ -67,7 +67,13 @@ export function openMenu(opener, items) {
 
 /** @param {KeyboardEvent} event */
 function moveFocus(event) {
-  const items = [.../** @type {HTMLElement} */ (event.currentTarget).querySelectorAll("button")];
+  const menu = /** @type {HTMLElement} */ (event.currentTarget);
+  if (event.key === "Escape" || event.key === "Tab") {
+    event.preventDefault();
+    menu.hidePopover();
+    return;
+  }
+  const items = [...menu.querySelectorAll("button")];
   const at = items.indexOf(/** @type {HTMLButtonElement} */ (document.activeElement));
   /** @type {Record<string, number>} */
   const next = { ArrowDown: at + 1, ArrowUp: at - 1, Home: 0, End: -1 };

@@ -7,6 +7,7 @@
  */
 import { fill, h } from "./dom.js";
 import { icon } from "./icons.js";
+import { shownArtifact } from "./state/reducer.js";
 
 /** @typedef {import("./types.js").State} State */
 /** @typedef {{name: string, start: number, least: number, most: (room: number) => number}} Column */
@@ -185,8 +186,8 @@ function mountViews(shell, bar, app) {
     if (shell.dataset.view === "document" || seen?.contextId !== state.contextId) {
       seen = state;
     }
-    const artifact = state.artifacts[state.artifactId ?? ""];
-    const changed = artifact !== undefined && artifact !== seen?.artifacts[artifact.artifactId];
+    const artifact = shownArtifact(state);
+    const changed = artifact !== null && artifact !== seen?.artifacts[artifact.artifactId];
     fill(page, icon("document"), h("span", { class: "truncate" }, artifact?.name || "Document"), changed && h("span", { class: "dot dot-working" }), changed && h("span", { class: "visually-hidden" }, "changed"));
   };
   app.store.subscribe(draw);

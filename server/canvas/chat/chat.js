@@ -1,6 +1,7 @@
 // @ts-check
 /** The conversation: its head, the thread or the start page, the composer; files can be dropped anywhere on it. */
 
+import { parsePlace } from "../address.js";
 import { fill, h } from "../dom.js";
 import { icon } from "../icons.js";
 import { ask } from "../layout.js";
@@ -38,10 +39,13 @@ export function mountChat(section, app) {
   (globalThis.requestIdleCallback ?? setTimeout)(() => loadMarkdown().catch(() => {}));
 }
 
-/** @param {State} state */
-function isEmpty({ contextId, loaded, tasks, artifacts, outgoing }) {
+/** Whether there is nothing to show; while the page starts at the address of a conversation, that is not known. @param {State} state */
+function isEmpty({ server, contextId, loaded, tasks, artifacts, outgoing }) {
+  if (contextId === null) {
+    return server !== null || parsePlace(location.hash).contextId === null;
+  }
   const anything = Object.keys(tasks).length + Object.keys(artifacts).length > 0;
-  return contextId === null || (loaded && !anything && !Object.values(outgoing).some((each) => each.contextId === contextId));
+  return loaded && !anything && !Object.values(outgoing).some((each) => each.contextId === contextId);
 }
 
 /** The name of the open conversation; until the list has it, its first request. @param {State} state */

@@ -96,9 +96,6 @@ export function createComposer(app) {
     if (event.key === "Enter" && sends && !event.isComposing) {
       event.preventDefault();
       submit();
-    } else if (event.key === "Escape" && runningTask(store.state)) {
-      event.preventDefault();
-      stopTask();
     }
   }
 
