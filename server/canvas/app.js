@@ -60,6 +60,7 @@ export function createApp(store, client, { navigate = () => {} } = {}) {
     }
     following?.stop();
     following = null;
+    client.log.clear();
     dispatch({ type: "context-opened", contextId });
     showAddress();
     if (contextId !== null) {

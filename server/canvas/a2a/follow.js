@@ -70,7 +70,7 @@ export function followContext(client, dispatch, contextId, { canvas, gone }) {
       try {
         for await (const { id, event, data } of client.contextEvents(contextId, last, opened, seen)) {
           last = id ?? last;
-          take(event, JSON.parse(data));
+          take(event, data);
         }
       } catch (error) {
         if (error instanceof RequestFailed && error.code === 404 && !signal.aborted) {
