@@ -41,6 +41,9 @@ import { passage } from "./selection.js";
  * @typedef {{selection: SourceRange|null, writing: readonly SourceRange[]}} Marks
  */
 
+/** A longer text has no colours: parsing it would take more of each frame than there is. In characters. */
+const LARGEST_COLOURED = 300_000;
+
 /** A change that comes from elsewhere. */
 const remote = Annotation.define();
 
@@ -85,6 +88,10 @@ export function createEditor({ text, label, language, prose, readOnly = false, o
       ],
     }),
   });
+  /** What the editor shows. Joining the lines of a long text takes longer than a frame has. */
+  let known = text;
+  let marked = "";
+  let coloured = false;
   view.dom.classList.add("document-editor");
   view.dom.classList.toggle("document-editor-prose", prose);
   load(language);
@@ -93,7 +100,7 @@ export function createEditor({ text, label, language, prose, readOnly = false, o
     element: view.dom,
     scroller: view.scrollDOM,
     view,
-    text: () => view.state.doc.toString(),
+    text: () => known,
     update,
     setLanguage: load,
     /** @param {boolean} value */
@@ -103,8 +110,14 @@ export function createEditor({ text, label, language, prose, readOnly = false, o
       }
     },
     /** @param {Marks} marks */
-    mark: (marks) => view.dispatch({ effects: setMarks.of(marks) }),
-    selection: () => selected(view.state),
+    mark(marks) {
+      const next = JSON.stringify(marks);
+      if (next !== marked) {
+        marked = next;
+        view.dispatch({ effects: setMarks.of(marks) });
+      }
+    },
+    selection: () => selected(view.state, known),
     /** Selects a passage and shows it. @param {SourceRange} range */
     select: ({ start, end }) => view.dispatch({ selection: EditorSelection.single(start, end), scrollIntoView: true }),
     /** Where a passage is seen, for what is placed beside it. @param {SourceRange} range */
@@ -119,7 +132,12 @@ export function createEditor({ text, label, language, prose, readOnly = false, o
 
   /** Makes it show another text. @param {string} next */
   function update(next) {
-    const change = changeOf(view.state.doc.toString(), next);
+    const change = changeOf(known, next);
+    known = next;
+    if (next.length > LARGEST_COLOURED && coloured) {
+      coloured = false;
+      view.dispatch({ effects: languageSlot.reconfigure([]) });
+    }
     if (change) {
       view.dispatch({
         changes: { from: change.start, to: change.end, insert: next.slice(change.start, change.start + change.inserted) },
@@ -131,24 +149,39 @@ export function createEditor({ text, label, language, prose, readOnly = false, o
   /** @param {string} name */
   async function load(name) {
     const extension = await loadLanguage(name);
-    view.dispatch({ effects: languageSlot.reconfigure(extension) });
+    coloured = known.length <= LARGEST_COLOURED;
+    view.dispatch({ effects: languageSlot.reconfigure(coloured ? extension : []) });
   }
 
   /** @param {any} update */
   function told(update) {
     if (update.docChanged && !update.transactions.some((/** @type {any} */ one) => one.annotation(remote))) {
-      onInput({ text: update.state.doc.toString(), changes: update.changes });
+      known = changed(known, update.changes);
+      onInput({ text: known, changes: update.changes });
     }
     if (update.selectionSet && update.transactions.some((/** @type {any} */ one) => one.isUserEvent("select"))) {
-      onSelect(selected(update.state));
+      onSelect(selected(update.state, known));
     }
   }
 }
 
-/** @param {any} state @returns {Passage|null} */
-function selected(state) {
+/** @param {any} state @param {string} text @returns {Passage|null} */
+function selected(state, text) {
   const { from, to } = state.selection.main;
-  return from === to ? null : passage(state.doc.toString(), { start: from, end: to });
+  return from === to ? null : passage(text, { start: from, end: to });
+}
+
+/** A text after changes. @param {string} text @param {any} changes */
+function changed(text, changes) {
+  let result = "";
+  let at = 0;
+  /** @param {number} from @param {number} to @param {number} _ @param {number} __ @param {any} inserted */
+  function apply(from, to, _, __, inserted) {
+    result += text.slice(at, from) + inserted.toString();
+    at = to;
+  }
+  changes.iterChanges(apply, true);
+  return result + text.slice(at);
 }
 
 // --- marks
