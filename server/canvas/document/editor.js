@@ -32,6 +32,7 @@ import {
 } from "../vendor/codemirror.js";
 import { loadLanguage } from "./language.js";
 import { passage } from "./selection.js";
+import { createSettling } from "./settling.js";
 
 /** @typedef {import("./selection.js").Passage} Passage */
 /** @typedef {{start: number, end: number}} SourceRange */
@@ -87,6 +88,7 @@ export function createEditor({ text, label, language, prose, readOnly = false, o
   });
   view.dom.classList.add("document-editor");
   view.dom.classList.toggle("document-editor-prose", prose);
+  const settling = createSettling(view.dom, () => onSelect(selected(view.state)));
   load(language);
 
   return {
@@ -114,7 +116,10 @@ export function createEditor({ text, label, language, prose, readOnly = false, o
     /** Heights far away are estimated, so this is not the same as setting `scrollTop`. */
     scrollToEnd: () => view.dispatch({ effects: EditorView.scrollIntoView(view.state.doc.length, { y: "end" }) }),
     focus: () => view.focus(),
-    destroy: () => view.destroy(),
+    destroy() {
+      settling.end();
+      view.destroy();
+    },
   };
 
   /** Makes it show another text. @param {string} next */
@@ -136,11 +141,12 @@ export function createEditor({ text, label, language, prose, readOnly = false, o
 
   /** @param {any} update */
   function told(update) {
-    if (update.docChanged && !update.transactions.some((/** @type {any} */ one) => one.annotation(remote))) {
+    const typed = update.docChanged && !update.transactions.some((/** @type {any} */ one) => one.annotation(remote));
+    if (typed) {
       onInput({ text: update.state.doc.toString(), changes: update.changes });
     }
-    if (update.selectionSet && update.transactions.some((/** @type {any} */ one) => one.isUserEvent("select"))) {
-      onSelect(selected(update.state));
+    if (typed || (update.selectionSet && update.transactions.some((/** @type {any} */ one) => one.isUserEvent("select")))) {
+      settling.changed();
     }
   }
 }
