@@ -81,13 +81,13 @@ export function createEditor({ text, label, language, prose, readOnly = false, o
         marksField,
         languageSlot.of([]),
         readOnlySlot.of(EditorState.readOnly.of(readOnly)),
+        // Classes set in any other way are gone when the editor takes the focus.
+        EditorView.editorAttributes.of({ class: prose ? "document-editor document-editor-prose" : "document-editor" }),
         EditorView.contentAttributes.of({ "aria-label": label, spellcheck: prose ? "true" : "false" }),
         EditorView.updateListener.of(told),
       ],
     }),
   });
-  view.dom.classList.add("document-editor");
-  view.dom.classList.toggle("document-editor-prose", prose);
   const settling = createSettling(view.dom, () => onSelect(selected(view.state)));
   load(language);
 
