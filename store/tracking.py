@@ -63,7 +63,7 @@ def _compared(old: str, span: Span, quote: str, new: str) -> Span | None:
 
 def _left_alone(old: str, span: Span, new: str) -> Span | None:
     """The place of a passage that is certainly unchanged (rule 3)."""
-    changes = hunks(old, new)
+    changes = _joined(old, hunks(old, new))
     before = [hunk for hunk in changes if hunk.span.end <= span.start]
     after = [hunk for hunk in changes[len(before) :] if hunk.span.start >= span.end]
     if len(before) + len(after) < len(changes) or _beside_point(span, changes):
@@ -75,6 +75,18 @@ def _left_alone(old: str, span: Span, new: str) -> Span | None:
     around = old[before[-1].span.end if before else 0 : after[0].span.start if after else len(old)]
     repeated = any(_repeats(hunk, old, span) for hunk in (*before[-1:], *after[:1]))
     return found if once(old, around) and once(new, around) and not repeated else None
+
+
+def _joined(old: str, changes: Sequence[Hunk]) -> list[Hunk]:
+    """The changes, of which those with nothing but blanks between them are one."""
+    joined: list[Hunk] = []
+    for hunk in changes:
+        between = old[joined[-1].span.end : hunk.span.start] if joined else ""
+        if between.isspace():
+            last = joined.pop()
+            hunk = Hunk(Span(last.span.start, hunk.span.end), last.text + between + hunk.text)
+        joined.append(hunk)
+    return joined
 
 
 def _beside_point(span: Span, changes: Sequence[Hunk]) -> bool:

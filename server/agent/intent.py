@@ -93,6 +93,16 @@ class Put:
 
 
 @dataclass(frozen=True, slots=True)
+class Upload:
+    """A user's own files and data, in place of those that the artifact has. Attributes as in `Put`."""
+
+    artifact_id: str
+    parts: Parts
+    base_version: int | None
+    name: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Focus:
     """The artifact that the user is looking at, and the selection in it."""
 
@@ -108,7 +118,7 @@ class Converse:
     focus: Focus | None = None
 
 
-Operation = SelectionEdit | VersionStep | Put
+Operation = SelectionEdit | VersionStep | Put | Upload
 Intent = Operation | Converse
 
 
@@ -217,16 +227,29 @@ class _RestoreForm(_ArtifactOperationForm):
 
 class _PutForm(_ArtifactOperationForm):
     op: Literal["put"]
-    text: str
+    text: str | None = None
     name: Annotated[str, Field(min_length=1)] | None = None
     merge: bool = False
 
-    def intent(self, parts: Parts) -> Put:
+    def intent(self, parts: Parts) -> Put | Upload:
         if self.name is not None and self.base_version is not None:
             raise InvalidOperation("name", "is for a new artifact, which has no baseVersion: leave out one of them")
         if self.merge and self.base_version is None:
             raise InvalidOperation("baseVersion", "is missing: merge needs the version that the text was made of")
+        given = tuple(part for part in parts if not isinstance(part, TextPart))
+        if self.text is None:
+            return self._upload(given)
+        if given:
+            reason = "must not have files or data beside the text of a put: put them without text"
+            raise InvalidOperation("message.parts", reason)
         return Put(self.artifact_id, self.text, self.base_version, self.name, self.merge)
+
+    def _upload(self, parts: Parts) -> Upload:
+        if not parts:
+            raise InvalidOperation("text", "is missing: a put has a text, or files or data in message.parts")
+        if self.merge:
+            raise InvalidOperation("merge", "is for a text: leave it out, or put a text in place of files and data")
+        return Upload(self.artifact_id, parts, self.base_version, self.name)
 
 
 class _AgentStackForm(BaseModel):

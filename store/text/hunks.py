@@ -5,8 +5,8 @@ Rule 1: lines are compared first; within replaced lines their phrases, and withi
         character is a token of its own; blanks in a row are one, and so is a line end.
 Rule 2: what both texts have at their beginning and end is unchanged. Between these, tokens that occur exactly once in
         both are unchanged if they come in the same order (the longest such sequence); if there are none, and not many
-        tokens, those that occur equally often in both. Blanks within a line do not count. Between two such tokens, the
-        same again. What is left is replaced as a whole.
+        tokens, those that occur equally often in both. Between two such tokens, the same again. What is left is
+        replaced as a whole.
 Rule 3: so no step compares all tokens with all others: the work is n log n, at most `_DEPTH` times. Words are compared
         only in `_MAX_PHRASES` characters or fewer; in a longer passage, whole phrases are replaced.
 Rule 4: a text that was inserted beside an equal one counts as the later of the two.
@@ -183,8 +183,7 @@ def _trimmed(old: Sequence[str], new: Sequence[str], found: Range) -> Range:
 def _pairs(old: Sequence[str], new: Sequence[str]) -> list[tuple[int, int]]:
     """The places of the tokens that both have, as far as they come in the same order (rule 2)."""
     before, after = _places(old), _places(new)
-    equal = [token for token, at in before.items() if len(at) == len(after.get(token, ()))]
-    common = [token for token in equal if "\n" in token or not token.isspace()]
+    common = [token for token, at in before.items() if len(at) == len(after.get(token, ()))]
     chosen = [token for token in common if len(before[token]) == 1]
     if not chosen and max(len(old), len(new)) < _FEW:
         chosen = common

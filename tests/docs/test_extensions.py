@@ -358,6 +358,7 @@ WRONG: list[dict[str, Any]] = [
     {"op": "edit", "selection": {"lineStart": 99}},
     {"op": "edit", "selection": {"start": 15, "end": 30, "lineStart": 2}},
     {"op": "edit", "selection": {"start": 15, "end": 30, "text": "def get(url):"}, "baseVersion": 1},
+    {"op": "put"},
     {"op": "put", "text": "", "merge": True},
     {"op": "put", "text": "", "name": "x", "baseVersion": 1},
 ]
@@ -375,7 +376,12 @@ async def test_wrong_operations_are_refused_as_the_specification_says(tmp_path: 
         await lived(runtime, text)
     undo = {CANVAS: {"op": "undo", "artifactId": "fetch"}}
     wrong = [Incoming(a_message("x", {CANVAS: {"artifactId": "fetch", **each}}), context_id="code") for each in WRONG]
-    wrong.append(Incoming(a_message(None, {CANVAS: {**undo[CANVAS], "op": "edit", "selection": {"lineStart": 1}}})))
+    for each in (
+        {"op": "put", "text": ""},
+        {"op": "put", "merge": True, "baseVersion": 1},
+        {"op": "edit", "selection": {"lineStart": 1}},
+    ):
+        wrong.append(Incoming(a_message(None, {CANVAS: {"artifactId": "fetch", **each}})))
     wrong.append(Incoming(a_message("x", undo)))
     wrong.append(Incoming(a_message("x", undo), context_id="code", task_id="t"))
     said = [await refusal(runtime, incoming) for incoming in wrong]

@@ -204,6 +204,15 @@ async def test_put_with_a_name_makes_an_artifact_that_is_not_there(thread: Threa
     assert shown(put, "doc") == await thread.artifact("doc")
 
 
+async def test_put_without_a_text_stores_the_files_of_its_message(thread: Thread) -> None:
+    image = {"type": "image", "source": {"type": "data", "value": "iVBORw0KGgo=", "mimeType": "image/png"}}
+    words = {"type": "text", "text": "my picture"}
+    put = await thread.run([words, image], forwardedProps=operation("put", name="picture"))
+    assert put.said == ["Saved picture as version 1."]
+    assert put.state["artifacts"]["doc"]["parts"][0]["kind"] == "file"
+    assert shown(put, "doc") == await thread.artifact("doc")
+
+
 async def test_put_with_merge_keeps_both_changes_or_says_where_they_touch(thread: Thread) -> None:
     await made(thread, "one two")
     await thread.run("mine", forwardedProps=operation("put", text="one 2"))

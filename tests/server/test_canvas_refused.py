@@ -155,6 +155,13 @@ async def test_an_artifact_without_text_cannot_be_edited(server: Served, way: Wa
 
 
 @pytest.mark.parametrize("way", WAYS, ids="-".join)
+async def test_a_put_has_a_text_or_files(doc: Doc, way: Way) -> None:
+    request = doc.operation("put", text="x")
+    request.message.parts.add(url="https://example.com/i.png", media_type="image/png")
+    await refused(doc, request, way, "message.parts must not have files or data beside the text of a put")
+
+
+@pytest.mark.parametrize("way", WAYS, ids="-".join)
 async def test_an_edit_must_say_what_is_to_be_changed(doc: Doc, way: Way) -> None:
     request = doc.edit("x", HERE)
     request.message.ClearField("parts")

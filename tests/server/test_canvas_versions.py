@@ -5,7 +5,7 @@ from uuid import uuid4
 
 import pytest
 from a2a.types import a2a_pb2 as pb
-from google.protobuf.json_format import MessageToDict
+from google.protobuf.json_format import MessageToDict, ParseDict
 
 from a2a_canvas.server.agent.model import ModelRequest, ToolResult
 from tests.server.app_server import WAYS, Served, asking, said, text_of
@@ -136,6 +136,26 @@ async def test_put_with_a_name_makes_an_artifact_that_is_not_there(served: Serve
     assert (made["name"], part["mediaType"]) == ("notes.md", "text/markdown")
     assert await done(doc, "put", way, name="other.txt", text="mine") == ("Saved notes.md as version 2.", 2, "mine")
     assert await doc.versions() == [("user", 0), ("user", 1)]
+
+
+@every_way
+async def test_put_without_a_text_stores_the_files_and_data_of_its_message(served: Served, way: Way) -> None:
+    doc = Doc(served, str(uuid4()), artifact_id="picture")
+    request = doc.operation("put", name="picture.png")
+    request.message.parts.add(raw=b"\x89PNG", filename="photo.png", media_type="image/png")
+    task = await doc.run(request, way)
+    assert (task.status.state, said(task.status)) == (COMPLETED, "Saved picture.png as version 1.")
+    made = await doc.now()
+    picture = {"raw": "iVBORw==", "filename": "photo.png", "mediaType": "image/png"}
+    assert (made["name"], made["parts"]) == ("picture.png", [picture])
+    request = doc.operation("put", baseVersion=1)
+    ParseDict({"a": [1, "x"]}, request.message.parts.add().data)
+    assert (await doc.run(request, way)).status.state == COMPLETED
+    assert (await doc.now())["parts"] == [picture, {"data": {"a": [1, "x"]}}]
+    assert await doc.versions() == [("user", 0), ("user", 1)]
+    raw = await served.http.get(f"/artifacts/{doc.context}/picture/versions/1", params={"raw": "1"})
+    assert (raw.content, raw.headers["content-type"]) == (b"\x89PNG", "image/png")
+    assert served.model.requests == []
 
 
 async def test_put_with_a_name_begins_a_context_if_it_names_none(served: Served) -> None:

@@ -31,6 +31,7 @@ POOLS = "# Pools\n\nThe sea forgets a pool twice a day.\n\n- crabs\n- snails\n"
         ("これは古い文書です", "これは新しい文書です", "それは古い文書です", "それは新しい文書です"),
         ("a 😀 b 👍 c", "a 😎 b 👍 c", "a 😀 b 👎 c", "a 😎 b 👎 c"),
         ("one two three", "1 two three", "1 two 3", "1 two 3"),
+        ("one two three", "1 2 three", "1 two three", "1 2 three"),
         ("one two", "", "", ""),
         ("", "new", "new", "new"),
         ("", "new", "", "new"),
@@ -51,7 +52,7 @@ def test_changes_that_do_not_touch_are_both_kept(base: str, current: str, yours:
         ("old", "", "new", [Conflict(0, "old", "", "new")]),
         ("a\n\nb\n", "x\n\nx\n", "y\n\ny\n", [Conflict(0, "a", "x", "y"), Conflict(3, "b", "x", "y")]),
         # A change of one side that touches two of the other.
-        ("a b c d e", "a 1 c 2 e", "a x y z e", [Conflict(2, "b c d", "1 c 2", "x y z")]),
+        ("a, b, c, d", "a, 1, 2, d", "a x d", [Conflict(1, ", b, c,", ", 1, 2,", " x")]),
     ],
 )
 def test_every_place_that_both_have_changed_is_named(

@@ -1,4 +1,4 @@
-"""A user's own edit (`put`): the whole new text becomes a version.
+"""A user's own edit (`put`): a whole new text becomes a version, or files and data do.
 
 Rule 1: where the text was made of a version that is no longer current, nothing is overwritten: with `merge` the changes
         of both are kept (`store/merge.py`), or the operation is rejected with all places that both have changed;
@@ -13,12 +13,12 @@ from collections.abc import Iterator, Sequence
 from itertools import islice
 from pathlib import PurePath
 
-from a2a_canvas.server.agent.intent import Put
+from a2a_canvas.server.agent.intent import Put, Upload
 from a2a_canvas.store.artifact_store import ArtifactStore
 from a2a_canvas.store.changes import Change, EditText, ReplaceParts
 from a2a_canvas.store.errors import ArtifactBusy, ArtifactNotFound, MergeConflict, VersionConflict
 from a2a_canvas.store.merge import Conflict, Merged, merge
-from a2a_canvas.store.models import Applied, Artifact, JsonValue, Ref, text_part
+from a2a_canvas.store.models import Applied, Artifact, JsonValue, Parts, Ref, text_part
 from a2a_canvas.store.text.spans import difference, from_codepoints
 
 THREAD_THRESHOLD = 100_000
@@ -28,7 +28,7 @@ MAX_TEXTS = 50_000
 """Conflicts that are told, and the characters of all their texts together."""
 
 
-async def put(operation: Put, ref: Ref, store: ArtifactStore) -> Applied:
+async def put(operation: Put | Upload, ref: Ref, store: ArtifactStore) -> Applied:
     """Make the version.
 
     Raises:
@@ -38,11 +38,11 @@ async def put(operation: Put, ref: Ref, store: ArtifactStore) -> Applied:
         try:
             return await store.apply(ref, await _change(operation, ref, store))
         except VersionConflict:
-            if operation.base_version is not None and not operation.merge:
+            if operation.base_version is not None and not (isinstance(operation, Put) and operation.merge):
                 raise
 
 
-def said_of_put(operation: Put, applied: Applied) -> str:
+def said_of_put(operation: Put | Upload, applied: Applied) -> str:
     """The sentence of the task that made the version."""
     if operation.base_version not in (None, applied.parent):
         return f"Merged with version {applied.parent}: version {applied.version} is saved."
@@ -61,17 +61,25 @@ async def without_draft(ref: Ref, store: ArtifactStore) -> Artifact:
     return artifact
 
 
-async def _change(operation: Put, ref: Ref, store: ArtifactStore) -> Change:
-    """Only the difference, so that versions share their common text; the whole of a new artifact."""
+async def _change(operation: Put | Upload, ref: Ref, store: ArtifactStore) -> Change:
+    """Of a text only the difference, so that versions share what they have in common; the whole of a new artifact."""
     try:
         artifact = await without_draft(ref, store)
     except ArtifactNotFound:
         if operation.name is None:
             raise
-        part = text_part(operation.text, media_type_of(operation.name))
-        return ReplaceParts((part,), name=operation.name, last_chunk=True, base=0)
+        return ReplaceParts(_parts(operation, operation.name), name=operation.name, last_chunk=True, base=0)
+    if isinstance(operation, Upload):
+        base = operation.base_version or artifact.version
+        return ReplaceParts(operation.parts, last_chunk=True, base=base)
     span, text = difference(artifact.text, await _text(operation, artifact, ref, store))
     return EditText(span, text, artifact.version, passage=False)
+
+
+def _parts(operation: Put | Upload, name: str) -> Parts:
+    if isinstance(operation, Upload):
+        return operation.parts
+    return (text_part(operation.text, media_type_of(name)),)
 
 
 async def _text(operation: Put, artifact: Artifact, ref: Ref, store: ArtifactStore) -> str:

@@ -26,7 +26,7 @@ from a2a_canvas.server.agent.edit.put import conflicts_json, put, said_of_put, w
 from a2a_canvas.server.agent.edit.rewrite import EditContext, rewrite
 from a2a_canvas.server.agent.endings import INTERNAL_ERROR, Ending
 from a2a_canvas.server.agent.events import AgentMessage, AssistantOutput, Emit, State, StatusChanged, TranscriptAppended
-from a2a_canvas.server.agent.intent import InvalidOperation, Operation, Put, SelectionEdit, VersionStep
+from a2a_canvas.server.agent.intent import InvalidOperation, Operation, Put, SelectionEdit, Upload, VersionStep
 from a2a_canvas.server.agent.listener import listener
 from a2a_canvas.server.agent.model import LLM, ModelText
 from a2a_canvas.server.wire import CANVAS
@@ -79,7 +79,7 @@ async def check_operation(operation: Operation, context_id: str, store: Artifact
     try:
         artifact = await store.get(ref)
     except ArtifactNotFound:
-        if isinstance(operation, Put) and operation.name is not None:
+        if isinstance(operation, Put | Upload) and operation.name is not None:
             return
         known = choice((repr(each.artifact_id) for each in await store.list(context_id)), "and")
         reason = f"is {ref.artifact_id!r}, which this context does not have; it has {known or 'no artifact'}"
@@ -183,7 +183,7 @@ class _OperationRun:
                 return await self._edit(operation)
             case VersionStep():
                 return _step_ending(operation, await self.store.apply(self.request.ref, operation.change))
-            case Put():
+            case Put() | Upload():
                 return Ending(
                     State.COMPLETED, said_of_put(operation, await put(operation, self.request.ref, self.store))
                 )

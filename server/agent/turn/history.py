@@ -17,7 +17,16 @@ from typing import assert_never
 
 from a2a_canvas.server.agent import model as m
 from a2a_canvas.server.agent.events import AssistantOutput, Transcript, TranscriptItem, UserInput, UserMessage
-from a2a_canvas.server.agent.intent import Converse, Focus, Intent, Put, SelectionEdit, SelectionRequest, VersionStep
+from a2a_canvas.server.agent.intent import (
+    Converse,
+    Focus,
+    Intent,
+    Put,
+    SelectionEdit,
+    SelectionRequest,
+    Upload,
+    VersionStep,
+)
 from a2a_canvas.store.changes import Redo, Restore, Undo
 from a2a_canvas.store.models import DataPart, FilePart, Part, TextPart
 from a2a_canvas.tools.ask_user import PAUSING
@@ -135,6 +144,8 @@ def note_of(intent: Intent) -> str:
             return f"[The user's own step in artifact {to_json(intent.artifact_id)}: {_step(intent)}]"
         case Put():
             return f"[The user has edited artifact {to_json(intent.artifact_id)} directly]"
+        case Upload():
+            return f"[The user has put this into artifact {to_json(intent.artifact_id)}]"
         case _:
             assert_never(intent)
 

@@ -16,7 +16,7 @@ import { normalized, parseBlocks, parseInline, sourceOffset } from "./markdown_p
  * @property {string} text  all of its visible text, as `textContent` has it
  * @property {readonly Run[]} runs  in the order of the text; offsets of the source count from the block's start
  * @property {readonly Markup[]} markup
- * @property {readonly {start: number, end: number}[]} leaves  the source of each paragraph, heading, cell and piece of code
+ * @property {readonly {start: number, end: number}[]} leaves  the source of each paragraph and heading
  * @property {ReadonlySet<string>} labels  the labels of links that it depends on
  */
 
@@ -60,6 +60,7 @@ function createWriter(source, definitions) {
   const labels = new Set();
   const references = recorded(definitions, labels);
   const original = originalOffsets(source);
+  const hasCrlf = source.includes("\r\n");
   let length = 0;
   /** @type {Token[]} */
   const open = [];
@@ -79,7 +80,8 @@ function createWriter(source, definitions) {
       return;
     }
     if (token.type === "inline") {
-      leaf(token.meta.pieces, token.content.length);
+      const cell = open[open.length - 1].tag === "td" || open[open.length - 1].tag === "th";
+      cell || leaves.push(range(token.meta.pieces, 0, token.content.length));
       inline(token);
     } else if (token.type === "fence" || token.type === "code_block") {
       code(token);
@@ -106,12 +108,9 @@ function createWriter(source, definitions) {
     const language = token.info?.trim().split(/\s+/)[0] ?? "";
     const shown = token.content.replace(/\n$/, "");
     html.push(`<pre><code${language === "" ? "" : ` data-language="${escapeHtml(language)}"`}>`);
-    leaf(pieces, shown.length);
     textOf(shown, pieces, 0);
     html.push("</code></pre>");
-    if (start !== undefined) {
-      mark(start, sourceOffset(pieces, 0), sourceOffset(pieces, shown.length, true), end);
-    }
+    mark(start, sourceOffset(pieces, 0), sourceOffset(pieces, shown.length, true), end);
   }
 
   /** @param {Token} token */
@@ -216,11 +215,16 @@ function createWriter(source, definitions) {
 
   /** @param {string} content @param {number} start  in the normalized source */
   function exact(content, start) {
-    // In the original source, a line end may be two characters.
-    for (const stretch of content.split(/(\n)/)) {
-      write(stretch, original(start), original(start + stretch.length));
-      start += stretch.length;
+    let from = 0;
+    for (let at = 1; at <= content.length && hasCrlf; at++) {
+      // A line end is one character of the content, and two of the source.
+      if (original(start + at) - original(start + at - 1) > 1) {
+        write(content.slice(from, at - 1), original(start + from), original(start + at - 1));
+        write(content.slice(at - 1, at), original(start + at - 1), original(start + at));
+        from = at;
+      }
     }
+    write(content.slice(from), original(start + from), original(start + content.length));
   }
 
   /** Text that the source says only as a whole. @param {string} content @param {Piece[]} pieces @param {number} from @param {number} to */
@@ -261,11 +265,6 @@ function createWriter(source, definitions) {
   /** Places in the normalized source. @param {number} start @param {number} innerStart @param {number} innerEnd @param {number} end */
   function mark(start, innerStart, innerEnd, end) {
     markup.push({ start: original(start), innerStart: original(innerStart), innerEnd: original(innerEnd), end: original(end) });
-  }
-
-  /** @param {Piece[]} pieces @param {number} contentLength */
-  function leaf(pieces, contentLength) {
-    leaves.push(range(pieces, 0, contentLength));
   }
 }
 

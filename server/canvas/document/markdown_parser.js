@@ -172,6 +172,7 @@ function placeHeading(state, [open, inline], line) {
 /** @param {any} state @param {Token[]} tokens @param {number} line */
 function placeCode(state, [token], line) {
   token.meta = { pieces: linePieces(state, line, token.map[1], 4 + state.blkIndent) };
+  placeOne(token, state.bMarks[line], state.eMarks[token.map[1] - 1]);
 }
 
 /** @param {any} state @param {Token[]} tokens @param {number} line */

@@ -6,8 +6,7 @@
  * - A selection within **bold** text, a link's text, code or a cell is that text alone, even if it is all of it.
  * - One that crosses a border of emphasis, a link, a code span, a code block or a table takes all of it, markers included.
  *   So does one that crosses the border of a table's row.
- * - One that reaches over several blocks takes the marker of the first (`## `, `- `, `> `) if it starts at the first character
- *   behind it, and what closes the last (` ##`, ` |`) if it ends at the last character before it.
+ * - One that is several whole blocks has the marker of the first, too (`## `, `- `, `> `), and what closes the last (` ##`).
  * - An escape, an entity or an image is taken as a whole.
  */
 
@@ -123,26 +122,34 @@ function previousEnd(placed, block) {
 /** @param {SourceRange} range @param {PlacedBlock[]} placed @param {string} text @returns {SourceRange} */
 function widened(range, placed, text) {
   const leaves = placed.flatMap(({ rendered, start }) => rendered.leaves.map((leaf) => shifted(leaf, start)));
-  const touched = leaves.filter((leaf) => leaf.start < range.end && leaf.end > range.start);
-  let { start, end } = range;
-  if (touched.length > 1) {
-    start = start === touched[0].start ? lineMarkerStart(start, leaves, text) : start;
-    end = end === touched[touched.length - 1].end ? lineMarkerEnd(end, leaves, text) : end;
-  }
   const markup = placed.flatMap(({ rendered, start: by }) =>
     rendered.markup.map((one) => ({ ...shifted(one, by), innerStart: one.innerStart + by, innerEnd: one.innerEnd + by })),
   );
-  for (let before = -1; before !== end - start; ) {
-    before = end - start;
-    for (const one of markup) {
-      const within = one.innerStart <= start && end <= one.innerEnd;
-      if (!within && one.start < end && one.end > start) {
-        start = Math.min(start, one.start);
-        end = Math.max(end, one.end);
-      }
-    }
+  const { start, end } = wholeMarkup(range, markup);
+  const first = leaves.find((leaf) => leaf.start < end && leaf.end > start);
+  const last = leaves.findLast((leaf) => leaf.start < end && leaf.end > start);
+  if (first !== last && first?.start === start && last?.end === end) {
+    return { start: lineMarkerStart(start, leaves, text), end: lineMarkerEnd(end, leaves, text) };
   }
   return { start, end };
+}
+
+/**
+ * The range with all of the markup whose border it crosses.
+ * @param {SourceRange} range
+ * @param {import("./markdown_html.js").Markup[]} markup
+ * @returns {SourceRange}
+ */
+function wholeMarkup({ start, end }, markup) {
+  const crossed = markup.find((one) => one.start < end && one.end > start && isCrossed(one, start, end));
+  return crossed ? wholeMarkup({ start: Math.min(start, crossed.start), end: Math.max(end, crossed.end) }, markup) : { start, end };
+}
+
+/** @param {import("./markdown_html.js").Markup} markup @param {number} start @param {number} end */
+function isCrossed(markup, start, end) {
+  const within = markup.innerStart <= start && end <= markup.innerEnd;
+  const whole = start <= markup.start && markup.end <= end;
+  return !within && !whole;
 }
 
 /** @param {{start: number, end: number}} range @param {number} by */

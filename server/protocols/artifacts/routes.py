@@ -6,7 +6,7 @@ Rule 2: every response except the event stream has an ETag, and is 304 for a cli
 Rule 3: an error is a `google.rpc.Status`, as in A2A's REST binding, and its message says what to do next.
 Rule 4: while the database is unavailable the answer is 503, as in A2A's REST binding.
 Rule 5: the event stream is read from the journal alone, so that its snapshot and its changes agree.
-Rule 6: a large artifact is encoded in a thread, so that it delays no other request.
+Rule 6: a large artifact is encoded in a thread, so that it delays no other request; a ZIP file always is.
 """
 
 from __future__ import annotations
@@ -24,9 +24,11 @@ from starlette.responses import Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from a2a_canvas.server.protocols.artifacts.archive import ZIP, archive
 from a2a_canvas.server.protocols.artifacts.context_forms import context_json, context_query, contexts_json, new_name
 from a2a_canvas.server.protocols.artifacts.diff import unified_diff
 from a2a_canvas.server.protocols.artifacts.event_stream import event_stream
+from a2a_canvas.server.protocols.artifacts.file_names import attachment, file_name
 from a2a_canvas.server.protocols.artifacts.json_forms import (
     VersionOrigins,
     artifact_summary,
@@ -164,17 +166,19 @@ class _ArtifactsEndpoint:
     async def _read(self, request: Request, resource: ContextResource, prefix: str) -> ASGIApp:
         match resource:
             case ArtifactList():
+                if _wants_zip(request):
+                    return await self._archive(request, resource.context_id)
                 return _json(request, await self._listing(resource.context_id, prefix))
             case CurrentArtifact():
                 artifact = await self._store.get(_ref(resource))
-                return await _document(request, artifact, current_json)
+                return await _document(request, resource, artifact, current_json)
             case VersionList():
                 return _json(request, await self._versions(resource, owner_of(request)))
             case ArtifactVersion():
                 version = await self._version(resource)
                 artifact = await self._store.get(_ref(resource))
                 origins = await self._origins(resource, owner_of(request), (version,))
-                return await _document(request, version, partial(version_json, artifact, origins))
+                return await _document(request, resource, version, partial(version_json, artifact, origins))
             case VersionDiff():
                 return await self._diff(request, resource)
             case ContextEvents():
@@ -199,6 +203,13 @@ class _ArtifactsEndpoint:
             artifacts.append(artifact_summary(artifact, versions) | {"urls": urls})
         events = f"{prefix}{context_path(context_id)}/events"
         return {"contextId": context_id, "artifacts": artifacts, "urls": {"events": events}}
+
+    async def _archive(self, request: Request, context_id: str) -> Response:
+        context = await self._contexts.get(context_id, owner_of(request))
+        artifacts = [replace(each, content=_unshared(each.content)) for each in await self._store.list(context_id)]
+        disposition = {"Content-Disposition": attachment(f"{file_name(context.title)}.zip")}
+        body = await asyncio.to_thread(archive, artifacts)
+        return conditional_response(request, body, ZIP, CACHING | SANDBOXED | disposition)
 
     async def _versions(self, resource: VersionList, owner: str) -> dict[str, Any]:
         versions = await self._store.versions(_ref(resource))
@@ -275,11 +286,22 @@ def _json(request: Request, value: dict[str, Any], media_type: str = JSON) -> Re
     return conditional_response(request, body, media_type, CACHING | NO_SNIFF)
 
 
-async def _document(request: Request, document: D, wire: Callable[[D], dict[str, Any]]) -> Response:
+def _wants_zip(request: Request) -> bool:
+    asked = request.query_params.get("format", "")
+    if asked not in ("", "json", "zip"):
+        raise invalid_value("format", f"is {shown(asked)} and must be json or zip")
+    accept = ",".join(request.headers.getlist("accept"))
+    return asked == "zip" or (not asked and negotiate(accept, (*JSON_TYPES, ZIP)) == ZIP)
+
+
+async def _document(
+    request: Request, resource: CurrentArtifact | ArtifactVersion, document: D, wire: Callable[[D], dict[str, Any]]
+) -> Response:
     """The response with an artifact or a version; `wire` makes its JSON."""
 
     def answer(document: D) -> Response:
-        return _negotiated(request, wire(document), raw_content(document.content))
+        named = document.content.name, resource.artifact_id
+        return _negotiated(request, wire(document), raw_content(document.content), named)
 
     if parts_size(document.content.parts) <= THREAD_THRESHOLD:
         return answer(document)
@@ -296,15 +318,21 @@ def _diff_answer(request: Request, old: tuple[int, str], new: tuple[int, str]) -
     """The diff between two versions, each a number and its text."""
     diff = unified_diff(old[1], new[1], f"version {old[0]}", f"version {new[0]}")
     raw = RawContent(diff.encode(), "text/x-diff; charset=utf-8")
-    return _negotiated(request, {"from": old[0], "to": new[0], "diff": diff}, (raw,))
+    return _negotiated(request, {"from": old[0], "to": new[0], "diff": diff}, (raw,), ("changes.diff",))
 
 
-def _negotiated(request: Request, value: dict[str, Any], raw: tuple[RawContent, ...] | NoRawContent) -> Response:
-    """JSON or the raw content (raw_content.py, rule 2)."""
+def _negotiated(
+    request: Request, value: dict[str, Any], raw: tuple[RawContent, ...] | NoRawContent, named: tuple[str, ...] = ()
+) -> Response:
+    """JSON or the raw content (raw_content.py, rule 2).
+
+    Args:
+        named: names for a file with the raw content; the first that can be one is used.
+    """
     if request.query_params.get("raw", "") not in ("", "0"):
         if isinstance(raw, NoRawContent):
             raise not_acceptable(raw.reason)
-        return _raw(request, raw[0])
+        return _raw(request, raw[0], named)
     forms = {} if isinstance(raw, NoRawContent) else {form.media_type: form for form in raw}
     offers = (*JSON_TYPES, *forms)
     chosen = negotiate(",".join(request.headers.getlist("accept")), offers)
@@ -314,8 +342,11 @@ def _negotiated(request: Request, value: dict[str, Any], raw: tuple[RawContent, 
             f"Accept is {shown(accept)}, and this is {choice(offers)}. Ask for one of them, or for anything (*/*)."
         )
         raise not_acceptable(raw.reason if isinstance(raw, NoRawContent) else offered)
-    return _raw(request, forms[chosen]) if chosen in forms else _json(request, value, chosen)
+    return _raw(request, forms[chosen], named) if chosen in forms else _json(request, value, chosen)
 
 
-def _raw(request: Request, raw: RawContent) -> Response:
-    return conditional_response(request, raw.body, raw.media_type, CACHING | SANDBOXED)
+def _raw(request: Request, raw: RawContent, named: tuple[str, ...]) -> Response:
+    headers = CACHING | SANDBOXED
+    if request.query_params.get("download", "") not in ("", "0"):
+        headers = headers | {"Content-Disposition": attachment(file_name(*named, media_type=raw.media_type))}
+    return conditional_response(request, raw.body, raw.media_type, headers)

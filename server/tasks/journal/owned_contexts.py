@@ -27,6 +27,8 @@ from a2a_canvas.store.memory import InMemoryArtifactStore
 
 MAX_REQUEST = 200
 """Characters of the first message that are told with a context."""
+MAX_TITLE = 60
+"""Characters of the first message that name a context without a name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +70,11 @@ class ContextSummary:
     artifacts: Mapping[str, str]
 
     @property
+    def title(self) -> str:
+        """What it is called: its name, else the beginning of its request, else its id."""
+        return self.name or " ".join(self.request.split())[:MAX_TITLE] or self.context_id
+
+    @property
     def position(self) -> ListPosition:
         return self.changed_at, self.context_id
 
@@ -85,6 +92,14 @@ class Contexts(Protocol):
 
     async def list(self, query: ContextQuery) -> ContextPage:
         """An owner's contexts, the newest first."""
+        ...
+
+    async def get(self, context_id: str, owner: str) -> ContextSummary:
+        """One of an owner's contexts.
+
+        Raises:
+            ContextNotFound: there is none.
+        """
         ...
 
     async def rename(self, context_id: str, owner: str, name: str | None) -> ContextSummary:
@@ -155,14 +170,18 @@ class InMemoryContexts:
         in_order = sorted(rest, key=lambda each: each.position, reverse=True)
         return ContextPage(tuple(in_order[: query.limit]), len(rest) > query.limit)
 
-    async def rename(self, context_id: str, owner: str, name: str | None) -> ContextSummary:
+    async def get(self, context_id: str, owner: str) -> ContextSummary:
         tasks = [task for task in await self._journal.context(context_id) if task.owner == owner]
         if not tasks:
             raise ContextNotFound(context_id)
+        return self._summary(owner, tasks)
+
+    async def rename(self, context_id: str, owner: str, name: str | None) -> ContextSummary:
+        await self.get(context_id, owner)
         self._names.pop((context_id, owner), None)
         if name is not None:
             self._names[context_id, owner] = name
-        return self._summary(owner, tasks)
+        return await self.get(context_id, owner)
 
     async def remove(self, context_id: str, owner: str) -> None:
         tasks = await self._journal.context(context_id)

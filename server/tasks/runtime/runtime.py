@@ -29,7 +29,7 @@ from a2a_canvas.server.agent.events import (
     TranscriptAppended,
     UserMessage,
 )
-from a2a_canvas.server.agent.intent import Converse, InvalidOperation, Operation, Put
+from a2a_canvas.server.agent.intent import Converse, InvalidOperation, Operation, Put, Upload
 from a2a_canvas.server.agent.model import LLM
 from a2a_canvas.server.agent.turn.history import to_user_input
 from a2a_canvas.server.agent.turn.turn import TurnLimits
@@ -183,7 +183,7 @@ class Runtime:
         if incoming.task_id:
             raise InvalidOperation("message.taskId", "must be left out: an operation is a task of its own")
         if not incoming.context_id:
-            if isinstance(operation, Put) and operation.name is not None:
+            if isinstance(operation, Put | Upload) and operation.name is not None:
                 return
             raise InvalidOperation("message.contextId", "is missing: say in which context the artifact is")
         await check_operation(operation, incoming.context_id, self._store)

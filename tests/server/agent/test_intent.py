@@ -12,12 +12,13 @@ from a2a_canvas.server.agent.intent import (
     Put,
     SelectionEdit,
     SelectionRequest,
+    Upload,
     VersionStep,
     instruction_of,
 )
 from a2a_canvas.server.wire import AGENTSTACK, CANVAS
 from a2a_canvas.store.changes import Redo, Restore, Undo
-from a2a_canvas.store.models import DataPart, Parts, text_part
+from a2a_canvas.store.models import DataPart, FilePart, Parts, text_part
 from a2a_canvas.store.text.wording import shown
 
 SHORTER: Parts = (text_part("Shorter"),)
@@ -211,7 +212,7 @@ def test_a_field_of_another_operation_is_refused(form, field) -> None:
 )
 def test_a_field_that_is_missing_is_named(form, field) -> None:
     given = {key: value for key, value in FORMS[form].items() if key != field}
-    assert str(refused(ours=given)) == f"{field} is missing."
+    assert str(refused(ours=given)).startswith(f"{field} is missing")
 
 
 @pytest.mark.parametrize("form", FORMS)
@@ -262,9 +263,47 @@ def test_a_version_to_restore_is_a_number(field, value) -> None:
     assert refused(ours={**FORMS["restore"], field: value}).field == field
 
 
-@pytest.mark.parametrize("value", [None, 3, ["x"], {"text": "x"}])
+@pytest.mark.parametrize("value", [3, ["x"], {"text": "x"}])
 def test_what_is_put_is_a_text(value) -> None:
     assert refused(ours={**FORMS["put"], "text": value}).field == "text"
+
+
+IMAGE = FilePart(b"\x89PNG", name="a.png", media_type="image/png")
+UPLOADED: Parts = (text_part("my picture"), IMAGE, DataPart({"a": 1}))
+
+
+@pytest.mark.parametrize(
+    ("given", "intent"),
+    [
+        ({}, Upload("doc", UPLOADED[1:], None)),
+        ({"baseVersion": 4}, Upload("doc", UPLOADED[1:], 4)),
+        ({"name": "a.png"}, Upload("doc", UPLOADED[1:], None, "a.png")),
+        ({"text": None}, Upload("doc", UPLOADED[1:], None)),
+    ],
+)
+def test_without_a_text_the_files_and_data_of_the_message_are_put(given, intent) -> None:
+    assert message({"op": "put", "artifactId": "doc", **given}, parts=UPLOADED).intent == intent
+
+
+@pytest.mark.parametrize(
+    ("given", "parts", "said"),
+    [
+        ({}, SHORTER, "text is missing: a put has a text, or files or data in message.parts."),
+        ({"text": None}, SHORTER, "text is missing: a put has a text, or files or data in message.parts."),
+        (
+            {"text": "x"},
+            UPLOADED,
+            "message.parts must not have files or data beside the text of a put: put them without text.",
+        ),
+        (
+            {"merge": True, "baseVersion": 1},
+            UPLOADED,
+            "merge is for a text: leave it out, or put a text in place of files and data.",
+        ),
+    ],
+)
+def test_a_put_has_a_text_or_parts(given, parts, said) -> None:
+    assert str(refused(ours={"op": "put", "artifactId": "doc", **given}, parts=parts)) == said
 
 
 def test_a_merge_needs_the_version_that_the_text_was_made_of() -> None:

@@ -40,7 +40,7 @@ def told(old: str, new: str) -> list[tuple[str, str]]:
         ("one\nthree\n", "one\ntwo\nthree\n", [("", "two\n")]),
         ("- a\n- b\n", "- a\n- new\n- b\n", [("", "- new\n")]),
         ("row\nrow\n", "row\nrow\nrow\n", [("", "row\n")]),
-        ("one two three", "1 2 three", [("one two", "1 2")]),
+        ("one two three", "1 2 three", [("one", "1"), ("two", "2")]),
         ("A\nrow\nrow\nB\n", "C\nrow\nrow\nD\n", [("A", "C"), ("B", "D")]),
         ("one\r\ntwo\r\n", "one\r\n2\r\n", [("two", "2")]),
         ("one\ntwo", "one\r\ntwo", [("\n", "\r\n")]),

@@ -89,7 +89,10 @@ def _shorter(passage: Passage) -> str | None:
         lines = blocks[-1].split("\n")
         words = blocks[-1].split(" ")
         pieces, joint = (lines, "\n") if len(lines) > 1 else (words, " ")
-        shorter = "".join(blocks[:-1]) + joint.join(pieces[: (len(pieces) + 1) // 2]).rstrip(" ,;:")
+        half = joint.join(pieces[: (len(pieces) + 1) // 2]).rstrip(" ,;:")
+        end = passage.text.rstrip()[-1:]
+        is_cut = pieces is words and end in ".!?…" and half[-1:].isalnum()
+        shorter = "".join(blocks[:-1]) + half + (end if is_cut else "")
     return shorter.rstrip()
 
 

@@ -12,7 +12,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Collection, Iterable
 from typing import Any
 
-from sqlalchemy import Connection, Select, and_, case, func, select, tuple_, update
+from sqlalchemy import ColumnElement, Connection, Select, and_, case, func, select, tuple_, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from a2a_canvas.server.agent.events import State
@@ -76,14 +76,16 @@ class SqlContexts:
         found = await self._find(query)
         return ContextPage(await self._summaries(query.owner, found[: query.limit]), len(found) > query.limit)
 
-    async def rename(self, context_id: str, owner: str, name: str | None) -> ContextSummary:
-        this = owned_contexts.c.context_id == context_id, owned_contexts.c.owner == owner
-        async with self._database.write() as connection:
-            await connection.execute(update(owned_contexts).where(*this).values(name=name))
-        rows = await self._rows(select(owned_contexts).where(*this))
+    async def get(self, context_id: str, owner: str) -> ContextSummary:
+        rows = await self._rows(select(owned_contexts).where(*_this(context_id, owner)))
         if not rows:
             raise ContextNotFound(context_id)
         return (await self._summaries(owner, rows))[0]
+
+    async def rename(self, context_id: str, owner: str, name: str | None) -> ContextSummary:
+        async with self._database.write() as connection:
+            await connection.execute(update(owned_contexts).where(*_this(context_id, owner)).values(name=name))
+        return await self.get(context_id, owner)
 
     async def remove(self, context_id: str, owner: str) -> None:
         async def check(connection: AsyncConnection) -> bool:
@@ -138,7 +140,7 @@ class SqlContexts:
                 heads = {task_id: head for task_id, head in await connection.execute(first)}
             messages = await decode_first_messages(heads)
             row["request"] = request_of([*messages.values()])
-            this = (owned_contexts.c[name] == row[name] for name in ("context_id", "owner"))
+            this = _this(row["context_id"], row["owner"])
             async with self._database.write() as connection:
                 await connection.execute(update(owned_contexts).where(*this).values(request=row["request"]))
 
@@ -154,6 +156,10 @@ class SqlContexts:
                 async with self._database.write() as connection:
                     unnamed = update(latest_changes).where(this, latest_changes.c.name.is_(None))
                     await connection.execute(unnamed.values(name=name))
+
+
+def _this(context_id: str, owner: str) -> tuple[ColumnElement[bool], ...]:
+    return owned_contexts.c.context_id == context_id, owned_contexts.c.owner == owner
 
 
 def _newest(owner: str, after: ListPosition | None, limit: int) -> Select[Any]:

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from typing import NoReturn
 
+import pytest
+
 from a2a_canvas.server.agent.edit.put import MAX_PLACES, MAX_TEXTS, conflicts_json
 from a2a_canvas.server.agent.events import ArtifactChanged, State
-from a2a_canvas.server.agent.intent import Put
+from a2a_canvas.server.agent.intent import Put, Upload
 from a2a_canvas.store.changes import EditText, Redo, Undo
 from a2a_canvas.store.errors import VersionPruned
 from a2a_canvas.store.memory import InMemoryArtifactStore
 from a2a_canvas.store.merge import Conflict
-from a2a_canvas.store.models import DataPart, Ref, text_part
+from a2a_canvas.store.models import Content, DataPart, FilePart, Limits, Ref, text_part
 from a2a_canvas.store.text.spans import Span
 from tests.server.agent.edit.operation_harness import TEXT, OperationHarness, put
 from tests.server.agent.edit.test_run import Raced
@@ -148,3 +150,47 @@ def test_of_many_places_the_first_are_told_and_of_long_ones_the_texts_are_left_o
     first, second = conflicts_json("a" * MAX_TEXTS, [Conflict(0, "a", "b", "c"), Conflict(2, "a" * MAX_TEXTS, "", "c")])
     assert first == {"start": 0, "end": 1, "base": "a", "current": "b", "yours": "c"}
     assert second == {"start": 2, "end": MAX_TEXTS + 2}
+
+
+# ------------------------------------------------------------------------- files and data
+
+PNG = FilePart(b"\x89PNG", name="a.png", media_type="image/png")
+
+
+async def test_files_and_data_make_an_artifact_that_is_not_there() -> None:
+    harness = OperationHarness()
+    await harness.run(Upload("doc", (PNG, DataPart([1])), None, "picture"))
+    assert harness.told.statuses == [("completed", "Saved picture as version 1.")]
+    [version] = await harness.versions()
+    assert (version.author, version.content) == ("user", Content("picture", "", (PNG, DataPart([1]))))
+
+
+@pytest.mark.parametrize("base", [None, 1])
+async def test_they_replace_those_that_are_there_and_leave_the_rest(base: int | None) -> None:
+    harness = await OperationHarness().ready()
+    await harness.run(Upload("doc", (DataPart([1]), DataPart([2])), base, None if base else "ignored"))
+    artifact = await harness.doc()
+    assert (artifact.version, artifact.name, artifact.text) == (2, "notes.md", TEXT)
+    assert artifact.parts[1:] == (DataPart([1]), DataPart([2]))
+
+
+async def test_on_another_version_than_the_current_one_they_are_rejected() -> None:
+    harness = await changed_by_others()
+    await harness.run(Upload("doc", (PNG,), 1))
+    assert dict(harness.end.message.metadata) == {CANVAS: {"artifactId": "doc", "artifactVersion": 2}}
+    assert len(await harness.versions()) == 2
+
+
+async def test_what_others_make_meanwhile_does_not_stand_in_their_way() -> None:
+    harness = await changed_by_others(Raced(Undo()))
+    await harness.run(Upload("doc", (PNG,), None))
+    assert (await harness.versions())[-1].parent == 1
+
+
+@pytest.mark.parametrize(
+    ("limits", "state"), [(Limits(artifact_bytes=3), State.FAILED), (Limits(parts=0), State.REJECTED)]
+)
+async def test_more_than_an_artifact_may_have_is_not_saved(limits: Limits, state: State) -> None:
+    harness = OperationHarness(limits=limits)
+    await harness.run(Upload("doc", (PNG,), None, "picture"))
+    assert harness.end.state is state

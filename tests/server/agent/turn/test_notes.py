@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from a2a_canvas.server.agent.events import AssistantOutput, UserInput, UserMessage
-from a2a_canvas.server.agent.intent import Converse, Focus, Put, SelectionEdit, SelectionRequest, VersionStep
+from a2a_canvas.server.agent.intent import Converse, Focus, Put, SelectionEdit, SelectionRequest, Upload, VersionStep
 from a2a_canvas.server.agent.model import ModelMessage, ModelText
 from a2a_canvas.server.agent.turn.history import MAX_EXCERPT, TASK_ENDED, note_of, to_messages, to_user_input
 from a2a_canvas.server.wire import CANVAS
@@ -41,6 +41,7 @@ NOTES = {
         (VersionStep("doc", Redo(group=True)), ": redo of all that one task did]"),
         (VersionStep("doc", Restore(3)), ": version 3 restored]"),
         (Put("doc", "secret", 1), '[The user has edited artifact "doc" directly]'),
+        (Upload("doc", (), None, "doc.png"), '[The user has put this into artifact "doc"]'),
     ],
 )
 def test_every_intent_has_its_note(intent, note) -> None:

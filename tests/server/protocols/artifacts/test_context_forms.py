@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from io import BytesIO
+from threading import get_ident
 from urllib.parse import quote
+from zipfile import ZipFile
 
 import httpx
 import pytest
 
 from a2a_canvas.server.agent.events import State, StatusChanged
+from a2a_canvas.server.protocols.artifacts import routes
 from tests.server.protocols.artifacts.artifact_fixtures import ArtifactHarness
-from tests.server.protocols.artifacts.test_routes import error_of, writing
+from tests.server.protocols.artifacts.test_routes import BROWSER, error_of, writing
 
 
 @pytest.fixture
@@ -179,3 +183,47 @@ async def test_another_method_is_refused_with_those_there_are(
     answer = await harness.get(path, method)
     assert error_of(answer)[0] == 405
     assert answer.headers["Allow"] == allowed
+
+
+# ------------------------------------------------------------------------- as a ZIP file
+
+
+@pytest.mark.parametrize(("path", "accept"), [("ctx?format=zip", "*/*"), ("ctx", "application/zip")])
+async def test_a_context_is_a_zip_file_for_who_asks_for_one(harness: ArtifactHarness, path: str, accept: str) -> None:
+    answer = await harness.get(path, Accept=accept)
+    assert answer.headers["Content-Type"] == "application/zip"
+    assert answer.headers["Content-Disposition"].startswith('attachment; filename="Do the work of task.zip"')
+    with ZipFile(BytesIO(answer.content)) as file:
+        assert {name: file.read(name) for name in file.namelist()} == {"doc.md": b"one\n"}
+    assert (await harness.get(path, Accept=accept, If_None_Match=answer.headers["ETag"])).status_code == 304
+
+
+async def test_the_zip_file_has_the_name_of_the_context(harness: ArtifactHarness) -> None:
+    await rename(harness, '{"name": "Été/2026"}')
+    disposition = (await harness.get("ctx?format=zip")).headers["Content-Disposition"]
+    assert disposition == "attachment; filename=\"Ete_2026.zip\"; filename*=UTF-8''%C3%89t%C3%A9_2026.zip"
+
+
+@pytest.mark.parametrize("accept", ["*/*", "", "application/json, application/zip;q=0.9", BROWSER, "image/png"])
+async def test_nobody_else_gets_one(harness: ArtifactHarness, accept: str) -> None:
+    assert (await harness.get("ctx", Accept=accept)).headers["Content-Type"] == "application/json"
+
+
+async def test_another_format_is_refused(harness: ArtifactHarness) -> None:
+    answer = await harness.get("ctx?format=tar")
+    assert error_of(answer) == (400, "INVALID_ARGUMENT", "format is 'tar' and must be json or zip.")
+
+
+async def test_a_zip_file_is_made_in_a_thread(harness: ArtifactHarness, monkeypatch: pytest.MonkeyPatch) -> None:
+    threads = []
+    monkeypatch.setattr(routes, "archive", lambda _: threads.append(get_ident()) or b"")
+    await harness.get("ctx?format=zip")
+    assert threads != [get_ident()]
+
+
+@pytest.mark.parametrize("path", ["ctx/doc", "ctx/doc/versions/1"])
+async def test_raw_content_is_saved_under_its_name_where_that_is_asked_for(harness: ArtifactHarness, path: str) -> None:
+    saved = await harness.get(f"{path}?raw=1&download=1")
+    assert saved.headers["Content-Disposition"] == "attachment; filename=\"doc.md\"; filename*=UTF-8''doc.md"
+    for shown in ("?raw=1", "?raw=1&download=0", "?download=1"):
+        assert "Content-Disposition" not in (await harness.get(path + shown)).headers

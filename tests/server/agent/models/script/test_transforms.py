@@ -38,6 +38,8 @@ def test_shorter_keeps_the_headings_first_sentences_and_half_of_each_list() -> N
         ("One. Two. Three is where it begins. Four.", "", "One. Two. Three is where it begins."),
         ("# Rain\n\nfirst line\nsecond line\nthird line", "markdown", "# Rain\n\nfirst line\nsecond line"),
         ("one two three four", "", "one two"),
+        ("One sentence of six words.", "", "One sentence of."),
+        ("Stop.", "", None),
         ("word", "", None),
         ("[It has two. Sentences.] Then one. More.", "", "[It has two. Sentences.] Then one."),
         ("An open [bracket is no. Bracket. More.", "", "An open [bracket is no."),
