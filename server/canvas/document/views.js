@@ -64,6 +64,7 @@ async function readView({ artifact, text, onSelect }) {
   const stop = watchSelection(markdown.element, (range) => onSelect(range && passageOf(markdown, range)));
   markdown.update(text);
 
+  /** What is rendered anew has lost its marks. */
   function remark() {
     const { selection, writing } = marks;
     selectionMark(selection ? visibleRanges(markdown, selection.start, selection.end) : []);
@@ -75,8 +76,9 @@ async function readView({ artifact, text, onSelect }) {
     scroller,
     update: (next) => markdown.update(next),
     mark(next) {
+      const none = [marks, next].every(({ selection, writing }) => !selection && writing.length === 0);
       marks = next;
-      remark();
+      none || remark();
     },
     rectOf: ({ start, end }) => within(boundsOf(visibleRanges(markdown, start, end).map((range) => range.getBoundingClientRect())), scroller),
     reveal({ start, end }) {
