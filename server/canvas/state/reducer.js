@@ -298,5 +298,7 @@ function selectionMoved({ selection, version }, artifact, change) {
   if (!moved || artifact.text === null) {
     return null;
   }
-  return { ...moved, ...linesOf(artifact.text, moved.start, moved.end), version: artifact.version };
+  const lines = moved === selection ? selection : linesOf(artifact.text, moved.start, moved.end);
+  const { lineStart, lineEnd } = lines;
+  return { ...moved, lineStart, lineEnd, version: artifact.version };
 }
