@@ -41,7 +41,10 @@ export function createDocumentPane(app) {
   const toEnd = h("button", { type: "button", class: "button document-to-end", hidden: true, onclick: jumpToEnd }, icon("down"), "Jump to end");
   const status = h("p", { class: "visually-hidden", role: "status" });
   const empty = h("div", { class: "document-empty" }, icon("document", 32), h("p", {}, "Documents of this conversation appear here."));
-  const bar = createPassageBar(app, (selection) => body?.view.rectOf(toShown(selection, written) ?? { start: 0, end: 0 }) ?? null);
+  const bar = createPassageBar(app, {
+    rectOf: (selection) => body?.view.rectOf(toShown(selection, written) ?? { start: 0, end: 0 }) ?? null,
+    saved: async () => true,
+  });
   const element = h("div", { class: "document-pane" }, tabs.element, head, versions.panel, notice, versions.comparison, panel, toEnd, empty, status, bar);
 
   /** @type {Body|null} */
