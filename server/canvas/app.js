@@ -60,6 +60,7 @@ export function createApp(store, client, { navigate = () => {} } = {}) {
     }
     following?.stop();
     following = null;
+    client.log.clear();
     dispatch({ type: "context-opened", contextId });
     showAddress();
     if (contextId !== null) {
@@ -93,7 +94,7 @@ export function createApp(store, client, { navigate = () => {} } = {}) {
     const message = { messageId, contextId, role: "ROLE_USER", parts, ...(taskId && { taskId }), ...(metadata && { metadata }) };
     dispatch({ type: "sending", contextId, message });
     try {
-      return await followed.send(message);
+      return await followed.send(message, refresh);
     } catch (error) {
       dispatch({ type: "not-sent", messageId, error: sentence(error) });
       throw error;

@@ -35,6 +35,10 @@ export function mountContexts(nav, app) {
     ask(nav, "show-chat");
     contextId ?? /** @type {HTMLElement|null} */ (document.querySelector(".composer-field"))?.focus();
   };
+  const showDeveloper = () => {
+    matchMedia("(max-width: 1099.98px)").matches && ask(nav, "hide-contexts");
+    ask(nav, "show-developer");
+  };
   const search = h("input", {
     class: "field",
     type: "search",
@@ -69,6 +73,11 @@ export function mountContexts(nav, app) {
       h("div", { class: "contexts-search" }, icon("search", 14), search),
     ),
     h("div", { class: "contexts-scroll" }, list, more),
+    h(
+      "footer",
+      { class: "contexts-foot" },
+      h("button", { class: "button button-quiet", type: "button", onclick: () => showDeveloper() }, icon("code"), "Developer view"),
+    ),
   );
   store.subscribe((state, previous) => {
     name.textContent = state.server?.name || "a2a-canvas";

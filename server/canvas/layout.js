@@ -3,7 +3,7 @@
  * The columns: their widths, the drawer of the conversations, the two views of a phone.
  *
  * A pane asks for a view with an event that rises from any element of it: `show-chat`, `show-document`,
- * `show-contexts`, `hide-contexts` (see `ask`).
+ * `show-contexts`, `hide-contexts`, `show-developer` (see `ask`).
  */
 import { fill, h } from "./dom.js";
 import { icon } from "./icons.js";
@@ -22,7 +22,7 @@ const COLUMNS = {
   "document-separator": { name: "--chat-width", start: 400, least: 320, most: (room) => Math.max(320, room - 360) },
 };
 
-/** @param {Element} element @param {"show-chat"|"show-document"|"show-contexts"|"hide-contexts"} what */
+/** @param {Element} element @param {"show-chat"|"show-document"|"show-contexts"|"hide-contexts"|"show-developer"} what */
 export function ask(element, what) {
   element.dispatchEvent(new CustomEvent(what, { bubbles: true }));
 }

@@ -17,10 +17,8 @@ const REFRESH_MS = 20_000;
 
 const asked = new URLSearchParams(location.search).get("server");
 const base = new URL(asked ?? ".", location.href.replace(/[?#].*/, "")).href.replace(/\/?$/, "/");
-/** @type {import("./a2a/client.js").LogEntry[]} */
-const log = [];
 const store = createStore(INITIAL, reduce);
-const client = createClient(base, { log: (entry) => log.push(entry) });
+const client = createClient(base);
 const app = createApp(store, client, { navigate });
 
 /** @param {string} hash @param {boolean} replace */
@@ -47,6 +45,7 @@ mountChat(element("chat"), app);
 mountNotices(element("notices"), app);
 const pane = import("./document/pane.js").then(({ createDocumentPane }) => createDocumentPane(app));
 pane.then((shown) => element("document").append(shown.element));
+element("shell").addEventListener("show-developer", async () => (await import("./developer/drawer.js")).toggleDeveloper(app));
 mountKeyboard({
   focus: () => document.querySelector("textarea")?.focus(),
   stop: () => runningTasks().forEach((task) => app.cancel(task.taskId)),

@@ -1,6 +1,7 @@
 // @ts-check
 /** The requests of the page: A2A 1.0 over JSON-RPC with both extensions, and the server's artifacts over HTTP. */
 
+import { createLog } from "./log.js";
 import { serverEvents } from "./sse.js";
 import { CANVAS, TURN } from "../state/task.js";
 
@@ -27,26 +28,16 @@ export const TASK_NOT_FOUND = -32001;
 
 const SILENCE_MS = 15_000;
 
-/**
- * What is written to the log of a client, for the developer view.
- * @typedef {object} LogEntry
- * @property {number} at  ms since 1970
- * @property {"request"|"event"|"error"} kind
- * @property {string} name  the method, or the path
- * @property {any} body
- * @property {{url: string, method: string, headers: Record<string, string>, body: string|null}} [request]
- */
-
-/**
- * @typedef {ReturnType<typeof createClient>} Client
- */
+/** @typedef {ReturnType<typeof createClient>} Client */
+/** @typedef {import("./log.js").Exchange} Exchange */
+/** @typedef {{response: Response, exchange: Exchange}} Answer */
 
 /**
  * @param {string} base  the address of the server, with a slash at its end
- * @param {{log?: (entry: LogEntry) => void, fetch?: typeof fetch}} [options]
+ * @param {{log?: import("./log.js").Log, fetch?: typeof fetch}} [options]
  */
 export function createClient(base, options = {}) {
-  const log = options.log ?? (() => {});
+  const log = options.log ?? createLog();
   const send = options.fetch ?? ((...given) => fetch(...given));
   let endpoint = base;
   let number = 0;
@@ -55,17 +46,19 @@ export function createClient(base, options = {}) {
    * @param {string} url
    * @param {{method?: string, headers?: Record<string, string>, body?: string|null, signal?: AbortSignal}} request
    * @param {string} name
+   * @returns {Promise<Answer>}
    */
   async function ask(url, request, name) {
     const { method = "GET", headers = {}, body = null, signal } = request;
-    log({ at: Date.now(), kind: "request", name, body: body && JSON.parse(body), request: { url, method, headers, body } });
+    const exchange = log.request(name, { url, method, headers, body });
     try {
-      return await send(url, { method, headers, body, signal, credentials: "same-origin", cache: "no-cache" });
+      const response = await send(url, { method, headers, body, signal, credentials: "same-origin", cache: "no-cache" });
+      return { response, exchange };
     } catch (error) {
       if (signal?.aborted) {
         throw error;
       }
-      log({ at: Date.now(), kind: "error", name, body: String(error) });
+      exchange.failed(String(error));
       throw new RequestFailed("The server does not answer. Look whether it runs and whether you are online.", 0);
     }
   }
@@ -83,9 +76,7 @@ export function createClient(base, options = {}) {
 
   /** @param {string} method @param {any} params */
   async function call(method, params) {
-    const answer = await jsonOf(await rpc(method, params));
-    log({ at: Date.now(), kind: "event", name: method, body: answer });
-    return resultOf(answer);
+    return resultOf(await jsonOf(await rpc(method, params)));
   }
 
   /**
@@ -97,14 +88,14 @@ export function createClient(base, options = {}) {
   async function* stream(method, params, signal) {
     const watch = watchdog(signal);
     try {
-      const response = await rpc(method, params, watch.signal);
+      const { response, exchange } = await rpc(method, params, watch.signal);
       if (!isEventStream(response)) {
-        resultOf(await jsonOf(response));
+        resultOf(await jsonOf({ response, exchange }));
         throw new RequestFailed("The server answers without a stream.", response.status);
       }
       for await (const { data } of serverEvents(bodyOf(response), watch.alive)) {
         const answer = JSON.parse(data);
-        log({ at: Date.now(), kind: "event", name: method, body: answer });
+        exchange.received(answer, data.length);
         yield resultOf(answer);
       }
     } finally {
@@ -115,31 +106,30 @@ export function createClient(base, options = {}) {
   /**
    * @param {string} path  below `artifacts`, percent-encoded
    * @param {{method?: string, headers?: Record<string, string>, body?: any, signal?: AbortSignal}} [request]
+   * @returns {Promise<Answer>}
    */
   async function artifacts(path, { method, headers, body, signal } = {}) {
     const typed = body === undefined ? headers : { ...headers, "Content-Type": "application/json" };
     const text = body === undefined ? null : JSON.stringify(body);
-    const response = await ask(`${base}artifacts${path}`, { method, headers: typed, body: text, signal }, path);
-    if (!response.ok) {
-      await refuse(response);
+    const answer = await ask(`${base}artifacts${path}`, { method, headers: typed, body: text, signal }, `artifacts${path}`);
+    if (!answer.response.ok) {
+      await refuse(answer);
     }
-    return response;
+    return answer;
   }
 
   /** @param {string} path @returns {Promise<any>} */
   async function json(path) {
-    const answer = await (await artifacts(path, { headers: { Accept: "application/json" } })).json();
-    log({ at: Date.now(), kind: "event", name: path, body: answer });
-    return answer;
+    return jsonOf(await artifacts(path, { headers: { Accept: "application/json" } }));
   }
 
   return {
     base,
+    log,
 
     /** The agent card. A server of another origin is talked to at the address that its card has. */
     async card() {
-      const response = await ask(`${base}.well-known/agent-card.json`, {}, "agent card");
-      const card = await jsonOf(response);
+      const card = await jsonOf(await ask(`${base}.well-known/agent-card.json`, {}, "agent card"));
       const found = (card.supportedInterfaces ?? []).find(
         (/** @type {any} */ each) => each.protocolBinding === "JSONRPC" && each.protocolVersion.startsWith("1."),
       );
@@ -170,7 +160,7 @@ export function createClient(base, options = {}) {
 
     /** @param {string} context @param {string|null} name */
     rename: async (context, name) =>
-      (await artifacts(`/${pathOf(context)}`, { method: "PATCH", body: { name } })).json(),
+      jsonOf(await artifacts(`/${pathOf(context)}`, { method: "PATCH", body: { name } })),
 
     /** @param {string} context */
     remove: async (context) => void (await artifacts(`/${pathOf(context)}`, { method: "DELETE" })),
@@ -198,11 +188,12 @@ export function createClient(base, options = {}) {
       const watch = watchdog(signal);
       try {
         const headers = { Accept: "text/event-stream", ...(lastEventId ? { "Last-Event-ID": lastEventId } : {}) };
-        const response = await artifacts(`/${pathOf(context)}/events`, { headers, signal: watch.signal });
+        const { response, exchange } = await artifacts(`/${pathOf(context)}/events`, { headers, signal: watch.signal });
         opened();
-        for await (const event of serverEvents(bodyOf(response), watch.alive)) {
-          log({ at: Date.now(), kind: "event", name: event.event, body: JSON.parse(event.data) });
-          yield event;
+        for await (const { id, event, data } of serverEvents(bodyOf(response), watch.alive)) {
+          const content = JSON.parse(data);
+          exchange.received(content, data.length, event === "message" ? "" : event);
+          yield { id, event, data: content };
         }
       } finally {
         watch.end();
@@ -230,7 +221,7 @@ function isOwn(base) {
 function watchdog(outer) {
   const controller = new AbortController();
   const abort = () => controller.abort();
-  outer.addEventListener("abort", abort);
+  outer.aborted ? abort() : outer.addEventListener("abort", abort);
   let timer = setTimeout(abort, SILENCE_MS);
   return {
     signal: controller.signal,
@@ -256,11 +247,15 @@ function bodyOf(response) {
   return /** @type {ReadableStream<Uint8Array>} */ (response.body);
 }
 
-/** @param {Response} response */
-async function jsonOf(response) {
+/** @param {Answer} answer */
+async function jsonOf({ response, exchange }) {
+  const text = await response.text();
   try {
-    return await response.json();
+    const content = JSON.parse(text);
+    exchange.received(content, text.length);
+    return content;
   } catch {
+    exchange.failed(`Status ${response.status}: ${text}`);
     throw new RequestFailed(`The server answers with status ${response.status}, and not in JSON.`, response.status);
   }
 }
@@ -273,8 +268,9 @@ function resultOf(answer) {
   return answer.result;
 }
 
-/** @param {Response} response @returns {Promise<never>} */
-async function refuse(response) {
-  const { error } = await jsonOf(response);
+/** @param {Answer} answer @returns {Promise<never>} */
+async function refuse(answer) {
+  const { response } = answer;
+  const { error } = await jsonOf(answer);
   throw new RequestFailed(error?.message ?? `The server answers with status ${response.status}.`, response.status);
 }
