@@ -204,7 +204,15 @@ export function createApp(store, client, { navigate = () => {} } = {}) {
 
     /** @param {string} taskId */
     async cancel(taskId) {
-      await client.cancelTask(taskId).catch((error) => notify("error", sentence(error)));
+      try {
+        const task = await client.cancelTask(taskId);
+        // The stream of a task that runs says so itself; one that waited for an answer has none.
+        if (isPaused(store.state.tasks[taskId]?.state)) {
+          dispatch({ type: "task-event", contextId: task.contextId, stream: randomId(), event: { task } });
+        }
+      } catch (error) {
+        notify("error", sentence(error));
+      }
     },
 
     /**
