@@ -33,9 +33,7 @@ export function mountChat(section, app) {
   };
   app.store.subscribe(draw);
   draw(app.store.state);
-  if (!matchMedia("(pointer: coarse)").matches) {
-    composer.focus();
-  }
+  composer.focus();
   // The libraries come after the first paint.
   (globalThis.requestIdleCallback ?? setTimeout)(() => loadMarkdown().catch(() => {}));
 }
@@ -72,6 +70,7 @@ function createHead(app) {
   );
   const draw = (/** @type {State} */ state) => {
     share.hidden = state.contextId === null;
+    title.setAttribute("aria-hidden", String(state.contextId === null));
     title.textContent = state.contextId === null ? "" : headline(state);
     document.title = title.textContent ? `${title.textContent} · a2a-canvas` : "a2a-canvas";
     watchers.hidden = state.watchers < 2;
