@@ -118,6 +118,7 @@ async def events(client: httpx.AsyncClient, context: str, last: str | None = Non
             name, _, value = line.partition(": ")
             if line:
                 fields[name] = value
-            elif "data" in fields:
-                yield Event(fields["id"], json.loads(fields["data"]))
+            else:
+                if "data" in fields and "event" not in fields:
+                    yield Event(fields["id"], json.loads(fields["data"]))
                 fields = {}
