@@ -8,9 +8,9 @@ import { shownText } from "../state/artifacts.js";
 import { shownArtifact, shownContent } from "../state/reducer.js";
 import { linesOf } from "../state/text.js";
 import { createVersions } from "../versions/versions.js";
+import { createFiles } from "./files.js";
 import { createFollower } from "./follow.js";
-import { fileName, kindOf } from "./kinds.js";
-import { download } from "./preview.js";
+import { kindOf } from "./kinds.js";
 import { toArtifact, toShown } from "./shown.js";
 import { createTabs } from "./tabs.js";
 import { createView } from "./views.js";
@@ -34,8 +34,7 @@ export function createDocumentPane(app) {
   const about = h("p", { class: "document-about truncate" });
   const modes = h("div", { class: "document-modes", role: "group", "aria-label": "View" });
   const copy = iconButton("copy", "Copy", () => copyText());
-  const save = iconButton("download", "Download", () => saveFile());
-  const head = h("header", { class: "document-head" }, h("div", { class: "document-title" }, name, about), modes, versions.controls, copy, save);
+  const head = h("header", { class: "document-head" }, h("div", { class: "document-title" }, name, about), modes, versions.controls, copy);
   const notice = h("p", { class: "document-notice" });
   const panel = h("div", { id: "document-panel", class: "document-panel" });
   const toEnd = h("button", { type: "button", class: "button document-to-end", hidden: true, onclick: jumpToEnd }, icon("down"), "Jump to end");
@@ -46,6 +45,7 @@ export function createDocumentPane(app) {
     saved: async () => true,
   });
   const element = h("div", { class: "document-pane" }, tabs.element, head, versions.panel, notice, versions.comparison, panel, toEnd, empty, status, bar);
+  head.append(createFiles(app, element));
 
   /** @type {Body|null} */
   let body = null;
@@ -205,15 +205,6 @@ export function createDocumentPane(app) {
     const artifact = shownContent(store.state);
     await navigator.clipboard.writeText(artifact?.text ?? "");
     app.notify("info", `${artifact?.name} is copied.`);
-  }
-
-  function saveFile() {
-    const artifact = shownContent(store.state);
-    if (artifact && artifact.text !== null) {
-      download(new Blob([artifact.text], { type: artifact.mediaType || "text/plain" }), fileName(artifact, kindOf(artifact)));
-    } else if (artifact) {
-      download(new Blob([JSON.stringify(artifact.others, null, 2)], { type: "application/json" }), `${artifact.name}.json`);
-    }
   }
 
   /** Screen readers hear of what is finished, never of each piece. @param {string} sentence */

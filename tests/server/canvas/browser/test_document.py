@@ -109,14 +109,3 @@ async def test_a_page_and_an_image_are_previewed_without_scripts(window: OpenPag
     await page.get_by_role("tab", name="logo.svg").click()
     await expect(page.get_by_role("img", name="logo.svg")).to_have_js_property("naturalWidth", 40)
     await expect(page).not_to_have_title("taken")
-
-
-async def test_it_is_downloaded_under_its_name(window: OpenPage) -> None:
-    page = window.page
-    await say(page, "quickly tea")
-    await expect(text(page).get_by_role("heading", name="About tea")).to_be_visible()
-    async with page.expect_download() as started:
-        await page.get_by_role("button", name="Download").click()
-    download = await started.value
-    assert download.suggested_filename == "tea.md"
-    assert Path(await download.path()).read_text().startswith("# About tea\n")
