@@ -14,7 +14,9 @@ from tests.server.canvas.node_tools import run_node
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
-CORPUS = "import { documents } from './tests/server/canvas/document/corpus.mjs'; console.log(JSON.stringify(documents()))"
+CORPUS = (
+    "import { documents } from './tests/server/canvas/document/corpus.mjs'; console.log(JSON.stringify(documents()))"
+)
 SELECTIONS = (Path(__file__).parent / "scripts" / "selections.js").read_text()
 
 
