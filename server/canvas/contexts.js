@@ -16,8 +16,8 @@ const SEARCH_MS = 200;
 const MINUTE = 60_000;
 
 /** @param {Context} context */
-export function titleOf({ name, request }) {
-  return name || request.replace(/\s+/g, " ").trim() || "Conversation";
+export function titleOf({ name, request, artifacts }) {
+  return name || request.replace(/\s+/g, " ").trim() || artifacts[0]?.name || "Conversation";
 }
 
 /** @param {HTMLElement} nav @param {import("./app.js").App} app */
