@@ -204,7 +204,15 @@ export function createApp(store, client, { navigate = () => {} } = {}) {
 
     /** @param {string} taskId */
     async cancel(taskId) {
-      await client.cancelTask(taskId).catch((error) => notify("error", sentence(error)));
+      try {
+        const task = await client.cancelTask(taskId);
+        // The stream of a task that runs says so itself; one that waited for an answer has none.
+        if (isPaused(store.state.tasks[taskId]?.state)) {
+          dispatch({ type: "task-event", contextId: task.contextId, stream: randomId(), event: { task } });
+        }
+      } catch (error) {
+        notify("error", sentence(error));
+      }
     },
 
     /**
@@ -227,7 +235,7 @@ export function createApp(store, client, { navigate = () => {} } = {}) {
     async upload(files) {
       for (const file of files) {
         const text = TEXT_TYPES.test(file.type) || file.type === "" ? await textOfFile(file) : null;
-        const parts = text === null ? [await filePart(file)] : undefined;
+        const parts = [text === null ? await filePart(file) : { text: file.name }];
         const result = await operate("put", file.name, { name: file.name, ...(text !== null && { text }) }, parts);
         result.ok ? openArtifact(file.name) : notify("error", result.said);
       }

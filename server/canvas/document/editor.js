@@ -32,6 +32,7 @@ import {
 } from "../vendor/codemirror.js";
 import { loadLanguage } from "./language.js";
 import { passage } from "./selection.js";
+import { createSettling } from "./settling.js";
 
 /** @typedef {import("./selection.js").Passage} Passage */
 /** @typedef {{start: number, end: number}} SourceRange */
@@ -83,6 +84,8 @@ export function createEditor({ text, label, language, prose, readOnly = false, o
         marksField,
         languageSlot.of([]),
         readOnlySlot.of(EditorState.readOnly.of(readOnly)),
+        // Classes set in any other way are gone when the editor takes the focus.
+        EditorView.editorAttributes.of({ class: prose ? "document-editor document-editor-prose" : "document-editor" }),
         EditorView.contentAttributes.of({ "aria-label": label, spellcheck: prose ? "true" : "false" }),
         EditorView.updateListener.of(told),
       ],
@@ -92,8 +95,7 @@ export function createEditor({ text, label, language, prose, readOnly = false, o
   let known = text;
   let marked = "";
   let coloured = false;
-  view.dom.classList.add("document-editor");
-  view.dom.classList.toggle("document-editor-prose", prose);
+  const settling = createSettling(view.dom, () => onSelect(selected(view.state, known)));
   load(language);
 
   return {
@@ -127,7 +129,10 @@ export function createEditor({ text, label, language, prose, readOnly = false, o
     /** Heights far away are estimated, so this is not the same as setting `scrollTop`. */
     scrollToEnd: () => view.dispatch({ effects: EditorView.scrollIntoView(view.state.doc.length, { y: "end" }) }),
     focus: () => view.focus(),
-    destroy: () => view.destroy(),
+    destroy() {
+      settling.end();
+      view.destroy();
+    },
   };
 
   /** Makes it show another text. @param {string} next */
@@ -155,12 +160,13 @@ export function createEditor({ text, label, language, prose, readOnly = false, o
 
   /** @param {any} update */
   function told(update) {
-    if (update.docChanged && !update.transactions.some((/** @type {any} */ one) => one.annotation(remote))) {
+    const typed = update.docChanged && !update.transactions.some((/** @type {any} */ one) => one.annotation(remote));
+    if (typed) {
       known = changed(known, update.changes);
       onInput({ text: known, changes: update.changes });
     }
-    if (update.selectionSet && update.transactions.some((/** @type {any} */ one) => one.isUserEvent("select"))) {
-      onSelect(selected(update.state, known));
+    if (typed || (update.selectionSet && update.transactions.some((/** @type {any} */ one) => one.isUserEvent("select")))) {
+      settling.changed();
     }
   }
 }

@@ -60,6 +60,16 @@ async def test_a_request_becomes_a_document_before_ones_eyes_and_ends_with_one_r
     await check_lines(page)
 
 
+async def test_the_document_is_followed_to_its_last_line(window: OpenPage, served: Served) -> None:
+    page = window.page
+    await ask(page, "write report")
+    await grow_to(page, served, "20")
+    await expect(document(page).get_by_text("Line 19")).to_be_in_viewport()
+    served.gate.open()
+    await expect(messages(page)).to_contain_text(REPLY)
+    await expect(document(page).get_by_text("Line 40")).to_be_in_viewport()
+
+
 async def test_the_document_is_followed_to_its_end_unless_the_reader_has_scrolled_away(
     window: OpenPage, served: Served
 ) -> None:
