@@ -74,7 +74,10 @@ class OpenPage:
     Attributes:
         page: Playwright's.
         faults: what it has done wrong so far (rule 1).
+        frames_load: whether frames in the page may ask other hosts: without its policy nobody forbids it to a preview.
     """
+
+    frames_load = False
 
     def __init__(self, context: BrowserContext, page: Page, url: str) -> None:
         self.page = page
@@ -94,7 +97,8 @@ class OpenPage:
 
     def _on_request(self, request: Request) -> None:
         address = urlsplit(request.url)
-        if address.scheme not in ("data", "blob", "about") and address.netloc != self._host:
+        allowed = self.frames_load and request.frame.parent_frame is not None
+        if not allowed and address.scheme not in ("data", "blob", "about") and address.netloc != self._host:
             self._fault(f"request: {request.url}")
 
     def _fault(self, text: str) -> None:
