@@ -2,6 +2,8 @@
 
 Rule 1: a change of one side is kept where the other side has not changed the same place: changes that overlap or touch,
         and two insertions at the same point, are at the same place.
+        So are changes that could as well touch, because the unchanged text between them is in one of them, too, if both
+        add the same word: one side may have what the other side has added before.
 Rule 2: where both sides have made the same of a place, it counts once.
 Rule 3: everything else is a conflict, and then there is no merged text: the conflicts name all such places.
 """
@@ -11,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-from a2a_canvas.store.text.hunks import Hunk, applied, hunks
+from a2a_canvas.store.text.hunks import Hunk, applied, hunks, words
 from a2a_canvas.store.text.spans import Span
 
 
@@ -46,7 +48,7 @@ def merge(base: str, current: str, yours: str) -> Merged | Conflicts:
     if current in (base, yours):
         return Merged(yours)
     merged, conflicts = [], []
-    for place in _places(hunks(base, current), hunks(base, yours)):
+    for place in _places(base, hunks(base, current), hunks(base, yours)):
         span = place.span
         ours, theirs = applied(base, place.current, span), applied(base, place.yours, span)
         if place.current and place.yours and ours != theirs:
@@ -64,17 +66,42 @@ class _Place:
     yours: list[Hunk] = field(default_factory=list)
 
 
-def _places(current: Sequence[Hunk], yours: Sequence[Hunk]) -> Iterator[_Place]:
-    """The changed ranges; those that touch are one."""
-    sides = [*((hunk, "current") for hunk in current), *((hunk, "yours") for hunk in yours)]
+def _places(base: str, current: Sequence[Hunk], yours: Sequence[Hunk]) -> Iterator[_Place]:
+    """The changed ranges (rule 1)."""
     place: _Place | None = None
-    for hunk, side in sorted(sides, key=lambda each: (each[0].span.start, each[0].span.end)):
-        if place and hunk.span.start <= place.span.end:
-            place.span = Span(place.span.start, max(place.span.end, hunk.span.end))
-        else:
+    for following in _touching(current, yours):
+        if place and _may_touch(base, place, following):
+            span = Span(place.span.start, following.span.end)
+            place = _Place(span, place.current + following.current, place.yours + following.yours)
+            continue
+        if place:
+            yield place
+        place = following
+    if place:
+        yield place
+
+
+def _touching(current: Sequence[Hunk], yours: Sequence[Hunk]) -> Iterator[_Place]:
+    """The changed ranges; those that overlap or touch are one."""
+    sides = [*((hunk, True) for hunk in current), *((hunk, False) for hunk in yours)]
+    place: _Place | None = None
+    for hunk, is_current in sorted(sides, key=lambda each: (each[0].span.start, each[0].span.end)):
+        if place is None or hunk.span.start > place.span.end:
             if place:
                 yield place
             place = _Place(hunk.span)
-        (place.current if side == "current" else place.yours).append(hunk)
+        place.span = Span(place.span.start, max(place.span.end, hunk.span.end))
+        (place.current if is_current else place.yours).append(hunk)
     if place:
         yield place
+
+
+def _may_touch(base: str, place: _Place, following: _Place) -> bool:
+    """Whether the nearest changes of both sides could as well touch, and add the same word."""
+    pairs = (place.current[-1:], following.yours[:1]), (place.yours[-1:], following.current[:1])
+    return any(_same_added(base, *last, *first) for last, first in pairs if last and first)
+
+
+def _same_added(base: str, last: Hunk, first: Hunk) -> bool:
+    between = base[last.span.end : first.span.start]
+    return (between in last.text or between in first.text) and not words(last.text).isdisjoint(words(first.text))

@@ -94,7 +94,7 @@ export function createApp(store, client, { navigate = () => {} } = {}) {
     const message = { messageId, contextId, role: "ROLE_USER", parts, ...(taskId && { taskId }), ...(metadata && { metadata }) };
     dispatch({ type: "sending", contextId, message });
     try {
-      return await followed.send(message);
+      return await followed.send(message, refresh);
     } catch (error) {
       dispatch({ type: "not-sent", messageId, error: sentence(error) });
       throw error;
@@ -204,7 +204,15 @@ export function createApp(store, client, { navigate = () => {} } = {}) {
 
     /** @param {string} taskId */
     async cancel(taskId) {
-      await client.cancelTask(taskId).catch((error) => notify("error", sentence(error)));
+      try {
+        const task = await client.cancelTask(taskId);
+        // The stream of a task that runs says so itself; one that waited for an answer has none.
+        if (isPaused(store.state.tasks[taskId]?.state)) {
+          dispatch({ type: "task-event", contextId: task.contextId, stream: randomId(), event: { task } });
+        }
+      } catch (error) {
+        notify("error", sentence(error));
+      }
     },
 
     /**

@@ -236,9 +236,13 @@ class Canvas:
         return version
 
     async def put(self, artifact: str, text: str, base: int | None, *, name: str | None = None) -> int:
-        """Make `text` the artifact's text, if `base` is still the current version; or make an artifact of this name."""
-        request = f"Save {name or self.title(artifact)}"
-        return await self.operate_and_say(artifact, request, op="put", text=text, baseVersion=base or None, name=name)
+        """Make `text` the artifact's text, merged with the changes since `base`; or make an artifact of this name.
+
+        Raises:
+            OperationFailed: others have changed the same place.
+        """
+        fields = {"text": text, "baseVersion": base or None, "merge": True if base else None, "name": name}
+        return await self.operate_and_say(artifact, f"Save {name or self.title(artifact)}", op="put", **fields)
 
 
 def _told(response: pb.StreamResponse, artifact: str) -> dict[str, Any]:

@@ -156,7 +156,7 @@ def command_forms() -> dict[str, CommandForm]:
             "files:put",
             _ARTIFACT,
             click.Argument(["file"], required=False),
-            option("--base", type=_NUMBER, metavar="N", help="save only if this is still the current version"),
+            option("--base", type=_NUMBER, metavar="N", help="FILE was made of version N: keep what changed since"),
             option("--follow", is_flag=True, help="save FILE again whenever it changes, until Ctrl+C"),
             _LAST,
             more="ARTIFACT is an id or a name; it is made if it is not there. FILE is - for the standard input, and "

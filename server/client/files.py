@@ -1,8 +1,8 @@
 """`a2a-canvas put`, `pull` and `open`: an artifact and a file.
 
 Rule 1: nobody's text is lost. A file is put on the version that it came from: if another version is current by then,
-        the server refuses it, and both texts are kept, each in a file that is named. A file is overwritten only if its
-        text is that of a version.
+        the server merges the two. Where it refuses, both texts are kept, each in a file that is named. A file is
+        overwritten only if its text is that of a version, or was merged into one.
 Rule 2: a file is watched by its size and the time of its last change, an artifact by its number of versions: a step
         every half second needs no library, and works on every file system.
 """
@@ -117,8 +117,7 @@ class _Saving:
             return True
         name = None if self.version else self.artifact
         try:
-            self.version = await self.canvas.put(self.artifact, text, self.version, name=name)
-            self.text = text
+            await self._saved(text, await self.canvas.put(self.artifact, text, self.version, name=name))
         except OperationFailed as error:
             if error.busy:
                 raise
@@ -127,6 +126,18 @@ class _Saving:
             else:
                 invocation.tell(f"{self.path} is not saved: {error}")
         return True
+
+    async def _saved(self, text: str, number: int) -> None:
+        if number == self.version + 1:
+            self.version, self.text = number, text
+            return
+        merged = text_of(await self.canvas.read(self.artifact, "versions", str(number)))
+        if merged != text:
+            if text_of_file(str(self.path)) != text:
+                return  # it came from the version before this one, and is merged with that again
+            self.path.write_bytes(merged.encode())
+            self.canvas.invocation.tell(f"{self.path} has what others have changed, too.")
+        self.version, self.text = number, merged
 
     async def _conflict(self, text: str, number: int) -> None:
         await self._read(number)

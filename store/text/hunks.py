@@ -9,7 +9,8 @@ Rule 2: what both texts have at their beginning and end is unchanged. Between th
         replaced as a whole.
 Rule 3: so no step compares all tokens with all others: the work is n log n, at most `_DEPTH` times. Words are compared
         only in `_MAX_PHRASES` characters or fewer; in a longer passage, whole phrases are replaced.
-Rule 4: a text that was inserted beside an equal one counts as the later of the two.
+Rule 4: where a text that was inserted or deleted could as well be another one, because what is beside it says the same,
+        it is the last one at the beginning of a line; if there is none, the last one that begins at a word.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ import re
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import accumulate, pairwise
+from itertools import accumulate, pairwise, zip_longest
 
 from a2a_canvas.store.text.spans import Span, difference
 
@@ -44,7 +45,12 @@ class Hunk:
 
 def hunks(old: str, new: str) -> tuple[Hunk, ...]:
     """What was changed, in order: `applied(old, hunks(old, new)) == new`."""
-    return tuple(_compared(old, new))
+    found: list[Hunk] = []
+    compared = [*_compared(old, new)]
+    for hunk, following in zip_longest(compared, compared[1:]):
+        least, most = found[-1].span.end + 1 if found else 0, following.span.start - 1 if following else len(old)
+        found.append(hunk if hunk.text and hunk.span.of(old) else _moved(hunk, old, least, most))
+    return tuple(found)
 
 
 def applied(old: str, changes: Sequence[Hunk], within: Span | None = None) -> str:
@@ -56,6 +62,32 @@ def applied(old: str, changes: Sequence[Hunk], within: Span | None = None) -> st
         pieces += (old[at : hunk.span.start], hunk.text)
         at = hunk.span.end
     return "".join((*pieces, old[at : within.end]))
+
+
+def words(text: str) -> set[str]:
+    """The words of a text (rule 1)."""
+    return {token for token in _WORDS.findall(text) if token[0].isalnum()}
+
+
+_FARTHEST = 1000
+
+
+def _moved(hunk: Hunk, old: str, least: int, most: int) -> Hunk:
+    """An insertion or deletion at its place by rule 4, within `least` and `most`."""
+    start, end = hunk.span.start, hunk.span.end
+    text = hunk.text or hunk.span.of(old)
+    after = range(min(most - end, _FARTHEST))
+    right = next((n for n in after if old[end + n] != text[n % len(text)]), len(after))
+    before = range(min(start - least, _FARTHEST))
+    left = next((n for n in before if old[start - 1 - n] != text[-1 - n % len(text)]), len(before))
+    places = range(start + right, start - left - 1, -1)
+    lines = (place for place in places if not place or old[place - 1] == "\n")
+    at_words = (
+        place for place in places if not all(map(str.isalnum, (old[place - 1 : place], old[place : place + 1])))
+    )
+    by = next(lines, next(at_words, start)) - start
+    turned = text[by % len(text) :] + text[: by % len(text)]
+    return Hunk(Span(start + by, end + by), turned if hunk.text else "")
 
 
 def _compared(old: str, new: str) -> Iterator[Hunk]:

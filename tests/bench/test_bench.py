@@ -2,7 +2,7 @@
 
 import pytest
 
-from bench import cpu, crowd, edits, joiners, provider, sleeper, start, versions
+from bench import cpu, crowd, edits, joiners, page, provider, sleeper, start, versions
 from bench.client import ClientError, Watcher
 from bench.cpu import Plan
 from bench.pace import PIECE, Order, StampReader, stamp, stamps
@@ -11,6 +11,7 @@ from bench.report import Check, Report, quantile
 from bench.servers import ours, paced, running, script, theirs
 from bench.sse import Chunked
 from tests.free_port import free_port
+from tests.server.canvas.browser.browser_harness import chromium
 
 
 def artifact_event(text: str, *, append: bool) -> dict[str, object]:
@@ -55,6 +56,13 @@ async def test_joiners_of_our_server_have_the_exact_text_and_generations_in_orde
     async with running(paced(0)) as server:
         result = await joiners.join(server, joiners.Plan(8, Order(30, 100)), turn=True)
     assert (result.exact, result.faults) == (8, [])
+
+
+async def test_the_page_is_measured_with_each_document() -> None:
+    chromium()
+    report = await page.run(page.Plan(seconds=1, paints=1, size=20_000))
+    assert [row[0] for row in report.rows] == [str(case) for case in page.CASES]
+    assert report.figures()["first paint transfer"] > 1
 
 
 async def test_each_start_is_measured() -> None:

@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 
 from a2a_canvas.store.merge import Conflict, Conflicts, Merged, merge
 from a2a_canvas.store.text.hunks import Hunk, applied, hunks
-from a2a_canvas.store.text.spans import Span
 from tests.property_examples import examples
 from tests.store.text.test_hunks import TEXTS
 
@@ -33,6 +32,9 @@ POOLS = "# Pools\n\nThe sea forgets a pool twice a day.\n\n- crabs\n- snails\n"
         ("one two three", "1 two three", "1 two 3", "1 two 3"),
         ("one two three", "1 2 three", "1 two three", "1 2 three"),
         ("one two", "", "", ""),
+        # What both have added, though each of them has changed something else beside it, too.
+        ("one\n", "number one\nmine\n", "one\nmine\n", "number one\nmine\n"),
+        ("- old\n", "- new\n- old\n", "- older\n", "- new\n- older\n"),
         ("", "new", "new", "new"),
         ("", "new", "", "new"),
     ],
@@ -51,6 +53,15 @@ def test_changes_that_do_not_touch_are_both_kept(base: str, current: str, yours:
         ("", "this", "that", [Conflict(0, "", "this", "that")]),
         ("old", "", "new", [Conflict(0, "old", "", "new")]),
         ("a\n\nb\n", "x\n\nx\n", "y\n\ny\n", [Conflict(0, "a", "x", "y"), Conflict(3, "b", "x", "y")]),
+        # One side has what the other has added before, and something else.
+        ("one\n", "number one\nmine\n", "one\nmine\nmore\n", [Conflict(4, "", "mine\n", "mine\nmore\n")]),
+        ("one\n", "1\nmine\n", "one\nmine\nmore\n", [Conflict(0, "one\n", "1\nmine\n", "one\nmine\nmore\n")]),
+        (
+            "a quick fox",
+            "a quick brown fox",
+            "a slow brown fox",
+            [Conflict(2, "quick ", "quick brown ", "slow brown ")],
+        ),
         # A change of one side that touches two of the other.
         ("a, b, c, d", "a, 1, 2, d", "a x d", [Conflict(1, ", b, c,", ", 1, 2,", " x")]),
     ],
@@ -70,8 +81,10 @@ def test_a_person_types_while_the_agent_rewrites_another_paragraph() -> None:
 # ------------------------------------------------------------------------------ properties
 
 
-def touch(one: Span, other: Span) -> bool:
-    return one.start <= other.end and other.start <= one.end
+def may_touch(base: str, one: Hunk, other: Hunk) -> bool:
+    """Whether two changes touch, or would if what is between them were found in one of them."""
+    between = base[min(one.span.end, other.span.end) : max(one.span.start, other.span.start)]
+    return any(between in text for text in (one.text, other.text)) or not between
 
 
 @given(TEXTS, TEXTS, TEXTS)
@@ -80,7 +93,7 @@ def test_all_changes_of_both_are_in_the_text_or_none(base: str, current: str, yo
     theirs, ours = hunks(base, current), hunks(base, yours)
     merged = merge(base, current, yours)
     shared = set(theirs) & set(ours)
-    if not any(touch(one.span, other.span) for one in theirs for other in ours if {one, other} - shared):
+    if not any(may_touch(base, one, other) for one in theirs for other in ours if {one, other} - shared):
         together: set[Hunk] = {*theirs, *ours}
         assert merged == Merged(applied(base, sorted(together, key=lambda hunk: hunk.span.start)))
     elif isinstance(merged, Conflicts):

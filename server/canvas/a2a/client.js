@@ -221,7 +221,7 @@ function isOwn(base) {
 function watchdog(outer) {
   const controller = new AbortController();
   const abort = () => controller.abort();
-  outer.addEventListener("abort", abort);
+  outer.aborted ? abort() : outer.addEventListener("abort", abort);
   let timer = setTimeout(abort, SILENCE_MS);
   return {
     signal: controller.signal,

@@ -2,6 +2,7 @@
 /** Follows a conversation: its artifacts, who works in it and who looks on, and the tasks that run. Reconnects by itself. */
 
 import { RequestFailed, TASK_NOT_FOUND, UNSUPPORTED } from "./client.js";
+import { createPresence } from "./presence.js";
 import { createBackoff } from "./retry.js";
 import { isRunning, stateOf } from "../state/task.js";
 import { randomId } from "./ids.js";
@@ -35,6 +36,7 @@ const MAX_ATTEMPTS = 4;
 export function followContext(client, dispatch, contextId, { canvas, gone }) {
   const controller = new AbortController();
   const { signal } = controller;
+  const presence = createPresence(signal);
   /** @type {Set<string>} */
   const followed = new Set();
   /** @type {string[]} */
@@ -64,8 +66,9 @@ export function followContext(client, dispatch, contextId, { canvas, gone }) {
       loadTasks().catch(() => {});
     };
     while (!signal.aborted) {
+      const seen = presence.signal;
       try {
-        for await (const { id, event, data } of client.contextEvents(contextId, last, opened, signal)) {
+        for await (const { id, event, data } of client.contextEvents(contextId, last, opened, seen)) {
           last = id ?? last;
           take(event, data);
         }
@@ -74,7 +77,7 @@ export function followContext(client, dispatch, contextId, { canvas, gone }) {
           return gone();
         }
       }
-      await backoff.wait(signal);
+      await (seen.aborted ? presence.shown() : backoff.wait(signal));
     }
   }
 
@@ -101,6 +104,7 @@ export function followContext(client, dispatch, contextId, { canvas, gone }) {
       } catch {
         await backoff.wait(signal);
       }
+      await presence.shown();
     }
   }
 
@@ -120,11 +124,12 @@ export function followContext(client, dispatch, contextId, { canvas, gone }) {
     followed.add(taskId);
     try {
       while (!signal.aborted) {
-        const outcome = await subscribe(taskId).catch((error) => endOf(taskId, error));
+        const seen = presence.signal;
+        const outcome = await subscribe(taskId, seen).catch((error) => endOf(taskId, error));
         if (outcome && !isRunning(stateOf(outcome.state))) {
           return outcome;
         }
-        await backoff.wait(signal);
+        await (seen.aborted ? presence.shown() : backoff.wait(signal));
       }
       return null;
     } finally {
@@ -132,9 +137,9 @@ export function followContext(client, dispatch, contextId, { canvas, gone }) {
     }
   }
 
-  /** @param {string} taskId */
-  function subscribe(taskId) {
-    return play(client.subscribe(taskId, signal));
+  /** @param {string} taskId @param {AbortSignal} seen */
+  function subscribe(taskId, seen) {
+    return play(client.subscribe(taskId, seen));
   }
 
   /** A task that has ended has no stream: it is read. @param {string} taskId @param {any} error */
@@ -174,10 +179,11 @@ export function followContext(client, dispatch, contextId, { canvas, gone }) {
   /**
    * Sends a message, and follows its task to the end, over any number of connections.
    * @param {Message} message
+   * @param {() => void} [arrived]  called when the server has it
    * @returns {Promise<Outcome|null>}  null if the conversation was left meanwhile
    * @throws {RequestFailed} it was refused, or did not arrive
    */
-  async function send(message) {
+  async function send(message, arrived = () => {}) {
     starting++;
     let started = false;
     const begins = () => {
@@ -192,6 +198,7 @@ export function followContext(client, dispatch, contextId, { canvas, gone }) {
       const outcome = await deliver(message, (taskId) => {
         followed.add(taskId);
         begins();
+        arrived();
       });
       if (!outcome) {
         return null;

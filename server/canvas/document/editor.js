@@ -32,6 +32,7 @@ import {
 } from "../vendor/codemirror.js";
 import { loadLanguage } from "./language.js";
 import { passage } from "./selection.js";
+import { createSettling } from "./settling.js";
 
 /** @typedef {import("./selection.js").Passage} Passage */
 /** @typedef {{start: number, end: number}} SourceRange */
@@ -40,6 +41,9 @@ import { passage } from "./selection.js";
  * What is shown in the text beside the text itself: the selected passage, and what is being written.
  * @typedef {{selection: SourceRange|null, writing: readonly SourceRange[]}} Marks
  */
+
+/** A longer text has no colours: parsing it would take more of each frame than there is. In characters. */
+const LARGEST_COLOURED = 300_000;
 
 /** A change that comes from elsewhere. */
 const remote = Annotation.define();
@@ -80,20 +84,25 @@ export function createEditor({ text, label, language, prose, readOnly = false, o
         marksField,
         languageSlot.of([]),
         readOnlySlot.of(EditorState.readOnly.of(readOnly)),
+        // Classes set in any other way are gone when the editor takes the focus.
+        EditorView.editorAttributes.of({ class: prose ? "document-editor document-editor-prose" : "document-editor" }),
         EditorView.contentAttributes.of({ "aria-label": label, spellcheck: prose ? "true" : "false" }),
         EditorView.updateListener.of(told),
       ],
     }),
   });
-  view.dom.classList.add("document-editor");
-  view.dom.classList.toggle("document-editor-prose", prose);
+  /** What the editor shows. Joining the lines of a long text takes longer than a frame has. */
+  let known = text;
+  let marked = "";
+  let coloured = false;
+  const settling = createSettling(view.dom, () => onSelect(selected(view.state, known)));
   load(language);
 
   return {
     element: view.dom,
     scroller: view.scrollDOM,
     view,
-    text: () => view.state.doc.toString(),
+    text: () => known,
     update,
     setLanguage: load,
     /** @param {boolean} value */
@@ -103,8 +112,14 @@ export function createEditor({ text, label, language, prose, readOnly = false, o
       }
     },
     /** @param {Marks} marks */
-    mark: (marks) => view.dispatch({ effects: setMarks.of(marks) }),
-    selection: () => selected(view.state),
+    mark(marks) {
+      const next = JSON.stringify(marks);
+      if (next !== marked) {
+        marked = next;
+        view.dispatch({ effects: setMarks.of(marks) });
+      }
+    },
+    selection: () => selected(view.state, known),
     /** Selects a passage and shows it. @param {SourceRange} range */
     select: ({ start, end }) => view.dispatch({ selection: EditorSelection.single(start, end), scrollIntoView: true }),
     /** Where a passage is seen, for what is placed beside it. @param {SourceRange} range */
@@ -114,12 +129,20 @@ export function createEditor({ text, label, language, prose, readOnly = false, o
     /** Heights far away are estimated, so this is not the same as setting `scrollTop`. */
     scrollToEnd: () => view.dispatch({ effects: EditorView.scrollIntoView(view.state.doc.length, { y: "end" }) }),
     focus: () => view.focus(),
-    destroy: () => view.destroy(),
+    destroy() {
+      settling.end();
+      view.destroy();
+    },
   };
 
   /** Makes it show another text. @param {string} next */
   function update(next) {
-    const change = changeOf(view.state.doc.toString(), next);
+    const change = changeOf(known, next);
+    known = next;
+    if (next.length > LARGEST_COLOURED && coloured) {
+      coloured = false;
+      view.dispatch({ effects: languageSlot.reconfigure([]) });
+    }
     if (change) {
       view.dispatch({
         changes: { from: change.start, to: change.end, insert: next.slice(change.start, change.start + change.inserted) },
@@ -131,24 +154,40 @@ export function createEditor({ text, label, language, prose, readOnly = false, o
   /** @param {string} name */
   async function load(name) {
     const extension = await loadLanguage(name);
-    view.dispatch({ effects: languageSlot.reconfigure(extension) });
+    coloured = known.length <= LARGEST_COLOURED;
+    view.dispatch({ effects: languageSlot.reconfigure(coloured ? extension : []) });
   }
 
   /** @param {any} update */
   function told(update) {
-    if (update.docChanged && !update.transactions.some((/** @type {any} */ one) => one.annotation(remote))) {
-      onInput({ text: update.state.doc.toString(), changes: update.changes });
+    const typed = update.docChanged && !update.transactions.some((/** @type {any} */ one) => one.annotation(remote));
+    if (typed) {
+      known = changed(known, update.changes);
+      onInput({ text: known, changes: update.changes });
     }
-    if (update.selectionSet && update.transactions.some((/** @type {any} */ one) => one.isUserEvent("select"))) {
-      onSelect(selected(update.state));
+    if (typed || (update.selectionSet && update.transactions.some((/** @type {any} */ one) => one.isUserEvent("select")))) {
+      settling.changed();
     }
   }
 }
 
-/** @param {any} state @returns {Passage|null} */
-function selected(state) {
+/** @param {any} state @param {string} text @returns {Passage|null} */
+function selected(state, text) {
   const { from, to } = state.selection.main;
-  return from === to ? null : passage(state.doc.toString(), { start: from, end: to });
+  return from === to ? null : passage(text, { start: from, end: to });
+}
+
+/** A text after changes. @param {string} text @param {any} changes */
+function changed(text, changes) {
+  let result = "";
+  let at = 0;
+  /** @param {number} from @param {number} to @param {number} _ @param {number} __ @param {any} inserted */
+  function apply(from, to, _, __, inserted) {
+    result += text.slice(at, from) + inserted.toString();
+    at = to;
+  }
+  changes.iterChanges(apply, true);
+  return result + text.slice(at);
 }
 
 // --- marks

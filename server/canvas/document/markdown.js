@@ -10,11 +10,13 @@ import { renderBlock } from "./markdown_html.js";
 import { morphChildren } from "./morph.js";
 import { sanitize } from "./sanitize.js";
 
+/** @typedef {import("./markdown_html.js").RenderedBlock} RenderedBlock */
+
 /**
  * A block as it is shown.
  * @typedef {object} Item
  * @property {HTMLElement} element
- * @property {import("./markdown_html.js").RenderedBlock|null} rendered  null until it comes near
+ * @property {RenderedBlock|null} rendered  null until it comes near
  *
  * Blocks that are laid out together, or not at all while they are far away.
  * @typedef {{element: HTMLElement, items: Item[]}} Chunk
@@ -37,6 +39,9 @@ const NEAR = "1200px";
 
 /** So many characters are parsed in one go; a longer text is shown over several frames. */
 const STEP = 100_000;
+
+/** Milliseconds that a frame must have to spare for the blocks of a chunk. */
+const SPARE = 8;
 
 /** Chunks that were never laid out are about this high, in pixels for each character and each block. */
 const HEIGHT = { character: 0.3, block: 34 };
@@ -196,25 +201,40 @@ export function createMarkdownView({ onRender = () => {} } = {}) {
     onRender();
   }
 
-  /** Renders what of a chunk is not rendered yet. @param {Chunk} chunk */
+  /** Renders what of a chunk is not rendered yet, and has all of it sanitized at once. @param {Chunk} chunk */
   function render(chunk) {
-    if (chunk.items.every((item) => item.rendered)) {
+    const waiting = chunk.items.filter((item) => !item.rendered);
+    if (waiting.length === 0) {
       return;
     }
     const first = items.indexOf(chunk.items[0]);
-    chunk.items.forEach((item, at) => item.rendered || renderItem(item, first + at));
+    const rendered = waiting.map((item) => renderedAt(first + chunk.items.indexOf(item)));
+    const holders = sanitize(rendered.map(({ html }) => `<div>${html}</div>`).join("")).children;
+    [...holders].forEach((holder, at) => {
+      waiting[at].element.replaceChildren(...holder.childNodes);
+      settle(waiting[at], rendered[at]);
+    });
   }
 
   /** @param {Item} item @param {number} index */
   function renderItem(item, index) {
-    const start = blocks.starts[index];
-    const rendered = renderBlock(blocks.text.slice(start, start + blocks.list[index].length), blocks.definitions);
+    const rendered = renderedAt(index);
     if (item.rendered?.html !== rendered.html) {
       morphChildren(item.element, sanitize(rendered.html));
     }
-    // Text that the sanitizer has altered has no places but that of the whole block.
+    settle(item, rendered);
+  }
+
+  /** @param {number} index */
+  function renderedAt(index) {
+    const start = blocks.starts[index];
+    return renderBlock(blocks.text.slice(start, start + blocks.list[index].length), blocks.definitions);
+  }
+
+  /** Text that the sanitizer has altered has no place but that of the whole block. @param {Item} item @param {RenderedBlock} rendered */
+  function settle(item, rendered) {
     const text = item.element.textContent ?? "";
-    item.rendered = text === rendered.text ? rendered : unplaced(rendered, text, blocks.list[index].length);
+    item.rendered = text === rendered.text ? rendered : unplaced(rendered, text);
   }
 
   function renderWhenIdle() {
@@ -222,13 +242,17 @@ export function createMarkdownView({ onRender = () => {} } = {}) {
     idle = whenIdle(renderOne);
   }
 
-  function renderOne() {
+  /** @param {{timeRemaining: () => number}} [deadline] */
+  function renderOne(deadline) {
     const waiting = chunks.find((chunk) => chunk.items.some((item) => !item.rendered));
-    if (waiting) {
+    if (!waiting) {
+      return;
+    }
+    if (!deadline || deadline.timeRemaining() > SPARE) {
       render(waiting);
       onRender();
-      idle = whenIdle(renderOne);
     }
+    idle = whenIdle(renderOne);
   }
 
   /** @param {Node} node */
@@ -254,21 +278,17 @@ export function createMarkdownView({ onRender = () => {} } = {}) {
   }
 }
 
-/**
- * Text that has no places of its own: it stands for the whole block.
- * @param {import("./markdown_html.js").RenderedBlock} rendered
- * @param {string} text
- * @param {number} end
- */
-function unplaced(rendered, text, end) {
-  return { ...rendered, text, runs: [{ at: 0, length: text.length, start: 0, end }], markup: [], leaves: [{ start: 0, end }] };
+/** @param {RenderedBlock} rendered @param {string} text @returns {RenderedBlock} */
+function unplaced(rendered, text) {
+  const [start, end] = [0, rendered.length];
+  return { ...rendered, text, runs: [{ at: 0, length: text.length, start, end }], markup: [], leaves: [{ start, end }] };
 }
 
 /** @param {() => void} run */
 const schedule = (run) => ("requestAnimationFrame" in globalThis ? requestAnimationFrame(run) : setTimeout(run));
 
-/** @param {() => void} run @returns {any} */
-const whenIdle = (run) => ("requestIdleCallback" in globalThis ? requestIdleCallback(run) : setTimeout(run, 200));
+/** @param {(deadline?: any) => void} run @returns {any} */
+const whenIdle = (run) => ("requestIdleCallback" in globalThis ? requestIdleCallback(run) : setTimeout(() => run(), 200));
 
 /** @param {any} handle */
 const cancelIdle = (handle) => ("cancelIdleCallback" in globalThis ? cancelIdleCallback(handle) : clearTimeout(handle));

@@ -12,6 +12,7 @@ import { normalized, parseBlocks, parseInline, sourceOffset } from "./markdown_p
  * @typedef {{start: number, innerStart: number, innerEnd: number, end: number}} Markup
  *
  * @typedef {object} RenderedBlock
+ * @property {number} length  of the source
  * @property {string} html
  * @property {string} text  all of its visible text, as `textContent` has it
  * @property {readonly Run[]} runs  in the order of the text; offsets of the source count from the block's start
@@ -68,7 +69,7 @@ function createWriter(source, definitions) {
   return { block, finish };
 
   function finish() {
-    return { html: html.join(""), text: texts.join(""), runs, markup, leaves, labels };
+    return { length: source.length, html: html.join(""), text: texts.join(""), runs, markup, leaves, labels };
   }
 
   /** @param {Token} token */

@@ -20,7 +20,7 @@ import { createView } from "./views.js";
 /** @typedef {import("./kinds.js").Mode} Mode */
 /** @typedef {import("./views.js").View} View */
 
-/** What is shown, and all that its view was made of. @typedef {{key: string, view: View, follower: ReturnType<typeof createFollower>}} Body */
+/** What is shown, and all that its view was made of. @typedef {{key: string, view: View, follower: ReturnType<typeof createFollower>, open: boolean}} Body */
 
 /**
  * @param {import("../app.js").App} app
@@ -41,7 +41,10 @@ export function createDocumentPane(app) {
   const toEnd = h("button", { type: "button", class: "button document-to-end", hidden: true, onclick: jumpToEnd }, icon("down"), "Jump to end");
   const status = h("p", { class: "visually-hidden", role: "status" });
   const empty = h("div", { class: "document-empty" }, icon("document", 32), h("p", {}, "Documents of this conversation appear here."));
-  const bar = createPassageBar(app, (selection) => body?.view.rectOf(toShown(selection, written) ?? { start: 0, end: 0 }) ?? null);
+  const bar = createPassageBar(app, {
+    rectOf: (selection) => body?.view.rectOf(toShown(selection, written) ?? { start: 0, end: 0 }) ?? null,
+    saved: async () => true,
+  });
   const element = h("div", { class: "document-pane" }, tabs.element, head, versions.panel, notice, versions.comparison, panel, toEnd, empty, status, bar);
 
   /** @type {Body|null} */
@@ -144,7 +147,7 @@ export function createDocumentPane(app) {
     }
     body?.view.destroy();
     const follower = createFollower(view.scroller, showToEnd);
-    body = { key, view, follower };
+    body = { key, view, follower, open: artifact.open };
     panel.replaceChildren(view.element);
     follower.set(artifact.open || follower.isAtEnd());
     showBody(body, store.state, shownContent(store.state) ?? artifact);
@@ -159,16 +162,19 @@ export function createDocumentPane(app) {
   }
 
   /** @param {Body} shown @param {State} state @param {ArtifactView} artifact */
-  function showBody({ view, follower }, state, artifact) {
+  function showBody(shown, state, artifact) {
+    const { view, follower } = shown;
     const { text, ranges } = shownText(artifact, editsOf(state));
     written = ranges;
     view.update(text, artifact);
     const selection = state.selection?.artifactId === artifact.artifactId ? toShown(state.selection, ranges) : null;
     view.mark({ selection, writing: ranges });
     view.setReadOnly(true);
-    if (artifact.open && follower.following()) {
+    // What closes a document may have brought its last lines, too.
+    if ((artifact.open || shown.open) && follower.following()) {
       view.scrollToEnd();
     }
+    shown.open = artifact.open;
     showToEnd();
   }
 

@@ -4,6 +4,7 @@
 import { h } from "../dom.js";
 import { createHighlighter } from "./highlight.js";
 import { htmlPreview, previewOf, svgPreview } from "./preview.js";
+import { createSettling } from "./settling.js";
 
 /** @typedef {import("./selection.js").Passage} Passage */
 /** @typedef {import("./kinds.js").Kind} Kind */
@@ -63,6 +64,7 @@ async function readView({ artifact, text, onSelect }) {
   const stop = watchSelection(markdown.element, (range) => onSelect(range && passageOf(markdown, range)));
   markdown.update(text);
 
+  /** What is rendered anew has lost its marks. */
   function remark() {
     const { selection, writing } = marks;
     selectionMark(selection ? visibleRanges(markdown, selection.start, selection.end) : []);
@@ -74,8 +76,9 @@ async function readView({ artifact, text, onSelect }) {
     scroller,
     update: (next) => markdown.update(next),
     mark(next) {
+      const none = [marks, next].every(({ selection, writing }) => !selection && writing.length === 0);
       marks = next;
-      remark();
+      none || remark();
     },
     rectOf: ({ start, end }) => within(boundsOf(visibleRanges(markdown, start, end).map((range) => range.getBoundingClientRect())), scroller),
     reveal({ start, end }) {
@@ -138,43 +141,23 @@ function still(element, update) {
 }
 
 /**
- * Tells what is selected in an element, once the pointer is up; null when a click there takes a selection back. What is
- * selected elsewhere, in a field for example, changes nothing.
+ * Tells what is selected in an element, once it is at rest; null when the user takes a selection back. What is selected
+ * elsewhere, in a field for example, changes nothing, and neither does a selection that is lost with the text under it.
  * @param {HTMLElement} element
  * @param {(range: Range|null) => void} tell
  * @returns {() => void}  ends it
  */
 function watchSelection(element, tell) {
-  let pressed = false;
-  let changed = false;
-  const down = () => (pressed = true);
-  const up = () => {
-    pressed = false;
-    // The browser changes the selection after this event.
-    setTimeout(() => changed && told());
-  };
-  const moved = () => {
-    changed = true;
-    pressed || told();
-  };
-  document.addEventListener("selectionchange", moved);
-  document.addEventListener("pointerdown", down);
-  document.addEventListener("pointerup", up);
-  document.addEventListener("pointercancel", up);
-
-  function told() {
-    changed = false;
+  const settling = createSettling(element, (byUser) => {
     const selection = document.getSelection();
-    if (selection?.anchorNode && selection.rangeCount > 0 && element.contains(selection.anchorNode)) {
+    if (selection?.anchorNode && selection.rangeCount > 0 && element.contains(selection.anchorNode) && (byUser || !selection.isCollapsed)) {
       tell(selection.isCollapsed ? null : selection.getRangeAt(0));
     }
-  }
-
+  });
+  document.addEventListener("selectionchange", settling.changed);
   return () => {
-    document.removeEventListener("selectionchange", moved);
-    document.removeEventListener("pointerdown", down);
-    document.removeEventListener("pointerup", up);
-    document.removeEventListener("pointercancel", up);
+    document.removeEventListener("selectionchange", settling.changed);
+    settling.end();
   };
 }
 

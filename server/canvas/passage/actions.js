@@ -50,3 +50,11 @@ export function isProse({ name, mediaType }) {
 export function placeOf({ lineStart, lineEnd }) {
   return lineStart === lineEnd ? `Line ${lineStart}` : `Lines ${lineStart}–${lineEnd}`;
 }
+
+/**
+ * Its characters, as operations count them: from 0, the end exclusive.
+ * @param {{start: number, end: number}} selection
+ */
+export function charactersOf({ start, end }) {
+  return `Characters ${start}–${end}`;
+}

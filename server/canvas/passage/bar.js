@@ -1,21 +1,33 @@
 // @ts-check
-/** The bar over a selected passage: an instruction field and quick actions. It closes when one was chosen. */
+/**
+ * The bar beside a selected passage: an instruction field and quick actions. It closes when one was chosen.
+ *
+ * The focus stays in the document until the user moves it here: with Tab, or by clicking into the field. While the pointer is
+ * down in the document the bar is away.
+ */
 
 import { h, fill } from "../dom.js";
+import { ask } from "../layout.js";
 import { shownArtifact } from "../state/reducer.js";
-import { actionsFor, placeOf } from "./actions.js";
+import { actionsFor, charactersOf, placeOf } from "./actions.js";
+import { createRewriting } from "./rewriting.js";
 
 /** @typedef {import("../types.js").Selection} Selection */
 
 const MARGIN = 8;
+/** On narrow screens the bar is at the bottom; style/passage.css has the same width. */
+const NARROW = "(max-width: 720px)";
 
 /**
  * @param {import("../app.js").App} app
- * @param {(selection: Selection) => DOMRect|null} rectOf  where a passage is on the screen; null if it is not shown
+ * @param {object} options
+ * @param {(selection: Selection) => DOMRect|null} options.rectOf  where a passage is on the screen; null if it is not shown
+ * @param {() => Promise<boolean>} options.saved  saves what was typed; whether all of it is saved now
  * @returns {HTMLElement}
  */
-export function createPassageBar(app, rectOf) {
+export function createPassageBar(app, { rectOf, saved }) {
   const { store } = app;
+  const rewrite = createRewriting(app, saved);
   const place = h("span", { class: "passage-place" });
   const actions = h("div", { class: "passage-actions", role: "group", "aria-label": "Quick actions" });
   /** @type {HTMLInputElement} */
@@ -24,6 +36,7 @@ export function createPassageBar(app, rectOf) {
     type: "text",
     placeholder: "Describe the change",
     autocomplete: "off",
+    enterKeyHint: "send",
     "aria-label": "Change of the selected passage",
   });
   const form = h(
@@ -32,44 +45,76 @@ export function createPassageBar(app, rectOf) {
     field,
     h("button", { class: "button button-primary", type: "submit" }, "Rewrite"),
   );
-  const bar = h(
-    "div",
-    { class: "passage-bar", role: "dialog", "aria-label": "Change the selected passage", hidden: true, onkeydown: escape },
-    h("div", { class: "passage-head" }, place, actions),
-    form,
-  );
+  const said = h("p", { class: "visually-hidden", role: "status" });
+  const box = h("div", { class: "passage-box", role: "dialog", "aria-label": "Change the selected passage" }, form, h("div", { class: "passage-head" }, place, actions));
+  const bar = h("div", { class: "passage-bar", hidden: true }, box);
+  const element = h("div", { class: "passage" }, bar, said);
+  const narrow = matchMedia(NARROW);
+  /** Where the focus was before it came here. @type {HTMLElement|null} */
+  let before = null;
+  let filledFor = "";
 
   store.subscribe((state, previous) => {
-    if (state.selection !== previous.selection || state.artifacts !== previous.artifacts) {
+    if (state.selection !== previous.selection || state.artifacts !== previous.artifacts || state.version !== previous.version) {
       update(state.selection);
     }
   });
   addEventListener("scroll", () => move(store.state.selection), { capture: true, passive: true });
   addEventListener("resize", () => move(store.state.selection), { passive: true });
+  visualViewport?.addEventListener("resize", () => move(store.state.selection));
+  visualViewport?.addEventListener("scroll", () => move(store.state.selection));
+  document.addEventListener("keydown", pressed, { capture: true });
+  document.addEventListener("pointerdown", ({ target }) => isInDocument(target) && bar.classList.add("passage-dragging"), { capture: true });
+  for (const type of ["pointerup", "pointercancel"]) {
+    document.addEventListener(type, () => bar.classList.remove("passage-dragging"), { capture: true });
+  }
+  bar.addEventListener("focusin", (/** @type {FocusEvent} */ { relatedTarget }) => {
+    if (relatedTarget instanceof HTMLElement && !bar.contains(relatedTarget)) {
+      before = relatedTarget;
+    }
+  });
+  return element;
 
   /** @param {Selection|null} selection */
   function update(selection) {
     const artifact = shownArtifact(store.state);
-    const usable = selection && artifact?.artifactId === selection.artifactId && !artifact.open && store.state.version === null;
-    if (!usable) {
-      bar.hidden = true;
+    if (!selection || artifact?.artifactId !== selection.artifactId || artifact.open || store.state.version !== null) {
+      hide();
       return;
     }
+    offer(artifact);
+    place.textContent = placeOf(selection);
+    place.title = charactersOf(selection);
     if (bar.hidden) {
       field.value = "";
-      const buttons = actionsFor(artifact).map((action) =>
-        h("button", { class: "chip", type: "button", onclick: () => choose(action) }, action.label),
-      );
-      fill(actions, buttons);
+      bar.hidden = false;
+      said.textContent = `${placeOf(selection)} selected, ${charactersOf(selection).toLowerCase()}. Tab leads to what can be done with it.`;
     }
-    place.textContent = placeOf(selection);
-    bar.hidden = false;
     move(selection);
   }
 
-  /** Keeps the bar beside the passage: above it where there is room. @param {Selection|null} selection */
+  /** @param {import("../types.js").ArtifactView} artifact */
+  function offer(artifact) {
+    const offered = actionsFor(artifact);
+    const key = offered.map(({ label }) => label).join();
+    if (key !== filledFor) {
+      filledFor = key;
+      const chip = (/** @type {import("./actions.js").Action} */ action) =>
+        h("button", { class: "chip", type: "button", onclick: () => choose(action) }, action.label);
+      fill(actions, offered.map(chip));
+    }
+  }
+
+  /** Keeps the bar beside the passage, above it where there is room; or at the bottom. @param {Selection|null} selection */
   function move(selection) {
     if (!selection || bar.hidden) {
+      return;
+    }
+    if (narrow.matches) {
+      const seen = visualViewport;
+      const covered = seen ? Math.max(0, innerHeight - seen.height - seen.offsetTop) : 0;
+      bar.classList.remove("away");
+      bar.style.transform = covered > 0 ? `translateY(${-Math.round(covered)}px)` : "";
       return;
     }
     const rect = rectOf(selection);
@@ -77,7 +122,8 @@ export function createPassageBar(app, rectOf) {
     if (rect) {
       const { offsetWidth: width, offsetHeight: height } = bar;
       const above = rect.top - height - MARGIN;
-      const top = above > MARGIN ? above : Math.min(rect.bottom + MARGIN, innerHeight - height - MARGIN);
+      const below = rect.bottom + MARGIN;
+      const top = above > MARGIN ? above : Math.min(below, innerHeight - height - MARGIN);
       const left = Math.max(MARGIN, Math.min(rect.left, innerWidth - width - MARGIN));
       bar.style.transform = `translate(${Math.round(left)}px, ${Math.round(Math.max(top, MARGIN))}px)`;
     }
@@ -88,7 +134,7 @@ export function createPassageBar(app, rectOf) {
     event.preventDefault();
     const instruction = field.value.trim();
     if (instruction) {
-      rewrite(instruction);
+      start(instruction);
     }
   }
 
@@ -96,38 +142,65 @@ export function createPassageBar(app, rectOf) {
   function choose({ instruction, chat }) {
     if (chat) {
       app.send(instruction);
+      ask(element, "show-chat");
       close();
     } else if (instruction.endsWith(" ")) {
       field.value = instruction;
       field.focus();
     } else {
-      rewrite(instruction);
+      start(instruction);
     }
   }
 
   /** @param {string} instruction */
-  async function rewrite(instruction) {
+  function start(instruction) {
     const { selection } = store.state;
-    if (!selection) {
-      return;
-    }
     close();
-    const result = await app.edit(selection, instruction);
-    app.notify(result.ok ? "info" : "error", result.said);
+    selection && rewrite(selection, instruction);
   }
 
   function close() {
-    bar.hidden = true;
+    hide();
     store.dispatch({ type: "selected", selection: null });
   }
 
-  /** @param {KeyboardEvent} event */
-  function escape(event) {
-    if (event.key === "Escape") {
-      event.stopPropagation();
-      close();
+  /** The focus goes back to where it was. */
+  function hide() {
+    const focused = bar.contains(document.activeElement);
+    bar.hidden = true;
+    said.textContent = "";
+    if (focused && before?.isConnected) {
+      before.focus({ preventScroll: true });
     }
   }
 
-  return bar;
+  /** @param {KeyboardEvent} event */
+  function pressed(event) {
+    const within = bar.contains(/** @type {Node} */ (event.target));
+    if (bar.hidden || document.querySelector("dialog[open]") || !(within || isInDocument(event.target) || event.target === document.body)) {
+      return;
+    }
+    if (event.key === "Escape") {
+      taken(event);
+      close();
+    } else if (event.key === "Tab" && !event.shiftKey && !within) {
+      taken(event);
+      field.focus({ preventScroll: true });
+    } else if (event.key === "Tab" && event.shiftKey && event.target === field) {
+      taken(event);
+      (before ?? document.body).focus({ preventScroll: true });
+    }
+  }
+
+  /** Whether something is the document's, and not the bar's. @param {EventTarget|null} target */
+  function isInDocument(target) {
+    const panel = element.parentElement?.querySelector(".document-panel");
+    return target instanceof Node && Boolean(panel?.contains(target));
+  }
+}
+
+/** @param {KeyboardEvent} event */
+function taken(event) {
+  event.preventDefault();
+  event.stopPropagation();
 }

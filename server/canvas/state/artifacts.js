@@ -64,7 +64,7 @@ export function editEvent(edits, taskId, edit, artifacts) {
   const known = edits[key];
   switch (edit.phase) {
     case "start":
-      return { ...edits, [key]: openEdit(key, edit, artifacts) };
+      return { ...without(edits, askedKey(taskId)), [key]: openEdit(key, edit, artifacts) };
     case "chunk":
       return known ? { ...edits, [key]: { ...known, text: known.text + edit.chunk } } : edits;
     case "complete":
@@ -93,6 +93,27 @@ export function openEdit(key, edit, artifacts) {
     complete: false,
     lost: Boolean(artifact) && artifact.version !== edit.baseVersion,
   };
+}
+
+/** The key of an edit that a message asks for, before the agent begins it. @param {string} id  of the task, or of the message */
+export const askedKey = (id) => `${id}/asked`;
+
+/**
+ * An edit that a message asks for: its passage is shown as being written from the moment at which it is sent.
+ * @param {string} id  of the task, or of the message while it is on its way
+ * @param {import("../types.js").Operation|null|undefined} operation
+ * @param {Record<string, ArtifactView>} artifacts
+ * @returns {Record<string, Edit>}  with that edit, or empty if it asks for none whose place is known
+ */
+export function askedEdit(id, operation, artifacts) {
+  const { start, end } = operation?.selection ?? {};
+  const artifact = artifacts[operation?.artifactId ?? ""];
+  if (operation?.op !== "edit" || start === undefined || end === undefined || artifact?.version !== operation.baseVersion) {
+    return {};
+  }
+  const { artifactId, baseVersion, strategy = "replace" } = operation;
+  const key = askedKey(id);
+  return { [key]: openEdit(key, { artifactId, baseVersion, strategy, selection: { start, end } }, artifacts) };
 }
 
 /**
@@ -132,7 +153,7 @@ export function shownText(artifact, edits) {
   const text = artifact.text ?? "";
   const shown = edits
     .filter((edit) => edit.artifactId === artifact.artifactId && !edit.lost)
-    .map((edit) => ({ ...replacedBy(edit), key: edit.key, text: edit.text }))
+    .map((edit) => ({ ...replacedBy(edit), key: edit.key, text: isUnwritten(edit) ? text.slice(edit.start, edit.end) : edit.text }))
     .sort((a, b) => a.start - b.start);
   let result = "";
   let at = 0;
@@ -150,16 +171,19 @@ export function shownText(artifact, edits) {
   return { text: ranges.length ? result + text.slice(at) : text, ranges };
 }
 
+/** Until it has written something, the passage of an edit is shown as it was. @param {Edit} edit */
+const isUnwritten = ({ strategy, text, complete }) => strategy === "replace" && !text && !complete;
+
 /**
- * What an edit replaces. Until it has written something its passage is shown as it was.
+ * What an edit replaces.
  * @param {Edit} edit
  * @returns {Range}
  */
-function replacedBy({ start, end, strategy, text, complete }) {
+function replacedBy({ start, end, strategy }) {
   if (strategy === "insert_before") {
     return { start, end: start };
   }
-  return strategy === "insert_after" || (!text && !complete) ? { start: end, end } : { start, end };
+  return strategy === "insert_after" ? { start: end, end } : { start, end };
 }
 
 /**

@@ -1,7 +1,7 @@
 // @ts-check
 /** The state of the page: a pure function of the actions. `reduce(state, action)` alters nothing that it is given. */
 
-import { artifactUpdated, editEvent, editsMoved, openEdit, textChange, without } from "./artifacts.js";
+import { artifactUpdated, askedEdit, askedKey, editEvent, editsMoved, openEdit, textChange, without } from "./artifacts.js";
 import { CANVAS, TURN, isRunning, statusChanged, taskView, turnEvent } from "./task.js";
 import { mapRange, linesOf } from "./text.js";
 
@@ -135,12 +135,19 @@ function withTasks(state, listed) {
 function withoutArrived(state, tasks) {
   const there = new Set(tasks.flatMap((task) => (task.history ?? []).map((/** @type {any} */ each) => each.messageId)));
   const left = Object.entries(state.outgoing).filter(([id]) => !there.has(id));
-  return left.length === Object.keys(state.outgoing).length ? state : { ...state, outgoing: Object.fromEntries(left) };
+  if (left.length === Object.keys(state.outgoing).length) {
+    return state;
+  }
+  const edits = [...there].reduce((before, id) => without(before, askedKey(id)), state.edits);
+  return { ...state, edits, outgoing: Object.fromEntries(left) };
 }
 
 /** @param {State} state @param {import("../types.js").Outgoing} outgoing */
 function withOutgoing(state, outgoing) {
-  return { ...state, outgoing: { ...state.outgoing, [outgoing.message.messageId]: outgoing } };
+  const { messageId, metadata } = outgoing.message;
+  const edits = without(state.edits, askedKey(messageId));
+  const asked = outgoing.error ? {} : askedEdit(messageId, metadata?.[CANVAS], state.artifacts);
+  return { ...state, edits: { ...edits, ...asked }, outgoing: { ...state.outgoing, [messageId]: outgoing } };
 }
 
 /** @param {State} state @param {string} messageId @param {string} error */
@@ -188,6 +195,7 @@ function taskBegins(state, stream, task) {
   );
   const edits = {
     ...editsOfOthers(state.edits, task.id, false),
+    ...(open.length === 0 && isRunning(view.state) ? askedEdit(task.id, view.operation, state.artifacts) : {}),
     ...Object.fromEntries(open.map((/** @type {import("../types.js").Edit} */ edit) => [edit.key, edit])),
   };
   const known = state.tasks[task.id]?.artifacts;
@@ -290,5 +298,7 @@ function selectionMoved({ selection, version }, artifact, change) {
   if (!moved || artifact.text === null) {
     return null;
   }
-  return { ...moved, ...linesOf(artifact.text, moved.start, moved.end), version: artifact.version };
+  const lines = moved === selection ? selection : linesOf(artifact.text, moved.start, moved.end);
+  const { lineStart, lineEnd } = lines;
+  return { ...moved, lineStart, lineEnd, version: artifact.version };
 }

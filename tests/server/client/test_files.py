@@ -107,6 +107,17 @@ async def test_put_does_not_take_the_beginning_of_another_name(doc: Doc, file: P
     assert (await doc.read())[0] == 1
 
 
+async def test_put_on_a_base_version_keeps_what_others_have_changed_since(doc: Doc, file: Path) -> None:
+    await theirs(doc, "number one\n")()
+    write(file, "one\nmine\n")
+    assert await saved(doc, file, base=1) == Result(0, "Merged with version 2: version 3 is saved.\n", "")
+    assert await doc.read() == (3, "number one\nmine\n")
+    write(file, "uno\n")
+    refused = await saved(doc, file, base=1)
+    assert (refused.code, (await doc.read())[0]) == (1, 3)
+    assert "change the same place, line 1 of version 1" in " ".join(refused.err.split())
+
+
 @pytest.mark.parametrize(
     ("values", "said"),
     [
@@ -149,6 +160,37 @@ async def test_a_conflict_keeps_both_texts_and_the_next_save_goes_on_top(doc: Do
     assert f"{file} is not saved: somebody made version 2. It is in {file.with_name('doc.v2.md')}." in got.err
     assert read(file.with_name("doc.v2.md")) == "theirs\n"
     assert await doc.read() == (3, "theirs, mine\n")
+
+
+async def test_what_others_change_elsewhere_comes_into_the_file(doc: Doc, file: Path) -> None:
+    steps = [
+        *(LOOK, LOOK, theirs(doc, "number one\n")),
+        *(writing(file, "one\nmine\n"), LOOK, LOOK, LOOK),
+        *(writing(file, "number one\nmine\nand more\n"), LOOK),
+    ]
+    got = await saved(doc, file, follow=True, steps=steps)
+    assert got.out == "Merged with version 2: version 3 is saved.\nSaved doc.md as version 4.\n"
+    assert f"{file} has what others have changed, too." in got.err
+
+
+async def test_a_file_that_was_saved_again_meanwhile_is_left_alone(
+    doc: Doc, file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    save = Canvas.put
+
+    async def put_and_type_on(canvas: Canvas, artifact: str, text: str, *rest: Any, **named: Any) -> int:
+        version = await save(canvas, artifact, text, *rest, **named)
+        if version == 3:
+            write(file, "one\nmine\n\nand more\n")
+        return version
+
+    monkeypatch.setattr(Canvas, "put", put_and_type_on)
+    steps = [LOOK, LOOK, theirs(doc, "number one\n"), writing(file, "one\nmine\n"), *[LOOK] * 6]
+    got = await saved(doc, file, follow=True, steps=steps)
+    assert got.out == "Merged with version 2: version 3 is saved.\n"
+    assert read(file) == "one\nmine\n\nand more\n"
+    assert f"{file} is not saved" in got.err
+    assert read(file.with_name("doc.v3.md")) == "number one\nmine\n"
 
 
 async def test_an_artifact_that_somebody_emptied_is_a_conflict_too(doc: Doc, file: Path) -> None:

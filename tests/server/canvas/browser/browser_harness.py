@@ -87,9 +87,20 @@ class OpenPage:
         self._host = urlsplit(url).netloc
         self._context = context
         self._cdp: CDPSession | None = None
+        self._watch(page)
+
+    def _watch(self, page: Page) -> None:
         page.on("console", self._on_console)
         page.on("pageerror", lambda error: self._fault(f"exception: {error}"))
         page.on("request", self._on_request)
+
+    async def another_tab(self) -> Page:
+        """The same address in the same browser."""
+        tab = await self._context.new_page()
+        self._watch(tab)
+        await tab.add_init_script(WATCH_POLICY)
+        await tab.goto(self.page.url)
+        return tab
 
     def _on_console(self, message: ConsoleMessage) -> None:
         if message.type in ("error", "warning"):
@@ -121,6 +132,17 @@ class OpenPage:
         """Raises AssertionError if the page has done anything wrong."""
         unexpected = [fault for fault in self.faults if not any(re.search(each, fault) for each in self._expected)]
         assert not unexpected, "\n".join(unexpected)
+
+    @staticmethod
+    async def turn(tab: Page, state: str) -> None:
+        """A tab is `hidden` behind another one, or `visible` again: a headless browser shows all of them."""
+        await tab.evaluate(
+            """(state) => {
+                Object.defineProperty(document, "visibilityState", {value: state, configurable: true});
+                document.dispatchEvent(new Event("visibilitychange"));
+            }""",
+            state,
+        )
 
     # ---------------------------------------------------------------------- the network
 

@@ -27,6 +27,14 @@ test("a change applied to the old text is the new text, for all short texts", ()
   }
 });
 
+test("the change of a long text is found wherever it is", () => {
+  const old = "0123456789".repeat(1000);
+  for (let at = 0; at <= old.length; at += 997) {
+    assert.deepEqual(changeOf(old, `${old.slice(0, at)}x${old.slice(at)}`), { start: at, end: at, inserted: 1 });
+    assert.deepEqual(changeOf(`${old.slice(0, at)}x${old.slice(at)}`, old), { start: at, end: at + 1, inserted: 0 });
+  }
+});
+
 test("a range moves with what stands before it, and is lost where it is touched", () => {
   const range = { start: 4, end: 7 };
   assert.deepEqual(mapRange(range, { start: 0, end: 0, inserted: 2 }), { start: 6, end: 9 });

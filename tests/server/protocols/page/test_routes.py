@@ -42,6 +42,10 @@ async def file_of(http: httpx.AsyncClient, name: str, **headers: str) -> httpx.R
     return await http.get(f"/page/{await digest_of(http)}/{name}", headers=headers)
 
 
+def addresses_in(page: str) -> list[str]:
+    return re.findall(r'(?:href|src)="([^"#]+)"', page)
+
+
 # ------------------------------------------------------------------------------ GET /
 
 
@@ -118,11 +122,20 @@ async def test_the_host_is_checked_first(http: httpx.AsyncClient) -> None:
 
 
 async def test_the_addresses_in_the_page_are_relative_and_there(http: httpx.AsyncClient) -> None:
-    addresses = re.findall(r'(?:href|src)="([^"#]+)"', (await page_of(http)).text)
-    assert addresses
+    addresses = addresses_in((await page_of(http)).text)
+    assert any(address.endswith("/main.js") for address in addresses)
     assert [each for each in addresses if each.startswith("/") or ":" in each] == []
     for address in addresses:
         assert (await http.get(f"/{address}")).status_code == 200
+
+
+async def test_a_browser_paints_after_less_than_100_kb(http: httpx.AsyncClient) -> None:
+    """The page, its styles, and all modules that it needs at once; what renders documents is loaded behind them."""
+    compressed = {"Accept-Encoding": "gzip"}
+    sizes = [int((await page_of(http, **compressed)).headers["content-length"])]
+    for address in addresses_in((await page_of(http)).text):
+        sizes.append(int((await http.get(f"/{address}", headers=compressed)).headers["content-length"]))
+    assert sum(sizes) < 100_000
 
 
 async def test_a_file_is_kept_for_good(http: httpx.AsyncClient) -> None:

@@ -1,0 +1,67 @@
+// @ts-check
+/**
+ * Tells when a selection has come to rest: the pointer is up again, or the keyboard has paused. Until then nothing is placed
+ * beside it that would be in the way.
+ */
+
+/** So long after the last change without a pointer, a selection is at rest. */
+const REST_MS = 350;
+
+/**
+ * @param {HTMLElement} element  in which it is selected
+ * @param {(byUser: boolean) => void} settled  `byUser`: a key or the pointer was pressed in the element since it was called last
+ * @returns {{changed: () => void, end: () => void}}  `changed` is to be called at each change of the selection
+ */
+export function createSettling(element, settled) {
+  let pressed = false;
+  let pending = false;
+  let byUser = false;
+  let timer = 0;
+  const controller = new AbortController();
+  /** @param {string} type @param {(event: any) => void} listener */
+  const listen = (type, listener) => document.addEventListener(type, listener, { capture: true, signal: controller.signal });
+  listen("pointerdown", ({ target }) => {
+    pressed = true;
+    clearTimeout(timer);
+    used(target);
+  });
+  listen("keydown", ({ target }) => used(target));
+  listen("pointerup", released);
+  listen("pointercancel", released);
+
+  return {
+    changed() {
+      pending = true;
+      pressed || restart(REST_MS);
+    },
+    end() {
+      controller.abort();
+      clearTimeout(timer);
+    },
+  };
+
+  /** @param {EventTarget|null} target */
+  function used(target) {
+    byUser ||= target instanceof Node && element.contains(target);
+  }
+
+  function released() {
+    pressed = false;
+    // The browser changes the selection after this event.
+    restart(0);
+  }
+
+  /** @param {number} delay */
+  function restart(delay) {
+    clearTimeout(timer);
+    timer = window.setTimeout(tell, delay);
+  }
+
+  function tell() {
+    if (pending && !pressed) {
+      const was = byUser;
+      pending = byUser = false;
+      settled(was);
+    }
+  }
+}

@@ -1,0 +1,34 @@
+// @ts-check
+/** Has a passage rewritten: what was typed is saved first, and in the end the user is told, and can undo it or try again. */
+
+/** @typedef {import("../types.js").Selection} Selection */
+
+/**
+ * @param {import("../app.js").App} app
+ * @param {() => Promise<boolean>} saved  saves what was typed; whether all of it is saved now
+ * @returns {(selection: Selection, instruction: string) => Promise<void>}
+ */
+export function createRewriting(app, saved) {
+  return rewrite;
+
+  /** @param {Selection} selection @param {string} instruction */
+  async function rewrite(selection, instruction) {
+    const again = { label: "Retry", run: () => rewrite(selection, instruction) };
+    if (!(await saved())) {
+      app.notify("error", "What you typed could not be saved, so the passage was not sent.", again);
+      return;
+    }
+    const { ok, said, version } = await app.edit(selection, instruction);
+    if (ok) {
+      app.notify("info", said, { label: "Undo", run: () => undo(selection.artifactId, version) });
+    } else if (said) {
+      app.notify("error", said, again);
+    }
+  }
+
+  /** Takes this change back, unless another one came after it. @param {string} artifactId @param {number|undefined} baseVersion */
+  async function undo(artifactId, baseVersion) {
+    const { ok, said } = await app.operate("undo", artifactId, baseVersion ? { baseVersion } : {});
+    app.notify(ok ? "info" : "error", said);
+  }
+}

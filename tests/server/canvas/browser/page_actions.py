@@ -1,0 +1,58 @@
+"""What a person does on the page, and what they see there. The model is that of scripts/page.yaml."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+
+from playwright.async_api import Locator, Page, expect
+
+from tests.server.app_server import Served
+from tests.server.canvas.browser.browser_harness import PATIENCE_MS
+
+REPLY = "I have written report. Anything else?"
+LINES = [f"{number:02}" for number in range(1, 41)]
+
+
+def messages(page: Page) -> Locator:
+    return page.get_by_role("log", name="Messages")
+
+
+def document(page: Page) -> Locator:
+    return page.get_by_role("region", name="Document", exact=True)
+
+
+async def lines_of(page: Page) -> list[str]:
+    """The numbers of the lines that the document shows."""
+    return re.findall(r"Line (\d\d) of report: ebb and flow\.", await text_of(document(page)))
+
+
+async def check_lines(page: Page) -> None:
+    """The document is exact. It has a stream of its own, which may be behind that of the task."""
+    await expect(document(page)).to_contain_text(f"Line {LINES[-1]}")
+    assert await lines_of(page) == LINES, await lines_of(page)
+
+
+async def text_of(place: Locator) -> str:
+    """What a person reads there now; nothing where there is no document yet."""
+    return await place.inner_text() if await place.is_visible() else ""
+
+
+async def ask(page: Page, text: str) -> None:
+    field = page.get_by_role("textbox", name="Message")
+    await field.fill(text)
+    await field.press("Enter")
+
+
+async def grow_to(page: Page, served: Served, line: str) -> None:
+    """Let the model write on until the document shows a line."""
+    while line not in await lines_of(page):
+        await step(page, served)
+
+
+async def step(page: Page, served: Served) -> None:
+    """Let the model say one piece more, and the page draw."""
+    async with asyncio.timeout(PATIENCE_MS / 1000):
+        await served.gate.reached.wait()
+    served.gate.let(1)
+    await page.evaluate("() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")

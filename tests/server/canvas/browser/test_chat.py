@@ -1,0 +1,184 @@
+"""The conversation: what is said, what goes on, and how it is answered, stopped and asked for again."""
+
+from __future__ import annotations
+
+import pytest
+from playwright.async_api import Locator, Page, expect
+
+from tests.server.app_server import Served
+from tests.server.canvas.browser.browser_harness import OpenPage
+from tests.server.canvas.browser.conftest import Opener
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+PIXEL = bytes.fromhex(
+    "89504e470d0a1a0a0000000d4948445200000001000000010806000000"
+    "1f15c4890000000d49444154789c6360f8cf500f000381018027a5b8c10000000049454e44ae426082"
+)
+
+
+def field(page: Page) -> Locator:
+    return page.get_by_role("textbox", name="Message")
+
+
+async def say(page: Page, words: str) -> None:
+    await field(page).fill(words)
+    await field(page).press("Enter")
+
+
+async def test_an_example_is_sent_with_one_click(window: OpenPage) -> None:
+    window.page.on("request", lambda request: None)
+    async with window.page.expect_request(lambda request: "guide to tide pools" in (request.post_data or "")):
+        await window.page.get_by_role("button", name="Write a guide to tide pools").click()
+    await expect(window.page.locator(".message-user")).to_have_text("You: Write a guide to tide pools")
+
+
+async def test_only_the_reply_remains(window: OpenPage, served: Served) -> None:
+    page = window.page
+    served.gate.close()
+    await say(page, "write hills")
+    await expect(page.locator(".status")).to_be_visible()
+    served.gate.let(1)
+    await expect(page.locator(".message-agent")).to_have_text("Before the call.")
+    served.gate.let(12)
+    await expect(page.locator(".status")).to_have_text("Writing hills.md…")
+    served.gate.open()
+
+    await expect(page.locator(".message-agent")).to_have_text("I have written hills. Anything else?")
+    await expect(page.locator(".status")).to_have_count(0)
+    assert "Secret plan" not in await page.content()
+
+
+async def test_enter_sends_and_shift_enter_breaks_the_line(window: OpenPage) -> None:
+    page = window.page
+    await field(page).focus()
+    await page.keyboard.type("quickly")
+    await page.keyboard.press("Shift+Enter")
+    await expect(field(page)).to_have_value("quickly\n")
+    await page.keyboard.press("Backspace")
+    await page.keyboard.type(" tea")
+    await page.keyboard.press("Enter")
+    await expect(page.locator(".message-agent")).to_have_text("Here is tea.")
+    await expect(field(page)).to_have_value("")
+
+
+async def test_on_a_touch_screen_enter_breaks_the_line(open_window: Opener, served: Served) -> None:
+    page = (await open_window(served.url, has_touch=True, is_mobile=True)).page
+    await field(page).tap()
+    await page.keyboard.type("quickly tea")
+    await page.keyboard.press("Enter")
+    await expect(field(page)).to_have_value("quickly tea\n")
+    await page.keyboard.press("Control+Enter")
+    await expect(page.locator(".message-agent")).to_have_text("Here is tea.")
+
+
+async def test_what_is_not_sent_is_kept_for_each_conversation(window: OpenPage) -> None:
+    page = window.page
+    await say(page, "quickly tea")
+    await expect(page.locator(".message-agent")).to_have_text("Here is tea.")
+    await field(page).fill("of the first")
+    await page.get_by_role("button", name="New conversation").first.click()
+    await expect(field(page)).to_have_value("")
+    await page.go_back()
+    await expect(field(page)).to_have_value("of the first")
+    await page.reload()
+    await expect(field(page)).to_have_value("of the first")
+
+
+async def test_a_question_is_answered_in_the_field(window: OpenPage) -> None:
+    page = window.page
+    await say(page, "ask")
+    question = page.get_by_role("region", name="Question")
+    await expect(question).to_contain_text("Which colour?")
+    await expect(field(page)).to_be_focused()
+    await say(page, "Green")
+    await expect(page.locator(".message-agent").last).to_have_text("As you like it.")
+    await expect(question).to_have_count(0)
+
+
+async def test_an_approval_is_a_button(window: OpenPage) -> None:
+    page = window.page
+    await say(page, "secret")
+    await page.get_by_role("button", name="Approve").click()
+    await expect(page.locator(".message-agent").last).to_have_text("The secret is out.")
+
+
+async def test_a_question_can_be_dropped(window: OpenPage) -> None:
+    page = window.page
+    await say(page, "ask")
+    await page.get_by_role("button", name="Cancel the task").click()
+    await expect(page.locator(".outcome-note")).to_be_visible()
+
+
+async def test_a_failure_is_told_and_asked_for_again(window: OpenPage) -> None:
+    page = window.page
+    await say(page, "fail once")
+    await expect(page.locator(".outcome-failed")).to_contain_text("400")
+    await page.get_by_role("button", name="Retry").click()
+    await expect(page.locator(".message-user")).to_have_count(2)
+    await expect(page.locator(".outcome-failed, .message-agent")).to_have_count(2)
+
+
+async def test_escape_stops(window: OpenPage, served: Served) -> None:
+    page = window.page
+    served.gate.close()
+    await say(page, "write hills")
+    served.gate.let(1)
+    await expect(page.locator(".message-agent")).to_have_text("Before the call.")
+    await field(page).press("Escape")
+    await expect(page.locator(".outcome-note")).to_be_visible()
+    await expect(page.get_by_role("button", name="Start again")).to_be_visible()
+    served.gate.open()
+
+
+async def test_files_are_attached_shown_and_removed(window: OpenPage) -> None:
+    page = window.page
+    files = [
+        {"name": "dot.png", "mimeType": "image/png", "buffer": PIXEL},
+        {"name": "notes.txt", "mimeType": "text/plain", "buffer": b"notes"},
+    ]
+    await page.locator(".composer input[type=file]").set_input_files(files)  # type: ignore[arg-type]
+    attached = page.locator(".composer").get_by_role("listitem")
+    await expect(attached).to_have_text(["dot.png70 bytes", "notes.txt5 bytes"])
+    await page.get_by_role("button", name="Remove notes.txt").click()
+    await expect(attached).to_have_count(1)
+    await say(page, "quickly tea")
+    await expect(page.locator(".message-user").get_by_role("listitem")).to_have_text("dot.png")
+    await expect(attached).to_have_count(0)
+
+
+async def test_the_thread_follows_its_end_unless_it_was_left(window: OpenPage) -> None:
+    page = window.page
+    for each in range(8):
+        await say(page, f"quickly tea{each}")
+        await expect(page.locator(".message-agent")).to_have_count(each + 1)
+    scroll = page.locator(".thread-scroll")
+    at_end = "(each) => each.scrollHeight - each.scrollTop - each.clientHeight < 2"
+    latest = page.get_by_role("button", name="Jump to latest")
+    assert await scroll.evaluate(at_end)
+    await expect(latest).to_be_hidden()
+
+    await scroll.evaluate("(each) => each.scrollTo(0, 0)")
+    await expect(latest).to_be_visible()
+    await latest.click()
+
+    await expect(latest).to_be_hidden()
+    await page.wait_for_function("() => document.activeElement !== null")
+    await expect(page.locator(".message-agent").last).to_be_in_viewport()
+
+
+async def test_a_reply_is_markdown(window: OpenPage, served: Served) -> None:
+    page = window.page
+    await say(page, "quickly tea")
+    await expect(page.locator(".message-agent .prose p")).to_have_text("Here is tea.")
+
+
+async def test_a_lost_connection_is_told_and_comes_back(window: OpenPage) -> None:
+    page = window.page
+    await say(page, "quickly tea")
+    await expect(page.locator(".message-agent")).to_have_text("Here is tea.")
+    await window.disconnect()
+    banner = page.locator(".connection")
+    await expect(banner).to_contain_text("offline")
+    await window.reconnect()
+    await expect(banner).to_be_hidden()

@@ -1,0 +1,174 @@
+"""A passage is selected, and rewritten in place."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from playwright.async_api import Locator, Page, expect
+
+from tests.server.app_server import Served
+from tests.server.canvas.browser.browser_harness import OpenPage
+from tests.server.canvas.browser.conftest import Opener
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+PHONE = {"width": 360, "height": 740}
+LONG = "The second one is too long for its own good."
+SHORT = "The second one is short now."
+
+
+async def say(page: Page, text: str) -> None:
+    field = page.get_by_role("textbox", name="Message")
+    await field.fill(text)
+    await field.press("Enter")
+
+
+async def with_document(window: OpenPage, served: Served, what: str) -> Page:
+    served.gate.open()
+    await say(window.page, f"quickly {what}")
+    await expect(window.page.get_by_role("article", name="Reply")).to_have_text(f"Here is {what}.")
+    served.gate.close()
+    return window.page
+
+
+def bar(page: Page) -> Locator:
+    return page.get_by_role("dialog", name="Change the selected passage")
+
+
+def document(page: Page) -> Locator:
+    return page.locator(".document-panel")
+
+
+async def select(page: Page, text: str) -> None:
+    """As a person does with three clicks."""
+    await document(page).get_by_text(text).click(click_count=3, position={"x": 20, "y": 8})
+
+
+async def edit_source(page: Page) -> Locator:
+    await page.get_by_role("button", name="Edit", exact=True).click()
+    source = page.get_by_role("textbox", name=re.compile("^Source of"))
+    await expect(source).to_be_visible()
+    return source
+
+
+async def test_a_selected_passage_is_rewritten_in_place_and_taken_back(window: OpenPage, served: Served) -> None:
+    page = await with_document(window, served, "bees")
+    await select(page, LONG)
+    await expect(bar(page)).to_be_visible()
+    await expect(bar(page)).to_contain_text("Line 5")
+    await bar(page).get_by_role("button", name="Shorter").click()
+    await expect(bar(page)).to_be_hidden()
+    served.gate.let(2)
+    await expect(document(page).get_by_text("The second o")).to_be_visible()
+    await expect(document(page).get_by_text("The first paragraph stays.")).to_be_visible()
+    assert LONG not in await document(page).inner_text()
+    served.gate.open()
+    await expect(document(page).get_by_text(SHORT)).to_be_visible()
+    await page.get_by_role("region", name="Notices").get_by_role("button", name="Undo").click()
+    await expect(document(page).get_by_text(LONG)).to_be_visible()
+
+
+async def test_the_bar_waits_for_the_pointer_and_leaves_the_focus(window: OpenPage, served: Served) -> None:
+    page = await with_document(window, served, "ants")
+    line = document(page).get_by_text(LONG)
+    box = await line.bounding_box()
+    assert box is not None
+    await page.mouse.move(box["x"] + 2, box["y"] + 8)
+    await page.mouse.down()
+    await page.mouse.move(box["x"] + 120, box["y"] + 8, steps=6)
+    await expect(bar(page)).to_be_hidden()
+    await page.mouse.up()
+    await expect(bar(page)).to_be_visible()
+    field = bar(page).get_by_role("textbox")
+    await expect(field).not_to_be_focused()
+    await page.keyboard.press("Tab")
+    await expect(field).to_be_focused()
+    await page.keyboard.press("Escape")
+    await expect(bar(page)).to_be_hidden()
+    await expect(page.locator(".document-scroller")).to_be_focused()
+
+
+async def test_with_the_keyboard_alone(window: OpenPage, served: Served) -> None:
+    page = await with_document(window, served, "crows")
+    source = await edit_source(page)
+    await source.focus()
+    await page.keyboard.press("Control+Home")
+    for _ in range(4):
+        await page.keyboard.press("ArrowDown")
+    await page.keyboard.press("Shift+End")
+    await expect(bar(page)).to_be_visible()
+    await expect(source).to_be_focused()
+    await page.keyboard.press("Tab")
+    await page.keyboard.type("make it shorter")
+    await expect(page.locator(".cm-content .document-passage")).to_have_text(LONG)
+    await page.keyboard.press("Enter")
+    await expect(source).to_be_focused()
+    await expect(page.locator(".cm-content .document-writing")).to_have_text("The ")
+    served.gate.open()
+    await expect(source).to_contain_text(SHORT)
+
+
+async def test_a_failure_is_said_and_tried_again(window: OpenPage, served: Served) -> None:
+    page = await with_document(window, served, "dogs")
+    await select(page, LONG)
+    await bar(page).get_by_role("textbox").fill("fail, please")
+    await bar(page).get_by_role("button", name="Rewrite").click()
+    served.gate.open()
+    notice = page.get_by_role("region", name="Notices").get_by_role("alert")
+    await expect(notice).to_be_visible()
+    await expect(document(page).get_by_text(LONG)).to_be_visible()
+    await notice.get_by_role("button", name="Retry").click()
+    await expect(page.get_by_role("log", name="Messages").get_by_text("The model answered 400")).to_have_count(2)
+
+
+async def test_several_passages_at_once_while_the_rest_stays(window: OpenPage, served: Served) -> None:
+    page = await with_document(window, served, "elks")
+    await select(page, LONG)
+    await bar(page).get_by_role("button", name="Shorter").click()
+    served.gate.let(2)
+    await expect(document(page).get_by_text("The second o", exact=True)).to_be_visible()
+    await select(page, "The first paragraph stays.")
+    await bar(page).get_by_role("textbox").fill("upper case")
+    await bar(page).get_by_role("button", name="Rewrite").click()
+    served.gate.let(100)
+    await expect(document(page).get_by_text("UPPER CASE")).to_be_visible()
+    await expect(document(page).get_by_text(SHORT)).to_be_visible()
+
+
+async def test_a_selection_survives_an_edit_elsewhere(open_window: Opener, window: OpenPage, served: Served) -> None:
+    page = await with_document(window, served, "foxes")
+    other = (await open_window(served.url, "/" + page.url.split("/", 3)[3])).page
+    await select(page, LONG)
+    await expect(bar(page)).to_be_visible()
+    await select(other, "The first paragraph stays.")
+    served.gate.open()
+    await bar(other).get_by_role("textbox").fill("upper case")
+    await bar(other).get_by_role("button", name="Rewrite").click()
+    await expect(document(page).get_by_text("UPPER CASE")).to_be_visible()
+    await expect(bar(page)).to_be_visible()
+    await bar(page).get_by_role("button", name="Shorter").click()
+    await expect(document(page).get_by_text(SHORT)).to_be_visible()
+    await expect(document(page).get_by_text("UPPER CASE")).to_be_visible()
+
+
+async def test_code_is_offered_what_code_needs(window: OpenPage, served: Served) -> None:
+    served.gate.open()
+    await say(window.page, "many 3")
+    page = window.page
+    await page.get_by_role("tab", name=re.compile("two.py")).click()
+    await page.locator(".cm-line", has_text="return 2").click(click_count=3)
+    offered = bar(page).get_by_role("group", name="Quick actions").get_by_role("button")
+    await expect(offered).to_have_text(["Add comments", "Add types", "Make async", "Explain in chat"])
+    await offered.last.click()
+    await expect(page.get_by_role("article", name="Reply").last).to_have_text("That is what it does.")
+
+
+async def test_on_a_phone_the_bar_is_at_the_bottom(open_window: Opener, served: Served) -> None:
+    page = await with_document(await open_window(served.url, viewport=PHONE), served, "goats")
+    await page.get_by_role("tab", name=re.compile("goats")).click()
+    await select(page, LONG)
+    box = await bar(page).bounding_box()
+    assert box is not None
+    assert (box["x"], box["width"]) == (0, PHONE["width"])
+    assert PHONE["height"] - 60 < box["y"] + box["height"] <= PHONE["height"]

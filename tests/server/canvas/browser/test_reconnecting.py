@@ -1,0 +1,123 @@
+"""What may happen to a page while a document is written: it is loaded again, its server is killed, its network is slow
+or gone, its neighbour is on another server. The document is exact afterwards.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from playwright.async_api import Page, expect
+
+from tests.database_fixtures import postgresql_url, sqlite_url
+from tests.server.app_server import Served
+from tests.server.canvas.browser.browser_harness import OpenPage
+from tests.server.canvas.browser.conftest import Opener
+from tests.server.canvas.browser.page_actions import (
+    LINES,
+    REPLY,
+    ask,
+    check_lines,
+    document,
+    grow_to,
+    lines_of,
+    messages,
+    text_of,
+)
+from tests.server.faults.fault_scripts import REPORT, SO_FAR, WRITE, WRITTEN
+from tests.server.faults.server_processes import server_group, with_tables
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+NUMBERS = re.findall(r"report (\d{3})", REPORT)
+LOST = "net::ERR_|Failed to fetch|network error"
+"""What the console says of a server that is gone."""
+
+
+async def numbers_of(page: Page) -> list[str]:
+    """The numbers of the lines of the report, as the document shows them."""
+    return re.findall(r"report (\d{3}): ebb and flow", await text_of(document(page)))
+
+
+async def check_written(page: Page) -> None:
+    """The reply is there once, with nothing of what was said on the way, and the document is exact."""
+    await expect(messages(page)).to_contain_text(WRITTEN, timeout=60_000)
+    said = await messages(page).inner_text()
+    assert (said.count(WRITTEN), SO_FAR in said) == (1, False)
+    # It has a stream of its own, which may be behind that of the task.
+    await expect(document(page)).to_contain_text(f"report {NUMBERS[-1]}: ebb and flow")
+    assert await numbers_of(page) == NUMBERS
+
+
+async def test_reload_in_mid_stream(window: OpenPage, served: Served) -> None:
+    page = window.page
+    await ask(page, "write report")
+    await grow_to(page, served, "12")
+    before = await lines_of(page)
+    await page.reload()
+    await expect(document(page)).to_contain_text(f"Line {before[-1]}")
+    assert (await lines_of(page))[: len(before)] == before
+    await expect(messages(page)).to_contain_text("Writing report.md…")
+    await grow_to(page, served, "20")
+    served.gate.open()
+    await expect(messages(page)).to_contain_text(REPLY)
+    await check_lines(page)
+    assert (await messages(page).inner_text()).count("write report") == 1
+
+
+async def test_a_slow_network(window: OpenPage, served: Served) -> None:
+    page = window.page
+    await window.slow_down(latency_ms=400, bytes_per_second=20_000)
+    await ask(page, "write report")
+    await served.gate.reached.wait()
+    served.gate.let(12)
+    await expect(document(page)).to_contain_text("Line 08")
+    seen = await lines_of(page)
+    assert seen == LINES[: len(seen)] != LINES
+    served.gate.open()
+    await expect(messages(page)).to_contain_text(REPLY)
+    await check_lines(page)
+
+
+async def test_a_network_that_is_gone_for_a_while(window: OpenPage, served: Served) -> None:
+    page = window.page
+    await ask(page, "write report")
+    await grow_to(page, served, "10")
+    await window.disconnect()
+    await expect(page.get_by_text("You are offline. The page reconnects by itself.")).to_be_visible()
+    served.gate.open()
+    await window.reconnect()
+    await expect(messages(page)).to_contain_text(REPLY)
+    await expect(page.get_by_text("You are offline.")).to_be_hidden()
+    await check_lines(page)
+
+
+async def test_a_server_that_is_killed_and_started_again_in_mid_stream(open_window: Opener, tmp_path: Path) -> None:
+    async with server_group(sqlite_url(tmp_path), tmp_path) as group:
+        first = await group.start()
+        window = await open_window(str(first.http.base_url))
+        window.expects(LOST)
+        page = window.page
+        await ask(page, WRITE)
+        await expect(document(page)).to_contain_text("report 005: ebb and flow")
+        await first.kill()
+        await expect(page.get_by_text(re.compile("Reconnecting"))).to_be_visible()
+        await group.start(port=first.port)
+        await check_written(page)
+        await expect(page.get_by_text(re.compile("Reconnecting"))).to_be_hidden()
+
+
+@pytest.mark.postgres
+async def test_two_people_on_two_replicas(open_window: Opener, tmp_path: Path) -> None:
+    async with server_group(await with_tables(postgresql_url()), tmp_path) as group:
+        ours, theirs = await group.several(2)
+        window = await open_window(str(ours.http.base_url))
+        await ask(window.page, WRITE)
+        await expect(document(window.page)).to_contain_text("report 003: ebb and flow")
+        other = await open_window(str(theirs.http.base_url), "/" + window.page.url.partition("/#")[2].join(("#", "")))
+        await expect(document(other.page)).to_contain_text("report 003: ebb and flow")
+        for each in (window, other):
+            await check_written(each.page)
+            each.check()
+            each.expects(LOST)
