@@ -92,11 +92,12 @@ export function createDocumentPane(app) {
     );
     empty.hidden = artifact !== null;
     head.hidden = panel.hidden = artifact === null;
+    versions.controls.hidden = state.server?.canvas === false;
     notice.hidden = !artifact || !readOnlyReason(state, artifact);
     if (artifact) {
       const busy = state.version === null && isWritten(state, artifact);
       setText(name, artifact.name);
-      setText(about, busy ? "Writing…" : `Version ${artifact.version}`);
+      setText(about, busy ? "Writing…" : versions.controls.hidden ? "" : `Version ${artifact.version}`);
       setText(notice, readOnlyReason(state, artifact));
       copy.hidden = artifact.text === null;
       announce(busy ? `Writing ${artifact.name}` : `${artifact.name}, version ${artifact.version}`);

@@ -13,7 +13,7 @@ import asyncio
 import os
 import re
 import shutil
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
 from typing import Any, Final
 from urllib.parse import urlsplit
@@ -79,12 +79,12 @@ class OpenPage:
 
     frames_load = False
 
-    def __init__(self, context: BrowserContext, page: Page, url: str) -> None:
+    def __init__(self, context: BrowserContext, page: Page, urls: Iterable[str]) -> None:
         self.page = page
         self.faults: list[str] = []
         self._expected: list[str] = []
         self._news = asyncio.Event()
-        self._host = urlsplit(url).netloc
+        self._hosts = {urlsplit(url).netloc for url in urls}
         self._context = context
         self._cdp: CDPSession | None = None
         self._watch(page)
@@ -109,7 +109,7 @@ class OpenPage:
     def _on_request(self, request: Request) -> None:
         address = urlsplit(request.url)
         allowed = self.frames_load and request.frame.parent_frame is not None
-        if not allowed and address.scheme not in ("data", "blob", "about") and address.netloc != self._host:
+        if not allowed and address.scheme not in ("data", "blob", "about") and address.netloc not in self._hosts:
             self._fault(f"request: {request.url}")
 
     def _fault(self, text: str) -> None:
@@ -166,11 +166,14 @@ class OpenPage:
 
 
 @asynccontextmanager
-async def opened(browser: Browser, url: str, path: str = "/", **options: Any) -> AsyncIterator[OpenPage]:
+async def opened(
+    browser: Browser, url: str, path: str = "/", *, others: Iterable[str] = (), **options: Any
+) -> AsyncIterator[OpenPage]:
     """A window on a server; at the end it is checked (rule 1) and closed.
 
     Args:
         path: with the fragment.
+        others: the servers that the page may talk to beside this one.
         options: of Playwright's `new_context`, such as `viewport` or `color_scheme`.
     """
     context = await browser.new_context(**{"viewport": WIDE, **options})
@@ -178,7 +181,7 @@ async def opened(browser: Browser, url: str, path: str = "/", **options: Any) ->
     try:
         page = await context.new_page()
         await page.add_init_script(WATCH_POLICY)
-        window = OpenPage(context, page, url)
+        window = OpenPage(context, page, (url, *others))
         await page.goto(url + path)
         yield window
         window.check()

@@ -27,7 +27,7 @@ pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 CANVAS = "urn:a2a-canvas:canvas:v1"
 PAYLOADS: dict[str, str] = yaml.safe_load((Path(__file__).parent / "payloads.yaml").read_text())
-NOT_IN_IDS = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\u200e\u200f\u202a-\u202e\u2066-\u2069]|\\0")
+NOT_IN_IDS = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 
 WATCH = """
 window.ran = () => console.error("Something ran.");
@@ -42,10 +42,10 @@ SUSPECTS = r"""
   for (const element of all) {
     const tag = element.localName;
     const place = element.closest("#document, #chat, #contexts, .developer, .notices, dialog");
-    if (["object", "embed", "base", "applet", "frame", "marquee", "audio", "video", "x-y", "math"].includes(tag)) found.push(tag);
+    if (["object", "embed", "base", "frame", "marquee", "audio", "video", "math"].includes(tag)) found.push(tag);
     if (place && ["script", "link", "meta", "style", "template", "title"].includes(tag)) found.push(`${tag} in a pane`);
     if (tag === "script" && !element.src.startsWith(location.origin)) found.push("script");
-    if (tag === "iframe" && (element.getAttribute("sandbox") !== "" || element.hasAttribute("src"))) found.push("iframe");
+    if (tag === "iframe" && (element.getAttribute("sandbox") !== "" || element.src)) found.push("iframe");
     for (const { name, value } of element.attributes) {
       const address = value.replace(/[\s\u0000-\u001f]/g, "").toLowerCase();
       if (name.startsWith("on")) found.push(`${tag} ${name}`);
@@ -61,13 +61,13 @@ SUSPECTS = r"""
     if (element.closest(".prose")) {
       if (element.id || element.getAttribute("name")) found.push(`${tag} with a name`);
       if (tag === "a" && element.hasAttribute("href") && !/noopener/.test(element.rel)) found.push("link without rel");
-      if (["form", "input", "button", "svg", "textarea", "select", "noscript"].includes(tag)) found.push(`${tag} in a text`);
+      if (["form", "input", "button", "svg", "textarea", "select"].includes(tag)) found.push(`${tag} in a text`);
     }
   }
   for (const name of ["ran", "shell", "chat", "currentScript", "cookie", "getElementById", "defaultView", "body"]) {
-    if (document[name] instanceof HTMLImageElement || document[name] instanceof HTMLAnchorElement) found.push(`document.${name}`);
+    if (["IMG", "A", "FORM"].includes(document[name]?.tagName)) found.push(`document.${name}`);
   }
-  if (({}).srcdoc || ({}).onclick || document.body.localName !== "body" || location.origin === "null") found.push("prototype");
+  if (({}).srcdoc || ({}).onclick || document.body.localName !== "body") found.push("prototype");
   return found;
 }
 """
@@ -78,7 +78,8 @@ SHOWN = r"""
   const seen = (text) => (text ?? "").replace(/[\s\p{C}\p{Z}]/gu, "");
   const tab = document.querySelector(".document-tab[aria-selected=true]");
   if (seen(tab?.textContent) !== seen(name)) return false;
-  const views = [...document.querySelectorAll("#document [aria-label], #document iframe, #document img, #document .document-parts")];
+  const kinds = ["[aria-label]", "iframe", "img", ".document-parts"];
+  const views = [...document.querySelectorAll(kinds.map((kind) => `#document ${kind}`))];
   return views.some((view) =>
     view.matches(".document-parts") ||
     [view.getAttribute("aria-label"), view.title, view.alt].some((text) =>
@@ -105,7 +106,12 @@ class HostileContext:
         for name in ("text.md", "code.js", "page.html", "image.svg", "plain.txt", self.word):
             await self._put(name, [{"text": "put"}], text=self.payload)
         parts = [
-            {"data": {self.payload: self.payload, "nested": {self.payload: [self.payload, {self.payload: self.payload}]}}},
+            {
+                "data": {
+                    self.payload: self.payload,
+                    "nested": {self.payload: [self.payload, {self.payload: self.payload}]},
+                }
+            },
             {"data": [{self.payload: self.payload, "b": 1}, {self.payload: None}]},
         ]
         await self._put("parts", parts)
@@ -130,16 +136,24 @@ class HostileContext:
 @pytest_asyncio.fixture(params=["policy", "no policy"], loop_scope="module", scope="module")
 async def hostile_window(request: pytest.FixtureRequest, browser: Browser, server: Served) -> AsyncIterator[OpenPage]:
     async with opened(browser, server.url, bypass_csp=request.param == "no policy") as window:
-        window.frames_load = request.param == "no policy"
+        policy = request.param == "policy"
+        window.frames_load = True
+        if policy:  # it is asked for every address of a preview, and refuses it
+            window.page.on("requestfinished", lambda done: loaded(window, done.url))
         await window.page.route("**://evil.example/**", lambda route: route.fulfill(body=""))
         await window.page.add_init_script(WATCH)
         window.page.on("dialog", lambda dialog: pytest.fail(f"a dialog: {dialog.message}"))
         # What the preview of HTML would run or load is refused, and the browser says so.
-        window.expects(r"about:srcdoc|srcdoc.*sandboxed")
-        if window.frames_load:
+        window.expects(r"about:srcdoc|Blocked script execution.*'allow-scripts'")
+        if not policy:
             window.expects(r"^error: Failed to load resource.*evil\.example")
         await window.page.reload()
         yield window
+
+
+def loaded(window: OpenPage, url: str) -> None:
+    if url.startswith("https://evil.example/"):
+        window.faults.append(f"loaded: {url}")
 
 
 async def show(page: Page, context: str, artifact: str, name: str) -> None:
@@ -149,8 +163,8 @@ async def show(page: Page, context: str, artifact: str, name: str) -> None:
 
 
 def seen(text: str) -> str:
-    """What is left of a text on the screen, where white space and invisible characters do not count."""
-    return "".join(char for char in text if char.isprintable() and not char.isspace())
+    """What is left of a text on the screen: white space does not count, nor do invisible characters or their dots."""
+    return "".join(char for char in text if char.isprintable() and not char.isspace() and char != "•")
 
 
 async def clean(window: OpenPage) -> None:
