@@ -167,13 +167,20 @@ class OpenPage:
 
 @asynccontextmanager
 async def opened(
-    browser: Browser, url: str, path: str = "/", *, others: Iterable[str] = (), **options: Any
+    browser: Browser,
+    url: str,
+    path: str = "/",
+    *,
+    others: Iterable[str] = (),
+    clock: bool = False,
+    **options: Any,
 ) -> AsyncIterator[OpenPage]:
     """A window on a server; at the end it is checked (rule 1) and closed.
 
     Args:
         path: with the fragment.
         others: the servers that the page may talk to beside this one.
+        clock: whether the test can let time pass (`page.clock`).
         options: of Playwright's `new_context`, such as `viewport` or `color_scheme`.
     """
     context = await browser.new_context(**{"viewport": WIDE, **options})
@@ -181,6 +188,8 @@ async def opened(
     try:
         page = await context.new_page()
         await page.add_init_script(WATCH_POLICY)
+        if clock:
+            await page.clock.install()
         window = OpenPage(context, page, (url, *others))
         await page.goto(url + path)
         yield window
