@@ -27,7 +27,7 @@ import { sanitize } from "./sanitize.js";
  * @property {() => string} text  what is shown
  * @property {(node: Node) => {item: Item, start: number}|null} blockOf  the block that holds a node, and where it starts
  * @property {(start: number, end: number) => {item: Item, start: number}[]} blocksIn  the blocks of a range
- * @property {() => void} renderAll
+ * @property {() => void} renderAll  shows all of the text now
  * @property {() => void} destroy
  */
 
@@ -78,7 +78,10 @@ export function createMarkdownView({ onRender = () => {} } = {}) {
     text: () => blocks.text,
     blockOf,
     blocksIn,
-    renderAll: () => chunks.forEach(render),
+    renderAll() {
+      show(wanted);
+      chunks.forEach(render);
+    },
     destroy: () => {
       observer?.disconnect();
       cancelIdle(idle);

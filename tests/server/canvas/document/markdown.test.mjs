@@ -11,9 +11,13 @@ const { createMarkdownView } = await import("../../../../server/canvas/document/
 function viewOf(text) {
   const view = createMarkdownView();
   document.body.append(view.element);
+  show(view, text);
+  return view;
+}
+
+function show(view, text) {
   view.update(text);
   view.renderAll();
-  return view;
 }
 
 /** The blocks as they are shown, without the chunks that they stand in. */
@@ -29,8 +33,7 @@ test("after any change it shows what a new view shows", () => {
       const start = random(text.length);
       const piece = ["", "word", "\n\n", "**", "```\n", all[random(all.length)]][random(6)];
       text = text.slice(0, start) + piece + text.slice(start + random(30));
-      view.update(text);
-      view.renderAll();
+      show(view, text);
       assert.deepEqual(blocks(view), blocks(viewOf(text)), JSON.stringify(text));
     }
   }
@@ -39,7 +42,7 @@ test("after any change it shows what a new view shows", () => {
 test("what has not changed stays the same element, and so does a selection in it", () => {
   const view = viewOf("# Title\n\nfirst\n\nsecond\n\nthird\n");
   const [title, , , third] = view.element.querySelectorAll(".document-block > *");
-  view.update("# Title\n\nfirst\n\nsecond one\n\nthird\n");
+  show(view, "# Title\n\nfirst\n\nsecond one\n\nthird\n");
   const now = view.element.querySelectorAll(".document-block > *");
   assert.equal(now[0], title);
   assert.equal(now[3], third);
@@ -48,7 +51,7 @@ test("what has not changed stays the same element, and so does a selection in it
 test("a text that grows is appended to the text node that is there", () => {
   const view = viewOf("It gro");
   const node = view.element.querySelector("p").firstChild;
-  view.update("It grows **well");
+  show(view, "It grows **well");
   assert.equal(view.element.querySelector("p").firstChild, node);
   assert.equal(node.data, "It grows **well");
 });
@@ -57,8 +60,8 @@ test("a definition at the end makes links of what is far before it", () => {
   const filler = "text\n\n".repeat(200);
   const view = viewOf(`[a]\n\n${filler}`);
   assert.equal(view.element.querySelector("a"), null);
-  view.update(`[a]\n\n${filler}[a]: https://x.y\n`);
+  show(view, `[a]\n\n${filler}[a]: https://x.y\n`);
   assert.equal(view.element.querySelector("a").href, "https://x.y/");
-  view.update(`[a]\n\n${filler}[a]: https://z\n`);
+  show(view, `[a]\n\n${filler}[a]: https://z\n`);
   assert.equal(view.element.querySelector("a").href, "https://z/");
 });
