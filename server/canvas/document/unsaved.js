@@ -9,7 +9,8 @@
  * 3. A new version of the server is taken over, and what was typed is moved over its changes, unless both have changed the same
  *    words. Then the base stays, so that the next put is merged by the server, or refused.
  * 4. What was refused is shown beside the current version, and the user decides (`pieces`).
- * 5. A put whose answer did not arrive is sent again as it was, under its own id: the server makes one version of it.
+ * 5. Versions come in the order in which they became current. Their numbers need not grow: undo makes an older one current.
+ * 6. A put whose answer did not arrive is sent again as it was, under its own id: the server makes one version of it.
  */
 
 import { ChangeSet, Text } from "../vendor/codemirror.js";
@@ -23,22 +24,26 @@ import { threeWay } from "./merging.js";
  * @typedef {object} Unsaved
  * @property {number} version  that `base` is the text of
  * @property {string} base
- * @property {{id: string, text: string, changes: any, made: number}|null} sent  `made`: the version that it has become, 0 if it
- *     is not known yet
+ * @property {{id: string, text: string, changes: any, made: number, early: boolean}|null} sent  `made`: the version that it has
+ *     become, 0 if it is not known yet; `early`: that version may have come before this page was there
  * @property {any} local
  * @property {string} text  what is shown
  * @property {Version|null} newest  of the server, if it is not taken over
+ * @property {number[]} seen  the versions that have come lately
  * @property {number} refused  the version with which a put could not be merged, or 0
  *
  * What comes of an event: the new state, and how what is shown changes by it.
  * @typedef {{state: Unsaved, changes: any}} Step
  */
 
+/** So many versions are remembered. */
+const LATELY = 100;
+
 const PRECISION = { scanLimit: 2000, timeout: 50 };
 
 /** @param {number} version @param {string} text @returns {Unsaved} */
 export function opened(version, text) {
-  return { version, base: text, sent: null, local: ChangeSet.empty(text.length), text, newest: null, refused: 0 };
+  return { version, base: text, sent: null, local: ChangeSet.empty(text.length), text, newest: null, seen: [version], refused: 0 };
 }
 
 /** @param {Unsaved} state */
@@ -64,20 +69,27 @@ export function typed(state, changes, text) {
 /** A put begins: of `text`, made of `version`. @param {Unsaved} state @param {string} id @returns {Unsaved} */
 export function sending(state, id) {
   const { text, local } = state;
-  return { ...state, sent: { id, text, changes: local, made: 0 }, local: ChangeSet.empty(text.length) };
+  return { ...state, sent: { id, text, changes: local, made: 0, early: false }, local: ChangeSet.empty(text.length) };
 }
 
 /** The server has a version. @param {Unsaved} state @param {number} version @param {string} text @returns {Step} */
 export function arrived(state, version, text) {
-  if (version <= (state.newest ?? state).version) {
-    return still(state);
+  const known = state.newest ?? { version: state.version, text: state.base };
+  if (version === known.version && text === known.text) {
+    return still({ ...state, refused: state.newest ? state.refused : 0 });
   }
-  return progress({ ...state, newest: { version, text } });
+  return progress({ ...state, newest: { version, text }, seen: [...state.seen, version].slice(-LATELY) });
 }
 
-/** The put has made a version. @param {Unsaved} state @param {number} made @returns {Step} */
-export function acknowledged(state, made) {
-  return state.sent ? progress({ ...state, sent: { ...state.sent, made } }) : still(state);
+/**
+ * The put has made a version.
+ * @param {Unsaved} state
+ * @param {number} made
+ * @param {boolean} [early]  it is not waited for: it has come and gone unseen
+ * @returns {Step}
+ */
+export function acknowledged(state, made, early = false) {
+  return state.sent ? progress({ ...state, sent: { ...state.sent, made, early: early || state.sent.early } }) : still(state);
 }
 
 /** The put cannot be merged with a version. @param {Unsaved} state @param {number} version @returns {Step} */
@@ -87,7 +99,7 @@ export function refused(state, version) {
 
 /** The put was not made, and may be sent again. @param {Unsaved} state @returns {Step} */
 export function failed(state) {
-  return progress(takenBack(state));
+  return progress({ ...takenBack(state), refused: 0 });
 }
 
 /** @param {Unsaved} state */
@@ -96,20 +108,26 @@ function takenBack(state) {
 }
 
 /**
- * What there is to decide: the text in pieces, some of which have two forms. Null if there is nothing to decide, or the version
- * with which it was refused has not arrived yet.
+ * What there is to decide: the text in pieces, some of which have two forms. Null if there is nothing to decide, or nothing has
+ * come yet with which it could have been refused.
  * @param {Unsaved} state
  * @returns {Piece[]|null}
  */
-export function pieces({ refused, newest, base, text }) {
-  return refused && newest && newest.version >= refused ? threeWay(base, newest.text, text) : null;
+export function pieces(state) {
+  const { refused, newest, base, text } = state;
+  return refused && newest ? threeWay(base, newest.text, text) : null;
+}
+
+/** @param {Unsaved} state @param {number} version */
+function hasCome({ seen, newest, version: base }, version) {
+  return seen.includes(version) || (newest?.version ?? base) >= version;
 }
 
 /** The user has decided: this text goes over the newest version. @param {Unsaved} state @param {string} text @returns {Step} */
 export function resolved(state, text) {
   const { version, text: base } = state.newest ?? { version: state.version, text: state.base };
   const local = changesBetween(base, text);
-  return { state: { version, base, sent: null, local, text, newest: null, refused: 0 }, changes: changesBetween(state.text, text) };
+  return { state: { ...state, version, base, sent: null, local, text, newest: null, refused: 0 }, changes: changesBetween(state.text, text) };
 }
 
 /** @param {Unsaved} state @returns {Step} */
@@ -117,7 +135,7 @@ function progress(state) {
   const { sent, newest, refused } = state;
   if (sent) {
     const known = newest ?? { version: state.version, text: state.base };
-    return sent.made && known.version >= sent.made ? settled(state, sent, known) : still(state);
+    return sent.made && (sent.early || hasCome(state, sent.made)) ? settled(state, sent, known) : still(state);
   }
   if (refused) {
     const parts = pieces(state);
@@ -223,7 +241,7 @@ export function toStored({ version, base, sent, local, refused }) {
 /** @param {any} stored  of `toStored` @returns {Unsaved} */
 export function fromStored({ version, base, sent, local, refused }) {
   const changes = sent && ChangeSet.fromJSON(sent.changes);
-  const put = changes ? { id: sent.id, changes, text: applied(changes, base), made: 0 } : null;
+  const put = changes ? { id: sent.id, changes, text: applied(changes, base), made: 0, early: true } : null;
   const after = ChangeSet.fromJSON(local);
-  return { version, base, sent: put, local: after, text: applied(after, put?.text ?? base), newest: null, refused };
+  return { version, base, sent: put, local: after, text: applied(after, put?.text ?? base), newest: null, seen: [version], refused };
 }

@@ -97,26 +97,31 @@ function randoms(seed) {
   };
 }
 
-/** A server: versions, and merging puts that are known by their id. */
+/** A server: versions, those that were current in order, and merging puts that are known by their id. */
 function createServer(text) {
-  const versions = [text];
+  const versions = [];
+  const history = [];
   const made = new Map();
+  const add = (next) => history.push(versions.push(next));
+  add(text);
   return {
+    history,
     get version() {
-      return versions.length;
+      return history[history.length - 1];
     },
     textOf: (version) => versions[version - 1],
     get text() {
-      return versions[versions.length - 1];
+      return versions[this.version - 1];
     },
-    change: (next) => versions.push(next),
+    change: add,
+    undo: (steps) => history.push(Math.max(1, history[history.length - 1] - steps)),
     put(id, base, yours) {
       if (!made.has(id)) {
         const parts = threeWay(versions[base - 1], this.text, yours);
         if (parts.some((piece) => !("text" in piece))) {
           made.set(id, { refused: this.version });
         } else {
-          versions.push(parts.map((piece) => piece.text).join(""));
+          add(parts.map((piece) => piece.text).join(""));
           made.set(id, { made: this.version });
         }
       }
@@ -135,6 +140,7 @@ for (let seed = 1; seed <= 400; seed++) {
     let answer = null;
     let number = 0;
     const inserted = [];
+    const undone = seed % 2 === 0;
     const take = ({ state: next, changes }) => {
       editor = changes ? unsaved.applied(changes, editor) : editor;
       state = next;
@@ -148,7 +154,14 @@ for (let seed = 1; seed <= 400; seed++) {
       const place = clean ? text.indexOf(clean) : at;
       return text.slice(0, place) + token + text.slice(place);
     };
-    const tell = () => told < server.version && ((told += 1 + random(server.version - told)), take(unsaved.arrived(state, told, server.textOf(told))));
+    const tell = () => {
+      if (told < server.history.length) {
+        // Where a connection was lost, versions between are not told.
+        told += random(4) ? 1 : 1 + random(server.history.length - told);
+        const version = server.history[told - 1];
+        take(unsaved.arrived(state, version, server.textOf(version)));
+      }
+    };
     const send = () => {
       if (isReady(state)) {
         state = unsaved.sending(state, `m${++number}`);
@@ -175,16 +188,26 @@ for (let seed = 1; seed <= 400; seed++) {
       hear,
       () => (answer = null), // the answer is lost
       decide,
-      () => (take({ state: fromStored(JSON.parse(JSON.stringify(toStored(state)))), changes: null }), (told = Math.min(told, state.version))),
+      () => {
+        take({ state: fromStored(JSON.parse(JSON.stringify(toStored(state)))), changes: null });
+        told = server.history.length;
+        take(unsaved.arrived(state, server.version, server.text));
+      },
+      () => undone && server.undo(1 + random(2)),
     ];
     for (let step = 0; step < 60; step++) {
       steps[random(steps.length)]();
     }
-    for (let round = 0; round < 200 && !(isSaved(state) && told === server.version); round++) {
+    for (let round = 0; round < 200 && !(isSaved(state) && told === server.history.length); round++) {
       tell(), send(), hear(), decide();
+      if (state.sent?.made && told === server.history.length) {
+        take(unsaved.acknowledged(state, state.sent.made, true));
+      } else if (state.refused && !pieces(state) && told === server.history.length) {
+        take(unsaved.failed(state));
+      }
     }
     assert.equal(editor, server.text);
-    for (const token of inserted) {
+    for (const token of undone ? [] : inserted) {
       assert.ok(editor.includes(token), `${token} is in ${JSON.stringify(editor)}`);
     }
   });
