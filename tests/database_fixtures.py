@@ -81,10 +81,10 @@ def cut_connections(url: str) -> int:
 
 
 class FreezableProxy:
-    """A way to a database by the loopback, which can be frozen: nothing comes through, and nobody is told.
+    """A way to a server by the loopback, which can be cut, and frozen: nothing comes through, and nobody is told.
 
     Args:
-        url: of the database.
+        url: of the server, such as a database.
     """
 
     def __init__(self, url: str) -> None:
@@ -111,6 +111,11 @@ class FreezableProxy:
 
     def thaw(self) -> None:
         self._open.set()
+
+    def cut(self) -> None:
+        """End all connections."""
+        for pump in self._pumps:
+            pump.cancel()
 
     async def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         from_server, to_server = await asyncio.open_connection(self._to.hostname, self._to.port)

@@ -241,7 +241,7 @@ export function createApp(store, client, { navigate = () => {} } = {}) {
     async upload(files) {
       for (const file of files) {
         const text = TEXT_TYPES.test(file.type) || file.type === "" ? await textOfFile(file) : null;
-        const parts = text === null ? [await filePart(file)] : undefined;
+        const parts = [text === null ? await filePart(file) : { text: file.name }];
         const result = await operate("put", file.name, { name: file.name, ...(text !== null && { text }) }, parts);
         result.ok ? openArtifact(file.name) : notify("error", result.said);
       }

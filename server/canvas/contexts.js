@@ -16,8 +16,8 @@ const SEARCH_MS = 200;
 const MINUTE = 60_000;
 
 /** @param {Context} context */
-export function titleOf({ name, request }) {
-  return name || request.replace(/\s+/g, " ").trim() || "Conversation";
+export function titleOf({ name, request, artifacts }) {
+  return name || request.replace(/\s+/g, " ").trim() || artifacts[0]?.name || "Conversation";
 }
 
 /** @param {HTMLElement} nav @param {import("./app.js").App} app */
@@ -27,6 +27,7 @@ export function mountContexts(nav, app) {
   let renamed = null;
   /** The conversation that the list was asked for last. @type {string|null} */
   let asked = null;
+  let drawn = "";
   let timer = 0;
 
   const open = (/** @type {string|null} */ contextId) => {
@@ -79,14 +80,12 @@ export function mountContexts(nav, app) {
       h("button", { class: "button button-quiet", type: "button", onclick: () => showDeveloper() }, icon("code"), "Developer view"),
     ),
   );
-  store.subscribe((state, previous) => {
+  store.subscribe((state) => {
     name.textContent = state.server?.name || "a2a-canvas";
-    if (state.contexts !== previous.contexts || state.contextId !== previous.contextId || state.query !== previous.query || (state.working.length > 0) !== (previous.working.length > 0)) {
-      draw(state);
-    }
+    draw(state);
     listNew(state);
   });
-  setInterval(() => draw(store.state), MINUTE);
+  setInterval(() => redraw(store.state), MINUTE);
   draw(store.state);
 
   /** A conversation stands in the list from its first message on. @param {State} state */
@@ -98,8 +97,17 @@ export function mountContexts(nav, app) {
     }
   }
 
-  /** @param {State} state */
+  /** The list comes again from time to time, mostly as it was. @param {State} state */
   function draw(state) {
+    const content = JSON.stringify([state.contexts, state.contextId, state.nextPage, state.query, state.working.length > 0]);
+    if (content !== drawn) {
+      drawn = content;
+      redraw(state);
+    }
+  }
+
+  /** @param {State} state */
+  function redraw(state) {
     if (renamed !== null) {
       return;
     }
@@ -178,7 +186,7 @@ export function mountContexts(nav, app) {
       if (keep && name !== titleOf(context)) {
         app.rename(context.contextId, name === "" ? null : name).catch(complain);
       }
-      draw(store.state);
+      redraw(store.state);
     };
     field.addEventListener("keydown", (/** @type {KeyboardEvent} */ event) => {
       event.stopPropagation();

@@ -176,14 +176,19 @@ function mountViews(shell, bar, app) {
   shell.addEventListener("show-chat", () => show("chat"));
   shell.addEventListener("show-document", () => show("document"));
 
-  /** @type {State|null} */
+  /** What the user has seen of the document; of a conversation that was there before, what it had at first. @type {State|null} */
   let seen = null;
+  let begunHere = false;
   const draw = (/** @type {State} */ state) => {
     shell.dataset.document = hasDocument(state) ? "shown" : "none";
     if (shell.dataset.document === "none" && shell.dataset.view === "document") {
       show("chat");
     }
-    if (shell.dataset.view === "document" || seen?.contextId !== state.contextId) {
+    if (seen?.contextId !== state.contextId) {
+      begunHere = Object.values(state.outgoing).some((each) => each.contextId === state.contextId);
+      seen = state;
+    }
+    if (shell.dataset.view === "document" || (!begunHere && Object.keys(seen.artifacts).length === 0)) {
       seen = state;
     }
     const artifact = shownArtifact(state);

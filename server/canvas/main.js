@@ -12,6 +12,7 @@ import { mountNotices } from "./notices.js";
 import { INITIAL, reduce } from "./state/reducer.js";
 import { createStore } from "./state/store.js";
 import { isRunning } from "./state/task.js";
+import { watchUpgrades } from "./upgrade.js";
 
 const REFRESH_MS = 20_000;
 
@@ -43,6 +44,7 @@ mountLayout(element("shell"), app);
 mountContexts(element("contexts"), app);
 mountChat(element("chat"), app);
 mountNotices(element("notices"), app);
+watchUpgrades(app);
 const pane = import("./document/pane.js").then(({ createDocumentPane }) => createDocumentPane(app));
 pane.then((shown) => element("document").append(shown.element));
 element("shell").addEventListener("show-developer", async () => (await import("./developer/drawer.js")).toggleDeveloper(app));

@@ -40,7 +40,7 @@ export function operationWords(operation, name, instruction) {
     case "restore":
       return { what: `Back to version ${operation.version} of ${name}`, detail: "" };
     case "put":
-      return { what: `Your changes to ${name}`, detail: "" };
+      return { what: operation.name ? `You added ${name}` : `Your changes to ${name}`, detail: "" };
     default:
       return { what: `${operation.op} of ${name}`, detail: instruction };
   }

@@ -9,7 +9,8 @@ Rule 2: what both texts have at their beginning and end is unchanged. Between th
         replaced as a whole.
 Rule 3: so no step compares all tokens with all others: the work is n log n, at most `_DEPTH` times. Words are compared
         only in `_MAX_PHRASES` characters or fewer; in a longer passage, whole phrases are replaced.
-Rule 4: where a text that was inserted or deleted could as well be another one, because what is beside it says the same,
+Rule 4: a short piece of a line that both have between two long changes is equal by chance: it is replaced with them.
+Rule 5: where a text that was inserted or deleted could as well be another one, because what is beside it says the same,
         it is the last one at the beginning of a line; if there is none, the last one that begins at a word.
 """
 
@@ -17,7 +18,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, pairwise, zip_longest
 
@@ -25,6 +26,7 @@ from a2a_canvas.store.text.spans import Span, difference
 
 _DEPTH = 12
 _FEW = 500
+_CHANCE = 20
 _MAX_PHRASES = 200_000
 _NO_BLANKS = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
 """Thai, Lao, Burmese, Khmer, Japanese, Chinese."""
@@ -46,11 +48,27 @@ class Hunk:
 def hunks(old: str, new: str) -> tuple[Hunk, ...]:
     """What was changed, in order: `applied(old, hunks(old, new)) == new`."""
     found: list[Hunk] = []
-    compared = [*_compared(old, new)]
+    compared = _without_chance(old, _compared(old, new))
     for hunk, following in zip_longest(compared, compared[1:]):
         least, most = found[-1].span.end + 1 if found else 0, following.span.start - 1 if following else len(old)
         found.append(hunk if hunk.text and hunk.span.of(old) else _moved(hunk, old, least, most))
     return tuple(found)
+
+
+def _without_chance(old: str, changes: Iterable[Hunk]) -> list[Hunk]:
+    """The changes by rule 4."""
+    joined: list[Hunk] = []
+    for hunk in changes:
+        between = old[joined[-1].span.end : hunk.span.start] if joined else "\n"
+        if "\n" not in between and _CHANCE * len(between) < min(_size(joined[-1]), _size(hunk)):
+            last = joined.pop()
+            hunk = Hunk(Span(last.span.start, hunk.span.end), last.text + between + hunk.text)
+        joined.append(hunk)
+    return joined
+
+
+def _size(hunk: Hunk) -> int:
+    return max(hunk.span.end - hunk.span.start, len(hunk.text))
 
 
 def applied(old: str, changes: Sequence[Hunk], within: Span | None = None) -> str:
@@ -73,7 +91,7 @@ _FARTHEST = 1000
 
 
 def _moved(hunk: Hunk, old: str, least: int, most: int) -> Hunk:
-    """An insertion or deletion at its place by rule 4, within `least` and `most`."""
+    """An insertion or deletion at its place by rule 5, within `least` and `most`."""
     start, end = hunk.span.start, hunk.span.end
     text = hunk.text or hunk.span.of(old)
     after = range(min(most - end, _FARTHEST))

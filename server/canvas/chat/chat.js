@@ -3,6 +3,7 @@
 
 import { parsePlace } from "../address.js";
 import { fill, h } from "../dom.js";
+import { mountDrop } from "../drop.js";
 import { icon } from "../icons.js";
 import { ask } from "../layout.js";
 import { textOf } from "../state/task.js";
@@ -22,7 +23,7 @@ export function mountChat(section, app) {
   const welcome = createWelcome();
   const examples = createExamples({ onExample: composer.send, onFiles: (files) => app.upload(files) });
   fill(section, createHead(app), welcome, thread, composer.element, examples);
-  mountDrop(section, composer.addFiles);
+  mountDrop(section, "Drop files to attach them", composer.addFiles);
 
   const draw = (/** @type {State} */ state) => {
     const empty = isEmpty(state);
@@ -32,9 +33,7 @@ export function mountChat(section, app) {
   };
   app.store.subscribe(draw);
   draw(app.store.state);
-  if (!matchMedia("(pointer: coarse)").matches) {
-    composer.focus();
-  }
+  composer.focus();
   // The libraries come after the first paint.
   (globalThis.requestIdleCallback ?? setTimeout)(() => loadMarkdown().catch(() => {}));
 }
@@ -71,6 +70,7 @@ function createHead(app) {
   );
   const draw = (/** @type {State} */ state) => {
     share.hidden = state.contextId === null;
+    title.setAttribute("aria-hidden", String(state.contextId === null));
     title.textContent = state.contextId === null ? "" : headline(state);
     document.title = title.textContent ? `${title.textContent} · a2a-canvas` : "a2a-canvas";
     watchers.hidden = state.watchers < 2;
@@ -87,29 +87,4 @@ function createHead(app) {
       () => app.notify("error", "The browser does not let the page copy. Copy the address from the address bar."),
     );
   }
-}
-
-/** @param {HTMLElement} section @param {(files: File[]) => void} take */
-function mountDrop(section, take) {
-  const sign = h("div", { class: "drop", hidden: true }, icon("attach", 24), "Drop files to attach them");
-  section.append(sign);
-  let inside = 0;
-  const hasFiles = (/** @type {DragEvent} */ event) => event.dataTransfer?.types.includes("Files") ?? false;
-  const count = (/** @type {number} */ step) => (/** @type {DragEvent} */ event) => {
-    if (hasFiles(event)) {
-      inside += step;
-      sign.hidden = inside <= 0;
-    }
-  };
-  section.addEventListener("dragenter", count(1));
-  section.addEventListener("dragleave", count(-1));
-  section.addEventListener("dragover", (event) => hasFiles(event) && event.preventDefault());
-  section.addEventListener("drop", (event) => {
-    inside = 0;
-    sign.hidden = true;
-    if (hasFiles(event)) {
-      event.preventDefault();
-      take([.../** @type {DataTransfer} */ (event.dataTransfer).files]);
-    }
-  });
 }

@@ -52,7 +52,15 @@ export function createComposer(app) {
   field.value = readDraft(contextId);
   store.subscribe(draw);
   draw(store.state);
-  return { element, addFiles, send: (text) => ((field.value = text), submit()), focus: () => field.focus() };
+  return { element, addFiles, send: (text) => ((field.value = text), submit(), focus()), focus };
+
+  /** A touch screen would show its keyboard. */
+  function focus() {
+    if (!matchMedia("(pointer: coarse)").matches) {
+      field.focus();
+    }
+  }
+
 
   /** @param {State} state */
   function draw(state) {
@@ -69,7 +77,7 @@ export function createComposer(app) {
     stop.hidden = !runningTask(state);
     drawPlace(state);
     if (waiting && waiting.taskId !== asked && mayFocus()) {
-      field.focus();
+      focus();
     }
     asked = waiting?.taskId;
   }

@@ -33,9 +33,13 @@ export function entriesOf(state) {
   return [...withoutRepeatedPuts(shown), ...Object.values(state.outgoing).filter((each) => each.contextId === state.contextId).flatMap(onItsWay(state))];
 }
 
-/** The task that the user can stop: the newest that works. @param {State} state @returns {TaskView|undefined} */
+/**
+ * The task that the user can stop: the newest that works. All operations but edits are done in a moment.
+ * @param {State} state
+ * @returns {TaskView|undefined}
+ */
 export function runningTask(state) {
-  return Object.values(state.tasks).findLast((task) => isRunning(task.state));
+  return Object.values(state.tasks).findLast((task) => isRunning(task.state) && (task.operation?.op ?? "edit") === "edit");
 }
 
 /** The task that waits for an answer. @param {State} state @returns {TaskView|undefined} */

@@ -15,13 +15,19 @@
  */
 
 /**
- * Whether there is something to undo and to redo: the undo line is the newest version and its parents.
+ * Whether there is something to undo and to redo: the undo line is the newest version and its parents. A version whose
+ * content was removed cannot be gone to.
  * @param {Version[]} versions  all, the oldest first
  * @returns {{undo: boolean, redo: boolean}}
  */
 export function stepsOf(versions) {
   const current = versions.find((version) => version.current);
-  return { undo: (current?.parent ?? 0) > 0, redo: Boolean(current) && current !== versions.at(-1) };
+  const before = versions[(current?.parent ?? 0) - 1];
+  let after = versions.at(-1);
+  while (after && after.parent !== current?.number) {
+    after = versions[after.parent - 1];
+  }
+  return { undo: Boolean(before && !before.pruned), redo: Boolean(after && !after.pruned) };
 }
 
 /**

@@ -94,6 +94,11 @@ class Assets:
     index: Asset
     files: Mapping[str, Asset]
 
+    @property
+    def address(self) -> str:
+        """Where the files are, relative to the page."""
+        return address_of(self.digest)
+
 
 def read_assets(folder: Path) -> Assets:
     """The files below a folder that are of a known type.
@@ -110,7 +115,12 @@ def read_assets(folder: Path) -> Assets:
             digest.update(len(piece).to_bytes(8, "big") + piece)
     name = digest.hexdigest()[:DIGEST_LENGTH]
     index = files.pop(INDEX)
-    return Assets(name, Asset(_with_addresses(index.body, f"page/{name}", imported(files)), index.media_type), files)
+    body = _with_addresses(index.body, address_of(name), imported(files))
+    return Assets(name, Asset(body, index.media_type), files)
+
+
+def address_of(digest: str) -> str:
+    return f"page/{digest}"
 
 
 def _with_addresses(page: bytes, address: str, modules: Iterable[str]) -> bytes:

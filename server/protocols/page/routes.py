@@ -48,7 +48,7 @@ def page_routes(about: Mapping[str, Any], servers: Iterable[str], *, page: bool 
     """The routes of the page.
 
     Args:
-        about: the JSON object of `GET /`.
+        about: the JSON object of `GET /`; if there is a page, it also has `assets`, the relative address of its files.
         servers: origins of other servers that the page may connect to.
         page: whether there is one; without it there is only the JSON object.
     """
@@ -94,16 +94,16 @@ def _assets() -> Assets:
 
 class _PageEndpoint:
     def __init__(self, about: Mapping[str, Any], headers: Mapping[str, str]) -> None:
-        self._about = json.dumps(about, ensure_ascii=False).encode()
+        self._about = about
         self._headers = headers
 
     async def about(self, request: Request) -> Response:
-        return conditional_response(request, self._about, JSON, {**REVALIDATED, **self._headers})
+        return self._json(request, self._about)
 
     async def index(self, request: Request) -> Response:
-        if negotiate(_header(request, "accept"), (JSON, HTML)) != HTML:
-            return await self.about(request)
         assets = await asyncio.to_thread(_assets)
+        if negotiate(_header(request, "accept"), (JSON, HTML)) != HTML:
+            return self._json(request, {**self._about, "assets": assets.address})
         return await self._send(request, assets.index, REVALIDATED)
 
     async def file(self, request: Request) -> Response:
@@ -115,6 +115,10 @@ class _PageEndpoint:
         if asset is None:
             return self._not_found(f"The page has no file {shown(name)}.")
         return await self._send(request, asset, IMMUTABLE)
+
+    def _json(self, request: Request, about: Mapping[str, Any]) -> Response:
+        body = json.dumps(about, ensure_ascii=False).encode()
+        return conditional_response(request, body, JSON, {**REVALIDATED, **self._headers})
 
     async def _send(self, request: Request, asset: Asset, caching: Mapping[str, str]) -> Response:
         coding = negotiate(_header(request, "accept-encoding") or IDENTITY, asset.codings) or IDENTITY

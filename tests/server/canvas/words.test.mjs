@@ -20,6 +20,7 @@ test("an operation is told in words", () => {
     detail: "make it shorter",
   });
   assert.equal(operationWords({ op: "restore", artifactId: "a", version: 2 }, "a.md", "").what, "Back to version 2 of a.md");
+  assert.equal(operationWords({ op: "put", artifactId: "a", name: "a.md" }, "a.md", "").what, "You added a.md");
   assert.equal(operationWords({ op: "edit", artifactId: "a" }, "a.md", "x").what, "Edit of a.md");
 });
 

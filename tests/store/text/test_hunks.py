@@ -44,6 +44,12 @@ def told(old: str, new: str) -> list[tuple[str, str]]:
         ("one\n", "two\none\n", [("", "two\n")]),
         ("one two two", "one two two two", [("", " two")]),
         ("one two three", "1 2 three", [("one", "1"), ("two", "2")]),
+        # A word that both have by chance, between long changes.
+        (
+            f"{'x' * 120} the {'y' * 120}",
+            f"{'v' * 120} the {'w' * 120}",
+            [(f"{'x' * 120} the {'y' * 120}", f"{'v' * 120} the {'w' * 120}")],
+        ),
         ("A\nrow\nrow\nB\n", "C\nrow\nrow\nD\n", [("A", "C"), ("B", "D")]),
         ("one\r\ntwo\r\n", "one\r\n2\r\n", [("two", "2")]),
         ("one\ntwo", "one\r\ntwo", [("\n", "\r\n")]),

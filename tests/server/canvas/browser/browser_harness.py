@@ -162,11 +162,14 @@ class OpenPage:
 
 
 @asynccontextmanager
-async def opened(browser: Browser, url: str, path: str = "/", **options: Any) -> AsyncIterator[OpenPage]:
+async def opened(
+    browser: Browser, url: str, path: str = "/", *, clock: bool = False, **options: Any
+) -> AsyncIterator[OpenPage]:
     """A window on a server; at the end it is checked (rule 1) and closed.
 
     Args:
         path: with the fragment.
+        clock: whether the test can let time pass (`page.clock`).
         options: of Playwright's `new_context`, such as `viewport` or `color_scheme`.
     """
     context = await browser.new_context(**{"viewport": WIDE, **options})
@@ -174,6 +177,8 @@ async def opened(browser: Browser, url: str, path: str = "/", **options: Any) ->
     try:
         page = await context.new_page()
         await page.add_init_script(WATCH_POLICY)
+        if clock:
+            await page.clock.install()
         window = OpenPage(context, page, url)
         await page.goto(url + path)
         yield window

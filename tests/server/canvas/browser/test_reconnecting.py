@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from playwright.async_api import Page, expect
 
-from tests.database_fixtures import postgresql_url, sqlite_url
+from tests.database_fixtures import FreezableProxy, postgresql_url, sqlite_url
 from tests.server.app_server import Served
 from tests.server.canvas.browser.browser_harness import OpenPage
 from tests.server.canvas.browser.conftest import Opener
@@ -30,6 +30,8 @@ from tests.server.faults.server_processes import server_group, with_tables
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
+SILENCE_MS = 20_000
+"""After so long without a byte a page takes its connection for lost: the server says something every few seconds."""
 NUMBERS = re.findall(r"report (\d{3})", REPORT)
 LOST = "net::ERR_|Failed to fetch|network error"
 """What the console says of a server that is gone."""
@@ -91,6 +93,57 @@ async def test_a_network_that_is_gone_for_a_while(window: OpenPage, served: Serv
     await expect(messages(page)).to_contain_text(REPLY)
     await expect(page.get_by_text("You are offline.")).to_be_hidden()
     await check_lines(page)
+
+
+async def test_connections_that_are_cut(open_window: Opener, served: Served) -> None:
+    proxy = FreezableProxy(served.url)
+    async with proxy as url:
+        window = await open_window(url)
+        window.expects(LOST)
+        await ask(window.page, "write report")
+        for line in ("05", "10", "15"):
+            await grow_to(window.page, served, line)
+            proxy.cut()
+        served.gate.open()
+        await expect(messages(window.page)).to_contain_text(REPLY)
+        await check_lines(window.page)
+
+
+async def test_a_connection_that_says_nothing_any_more(open_window: Opener, served: Served) -> None:
+    """As after the sleep of a machine, or in a lift: nobody is told that it is gone."""
+    proxy = FreezableProxy(served.url)
+    async with proxy as url:
+        window = await open_window(url, clock=True)
+        window.expects(LOST)
+        await ask(window.page, "write report")
+        await grow_to(window.page, served, "10")
+        proxy.freeze()
+        served.gate.open()
+        await window.page.clock.fast_forward(SILENCE_MS)
+        await expect(window.page.get_by_text(re.compile("Reconnecting"))).to_be_visible()
+        proxy.thaw()
+        await expect(messages(window.page)).to_contain_text(REPLY)
+        await check_lines(window.page)
+        await expect(window.page.get_by_text(re.compile("Reconnecting"))).to_be_hidden()
+
+
+async def test_a_server_that_was_upgraded_meanwhile(open_window: Opener, served: Served) -> None:
+    proxy = FreezableProxy(served.url)
+    async with proxy as url:
+        window = await open_window(url)
+        window.expects(LOST)
+        page = window.page
+        served.gate.open()
+        await ask(page, "quickly tides")
+        await expect(messages(page)).to_contain_text("Here is tides.")
+        await page.route(f"{url}/", lambda route: route.fulfill(json={"assets": "page/0123456789abcdef"}))
+        proxy.cut()
+        notice = page.get_by_role("alert").filter(has_text="The server has a newer version of this page.")
+        await expect(notice).to_be_visible()
+        await page.unroute_all()
+        await notice.get_by_role("button", name="Reload").click()
+        await expect(messages(page)).to_contain_text("Here is tides.")
+        await expect(notice).to_be_hidden()
 
 
 async def test_a_server_that_is_killed_and_started_again_in_mid_stream(open_window: Opener, tmp_path: Path) -> None:

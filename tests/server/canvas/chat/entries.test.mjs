@@ -99,4 +99,5 @@ test("a message on its way is shown, and why it was not sent", () => {
 test("the newest task that works is the one to stop, and the newest question the one to answer", () => {
   const tasks = state(task({ taskId: "a", state: "working" }), task({ taskId: "b", state: "input-required" }), task({ taskId: "c" }));
   assert.deepEqual([runningTask(tasks)?.taskId, waitingTask(tasks)?.taskId], ["a", "b"]);
+  assert.equal(runningTask(state(task({ state: "working", operation: { op: "put", artifactId: "a" } }))), undefined);
 });

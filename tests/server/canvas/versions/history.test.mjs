@@ -13,6 +13,14 @@ test("the first version cannot be undone, the newest not redone", () => {
   assert.deepEqual(stepsOf(line([0, 1, 1], 3)), { undo: true, redo: false });
 });
 
+test("a version whose content was removed cannot be gone to", () => {
+  const versions = line([0, 1, 2], 2);
+  const without = (number) => versions.map((version) => ({ ...version, pruned: version.number === number }));
+  assert.deepEqual(stepsOf(without(1)), { undo: false, redo: true });
+  assert.deepEqual(stepsOf(without(3)), { undo: true, redo: false });
+  assert.deepEqual(stepsOf([]), { undo: false, redo: false });
+});
+
 test("the current version is compared with what it was made of, an old one with the current", () => {
   assert.equal(counterpartOf(line([0, 1, 1], 3), 3), 1);
   assert.equal(counterpartOf(line([0, 1, 1], 3), 2), 3);

@@ -66,6 +66,7 @@ async def test_a_program_gets_json_with_the_address_of_the_card(http: httpx.Asyn
         "agentCard": "http://127.0.0.1:8000/.well-known/agent-card.json",
         "page": "http://127.0.0.1:8000/",
         "servers": [],
+        "assets": f"page/{await digest_of(http)}",
     }
 
 

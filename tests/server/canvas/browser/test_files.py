@@ -1,0 +1,138 @@
+"""Several documents, new ones from files and the clipboard, what is no text, and what is saved."""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import zipfile
+from pathlib import Path
+
+import pytest
+from playwright.async_api import Page, expect
+
+from tests.server.app_server import Served
+from tests.server.canvas.browser.browser_harness import OpenPage
+from tests.server.canvas.browser.page_actions import ask, document
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+PIXEL = bytes.fromhex(
+    "89504e470d0a1a0a0000000d49484452000000010000000108060000001f15c489"
+    "0000000d49444154789c636060f8ff1f0003020 1ffa759b8a10000000049454e44ae426082".replace(" ", "")
+)
+
+DROP = """
+([place, name, type, text]) => {
+  const data = new DataTransfer();
+  data.items.add(new File([text], name, { type }));
+  for (const kind of ["dragenter", "dragover", "drop"]) {
+    place.dispatchEvent(new DragEvent(kind, { bubbles: true, cancelable: true, dataTransfer: data }));
+  }
+}
+"""
+
+
+async def menu(page: Page, item: str) -> None:
+    await document(page).get_by_role("button", name="More", exact=True).click()
+    await page.get_by_role("menuitem", name=item, exact=True).click()
+
+
+async def saved(page: Page, item: str) -> tuple[str, bytes]:
+    """The name and the content of a file that the menu saves."""
+    async with page.expect_download() as download:
+        await menu(page, item)
+    found = await download.value
+    return found.suggested_filename, await asyncio.to_thread(Path(await found.path()).read_bytes)
+
+
+async def test_several_documents_are_tabs(window: OpenPage) -> None:
+    page = window.page
+    await ask(page, "many 3")
+    tabs = page.get_by_role("tablist", name="Documents").get_by_role("tab")
+    await expect(tabs).to_have_text(["one.md", "two.py", "three.json"])
+    await tabs.nth(0).click()
+    await expect(document(page).get_by_role("heading", name="One", exact=True)).to_be_visible()
+
+    await tabs.nth(0).press("ArrowRight")
+
+    await expect(tabs.nth(1)).to_be_focused()
+    await expect(tabs.nth(1)).to_have_attribute("aria-selected", "true")
+    await expect(document(page)).to_contain_text("def two():")
+    await page.go_back()
+    await expect(document(page).get_by_role("heading", name="One", exact=True)).to_be_visible()
+
+
+async def test_one_is_copied_and_saved_and_all_are_a_zip_file(window: OpenPage) -> None:
+    page = window.page
+    await page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    await ask(page, "many 3")
+    await page.get_by_role("tab", name="two.py").click()
+    await document(page).get_by_role("button", name="Copy", exact=True).click()
+    assert await page.evaluate("navigator.clipboard.readText()") == "def two():\n    return 2\n"
+
+    assert await saved(page, "Download") == ("two.py", b"def two():\n    return 2\n")
+    _, content = await saved(page, "Download all as a ZIP file")
+    with zipfile.ZipFile(io.BytesIO(content)) as archive:
+        assert sorted(archive.namelist()) == ["one.md", "three.json", "two.py"]
+        assert archive.read("one.md").decode() == "# One\n\nThe first.\n"
+
+
+async def test_a_pasted_text_is_a_document(window: OpenPage) -> None:
+    page = window.page
+    await page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    await page.evaluate("navigator.clipboard.writeText('# Tide tables\\n\\nHigh at noon.\\n')")
+    await page.get_by_role("link", name="Skip to the message field").focus()
+    await page.keyboard.press("Control+v")
+
+    await expect(document(page).get_by_role("heading", name="tide-tables.md")).to_be_visible()
+    await expect(document(page)).to_contain_text("High at noon.")
+
+
+async def test_a_dropped_file_is_a_document_and_a_new_version_of_one_that_has_its_name(window: OpenPage) -> None:
+    page = window.page
+    await ask(page, "quickly tea")
+    await expect(document(page)).to_be_visible()
+    place = await document(page).locator(".document-panel").element_handle()
+    for version, text in enumerate(("a,b\n1,2\n", "a,b\n3,4\n"), 1):
+        await page.evaluate(DROP, [place, "table.csv", "text/csv", text])
+        await expect(document(page).get_by_role("heading", name="table.csv")).to_be_visible()
+        await expect(document(page).get_by_text(f"Version {version}", exact=True)).to_be_visible()
+        await expect(document(page)).to_contain_text(text.split()[-1])
+
+
+async def test_a_chosen_picture_is_seen_and_saved_as_it_was(window: OpenPage, served: Served) -> None:
+    page = window.page
+    await ask(page, "quickly tea")
+    async with page.expect_file_chooser() as chooser:
+        await menu(page, "Add documents…")
+    await (await chooser.value).set_files([{"name": "dot.png", "mimeType": "image/png", "buffer": PIXEL}])
+
+    await expect(document(page).get_by_role("img", name="dot.png")).to_have_js_property("naturalWidth", 1)
+    assert await saved(page, "Download") == ("dot.png", PIXEL)
+
+
+async def test_a_file_of_ones_own_begins_a_conversation(window: OpenPage) -> None:
+    page = window.page
+    async with page.expect_file_chooser() as chooser:
+        await page.get_by_role("button", name="open a document of your own").click()
+    await (await chooser.value).set_files([{"name": "own.md", "mimeType": "text/markdown", "buffer": b"# Mine\n"}])
+
+    await expect(document(page).get_by_role("heading", name="Mine")).to_be_visible()
+    conversations = page.get_by_role("navigation", name="Conversations")
+    await expect(
+        conversations.get_by_role("link", name="own.md").or_(conversations.get_by_text("own.md")).first
+    ).to_be_visible()
+
+
+async def test_what_is_no_text_is_shown_as_what_it_is(window: OpenPage) -> None:
+    page = window.page
+    await ask(page, "show")
+    shown = document(page)
+    for row, words in enumerate((("tide", "metres"), ("low", "0.4"), ("high", "3.1"))):
+        for word in words:
+            await expect(shown.get_by_role("row").nth(row)).to_contain_text(word)
+    await expect(shown.get_by_text("crab")).to_be_visible()
+    await expect(shown.get_by_role("img", name="dot.png")).to_have_js_property("naturalWidth", 1)
+    async with page.expect_download() as download:
+        await shown.get_by_role("button", name="paper.pdf").click()
+    assert (await download.value).suggested_filename == "paper.pdf"
