@@ -56,7 +56,15 @@ export function createSaving(app, pane) {
       return (entries.get(artifact.artifactId) ?? add(artifact, unsaved.opened(artifact.version, artifact.text ?? ""))).state;
     },
     /** What is shown of a document instead of the server's text; null if it is that. @param {string} artifactId */
-    of: (artifactId) => entries.get(artifactId)?.state ?? null,
+    unsaved(artifactId) {
+      const state = entries.get(artifactId)?.state;
+      return state && !unsaved.isSaved(state) && !state.refused ? state.text : null;
+    },
+    /** Where a range of the server's text is in what is shown. @template {{start: number, end: number}} R @param {string} artifactId @param {R} range @returns {R} */
+    placed(artifactId, range) {
+      const state = entries.get(artifactId)?.state;
+      return (state && unsaved.placed(state, state.version, range)) ?? range;
+    },
     /** @param {string} artifactId @param {any} changes @param {string} text */
     typed(artifactId, changes, text) {
       const entry = entries.get(artifactId);
@@ -211,7 +219,8 @@ export function createSaving(app, pane) {
   /** @param {Entry} entry @param {import("../app.js").Result} result */
   function answered(entry, { ok, said, version = 0, conflicts, busy, answered }) {
     if (ok) {
-      step(entry, unsaved.acknowledged(entry.state, version));
+      // Of a put that was sent before, only the end is told.
+      step(entry, unsaved.acknowledged(entry.state, version || entry.state.version, version === 0));
       unseen(entry, () => unsaved.acknowledged(entry.state, version, true));
     } else if (!answered) {
       entry.error = said || "the server does not answer.";
