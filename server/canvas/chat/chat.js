@@ -28,6 +28,7 @@ export function mountChat(section, app) {
   const draw = (/** @type {State} */ state) => {
     const empty = isEmpty(state);
     section.toggleAttribute("data-start", empty);
+    section.toggleAttribute("data-plain", state.server?.canvas === false);
     welcome.hidden = examples.hidden = !empty;
     thread.hidden = empty;
   };
@@ -56,7 +57,7 @@ function headline(state) {
 
 /** @param {import("../app.js").App} app */
 function createHead(app) {
-  const title = h("h2", { class: "chat-title truncate" });
+  const title = h("h1", { class: "chat-title truncate" });
   const watchers = h("span", { class: "watchers", hidden: true });
   const share = h("button", { class: "icon-button", type: "button", "aria-label": "Copy the link", title: "Copy the link to this conversation", onclick: copyLink }, icon("link"));
   const head = h(

@@ -77,6 +77,16 @@ async def test_it_is_renamed_in_place(window: OpenPage) -> None:
     await expect(link(page, "The draft")).to_be_visible()
 
 
+async def test_a_new_name_can_be_taken_back(window: OpenPage) -> None:
+    page = window.page
+    await begin(page, "quickly names")
+    await choose(page, "quickly names", "Rename")
+    await page.get_by_role("textbox", name="Name of the conversation").fill("Wrong")
+    await page.keyboard.press("Enter")
+    await page.get_by_role("button", name="Undo", exact=True).and_(page.locator(".toast *")).click()
+    await expect(link(page, "quickly names")).to_be_visible()
+
+
 async def test_escape_keeps_the_name(window: OpenPage) -> None:
     page = window.page
     await begin(page, "quickly kept")
@@ -96,7 +106,7 @@ async def test_it_is_deleted_after_a_question_that_says_what_is_lost(window: Ope
     await expect(dialog).to_contain_text("1 document with all versions")
     await expect(dialog.get_by_role("button", name="Cancel")).to_be_focused()
     await page.keyboard.press("Escape")
-    await expect(link(page, "quickly gone")).to_be_visible()
+    await expect(link(page, "quickly gone")).to_be_focused()
 
     await choose(page, "quickly gone", "Delete")
     await dialog.get_by_role("button", name="Delete").click()
@@ -137,3 +147,13 @@ async def test_a_link_to_a_conversation_shows_it_and_nothing_else_before(open_wi
     await begin(first, "quickly shared")
     window = await open_window(served.url, "/" + first.url.removeprefix(served.url + "/"))
     await expect(window.page.locator(".message-agent")).to_have_text("Here is shared.")
+
+
+async def test_it_says_how_many_look_at_it(open_window: Opener, served: Served) -> None:
+    first = (await open_window(served.url)).page
+    await begin(first, "quickly together")
+    await expect(first.locator(".watchers")).to_be_hidden()
+    second = await open_window(served.url, "/" + first.url.removeprefix(served.url + "/"))
+
+    for page in (first, second.page):
+        await expect(page.locator(".watchers")).to_have_text("2 people are looking")
