@@ -8,7 +8,16 @@ from playwright.async_api import Locator, Page, expect
 from tests.server.app_server import Served
 from tests.server.canvas.browser.browser_harness import OpenPage
 from tests.server.canvas.browser.conftest import Opener
-from tests.server.canvas.browser.test_passages import LONG, SHORT, bar, document, edit_source, say, select, with_document
+from tests.server.canvas.browser.test_passages import (
+    LONG,
+    SHORT,
+    bar,
+    document,
+    edit_source,
+    say,
+    select,
+    with_document,
+)
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -40,9 +49,7 @@ async def test_what_is_typed_is_saved_and_seen_by_others(window: OpenPage, open_
     await expect(document(page).get_by_text(f"{FIRST} For now.")).to_be_visible()
 
 
-async def test_two_people_type_into_different_passages(
-    window: OpenPage, open_window: Opener, served: Served
-) -> None:
+async def test_two_people_type_into_different_passages(window: OpenPage, open_window: Opener, served: Served) -> None:
     page = await with_document(window, served, "hens")
     other = (await open_window(served.url, path_of(page))).page
     for each in (page, other):
