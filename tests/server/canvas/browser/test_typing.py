@@ -142,7 +142,8 @@ async def test_while_the_agent_writes_the_whole_document_it_is_read_only(window:
     await expect(source).to_have_attribute("aria-readonly", "true")
     served.gate.open()
     await expect(page.get_by_text("It is read-only until it is finished.")).to_be_hidden()
-    await type_behind(page, "A line of larks with", " X")
+    await type_behind(page, "Line 40 of", " And one more.")
+    await expect(saved(page)).to_be_visible()
 
 
 async def test_undo_takes_back_what_was_typed_and_then_versions(window: OpenPage, served: Served) -> None:
