@@ -155,6 +155,16 @@ def test_it_serves_its_own_card_unless_it_is_given_another(installed: Path, tmp_
         assert name_in_card(port) == "my own"
 
 
+def test_it_serves_the_page_with_its_modules_and_its_libraries(installed: Path, tmp_path: Path) -> None:
+    port = free_port()
+    with running(installed, tmp_path, port), httpx.Client(trust_env=False, base_url=f"http://127.0.0.1:{port}") as http:
+        page = http.get("/", headers={"Accept": "text/html"}).text
+        assets = http.get("/").json()["assets"]
+        assert f'src="{assets}/main.js"' in page
+        for name in ("main.js", "style/tokens.css", "vendor/codemirror.js", "vendor/LICENSES.txt"):
+            assert http.get(f"/{assets}/{name}").status_code == 200
+
+
 def name_in_card(port: int) -> str:
     answer = httpx.get(f"http://127.0.0.1:{port}/.well-known/agent-card.json", trust_env=False)
     name: str = answer.json()["name"]

@@ -8,7 +8,7 @@ Rule 2: what both texts have at their beginning and end is unchanged. Between th
         tokens, those that occur equally often in both. Between two such tokens, the same again. What is left is
         replaced as a whole.
 Rule 3: so no step compares all tokens with all others: the work is n log n, at most `_DEPTH` times. Words are compared
-        only in `_MAX_PHRASES` characters or fewer; in a longer passage, whole phrases are replaced.
+        only where phrases of `_MAX_PHRASES` characters or fewer were replaced, altogether; else phrases are replaced.
 Rule 4: a short piece of a line that both have between two long changes is equal by chance: it is replaced with them.
 Rule 5: where a text that was inserted or deleted could as well be another one, because what is beside it says the same,
         it is the last one at the beginning of a line; if there is none, the last one that begins at a word.
@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, pairwise, zip_longest
 
@@ -55,7 +55,7 @@ def hunks(old: str, new: str) -> tuple[Hunk, ...]:
     return tuple(found)
 
 
-def _without_chance(old: str, changes: Iterable[Hunk]) -> list[Hunk]:
+def _without_chance(old: str, changes: Sequence[Hunk]) -> list[Hunk]:
     """The changes by rule 4."""
     joined: list[Hunk] = []
     for hunk in changes:
@@ -108,14 +108,12 @@ def _moved(hunk: Hunk, old: str, least: int, most: int) -> Hunk:
     return Hunk(Span(start + by, end + by), turned if hunk.text else "")
 
 
-def _compared(old: str, new: str) -> Iterator[Hunk]:
-    for stretch in _changed(old, new):
-        for lines in _level(stretch, old, _LINES):
-            for phrases in _level(lines, old, _PHRASES):
-                if phrases.span.end - phrases.span.start + len(phrases.text) > _MAX_PHRASES:
-                    yield phrases
-                else:
-                    yield from _level(phrases, old, _WORDS)
+def _compared(old: str, new: str) -> list[Hunk]:
+    lines = [hunk for stretch in _changed(old, new) for hunk in _level(stretch, old, _LINES)]
+    phrases = [phrase for hunk in lines for phrase in _level(hunk, old, _PHRASES)]
+    if sum(map(_size, phrases)) > _MAX_PHRASES:
+        return phrases
+    return [word for phrase in phrases for word in _level(phrase, old, _WORDS)]
 
 
 # ----------------------------------------------------------------------- stretches

@@ -1,17 +1,31 @@
 // @ts-check
 /** Keeps the end of a growing text in view, unless the user has scrolled away from it. */
 
-/** So near to the end, the end is in view. */
+/** So near to the end, the end is in view. In pixels. */
 const AT_END = 48;
+
+/** What the user does may move the text for so long, in milliseconds. Other moves are the browser's, whose layout has changed. */
+const MOVING = 1000;
+
+const INPUTS = ["wheel", "touchmove", "keydown", "pointerdown"];
 
 /**
  * @param {HTMLElement} scroller
- * @param {(following: boolean) => void} onChange
+ * @param {{scrollToEnd: () => void, onChange: () => void}} options  `onChange` is called when it begins or ceases to follow
  */
-export function createFollower(scroller, onChange) {
+export function createFollower(scroller, { scrollToEnd, onChange }) {
   let following = true;
+  let growing = false;
   let last = 0;
+  let touched = -MOVING;
+  for (const input of INPUTS) {
+    scroller.addEventListener(input, () => (touched = performance.now()), { passive: true });
+  }
   scroller.addEventListener("scroll", noticed, { passive: true });
+  // Heights are estimates until the browser has laid out what is new.
+  const content = scroller.firstElementChild;
+  const observer = content && "ResizeObserver" in globalThis ? new ResizeObserver(() => growing && follow()) : null;
+  content && observer?.observe(content);
   return {
     /** Whether the end is to be kept in view. */
     following: () => following,
@@ -20,23 +34,29 @@ export function createFollower(scroller, onChange) {
       change(value);
       last = scroller.scrollTop;
     },
-    /** To be called when the text has grown. */
-    grown() {
-      if (following) {
-        scroller.scrollTop = scroller.scrollHeight;
-        last = scroller.scrollTop;
-      }
+    /** To be called when the text has changed. What closes it may have its last lines, too. @param {boolean} goesOn */
+    changed(goesOn) {
+      (growing || goesOn) && follow();
+      growing = goesOn;
     },
     isAtEnd,
+    destroy: () => observer?.disconnect(),
   };
+
+  function follow() {
+    if (following) {
+      scrollToEnd();
+      last = scroller.scrollTop;
+    }
+  }
 
   function isAtEnd() {
     return scroller.scrollHeight - scroller.scrollTop - scroller.clientHeight <= AT_END;
   }
 
-  /** Growth moves nothing up: who scrolls up leaves the end, who comes back to it follows it again. */
+  /** Who scrolls up leaves the end, who comes back to it follows it again. */
   function noticed() {
-    const up = scroller.scrollTop < last;
+    const up = scroller.scrollTop < last && performance.now() - touched < MOVING;
     last = scroller.scrollTop;
     if (isAtEnd()) {
       change(true);
@@ -49,7 +69,7 @@ export function createFollower(scroller, onChange) {
   function change(value) {
     if (following !== value) {
       following = value;
-      onChange(value);
+      onChange();
     }
   }
 }

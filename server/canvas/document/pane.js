@@ -20,7 +20,7 @@ import { createView } from "./views.js";
 /** @typedef {import("./kinds.js").Mode} Mode */
 /** @typedef {import("./views.js").View} View */
 
-/** What is shown, and all that its view was made of. @typedef {{key: string, view: View, follower: ReturnType<typeof createFollower>, open: boolean}} Body */
+/** What is shown, and all that its view was made of. @typedef {{key: string, view: View, follower: ReturnType<typeof createFollower>}} Body */
 
 /**
  * @param {import("../app.js").App} app
@@ -31,7 +31,7 @@ export function createDocumentPane(app) {
   const versions = createVersions(app);
   const tabs = createTabs((id) => app.openArtifact(id));
   const name = h("h2", { class: "document-name truncate" });
-  const about = h("span", { class: "document-about" });
+  const about = h("p", { class: "document-about truncate" });
   const modes = h("div", { class: "document-modes", role: "group", "aria-label": "View" });
   const copy = iconButton("copy", "Copy", () => copyText());
   const head = h("header", { class: "document-head" }, h("div", { class: "document-title" }, name, about), modes, versions.controls, copy);
@@ -92,14 +92,15 @@ export function createDocumentPane(app) {
     );
     empty.hidden = artifact !== null;
     head.hidden = panel.hidden = artifact === null;
-    notice.hidden = !artifact || !readOnlyReason(state, artifact);
+    notice.hidden = state.version === null;
     if (artifact) {
       const busy = state.version === null && isWritten(state, artifact);
       setText(name, artifact.name);
-      setText(about, busy ? "Writing…" : `Version ${artifact.version}`);
-      setText(notice, readOnlyReason(state, artifact));
+      setText(about, busy ? writing(artifact) : `Version ${artifact.version}`);
+      setText(notice, `This is version ${artifact.version}. It is read-only; “Restore” makes it the current one.`);
       copy.hidden = artifact.text === null;
-      announce(busy ? `Writing ${artifact.name}` : `${artifact.name}, version ${artifact.version}`);
+      // The conversation says what is being written.
+      busy || announce(`${artifact.name}, version ${artifact.version}`);
     }
   }
 
@@ -146,8 +147,9 @@ export function createDocumentPane(app) {
       return;
     }
     body?.view.destroy();
-    const follower = createFollower(view.scroller, showToEnd);
-    body = { key, view, follower, open: artifact.open };
+    body?.follower.destroy();
+    const follower = createFollower(view.scroller, { scrollToEnd: view.scrollToEnd, onChange: showToEnd });
+    body = { key, view, follower };
     panel.replaceChildren(view.element);
     follower.set(artifact.open || follower.isAtEnd());
     showBody(body, store.state, shownContent(store.state) ?? artifact);
@@ -156,25 +158,21 @@ export function createDocumentPane(app) {
   function close() {
     wanted = "";
     body?.view.destroy();
+    body?.follower.destroy();
     body = null;
     panel.replaceChildren();
     toEnd.hidden = true;
   }
 
-  /** @param {Body} shown @param {State} state @param {ArtifactView} artifact */
-  function showBody(shown, state, artifact) {
-    const { view, follower } = shown;
+  /** @param {Body} body @param {State} state @param {ArtifactView} artifact */
+  function showBody({ view, follower }, state, artifact) {
     const { text, ranges } = shownText(artifact, editsOf(state));
     written = ranges;
     view.update(text, artifact);
     const selection = state.selection?.artifactId === artifact.artifactId ? toShown(state.selection, ranges) : null;
     view.mark({ selection, writing: ranges });
     view.setReadOnly(true);
-    // What closes a document may have brought its last lines, too.
-    if ((artifact.open || shown.open) && follower.following()) {
-      view.scrollToEnd();
-    }
-    shown.open = artifact.open;
+    follower.changed(artifact.open);
     showToEnd();
   }
 
@@ -209,7 +207,7 @@ export function createDocumentPane(app) {
     app.notify("info", `${artifact?.name} is copied.`);
   }
 
-  /** Screen readers hear of a beginning and an end, never of each piece. @param {string} sentence */
+  /** Screen readers hear of what is finished, never of each piece. @param {string} sentence */
   function announce(sentence) {
     if (said !== sentence) {
       said = sentence;
@@ -223,12 +221,9 @@ function editsOf(state) {
   return state.version === null ? Object.values(state.edits) : [];
 }
 
-/** Why the document cannot be changed; "" if it can. @param {State} state @param {ArtifactView} artifact */
-function readOnlyReason(state, artifact) {
-  if (state.version !== null) {
-    return `This is version ${artifact.version}. It is read-only; “Restore” makes it the current one.`;
-  }
-  return artifact.open ? "The agent is writing this document. It is read-only until it is finished." : "";
+/** What goes on, and why nobody else can write meanwhile. @param {ArtifactView} artifact */
+function writing({ open }) {
+  return open ? "Writing… It is read-only until it is finished." : "Rewriting a passage…";
 }
 
 /** @param {State} state @param {ArtifactView} artifact */

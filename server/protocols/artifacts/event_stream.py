@@ -9,7 +9,9 @@ Rule 2: a stream begins with the artifacts that have changed after `Last-Event-I
         that folds it (replace, or extend the parts) has what the context has.
 Rule 3: an id that cannot be parsed, is of a removed context, or is newer than the context, counts as none. An id
         without an incarnation is from a server without incarnations (0).
-Rule 4: it does not end by itself: `:` comments keep it alive. It ends when the server stops (edge/shutdown.py), and
+Rule 4: beside them, it has the activity of the context as soon as it is known, and whenever it changes: events named
+        `activity` without an `id`, which a client that listens to messages does not get. They delay no change.
+Rule 5: it does not end by itself: `:` comments keep it alive. It ends when the server stops (edge/shutdown.py), and
         when the journal cannot be read or read on, for example because the context was removed. The client reconnects
         with the last id that it has.
 """
@@ -19,7 +21,7 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import AsyncGenerator, Iterator
-from contextlib import suppress
+from contextlib import aclosing, suppress
 from typing import Any
 
 from a2a.types import a2a_pb2 as pb
@@ -31,6 +33,7 @@ from a2a_canvas.server.protocols.a2a_v1.parts import to_artifact, to_update
 from a2a_canvas.server.protocols.artifacts.raw_content import NO_SNIFF
 from a2a_canvas.server.protocols.edge.sse_response import SseResponse, sse_event
 from a2a_canvas.server.tasks.errors import StreamLost
+from a2a_canvas.server.tasks.journal.activity import Activity
 from a2a_canvas.server.tasks.journal.context_log import (
     ContextArtifact,
     ContextEntry,
@@ -43,14 +46,31 @@ from a2a_canvas.store.models import Author
 
 
 def event_stream(
-    context_id: str, followed: asyncio.Future[ContextSubscription], last_event_id: str | None
+    context_id: str,
+    followed: asyncio.Future[ContextSubscription],
+    activity: AsyncGenerator[Activity, None],
+    last_event_id: str | None,
 ) -> SseResponse:
     """The response to a client that has everything up to `last_event_id`.
 
     Args:
-        followed: the subscription, which may still be opened.
+        followed: the subscription, which may still be opened, or refused.
+        activity: of the context; it is not begun before the subscription is opened.
     """
-    return SseResponse(_events(context_id, followed, last_event_id), headers=NO_SNIFF)
+    events = _events(context_id, followed, last_event_id)
+    return SseResponse(events, beside=_activity(followed, activity), headers=NO_SNIFF)
+
+
+async def _activity(
+    followed: asyncio.Future[ContextSubscription], activities: AsyncGenerator[Activity, None]
+) -> AsyncGenerator[bytes, None]:
+    await asyncio.wait((followed,))
+    opened = not followed.cancelled() and followed.exception() is None
+    del followed
+    if opened:
+        async with aclosing(activities):
+            async for activity in activities:
+                yield sse_event(to_json(activity), name="activity")
 
 
 async def _events(

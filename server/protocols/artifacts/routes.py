@@ -142,7 +142,8 @@ class _ArtifactsEndpoint:
             return await self._rename(request, resource.context_id, prefix)
         if isinstance(resource, ContextEvents):
             followed = await begun(self._follow(resource.context_id, owner_of(request)))
-            return event_stream(resource.context_id, followed, request.headers.get("last-event-id"))
+            activity = self._journal.watch(resource.context_id)
+            return event_stream(resource.context_id, followed, activity, request.headers.get("last-event-id"))
         await self._check_context(resource.context_id, owner_of(request))
         try:
             return await self._read(request, resource, prefix)

@@ -6,7 +6,9 @@ Rules:
 2. What fails within these FIRST_EVENT_SECONDS has an ordinary answer (`begun`). What fails later ends the stream: the
    route or the guard says why in its last event.
 3. A client that disconnects cancels the stream, and so does a server that stops (shutdown.py).
-4. Events arrive encoded, those that are ready at once joined, and are sent as they are, with one `send`.
+4. A second source of events may stand beside the first: its events are sent as they come, between those of the first,
+   which never wait for them. The stream ends with the first.
+5. Events arrive encoded, those that are ready at once joined, and are sent as they are, with one `send`.
 """
 
 from __future__ import annotations
@@ -65,6 +67,7 @@ class SseResponse:
 
     Args:
         events: encoded events (`sse_event`); the answer ends with them.
+        beside: more of them (rule 4).
         headers: besides `HEADERS`.
         line_end: that of `events`, for the comments between them.
         on_disconnect: called when the client disconnects before the end, after `events` is closed.
@@ -74,11 +77,13 @@ class SseResponse:
         self,
         events: AsyncGenerator[bytes, None],
         *,
+        beside: AsyncGenerator[bytes, None] | None = None,
         headers: Mapping[str, str] | None = None,
         line_end: str = LINE_END,
         on_disconnect: Callable[[], Awaitable[None]] | None = None,
     ) -> None:
         self._events = events
+        self._beside = beside
         self._headers = {**HEADERS, **{name.lower(): value for name, value in (headers or {}).items()}}
         self._ping = f": ping{line_end}{line_end}".encode()
         self._on_disconnect = on_disconnect
@@ -103,6 +108,7 @@ class SseResponse:
             beside = [
                 asyncio.create_task(self._cancel_at_disconnect(receive, stream)),
                 asyncio.create_task(self._keep_alive(send)),
+                *([asyncio.create_task(self._send_beside(self._beside, send))] if self._beside else []),
             ]
             try:
                 async for event in self._events:
@@ -117,6 +123,11 @@ class SseResponse:
         async with self._one_at_a_time:
             await send({"type": "http.response.body", "body": body, "more_body": True})
         self._silent_since = monotonic()
+
+    async def _send_beside(self, events: AsyncGenerator[bytes, None], send: Send) -> None:
+        async with aclosing(events):
+            async for event in events:
+                await self._send(send, event)
 
     async def _keep_alive(self, send: Send) -> None:
         while True:

@@ -18,7 +18,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Final
 
-from a2a.utils.errors import InvalidRequestError
+from a2a.utils.errors import MethodNotFoundError
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
@@ -128,7 +128,7 @@ class _PageEndpoint:
 
     def _not_found(self, text: str) -> Response:
         headers = {**self._headers, "Cache-Control": "no-store"}
-        return rest_response(Refusal(InvalidRequestError, text, http_status=404), headers)
+        return rest_response(Refusal(MethodNotFoundError, text, http_status=404), headers)
 
 
 def _header(request: Request, name: str) -> str:

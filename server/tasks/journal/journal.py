@@ -10,7 +10,7 @@ Rule 4: the artifact changes of all tasks of a context are one more log, which i
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Collection, Iterable, Mapping, Sequence
 from datetime import datetime
 from itertools import islice, takewhile
 from typing import Protocol
@@ -19,6 +19,7 @@ from weakref import WeakValueDictionary
 from a2a_canvas.server.agent.events import ArtifactChanged, StatusChanged, Transcript, TurnEvent, UserMessage
 from a2a_canvas.server.tasks.errors import StreamLost, TaskNotFound
 from a2a_canvas.server.tasks.incoming import RecentMessages
+from a2a_canvas.server.tasks.journal.activity import Activity, Elsewhere, WatchedContexts
 from a2a_canvas.server.tasks.journal.context_log import ContextLog, ContextSubscription
 from a2a_canvas.server.tasks.journal.cursors import Cursor, Log
 from a2a_canvas.server.tasks.journal.listing import TaskPage, TaskQuery, make_page
@@ -135,6 +136,10 @@ class Journal(Protocol):
         """The artifacts of a context, and every change by any of its tasks after that."""
         ...
 
+    def watch(self, context_id: str) -> AsyncGenerator[Activity, None]:
+        """The activity of a context, whenever it changes; it never ends. Whoever iterates is a watcher meanwhile."""
+        ...
+
     async def context(self, context_id: str) -> tuple[TaskRecord, ...]:
         """The tasks of a context, oldest first."""
         ...
@@ -203,6 +208,7 @@ class InMemoryJournal:
         self._context_logs: WeakValueDictionary[str, ContextLog] = WeakValueDictionary()
         self._owners: dict[str, list[str]] = {}
         self._recent = RecentMessages(now)
+        self._watched = WatchedContexts(_InMemoryActivity(self))
 
     async def find_duplicate(self, key: str) -> str:
         return self._recent.task_of(key)
@@ -212,6 +218,7 @@ class InMemoryJournal:
         self._contexts.setdefault(record.context_id, []).append(record.task_id)
         self._owners.setdefault(record.owner, []).append(record.task_id)
         self._recent.remember(key, record.task_id)
+        self._watched.changed((record.context_id,))
 
     async def append(self, task_id: str, *events: TurnEvent) -> None:
         log = self._log(task_id)
@@ -219,6 +226,8 @@ class InMemoryJournal:
         for event in events:
             log.add(event, at)
         log.wake()
+        if any(isinstance(event, StatusChanged) for event in events):
+            self._watched.changed((log.record.context_id,))
 
     def check_runs_here(self, task_id: str) -> None:
         pass  # there is no other replica
@@ -241,6 +250,9 @@ class InMemoryJournal:
     async def follow_context(self, context_id: str) -> ContextSubscription:
         log = self._context_log(context_id)
         return ContextSubscription(log.snapshot, Cursor(log))
+
+    def watch(self, context_id: str) -> AsyncGenerator[Activity, None]:
+        return self._watched.watch(context_id)
 
     async def context(self, context_id: str) -> tuple[TaskRecord, ...]:
         return tuple(self._logs[task_id].record for task_id in self._contexts.get(context_id, ()))
@@ -305,3 +317,20 @@ class InMemoryJournal:
         if log is None:
             log = self._context_logs[context_id] = ContextLog()
         return log
+
+
+class _InMemoryActivity:
+    """An `ActivitySource`: there is no other replica."""
+
+    def __init__(self, journal: InMemoryJournal) -> None:
+        self._journal = journal
+
+    async def report(self, watchers: Mapping[str, int]) -> None:
+        pass
+
+    async def read(self, context_ids: Collection[str]) -> Mapping[str, Elsewhere]:
+        return {each: Elsewhere(0, await self._working(each)) for each in context_ids}
+
+    async def _working(self, context_id: str) -> tuple[str, ...]:
+        tasks = await self._journal.context(context_id)
+        return tuple(task.task_id for task in tasks if not task.state.settled)

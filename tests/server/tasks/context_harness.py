@@ -85,6 +85,7 @@ async def open_contexts(backend: str, folder: Path) -> AsyncIterator[ContextHarn
     async with database.write() as connection:
         await connection.run_sync(metadata.create_all)
     durable = SqlBackend(database, clock, Limits(), spacing=0)
+    await durable._lease.register()
     durable.commits.start()
     try:
         yield ContextHarness(durable, clock)

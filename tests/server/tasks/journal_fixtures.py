@@ -94,7 +94,7 @@ async def _in(url: str) -> AsyncIterator[Make]:
         await database.close()
 
 
-def _notify(connection: Connection, tasks: object, contexts: object) -> None:
+def _notify(connection: Connection, *written: object) -> None:
     notify(connection, Notification())
 
 

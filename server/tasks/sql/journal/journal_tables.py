@@ -88,6 +88,14 @@ owned_contexts = Table(
     Index("owned_contexts_by_owner", "owner", "changed_at", "context_id"),
 )
 
+context_watchers = Table(
+    "context_watchers",  # the event streams of a context that a replica has
+    metadata,
+    Column("context_id", Text, primary_key=True),
+    Column("replica_id", Text, primary_key=True),
+    Column("streams", Integer, nullable=False),
+)
+
 inbox_messages = Table(
     "inbox_messages",  # messages for tasks that another replica runs
     metadata,

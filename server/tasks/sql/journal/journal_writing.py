@@ -63,8 +63,9 @@ _LOCK = (
 )
 _THIS_TASK = tasks.c.context_id == bindparam("of_context"), tasks.c.task_id == bindparam("of_task")
 
-Notify = Callable[[Connection, tuple[str, ...], tuple[str, ...]], Any]
-"""Notifies the other replicas, within the transaction, of the tasks it writes and the contexts with new changes."""
+Notify = Callable[[Connection, tuple[str, ...], tuple[str, ...], tuple[str, ...]], Any]
+"""Notifies the other replicas, within the transaction, of the tasks it writes, the contexts with new changes, and those
+in which another task may work."""
 
 
 @dataclass(slots=True)
@@ -135,7 +136,8 @@ class JournalWork:
         _delete_acknowledged(connection, batches)
         written = tuple(batch.newest.task_id for batch in batches)
         changed = {each.batch.newest.context_id for each in placed if each.changes}
-        self._notify(connection, written, tuple(changed))
+        active = {batch.newest.context_id for batch in batches if batch.changes_activity}
+        self._notify(connection, written, tuple(changed), tuple(active))
 
     def done(self) -> None:
         for batch in self._batches:

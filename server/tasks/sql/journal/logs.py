@@ -15,7 +15,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
-from a2a_canvas.server.agent.events import BlockStopped, LlmCallCompleted, ToolInputAdded, TurnEvent
+from a2a_canvas.server.agent.events import BlockStopped, LlmCallCompleted, StatusChanged, ToolInputAdded, TurnEvent
 from a2a_canvas.server.tasks.journal.journal import ReadableLog
 from a2a_canvas.server.tasks.record import Entry, TaskRecord, fold, is_durable
 
@@ -44,6 +44,12 @@ class TaskBatch:
     first: int
     newest: TaskRecord
     acknowledged: tuple[str, ...]
+
+    @property
+    def changes_activity(self) -> bool:
+        """Whether the task may begin or stop to work by it."""
+        statuses = (entry.event for entry in self.entries if isinstance(entry.event, StatusChanged))
+        return self.created is not None or any(not (each.message and each.message.label) for each in statuses)
 
 
 class TaskLog(ReadableLog):

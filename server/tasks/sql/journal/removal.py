@@ -9,6 +9,7 @@ from sqlalchemy import ColumnElement, delete, select
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from a2a_canvas.server.tasks.sql.journal.journal_tables import (
+    context_watchers,
     contexts,
     inbox_messages,
     latest_changes,
@@ -22,7 +23,18 @@ from a2a_canvas.server.tasks.sql.journal.journal_tables import (
 from a2a_canvas.store.sql.database import Database
 from a2a_canvas.store.sql.tables import artifacts, drafts, versions
 
-IN_CONTEXT = (pages, latest_changes, inbox_messages, drafts, versions, artifacts, owned_contexts, tasks, contexts)
+IN_CONTEXT = (
+    pages,
+    latest_changes,
+    inbox_messages,
+    drafts,
+    versions,
+    artifacts,
+    owned_contexts,
+    context_watchers,
+    tasks,
+    contexts,
+)
 """The tables with the rows of a context."""
 
 FreezeContext = Callable[[str], AbstractContextManager[bool]]

@@ -7,7 +7,7 @@ Rule 2: every other task is read from the database: when it is asked for, and, f
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -18,6 +18,7 @@ from a2a_canvas.server.agent.events import Transcript, TurnEvent, UserMessage
 from a2a_canvas.server.tasks.codec import names_of_json
 from a2a_canvas.server.tasks.errors import Detached, DuplicateMessage, StreamLost, Unwritable
 from a2a_canvas.server.tasks.incoming import DEDUP_WINDOW
+from a2a_canvas.server.tasks.journal.activity import Activity, WatchedContexts
 from a2a_canvas.server.tasks.journal.context_log import ContextSubscription
 from a2a_canvas.server.tasks.journal.journal import TaskSubscription
 from a2a_canvas.server.tasks.journal.listing import TaskPage, TaskQuery, count_fitting
@@ -42,11 +43,13 @@ from a2a_canvas.server.tasks.sql.journal.journal_writing import JournalWork, Not
 from a2a_canvas.server.tasks.sql.journal.logs import TaskBatch, TaskLog
 from a2a_canvas.server.tasks.sql.journal.named_versions import staged_contents
 from a2a_canvas.server.tasks.sql.journal.tails import TaskTails
+from a2a_canvas.server.tasks.sql.journal.watchers import SqlActivity
 from a2a_canvas.store.errors import Unavailable
 from a2a_canvas.store.sql.artifact_lease import LeaseHolder
 from a2a_canvas.store.sql.commit import COMMIT_TIMEOUT, GroupCommit
 from a2a_canvas.store.sql.database import Database
 from a2a_canvas.store.sql.version_contents import VersionContents
+from a2a_canvas.store.text.unicode import replace_unstorable
 
 SIZE_BATCH = 4
 """Tasks whose sizes are read together to find out how many fit into an answer."""
@@ -83,6 +86,9 @@ class SqlJournal:
         self._dirty: dict[str, TaskLog] = {}
         self._taken: dict[str, str] = {}  # task by deduplication key, of the tasks in `_running`
         self._contexts = ContextTails(database, versions)
+        self._watched = WatchedContexts(
+            SqlActivity(database, replica, lambda connection, ids: notify(connection, (), (), ids))
+        )
         self._closed = False
 
     # ----------------------------------------------------------------------- appending
@@ -184,6 +190,7 @@ class SqlJournal:
             if batch.newest.state.settled and batch.log.saved and not batch.log.duplicate_of:
                 self._drop(batch.newest.task_id)
         self._contexts.changed({batch.newest.context_id for batch in batches})
+        self._watched.changed({batch.newest.context_id for batch in batches if batch.changes_activity})
 
     def _drop(self, task_id: str) -> None:
         if self._running.pop(task_id, None):
@@ -207,6 +214,7 @@ class SqlJournal:
     async def stop(self) -> None:
         """Stop reading for subscribers."""
         await self._contexts.stop()
+        await self._watched.stop()
 
     def drop(self, context_id: str) -> dict[str, bool]:
         """Drop the staged entries of a context; the subscribers of its tasks get `StreamLost`.
@@ -228,6 +236,7 @@ class SqlJournal:
         self._tails.fail(StreamLost())
         self._contexts.fail(StreamLost())
         self._running, self._dirty, self._taken = {}, {}, {}
+        self._watched.report_again()
 
     # ------------------------------------------------------------------------- refreshing
 
@@ -240,6 +249,12 @@ class SqlJournal:
         """Read what is new of everything that is followed, in case notifications were lost."""
         await self._tails.refresh_all()
         await self._contexts.refresh_all()
+
+    def activity_changed(self, context_ids: Iterable[str], *, anywhere: bool = False) -> None:
+        """Other replicas have changed the activity of these contexts, or of any; what failed before is tried again."""
+        self._watched.changed(context_ids)
+        if anywhere:
+            self._watched.changed_anywhere()
 
     @property
     def followed(self) -> tuple[str, ...]:
@@ -276,6 +291,9 @@ class SqlJournal:
 
     async def follow_context(self, context_id: str) -> ContextSubscription:
         return await self._contexts.follow(context_id)
+
+    def watch(self, context_id: str) -> AsyncGenerator[Activity, None]:
+        return self._watched.watch(replace_unstorable(context_id))
 
     async def context(self, context_id: str) -> tuple[TaskRecord, ...]:
         query = select(*ALL_COLUMNS).where(tasks.c.context_id == context_id).order_by(tasks.c.number)

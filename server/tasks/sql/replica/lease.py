@@ -29,6 +29,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from a2a_canvas.server.tasks.sql.journal.journal_reading import UNSETTLED
 from a2a_canvas.server.tasks.sql.journal.journal_tables import replicas, tasks
+from a2a_canvas.server.tasks.sql.journal.watchers import remove_watchers
 from a2a_canvas.server.tasks.sql.replica.notifications import Notification, notify
 from a2a_canvas.store.errors import Unavailable
 from a2a_canvas.store.sql.commit import AlreadyCommitted, ContextWork, LeaseLost
@@ -156,6 +157,9 @@ class Lease:
         dead = delete(replicas).where(replicas.c.replica_id.in_(silent.with_for_update(skip_locked=True)))
         async with self._database.write() as connection:
             found = (await connection.scalars(dead.returning(replicas.c.replica_id))).all()
+            if found:
+                watched = await connection.run_sync(remove_watchers, found)
+                await connection.run_sync(notify, Notification(active=watched))
         if found:
             logger.warning(
                 "The leases of these replicas have expired: %s. Their tasks are taken over.", ", ".join(found)
@@ -171,7 +175,8 @@ class Lease:
             ours = update(tasks).where(tasks.c.replica == self.id, tasks.c.state.in_(UNSETTLED))
             await connection.execute(ours.values(replica=null()))
             await connection.execute(delete(replicas).where(replicas.c.replica_id == self.id))
-            await connection.run_sync(notify, Notification(given_up=True))
+            watched = await connection.run_sync(remove_watchers, (self.id,))
+            await connection.run_sync(notify, Notification(active=watched, given_up=True))
 
 
 class _LeaseCheck:

@@ -1,8 +1,10 @@
 """Notifications between replicas: a NOTIFY with each transaction (PostgreSQL), and a slow poll of the tables.
 
-The payload is JSON: ids of the tasks and of the contexts that were written, ids of the tasks with new inbox rows, ids
-of the tasks that the sender follows (with each heartbeat), and whether tasks were given up. The poll makes up for lost
-notifications; a payload that would be too long is sent empty, which means "anything may have changed".
+The payload is JSON: ids of the tasks and of the contexts that were written, ids of the contexts whose activity has
+changed, ids of the tasks with new inbox rows, ids of the tasks that the sender follows (with each heartbeat), and
+whether tasks were given up. The poll makes up for lost notifications, but for those of activity, which is read anew
+whenever the listening connection is. A payload that would be too long is sent empty, which means "anything may have
+changed".
 """
 
 from __future__ import annotations
@@ -39,19 +41,24 @@ class Notification:
         tasks, contexts: ids of those that were written.
         inboxes: ids of tasks with new inbox rows.
         followed: ids of tasks of other replicas that the sender has subscribers of.
+        active: ids of contexts in which other tasks may work, or that others may watch.
         given_up: tasks were given up, and can be taken over.
         everything: anything may have changed.
+        missed: notifications were missed.
     """
 
     tasks: tuple[str, ...] = ()
     contexts: tuple[str, ...] = ()
     inboxes: tuple[str, ...] = ()
     followed: tuple[str, ...] = ()
+    active: tuple[str, ...] = ()
     given_up: bool = False
     everything: bool = False
+    missed: bool = False
 
     def payload(self) -> str:
-        fields = {"t": self.tasks, "c": self.contexts, "p": self.inboxes, "f": self.followed, "g": self.given_up}
+        ids = {"t": self.tasks, "c": self.contexts, "p": self.inboxes, "f": self.followed, "a": self.active}
+        fields = {**ids, "g": self.given_up}
         text = json.dumps({key: value for key, value in fields.items() if value}, separators=(",", ":"))
         return text if len(text.encode()) <= MAX_PAYLOAD_BYTES else "{}"
 
@@ -62,19 +69,23 @@ class Notification:
             _both(self.contexts, other.contexts),
             _both(self.inboxes, other.inboxes),
             _both(self.followed, other.followed),
+            _both(self.active, other.active),
             given_up=self.given_up or other.given_up,
             everything=self.everything or other.everything,
+            missed=self.missed or other.missed,
         )
 
     @staticmethod
     def of(payload: str) -> Notification:
         try:
             fields = json.loads(payload)
-            tasks, contexts, inboxes, followed = (tuple(fields.get(key, ())) for key in "tcpf")
-            given_up = bool(fields.get("g"))
-            return Notification(tasks, contexts, inboxes, followed, given_up=given_up, everything=not fields)
+            tasks, contexts, inboxes, followed, active = (tuple(fields.get(key, ())) for key in "tcpfa")
+            empty = not fields
+            return Notification(
+                tasks, contexts, inboxes, followed, active, bool(fields.get("g")), everything=empty, missed=empty
+            )
         except (ValueError, AttributeError, TypeError):
-            return Notification(everything=True)  # sent by another program on our channel
+            return Notification(everything=True, missed=True)  # sent by another program on our channel
 
 
 def _both(some: tuple[str, ...], others: tuple[str, ...]) -> tuple[str, ...]:
@@ -145,7 +156,7 @@ class NotificationListener:
         async with self._database.listener() as driver:
             driver.add_termination_listener(lambda _: ended.set())
             await driver.add_listener(CHANNEL, self._notified)
-            self._queue.put_nowait(Notification(everything=True))  # what was written before we listened
+            self._queue.put_nowait(Notification(everything=True, missed=True))  # what was written before we listened
             while not ended.is_set():
                 with suppress(TimeoutError):
                     await asyncio.wait_for(ended.wait(), PING_INTERVAL)

@@ -209,6 +209,7 @@ class SqlBackend:
                     self.journal.adopt(orphan.record)
             else:
                 del self._write_failures[claim.task_id]  # it waits as before
+                self.journal.activity_changed((claim.context_id,))
         except Unavailable:
             raise  # it is found again: nothing runs it
         except Exception as error:  # of this task only
@@ -229,6 +230,7 @@ class SqlBackend:
         except Exception:
             logger.exception("Drafts of the task stay open", extra=about(claim.task_id, claim.context_id))
         await self._takeover.fail_task(claim, reason)
+        self.journal.activity_changed((claim.context_id,))
 
     async def _close_drafts(self, context_id: str, task_id: str) -> None:
         """Close them, because no other task may change an artifact with an open draft."""
@@ -286,6 +288,7 @@ class SqlBackend:
     # ------------------------------------------------------------------ notifications
 
     async def _on_notification(self, notification: Notification) -> None:
+        self.journal.activity_changed(notification.active, anywhere=notification.missed)
         if notification.everything:
             await self.journal.refresh_all()
         else:
@@ -302,5 +305,7 @@ def _notify_all(connection: Connection) -> None:
     notify(connection, Notification())
 
 
-def _notify_written(connection: Connection, tasks: tuple[str, ...], contexts: tuple[str, ...]) -> None:
-    notify(connection, Notification(tasks, contexts))
+def _notify_written(
+    connection: Connection, tasks: tuple[str, ...], contexts: tuple[str, ...], active: tuple[str, ...]
+) -> None:
+    notify(connection, Notification(tasks, contexts, active=active))

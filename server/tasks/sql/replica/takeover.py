@@ -177,6 +177,7 @@ class Takeover:
             async with self._database.write() as connection:
                 waits = {"state": record.state.value, "resumptions": 0}
                 await connection.execute(update(tasks).where(_still(claim)).values(waits))
+                await connection.run_sync(notify, Notification(active=(claim.context_id,)))
             return None
         return Orphan(record, claim.resumptions, cancel_requested)
 
@@ -203,7 +204,7 @@ class Takeover:
             await connection.execute(pages.insert().values(**page, epoch=claim.epoch, **page_columns(entries)))
             owned = owned_contexts.c.context_id == claim.context_id, owned_contexts.c.owner == owner
             await connection.execute(update(owned_contexts).where(*owned).values(changed_at=ended["changed_at"]))
-            await connection.run_sync(notify, Notification((claim.task_id,)))
+            await connection.run_sync(notify, Notification((claim.task_id,), active=(claim.context_id,)))
         log_status(failed, ids=ids)
 
     async def acquire(self, record: TaskRecord) -> TaskRecord | None:

@@ -6,7 +6,7 @@ import asyncio
 import json
 import socket
 from collections.abc import AsyncGenerator, AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -109,8 +109,27 @@ class Event:
 
 
 async def events(client: httpx.AsyncClient, context: str, last: str | None = None) -> AsyncGenerator[Event, None]:
-    """The events of a context, from a connection that is closed with the iterator."""
+    """The changes of a context, from a connection that is closed with the iterator."""
     headers = {} if last is None else {"Last-Event-ID": last}
+    async with aclosing(_events(client, context, headers)) as stream:
+        async for fields in stream:
+            if "event" not in fields:
+                yield Event(fields["id"], json.loads(fields["data"]))
+
+
+async def activities(client: httpx.AsyncClient, context: str) -> AsyncGenerator[Any, None]:
+    """The activity of a context, from a connection that is closed with the iterator."""
+    async with aclosing(_events(client, context, {})) as stream:
+        async for fields in stream:
+            if fields.get("event") == "activity":
+                assert {*fields} == {"event", "data"}
+                yield json.loads(fields["data"])
+
+
+async def _events(
+    client: httpx.AsyncClient, context: str, headers: dict[str, str]
+) -> AsyncGenerator[dict[str, str], None]:
+    """The fields of each event."""
     async with client.stream("GET", f"/artifacts/{context}/events", headers=headers) as response:
         assert response.status_code == 200
         fields: dict[str, str] = {}
@@ -118,6 +137,7 @@ async def events(client: httpx.AsyncClient, context: str, last: str | None = Non
             name, _, value = line.partition(": ")
             if line:
                 fields[name] = value
-            elif "data" in fields:
-                yield Event(fields["id"], json.loads(fields["data"]))
+            else:
+                if "data" in fields:
+                    yield fields
                 fields = {}

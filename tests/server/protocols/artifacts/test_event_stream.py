@@ -2,7 +2,7 @@
 
 import asyncio
 import random
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import aclosing
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -13,9 +13,12 @@ from a2a.server.tasks.task_manager import append_artifact_to_task
 from a2a.types import a2a_pb2 as pb
 from google.protobuf.json_format import MessageToDict, ParseDict
 
+from a2a_canvas.server.agent.events import State, StatusChanged
 from a2a_canvas.server.migrations import upgrade
 from a2a_canvas.server.protocols.artifacts.event_stream import changed_since
+from a2a_canvas.server.tasks.journal.activity import Activity
 from a2a_canvas.server.tasks.journal.context_log import ContextArtifact, ContextSnapshot
+from a2a_canvas.server.tasks.journal.journal import InMemoryJournal
 from a2a_canvas.server.tasks.record import TaskArtifact
 from a2a_canvas.server.tasks.sql.journal.prune import Retention, prune
 from a2a_canvas.store.changes import AppendParts, Change, EditText, Redo, ReplaceParts, Restore, Undo
@@ -25,7 +28,7 @@ from a2a_canvas.store.sql.database import Database
 from a2a_canvas.store.text.spans import Span
 from tests.database_fixtures import postgresql_url
 from tests.server.app_server import asking, sent, serving, stoppable
-from tests.server.protocols.artifacts.artifact_fixtures import ArtifactHarness, Event, events, served
+from tests.server.protocols.artifacts.artifact_fixtures import ArtifactHarness, Event, activities, events, served
 
 CANVAS = "urn:a2a-canvas:canvas:v1"
 WAY = ("JSONRPC", "1.0")
@@ -365,3 +368,53 @@ async def test_the_stop_lets_a_reader_go_with_a_complete_answer_and_the_last_cha
         await running
     assert reader.artifacts()["notes"] == expected
     assert update.last_chunk
+
+
+# ------------------------------------------------------------------------------ activity
+
+
+def activity(watchers: int, *working: str) -> dict[str, Any]:
+    return {"watchers": watchers, "working": [*working]}
+
+
+async def test_each_stream_is_told_who_watches_and_what_works() -> None:
+    harness = ArtifactHarness()
+    await harness.begin("t1")
+    async with served(harness.app) as client, aclosing(activities(client, "ctx")) as first:
+        assert await anext(first) == activity(1, "t1")
+        async with aclosing(activities(client, "ctx")) as second:
+            assert await anext(second) == await anext(first) == activity(2, "t1")
+            await harness.begin("t2")
+            assert await anext(second) == await anext(first) == activity(2, "t1", "t2")
+        assert await anext(first) == activity(1, "t1", "t2")
+        await harness.journal.append("t1", StatusChanged(State.INPUT_REQUIRED))
+        assert await anext(first) == activity(1, "t2")
+
+
+async def test_who_is_refused_or_only_asks_for_the_head_does_not_count() -> None:
+    harness = ArtifactHarness()
+    await harness.begin("t1")
+    async with served(harness.app) as client, aclosing(activities(client, "ctx")) as watcher:
+        assert await anext(watcher) == activity(1, "t1")
+        assert (await client.get("/artifacts/nowhere/events")).status_code == 404
+        assert (await client.head("/artifacts/ctx/events")).status_code == 200
+        await harness.journal.append("t1", StatusChanged(State.COMPLETED))
+        assert await anext(watcher) == activity(1)
+
+
+class Silent(InMemoryJournal):
+    """Never knows what goes on."""
+
+    async def watch(self, context_id: str) -> AsyncGenerator[Activity, None]:
+        await asyncio.Event().wait()
+        yield Activity(0, ())
+
+
+async def test_changes_do_not_wait_for_an_activity_that_is_not_known() -> None:
+    harness = ArtifactHarness()
+    harness.journal = Silent(harness.clock)
+    await harness.do(writing("a"))
+    async with served(harness.app) as client, aclosing(events(client, "ctx")) as stream:
+        await anext(stream)
+        await harness.do(adding("b"))
+        assert (await anext(stream)).update["artifact"]["parts"][0]["text"] == "b"

@@ -45,6 +45,7 @@ async def test_streams_of_tasks_that_go_on_elsewhere_are_completed_without_anoth
         ]
         for stream in streams:
             await anext(stream)
+        assert (await anext(streams[-1]))[0] == "activity"
         here.server.should_exit = True
         # A chunked answer that is cut raises.
         assert [[event async for event in stream] for stream in streams] == [[]] * len(streams)

@@ -196,7 +196,11 @@ async def test_no_other_file_is_reached(http: httpx.AsyncClient, name: str, says
 async def test_the_files_of_another_version_are_gone_and_the_answer_says_what_to_do(http: httpx.AsyncClient) -> None:
     answer = await http.get("/page/0123456789abcdef/main.js")
     assert (answer.status_code, answer.headers["cache-control"]) == (404, "no-store")
-    assert answer.json()["error"]["message"] == "The page has changed since it was loaded. Reload it."
+    error = answer.json()["error"]
+    assert (error["status"], error["message"]) == (
+        "NOT_FOUND",
+        "The page has changed since it was loaded. Reload it.",
+    )
 
 
 # --------------------------------------------------------------------------- headers

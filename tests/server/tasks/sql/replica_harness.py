@@ -102,6 +102,7 @@ class Replica:
         self.backend.journal.give_up()
         self.runtime.detach()
         await self.runtime.idle()
+        await self.backend.journal.stop()
         await self.backend._database.close()
         self.dead = True
 

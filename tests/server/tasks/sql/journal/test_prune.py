@@ -22,6 +22,7 @@ from a2a_canvas.server.agent.events import State
 from a2a_canvas.server.tasks.sql.journal import prune as prune_module
 from a2a_canvas.server.tasks.sql.journal.journal_reading import to_microseconds
 from a2a_canvas.server.tasks.sql.journal.journal_tables import (
+    context_watchers,
     contexts,
     inbox_messages,
     latest_changes,
@@ -127,6 +128,7 @@ async def add_task(
     await put(database, contexts, context_id=name, tasks=1, position=0, changed_at=to_microseconds(at))
     await put(database, tasks, context_id=name, task_id=name, **(row | values))
     await put(database, task_contexts, context_id=name, task_id=name)
+    await put(database, context_watchers, context_id=name, replica_id="gone", streams=1)
     await put(database, owned_contexts, context_id=name, owner="", changed_at=to_microseconds(at))
     for first in (1, 11, 21):
         facts = {"first": first, "last": first + 9, "epoch": 1, "entries": "0123456789"}
