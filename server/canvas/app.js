@@ -196,7 +196,8 @@ export function createApp(store, client, { navigate = () => {} } = {}) {
 
     /** Asks again for what a task failed to do. @param {string} taskId */
     async retry(taskId) {
-      const message = store.state.tasks[taskId]?.messages.findLast((each) => each.role === "ROLE_USER");
+      // Later ones are answers to questions of the task.
+      const message = store.state.tasks[taskId]?.messages.find((each) => each.role === "ROLE_USER");
       if (message) {
         await post(message.parts, { metadata: message.metadata }).catch(() => {});
       }

@@ -184,7 +184,7 @@ export function mountContexts(nav, app) {
       renamed = null;
       const name = field.value.trim();
       if (keep && name !== titleOf(context)) {
-        app.rename(context.contextId, name === "" ? null : name).catch(complain);
+        setName(context, name || null);
       }
       redraw(store.state);
     };
@@ -202,6 +202,12 @@ export function mountContexts(nav, app) {
     field.select();
   }
 
+  /** @param {Context} context @param {string|null} name */
+  function setName({ contextId, name: before }, name) {
+    const back = { label: "Undo", run: () => void app.rename(contextId, before).catch(complain) };
+    app.rename(contextId, name).then(() => app.notify("info", name ? `The conversation is called “${name}” now.` : "The conversation has its first name again.", back), complain);
+  }
+
   /** @param {Context} context */
   async function remove(context) {
     const documents = context.artifacts.length;
@@ -214,6 +220,8 @@ export function mountContexts(nav, app) {
     });
     if (sure) {
       await app.remove(context.contextId).catch(complain);
+    } else {
+      /** @type {HTMLElement|null} */ (rowOf(context.contextId)?.querySelector("a"))?.focus();
     }
   }
 

@@ -129,6 +129,24 @@ async def test_another_browser_on_the_same_link_shows_the_same_live_document(
         await check_lines(each)
 
 
+async def test_it_says_how_many_people_are_looking(window: OpenPage, open_window: Opener, served: Served) -> None:
+    served.gate.open()
+    await ask(window.page, "quickly tides")
+    await expect(messages(window.page)).to_contain_text("Here is tides.")
+    two = "2 people are looking"
+    await expect(window.page.get_by_title(two)).to_be_hidden()
+    other = await open_window(served.url, window.page.url.removeprefix(served.url))
+    for each in (window, other):
+        await expect(each.page.get_by_title(two)).to_be_visible()
+    await other.turn(other.page, "hidden")
+    await expect(window.page.get_by_title(two)).to_be_hidden()
+    await other.turn(other.page, "visible")
+    for each in (window, other):
+        await expect(each.page.get_by_title(two)).to_be_visible()
+    await other.page.goto("about:blank")
+    await expect(window.page.get_by_title(two)).to_be_hidden()
+
+
 async def test_a_browser_can_have_many_tabs(window: OpenPage, served: Served) -> None:
     """It has six connections to a server of HTTP/1.1, and each tab has streams: hidden ones let them go."""
     await ask(window.page, "write report")

@@ -77,6 +77,16 @@ async def test_it_is_renamed_in_place(window: OpenPage) -> None:
     await expect(link(page, "The draft")).to_be_visible()
 
 
+async def test_a_new_name_can_be_taken_back(window: OpenPage) -> None:
+    page = window.page
+    await begin(page, "quickly names")
+    await choose(page, "quickly names", "Rename")
+    await page.get_by_role("textbox", name="Name of the conversation").fill("Wrong")
+    await page.keyboard.press("Enter")
+    await page.get_by_role("button", name="Undo", exact=True).and_(page.locator(".toast *")).click()
+    await expect(link(page, "quickly names")).to_be_visible()
+
+
 async def test_escape_keeps_the_name(window: OpenPage) -> None:
     page = window.page
     await begin(page, "quickly kept")
@@ -96,7 +106,7 @@ async def test_it_is_deleted_after_a_question_that_says_what_is_lost(window: Ope
     await expect(dialog).to_contain_text("1 document with all versions")
     await expect(dialog.get_by_role("button", name="Cancel")).to_be_focused()
     await page.keyboard.press("Escape")
-    await expect(link(page, "quickly gone")).to_be_visible()
+    await expect(link(page, "quickly gone")).to_be_focused()
 
     await choose(page, "quickly gone", "Delete")
     await dialog.get_by_role("button", name="Delete").click()
