@@ -1,7 +1,7 @@
 """`make screenshots`: the pictures of the page in docs/screenshots/, from a real server with a scripted model.
 
-Every window has a size and a scale of its own, texts and times are the same in every run, and nothing moves: the model
-writes when a picture is to show the next piece. The pictures are made small; their limits are tested (test_screenshots.py).
+Texts and times are the same in every run, and nothing moves: the model writes when a picture is to show the next piece.
+The pictures are made small; their limits are tested (test_screenshots.py).
 """
 
 from __future__ import annotations
@@ -34,7 +34,11 @@ MARGIN: Final = 16
 GROUND: Final = "#dfe3e8"
 COLOURS: Final = 192
 REQUEST: Final = "Write a guide to tide pools"
-EARLIER: Final = ("Release notes for version 2.4", "Write a Python function that reverses a string", "Minutes of Monday")
+EARLIER: Final = (
+    "Release notes for version 2.4",
+    "Write a Python function that reverses a string",
+    "Minutes of Monday",
+)
 PASSAGE: Final = "Tide pools are there to be seen"
 NOTHING_MORE: Final = 5
 """Seconds after which the model has nothing more to say."""
@@ -42,7 +46,8 @@ CALM: Final = """
 Date.prototype.toLocaleString = Date.prototype.toLocaleTimeString = () => "10:24";
 document.addEventListener("DOMContentLoaded", () => {
   const style = document.createElement("style");
-  style.textContent = "*, ::before, ::after { animation: none !important; transition: none !important; caret-color: transparent !important }";
+  style.textContent =
+    "*, ::before, ::after { animation: none !important; transition: none !important; caret-color: #0000 !important }";
   document.head.append(style);
 });
 """
@@ -195,7 +200,7 @@ async def film(studio: Studio) -> Film:
     await two.get_by_role("tab", name="tide-pools.md").click()
     taken = Film((one, two))
     await taken.take(500)
-    await film_growing(taken, studio, "mussel", step=4)
+    await film_growing(taken, studio, "mussel", step=2)
     studio.served.gate.open()
     await expect(one.get_by_role("article")).to_contain_text("The guide is there")
     studio.served.gate.close()
@@ -207,9 +212,10 @@ async def film(studio: Studio) -> Film:
     await one.get_by_role("button", name="Shorter", exact=True).hover()
     await taken.take(400)
     await one.get_by_role("button", name="Shorter", exact=True).click()
-    await film_growing(taken, studio, "when the water", step=2)
+    await film_growing(taken, studio, "when the water", step=1)
     await finish(one, studio)
     await taken.take(1400)
+    await one.get_by_role("region", name="Notices").get_by_role("button", name="Dismiss").click()
     await document(one).get_by_role("button", name="Undo", exact=True).click()
     for page in taken.windows:
         await expect(document(page)).to_contain_text(PASSAGE)
@@ -289,13 +295,12 @@ async def main(names: list[str]) -> None:
     """All pictures, or those that are named."""
     FOLDER.mkdir(exist_ok=True)
     async with running_browser() as browser:
-        for number, draw in enumerate(STATES, 1):
+        for draw in STATES:
             name = draw.__name__
             if names and name not in names:
                 continue
             async with studio(browser) as place:
                 small(await settled(await draw(place))).save(FOLDER / f"{name}.png", optimize=True)
-            print(number, name)
         if not names or "film" in names:
             async with studio(browser) as place:
                 (await film(place)).save(FOLDER / MOVING)
