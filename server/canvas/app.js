@@ -3,7 +3,7 @@
 
 import { formatPlace } from "./address.js";
 import { RequestFailed } from "./a2a/client.js";
-import { followContext } from "./a2a/follow.js";
+import { followContext, isUnlisted } from "./a2a/follow.js";
 import { randomId } from "./a2a/ids.js";
 import { artifactUpdated } from "./state/artifacts.js";
 import { CANVAS, isPaused, textOf } from "./state/task.js";
@@ -37,6 +37,8 @@ const FIRST_PAGE = "";
  */
 export function createApp(store, client, { navigate = () => {} } = {}) {
   const { dispatch } = store;
+  /** The conversations that were begun here, oldest first. @type {Map<string, import("./types.js").ContextSummary>} */
+  const begun = new Map();
   /** @type {ReturnType<typeof followContext>|null} */
   let following = null;
 
@@ -92,6 +94,9 @@ export function createApp(store, client, { navigate = () => {} } = {}) {
     const followed = /** @type {ReturnType<typeof followContext>} */ (following);
     /** @type {Message} */
     const message = { messageId, contextId, role: "ROLE_USER", parts, ...(taskId && { taskId }), ...(metadata && { metadata }) };
+    const summary = begun.get(contextId) ?? { contextId, name: null, request: textOf(message).slice(0, 200), working: 0, artifacts: [] };
+    begun.delete(contextId);
+    begun.set(contextId, { ...summary, updatedAt: new Date().toISOString() });
     dispatch({ type: "sending", contextId, message });
     try {
       return await followed.send(message, refresh);
@@ -105,22 +110,24 @@ export function createApp(store, client, { navigate = () => {} } = {}) {
 
   /** @param {string} query */
   async function search(query) {
-    try {
-      const page = await client.contexts(query, FIRST_PAGE);
-      dispatch({ type: "contexts", contexts: page.contexts, nextPage: page.nextPageToken ?? "", query });
-    } catch (error) {
-      await withoutList(error, query);
-    }
-  }
-
-  /** A server that does not list contexts has at least their tasks. @param {unknown} error @param {string} query */
-  async function withoutList(error, query) {
-    if (!(error instanceof RequestFailed) || error.code === 0) {
+    if (store.state.server && !store.state.server.canvas) {
+      dispatch({ type: "contexts", contexts: (await knownContexts()).filter(isFound(query)), nextPage: "", query });
       return;
     }
-    const { tasks } = await client.listTasks({ pageSize: 100, historyLength: 1 });
-    const contexts = contextsOf(tasks).filter((each) => each.request.toLowerCase().includes(query.toLowerCase()));
-    dispatch({ type: "contexts", contexts, nextPage: "", query });
+    const page = await client.contexts(query, FIRST_PAGE);
+    dispatch({ type: "contexts", contexts: page.contexts, nextPage: page.nextPageToken ?? "", query });
+  }
+
+  /** A server without a list of contexts has perhaps one of their tasks; otherwise those of this page are known. */
+  async function knownContexts() {
+    try {
+      return contextsOf((await client.listTasks({ pageSize: 100, historyLength: 50 })).tasks);
+    } catch (error) {
+      if (isUnlisted(error)) {
+        return [...begun.values()].reverse();
+      }
+      throw error;
+    }
   }
 
   const refresh = () => search(store.state.query).catch(() => {});
@@ -234,6 +241,10 @@ export function createApp(store, client, { navigate = () => {} } = {}) {
      * @param {File[]} files
      */
     async upload(files) {
+      if (store.state.server?.canvas === false) {
+        notify("error", "This server takes no documents. Attach files to a message instead.");
+        return;
+      }
       for (const file of files) {
         const text = TEXT_TYPES.test(file.type) || file.type === "" ? await textOfFile(file) : null;
         const parts = [text === null ? await filePart(file) : { text: file.name }];
@@ -260,7 +271,7 @@ export function createApp(store, client, { navigate = () => {} } = {}) {
     },
 
     /** @param {string} artifactId @returns {Promise<Json[]>} the oldest first */
-    versions: async (artifactId) => (await client.versions(contextOf(store.state), artifactId)).versions,
+    versions: async (artifactId) => store.state.server?.canvas === false ? [] : (await client.versions(contextOf(store.state), artifactId)).versions,
 
     /** @param {string} artifactId @param {number} version */
     version: async (artifactId, version) =>
@@ -336,6 +347,9 @@ function lookingAt({ selection, server }) {
   const { artifactId, version, start, end, text } = selection;
   return { [CANVAS]: { artifactId, baseVersion: version, selection: { start, end, text } } };
 }
+
+/** @param {string} query */
+const isFound = (query) => (/** @type {import("./types.js").ContextSummary} */ { request }) => request.toLowerCase().includes(query.toLowerCase());
 
 /** @param {Json[]} tasks  newest first @returns {import("./types.js").ContextSummary[]} */
 function contextsOf(tasks) {

@@ -27,7 +27,7 @@ import { sanitize } from "./sanitize.js";
  * @property {() => string} text  what is shown
  * @property {(node: Node) => {item: Item, start: number}|null} blockOf  the block that holds a node, and where it starts
  * @property {(start: number, end: number) => {item: Item, start: number}[]} blocksIn  the blocks of a range
- * @property {() => void} renderAll
+ * @property {() => void} renderAll  shows all of the text now
  * @property {() => void} destroy
  */
 
@@ -39,6 +39,10 @@ const NEAR = "1200px";
 
 /** So many characters are parsed in one go; a longer text is shown over several frames. */
 const STEP = 100_000;
+
+/** A text that grows by little waits for so many times the time that showing it took: a block of 100 KB is slow to parse. */
+const REST = 2;
+const LITTLE = 2_000;
 
 /** Milliseconds that a frame must have to spare for the blocks of a chunk. */
 const SPARE = 8;
@@ -66,6 +70,7 @@ export function createMarkdownView({ onRender = () => {} } = {}) {
   const observer = "IntersectionObserver" in globalThis ? new IntersectionObserver(comeNear, { rootMargin: NEAR }) : null;
   let idle = 0;
   let wanted = "";
+  let restsUntil = 0;
 
   return {
     element,
@@ -73,7 +78,10 @@ export function createMarkdownView({ onRender = () => {} } = {}) {
     text: () => blocks.text,
     blockOf,
     blocksIn,
-    renderAll: () => chunks.forEach(render),
+    renderAll() {
+      show(wanted);
+      chunks.forEach(render);
+    },
     destroy: () => {
       observer?.disconnect();
       cancelIdle(idle);
@@ -83,8 +91,13 @@ export function createMarkdownView({ onRender = () => {} } = {}) {
   /** @param {string} text */
   function update(text) {
     wanted = text;
-    const step = blocks.text.length + STEP;
-    show(text.length > step && text.startsWith(blocks.text) ? text.slice(0, step) : text);
+    const begun = performance.now();
+    const grows = text.startsWith(blocks.text);
+    if (!grows || begun >= restsUntil) {
+      const little = text.length - blocks.text.length < LITTLE;
+      show(grows ? text.slice(0, blocks.text.length + STEP) : text);
+      restsUntil = little ? performance.now() + REST * (performance.now() - begun) : 0;
+    }
     if (blocks.text !== wanted) {
       schedule(() => wanted === text && update(text));
     }

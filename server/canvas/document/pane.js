@@ -92,11 +92,12 @@ export function createDocumentPane(app) {
     );
     empty.hidden = artifact !== null;
     head.hidden = panel.hidden = artifact === null;
+    versions.controls.hidden = state.server?.canvas === false;
     notice.hidden = state.version === null;
     if (artifact) {
       const busy = state.version === null && isWritten(state, artifact);
       setText(name, artifact.name);
-      setText(about, busy ? writing(artifact) : `Version ${artifact.version}`);
+      setText(about, busy ? writing(artifact) : versions.controls.hidden ? "" : `Version ${artifact.version}`);
       setText(notice, `This is version ${artifact.version}. It is read-only; “Restore” makes it the current one.`);
       copy.hidden = artifact.text === null;
       // The conversation says what is being written.
