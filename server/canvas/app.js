@@ -3,7 +3,7 @@
 
 import { formatPlace } from "./address.js";
 import { RequestFailed } from "./a2a/client.js";
-import { followContext } from "./a2a/follow.js";
+import { followContext, isUnlisted } from "./a2a/follow.js";
 import { randomId } from "./a2a/ids.js";
 import { artifactUpdated } from "./state/artifacts.js";
 import { CANVAS, isPaused, textOf } from "./state/task.js";
@@ -23,6 +23,8 @@ import { CANVAS, isPaused, textOf } from "./state/task.js";
  * @property {string} said  a sentence for the user
  * @property {number|undefined} version  that is current now
  * @property {{base: string, current: string, yours: string}[]} conflicts  of a put that could not be merged
+ * @property {boolean} busy  the artifact is being written
+ * @property {boolean} answered  by the server: otherwise it is not known whether it was done
  */
 
 /** @typedef {ReturnType<typeof createApp>} App */
@@ -37,6 +39,8 @@ const FIRST_PAGE = "";
  */
 export function createApp(store, client, { navigate = () => {} } = {}) {
   const { dispatch } = store;
+  /** The conversations that were begun here, oldest first. @type {Map<string, import("./types.js").ContextSummary>} */
+  const begun = new Map();
   /** @type {ReturnType<typeof followContext>|null} */
   let following = null;
 
@@ -92,6 +96,9 @@ export function createApp(store, client, { navigate = () => {} } = {}) {
     const followed = /** @type {ReturnType<typeof followContext>} */ (following);
     /** @type {Message} */
     const message = { messageId, contextId, role: "ROLE_USER", parts, ...(taskId && { taskId }), ...(metadata && { metadata }) };
+    const summary = begun.get(contextId) ?? { contextId, name: null, request: textOf(message).slice(0, 200), working: 0, artifacts: [] };
+    begun.delete(contextId);
+    begun.set(contextId, { ...summary, updatedAt: new Date().toISOString() });
     dispatch({ type: "sending", contextId, message });
     try {
       return await followed.send(message, refresh);
@@ -105,22 +112,24 @@ export function createApp(store, client, { navigate = () => {} } = {}) {
 
   /** @param {string} query */
   async function search(query) {
-    try {
-      const page = await client.contexts(query, FIRST_PAGE);
-      dispatch({ type: "contexts", contexts: page.contexts, nextPage: page.nextPageToken ?? "", query });
-    } catch (error) {
-      await withoutList(error, query);
-    }
-  }
-
-  /** A server that does not list contexts has at least their tasks. @param {unknown} error @param {string} query */
-  async function withoutList(error, query) {
-    if (!(error instanceof RequestFailed) || error.code === 0) {
+    if (store.state.server && !store.state.server.canvas) {
+      dispatch({ type: "contexts", contexts: (await knownContexts()).filter(isFound(query)), nextPage: "", query });
       return;
     }
-    const { tasks } = await client.listTasks({ pageSize: 100, historyLength: 1 });
-    const contexts = contextsOf(tasks).filter((each) => each.request.toLowerCase().includes(query.toLowerCase()));
-    dispatch({ type: "contexts", contexts, nextPage: "", query });
+    const page = await client.contexts(query, FIRST_PAGE);
+    dispatch({ type: "contexts", contexts: page.contexts, nextPage: page.nextPageToken ?? "", query });
+  }
+
+  /** A server without a list of contexts has perhaps one of their tasks; otherwise those of this page are known. */
+  async function knownContexts() {
+    try {
+      return contextsOf((await client.listTasks({ pageSize: 100, historyLength: 50 })).tasks);
+    } catch (error) {
+      if (isUnlisted(error)) {
+        return [...begun.values()].reverse();
+      }
+      throw error;
+    }
   }
 
   const refresh = () => search(store.state.query).catch(() => {});
@@ -130,20 +139,24 @@ export function createApp(store, client, { navigate = () => {} } = {}) {
    * @param {string} artifactId
    * @param {Record<string, any>} [fields]
    * @param {Part[]} [parts]  what the message says: the instruction of an edit, the content of an upload
+   * @param {string} [messageId]  of a message that may have been sent before
    * @returns {Promise<Result>}
    */
-  async function operate(op, artifactId, fields = {}, parts = [{ text: op }]) {
+  async function operate(op, artifactId, fields = {}, parts = [{ text: op }], messageId = randomId()) {
     try {
-      const outcome = await post(parts, { metadata: { [CANVAS]: { op, artifactId, ...fields } } });
+      const outcome = await post(parts, { metadata: { [CANVAS]: { op, artifactId, ...fields } }, messageId });
       const refused = outcome?.message?.metadata?.[CANVAS];
       return {
         ok: outcome?.state === "TASK_STATE_COMPLETED",
         said: textOf(outcome?.message),
         version: outcome?.versions[artifactId] ?? refused?.artifactVersion,
         conflicts: refused?.conflicts ?? [],
+        busy: refused?.busy === true,
+        answered: outcome !== null,
       };
     } catch (error) {
-      return { ok: false, said: sentence(error), version: undefined, conflicts: [] };
+      const answered = error instanceof RequestFailed && error.code !== 0 && error.code < 500;
+      return { ok: false, said: sentence(error), version: undefined, conflicts: [], busy: false, answered };
     }
   }
 
@@ -234,6 +247,10 @@ export function createApp(store, client, { navigate = () => {} } = {}) {
      * @param {File[]} files
      */
     async upload(files) {
+      if (store.state.server?.canvas === false) {
+        notify("error", "This server takes no documents. Attach files to a message instead.");
+        return;
+      }
       for (const file of files) {
         const text = TEXT_TYPES.test(file.type) || file.type === "" ? await textOfFile(file) : null;
         const parts = [text === null ? await filePart(file) : { text: file.name }];
@@ -260,7 +277,7 @@ export function createApp(store, client, { navigate = () => {} } = {}) {
     },
 
     /** @param {string} artifactId @returns {Promise<Json[]>} the oldest first */
-    versions: async (artifactId) => (await client.versions(contextOf(store.state), artifactId)).versions,
+    versions: async (artifactId) => store.state.server?.canvas === false ? [] : (await client.versions(contextOf(store.state), artifactId)).versions,
 
     /** @param {string} artifactId @param {number} version */
     version: async (artifactId, version) =>
@@ -336,6 +353,9 @@ function lookingAt({ selection, server }) {
   const { artifactId, version, start, end, text } = selection;
   return { [CANVAS]: { artifactId, baseVersion: version, selection: { start, end, text } } };
 }
+
+/** @param {string} query */
+const isFound = (query) => (/** @type {import("./types.js").ContextSummary} */ { request }) => request.toLowerCase().includes(query.toLowerCase());
 
 /** @param {Json[]} tasks  newest first @returns {import("./types.js").ContextSummary[]} */
 function contextsOf(tasks) {

@@ -7,6 +7,7 @@ import { confirmed, openMenu } from "./dialogs.js";
 import { fill, h } from "./dom.js";
 import { brand, icon } from "./icons.js";
 import { ask } from "./layout.js";
+import { createServerChooser } from "./servers.js";
 import { ago, counted, period } from "./words.js";
 
 /** @typedef {import("./types.js").State} State */
@@ -64,7 +65,7 @@ export function mountContexts(nav, app) {
     h(
       "header",
       { class: "head" },
-      h("span", { class: "contexts-brand" }, brand(), name),
+      h("span", { class: "contexts-brand" }, brand(), name, createServerChooser(app)),
       h("button", { class: "icon-button", type: "button", "aria-label": "Hide conversations", title: "Hide conversations", onclick: () => ask(nav, "hide-contexts") }, icon("sidebar")),
     ),
     h(
@@ -150,15 +151,20 @@ export function mountContexts(nav, app) {
               open(context.contextId);
             }
           },
-          ondblclick: () => rename(context),
+          ondblclick: () => canChange() && rename(context),
         },
         working && h("span", { class: "dot dot-working" }),
         working && h("span", { class: "visually-hidden" }, "Working: "),
         h("span", { class: "context-name truncate" }, titleOf(context)),
         h("time", { class: "context-time", datetime: context.updatedAt }, ago(context.updatedAt, now)),
       ),
-      menu,
+      canChange() && menu,
     );
+  }
+
+  /** Only a server with canvas:v1 renames and deletes. */
+  function canChange() {
+    return store.state.server?.canvas ?? true;
   }
 
   /** @param {Context} context */
@@ -237,8 +243,8 @@ export function mountContexts(nav, app) {
       ArrowUp: () => (at > 0 ? links[at - 1] : search).focus(),
       Home: () => links[0].focus(),
       End: () => links[links.length - 1].focus(),
-      F2: () => context && rename(context),
-      Delete: () => context && remove(context),
+      F2: () => context && canChange() && rename(context),
+      Delete: () => context && canChange() && remove(context),
     };
     if (context && event.key in keys) {
       event.preventDefault();

@@ -4,6 +4,7 @@
 import { parsePlace } from "./address.js";
 import { createApp, sentence } from "./app.js";
 import { createClient } from "./a2a/client.js";
+import { serverAddress } from "./a2a/servers.js";
 import { mountChat } from "./chat/chat.js";
 import { mountContexts } from "./contexts.js";
 import { mountKeyboard } from "./keyboard.js";
@@ -17,10 +18,20 @@ import { watchUpgrades } from "./upgrade.js";
 const REFRESH_MS = 20_000;
 
 const asked = new URLSearchParams(location.search).get("server");
-const base = new URL(asked ?? ".", location.href.replace(/[?#].*/, "")).href.replace(/\/?$/, "/");
+const home = new URL(".", location.href.replace(/[?#].*/, "")).href;
 const store = createStore(INITIAL, reduce);
-const client = createClient(base);
+const client = createClient(addressOf(asked), { home });
 const app = createApp(store, client, { navigate });
+
+/** The server that was asked for; this one if that is no address. @param {string|null} server */
+function addressOf(server) {
+  try {
+    return serverAddress(server, home);
+  } catch (error) {
+    store.dispatch({ type: "notice", kind: "error", text: sentence(error) });
+    return home;
+  }
+}
 
 /** @param {string} hash @param {boolean} replace */
 function navigate(hash, replace) {

@@ -149,7 +149,7 @@ async def stoppable(
     watched = WatchedModel(model or ScriptedModel(script, sleep=gate.sleep))
     # asyncio turns Nagle's algorithm off only where a socket says that it is TCP.
     with socket.socket(proto=socket.IPPROTO_TCP) as listener:
-        listener.bind(("127.0.0.1", 0))
+        listener.bind(("127.0.0.1", settings.get("port", 0)))
         listener.listen()
         port, grpc_port = listener.getsockname()[1], free_port() if grpc else None
         app = create_app(Settings(**{"port": port, "grpc_port": grpc_port, "frame_ms": 0} | settings), watched)

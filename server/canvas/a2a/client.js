@@ -2,6 +2,7 @@
 /** The requests of the page: A2A 1.0 over JSON-RPC with both extensions, and the server's artifacts over HTTP. */
 
 import { createLog } from "./log.js";
+import { jsonRpcAddress, otherServers, whyNoAnswer } from "./servers.js";
 import { serverEvents } from "./sse.js";
 import { CANVAS, TURN } from "../state/task.js";
 
@@ -26,6 +27,9 @@ export const UNSUPPORTED = -32004;
 /** JSON-RPC's code of A2A's TaskNotFound. */
 export const TASK_NOT_FOUND = -32001;
 
+/** JSON-RPC's own: the server has no such method. */
+export const NO_METHOD = -32601;
+
 const SILENCE_MS = 15_000;
 
 /** @typedef {ReturnType<typeof createClient>} Client */
@@ -34,44 +38,51 @@ const SILENCE_MS = 15_000;
 
 /**
  * @param {string} base  the address of the server, with a slash at its end
- * @param {{log?: import("./log.js").Log, fetch?: typeof fetch}} [options]
+ * @param {{log?: import("./log.js").Log, fetch?: typeof fetch, home?: string}} [options]  `home` is the page's own server, if
+ *     it is another one
  */
 export function createClient(base, options = {}) {
   const log = options.log ?? createLog();
   const send = options.fetch ?? ((...given) => fetch(...given));
+  const { home = base } = options;
   let endpoint = base;
+  let extensions = [TURN, CANVAS];
+  let streams = true;
   let number = 0;
 
   /**
    * @param {string} url
-   * @param {{method?: string, headers?: Record<string, string>, body?: string|null, signal?: AbortSignal}} request
+   * @param {{method?: string, headers?: Record<string, string>, body?: string|null, signal?: AbortSignal, keepalive?: boolean}} request
    * @param {string} name
    * @returns {Promise<Answer>}
    */
   async function ask(url, request, name) {
-    const { method = "GET", headers = {}, body = null, signal } = request;
+    const { method = "GET", headers = {}, body = null, signal, keepalive } = request;
     const exchange = log.request(name, { url, method, headers, body });
     try {
-      const response = await send(url, { method, headers, body, signal, credentials: "same-origin", cache: "no-cache" });
+      const response = await send(url, { method, headers, body, signal, keepalive, credentials: "same-origin", cache: "no-cache" });
       return { response, exchange };
     } catch (error) {
       if (signal?.aborted) {
         throw error;
       }
       exchange.failed(String(error));
-      throw new RequestFailed("The server does not answer. Look whether it runs and whether you are online.", 0);
+      throw new RequestFailed(
+        home === base ? "The server does not answer. Look whether it runs and whether you are online." : await whyNoAnswer(base, home, send),
+        0,
+      );
     }
   }
 
-  /** @param {string} method @param {any} params @param {AbortSignal} [signal] */
-  function rpc(method, params, signal) {
+  /** @param {string} method @param {any} params @param {AbortSignal} [signal] @param {boolean} [keepalive]  the request outlives the page */
+  function rpc(method, params, signal, keepalive) {
     const headers = {
       "Content-Type": "application/json",
       "A2A-Version": "1.0",
-      "A2A-Extensions": `${TURN}, ${CANVAS}`,
+      ...(extensions.length > 0 && { "A2A-Extensions": extensions.join(", ") }),
     };
     const body = JSON.stringify({ jsonrpc: "2.0", id: ++number, method, params });
-    return ask(endpoint, { method: "POST", headers, body, signal }, method);
+    return ask(endpoint, { method: "POST", headers, body, signal, keepalive }, method);
   }
 
   /** @param {string} method @param {any} params */
@@ -125,23 +136,33 @@ export function createClient(base, options = {}) {
 
   return {
     base,
+    home,
     log,
+
+    /** The servers that the page may talk to beside its own. */
+    others: () => otherServers(home, send).catch(() => /** @type {string[]} */ ([])),
 
     /** The agent card. A server of another origin is talked to at the address that its card has. */
     async card() {
-      const card = await jsonOf(await ask(`${base}.well-known/agent-card.json`, {}, "agent card"));
-      const found = (card.supportedInterfaces ?? []).find(
-        (/** @type {any} */ each) => each.protocolBinding === "JSONRPC" && each.protocolVersion.startsWith("1."),
-      );
-      if (!found) {
-        throw new RequestFailed("This server does not speak A2A 1.0 over JSON-RPC.", 0);
+      const answer = await ask(`${base}.well-known/agent-card.json`, {}, "agent card");
+      if (!answer.response.ok) {
+        throw new RequestFailed(`There is no agent card at ${base}.well-known/agent-card.json: look whether this is the address of an A2A server.`, 0);
       }
-      endpoint = isOwn(base) ? base : found.url;
+      const card = await jsonOf(answer);
+      const address = jsonRpcAddress(card);
+      endpoint = home === base ? base : address;
+      const offered = (card.capabilities?.extensions ?? []).map((/** @type {any} */ each) => each.uri);
+      extensions = extensions.filter((uri) => offered.includes(uri));
+      streams = card.capabilities?.streaming ?? false;
       return card;
     },
 
     /** @param {Message} message @param {AbortSignal} signal */
-    sendStreaming: (message, signal) => stream("SendStreamingMessage", { message }, signal),
+    sendStreaming: (message, signal) =>
+      streams ? stream("SendStreamingMessage", { message }, signal) : only(call("SendMessage", { message })),
+
+    /** Sends a message as the page is left: nobody waits for an answer. Browsers refuse long ones. @param {Message} message */
+    leave: (message) => void rpc("SendMessage", { message, configuration: { returnImmediately: true } }, undefined, true).catch(() => {}),
 
     /** @param {string} id @param {AbortSignal} signal */
     subscribe: (id, signal) => stream("SubscribeToTask", { id }, signal),
@@ -212,9 +233,9 @@ function artifactPath(context, artifact) {
   return `${pathOf(context)}/${artifact === "events" ? "%65vents" : pathOf(artifact)}`;
 }
 
-/** @param {string} base */
-function isOwn(base) {
-  return typeof location !== "undefined" && new URL(base).origin === location.origin;
+/** @param {Promise<Json>} answer */
+async function* only(answer) {
+  yield await answer;
 }
 
 /** A signal that aborts with another one, or when nothing has arrived for some time. @param {AbortSignal} outer */

@@ -1,7 +1,7 @@
 // @ts-check
 /** Follows a conversation: its artifacts, who works in it and who looks on, and the tasks that run. Reconnects by itself. */
 
-import { RequestFailed, TASK_NOT_FOUND, UNSUPPORTED } from "./client.js";
+import { NO_METHOD, RequestFailed, TASK_NOT_FOUND, UNSUPPORTED } from "./client.js";
 import { createPresence } from "./presence.js";
 import { createBackoff } from "./retry.js";
 import { isRunning, stateOf } from "../state/task.js";
@@ -39,6 +39,8 @@ export function followContext(client, dispatch, contextId, { canvas, gone }) {
   const presence = createPresence(signal);
   /** @type {Set<string>} */
   const followed = new Set();
+  /** The tasks that were begun here. @type {Set<string>} */
+  const begun = new Set();
   /** @type {string[]} */
   let working = [];
   let starting = 0;
@@ -49,7 +51,7 @@ export function followContext(client, dispatch, contextId, { canvas, gone }) {
   const connected = (connection, retryAt = 0) => dispatch({ type: "connection", contextId, connection, retryAt });
 
   async function loadTasks() {
-    const tasks = await allTasks(client, contextId);
+    const tasks = await allTasks(client, contextId, { known: begun, includeArtifacts: !canvas });
     exists ||= tasks.length > 0;
     dispatch({ type: "tasks", contextId, tasks });
     tasks.filter((task) => isRunning(stateOf(task.status?.state ?? ""))).forEach((task) => follow(task.id));
@@ -166,6 +168,7 @@ export function followContext(client, dispatch, contextId, { canvas, gone }) {
         if (!outcome && event.task) {
           began(event.task.id);
         }
+        event.task && begun.add(event.task.id);
         outcome = outcomeOf(outcome, event);
       }
     } catch (error) {
@@ -215,7 +218,7 @@ export function followContext(client, dispatch, contextId, { canvas, gone }) {
     const backoff = createBackoff();
     for (let attempt = 1; ; attempt++) {
       try {
-        const outcome = await play(client.sendStreaming(message, signal), began);
+        const outcome = await play(withTask(client.sendStreaming(message, signal), message), began);
         if (outcome || signal.aborted) {
           return outcome;
         }
@@ -248,16 +251,61 @@ export function followContext(client, dispatch, contextId, { canvas, gone }) {
   };
 }
 
-/** @param {Client} client @param {string} contextId @returns {Promise<Json[]>} oldest first */
-async function allTasks(client, contextId) {
+/**
+ * The tasks of a context. A server that does not list them has at least those that are known.
+ * @param {Client} client
+ * @param {string} contextId
+ * @param {{known: Iterable<string>, includeArtifacts: boolean}} options
+ * @returns {Promise<Json[]>}  oldest first
+ */
+async function allTasks(client, contextId, { known, includeArtifacts }) {
   const tasks = [];
   let pageToken = "";
-  do {
-    const page = await client.listTasks({ contextId, pageSize: PAGE_SIZE, pageToken, historyLength: WHOLE_HISTORY });
-    tasks.push(...page.tasks);
-    pageToken = page.nextPageToken;
-  } while (pageToken);
+  try {
+    do {
+      const asked = { contextId, pageSize: PAGE_SIZE, pageToken, historyLength: WHOLE_HISTORY, includeArtifacts };
+      const page = await client.listTasks(asked);
+      tasks.push(...page.tasks);
+      pageToken = page.nextPageToken;
+    } while (pageToken);
+  } catch (error) {
+    if (isUnlisted(error)) {
+      const found = await Promise.all([...known].map((id) => client.getTask(id).catch(notFound)));
+      return found.filter((task) => task !== null);
+    }
+    throw error;
+  }
   return tasks.reverse();
+}
+
+/** @param {unknown} error @returns {null} */
+function notFound(error) {
+  if (error instanceof RequestFailed && error.code === TASK_NOT_FOUND) {
+    return null;
+  }
+  throw error;
+}
+
+/** Whether a server does not list tasks. @param {unknown} error */
+export function isUnlisted(error) {
+  return error instanceof RequestFailed && (error.code === NO_METHOD || error.code === UNSUPPORTED);
+}
+
+/**
+ * The events of a stream. An agent may answer with a message in place of a task: it is shown like a task that has ended.
+ * @param {AsyncIterable<Json>} events
+ * @param {Message} asked
+ */
+async function* withTask(events, asked) {
+  for await (const event of events) {
+    yield event.message ? { task: answered(asked, event.message) } : event;
+  }
+}
+
+/** @param {Message} asked @param {Message} message @returns {Json} */
+function answered(asked, message) {
+  const status = { state: "TASK_STATE_COMPLETED", timestamp: new Date().toISOString() };
+  return { id: message.messageId, contextId: asked.contextId, status, history: [asked, message] };
 }
 
 /** @param {Outcome|null} before @param {Json} event @returns {Outcome|null} */

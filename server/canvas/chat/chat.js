@@ -28,6 +28,7 @@ export function mountChat(section, app) {
   const draw = (/** @type {State} */ state) => {
     const empty = isEmpty(state);
     section.toggleAttribute("data-start", empty);
+    section.toggleAttribute("data-plain", state.server?.canvas === false);
     welcome.hidden = examples.hidden = !empty;
     thread.hidden = empty;
   };

@@ -78,7 +78,8 @@ export function createPassageBar(app, { rectOf, saved }) {
   /** @param {Selection|null} selection */
   function update(selection) {
     const artifact = shownArtifact(store.state);
-    if (!selection || artifact?.artifactId !== selection.artifactId || artifact.open || store.state.version !== null) {
+    const edits = store.state.server?.canvas !== false;
+    if (!edits || !selection || artifact?.artifactId !== selection.artifactId || artifact.open || store.state.version !== null) {
       hide();
       return;
     }

@@ -2,7 +2,7 @@
 /** The state of the page: a pure function of the actions. `reduce(state, action)` alters nothing that it is given. */
 
 import { artifactUpdated, askedEdit, askedKey, editEvent, editsMoved, openEdit, textChange, without } from "./artifacts.js";
-import { CANVAS, TURN, isRunning, statusChanged, taskView, turnEvent } from "./task.js";
+import { CANVAS, TURN, isRunning, stateOf, statusChanged, taskView, turnEvent } from "./task.js";
 import { mapRange, linesOf } from "./text.js";
 
 /** @typedef {import("../types.js").State} State */
@@ -76,7 +76,7 @@ export function reduce(state, action) {
     case "context-opened":
       return { ...state, ...NOTHING_OPEN, contextId: action.contextId, loaded: action.contextId === null };
     case "tasks":
-      return withTasks({ ...state, loaded: true }, action.tasks);
+      return withTasks(withListedArtifacts({ ...state, loaded: true }, action.tasks), action.tasks);
     case "task-event":
       return taskEvent(state, action.stream, action.event);
     case "artifact-event":
@@ -184,7 +184,8 @@ function taskEvent(state, stream, event) {
     ? turnEvent(view, turn.event_type, turn.data, `${turn.epoch}/${turn.generation}`)
     : statusChanged(view, update);
   const after = next === view ? state : { ...state, tasks: { ...state.tasks, [view.taskId]: next } };
-  return isRunning(next.state) ? after : { ...after, edits: editsOfOthers(after.edits, view.taskId, true) };
+  const settled = isRunning(next.state) ? after : { ...after, edits: editsOfOthers(after.edits, view.taskId, true) };
+  return isRunning(next.state) ? settled : withClosedArtifacts(settled, view.taskId);
 }
 
 /** @param {State} state @param {string} stream @param {Json} task @returns {State} */
@@ -201,15 +202,35 @@ function taskBegins(state, stream, task) {
   const known = state.tasks[task.id]?.artifacts;
   const tasks = { ...state.tasks, [task.id]: { ...view, artifacts: { ...known, ...view.artifacts } } };
   const next = withoutArrived({ ...state, tasks, edits }, [task]);
-  if (next.server?.canvas) {
-    return next;
-  }
-  // Without the event stream of the context, the tasks have the artifacts.
+  return next.server?.canvas ? next : withArtifacts(next, task);
+}
+
+/** Without the event stream of a context, the tasks have the artifacts. @param {State} state @param {Json} task */
+function withArtifacts(state, task) {
+  const lastChunk = !isRunning(stateOf(task.status.state));
   return (task.artifacts ?? []).reduce(
-    (/** @type {State} */ before, /** @type {any} */ artifact) =>
-      artifactChanged(before, { taskId: task.id, artifact, lastChunk: !isRunning(view.state) }),
-    next,
+    (/** @type {State} */ before, /** @type {any} */ artifact) => artifactChanged(before, { taskId: task.id, artifact, lastChunk }),
+    state,
   );
+}
+
+/** Those of the tasks that have changed since they were listed last, and that no stream feeds. @param {State} state @param {Json[]} tasks */
+function withListedArtifacts(state, tasks) {
+  const changed = tasks.filter(({ id, status }) => {
+    const known = state.tasks[id];
+    return !known || (!isRunning(known.state) && known.timestamp !== (status.timestamp ?? ""));
+  });
+  return state.server?.canvas ? state : changed.reduce(withArtifacts, state);
+}
+
+/** An artifact whose task is over is not written any more, whether its last chunk said so or not. @param {State} state @param {string} taskId */
+function withClosedArtifacts(state, taskId) {
+  const entries = Object.entries(state.artifacts);
+  if (state.server?.canvas || !entries.some(([, artifact]) => artifact.open && artifact.taskId === taskId)) {
+    return state;
+  }
+  const closed = entries.map(([id, artifact]) => [id, artifact.taskId === taskId ? { ...artifact, open: false } : artifact]);
+  return { ...state, artifacts: Object.fromEntries(closed) };
 }
 
 /**

@@ -13,7 +13,7 @@ import asyncio
 import os
 import re
 import shutil
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
 from typing import Any, Final
 from urllib.parse import urlsplit
@@ -74,14 +74,17 @@ class OpenPage:
     Attributes:
         page: Playwright's.
         faults: what it has done wrong so far (rule 1).
+        frames_load: whether frames in the page may ask other hosts: without its policy nobody forbids it to a preview.
     """
 
-    def __init__(self, context: BrowserContext, page: Page, url: str) -> None:
+    frames_load = False
+
+    def __init__(self, context: BrowserContext, page: Page, urls: Iterable[str]) -> None:
         self.page = page
         self.faults: list[str] = []
         self._expected: list[str] = []
         self._news = asyncio.Event()
-        self._host = urlsplit(url).netloc
+        self._hosts = {urlsplit(url).netloc for url in urls}
         self._context = context
         self._cdp: CDPSession | None = None
         self._watch(page)
@@ -105,7 +108,8 @@ class OpenPage:
 
     def _on_request(self, request: Request) -> None:
         address = urlsplit(request.url)
-        if address.scheme not in ("data", "blob", "about") and address.netloc != self._host:
+        allowed = self.frames_load and request.frame.parent_frame is not None
+        if not allowed and address.scheme not in ("data", "blob", "about") and address.netloc not in self._hosts:
             self._fault(f"request: {request.url}")
 
     def _fault(self, text: str) -> None:
@@ -163,12 +167,19 @@ class OpenPage:
 
 @asynccontextmanager
 async def opened(
-    browser: Browser, url: str, path: str = "/", *, clock: bool = False, **options: Any
+    browser: Browser,
+    url: str,
+    path: str = "/",
+    *,
+    others: Iterable[str] = (),
+    clock: bool = False,
+    **options: Any,
 ) -> AsyncIterator[OpenPage]:
     """A window on a server; at the end it is checked (rule 1) and closed.
 
     Args:
         path: with the fragment.
+        others: the servers that the page may talk to beside this one.
         clock: whether the test can let time pass (`page.clock`).
         options: of Playwright's `new_context`, such as `viewport` or `color_scheme`.
     """
@@ -179,7 +190,7 @@ async def opened(
         await page.add_init_script(WATCH_POLICY)
         if clock:
             await page.clock.install()
-        window = OpenPage(context, page, url)
+        window = OpenPage(context, page, (url, *others))
         await page.goto(url + path)
         yield window
         window.check()

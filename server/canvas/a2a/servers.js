@@ -1,0 +1,78 @@
+// @ts-check
+/** The servers that the page can be a client of: its own, and those of other origins that its operator names. */
+
+import { RequestFailed } from "./client.js";
+
+/**
+ * The address of the server that `?server=` names, with a slash at its end.
+ * @param {string|null} asked
+ * @param {string} home  the page's own server
+ * @returns {string}
+ * @throws {RequestFailed} it is no address
+ */
+export function serverAddress(asked, home) {
+  if (!asked) {
+    return home;
+  }
+  const address = URL.canParse(asked, home) ? new URL(asked, home) : null;
+  if (!address || !/^https?:$/.test(address.protocol)) {
+    throw new RequestFailed(`${asked} is no address of a server. It begins with http:// or https://.`, 0);
+  }
+  return `${address.origin}${address.pathname.replace(/\/?$/, "/")}`;
+}
+
+/** The origins that the operator of the page names. @param {string} home @param {typeof fetch} [send] @returns {Promise<string[]>} */
+export async function otherServers(home, send = (...given) => fetch(...given)) {
+  const response = await send(home, { headers: { Accept: "application/json" } });
+  const { servers = [] } = await response.json();
+  return servers;
+}
+
+/**
+ * Why a server of another origin does not answer. A browser does not tell a page, so it is found out.
+ * @param {string} base
+ * @param {string} home
+ * @param {typeof fetch} [send]
+ * @returns {Promise<string>}
+ */
+export async function whyNoAnswer(base, home, send = (...given) => fetch(...given)) {
+  const { origin } = new URL(base);
+  const own = new URL(home).origin;
+  const allowed = await otherServers(home, send).catch(() => [origin]);
+  if (!allowed.includes(origin)) {
+    return `This page may not talk to ${origin}. Its server allows it when it is started with --page-servers ${origin}.`;
+  }
+  try {
+    await send(base, { mode: "no-cors", credentials: "omit" });
+  } catch {
+    return `${origin} does not answer. Look whether it runs.`;
+  }
+  return `${origin} does not allow this page. An a2a-canvas does when it is started with --cors-origin ${own}; any other server has to allow this origin (CORS), with the headers A2A-Version, A2A-Extensions and Content-Type.`;
+}
+
+/**
+ * The address at which the server of a card speaks A2A 1.0 over JSON-RPC.
+ * @param {any} card
+ * @returns {string}
+ * @throws {RequestFailed} it speaks something else
+ */
+export function jsonRpcAddress(card) {
+  const interfaces = Array.isArray(card?.supportedInterfaces) ? card.supportedInterfaces : [];
+  const found = interfaces.find(
+    (/** @type {any} */ each) => each.protocolBinding === "JSONRPC" && String(each.protocolVersion ?? "").startsWith("1."),
+  );
+  if (found) {
+    return found.url;
+  }
+  const versions = [card?.protocolVersion, ...interfaces.map((/** @type {any} */ each) => each.protocolVersion)].filter(Boolean);
+  const bindings = interfaces.filter((/** @type {any} */ each) => String(each.protocolVersion).startsWith("1.")).map((/** @type {any} */ each) => each.protocolBinding);
+  if (bindings.length) {
+    throw new RequestFailed(`This server speaks A2A 1.0 over ${bindings.join(" and ")} only. This page needs JSON-RPC.`, 0);
+  }
+  throw new RequestFailed(
+    versions.length
+      ? `This server speaks A2A ${[...new Set(versions)].join(" and ")} only. This page needs 1.0.`
+      : "What this server has at its address of the agent card is no agent card.",
+    0,
+  );
+}

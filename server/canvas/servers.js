@@ -1,0 +1,39 @@
+// @ts-check
+/** Chooses the server that the page is a client of, where its operator has named others. */
+
+import { openMenu } from "./dialogs.js";
+import { h } from "./dom.js";
+import { icon } from "./icons.js";
+
+/** @param {import("./app.js").App} app @returns {HTMLElement} */
+export function createServerChooser({ client }) {
+  const button = h(
+    "button",
+    { class: "icon-button", type: "button", "aria-label": "Choose a server", title: "Choose a server", "aria-haspopup": "menu", hidden: true, onclick: choose },
+    icon("switch", 14),
+  );
+  const own = new URL(client.home).origin;
+  const current = new URL(client.base).origin;
+  /** @type {string[]} */
+  let servers = [];
+  client.others().then((others) => {
+    servers = [own, ...others.filter((origin) => origin !== own)];
+    button.hidden = others.length === 0 && current === own;
+  });
+
+  function choose() {
+    const items = servers.map((origin) => ({
+      text: origin === own ? `This server (${hostOf(origin)})` : hostOf(origin),
+      sign: origin === current ? "check" : "open",
+      run: () => location.assign(origin === own ? client.home : `${client.home}?${new URLSearchParams({ server: `${origin}/` })}`),
+    }));
+    openMenu(button, items);
+  }
+
+  return button;
+}
+
+/** @param {string} origin */
+function hostOf(origin) {
+  return new URL(origin).host;
+}
