@@ -29,15 +29,23 @@ export function createThread(app) {
   /** @type {Map<string, Shown>} */
   let shown = new Map();
   let following = true;
+  let top = 0;
   let announced = "";
   /** @type {string|null} */
   let contextId = null;
 
-  scroll.addEventListener("scroll", () => {
-    following = scroll.scrollHeight - scroll.scrollTop - scroll.clientHeight < AT_END;
-    latest.hidden = following;
-    toggleScrolled();
-  }, { passive: true });
+  scroll.addEventListener(
+    "scroll",
+    () => {
+      // A step upwards is the user's, however small; the end moves on its own while a reply is written.
+      const distance = scroll.scrollHeight - scroll.scrollTop - scroll.clientHeight;
+      following = scroll.scrollTop < top ? distance < 2 : following || distance < AT_END;
+      top = scroll.scrollTop;
+      latest.hidden = following;
+      toggleScrolled();
+    },
+    { passive: true },
+  );
   new ResizeObserver(keepEnd).observe(list);
   new ResizeObserver(keepEnd).observe(scroll);
   app.store.subscribe((state, previous) => isChanged(state, previous) && draw(state));

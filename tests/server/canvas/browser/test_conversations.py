@@ -147,3 +147,13 @@ async def test_a_link_to_a_conversation_shows_it_and_nothing_else_before(open_wi
     await begin(first, "quickly shared")
     window = await open_window(served.url, "/" + first.url.removeprefix(served.url + "/"))
     await expect(window.page.locator(".message-agent")).to_have_text("Here is shared.")
+
+
+async def test_it_says_how_many_look_at_it(open_window: Opener, served: Served) -> None:
+    first = (await open_window(served.url)).page
+    await begin(first, "quickly together")
+    await expect(first.locator(".watchers")).to_be_hidden()
+    second = await open_window(served.url, "/" + first.url.removeprefix(served.url + "/"))
+
+    for page in (first, second.page):
+        await expect(page.locator(".watchers")).to_have_text("2 people are looking")
