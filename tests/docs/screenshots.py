@@ -40,6 +40,7 @@ EARLIER: Final = (
     "Minutes of Monday",
 )
 PASSAGE: Final = "Tide pools are there to be seen"
+PATIENCE: Final = 200
 NOTHING_MORE: Final = 5
 """Seconds after which the model has nothing more to say."""
 CALM: Final = """
@@ -126,6 +127,24 @@ async def compare(studio: Studio) -> Page:
     return page
 
 
+async def conflict(studio: Studio) -> Page:
+    page = await studio.written()
+    other = await studio.open(path=f"/{await page.evaluate('location.hash')}")
+    for each in (page, other):
+        await document(each).get_by_role("button", name="Edit", exact=True).click()
+        await each.locator(".cm-line", has_text="A hand lens").click()
+        await each.keyboard.press("End")
+    await other.keyboard.type(" with a cord")
+    await page.keyboard.type(" for each child")
+    later = page
+    for _ in range(PATIENCE):
+        later = page if await page.get_by_role("region", name="Conflict").is_visible() else other
+        if await later.get_by_role("region", name="Conflict").is_visible():
+            break
+        await asyncio.sleep(0.1)
+    return later
+
+
 async def question(studio: Studio) -> Page:
     page = await studio.open()
     await ask(page, "Write a plan for 7 days in Japan")
@@ -155,6 +174,7 @@ STATES: Final[tuple[Draw, ...]] = (
     selection,
     rewriting,
     compare,
+    conflict,
     question,
     phone,
     dark,
@@ -186,7 +206,7 @@ class Film:
 
     def save(self, path: Path) -> None:
         first, *others = self.frames
-        first.save(path, save_all=True, append_images=others, duration=self.times, loop=0, quality=70, method=5)
+        first.save(path, save_all=True, append_images=others, duration=self.times, loop=0, quality=85, method=5)
 
 
 async def film(studio: Studio) -> Film:

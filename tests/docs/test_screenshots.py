@@ -14,7 +14,8 @@ NAMES = [draw.__name__ for draw in STATES]
 KB = 1024
 
 
-def test_there_are_all_states_and_one_moving_picture_and_nothing_else() -> None:
+def test_there_are_ten_states_and_one_moving_picture_and_nothing_else() -> None:
+    assert len(NAMES) == 10
     assert {path.name for path in FOLDER.iterdir()} == {*(f"{name}.png" for name in NAMES), MOVING}
 
 
