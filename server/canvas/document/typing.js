@@ -67,7 +67,7 @@ export function createTyping(app, { viewOf, changed }) {
     artifactId = artifact?.artifactId ?? "";
     const { text: said, failed } = saving?.status(artifactId) ?? { text: "", failed: false };
     if (text.textContent !== said) {
-      text.textContent = said;
+      text.textContent = text.title = said;
     }
     status.classList.toggle("document-not-saved", failed);
     status.hidden = said === "";
