@@ -11,7 +11,7 @@ VENV = uv venv --allow-existing --python $(PYTHON) .venv
 PIP = VIRTUAL_ENV=.venv uv pip
 endif
 
-.PHONY: help setup setup-node vendor serve demo test test-all conversations check bench fuzz docs lock clean
+.PHONY: help setup setup-node vendor serve demo test test-all conversations check bench fuzz docs screenshots lock clean
 
 TSC := node_modules/.bin/tsc
 
@@ -78,6 +78,9 @@ fuzz: setup  ## hostile requests against a real server (ARGS="--requests 2000 --
 
 docs: setup  ## write the generated part of docs/settings.md
 	$(BIN)/python -m tests.docs.settings_table
+
+screenshots: setup  ## take the pictures of the page in docs/screenshots (Chromium must be there; ARGS="empty dark")
+	$(BIN)/python -m tests.docs.screenshots $(ARGS)
 
 lock: setup  ## write the installed versions to constraints.txt
 	$(PIP) freeze --exclude-editable | grep -v '^pip==' > constraints.txt

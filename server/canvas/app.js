@@ -23,6 +23,8 @@ import { CANVAS, isPaused, textOf } from "./state/task.js";
  * @property {string} said  a sentence for the user
  * @property {number|undefined} version  that is current now
  * @property {{base: string, current: string, yours: string}[]} conflicts  of a put that could not be merged
+ * @property {boolean} busy  the artifact is being written
+ * @property {boolean} answered  by the server: otherwise it is not known whether it was done
  */
 
 /** @typedef {ReturnType<typeof createApp>} App */
@@ -137,20 +139,24 @@ export function createApp(store, client, { navigate = () => {} } = {}) {
    * @param {string} artifactId
    * @param {Record<string, any>} [fields]
    * @param {Part[]} [parts]  what the message says: the instruction of an edit, the content of an upload
+   * @param {string} [messageId]  of a message that may have been sent before
    * @returns {Promise<Result>}
    */
-  async function operate(op, artifactId, fields = {}, parts = [{ text: op }]) {
+  async function operate(op, artifactId, fields = {}, parts = [{ text: op }], messageId = randomId()) {
     try {
-      const outcome = await post(parts, { metadata: { [CANVAS]: { op, artifactId, ...fields } } });
+      const outcome = await post(parts, { metadata: { [CANVAS]: { op, artifactId, ...fields } }, messageId });
       const refused = outcome?.message?.metadata?.[CANVAS];
       return {
         ok: outcome?.state === "TASK_STATE_COMPLETED",
         said: textOf(outcome?.message),
         version: outcome?.versions[artifactId] ?? refused?.artifactVersion,
         conflicts: refused?.conflicts ?? [],
+        busy: refused?.busy === true,
+        answered: outcome !== null,
       };
     } catch (error) {
-      return { ok: false, said: sentence(error), version: undefined, conflicts: [] };
+      const answered = error instanceof RequestFailed && error.code !== 0 && error.code < 500;
+      return { ok: false, said: sentence(error), version: undefined, conflicts: [], busy: false, answered };
     }
   }
 

@@ -52,15 +52,15 @@ export function createClient(base, options = {}) {
 
   /**
    * @param {string} url
-   * @param {{method?: string, headers?: Record<string, string>, body?: string|null, signal?: AbortSignal}} request
+   * @param {{method?: string, headers?: Record<string, string>, body?: string|null, signal?: AbortSignal, keepalive?: boolean}} request
    * @param {string} name
    * @returns {Promise<Answer>}
    */
   async function ask(url, request, name) {
-    const { method = "GET", headers = {}, body = null, signal } = request;
+    const { method = "GET", headers = {}, body = null, signal, keepalive } = request;
     const exchange = log.request(name, { url, method, headers, body });
     try {
-      const response = await send(url, { method, headers, body, signal, credentials: "same-origin", cache: "no-cache" });
+      const response = await send(url, { method, headers, body, signal, keepalive, credentials: "same-origin", cache: "no-cache" });
       return { response, exchange };
     } catch (error) {
       if (signal?.aborted) {
@@ -74,15 +74,15 @@ export function createClient(base, options = {}) {
     }
   }
 
-  /** @param {string} method @param {any} params @param {AbortSignal} [signal] */
-  function rpc(method, params, signal) {
+  /** @param {string} method @param {any} params @param {AbortSignal} [signal] @param {boolean} [keepalive]  the request outlives the page */
+  function rpc(method, params, signal, keepalive) {
     const headers = {
       "Content-Type": "application/json",
       "A2A-Version": "1.0",
       ...(extensions.length > 0 && { "A2A-Extensions": extensions.join(", ") }),
     };
     const body = JSON.stringify({ jsonrpc: "2.0", id: ++number, method, params });
-    return ask(endpoint, { method: "POST", headers, body, signal }, method);
+    return ask(endpoint, { method: "POST", headers, body, signal, keepalive }, method);
   }
 
   /** @param {string} method @param {any} params */
@@ -160,6 +160,9 @@ export function createClient(base, options = {}) {
     /** @param {Message} message @param {AbortSignal} signal */
     sendStreaming: (message, signal) =>
       streams ? stream("SendStreamingMessage", { message }, signal) : only(call("SendMessage", { message })),
+
+    /** Sends a message as the page is left: nobody waits for an answer. Browsers refuse long ones. @param {Message} message */
+    leave: (message) => void rpc("SendMessage", { message, configuration: { returnImmediately: true } }, undefined, true).catch(() => {}),
 
     /** @param {string} id @param {AbortSignal} signal */
     subscribe: (id, signal) => stream("SubscribeToTask", { id }, signal),

@@ -39,7 +39,8 @@ import { createSettling } from "./settling.js";
 
 /**
  * What is shown in the text beside the text itself: the selected passage, and what is being written.
- * @typedef {{selection: SourceRange|null, writing: readonly SourceRange[]}} Marks
+ * In place of a passage that is being rewritten, `text` is shown, if it is given; it is no part of the editor's text.
+ * @typedef {{selection: SourceRange|null, writing: readonly (SourceRange & {text?: string|null})[]}} Marks
  */
 
 /** A longer text has no colours: parsing it would take more of each frame than there is. In characters. */
@@ -72,6 +73,7 @@ export function createEditor({ text, label, language, prose, readOnly = false, o
         EditorState.lineSeparator.of("\n"),
         highlightSpecialChars({ render: specialChar }),
         EditorState.transactionFilter.of(keepLineEnds),
+        EditorState.changeFilter.of(outsideOfWriting),
         prose ? EditorView.lineWrapping : lineNumbers(),
         EditorState.tabSize.of(prose ? 4 : 2),
         history(),
@@ -104,6 +106,18 @@ export function createEditor({ text, label, language, prose, readOnly = false, o
     view,
     text: () => known,
     update,
+    /**
+     * Makes a change that comes from elsewhere.
+     * @param {any} changes
+     * @param {string} next  the text after it
+     */
+    apply(changes, next) {
+      if (changes.length === view.state.doc.length) {
+        known = next;
+        view.dispatch({ changes, annotations: [remote.of(true), Transaction.remote.of(true), Transaction.addToHistory.of(false)] });
+      }
+      update(next);
+    },
     setLanguage: load,
     /** @param {boolean} value */
     setReadOnly(value) {
@@ -192,6 +206,33 @@ function changed(text, changes) {
 
 // --- marks
 
+/** What has been written of a passage. */
+class Written extends WidgetType {
+  /** @param {string} text */
+  constructor(text) {
+    super();
+    this.text = text;
+  }
+
+  toDOM() {
+    const element = document.createElement("span");
+    element.className = "document-writing document-written";
+    element.textContent = this.text;
+    return element;
+  }
+
+  /** @param {Written} other */
+  eq(other) {
+    return other.text === this.text;
+  }
+
+  /** @param {HTMLElement} element */
+  updateDOM(element) {
+    element.textContent = this.text;
+    return true;
+  }
+}
+
 class Caret extends WidgetType {
   toDOM() {
     const element = document.createElement("span");
@@ -220,6 +261,10 @@ function decorationsOf({ selection, writing }, length) {
   const ranges = writing.flatMap((range) => {
     const [start, end] = within(range);
     const caret = Decoration.widget({ widget: new Caret(), side: 1 }).range(end);
+    if (range.text) {
+      const widget = new Written(range.text);
+      return [start < end ? Decoration.replace({ widget, writing: true }).range(start, end) : Decoration.widget({ widget, side: 1 }).range(end), caret];
+    }
     return start < end ? [Decoration.mark({ class: "document-writing" }).range(start, end), caret] : [caret];
   });
   if (selection) {
@@ -227,6 +272,24 @@ function decorationsOf({ selection, writing }, length) {
     ranges.push(...(start < end ? [Decoration.mark({ class: "document-passage" }).range(start, end)] : []));
   }
   return Decoration.set(ranges, true);
+}
+
+/**
+ * What is being rewritten cannot be typed into. The ranges in which nothing changes, or true if there are none.
+ * @param {any} transaction
+ */
+function outsideOfWriting(transaction) {
+  /** @type {number[]} */
+  const kept = [];
+  if (!transaction.docChanged || transaction.annotation(remote)) {
+    return true;
+  }
+  transaction.startState.field(marksField).between(0, transaction.startState.doc.length, (/** @type {number} */ from, /** @type {number} */ to, /** @type {any} */ { spec }) => {
+    if (from < to && (spec.writing || spec.class === "document-writing")) {
+      kept.push(from, to);
+    }
+  });
+  return kept.length > 0 ? kept : true;
 }
 
 // --- line ends

@@ -13,6 +13,7 @@ import { createFollower } from "./follow.js";
 import { kindOf } from "./kinds.js";
 import { toArtifact, toShown } from "./shown.js";
 import { createTabs } from "./tabs.js";
+import { createTyping } from "./typing.js";
 import { createView } from "./views.js";
 
 /** @typedef {import("../types.js").State} State */
@@ -20,7 +21,7 @@ import { createView } from "./views.js";
 /** @typedef {import("./kinds.js").Mode} Mode */
 /** @typedef {import("./views.js").View} View */
 
-/** What is shown, and all that its view was made of. @typedef {{key: string, view: View, follower: ReturnType<typeof createFollower>}} Body */
+/** What is shown, and all that its view was made of. @typedef {{key: string, view: View, follower: ReturnType<typeof createFollower>, typed: string}} Body  `typed`: the artifact that is typed into, or "" */
 
 /**
  * @param {import("../app.js").App} app
@@ -32,9 +33,10 @@ export function createDocumentPane(app) {
   const tabs = createTabs((id) => app.openArtifact(id));
   const name = h("h2", { class: "document-name truncate" });
   const about = h("p", { class: "document-about truncate" });
+  const line = h("div", { class: "document-line" }, about);
   const modes = h("div", { class: "document-modes", role: "group", "aria-label": "View" });
   const copy = iconButton("copy", "Copy", () => copyText());
-  const head = h("header", { class: "document-head" }, h("div", { class: "document-title" }, name, about), modes, versions.controls, copy);
+  const head = h("header", { class: "document-head" }, h("div", { class: "document-title" }, name, line), modes, versions.controls, copy);
   const notice = h("p", { class: "document-notice" });
   const panel = h("div", { id: "document-panel", class: "document-panel" });
   const toEnd = h("button", { type: "button", class: "button document-to-end", hidden: true, onclick: jumpToEnd }, icon("down"), "Jump to end");
@@ -42,9 +44,12 @@ export function createDocumentPane(app) {
   const empty = h("div", { class: "document-empty" }, icon("document", 32), h("p", {}, "Documents of this conversation appear here."));
   const bar = createPassageBar(app, {
     rectOf: (selection) => body?.view.rectOf(toShown(selection, written) ?? { start: 0, end: 0 }) ?? null,
-    saved: async () => true,
+    saved: () => typing.flush(),
   });
-  const element = h("div", { class: "document-pane" }, tabs.element, head, versions.panel, notice, versions.comparison, panel, toEnd, empty, status, bar);
+  const typing = createTyping(app, { viewOf: (id) => (body?.typed === id ? body.view : null), changed: () => render(store.state) });
+  line.append(typing.status);
+  panel.addEventListener("focusout", () => typing.flush());
+  const element = h("div", { class: "document-pane" }, tabs.element, head, versions.panel, notice, typing.conflict, versions.comparison, panel, toEnd, empty, status, bar);
   head.append(createFiles(app, element));
 
   /** @type {Body|null} */
@@ -68,6 +73,7 @@ export function createDocumentPane(app) {
       return; // the old version is being read
     }
     showFrame(state, artifact);
+    typing.draw(state.version === null ? artifact : null);
     if (!artifact) {
       close();
       return;
@@ -75,7 +81,7 @@ export function createDocumentPane(app) {
     const kind = kindOf(artifact);
     const mode = kind.modes.find((one) => one.mode === chosenModes[artifact.artifactId])?.mode ?? kind.modes[0].mode;
     showModes(artifact, kind, mode);
-    const key = JSON.stringify([state.contextId, artifact.artifactId, kind.name, kind.language, mode]);
+    const key = JSON.stringify([state.contextId, artifact.artifactId, kind.name, kind.language, mode, state.version !== null]);
     if (key !== wanted) {
       open(key, artifact, kind, mode);
     } else if (body) {
@@ -132,16 +138,17 @@ export function createDocumentPane(app) {
    */
   async function open(key, artifact, kind, mode) {
     wanted = key;
-    const { text, ranges } = shownText(artifact, editsOf(store.state));
-    written = ranges;
-    const { artifactId } = artifact;
+    const { artifactId, text } = artifact;
+    const typed = mode === "source" && store.state.version === null && store.state.server?.canvas ? artifactId : "";
+    typing.flush();
+    typed && (await typing.load());
     const view = await createView(mode, {
       artifact,
-      text,
+      text: text ?? "",
       kind,
       readOnly: true,
-      onSelect: (passage) => select(artifactId, passage),
-      onInput: () => {},
+      onSelect: (passage) => (typed ? selectTyped(artifactId, passage) : select(artifactId, passage)),
+      onInput: (input) => typing.typed(artifactId, input),
     });
     if (wanted !== key) {
       view.destroy();
@@ -150,7 +157,7 @@ export function createDocumentPane(app) {
     body?.view.destroy();
     body?.follower.destroy();
     const follower = createFollower(view.scroller, { scrollToEnd: view.scrollToEnd, onChange: showToEnd });
-    body = { key, view, follower };
+    body = { key, view, follower, typed };
     panel.replaceChildren(view.element);
     follower.set(artifact.open || follower.isAtEnd());
     showBody(body, store.state, shownContent(store.state) ?? artifact);
@@ -166,13 +173,18 @@ export function createDocumentPane(app) {
   }
 
   /** @param {Body} body @param {State} state @param {ArtifactView} artifact */
-  function showBody({ view, follower }, state, artifact) {
-    const { text, ranges } = shownText(artifact, editsOf(state));
-    written = ranges;
-    view.update(text, artifact);
-    const selection = state.selection?.artifactId === artifact.artifactId ? toShown(state.selection, ranges) : null;
-    view.mark({ selection, writing: ranges });
-    view.setReadOnly(true);
+  function showBody({ view, follower, typed }, state, artifact) {
+    if (typed) {
+      written = [];
+      typing.show(view, state, artifact);
+    } else {
+      const shown = state.version === null ? typing.withUnsaved(artifact) : artifact;
+      const { text, ranges } = shownText(shown, shown === artifact ? editsOf(state) : []);
+      written = ranges;
+      view.update(text, artifact);
+      const selection = state.selection?.artifactId === artifact.artifactId ? toShown(state.selection, ranges) : null;
+      view.mark({ selection, writing: ranges });
+    }
     follower.changed(artifact.open);
     showToEnd();
   }
@@ -200,6 +212,14 @@ export function createDocumentPane(app) {
     const { start, end } = range;
     const selection = { artifactId, version: artifact.version, start, end, text: text.slice(start, end), ...linesOf(text, start, end) };
     store.dispatch({ type: "selected", selection });
+  }
+
+  /** @param {string} artifactId @param {import("./selection.js").Passage|null} passage */
+  async function selectTyped(artifactId, passage) {
+    const selection = await typing.select(artifactId, passage);
+    if (selection || store.state.selection) {
+      store.dispatch({ type: "selected", selection });
+    }
   }
 
   async function copyText() {

@@ -17,12 +17,14 @@ import { createSettling } from "./settling.js";
  * @property {HTMLElement} element
  * @property {HTMLElement} scroller
  * @property {(text: string, artifact: ArtifactView) => void} update
- * @property {(marks: {selection: SourceRange|null, writing: SourceRange[]}) => void} mark
+ * @property {(marks: {selection: SourceRange|null, writing: (SourceRange & {text?: string|null})[]}) => void} mark
  * @property {(range: SourceRange) => DOMRect|null} rectOf  where a passage is on the screen; null if it is not seen
  * @property {(range: SourceRange) => void} reveal  scrolls to a passage
  * @property {(readOnly: boolean) => void} setReadOnly
  * @property {() => void} scrollToEnd
  * @property {() => void} destroy
+ * @property {(changes: any, text: string) => void} [apply]  makes a change that comes from elsewhere, where it can be typed into
+ * @property {() => Passage|null} [selection]  where it can be typed into
  *
  * @typedef {object} ViewOptions
  * @property {ArtifactView} artifact
@@ -107,6 +109,8 @@ async function sourceView({ artifact, text, kind, readOnly, onSelect, onInput })
     scroller: editor.scroller,
     update: editor.update,
     mark: editor.mark,
+    apply: editor.apply,
+    selection: editor.selection,
     rectOf: (range) => within(boundsOf(editor.coordinates(range)), editor.scroller),
     reveal: editor.select,
     setReadOnly: editor.setReadOnly,

@@ -151,24 +151,37 @@ export function editsMoved(edits, artifact, change) {
  */
 export function shownText(artifact, edits) {
   const text = artifact.text ?? "";
-  const shown = edits
-    .filter((edit) => edit.artifactId === artifact.artifactId && !edit.lost)
-    .map((edit) => ({ ...replacedBy(edit), key: edit.key, text: isUnwritten(edit) ? text.slice(edit.start, edit.end) : edit.text }))
-    .sort((a, b) => a.start - b.start);
   let result = "";
   let at = 0;
   const ranges = [];
-  for (const each of shown) {
-    if (each.start < at) {
-      continue; // two edits of one place: the second is shown when it is complete
-    }
-    result += text.slice(at, each.start);
-    const of = { start: each.start, end: each.end };
-    ranges.push({ key: each.key, start: result.length, end: result.length + each.text.length, of });
-    result += each.text;
-    at = each.end;
+  for (const { key, start, end, text: written } of overlays(artifact, edits)) {
+    const there = written ?? text.slice(start, end);
+    result += text.slice(at, start);
+    ranges.push({ key, start: result.length, end: result.length + there.length, of: { start, end } });
+    result += there;
+    at = end;
   }
   return { text: ranges.length ? result + text.slice(at) : text, ranges };
+}
+
+/**
+ * What is being written into an artifact, in order: ranges of its text, and what is shown in their place; null for the text
+ * that is there. Of two edits of one place, the second is shown when it is complete.
+ * @param {ArtifactView} artifact
+ * @param {Edit[]} edits
+ * @returns {(Range & {key: string, text: string|null})[]}
+ */
+export function overlays(artifact, edits) {
+  const all = edits
+    .filter((edit) => edit.artifactId === artifact.artifactId && !edit.lost)
+    .map((edit) => ({ ...replacedBy(edit), key: edit.key, text: isUnwritten(edit) ? null : edit.text }))
+    .sort((a, b) => a.start - b.start);
+  let at = 0;
+  return all.filter(({ start, end }) => {
+    const free = start >= at;
+    at = free ? end : at;
+    return free;
+  });
 }
 
 /** Until it has written something, the passage of an edit is shown as it was. @param {Edit} edit */

@@ -63,6 +63,8 @@ export function createVersions(app) {
     }
   });
 
+  draw();
+
   async function read() {
     const { artifactId } = shownArtifact(store.state) ?? { artifactId: "" };
     const number = ++reading;
@@ -114,7 +116,7 @@ export function createVersions(app) {
             button(inline ? "Side by side" : "Inline", () => layout(!inline)),
             button("End comparison", () => compare(null)),
           ],
-      button("Restore", restore, version.current || version.pruned || shownArtifact(store.state)?.open, "retry"),
+      version.current ? [] : button("Restore", restore, version.pruned || shownArtifact(store.state)?.open, "retry"),
       button("Copy link", copyLink, false, "link"),
     ];
   }

@@ -17,7 +17,9 @@ pytestmark = pytest.mark.asyncio(loop_scope="module")
 CORPUS = (
     "import { documents } from './tests/server/canvas/document/corpus.mjs'; console.log(JSON.stringify(documents()))"
 )
-SELECTIONS = (Path(__file__).parent / "scripts" / "selections.js").read_text()
+SCRIPTS = Path(__file__).parent / "scripts"
+SELECTIONS = (SCRIPTS / "selections.js").read_text()
+EDITOR = (SCRIPTS / "editor.js").read_text()
 
 
 async def say(page: Page, words: str) -> None:
@@ -111,3 +113,16 @@ async def test_a_page_and_an_image_are_previewed_without_scripts(window: OpenPag
     await page.get_by_role("tab", name="logo.svg").click()
     await expect(page.get_by_role("img", name="logo.svg")).to_have_js_property("naturalWidth", 40)
     await expect(page).not_to_have_title("taken")
+
+
+async def test_what_changes_elsewhere_moves_no_selection_and_is_not_undone(window: OpenPage) -> None:
+    seen = await window.page.evaluate(EDITOR)
+    assert seen["selected"] == "three"
+    assert seen["inputs"] == ["ONE MORE\ntwo\n3\nfour\n"]
+    assert seen["afterUndo"] == "ONE MORE\nzwei\nthree\nfour\n"
+
+
+async def test_line_ends_are_typed_as_the_text_has_them(window: OpenPage) -> None:
+    seen = await window.page.evaluate(EDITOR)
+    assert seen["typed"] == "one and\r\nmore\r\ntwo\r\n"
+    assert seen["joined"] == "one andmore\r\ntwo\r\n"

@@ -1,0 +1,162 @@
+"""People type into the document, also while others and the agent change it."""
+
+from __future__ import annotations
+
+import pytest
+from playwright.async_api import Locator, Page, expect
+
+from tests.server.app_server import Served
+from tests.server.canvas.browser.browser_harness import OpenPage
+from tests.server.canvas.browser.conftest import Opener
+from tests.server.canvas.browser.test_passages import (
+    LONG,
+    SHORT,
+    bar,
+    document,
+    edit_source,
+    say,
+    select,
+    with_document,
+)
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+FIRST = "The first paragraph stays."
+
+
+async def type_behind(page: Page, text: str, words: str) -> None:
+    await page.locator(".cm-line", has_text=text).click()
+    await page.keyboard.press("End")
+    await page.keyboard.type(words)
+
+
+def saved(page: Page) -> Locator:
+    return page.get_by_text("Saved", exact=True)
+
+
+def path_of(page: Page) -> str:
+    return "/" + page.url.split("/", 3)[3]
+
+
+async def test_what_is_typed_is_saved_and_seen_by_others(window: OpenPage, open_window: Opener, served: Served) -> None:
+    page = await with_document(window, served, "cats")
+    await edit_source(page)
+    await type_behind(page, FIRST, " For now.")
+    await expect(saved(page)).to_be_visible()
+    other = (await open_window(served.url, path_of(page))).page
+    await expect(document(other).get_by_text(f"{FIRST} For now.")).to_be_visible()
+    await page.get_by_role("button", name="Read", exact=True).click()
+    await expect(document(page).get_by_text(f"{FIRST} For now.")).to_be_visible()
+
+
+async def test_two_people_type_into_different_passages(window: OpenPage, open_window: Opener, served: Served) -> None:
+    page = await with_document(window, served, "hens")
+    other = (await open_window(served.url, path_of(page))).page
+    for each in (page, other):
+        await edit_source(each)
+    await type_behind(page, FIRST, " Says one.")
+    await type_behind(other, "- two", " and three")
+    await page.keyboard.type(" And more.")
+    for each in (page, other):
+        await expect(saved(each)).to_be_visible()
+        await expect(each.locator(".cm-content")).to_contain_text(f"{FIRST} Says one. And more.")
+        await expect(each.locator(".cm-content")).to_contain_text("- two and three")
+
+
+async def test_the_same_words_changed_by_two_are_shown_and_decided(
+    window: OpenPage, open_window: Opener, served: Served
+) -> None:
+    page = await with_document(window, served, "wolves")
+    other = (await open_window(served.url, path_of(page))).page
+    for each in (page, other):
+        await edit_source(each)
+        await each.locator(".cm-line", has_text="About wolves").click()
+        await each.keyboard.press("End")
+    await page.keyboard.type("hounds")
+    await other.keyboard.type("cubs")
+    # Whoever is saved first is not asked.
+    await expect(page.get_by_role("region", name="Conflict").or_(saved(page))).to_be_visible()
+    asked = await page.get_by_role("region", name="Conflict").is_visible()
+    later, sooner = (page, other) if asked else (other, page)
+    conflict = later.get_by_role("region", name="Conflict")
+    await expect(conflict.get_by_label("Yours")).to_be_checked()
+    await conflict.get_by_label("Both").check()
+    await conflict.get_by_role("textbox", name="What stays").fill("wolfhounds and wolfcubs")
+    await conflict.get_by_role("button", name="Save").click()
+    await expect(conflict).to_be_hidden()
+    for each in (later, sooner):
+        await expect(each.locator(".cm-line").first).to_have_text("# About wolfhounds and wolfcubs")
+        await expect(saved(each)).to_be_visible()
+
+
+async def test_typing_while_the_agent_rewrites_another_passage(window: OpenPage, served: Served) -> None:
+    page = await with_document(window, served, "geese")
+    await select(page, LONG)
+    await bar(page).get_by_role("button", name="Shorter").click()
+    await edit_source(page)
+    served.gate.let(2)
+    await expect(page.locator(".document-written")).to_have_text("The second o")
+    await type_behind(page, FIRST, " Typed meanwhile.")
+    await expect(saved(page)).to_be_visible()
+    await expect(page.locator(".document-written")).to_have_text("The second o")
+    await page.keyboard.type(" And this.")
+    served.gate.let(100)
+    await expect(page.locator(".cm-content")).to_contain_text(SHORT)
+    await expect(page.locator(".document-written")).to_have_count(0)
+    await expect(page.locator(".cm-content")).to_contain_text(f"{FIRST} Typed meanwhile. And this.")
+    await expect(saved(page)).to_be_visible()
+    await page.get_by_role("button", name="Read", exact=True).click()
+    await expect(document(page).get_by_text(f"{FIRST} Typed meanwhile. And this.")).to_be_visible()
+    await expect(document(page).get_by_text(SHORT)).to_be_visible()
+
+
+async def test_a_reload_loses_nothing_that_was_typed(window: OpenPage, served: Served) -> None:
+    page = await with_document(window, served, "owls")
+    await edit_source(page)
+    await type_behind(page, FIRST, " Just typed.")
+    await page.reload()
+    await expect(document(page).get_by_text(f"{FIRST} Just typed.")).to_be_visible()
+    await expect(page.get_by_text("What you typed into owls.md is here again.")).to_be_visible()
+    await expect(saved(page)).to_be_visible()
+
+
+async def test_what_is_typed_without_a_network_is_saved_when_it_is_back(window: OpenPage, served: Served) -> None:
+    page = await with_document(window, served, "mice")
+    await edit_source(page)
+    await window.disconnect()
+    await type_behind(page, FIRST, " Offline.")
+    await expect(page.get_by_text("Not saved:")).to_be_visible()
+    await window.reconnect()
+    await expect(saved(page)).to_be_visible()
+    await page.get_by_role("button", name="Read", exact=True).click()
+    await expect(document(page).get_by_text(f"{FIRST} Offline.")).to_be_visible()
+
+
+async def test_while_the_agent_writes_the_whole_document_it_is_read_only(window: OpenPage, served: Served) -> None:
+    page = await with_document(window, served, "larks")
+    source = await edit_source(page)
+    served.gate.close()
+    await say(page, "write larks")
+    served.gate.let(10)
+    await expect(page.get_by_text("It is read-only until it is finished.")).to_be_visible()
+    await expect(source).to_have_attribute("aria-readonly", "true")
+    served.gate.open()
+    await expect(page.get_by_text("It is read-only until it is finished.")).to_be_hidden()
+    await type_behind(page, "Line 40 of", " And one more.")
+    await expect(saved(page)).to_be_visible()
+
+
+async def test_undo_takes_back_what_was_typed_and_then_versions(window: OpenPage, served: Served) -> None:
+    page = await with_document(window, served, "newts")
+    await select(page, LONG)
+    await bar(page).get_by_role("button", name="Shorter").click()
+    served.gate.open()
+    await expect(document(page).get_by_text(SHORT)).to_be_visible()
+    source = await edit_source(page)
+    await type_behind(page, FIRST, "!")
+    await expect(saved(page)).to_be_visible()
+    await page.keyboard.press("Control+z")
+    await expect(source).not_to_contain_text("stays.!")
+    await expect(source).to_contain_text(SHORT)
+    await expect(saved(page)).to_be_visible()
+    await expect(page.get_by_text("Version 4", exact=True)).to_be_visible()
