@@ -119,7 +119,7 @@ function mountContextsColumn(shell, contexts, main, scrim, stored) {
     scrim.hidden = !open;
     if (open) {
       opener = /** @type {HTMLElement|null} */ (document.activeElement);
-      /** @type {HTMLElement|null} */ (contexts.querySelector("[aria-current], button, a"))?.focus();
+      /** @type {HTMLElement|null} */ (contexts.querySelector("[aria-current], button:not([hidden]), a"))?.focus();
     } else {
       opener?.focus();
       opener = null;
