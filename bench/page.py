@@ -1,9 +1,10 @@
 """`--only page`: the page in Chromium with documents of 2 MB, while 50 deltas a second arrive.
 
-The agent appends to a document; meanwhile somebody scrolls through it and types a message. A frame is the time between
-two callbacks of `requestAnimationFrame`, so that it cannot be shorter than 16.7 ms; the time of a key is what the
-browser's event timing says, from the key to the picture that shows it. The first paint counts what a browser without a
-cache has transferred by then, headers included, as the performance API has it.
+The agent appends to a document, or rewrites a passage of it; meanwhile somebody scrolls through it and types: into the
+document where its source is shown and can be typed into, else a message. A frame is the time between two callbacks of
+`requestAnimationFrame`, so that it cannot be shorter than 16.7 ms; the time of a key is what the browser's event timing
+says, from the key to the picture that shows it. The first paint counts what a browser without a cache has transferred
+by then, headers included, as the performance API has it.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from typing import Any
 from uuid import uuid4
 
 import httpx
-from playwright.async_api import Browser, Page, async_playwright
+from playwright.async_api import Browser, Locator, Page, async_playwright
 
 from a2a_canvas.server.wire import CANVAS
 from bench.client import COMPLETED, HOST, ClientError
@@ -111,6 +112,11 @@ class Case:
     rewritten: bool = False
     source: bool = False
 
+    @property
+    def typed(self) -> bool:
+        """Whether the document is typed into."""
+        return self.rewritten and (self.source or self.name.endswith(".py"))
+
     def __str__(self) -> str:
         return (
             f"{self.name}{' source' if self.source else ''}, {'a passage rewritten' if self.rewritten else 'appended'}"
@@ -119,8 +125,11 @@ class Case:
 
 CASES = (
     Case("guide.md"),
+    Case("guide.md", rewritten=True),
     Case("guide.md", source=True),
+    Case("guide.md", source=True, rewritten=True),
     Case("program.py"),
+    Case("program.py", rewritten=True),
 )
 
 
@@ -205,23 +214,23 @@ async def _watch(page: Page, port: int, context: str, case: Case, seconds: float
         working = asyncio.create_task(_send(port, context, f"rewrite {times}", fields))
     else:
         working = asyncio.create_task(_send(port, context, f"go on for {times} with {case.name}"))
-    await page.wait_for_selector("text=Writing…")
+    await page.wait_for_selector("text=/Writing…|Rewriting/")
     await page.evaluate(WATCH)
     while not working.done():
-        await _use(page, page.locator(".document-panel"))
+        await _use(page, page.locator(".document-panel"), ".cm-content" if case.typed else "#message")
     await working
     await page.evaluate("watched.on = false")
     return Watched(**{key: value for key, value in (await page.evaluate("watched")).items() if key != "on"})
 
 
-async def _use(page: Page, panel: Any) -> None:
+async def _use(page: Page, panel: Locator, field: str) -> None:
     """Scroll away from the end and back to it, and type in between."""
     await panel.hover()
     for step in (-1, 1):
         for _ in range(STEPS):
             await page.mouse.wheel(0, step * 400)
             await asyncio.sleep(0.02)
-        await page.focus("#message")
+        await page.focus(field)
         await page.keyboard.type("typed ", delay=30)
 
 
