@@ -18,7 +18,7 @@ import httpx
 import pytest
 import pytest_asyncio
 import yaml
-from playwright.async_api import Browser, Page
+from playwright.async_api import Browser, Page, Route
 
 from tests.server.app_server import Served, envelope
 from tests.server.canvas.browser.browser_harness import OpenPage, opened
@@ -218,3 +218,44 @@ async def test_a_payload_does_nothing_and_is_shown_as_it_is(
     assert seen(payload) in seen(await page.locator("#chat .message-user").first.inner_text())
     assert seen(context.word) in seen(await page.locator(".context[data-current]").inner_text())
     assert seen(context.word) in seen(await page.locator(".chat-title").inner_text())
+
+
+@pytest.mark.parametrize("payload", PAYLOADS.values(), ids=PAYLOADS)
+async def test_a_hostile_server_does_nothing_and_its_words_are_shown(
+    hostile_window: OpenPage, served: Served, payload: str
+) -> None:
+    """Its card and its errors, in the page and in the developer view."""
+    hostile_window.faults.clear()
+    page = hostile_window.page
+    card = (await served.http.get("/.well-known/agent-card.json")).json()
+    skill = {"id": payload, "name": payload, "description": payload, "tags": [payload]}
+    card |= {"name": payload, "description": payload, "skills": [skill], "provider": {payload: payload}}
+    error = {"jsonrpc": "2.0", "id": 1, "error": {"code": -32603, "message": payload}}
+    await page.route("**/.well-known/agent-card.json", lambda route: route.fulfill(json=card))
+    await page.route(served.url + "/", lambda route: answered_by(route, error))
+    try:
+        await page.goto(f"{served.url}/?hostile={uuid4()}")
+        await page.locator(".composer-field").fill("hello")
+        await page.keyboard.press("Enter")
+        await page.locator(".outcome").first.wait_for()
+        await clean(hostile_window)
+        assert seen(payload) in seen(await page.locator(".outcome").first.inner_text())
+        assert seen(payload) in seen(await page.locator(".contexts-brand").inner_text())
+
+        await page.get_by_role("button", name="Developer view").click()
+        view = page.get_by_role("region", name="Developer view")
+        await view.locator(".developer-line").first.wait_for()
+        for line in await view.locator(".developer-line").all():
+            await line.click()
+        await clean(hostile_window)
+        await view.get_by_role("tab", name="Agent card").click()
+        await clean(hostile_window)
+        shown = seen(await view.locator("#developer-agent-card").inner_text())
+        assert seen(json.dumps(payload, ensure_ascii=False)) in shown
+    finally:
+        await page.unroute_all()
+        await page.route("**://evil.example/**", lambda route: route.fulfill(body=""))
+
+
+async def answered_by(route: Route, error: dict[str, Any]) -> None:
+    await (route.fulfill(json=error) if route.request.method == "POST" else route.fallback())
