@@ -209,7 +209,12 @@ export function followContext(client, dispatch, contextId, { canvas, gone }) {
       followed.delete(outcome.taskId);
       return isRunning(stateOf(outcome.state)) ? await followTask(outcome.taskId) : outcome;
     } finally {
-      begins();
+      // What the server has refused may not have begun the conversation, so there is nothing to follow yet.
+      if (!started) {
+        started = true;
+        starting--;
+        followWorking();
+      }
     }
   }
 

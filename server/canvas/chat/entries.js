@@ -141,8 +141,10 @@ function operation(state, task) {
   const last = task.messages.at(-1);
   const text = last?.role === "ROLE_AGENT" ? textOf(last) : "";
   const ended = text ? ending(state, task, text) : null;
+  if (operation.op === "put" && ended) {
+    return []; // a put that was refused is told where it was typed
+  }
   const words = operationWords(operation, nameOf(state, operation.artifactId) || operation.name || "", textOf(asked));
-  // A put that was refused is shown where it was typed.
   const outcome = ended || operation.op === "put" ? "" : text;
   const line = { key: `${task.taskId}/operation`, kind: /** @type {const} */ ("operation"), op: operation.op, ...words, outcome };
   return operation.op === "put" ? [line] : [line, ...(ended ?? now(state, task))];

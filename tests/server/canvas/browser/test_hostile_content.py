@@ -18,7 +18,7 @@ import httpx
 import pytest
 import pytest_asyncio
 import yaml
-from playwright.async_api import Browser, Page
+from playwright.async_api import Browser, Page, Route
 
 from tests.server.app_server import Served, envelope
 from tests.server.canvas.browser.browser_harness import OpenPage, opened
@@ -27,6 +27,15 @@ pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 CANVAS = "urn:a2a-canvas:canvas:v1"
 PAYLOADS: dict[str, str] = yaml.safe_load((Path(__file__).parent / "payloads.yaml").read_text())
+each_payload = pytest.mark.parametrize(
+    ("hostile_window", "payload"),
+    [
+        *(pytest.param("no policy", text, id=f"{name}-no policy") for name, text in PAYLOADS.items()),
+        *(pytest.param("policy", text, id=f"{name}-policy") for name, text in list(PAYLOADS.items())[::3]),
+    ],
+    indirect=["hostile_window"],
+)
+"""All without the policy, as the page itself must hold; a third of them with it, as the policy refuses more."""
 NOT_IN_IDS = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 
 WATCH = """
@@ -133,7 +142,7 @@ class HostileContext:
         return answer["result"]["task"]
 
 
-@pytest_asyncio.fixture(params=["policy", "no policy"], loop_scope="module", scope="module")
+@pytest_asyncio.fixture(loop_scope="module", scope="module")
 async def hostile_window(request: pytest.FixtureRequest, browser: Browser, server: Served) -> AsyncIterator[OpenPage]:
     async with opened(browser, server.url, bypass_csp=request.param == "no policy") as window:
         policy = request.param == "policy"
@@ -173,7 +182,7 @@ async def clean(window: OpenPage) -> None:
     window.check()
 
 
-@pytest.mark.parametrize("payload", PAYLOADS.values(), ids=PAYLOADS)
+@each_payload
 async def test_a_payload_does_nothing_and_is_shown_as_it_is(
     hostile_window: OpenPage, served: Served, payload: str
 ) -> None:
@@ -218,3 +227,44 @@ async def test_a_payload_does_nothing_and_is_shown_as_it_is(
     assert seen(payload) in seen(await page.locator("#chat .message-user").first.inner_text())
     assert seen(context.word) in seen(await page.locator(".context[data-current]").inner_text())
     assert seen(context.word) in seen(await page.locator(".chat-title").inner_text())
+
+
+@each_payload
+async def test_a_hostile_server_does_nothing_and_its_words_are_shown(
+    hostile_window: OpenPage, served: Served, payload: str
+) -> None:
+    """Its card and its errors, in the page and in the developer view."""
+    hostile_window.faults.clear()
+    page = hostile_window.page
+    card = (await served.http.get("/.well-known/agent-card.json")).json()
+    skill = {"id": payload, "name": payload, "description": payload, "tags": [payload]}
+    card |= {"name": payload, "description": payload, "skills": [skill], "provider": {payload: payload}}
+    error = {"jsonrpc": "2.0", "id": 1, "error": {"code": -32603, "message": payload}}
+    await page.route("**/.well-known/agent-card.json", lambda route: route.fulfill(json=card))
+    await page.route(served.url + "/", lambda route: answered_by(route, error))
+    try:
+        await page.goto(f"{served.url}/?hostile={uuid4()}")
+        await page.locator(".composer-field").fill("hello")
+        await page.keyboard.press("Enter")
+        await page.locator(".outcome").first.wait_for()
+        await clean(hostile_window)
+        assert seen(payload) in seen(await page.locator(".outcome").first.inner_text())
+        assert seen(payload) in seen(await page.locator(".contexts-brand").inner_text())
+
+        await page.get_by_role("button", name="Developer view").click()
+        view = page.get_by_role("region", name="Developer view")
+        await view.locator(".developer-line").first.wait_for()
+        for line in await view.locator(".developer-line").all():
+            await line.click()
+        await clean(hostile_window)
+        await view.get_by_role("tab", name="Agent card").click()
+        await clean(hostile_window)
+        shown = seen(await view.locator("#developer-agent-card").inner_text())
+        assert seen(json.dumps(payload, ensure_ascii=False)) in shown
+    finally:
+        await page.unroute_all()
+        await page.route("**://evil.example/**", lambda route: route.fulfill(body=""))
+
+
+async def answered_by(route: Route, error: dict[str, Any]) -> None:
+    await (route.fulfill(json=error) if route.request.method == "POST" else route.fallback())

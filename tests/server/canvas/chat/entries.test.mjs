@@ -86,6 +86,11 @@ test("an operation is a line with its outcome", () => {
 
 test("what was typed is one line for each document", () => {
   const put = (taskId, artifactId) => task({ taskId, operation: { op: "put", artifactId }, messages: [says(taskId, "USER", "put")] });
+
+test("a put that was refused is told where it was typed, and counts for nothing", () => {
+  const messages = [says("t1", "USER", "put"), says("t1b", "AGENT", "Two people changed the same words.")];
+  assert.deepEqual(entriesOf(state(task({ state: "rejected", operation: { op: "put", artifactId: "a" }, messages }))), []);
+});
   const lines = entriesOf(state(put("t1", "a"), put("t2", "a"), put("t3", "a"), put("t4", "b")));
   assert.deepEqual(lines.map(({ what, outcome }) => [what, outcome]), [["Your changes to a", "Saved 3 times."], ["Your changes to b", ""]]);
 });
