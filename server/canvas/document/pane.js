@@ -43,6 +43,7 @@ export function createDocumentPane(app) {
   const status = h("p", { class: "visually-hidden", role: "status" });
   const empty = h("div", { class: "document-empty" }, icon("document", 32), h("p", {}, "Documents of this conversation appear here."));
   const bar = createPassageBar(app, {
+    panel,
     rectOf: (selection) => body?.view.rectOf(toShown(selection, written) ?? { start: 0, end: 0 }) ?? null,
     saved: () => typing.flush(),
   });
