@@ -162,6 +162,10 @@ export function createDocumentPane(app) {
     panel.replaceChildren(view.element);
     follower.set(artifact.open || follower.isAtEnd());
     showBody(body, store.state, shownContent(store.state) ?? artifact);
+    if (typed && modes.contains(document.activeElement)) {
+      // Who has just chosen “Edit” wants to type.
+      /** @type {HTMLElement|null} */ (view.element.querySelector(".cm-content"))?.focus({ preventScroll: true });
+    }
   }
 
   function close() {
