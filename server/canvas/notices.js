@@ -7,6 +7,7 @@ import { icon } from "./icons.js";
 /** @typedef {import("./types.js").State} State */
 
 const INFO_MS = 6_000;
+const RETRY_MS = 15_000;
 const BACK_MS = 2_500;
 const SECOND = 1_000;
 
@@ -53,10 +54,12 @@ function toastOf({ kind, text, action }, dismiss) {
     action && h("button", { class: "button", type: "button", onclick: () => (dismiss(), action.run()) }, action.label),
     h("button", { class: "icon-button", type: "button", "aria-label": "Dismiss", onclick: dismiss }, icon("close", 14)),
   );
-  if (kind === "info") {
-    let timer = setTimeout(dismiss, INFO_MS);
+  // What can be tried again stands in the conversation, too.
+  const time = kind === "info" ? INFO_MS : RETRY_MS;
+  if (kind === "info" || action) {
+    let timer = setTimeout(dismiss, time);
     toast.addEventListener("pointerenter", () => clearTimeout(timer));
-    toast.addEventListener("pointerleave", () => (timer = setTimeout(dismiss, INFO_MS)));
+    toast.addEventListener("pointerleave", () => (timer = setTimeout(dismiss, time)));
     toast.addEventListener("focusin", () => clearTimeout(timer));
   }
   return toast;

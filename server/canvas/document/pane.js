@@ -43,6 +43,7 @@ export function createDocumentPane(app) {
   const status = h("p", { class: "visually-hidden", role: "status" });
   const empty = h("div", { class: "document-empty" }, icon("document", 32), h("p", {}, "Documents of this conversation appear here."));
   const bar = createPassageBar(app, {
+    panel,
     rectOf: (selection) => body?.view.rectOf(toShown(selection, written) ?? { start: 0, end: 0 }) ?? null,
     saved: () => typing.flush(),
   });
@@ -104,7 +105,7 @@ export function createDocumentPane(app) {
       const busy = state.version === null && isWritten(state, artifact);
       setText(name, artifact.name);
       setText(about, busy ? writing(artifact) : versions.controls.hidden ? "" : `Version ${artifact.version}`);
-      setText(notice, `This is version ${artifact.version}. It is read-only; “Restore” makes it the current one.`);
+      setText(notice, `This is version ${artifact.version}. It is read-only; “Restore” in “Versions” makes it the current one.`);
       copy.hidden = artifact.text === null;
       // The conversation says what is being written.
       busy || announce(`${artifact.name}, version ${artifact.version}`);
@@ -161,6 +162,10 @@ export function createDocumentPane(app) {
     panel.replaceChildren(view.element);
     follower.set(artifact.open || follower.isAtEnd());
     showBody(body, store.state, shownContent(store.state) ?? artifact);
+    if (typed && modes.contains(document.activeElement)) {
+      // Who has just chosen “Edit” wants to type.
+      /** @type {HTMLElement|null} */ (view.element.querySelector(".cm-content"))?.focus({ preventScroll: true });
+    }
   }
 
   function close() {

@@ -21,11 +21,12 @@ const NARROW = "(max-width: 720px)";
 /**
  * @param {import("../app.js").App} app
  * @param {object} options
+ * @param {HTMLElement} options.panel  what shows the document
  * @param {(selection: Selection) => DOMRect|null} options.rectOf  where a passage is on the screen; null if it is not shown
  * @param {() => Promise<boolean>} options.saved  saves what was typed; whether all of it is saved now
  * @returns {HTMLElement}
  */
-export function createPassageBar(app, { rectOf, saved }) {
+export function createPassageBar(app, { panel, rectOf, saved }) {
   const { store } = app;
   const rewrite = createRewriting(app, saved);
   const place = h("span", { class: "passage-place" });
@@ -61,6 +62,7 @@ export function createPassageBar(app, { rectOf, saved }) {
   });
   addEventListener("scroll", () => move(store.state.selection), { capture: true, passive: true });
   addEventListener("resize", () => move(store.state.selection), { passive: true });
+  new ResizeObserver(() => move(store.state.selection)).observe(panel);
   visualViewport?.addEventListener("resize", () => move(store.state.selection));
   visualViewport?.addEventListener("scroll", () => move(store.state.selection));
   document.addEventListener("keydown", pressed, { capture: true });
@@ -195,8 +197,7 @@ export function createPassageBar(app, { rectOf, saved }) {
 
   /** Whether something is the document's, and not the bar's. @param {EventTarget|null} target */
   function isInDocument(target) {
-    const panel = element.parentElement?.querySelector(".document-panel");
-    return target instanceof Node && Boolean(panel?.contains(target));
+    return target instanceof Node && panel.contains(target);
   }
 }
 

@@ -45,6 +45,14 @@ export function authorOf({ author }) {
   return author === "user" ? "You" : "Agent";
 }
 
+/** What the request of a user says that consists of an operation alone. @type {Record<string, string>} */
+const OPERATIONS = { put: "Your changes", restore: "Restored" };
+
+/** What a version was made for. @param {Version} version */
+export function requestOf({ author, request = "" }) {
+  return author === "user" ? (OPERATIONS[request] ?? (request || "Your changes")) : request || "Written";
+}
+
 /**
  * When a version was made: the time on the same day, else the date as well.
  * @param {string|undefined} timestamp

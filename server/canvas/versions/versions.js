@@ -10,7 +10,7 @@ import { icon } from "../icons.js";
 import { isProse } from "../passage/actions.js";
 import { shownArtifact } from "../state/reducer.js";
 import { createComparison } from "./compare.js";
-import { authorOf, counterpartOf, stepsOf, timeOf } from "./history.js";
+import { authorOf, counterpartOf, requestOf, stepsOf, timeOf } from "./history.js";
 
 /** @typedef {import("./history.js").Version} Version */
 
@@ -51,6 +51,9 @@ export function createVersions(app) {
   store.subscribe((state, previous) => {
     const [artifact, before] = [shownArtifact(state), shownArtifact(previous)];
     const another = artifact?.artifactId !== before?.artifactId || state.contextId !== previous.contextId;
+    if (state.contextId !== previous.contextId) {
+      showPanel(false);
+    }
     if (another) {
       view = { ...view, versions: [], comparing: null };
       showComparison();
@@ -64,6 +67,10 @@ export function createVersions(app) {
   });
 
   draw();
+  // The document may have come before this was loaded.
+  if (shownArtifact(store.state)?.open === false) {
+    read();
+  }
 
   async function read() {
     const { artifactId } = shownArtifact(store.state) ?? { artifactId: "" };
@@ -97,9 +104,9 @@ export function createVersions(app) {
 
   /** @param {Version} version */
   function describe(version) {
-    const { number, request, timestamp, current, incomplete } = version;
+    const { number, timestamp, current, incomplete } = version;
     const notes = [current && "current", incomplete && "incomplete", version.pruned && "content removed"].filter(Boolean);
-    const facts = [authorOf(version), timeOf(timestamp, new Date()), ...notes, request].filter(Boolean);
+    const facts = [authorOf(version), timeOf(timestamp, new Date()), ...notes, requestOf(version)].filter(Boolean);
     return `Version ${number} of ${view.versions.length} · ${facts.join(" · ")}`;
   }
 
@@ -140,8 +147,8 @@ export function createVersions(app) {
         "button",
         { class: "version-row", type: "button", "aria-current": shown ? "true" : null, onclick: () => show(version.number) },
         h("span", { class: "version-number" }, version.number),
-        h("span", { class: "version-request" }, version.request || (version.author === "user" ? "Typed" : "Written")),
-        h("span", { class: "version-author" }, version.current ? "current" : authorOf(version)),
+        h("span", { class: "version-request" }, requestOf(version)),
+        h("span", { class: "version-author" }, authorOf(version), version.current && " · current"),
         h("time", { class: "version-time", datetime: version.timestamp ?? "" }, timeOf(version.timestamp, new Date())),
       ),
     );
@@ -246,8 +253,7 @@ export function createVersions(app) {
 
   /** @param {boolean} opened */
   function open(opened) {
-    panel.hidden = !opened;
-    toggle.setAttribute("aria-expanded", String(opened));
+    showPanel(opened);
     const { version } = store.state;
     if (!opened) {
       compare(null);
@@ -258,6 +264,12 @@ export function createVersions(app) {
     } else {
       slider.focus();
     }
+  }
+
+  /** @param {boolean} shown */
+  function showPanel(shown) {
+    panel.hidden = !shown;
+    toggle.setAttribute("aria-expanded", String(shown));
   }
 
   /** @param {KeyboardEvent} event */

@@ -97,7 +97,9 @@ async def test_source_and_rendered_text_are_one_click_apart(window: OpenPage) ->
     await say(page, "quickly tea")
     await expect(text(page).get_by_role("heading", name="About tea")).to_be_visible()
     await page.get_by_role("button", name="Edit", exact=True).click()
-    await expect(page.get_by_role("textbox", name="Source of tea.md")).to_contain_text("# About tea")
+    source = page.get_by_role("textbox", name="Source of tea.md")
+    await expect(source).to_contain_text("# About tea")
+    await expect(source).to_be_focused()
     await page.get_by_role("button", name="Read", exact=True).click()
     await expect(text(page).get_by_role("heading", name="About tea")).to_be_visible()
 

@@ -6,7 +6,7 @@ import re
 
 import pytest
 import pytest_asyncio
-from playwright.async_api import Locator, Page, expect
+from playwright.async_api import Locator, Page, Route, expect
 
 from tests.server.app_server import Served
 from tests.server.canvas.browser.browser_harness import OpenPage
@@ -54,6 +54,19 @@ async def test_undo_and_redo_are_buttons_and_keys(page: Page) -> None:
     await expect(button(page, "Redo")).to_be_enabled()
     await page.keyboard.press("Control+Shift+z")
     await expect(document(page)).to_contain_text(SHORT)
+
+
+async def test_the_versions_are_there_when_the_document_is_read_before_its_pane_is_loaded(page: Page) -> None:
+    async def when_there_is_a_document(route: Route) -> None:
+        await expect(document(page)).to_be_visible()
+        await route.continue_()
+
+    await page.route("**/document/pane.js", when_there_is_a_document)
+    await page.reload()
+
+    await expect(button(page, "Undo")).to_be_enabled()
+    await button(page, "Versions").click()
+    await expect(page.get_by_role("list", name="Versions").get_by_role("button")).to_have_count(2)
 
 
 async def test_a_slider_goes_through_the_versions_with_author_time_and_request(page: Page) -> None:

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { counterpartOf, stepsOf, timeOf } from "../../../../server/canvas/versions/history.js";
+import { counterpartOf, requestOf, stepsOf, timeOf } from "../../../../server/canvas/versions/history.js";
 
 /** Versions by their parents; `current` is a number. */
 const line = (parents, current) => parents.map((parent, at) => ({ number: at + 1, parent, current: at + 1 === current }));
@@ -30,4 +30,13 @@ test("a version of today is told with its time alone", () => {
   const now = new Date(2026, 0, 2, 12);
   assert.ok(timeOf(new Date(2026, 0, 1, 9, 5).toISOString(), now).length > timeOf(now.toISOString(), now).length);
   assert.equal(timeOf(undefined, now), "");
+});
+
+test("a version is told with what was asked for, or as the changes of the user", () => {
+  assert.equal(requestOf({ author: "agent", request: "add a section" }), "add a section");
+  assert.equal(requestOf({ author: "agent" }), "Written");
+  assert.equal(requestOf({ author: "user", request: "put" }), "Your changes");
+  assert.equal(requestOf({ author: "user" }), "Your changes");
+  assert.equal(requestOf({ author: "user", request: "restore" }), "Restored");
+  assert.equal(requestOf({ author: "user", request: "shorter, please" }), "shorter, please");
 });
