@@ -138,8 +138,8 @@ async def test_an_ollama_of_this_machine_is_a_hint() -> None:
     async with ollama, serving("--database", "memory", SOME="variable") as server:
         while not (line := await server.line()).startswith("Hint: "):
             assert line
-    assert line == "Hint: an Ollama answers on port 11434. To use it:"
-    line = await server.line()
+        assert line == "Hint: an Ollama answers on port 11434. To use it:"
+        line = await server.line()
     assert line.startswith("ANTHROPIC_BASE_URL=")
     assert line.endswith(" serve --model qwen3-coder")
     assert len(asked) == 1

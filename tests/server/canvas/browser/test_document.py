@@ -111,7 +111,7 @@ async def test_a_page_and_an_image_are_previewed_without_scripts(window: OpenPag
     await page.get_by_role("tab", name="page.html").click()
     await page.get_by_role("button", name="Preview").click()
     frame = page.frame_locator("iframe[title='Preview of page.html']")
-    await expect(frame.get_by_role("heading", name="Tides")).to_have_css("color", "rgb(0, 128, 128)")
+    await expect(frame.get_by_role("heading", name="Tides", exact=True)).to_have_css("color", "rgb(0, 128, 128)")
     await page.get_by_role("tab", name="logo.svg").click()
     await expect(page.get_by_role("img", name="logo.svg")).to_have_js_property("naturalWidth", 40)
     await expect(page).not_to_have_title("taken")

@@ -116,7 +116,7 @@ async def test_a_document_of_a_plain_server_grows_and_stays(open_window: Opener,
     await expect(page.get_by_role("button", name="open a document of your own")).to_be_hidden()
     await send(page, "tides")
     document = page.locator("#document")
-    await expect(document.get_by_role("heading", name="Tides")).to_be_visible()
+    await expect(document.get_by_role("heading", name="Tides", exact=True)).to_be_visible()
     await expect(document.get_by_text("They come")).to_be_visible()
     about = page.locator(".document-about")
     await expect(about).to_have_text(re.compile("^Writing"))
