@@ -117,7 +117,7 @@ async def test_a_file_of_ones_own_begins_a_conversation(window: OpenPage) -> Non
         await page.get_by_role("button", name="open a document of your own").click()
     await (await chooser.value).set_files([{"name": "own.md", "mimeType": "text/markdown", "buffer": b"# Mine\n"}])
 
-    await expect(document(page).get_by_role("heading", name="Mine")).to_be_visible()
+    await expect(document(page).get_by_role("heading", name="Mine", exact=True)).to_be_visible()
     conversations = page.get_by_role("navigation", name="Conversations")
     await expect(
         conversations.get_by_role("link", name="own.md").or_(conversations.get_by_text("own.md")).first
