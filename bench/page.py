@@ -179,7 +179,7 @@ async def _first_paint(browser: Browser, port: int, plan: Plan, table: Report) -
     times, sizes = [], []
     for _ in range(plan.paints):
         async with _window(browser, port) as page:
-            await page.wait_for_function("performance.getEntriesByName('first-contentful-paint').length")
+            await page.wait_for_function("() => performance.getEntriesByName('first-contentful-paint').length")
             time, size = await page.evaluate(PAINTED)
             times.append(time)
             sizes.append(size)

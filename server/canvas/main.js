@@ -6,6 +6,7 @@ import { createApp, sentence } from "./app.js";
 import { createClient } from "./a2a/client.js";
 import { serverAddress } from "./a2a/servers.js";
 import { mountChat } from "./chat/chat.js";
+import { loadMarkdown } from "./chat/reply.js";
 import { mountContexts } from "./contexts.js";
 import { mountKeyboard } from "./keyboard.js";
 import { mountLayout } from "./layout.js";
@@ -56,7 +57,9 @@ mountContexts(element("contexts"), app);
 mountChat(element("chat"), app);
 mountNotices(element("notices"), app);
 watchUpgrades(app);
-const pane = import("./document/pane.js").then(({ createDocumentPane }) => createDocumentPane(app));
+const painted = firstPaint();
+const pane = painted.then(() => import("./document/pane.js")).then(({ createDocumentPane }) => createDocumentPane(app));
+painted.then(loadMarkdown).catch(() => {});
 pane.then((shown) => element("document").append(shown.element));
 element("shell").addEventListener("show-developer", async () => (await import("./developer/drawer.js")).toggleDeveloper(app));
 mountKeyboard({
@@ -65,6 +68,15 @@ mountKeyboard({
   undo: async () => (await pane).step("undo"),
   redo: async () => (await pane).step("redo"),
 });
+
+/** Libraries wait for the first paint; a page in a hidden tab is not painted, so that they wait for a second at most. */
+function firstPaint() {
+  return new Promise((done) => {
+    const observer = new PerformanceObserver((list) => list.getEntriesByName("first-contentful-paint").length && done(null));
+    observer.observe({ type: "paint", buffered: true });
+    setTimeout(done, 1000);
+  });
+}
 
 function runningTasks() {
   return Object.values(store.state.tasks).filter((task) => isRunning(task.state));

@@ -10,7 +10,6 @@ import { textOf } from "../state/task.js";
 import { counted, shortened } from "../words.js";
 import { titleOf } from "../contexts.js";
 import { createComposer } from "./composer.js";
-import { loadMarkdown } from "./reply.js";
 import { createExamples, createWelcome } from "./start.js";
 import { createThread } from "./thread.js";
 
@@ -35,8 +34,6 @@ export function mountChat(section, app) {
   app.store.subscribe(draw);
   draw(app.store.state);
   composer.focus();
-  // The libraries come after the first paint.
-  (globalThis.requestIdleCallback ?? setTimeout)(() => loadMarkdown().catch(() => {}));
 }
 
 /** Whether there is nothing to show; while the page starts at the address of a conversation, that is not known. @param {State} state */
