@@ -2,18 +2,15 @@
 
 Rules:
 
-1. Retries do not multiply. A failure before the response headers has been retried by the SDK: not retryable. One
-   after them (a transport error, an SSE `error` event, unreadable data, an end without a stop reason) has not:
-   retryable. A failure after the stop reason is ignored.
-2. No key reaches a reason: it repeats only the provider's error message, shortened and without our keys.
-3. No other module imports `anthropic`.
-4. What a provider refuses and does not need is omitted, and the call repeated: an optional field for the life of
+1. The rules of `provider_errors.py`. A stream is broken by a transport error, an SSE `error` event, unreadable data
+   and an end without a stop reason. A failure after the stop reason is ignored.
+2. No other module imports `anthropic`.
+3. What a provider refuses and does not need is omitted, and the call repeated: an optional field for the life of
    this process, thinking and files of the conversation for this call.
 """
 
 from __future__ import annotations
 
-import asyncio
 import json
 import logging
 import os
@@ -29,6 +26,16 @@ from a2a_canvas.server.agent import model as m
 from a2a_canvas.server.agent.attachments import without_media
 from a2a_canvas.server.agent.models.claude_events import EventMapper
 from a2a_canvas.server.agent.models.claude_params import OptionalField, ThinkingMode, to_params, without_thinking
+from a2a_canvas.server.agent.models.provider_errors import (
+    BROKEN,
+    OVERLOADED,
+    Provider,
+    retry_after,
+    says_too_long,
+    tokens_in,
+    window_in,
+)
+from a2a_canvas.server.agent.models.silence_limit import SilenceLimit
 from a2a_canvas.server.agent.models.sse_decoder import EventStreamDecoder
 
 logger = logging.getLogger(__name__)
@@ -43,104 +50,51 @@ MAX_SILENCE: Final = 600.0
 
 _NO_KEY: Final = "none"
 """The key for a server that needs none: the SDK requires one."""
-_KEY_LENGTH: Final = 12
-"""The least characters of a real key. The placeholder for a server that needs none is shorter, and may be a word."""
 
 _RawStream = anthropic.AsyncStream[RawMessageStreamEvent]
 
-_TOO_LONG: Final = (
-    "The request is too long for the model: send less at a time, or raise --context-window if it takes more."
-)
-_SAYS_TOO_LONG: Final = re.compile(
-    r"prompt is too long|exceed context limit|context (length|window|size)|input is too long|too many (input )?tokens",
-    re.IGNORECASE,
-)
-_LIMIT: Final = re.compile(
-    r"tokens > (\d+) maximum|\+ \d+ > (\d+)|context length is (\d+)|context size \((\d+)", re.IGNORECASE
-)
-_COUNTED: Final = re.compile(
-    r"(\d+) tokens > |limit: (\d+) \+|(\d+) in the messages|(\d+) input tokens|request \((\d+) tokens|"
-    r"resulted in (\d+) tokens",
-    re.IGNORECASE,
-)
-"""The limit and the request's tokens, in the messages of Anthropic, vLLM and llama.cpp."""
-_SMALLEST_WINDOW: Final = 1_024
-"""Tokens of the smallest window: a smaller number in a message means something else."""
 _SAYS_UNKNOWN: Final = re.compile(r"extra inputs|not permitted|unknown|unexpected|unrecognized|support", re.IGNORECASE)
-_REASONS: Final[Mapping[int, str]] = {
-    400: "The model provider refused the request{message}",
-    401: "The model provider refused the API key: check ANTHROPIC_API_KEY.",
-    402: "The model provider asks for payment: check the account's credit.",
-    403: "The model provider refused the API key: check ANTHROPIC_API_KEY and what it gives access to.",
-    404: "The model provider does not know the model {model}: choose another with --model.",
-    422: "The model provider refused the request{message}",
-    429: "The model provider's rate limit has been reached: try again later.",
-    529: "The model provider is overloaded: try again later.",
-}
-_FAILED: Final = "The model provider failed (HTTP {status}): try again later."
-_OTHER_STATUS: Final = "The model provider answered with HTTP {status}{message}"
-_BROKEN: Final = "The connection to the model provider broke before the answer was complete."
 
 
 def _refused(error: Exception, model: str, client: anthropic.AsyncAnthropic) -> m.ModelError:
     """The error of a call that failed before its stream."""
-    host = client.base_url.netloc.decode("ascii", "replace")
+    provider = _provider(client)
     match error:
         case anthropic.APITimeoutError():
-            reason = f"The model provider at {host} did not answer in time."
+            return provider.not_in_time()
         case anthropic.APIConnectionError():
-            reason = f"The model provider at {host} cannot be reached: check the network and ANTHROPIC_BASE_URL."
-        case anthropic.APIStatusError() if _says_too_long(error):
-            return m.TooLong(_TOO_LONG, _number(_COUNTED, error))
+            return provider.unreachable()
         case anthropic.APIStatusError(status_code=status):
-            form = _REASONS.get(status, _FAILED if status >= 500 else _OTHER_STATUS)
-            reason = form.format(status=status, model=model, message=_quoted(error, client))
+            return provider.refused(status, _message(error), model)
         case _:
-            reason = f"The model provider could not be asked ({type(error).__name__})."
-    return m.ModelError(reason, retryable=False)
+            return m.ModelError(f"The model provider could not be asked ({type(error).__name__}).", retryable=False)
 
 
 def _broken(error: Exception, client: anthropic.AsyncAnthropic) -> m.ModelError:
     """The error of a call whose stream broke."""
     match error:
         case anthropic.APIStatusError(type="overloaded_error"):
-            reason = _REASONS[529]
+            return m.ModelError(OVERLOADED, retryable=True, retry_after=retry_after(error.response.headers))
         case anthropic.APIStatusError():
-            reason = f"The model provider broke off its answer{_quoted(error, client)}"
+            return _provider(client).broke_off(_message(error), error.response.headers)
         case _:
-            reason = _BROKEN
-    return m.ModelError(reason, retryable=True, retry_after=_retry_after(error))
+            return m.ModelError(BROKEN, retryable=True)
 
 
-def _retry_after(error: Exception) -> float | None:
-    headers = error.response.headers if isinstance(error, anthropic.APIStatusError) else {}
-    try:
-        return float(headers["retry-after-ms"]) / 1000 if "retry-after-ms" in headers else float(headers["retry-after"])
-    except (KeyError, ValueError):  # it may be a date
-        return None
+def _provider(client: anthropic.AsyncAnthropic) -> Provider:
+    host = client.base_url.netloc.decode("ascii", "replace")
+    return Provider(
+        host, "ANTHROPIC_API_KEY", "ANTHROPIC_BASE_URL", tuple(filter(None, (client.api_key, client.auth_token)))
+    )
 
 
-def _quoted(error: anthropic.APIStatusError, client: anthropic.AsyncAnthropic) -> str:
-    """The provider's error message, as the end of a sentence."""
-    message = " ".join(str(error.api_message or "").split())
-    for secret in (client.api_key, client.auth_token):
-        message = message.replace(secret, "[key]") if secret and len(secret) >= _KEY_LENGTH else message
-    return f": {message[:300]}" if message else "."
-
-
-def _says_too_long(error: anthropic.APIStatusError) -> bool:
-    message = str(error.api_message or "")
-    return error.status_code == 413 or (error.status_code == 400 and bool(_SAYS_TOO_LONG.search(message)))
-
-
-def _number(pattern: re.Pattern[str], error: anthropic.APIStatusError) -> int | None:
-    found = pattern.search(str(error.api_message or ""))
-    return next((int(digits) for digits in found.groups() if digits), None) if found else None
+def _message(error: anthropic.APIStatusError) -> str:
+    return str(error.api_message or "")
 
 
 def _unknown(error: anthropic.APIStatusError) -> OptionalField | None:
     """The optional field that the provider does not know."""
-    message = str(error.api_message or "")
+    message = _message(error)
     if "eager_input_streaming" in message:
         return "eager_input_streaming"
     if _SAYS_UNKNOWN.search(message):
@@ -182,40 +136,6 @@ def _without_password(url: httpx2.URL) -> tuple[httpx2.URL, httpx2.BasicAuth | N
     return url.copy_with(userinfo=b""), httpx2.BasicAuth(url.username, url.password)
 
 
-class _SilenceLimit:
-    """Closes a response that sends nothing for too long: after a chunk that is none, aiohttp waits without end.
-
-    One timer for each answer, not for each read: there is a read for every token.
-    """
-
-    def __init__(self, response: httpx2.Response, seconds: float) -> None:
-        self._response = response
-        self._seconds = seconds
-        self._loop = asyncio.get_running_loop()
-        self._since: float | None = None
-        self._timer = self._loop.call_later(seconds, self._check)
-        self._closing: asyncio.Task[None] | None = None
-
-    async def contents(self) -> AsyncGenerator[bytes, None]:
-        contents = self._response.aiter_bytes()
-        try:
-            self._since = self._loop.time()
-            async for content in contents:
-                self._since = None  # until the next read
-                yield content
-                self._since = self._loop.time()
-        finally:
-            self._timer.cancel()
-
-    def _check(self) -> None:
-        now = self._loop.time()
-        left = self._seconds - (now - self._since) if self._since is not None else self._seconds
-        if left > 0:
-            self._timer = self._loop.call_later(left, self._check)
-        else:
-            self._closing = self._loop.create_task(self._response.aclose())
-
-
 async def _raw_events(response: httpx2.Response, silence: float) -> AsyncGenerator[Mapping[str, Any], None]:
     """The events of an answer, as they were sent: the SDK's own stream makes a typed object of every token.
 
@@ -225,7 +145,7 @@ async def _raw_events(response: httpx2.Response, silence: float) -> AsyncGenerat
         ValueError: the data cannot be read.
     """
     decoder = EventStreamDecoder()
-    async for content in _SilenceLimit(response, silence).contents():
+    async for content in SilenceLimit(response, silence).contents():
         for name, data in decoder.feed(content):
             raw = json.loads(data) if name else None
             if name == "error":
@@ -296,7 +216,7 @@ class ClaudeModel:
             if mapper.end() is None:
                 raise _broken(error, self._client) from error
         if (end := mapper.end()) is None:
-            raise m.ModelError(_BROKEN, retryable=True)
+            raise m.ModelError(BROKEN, retryable=True)
         yield end
 
     async def _open(self, request: m.ModelRequest) -> _RawStream:
@@ -306,7 +226,7 @@ class ClaudeModel:
             raise _refused(error, self.name, self._client) from error
 
     async def _ask(self, request: m.ModelRequest) -> _RawStream:
-        """Call, and repeat without what the provider refuses (rule 4)."""
+        """Call, and repeat without what the provider refuses (rule 3)."""
         params = to_params(request, self.name, self._max_tokens, self._thinking, self._without)
         try:
             return cast(_RawStream, await self._client.messages.create(**params, stream=True))
@@ -318,10 +238,10 @@ class ClaudeModel:
 
     def _less(self, request: m.ModelRequest, error: anthropic.APIStatusError) -> m.ModelRequest | None:
         """The request to send instead of a refused one; None if nothing is left to omit."""
-        if _says_too_long(error):
-            return request if self._narrowed(error) else None
-        names_thinking = "thinking" in str(error.api_message or "")
-        if names_thinking and (bare := without_thinking(request)) != request:
+        message = _message(error)
+        if says_too_long(error.status_code, message):
+            return request if self._narrowed(message) else None
+        if "thinking" in message and (bare := without_thinking(request)) != request:
             what, less = "earlier thinking", bare
         elif (unknown := _unknown(error)) and unknown not in self._without:
             self._without.add(unknown)
@@ -330,13 +250,13 @@ class ClaudeModel:
             what, less = "attached images and documents", bare
         else:
             return None
-        logger.warning("The provider is asked again without the %s%s", what, _quoted(error, self._client))
+        logger.warning("The provider is asked again without the %s%s", what, _provider(self._client).quoted(message))
         return less
 
-    def _narrowed(self, error: anthropic.APIStatusError) -> bool:
+    def _narrowed(self, message: str) -> bool:
         """Note a smaller window; whether the request fits into it with a shorter answer."""
-        most, counted = _number(_LIMIT, error), _number(_COUNTED, error)
-        if most is None or not _SMALLEST_WINDOW <= most < self._context_window:
+        most, counted = window_in(message), tokens_in(message)
+        if most is None or most >= self._context_window:
             return False
         logger.warning("The model has a window of %d tokens: set --context-window", most)
         self._context_window = most
