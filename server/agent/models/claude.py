@@ -26,6 +26,7 @@ from a2a_canvas.server.agent import model as m
 from a2a_canvas.server.agent.attachments import without_media
 from a2a_canvas.server.agent.models.claude_events import EventMapper
 from a2a_canvas.server.agent.models.claude_params import OptionalField, ThinkingMode, to_params, without_thinking
+from a2a_canvas.server.agent.models.provider_connection import MAX_SILENCE, NO_KEY, SilenceLimit, address_in
 from a2a_canvas.server.agent.models.provider_errors import (
     BROKEN,
     OVERLOADED,
@@ -35,7 +36,6 @@ from a2a_canvas.server.agent.models.provider_errors import (
     tokens_in,
     window_in,
 )
-from a2a_canvas.server.agent.models.silence_limit import SilenceLimit
 from a2a_canvas.server.agent.models.sse_decoder import EventStreamDecoder
 
 logger = logging.getLogger(__name__)
@@ -44,12 +44,6 @@ DEFAULT_MODEL: Final = "claude-sonnet-5-5"
 
 CONTEXT_WINDOW: Final = 200_000
 """The most tokens of a request and its answer together."""
-
-MAX_SILENCE: Final = 600.0
-"""Seconds that a provider may send nothing, if the client's own timeout does not say."""
-
-_NO_KEY: Final = "none"
-"""The key for a server that needs none: the SDK requires one."""
 
 _RawStream = anthropic.AsyncStream[RawMessageStreamEvent]
 
@@ -117,23 +111,13 @@ def client_from(environ: Mapping[str, str], http_client: httpx2.AsyncClient | No
     # Left to itself, the SDK takes an empty ANTHROPIC_BASE_URL for an address and refuses to call without a key.
     key = environ.get("ANTHROPIC_API_KEY", "").strip()
     token = None if key else environ.get("ANTHROPIC_AUTH_TOKEN", "").strip() or None
-    address = environ.get("ANTHROPIC_BASE_URL", "").strip() or "https://api.anthropic.com"
-    if not re.match(r"https?://[^/:@\s]", address):
-        raise ValueError("ANTHROPIC_BASE_URL is not an address: it must look like http://127.0.0.1:11434")
-    url, auth = _without_password(httpx2.URL(address))
+    url, auth = address_in(environ, "ANTHROPIC_BASE_URL", "https://api.anthropic.com", example="http://127.0.0.1:11434")
     http_client = http_client or anthropic.DefaultAioHttpClient()
     if auth:
         http_client.auth = auth
     return anthropic.AsyncAnthropic(
-        api_key=None if token else key or _NO_KEY, auth_token=token, base_url=url, http_client=http_client
+        api_key=None if token else key or NO_KEY, auth_token=token, base_url=url, http_client=http_client
     )
-
-
-def _without_password(url: httpx2.URL) -> tuple[httpx2.URL, httpx2.BasicAuth | None]:
-    # aiohttp refuses a password in the address beside the header that httpx2 makes of it.
-    if not url.userinfo:
-        return url, None
-    return url.copy_with(userinfo=b""), httpx2.BasicAuth(url.username, url.password)
 
 
 async def _raw_events(response: httpx2.Response, silence: float) -> AsyncGenerator[Mapping[str, Any], None]:

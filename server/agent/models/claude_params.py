@@ -13,7 +13,6 @@ Rules (the API's, https://platform.claude.com/docs/en/api/messages):
 from __future__ import annotations
 
 import base64
-import math
 import re
 from collections import Counter, defaultdict, deque
 from collections.abc import Collection, Iterator, Mapping
@@ -21,6 +20,7 @@ from typing import Any, Final, Literal, assert_never
 
 from a2a_canvas.server.agent import model as m
 from a2a_canvas.server.agent.attachments import PDF, attachment_text, is_text, media_type_of, medium_of, placeholder
+from a2a_canvas.server.agent.models.unchecked_json import finite
 from a2a_canvas.store.text.unicode import replace_surrogates
 
 ThinkingMode = Literal["auto", "adaptive", "between_tools", "disabled"]
@@ -178,24 +178,11 @@ def _block(content: m.ModelContent, ids: _Ids) -> dict[str, Any] | None:
             return {"type": "thinking", "thinking": text, "signature": signature}
         case m.ToolUse(use_id, name, given):
             name = _REFUSED_CHARACTERS.sub("_", name)[:_MAX_NAME] or "unnamed"
-            return {"type": "tool_use", "id": ids.of_call(use_id), "name": name, "input": _finite(dict(given))}
+            return {"type": "tool_use", "id": ids.of_call(use_id), "name": name, "input": finite(dict(given))}
         case m.ToolResult():
             return _tool_result(content, ids)
         case _:
             assert_never(content)
-
-
-def _finite(value: Any) -> Any:
-    """The value without numbers that JSON does not have. Journals of version 0.1 may contain them."""
-    match value:
-        case float():
-            return value if math.isfinite(value) else None
-        case dict():
-            return {key: _finite(inner) for key, inner in value.items()}
-        case list():
-            return [_finite(inner) for inner in value]
-        case _:
-            return value
 
 
 def _tool_result(result: m.ToolResult, ids: _Ids) -> dict[str, Any]:

@@ -38,8 +38,11 @@ _COUNTED: Final = re.compile(
     r"resulted in (\d+) tokens|prompt contains (\d+) tokens|(\d+) of text input",
     re.IGNORECASE,
 )
+_ANSWER_LIMIT: Final = re.compile(
+    r"at most (\d+) (?:completion|output) tokens|less than or equal to \W?(\d+)", re.IGNORECASE
+)
 """The limit and the request's tokens, in the messages of Anthropic, OpenAI, vLLM, llama.cpp, LM Studio, OpenRouter and
-Mistral."""
+Mistral; the limit of an answer, in those of OpenAI and Groq."""
 _REASONS: Final[Mapping[int, str]] = {
     400: "The model provider refused the request{message}",
     401: "The model provider refused the API key: check {key}.",
@@ -129,6 +132,11 @@ def window_in(message: str) -> int | None:
 def tokens_in(message: str) -> int | None:
     """The tokens of the request, as an error states them."""
     return _number(_COUNTED, message)
+
+
+def answer_limit_in(message: str) -> int | None:
+    """The most tokens of an answer, as an error states them that says that fewer must be asked for."""
+    return _number(_ANSWER_LIMIT, message) if "_tokens" in message else None
 
 
 def _number(pattern: re.Pattern[str], message: str) -> int | None:

@@ -1,11 +1,35 @@
-"""The contents of a response that may be silent for only so long. Of httpx2, and nothing of a provider's SDK."""
+"""The connection to a provider: its address, and contents that may be silent for only so long. Without the SDKs."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator
+import re
+from collections.abc import AsyncGenerator, Mapping
+from typing import Final
 
 import httpx2
+
+MAX_SILENCE: Final = 600.0
+"""Seconds that a provider may send nothing, if the client's own timeout does not say."""
+NO_KEY: Final = "none"
+"""The key for a server that needs none: the SDKs require one."""
+
+
+def address_in(
+    environ: Mapping[str, str], variable: str, default: str, example: str
+) -> tuple[httpx2.URL, httpx2.BasicAuth | None]:
+    """The address that a variable names, and the password in it: aiohttp refuses one beside the header made of it.
+
+    Raises:
+        ValueError: it is not an address.
+    """
+    address = environ.get(variable, "").strip() or default
+    if not re.match(r"https?://[^/:@\s]", address):
+        raise ValueError(f"{variable} is not an address: it must look like {example}")
+    url = httpx2.URL(address)
+    if not url.userinfo:
+        return url, None
+    return url.copy_with(userinfo=b""), httpx2.BasicAuth(url.username, url.password)
 
 
 class SilenceLimit:
