@@ -109,6 +109,7 @@
  * @property {"error"|"info"} kind
  * @property {string} text
  * @property {{label: string, run: () => void}} [action]  what can be done about it, as to undo it
+ * @property {string} [contextId]  the conversation that it is about
  *
  * @typedef {object} State
  * @property {Server|null} server
@@ -150,7 +151,7 @@
  *   | {type: "artifact-shown", artifactId: string|null, version: number|null}
  *   | {type: "version-read", contextId: string, content: ArtifactView}
  *   | {type: "selected", selection: Selection|null}
- *   | {type: "notice", kind: "error"|"info", text: string, action?: Notice["action"]}
+ *   | {type: "notice", kind: "error"|"info", text: string, action?: Notice["action"], contextId?: string}
  *   | {type: "notice-dismissed", id: number}} Action
  */
 export {};

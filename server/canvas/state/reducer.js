@@ -72,7 +72,11 @@ export function reduce(state, action) {
     case "context-changed":
       return { ...state, contexts: state.contexts.map((each) => (isSame(each, action.context) ? action.context : each)) };
     case "context-removed":
-      return { ...state, contexts: state.contexts.filter((each) => each.contextId !== action.contextId) };
+      return {
+        ...state,
+        contexts: state.contexts.filter((each) => each.contextId !== action.contextId),
+        notices: state.notices.filter((each) => each.contextId !== action.contextId),
+      };
     case "context-opened":
       return { ...state, ...NOTHING_OPEN, contextId: action.contextId, loaded: action.contextId === null };
     case "tasks":
@@ -98,7 +102,7 @@ export function reduce(state, action) {
     case "selected":
       return { ...state, selection: action.selection };
     case "notice":
-      return { ...state, notices: [...state.notices, { id: nextId(state), kind: action.kind, text: action.text, action: action.action }] };
+      return { ...state, notices: [...state.notices, noticeOf(state, action)] };
     case "notice-dismissed":
       return { ...state, notices: state.notices.filter((notice) => notice.id !== action.id) };
     default:
@@ -110,6 +114,9 @@ const OF_CONTEXT = new Set(["tasks", "task-event", "artifact-event", "version-re
 
 /** @param {{contextId: string}} a @param {{contextId: string}} b */
 const isSame = (a, b) => a.contextId === b.contextId;
+
+/** @param {State} state @param {Extract<Action, {type: "notice"}>} action */
+const noticeOf = (state, { kind, text, action, contextId }) => ({ id: nextId(state), kind, text, action, contextId });
 
 /** @param {State} state */
 const nextId = (state) => 1 + Math.max(0, ...state.notices.map((notice) => notice.id));

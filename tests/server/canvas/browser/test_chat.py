@@ -17,6 +17,18 @@ PIXEL = bytes.fromhex(
 )
 
 
+COVERED = """(banner) => {
+  const { left, right, top, bottom } = banner.getBoundingClientRect();
+  return [...document.querySelectorAll("#shell button, #shell textarea, #shell h1, #shell h2, #shell p, #shell [role=tab]")]
+    .filter((each) => each.checkVisibility({ visibilityProperty: true }) && !each.matches(".visually-hidden"))
+    .filter((each) => {
+      const box = each.getBoundingClientRect();
+      return box.left < right && box.right > left && box.top < bottom && box.bottom > top;
+    })
+    .map((each) => each.outerHTML.slice(0, 90));
+}"""
+
+
 def field(page: Page) -> Locator:
     return page.get_by_role("textbox", name="Message")
 
@@ -94,6 +106,18 @@ async def test_a_question_is_answered_in_the_field(window: OpenPage) -> None:
     await say(page, "Green")
     await expect(page.locator(".message-agent").last).to_have_text("As you like it.")
     await expect(question).to_have_count(0)
+
+
+async def test_answers_that_a_question_lists_are_shown_once_as_buttons(window: OpenPage) -> None:
+    page = window.page
+    await say(page, "choose")
+    question = page.get_by_role("region", name="Question")
+    await expect(question.get_by_role("button")).to_have_text(["Green", "Blue", "Cancel the task"])
+    await expect(question.get_by_role("listitem")).to_have_count(0)
+    await expect(question).to_contain_text("Which colour do you like?")
+    await question.get_by_role("button", name="Blue").click()
+    await expect(page.locator(".message-agent").last).to_have_text("As you like it.")
+    await expect(page.locator(".message-agent").first).to_contain_text("Green")
 
 
 async def test_an_approval_is_a_button(window: OpenPage) -> None:
@@ -180,5 +204,25 @@ async def test_a_lost_connection_is_told_and_comes_back(window: OpenPage) -> Non
     await window.disconnect()
     banner = page.locator(".connection")
     await expect(banner).to_contain_text("offline")
+    await expect(page.get_by_role("status").filter(has_text="You are offline.")).to_have_count(1)
     await window.reconnect()
     await expect(banner).to_be_hidden()
+
+
+@pytest.mark.parametrize("view", ["Conversation", "tea.md"])
+@pytest.mark.parametrize("width", [1280, 820, 360])
+async def test_what_says_that_the_connection_is_lost_covers_nothing(
+    open_window: Opener, served: Served, width: int, view: str
+) -> None:
+    window = await open_window(served.url, viewport={"width": width, "height": 740})
+    page = window.page
+    await say(page, "quickly tea")
+    await expect(page.locator(".message-agent")).to_have_text("Here is tea.")
+    if width < 720:
+        await page.get_by_role("tab", name=view).click()
+
+    await window.disconnect()
+
+    banner = page.locator(".connection")
+    await expect(banner).to_be_visible()
+    assert await banner.evaluate(COVERED) == []

@@ -151,3 +151,10 @@ test("a rejected operation tells why", () => {
   const state = fold(...events(task(), status("TASK_STATE_REJECTED", message)));
   assert.equal(state.tasks.t.refused.busy, true);
 });
+
+test("what was said of a conversation goes with it", () => {
+  const notice = (contextId) => ({ type: "notice", kind: "info", text: "Renamed.", contextId });
+  const told = [notice("c1"), notice("c2"), notice(undefined)].reduce(reduce, INITIAL);
+  const { notices } = reduce(told, { type: "context-removed", contextId: "c1" });
+  assert.deepEqual(notices.map((each) => each.contextId), ["c2", undefined]);
+});
