@@ -123,7 +123,7 @@ const LOADING = h("p", { class: "start-loading" }, "Loading…");
 
 /** A document that grows changes nothing here. @param {State} state @param {State} previous */
 function isChanged(state, previous) {
-  const fields = /** @type {const} */ (["contextId", "loaded", "tasks", "outgoing"]);
+  const fields = /** @type {const} */ (["contextId", "loaded", "tasks", "made", "outgoing"]);
   return fields.some((field) => state[field] !== previous[field]) || titles(state) !== titles(previous);
 }
 

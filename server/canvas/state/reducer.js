@@ -22,6 +22,7 @@ export const INITIAL = {
   watchers: 0,
   working: [],
   tasks: {},
+  made: {},
   outgoing: {},
   artifacts: {},
   edits: {},
@@ -40,6 +41,7 @@ const NOTHING_OPEN = {
   watchers: 0,
   working: [],
   tasks: {},
+  made: {},
   artifacts: {},
   edits: {},
   artifactId: null,
@@ -85,6 +87,8 @@ export function reduce(state, action) {
       return taskEvent(state, action.stream, action.event);
     case "artifact-event":
       return artifactChanged(state, action.event.artifactUpdate);
+    case "versions":
+      return { ...state, made: action.versions.reduce(withVersion(action.artifactId), state.made) };
     case "activity":
       return { ...state, watchers: action.watchers, working: action.working };
     case "connection":
@@ -110,7 +114,7 @@ export function reduce(state, action) {
   }
 }
 
-const OF_CONTEXT = new Set(["tasks", "task-event", "artifact-event", "version-read", "activity", "connection"]);
+const OF_CONTEXT = new Set(["tasks", "versions", "task-event", "artifact-event", "version-read", "activity", "connection"]);
 
 /** @param {{contextId: string}} a @param {{contextId: string}} b */
 const isSame = (a, b) => a.contextId === b.contextId;
@@ -120,6 +124,11 @@ const noticeOf = (state, { kind, text, action, contextId }) => ({ id: nextId(sta
 
 /** @param {State} state */
 const nextId = (state) => 1 + Math.max(0, ...state.notices.map((notice) => notice.id));
+
+/** @param {string} artifactId */
+function withVersion(artifactId) {
+  return (/** @type {State["made"]} */ made, /** @type {Json} */ { taskId, number }) => ({ ...made, [taskId]: { ...made[taskId], [artifactId]: number } });
+}
 
 /**
  * Tasks that were listed, oldest first. A running task that a stream feeds is newer than the list.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from playwright.async_api import Locator, Page, expect
+from playwright.async_api import Locator, Page, Route, expect
 
 from tests.server.app_server import Served
 from tests.server.canvas.browser.browser_harness import OpenPage
@@ -134,13 +134,96 @@ async def test_a_question_can_be_dropped(window: OpenPage) -> None:
     await expect(page.locator(".outcome-note")).to_be_visible()
 
 
-async def test_a_failure_is_told_and_asked_for_again(window: OpenPage) -> None:
+@pytest.mark.parametrize("what", ["pond", "lake"])
+async def test_a_turn_that_failed_is_asked_for_again_and_does_all_of_it(window: OpenPage, what: str) -> None:
+    """Before it wrote anything (pond), and in the middle of the document (lake)."""
     page = window.page
-    await say(page, "fail once")
-    await expect(page.locator(".outcome-failed")).to_contain_text("400")
+    await say(page, f"stumble over {what}")
+    failed = page.locator(".outcome-failed")
+    await expect(failed).to_contain_text("The model answered 400")
     await page.get_by_role("button", name="Retry").click()
-    await expect(page.locator(".message-user")).to_have_count(2)
-    await expect(page.locator(".outcome-failed, .message-agent")).to_have_count(2)
+
+    await expect(page.locator(".message-agent")).to_have_text(f"Here is {what}.")
+    await expect(page.locator(".message-user")).to_have_text([f"You: stumble over {what}"] * 2)
+    await expect(page.get_by_role("button", name="Retry")).to_have_count(0)
+    shown = page.get_by_role("region", name="Document", exact=True).locator(".prose-document").locator("h1, p")
+    await expect(shown).to_have_text([f"About {what}", "The first paragraph.", "The second one."])
+    read = await page.request.get(address_of(page, what))
+    assert await read.text() == f"# About {what}\n\nThe first paragraph.\n\nThe second one.\n"
+
+
+def address_of(page: Page, artifact: str) -> str:
+    server, _, place = page.url.partition("#/")
+    return f"{server}artifacts/{place.split('/')[0]}/{artifact}?raw=1"
+
+
+@pytest.mark.parametrize(
+    "error", [{"code": -32603, "message": "Too many requests: wait a minute."}, "Too many requests: wait a minute."]
+)
+async def test_a_message_that_was_refused_is_sent_again(window: OpenPage, error: object) -> None:
+    page = window.page
+    window.expects("429")
+
+    async def refuse(route: Route) -> None:
+        if "quickly moss" in (route.request.post_data or ""):
+            await route.fulfill(status=429, json={"error": error})
+        else:
+            await route.continue_()
+
+    await page.route("**/*", refuse)
+    await say(page, "quickly moss")
+    await expect(page.locator(".outcome-failed")).to_contain_text("Not sent: Too many requests")
+    await page.unroute("**/*")
+    await page.get_by_role("button", name="Retry").click()
+
+    await expect(page.locator(".message-agent")).to_have_text("Here is moss.")
+    await expect(page.locator(".outcome-failed")).to_have_count(0)
+    await expect(page.locator(".message-user")).to_have_count(1)
+
+
+@pytest.mark.parametrize("arrives", [True, False])
+async def test_a_message_whose_answer_was_lost_runs_once(window: OpenPage, arrives: bool) -> None:
+    """The page sends it again by itself, and the user once more: the server knows it by its id."""
+    page, what = window.page, "reed" if arrives else "rush"
+    window.expects("net::ERR_")
+    sent: list[str] = []
+
+    async def lose(route: Route) -> None:
+        request = route.request
+        if f"quickly {what}" not in (request.post_data or "") or request.post_data_json["method"] == "ListTasks":
+            await route.continue_()
+            return
+        sent.append(request.post_data_json["params"]["message"]["messageId"])
+        if arrives:
+            await route.fetch()
+        await route.abort()
+
+    await page.route("**/*", lose)
+    await say(page, f"quickly {what}")
+    await expect(page.locator(".outcome-failed")).to_contain_text("Not sent:")
+    await page.unroute("**/*")
+    async with page.expect_request(lambda request: f"quickly {what}" in (request.post_data or "")) as again:
+        await page.get_by_role("button", name="Retry").click()
+    sent.append((await again.value).post_data_json["params"]["message"]["messageId"])
+
+    await expect(page.locator(".message-agent")).to_have_text(f"Here is {what}.")
+    await expect(page.locator(".message-user")).to_have_count(1)
+    await expect(page.locator(".outcome-failed")).to_have_count(0)
+    assert len(sent) > 2
+    assert len(set(sent)) == 1
+    versions = await page.request.get(address_of(page, what).replace("?raw=1", "/versions"))
+    assert len((await versions.json())["versions"]) == 1
+
+
+async def test_each_task_links_to_its_document_after_a_reload(window: OpenPage) -> None:
+    page = window.page
+    links = page.get_by_role("list", name="Documents").get_by_role("button")
+    for number in (1, 2, 3):
+        await say(page, "quickly fern")
+        await expect(links).to_have_text([f"fern.mdversion {each}" for each in range(1, number + 1)])
+        await expect(page.locator(".message-agent")).to_have_count(number)
+    await page.reload()
+    await expect(links).to_have_text(["fern.mdversion 1", "fern.mdversion 2", "fern.mdversion 3"])
 
 
 async def test_escape_stops(window: OpenPage, served: Served) -> None:
