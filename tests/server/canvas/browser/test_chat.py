@@ -19,7 +19,7 @@ PIXEL = bytes.fromhex(
 
 COVERED = """(banner) => {
   const { left, right, top, bottom } = banner.getBoundingClientRect();
-  return [...document.querySelectorAll("#shell button, #shell textarea, #shell h1, #shell h2, #shell p, #shell [role=tab]")]
+  return [...document.querySelectorAll("#shell, #contexts, #chat, #document, #tabs, .head, .document-head, .composer")]
     .filter((each) => each.checkVisibility({ visibilityProperty: true }) && !each.matches(".visually-hidden"))
     .filter((each) => {
       const box = each.getBoundingClientRect();
