@@ -10,7 +10,6 @@ Rule 3: what the current version is already makes no version: an editor that sav
 
 from __future__ import annotations
 
-import asyncio
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -23,10 +22,9 @@ from a2a_canvas.store.changes import EditText, ReplaceParts, apply
 from a2a_canvas.store.errors import ArtifactBusy, ArtifactNotFound, MergeConflict, VersionConflict
 from a2a_canvas.store.merge import Conflict, Merged, merge
 from a2a_canvas.store.models import Applied, Artifact, DataPart, JsonValue, Part, Parts, Ref, text_part
+from a2a_canvas.store.text.comparing import comparing
 from a2a_canvas.store.text.spans import difference, from_codepoints
 
-THREAD_THRESHOLD = 100_000
-"""Characters of texts that are merged in a thread."""
 MAX_PLACES = 100
 MAX_TEXTS = 50_000
 """Conflicts that are told, and the characters of all their texts together."""
@@ -118,7 +116,7 @@ async def _text(operation: Put, artifact: Artifact, ref: Ref, store: ArtifactSto
     if not operation.merge:
         raise VersionConflict(artifact.artifact_id, base, artifact.version)
     texts = (await store.version(ref, base)).content.text, artifact.text, operation.text
-    together = await asyncio.to_thread(merge, *texts) if max(map(len, texts)) > THREAD_THRESHOLD else merge(*texts)
+    together = await comparing(merge, *texts)
     if isinstance(together, Merged):
         return together.text
     raise MergeConflict(artifact.artifact_id, base, artifact.version, texts[0], together.places)
