@@ -8,7 +8,6 @@ Rule 2: the change is made on the version that was read. If others make another 
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Iterator, Sequence
 from itertools import islice
 from pathlib import PurePath
@@ -19,10 +18,9 @@ from a2a_canvas.store.changes import Change, EditText, ReplaceParts
 from a2a_canvas.store.errors import ArtifactBusy, ArtifactNotFound, MergeConflict, VersionConflict
 from a2a_canvas.store.merge import Conflict, Merged, merge
 from a2a_canvas.store.models import Applied, Artifact, JsonValue, Parts, Ref, text_part
+from a2a_canvas.store.text.comparing import comparing
 from a2a_canvas.store.text.spans import difference, from_codepoints
 
-THREAD_THRESHOLD = 100_000
-"""Characters of texts that are merged in a thread."""
 MAX_PLACES = 100
 MAX_TEXTS = 50_000
 """Conflicts that are told, and the characters of all their texts together."""
@@ -90,7 +88,7 @@ async def _text(operation: Put, artifact: Artifact, ref: Ref, store: ArtifactSto
     if not operation.merge:
         raise VersionConflict(artifact.artifact_id, base, artifact.version)
     texts = (await store.version(ref, base)).content.text, artifact.text, operation.text
-    together = await asyncio.to_thread(merge, *texts) if max(map(len, texts)) > THREAD_THRESHOLD else merge(*texts)
+    together = await comparing(merge, *texts)
     if isinstance(together, Merged):
         return together.text
     raise MergeConflict(artifact.artifact_id, base, artifact.version, texts[0], together.places)

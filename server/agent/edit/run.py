@@ -208,7 +208,7 @@ async def _target(edit: SelectionEdit, artifact: Artifact, ref: Ref, store: Arti
     seen = await store.version(ref, base or artifact.version)
     versions = await store.versions(ref)
     edit_base = EditBase(artifact.artifact_id, artifact.version, artifact.text, base, seen.content.text, versions)
-    return locate(edit.selection, edit_base)
+    return await locate(edit.selection, edit_base)
 
 
 def _step_ending(step: VersionStep, applied: Applied) -> Ending:
