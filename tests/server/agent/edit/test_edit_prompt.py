@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 
 from a2a_canvas.server.agent.edit.edit_prompt import (
     EDIT_SYSTEM,
-    VOICE,
     MAX_CONTEXT,
     MIN_CONTEXT,
+    VOICE,
     edit_prompt,
     edit_request,
     on_own_lines,
