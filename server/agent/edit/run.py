@@ -107,11 +107,13 @@ async def run_operation(
     store: ArtifactStore,
     emit: Emit,
     new_id: Callable[[], str],
+    instructions: str = "",
     sleep: Callable[[float], Awaitable[object]] = asyncio.sleep,
 ) -> None:
     """Run an operation to its end; the last event is its status.
 
     Args:
+        instructions: see `edit_prompt.edit_system_prompt`.
         sleep: waits before a retry.
 
     Raises:
@@ -119,7 +121,7 @@ async def run_operation(
         Unavailable: `store` does not retry (`RetryingStore` does); the artifact is unchanged.
     """
     evented = EventedArtifactStore(store, listener(emit))
-    context = EditContext(llm, Workspace(evented, request.context_id, request.task_id), emit, sleep)
+    context = EditContext(llm, Workspace(evented, request.context_id, request.task_id), emit, sleep, instructions)
     ending = await _OperationRun(request, evented, context, new_id).ending()
     await emit(TranscriptAppended((AssistantOutput(1, (ModelText(ending.text),)),)))
     await emit(ending.status(new_id))
