@@ -50,9 +50,8 @@ _RawStream = anthropic.AsyncStream[RawMessageStreamEvent]
 _SAYS_UNKNOWN: Final = re.compile(r"extra inputs|not permitted|unknown|unexpected|unrecognized|support", re.IGNORECASE)
 
 
-def _refused(error: Exception, model: str, client: anthropic.AsyncAnthropic) -> m.ModelError:
+def _refused(error: Exception, model: str, provider: Provider) -> m.ModelError:
     """The error of a call that failed before its stream."""
-    provider = _provider(client)
     match error:
         case anthropic.APITimeoutError():
             return provider.not_in_time()
@@ -64,22 +63,15 @@ def _refused(error: Exception, model: str, client: anthropic.AsyncAnthropic) -> 
             return m.ModelError(f"The model provider could not be asked ({type(error).__name__}).", retryable=False)
 
 
-def _broken(error: Exception, client: anthropic.AsyncAnthropic) -> m.ModelError:
+def _broken(error: Exception, provider: Provider) -> m.ModelError:
     """The error of a call whose stream broke."""
     match error:
         case anthropic.APIStatusError(type="overloaded_error"):
             return m.ModelError(OVERLOADED, retryable=True, retry_after=retry_after(error.response.headers))
         case anthropic.APIStatusError():
-            return _provider(client).broke_off(_message(error), error.response.headers)
+            return provider.broke_off(_message(error), error.response.headers)
         case _:
             return m.ModelError(BROKEN, retryable=True)
-
-
-def _provider(client: anthropic.AsyncAnthropic) -> Provider:
-    host = client.base_url.netloc.decode("ascii", "replace")
-    return Provider(
-        host, "ANTHROPIC_API_KEY", "ANTHROPIC_BASE_URL", tuple(filter(None, (client.api_key, client.auth_token)))
-    )
 
 
 def _message(error: anthropic.APIStatusError) -> str:
@@ -91,6 +83,8 @@ def _unknown(error: anthropic.APIStatusError) -> OptionalField | None:
     message = _message(error)
     if "eager_input_streaming" in message:
         return "eager_input_streaming"
+    if "temperature" in message:
+        return "temperature"
     if _SAYS_UNKNOWN.search(message):
         if "cache_control" in message:
             return "cache_control"
@@ -145,15 +139,17 @@ class ClaudeModel:
         model: its name at the provider.
         max_tokens: the most that one call may generate, thinking included.
         thinking: see `ThinkingMode`.
+        sends_thinking: whether the server sends the thinking in pieces, or all of it so far.
+        temperature: is not sent if it is None.
         context_window: the most tokens of a request and its answer together. It shrinks if the provider reports a
             smaller one; the answer has at most half of it.
         client: that of the provider; by default made from ANTHROPIC_API_KEY and ANTHROPIC_BASE_URL.
+        name: what operators call it; by default its name at the provider.
+        address_variable: the environment's variable of the provider's address.
 
     Raises:
         ValueError: ANTHROPIC_BASE_URL is not an address.
     """
-
-    thinking: Literal["delta", "accumulated"] = "delta"
 
     def __init__(
         self,
@@ -161,15 +157,23 @@ class ClaudeModel:
         model: str = DEFAULT_MODEL,
         max_tokens: int = 32_000,
         thinking: ThinkingMode = "auto",
+        sends_thinking: Literal["delta", "accumulated"] = "delta",
+        temperature: float | None = None,
         context_window: int = CONTEXT_WINDOW,
         client: anthropic.AsyncAnthropic | None = None,
+        name: str = "",
+        address_variable: str = "ANTHROPIC_BASE_URL",
     ) -> None:
-        self.name = model
+        self.name = name or model
+        self.thinking = sends_thinking
+        self._model = model
         self._max_output = max_tokens
         self._context_window = context_window
-        self._thinking = thinking
+        self._thinking_mode = thinking
+        self._temperature = temperature
         self._client = client or client_from(os.environ)
         self._silence = httpx2.Timeout(self._client.timeout).read or MAX_SILENCE
+        self._address_variable = address_variable
         self._reported: set[str] = set()
         self._without: set[OptionalField] = set()
 
@@ -198,7 +202,7 @@ class ClaudeModel:
                             return
         except (anthropic.APIError, httpx2.RequestError, ValueError) as error:
             if mapper.end() is None:
-                raise _broken(error, self._client) from error
+                raise _broken(error, self._provider) from error
         if (end := mapper.end()) is None:
             raise m.ModelError(BROKEN, retryable=True)
         yield end
@@ -207,11 +211,13 @@ class ClaudeModel:
         try:
             return await self._ask(request)
         except (anthropic.AnthropicError, httpx2.RequestError) as error:
-            raise _refused(error, self.name, self._client) from error
+            raise _refused(error, self._model, self._provider) from error
 
     async def _ask(self, request: m.ModelRequest) -> _RawStream:
         """Call, and repeat without what the provider refuses (rule 3)."""
-        params = to_params(request, self.name, self._max_tokens, self._thinking, self._without)
+        params = to_params(
+            request, self._model, self._max_tokens, self._thinking_mode, self._without, self._temperature
+        )
         try:
             return cast(_RawStream, await self._client.messages.create(**params, stream=True))
         except (anthropic.BadRequestError, anthropic.UnprocessableEntityError) as error:
@@ -234,7 +240,7 @@ class ClaudeModel:
             what, less = "attached images and documents", bare
         else:
             return None
-        logger.warning("The provider is asked again without the %s%s", what, _provider(self._client).quoted(message))
+        logger.warning("The provider is asked again without the %s%s", what, self._provider.quoted(message))
         return less
 
     def _narrowed(self, message: str) -> bool:
@@ -245,6 +251,12 @@ class ClaudeModel:
         logger.warning("The model has a window of %d tokens: set --context-window", most)
         self._context_window = most
         return counted is not None and counted <= self.window
+
+    @property
+    def _provider(self) -> Provider:
+        host = self._client.base_url.netloc.decode("ascii", "replace")
+        secrets = tuple(filter(None, (self._client.api_key, self._client.auth_token)))
+        return Provider(host, "ANTHROPIC_API_KEY", self._address_variable, secrets)
 
     async def aclose(self) -> None:
         """Close the connections to the provider."""

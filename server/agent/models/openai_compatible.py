@@ -69,7 +69,7 @@ class OpenAIModel:
         model: its name at the provider.
         max_tokens: the most that one call may generate, thinking included. It shrinks if the server reports less.
         thinks: whether the model may think before it answers, if it is one that does.
-        thinking: whether the server sends the thinking in pieces, or all of it so far.
+        sends_thinking: whether the server sends the thinking in pieces, or all of it so far.
         temperature: is not sent if it is None.
         context_window: the most tokens of a request and its answer together. It shrinks if the server reports a
             smaller one; the answer has at most half of it.
@@ -86,12 +86,12 @@ class OpenAIModel:
         context_window: int,
         max_tokens: int = 32_000,
         thinks: bool = True,
-        thinking: Literal["delta", "accumulated"] = "delta",
+        sends_thinking: Literal["delta", "accumulated"] = "delta",
         temperature: float | None = None,
         client: openai.AsyncOpenAI | None = None,
     ) -> None:
         self.name = f"openai:{model}"
-        self.thinking = thinking
+        self.thinking = sends_thinking
         self._model = model
         self._max_output = max_tokens
         self._context_window = context_window
