@@ -22,7 +22,7 @@ from typing import assert_never
 
 from a2a_canvas.server.agent.blocks import Progress
 from a2a_canvas.server.agent.edit.locate import EditBase, locate
-from a2a_canvas.server.agent.edit.put import conflicts_json, put, said_of_put, without_draft
+from a2a_canvas.server.agent.edit.put import Unchanged, conflicts_json, put, said_of_put, without_draft
 from a2a_canvas.server.agent.edit.rewrite import EditContext, rewrite
 from a2a_canvas.server.agent.endings import INTERNAL_ERROR, Ending
 from a2a_canvas.server.agent.events import AgentMessage, AssistantOutput, Emit, State, StatusChanged, TranscriptAppended
@@ -186,9 +186,7 @@ class _OperationRun:
             case VersionStep():
                 return _step_ending(operation, await self.store.apply(self.request.ref, operation.change))
             case Put() | Upload():
-                return Ending(
-                    State.COMPLETED, said_of_put(operation, await put(operation, self.request.ref, self.store))
-                )
+                return _put_ending(operation, await put(operation, self.request.ref, self.store))
             case _:
                 assert_never(operation)
 
@@ -209,6 +207,15 @@ async def _target(edit: SelectionEdit, artifact: Artifact, ref: Ref, store: Arti
     versions = await store.versions(ref)
     edit_base = EditBase(artifact.artifact_id, artifact.version, artifact.text, base, seen.content.text, versions)
     return await locate(edit.selection, edit_base)
+
+
+def _put_ending(operation: Put | Upload, done: Applied | Unchanged) -> Ending:
+    """Where there is no new version, and so no event of the artifact, the message says which one is current."""
+    said = said_of_put(operation, done)
+    if isinstance(done, Unchanged):
+        now: dict[str, JsonValue] = {"artifactId": done.artifact.artifact_id, "artifactVersion": done.artifact.version}
+        return Ending(State.COMPLETED, said, {CANVAS: now})
+    return Ending(State.COMPLETED, said)
 
 
 def _step_ending(step: VersionStep, applied: Applied) -> Ending:
