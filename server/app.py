@@ -12,7 +12,6 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
@@ -48,13 +47,11 @@ from a2a_canvas.server.protocols.guard.hosts import HostCheck, Hosts, cors_optio
 from a2a_canvas.server.protocols.guard.http_guard import Guard
 from a2a_canvas.server.protocols.guard.rest import REST_PATHS
 from a2a_canvas.server.protocols.page.routes import page_routes
-from a2a_canvas.server.settings import REHEARSAL, Settings
+from a2a_canvas.server.settings import REHEARSAL, Settings, SettingsError
 from a2a_canvas.server.tasks.runtime.admission import Admission
 from a2a_canvas.server.tasks.runtime.runtime import Runtime
 from a2a_canvas.store.artifact_store import ArtifactStore
 from a2a_canvas.tools.registry import SCRIPT_TOOLS, TOOLS
-
-PACKAGED_CARD = Path(__file__).parents[1] / "agent_card.json"
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,14 +79,14 @@ def create_app(settings: Settings, llm: LLM | None = None, clock: Clock | None =
         when the lifespan ends, which is after the last stream.
 
     Raises:
-        SettingsError: the model cannot be used.
+        SettingsError: the model or the instructions cannot be used.
         CardError: the agent card cannot be served.
     """
     llm, clock = llm or choose_llm(settings, os.environ), clock or Clock()
     note = NOTICE if llm.name == REHEARSAL else ""
     addresses = Addresses.of(settings.url, settings.grpc_port if settings.advertise_grpc else None)
-    card_path = settings.agent_card or PACKAGED_CARD
-    card = load_card(card_path, addresses, advertise_0_3=settings.advertise_0_3, note=note)
+    name = settings.agent.resolve().name if settings.agent else ""
+    card = load_card(settings.agent_card, addresses, advertise_0_3=settings.advertise_0_3, note=note, name=name)
     backend = make_backend(settings, clock.now)
     runtime = build_runtime(settings, llm, clock, backend)
     shutdown = Shutdown(runtime.close, settings.shutdown_grace)
@@ -184,7 +181,19 @@ def build_runtime(settings: Settings, llm: LLM, clock: Clock, backend: Backend |
         new_id=clock.new_id,
         limits=TurnLimits(settings.max_rounds, settings.max_tool_errors),
         admission=Admission(settings.max_turns, settings.max_queued),
+        instructions=_instructions(settings),
     )
+
+
+def _instructions(settings: Settings) -> str:
+    if not settings.instructions:
+        return ""
+    try:
+        return settings.instructions.read_text(encoding="utf-8-sig").strip()
+    except OSError as error:
+        raise SettingsError(f"The instructions {settings.instructions} cannot be read: {error.strerror}.") from None
+    except UnicodeDecodeError:
+        raise SettingsError(f"The instructions {settings.instructions} are not UTF-8.") from None
 
 
 def _lifespan(
