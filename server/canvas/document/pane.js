@@ -29,7 +29,16 @@ import { createView } from "./views.js";
  */
 export function createDocumentPane(app) {
   const { store } = app;
-  const versions = createVersions(app);
+  const typing = createTyping(app, { viewOf: (id) => (body?.typed === id ? body.view : null), changed });
+  const versions = createVersions(app, {
+    isUnsaved: (id) => typing.isUnsaved(id),
+    saved: async () => {
+      const saved = await typing.flush();
+      // From here on the versions have all that was typed.
+      saved && body?.view.forget?.();
+      return saved;
+    },
+  });
   const tabs = createTabs((id) => app.openArtifact(id));
   const name = h("h2", { class: "document-name truncate" });
   const about = h("p", { class: "document-about truncate" });
@@ -47,7 +56,6 @@ export function createDocumentPane(app) {
     rectOf: (selection) => body?.view.rectOf(toShown(selection, written) ?? { start: 0, end: 0 }) ?? null,
     saved: () => typing.flush(),
   });
-  const typing = createTyping(app, { viewOf: (id) => (body?.typed === id ? body.view : null), changed: () => render(store.state) });
   line.append(typing.status);
   panel.addEventListener("focusout", () => typing.flush());
   const element = h("div", { class: "document-pane" }, tabs.element, head, versions.panel, notice, typing.conflict, versions.comparison, panel, toEnd, empty, status, bar);
@@ -66,6 +74,11 @@ export function createDocumentPane(app) {
   store.subscribe(render);
   render(store.state);
   return { element, step: versions.step };
+
+  function changed() {
+    render(store.state);
+    versions.draw();
+  }
 
   /** @param {State} state */
   function render(state) {
