@@ -197,8 +197,7 @@ export function createDocumentPane(app) {
       written = [];
       typing.show(view, state, artifact);
     } else {
-      const shown = state.version === null ? typing.withUnsaved(artifact) : artifact;
-      const { text, ranges } = shownText(shown, shown === artifact ? editsOf(state) : []);
+      const { text, ranges } = textShown(state, artifact);
       written = ranges;
       view.update(text, artifact);
       const selection = state.selection?.artifactId === artifact.artifactId ? toShown(state.selection, ranges) : null;
@@ -241,10 +240,18 @@ export function createDocumentPane(app) {
     }
   }
 
+  /** With what was typed and is not saved yet, and what is being rewritten. @param {State} state @param {ArtifactView} artifact */
+  function textShown(state, artifact) {
+    const shown = state.version === null ? typing.withUnsaved(artifact) : artifact;
+    return shownText(shown, shown === artifact ? editsOf(state) : []);
+  }
+
   async function copyText() {
     const artifact = shownContent(store.state);
-    await navigator.clipboard.writeText(artifact?.text ?? "");
-    app.notify("info", `${artifact?.name} is copied.`);
+    if (artifact) {
+      await navigator.clipboard.writeText(textShown(store.state, artifact).text);
+      app.notify("info", `${artifact.name} is copied.`);
+    }
   }
 
   /** Screen readers hear of what is finished, never of each piece. @param {string} sentence */

@@ -307,3 +307,21 @@ async def test_the_button_takes_back_what_is_not_saved_yet_and_redo_brings_it_ag
     await page.get_by_role("button", name="Redo", exact=True).click()
     await expect(source).to_contain_text(f"{FIRST} Not saved yet.")
     await expect(version(page, 2)).to_be_visible()
+
+
+async def test_what_is_copied_is_what_is_shown_and_the_link_is_that_of_the_page(
+    window: OpenPage, served: Served
+) -> None:
+    page = await with_document(window, served, "ducks")
+    await page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    await edit_source(page)
+    await window.disconnect()
+    await type_behind(page, FIRST, " Not saved yet.")
+    await page.get_by_role("button", name="Copy", exact=True).click()
+    await expect(page.get_by_text("ducks.md is copied.")).to_be_visible()
+    assert f"{FIRST} Not saved yet." in await page.evaluate("navigator.clipboard.readText()")
+    await window.reconnect()
+    await page.get_by_role("button", name="Copy the link").click()
+    await expect(page.get_by_text("The link", exact=False)).to_be_visible()
+    assert await page.evaluate("navigator.clipboard.readText()") == page.url
+    await expect(saved(page)).to_be_visible()
