@@ -20,7 +20,7 @@ from a2a_canvas.server.agent.turn.window import (
     token_budget,
     tokens,
 )
-from a2a_canvas.tools.tool import Tool
+from a2a_canvas.tools.functions.function_tool import AnyTool
 
 SYSTEM = """\
 You are an agent that writes and keeps artifacts: documents, programs, data. The people and agents who send you \
@@ -69,7 +69,7 @@ class TurnRequests:
         estimates: those of all conversations; that of `context_id` is read and updated.
     """
 
-    def __init__(self, llm: LLM, tools: Iterable[Tool], context_id: str, estimates: WindowEstimates) -> None:
+    def __init__(self, llm: LLM, tools: Iterable[AnyTool], context_id: str, estimates: WindowEstimates) -> None:
         self._llm = llm
         self._specs = tuple(ToolSpec(tool.name, tool.description, tool.input_schema, tool.eager) for tool in tools)
         self._prefix = prefix_tokens(SYSTEM, self._specs)
