@@ -17,7 +17,7 @@ import httpx
 
 from a2a_canvas.server.agent.model import SCRIPT_PREFIX
 from a2a_canvas.server.agent.models.claude_params import unused_keys
-from a2a_canvas.server.agent.models.rehearsal import NOTICE
+from a2a_canvas.server.agent.models.rehearsal import START_NOTICE
 from a2a_canvas.server.settings import ALL_ADDRESSES, REHEARSAL, Settings, authority, without_password
 
 DEFAULT_PORT: Final = 8000
@@ -58,7 +58,7 @@ def banner(settings: Settings, model: str, count: DataCount | None, program: str
     address = f"http://{authority(settings.host, settings.port)}"
     yield f"a2a-canvas {version('a2a-canvas')} listens on {address}{grpc} with {model}"
     if model == REHEARSAL:
-        yield NOTICE
+        yield START_NOTICE
     yield from _reachable(settings)
     yield f"Tasks and artifacts are stored {_place(settings.database, count)}."
     browser = f"open {_page_url(settings)} in a browser, or " if settings.page else ""

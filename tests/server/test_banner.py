@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from a2a_canvas.server.agent.models.rehearsal import NOTICE
+from a2a_canvas.server.agent.models.rehearsal import START_NOTICE
 from a2a_canvas.server.banner import DataCount, banner, folded, hints, ollama_hint
 from a2a_canvas.server.settings import Settings
 from tests.free_port import free_port
@@ -93,15 +93,15 @@ def test_without_a_page_the_terminal_is_what_to_do_next() -> None:
 
 
 def test_the_rehearsal_says_that_it_is_one() -> None:
-    assert lines("rehearsal")[1] == NOTICE
-    assert NOTICE not in lines("claude-sonnet-5-5")
+    assert lines("rehearsal")[1] == START_NOTICE
+    assert START_NOTICE not in lines("claude-sonnet-5-5")
 
 
 def test_a_terminal_breaks_lines_between_words_and_no_command() -> None:
     said = [
         folded(line, 80) for line in lines("rehearsal", DataCount(), host="0.0.0.0", database=f"/{'data/' * 30}my.db")
     ]
-    assert " ".join(said[1].split("\n")) == NOTICE
+    assert " ".join(said[1].split("\n")) == START_NOTICE
     folds = [line for text in said[:-1] for line in text.split("\n")]
     assert [line for line in folds if len(line) > 80] == [f"/{'data/' * 30}my.db"]
     assert said[-1].endswith(SEND)

@@ -108,6 +108,7 @@ async def run_turn(
     emit: Emit,
     new_id: Callable[[], str],
     window_estimates: WindowEstimates | None = None,
+    instructions: str = "",
     sleep: Callable[[float], Awaitable[object]] = asyncio.sleep,
     flushed: Callable[[], Awaitable[None]] = _at_once,
 ) -> None:
@@ -115,6 +116,7 @@ async def run_turn(
 
     Args:
         window_estimates: how the model counts the tokens of each context; updated.
+        instructions: stand before our own rules in the system prompt.
         sleep: waits before a retry.
         flushed: waits until all that was emitted is durable.
 
@@ -125,7 +127,7 @@ async def run_turn(
         Unavailable: `store` does not retry (`RetryingStore` does); the turn is in the state after a crash.
     """
     tools = tuple(tools)
-    requests = TurnRequests(llm, tools, request.context_id, window_estimates or WindowEstimates())
+    requests = TurnRequests(llm, tools, request.context_id, window_estimates or WindowEstimates(), instructions)
     evented = EventedArtifactStore(store, listener(emit), request.changed)
     workspace = Workspace(evented, request.context_id, request.task_id, read_limit=requests.read_limit)
     for artifact_id in request.drafts:

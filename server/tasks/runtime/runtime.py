@@ -74,6 +74,7 @@ class Runtime:
     Args:
         ownership: which replica runs which task; None if there is only this process, and it stores nothing.
         admission: how many turns run at once, and how many wait.
+        instructions: who the agent is and how it works; they stand before our own rules in each system prompt.
         now, new_id: the clock and the source of ids.
         sleep: waits before a model call is retried.
     """
@@ -91,6 +92,7 @@ class Runtime:
         ownership: Ownership | None = None,
         sleep: Callable[[float], Awaitable[object]] = asyncio.sleep,
         admission: Admission | None = None,
+        instructions: str = "",
     ) -> None:
         self.journal = journal
         self._store = store
@@ -108,6 +110,7 @@ class Runtime:
             limits=limits or TurnLimits(),
             sleep=sleep,
             admission=admission or Admission(),
+            instructions=instructions,
         )
         self._locks = _NamedLocks()
         self._background: set[asyncio.Task[Any]] = set()

@@ -162,6 +162,7 @@ class Turns:
     limits: TurnLimits
     sleep: Callable[[float], Awaitable[object]]
     admission: Admission
+    instructions: str = ""
 
     def __post_init__(self) -> None:
         self.llm = PacedLLM(self.llm, self.journal.wait_writable)
@@ -333,7 +334,15 @@ class Turns:
         message_id = record.first_message.message_id
         request = OperationRequest(operation, message_id, record.task_id, record.context_id, record.progress)
         store = self.store_of(record.task_id, handle)
-        await run_operation(request, llm=self.llm, store=store, emit=emit, new_id=self.new_id, sleep=self.sleep)
+        await run_operation(
+            request,
+            llm=self.llm,
+            store=store,
+            emit=emit,
+            new_id=self.new_id,
+            instructions=self.instructions,
+            sleep=self.sleep,
+        )
 
     async def _run_conversation(
         self,
@@ -364,6 +373,7 @@ class Turns:
             emit=emit,
             new_id=self.new_id,
             window_estimates=self._window_estimates,
+            instructions=self.instructions,
             sleep=self.sleep,
             flushed=partial(retry_while_unavailable, partial(self.journal.flushed, record.task_id), _pause),
         )
