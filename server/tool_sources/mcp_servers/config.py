@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any, Literal
 from urllib.parse import urlsplit
 
-from a2a_canvas.server.tool_sources.mcp_servers.names import MAX_PREFIX, unique_names
+from a2a_canvas.server.tool_sources.mcp_servers.tool_names import MAX_PREFIX, unique_names
 from a2a_canvas.store.text.wording import choice, nearest, shown
 
 logger = logging.getLogger(__name__)
@@ -128,7 +128,7 @@ def read_mcp_config(
     Raises:
         McpConfigError: see `load_mcp_config`.
     """
-    reader = _Reader(file, Path(file).absolute().parent, environ)
+    reader = _EntryReader(file, Path(file).absolute().parent, environ)
     top = reader.mapping("the file", content)
     if "mcpServers" not in top:
         raise reader.wrong("mcpServers", "is missing" + _instead(top))
@@ -144,7 +144,7 @@ def _instead(top: Mapping[str, Any]) -> str:
     return ': {"mcpServers": {"name": {"command": …}}} is the form'
 
 
-class _Reader:
+class _EntryReader:
     """Reads the entries of one file, and remembers the keys that it does not know."""
 
     def __init__(self, file: str, folder: Path, environ: Mapping[str, str]) -> None:

@@ -22,11 +22,11 @@ from pydantic import ValidationError
 
 from a2a_canvas.server.tool_sources.mcp_servers import elicitation, resources
 from a2a_canvas.server.tool_sources.mcp_servers.config import McpServer
-from a2a_canvas.server.tool_sources.mcp_servers.connection import DELAYS, Connection, Listing
-from a2a_canvas.server.tool_sources.mcp_servers.exchange import LONGEST, Exchange, Reply, running
-from a2a_canvas.server.tool_sources.mcp_servers.names import unique_names
-from a2a_canvas.server.tool_sources.mcp_servers.results import Part, contents_of, result_of
-from a2a_canvas.server.tool_sources.mcp_servers.schema import mended
+from a2a_canvas.server.tool_sources.mcp_servers.input_schema import mended
+from a2a_canvas.server.tool_sources.mcp_servers.mcp_connection import DELAYS, Connection, Listing
+from a2a_canvas.server.tool_sources.mcp_servers.mcp_exchange import LONGEST, Exchange, Reply, running
+from a2a_canvas.server.tool_sources.mcp_servers.tool_names import unique_names
+from a2a_canvas.server.tool_sources.mcp_servers.tool_results import Part, contents_of, result_of
 from a2a_canvas.tools.functions.canvas import Canvas
 from a2a_canvas.tools.functions.function_tool import FunctionTool
 from a2a_canvas.tools.functions.results import ToolError

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from a2a_canvas.server.tool_sources.mcp_servers import connection, source
+from a2a_canvas.server.tool_sources.mcp_servers import mcp_connection, source
 from a2a_canvas.server.tool_sources.mcp_servers.config import Command, McpServer
 from a2a_canvas.server.tool_sources.mcp_servers.source import McpSource
 from a2a_canvas.tools.functions.canvas import Paused
@@ -96,7 +96,7 @@ async def test_a_server_that_does_not_start_again_is_told_and_keeps_its_tools(
 async def test_the_agent_starts_without_a_server_that_does_not_start_or_hangs(
     tmp_path: Path, behaviour: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(connection, "START_TIMEOUT", 0.5)
+    monkeypatch.setattr(mcp_connection, "START_TIMEOUT", 0.5)
     async with running(tmp_path, behaviour) as hostile:
         assert hostile.tools() == ()
     told = (

@@ -2,7 +2,7 @@ from typing import Any
 
 import pytest
 
-from a2a_canvas.server.tool_sources.mcp_servers.schema import mended
+from a2a_canvas.server.tool_sources.mcp_servers.input_schema import mended
 
 TEXT = {"type": "string"}
 

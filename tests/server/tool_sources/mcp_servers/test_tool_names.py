@@ -3,7 +3,7 @@ import re
 from hypothesis import given
 from hypothesis import strategies as st
 
-from a2a_canvas.server.tool_sources.mcp_servers.names import unique_names
+from a2a_canvas.server.tool_sources.mcp_servers.tool_names import unique_names
 
 
 def test_a_name_is_the_prefix_and_the_name_of_the_tool() -> None:

@@ -3,7 +3,7 @@ from typing import Any
 
 import pytest
 
-from a2a_canvas.server.tool_sources.mcp_servers.results import contents_of, result_of
+from a2a_canvas.server.tool_sources.mcp_servers.tool_results import contents_of, result_of
 from a2a_canvas.tools.functions.results import File, ToolError
 
 PNG = b"\x89PNG..."

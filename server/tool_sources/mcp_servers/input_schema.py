@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from a2a_canvas.server.tool_sources.mcp_servers.names import unique_names
+from a2a_canvas.server.tool_sources.mcp_servers.tool_names import unique_names
 
 MAX_SCHEMA = 50_000
 """Characters of a schema's JSON: every request to the model has it."""
