@@ -58,8 +58,6 @@ from a2a_canvas.tools.registry import SCRIPT_TOOLS, TOOLS
 
 SCRIPT = "script:"
 
-PACKAGED_CARD = Path(__file__).parents[1] / "agent_card.json"
-
 
 @dataclass(frozen=True, slots=True)
 class Clock:
@@ -147,14 +145,14 @@ def create_app(settings: Settings, llm: LLM | None = None, clock: Clock | None =
         when the lifespan ends, which is after the last stream.
 
     Raises:
-        SettingsError: the model cannot be used.
+        SettingsError: the model or the instructions cannot be used.
         CardError: the agent card cannot be served.
     """
     llm, clock = llm or choose_llm(settings, os.environ), clock or Clock()
     note = NOTICE if llm.name == REHEARSAL else ""
     addresses = Addresses.of(settings.url, settings.grpc_port if settings.advertise_grpc else None)
-    card_path = settings.agent_card or PACKAGED_CARD
-    card = load_card(card_path, addresses, advertise_0_3=settings.advertise_0_3, note=note)
+    name = settings.agent.resolve().name if settings.agent else ""
+    card = load_card(settings.agent_card, addresses, advertise_0_3=settings.advertise_0_3, note=note, name=name)
     backend = make_backend(settings, clock.now)
     runtime = build_runtime(settings, llm, clock, backend)
     shutdown = Shutdown(runtime.close, settings.shutdown_grace)
@@ -249,7 +247,19 @@ def build_runtime(settings: Settings, llm: LLM, clock: Clock, backend: Backend |
         new_id=clock.new_id,
         limits=TurnLimits(settings.max_rounds, settings.max_tool_errors),
         admission=Admission(settings.max_turns, settings.max_queued),
+        instructions=_instructions(settings),
     )
+
+
+def _instructions(settings: Settings) -> str:
+    if not settings.instructions:
+        return ""
+    try:
+        return settings.instructions.read_text(encoding="utf-8-sig").strip()
+    except OSError as error:
+        raise SettingsError(f"The instructions {settings.instructions} cannot be read: {error.strerror}.") from None
+    except UnicodeDecodeError:
+        raise SettingsError(f"The instructions {settings.instructions} are not UTF-8.") from None
 
 
 def _lifespan(

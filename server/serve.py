@@ -20,7 +20,7 @@ from a2a_canvas.server import log_output
 from a2a_canvas.server.agent.models.claude_params import available
 from a2a_canvas.server.app import choose_llm, create_app
 from a2a_canvas.server.banner import DataCount, banner, folded, hints, ollama_hint
-from a2a_canvas.server.protocols.a2a_v1.card import CardError
+from a2a_canvas.server.protocols.a2a_v1.card_file import CardError
 from a2a_canvas.server.protocols.edge.connections import ConnectionLimits, limited_connection
 from a2a_canvas.server.protocols.edge.shutdown import GracefulServer
 from a2a_canvas.server.settings import Settings, SettingsError, load
