@@ -176,7 +176,7 @@ def build_runtime(settings: Settings, llm: LLM, clock: Clock, backend: Backend |
         store=backend.store,
         ownership=backend.ownership,
         llm=FramedLLM(llm, settings.frame_ms / 1000),
-        tools=SCRIPT_TOOLS if llm.name.startswith(SCRIPT_PREFIX) else TOOLS,
+        tools=lambda: SCRIPT_TOOLS if llm.name.startswith(SCRIPT_PREFIX) else TOOLS,
         now=clock.now,
         new_id=clock.new_id,
         limits=TurnLimits(settings.max_rounds, settings.max_tool_errors),

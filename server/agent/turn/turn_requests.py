@@ -21,7 +21,7 @@ from a2a_canvas.server.agent.turn.window import (
     token_budget,
     tokens,
 )
-from a2a_canvas.tools.tool import Tool
+from a2a_canvas.tools.functions.function_tool import AnyTool
 
 SYSTEM = """\
 You are an agent that writes and keeps artifacts: documents, programs, data. The people and agents who send you \
@@ -77,7 +77,7 @@ class TurnRequests:
     """
 
     def __init__(
-        self, llm: LLM, tools: Iterable[Tool], context_id: str, estimates: WindowEstimates, instructions: str = ""
+        self, llm: LLM, tools: Iterable[AnyTool], context_id: str, estimates: WindowEstimates, instructions: str = ""
     ) -> None:
         self._llm = llm
         self._system = system_prompt(instructions)

@@ -54,7 +54,7 @@ from a2a_canvas.server.tasks.runtime.turns import TurnHandle, Turns
 from a2a_canvas.store.artifact_store import ArtifactStore
 from a2a_canvas.store.errors import Unavailable
 from a2a_canvas.store.models import Ref
-from a2a_canvas.tools.tool import Tool
+from a2a_canvas.tools.functions.function_tool import AnyTool
 
 logger = logging.getLogger(__name__)
 
@@ -85,7 +85,7 @@ class Runtime:
         journal: Journal,
         store: ArtifactStore,
         llm: LLM,
-        tools: Sequence[Tool],
+        tools: Callable[[], Sequence[AnyTool]],
         now: Callable[[], datetime],
         new_id: Callable[[], str],
         limits: TurnLimits | None = None,

@@ -53,7 +53,7 @@ from a2a_canvas.store.artifact_store import ArtifactStore
 from a2a_canvas.store.evented import EventedArtifactStore
 from a2a_canvas.store.models import Ref
 from a2a_canvas.store.retrying import RetryingStore, retry_while_unavailable
-from a2a_canvas.tools.tool import Tool
+from a2a_canvas.tools.functions.function_tool import AnyTool
 
 logger = logging.getLogger(__name__)
 
@@ -156,7 +156,7 @@ class Turns:
     journal: Journal
     store: ArtifactStore
     llm: LLM
-    tools: Sequence[Tool]
+    tools: Callable[[], Sequence[AnyTool]]
     now: Callable[[], datetime]
     new_id: Callable[[], str]
     limits: TurnLimits
@@ -363,17 +363,19 @@ class Turns:
             changed=tuple(record.artifacts),
             drafts=drafts,
             limits=self.limits,
+            caller=record.owner,
         )
         await run_turn(
             request,
             llm=self.llm,
-            tools=self.tools,
+            tools=self.tools(),
             store=self.store_of(record.task_id, handle),
             emit=emit,
             new_id=self.new_id,
             window_estimates=self._window_estimates,
             instructions=self.instructions,
             sleep=self.sleep,
+            flushed=partial(retry_while_unavailable, partial(self.journal.flushed, record.task_id), _pause),
         )
 
     def store_of(self, task_id: str, handle: TurnHandle | None = None) -> ArtifactStore:
