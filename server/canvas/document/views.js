@@ -2,6 +2,7 @@
 /** The ways to show an artifact, behind one interface, so that the pane knows none of them. Libraries are loaded on demand. */
 
 import { h } from "../dom.js";
+import { keepInPlace } from "./anchoring.js";
 import { createHighlighter } from "./highlight.js";
 import { htmlPreview, previewOf, svgPreview } from "./preview.js";
 import { createSettling } from "./settling.js";
@@ -63,6 +64,7 @@ async function readView({ artifact, text, onSelect }) {
   const markdown = createMarkdownView({ onRender: remark });
   markdown.element.setAttribute("aria-label", artifact.name);
   const scroller = h("div", { class: "document-scroller", tabIndex: 0 }, markdown.element);
+  markdown.element.addEventListener("click", (event) => event.detail > 0 && isSelecting(markdown.element) && event.preventDefault());
   const stop = watchSelection(markdown.element, (range) => onSelect(range && passageOf(markdown, range)));
   markdown.update(text);
 
@@ -76,7 +78,7 @@ async function readView({ artifact, text, onSelect }) {
   return {
     element: scroller,
     scroller,
-    update: (next) => markdown.update(next),
+    update: (next) => next === markdown.text() || keepInPlace(scroller, markdown.element, () => markdown.update(next)),
     mark(next) {
       const none = [marks, next].every(({ selection, writing }) => !selection && writing.length === 0);
       marks = next;
@@ -142,6 +144,12 @@ function partsView({ artifact }) {
 function still(element, update) {
   const scrollToEnd = () => (element.scrollTop = element.scrollHeight);
   return { element, scroller: element, update, mark() {}, rectOf: () => null, reveal() {}, setReadOnly() {}, scrollToEnd, destroy() {} };
+}
+
+/** Whether a click ends a selection, and is none on a link in it. @param {HTMLElement} element */
+function isSelecting(element) {
+  const selection = document.getSelection();
+  return selection !== null && !selection.isCollapsed && element.contains(selection.anchorNode);
 }
 
 /**
