@@ -136,6 +136,7 @@ export function createEditor({ text, label, language, prose, readOnly = false, o
     selection: () => selected(view.state, known),
     /** Selects a passage and shows it. @param {SourceRange} range */
     select: ({ start, end }) => view.dispatch({ selection: EditorSelection.single(start, end), scrollIntoView: true }),
+    deselect: () => view.dispatch({ selection: EditorSelection.cursor(view.state.selection.main.to) }),
     /** Where a passage is seen, for what is placed beside it. @param {SourceRange} range */
     coordinates({ start, end }) {
       return [view.coordsAtPos(start, 1), view.coordsAtPos(end, -1)];

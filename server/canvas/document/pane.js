@@ -46,6 +46,7 @@ export function createDocumentPane(app) {
     panel,
     rectOf: (selection) => body?.view.rectOf(toShown(selection, written) ?? { start: 0, end: 0 }) ?? null,
     scrollBy: (pixels) => body?.view.scroller.scrollBy({ top: pixels }),
+    deselect: () => body?.view.deselect(),
     saved: () => typing.flush(),
   });
   const typing = createTyping(app, { viewOf: (id) => (body?.typed === id ? body.view : null), changed: () => render(store.state) });

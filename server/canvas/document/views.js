@@ -21,6 +21,7 @@ import { createSettling } from "./settling.js";
  * @property {(marks: {selection: SourceRange|null, writing: (SourceRange & {text?: string|null})[]}) => void} mark
  * @property {(range: SourceRange) => DOMRect|null} rectOf  where a passage is on the screen; null if it is not seen
  * @property {(range: SourceRange) => void} reveal  scrolls to a passage
+ * @property {() => void} deselect
  * @property {(readOnly: boolean) => void} setReadOnly
  * @property {() => void} scrollToEnd
  * @property {() => void} destroy
@@ -89,6 +90,7 @@ async function readView({ artifact, text, onSelect }) {
       const [range] = visibleRanges(markdown, start, end);
       range?.startContainer.parentElement?.scrollIntoView({ block: "center" });
     },
+    deselect: () => markdown.element.contains(document.getSelection()?.anchorNode ?? null) && document.getSelection()?.removeAllRanges(),
     setReadOnly() {},
     scrollToEnd: () => (scroller.scrollTop = scroller.scrollHeight),
     destroy() {
@@ -115,6 +117,7 @@ async function sourceView({ artifact, text, kind, readOnly, onSelect, onInput })
     selection: editor.selection,
     rectOf: (range) => within(boundsOf(editor.coordinates(range)), editor.scroller),
     reveal: editor.select,
+    deselect: editor.deselect,
     setReadOnly: editor.setReadOnly,
     scrollToEnd: editor.scrollToEnd,
     destroy: editor.destroy,
@@ -143,7 +146,7 @@ function partsView({ artifact }) {
 /** A view without passages. @param {HTMLElement} element @param {View["update"]} update @returns {View} */
 function still(element, update) {
   const scrollToEnd = () => (element.scrollTop = element.scrollHeight);
-  return { element, scroller: element, update, mark() {}, rectOf: () => null, reveal() {}, setReadOnly() {}, scrollToEnd, destroy() {} };
+  return { element, scroller: element, update, mark() {}, rectOf: () => null, reveal() {}, deselect() {}, setReadOnly() {}, scrollToEnd, destroy() {} };
 }
 
 /** Whether a click ends a selection, and is none on a link in it. @param {HTMLElement} element */

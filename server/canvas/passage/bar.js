@@ -24,10 +24,11 @@ const NARROW = "(max-width: 720px)";
  * @param {HTMLElement} options.panel  what shows the document
  * @param {(selection: Selection) => DOMRect|null} options.rectOf  where a passage is on the screen; null if it is not shown
  * @param {(pixels: number) => void} options.scrollBy  scrolls the document
+ * @param {() => void} options.deselect  leaves nothing selected in the document
  * @param {() => Promise<boolean>} options.saved  saves what was typed; whether all of it is saved now
  * @returns {HTMLElement}
  */
-export function createPassageBar(app, { panel, rectOf, scrollBy, saved }) {
+export function createPassageBar(app, { panel, rectOf, scrollBy, deselect, saved }) {
   const { store } = app;
   const rewrite = createRewriting(app, saved);
   const place = h("span", { class: "passage-place" });
@@ -175,6 +176,8 @@ export function createPassageBar(app, { panel, rectOf, scrollBy, saved }) {
   function start(instruction) {
     const { selection } = store.state;
     close();
+    // What is being written is marked, and not the words that were there before.
+    deselect();
     selection && rewrite(selection, instruction);
   }
 

@@ -64,14 +64,19 @@ async def test_on_a_phone_a_passage_is_not_under_the_bar(open_window: Opener, se
     lowest = await page.evaluate(
         """() => {
             const bottom = innerHeight - 60;
-            const lines = [...document.querySelectorAll(".document-block, .cm-line")].filter((one) => one.textContent.startsWith("Line"));
-            return Number(lines.findLast((one) => one.getBoundingClientRect().bottom < bottom).textContent.slice(5, 7));
+            const blocks = [...document.querySelectorAll(".document-block, .cm-line")];
+            const lines = blocks.filter((one) => one.textContent.startsWith("Line"));
+            const lowest = lines.findLast((one) => one.getBoundingClientRect().bottom < bottom);
+            return Number(lowest.textContent.slice(5, 7));
         }"""
     )
     passage = line(page, lowest)
     await passage.click(click_count=3, position={"x": 60, "y": 8})
     await expect(bar(page)).to_be_visible()
-    covered = "element => element.getBoundingClientRect().bottom > document.querySelector('.passage-bar').getBoundingClientRect().top"
+    covered = """element => {
+        const bar = document.querySelector(".passage-bar").getBoundingClientRect();
+        return element.getBoundingClientRect().bottom > bar.top;
+    }"""
     assert not await passage.evaluate(covered)
     # Who scrolls on is left alone.
     scroller = page.locator(".document-scroller, .cm-scroller")
@@ -103,14 +108,41 @@ async def test_what_is_read_stays_where_it_is(open_window: Opener, served: Serve
     assert abs(await top_of(line(page, 20)) - before) < 2
 
 
-@VIEWS
-async def test_a_selection_stays_while_others_rewrite_what_is_before_it(open_window: Opener, served: Served, view: str) -> None:
-    page = (await open_window(served.url)).page
-    doc = await with_text(page, served, view)
-    await line(page, 6).click(click_count=3 if view == "read" else 1, position={"x": 60, "y": 8})
+async def select_line(page: Page, view: str, number: int) -> None:
+    """All of a line, without its end."""
+    await line(page, number).click(click_count=3 if view == "read" else 1, position={"x": 60, "y": 8})
     if view == "source":
         await page.keyboard.press("Home")
         await page.keyboard.press("Shift+End")
+
+
+@VIEWS
+async def test_what_is_being_written_is_marked_and_then_nothing(open_window: Opener, served: Served, view: str) -> None:
+    page = (await open_window(served.url)).page
+    await with_text(page, served, view)
+    await select_line(page, view, 3)
+    await bar(page).get_by_role("textbox").fill("becomes Line 03 of the tides is rewritten.")
+    await bar(page).get_by_role("textbox").press("Enter")
+    selected = "() => document.querySelector('.cm-selectionBackground') || !document.getSelection().isCollapsed"
+    await expect(bar(page)).to_be_hidden()
+    assert not await page.evaluate(selected)
+    served.gate.let(3)
+    await expect(page.locator(".document-panel")).to_contain_text("Line 03 of the tides is ")
+    assert not await page.evaluate(selected)
+    served.gate.open()
+    await expect(page.get_by_text("Version 2", exact=True)).to_be_visible()
+    await expect(page.locator(".cm-line .document-writing, .cm-line .document-passage")).to_have_count(0)
+    assert await page.evaluate("() => [...CSS.highlights.keys()]") == []
+    assert not await page.evaluate(selected)
+
+
+@VIEWS
+async def test_a_selection_stays_while_others_rewrite_what_is_before_it(
+    open_window: Opener, served: Served, view: str
+) -> None:
+    page = (await open_window(served.url)).page
+    doc = await with_text(page, served, view)
+    await select_line(page, view, 6)
     await expect(bar(page).get_by_text("Line 11", exact=True)).to_be_visible()
     running = await begun(doc, LINES[1].rstrip("\n"), "Two lines. In place of one.")
     await expect(page.locator(".document-panel")).to_contain_text("Two lin")
