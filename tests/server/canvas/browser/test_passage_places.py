@@ -150,13 +150,11 @@ async def drag_over(page: Page, root: Locator, start: int, end: int, lines: str 
 async def select_rendered(page: Page, doc: Doc, passage: Passage) -> None:
     seen: str = await rendered(page, doc).evaluate("element => element.textContent")
     start = place(seen, passage.seen, passage.nth)
-    # With this key the pointer selects words of a link; without it, it drags the link.
-    linked = passage.where.startswith("a link")
-    if linked:
-        await page.keyboard.down("Alt")
-    await drag_over(page, rendered(page, doc), utf16(seen[:start]), utf16(seen[: start + len(passage.seen)]))
-    if linked:
-        await page.keyboard.up("Alt")
+    at = utf16(seen[:start]), utf16(seen[: start + len(passage.seen)])
+    if passage.where.startswith("a link"):
+        await rendered(page, doc).evaluate(DRAG, {"start": at[0], "end": at[1], "alone": True})
+    else:
+        await drag_over(page, rendered(page, doc), *at)
 
 
 async def select_in_source(page: Page, doc: Doc, passage: Passage) -> None:
