@@ -16,12 +16,22 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from a2a_canvas.server.app import create_app
     from a2a_canvas.server.settings import Settings
+    from a2a_canvas.tools.functions.canvas import Canvas
+    from a2a_canvas.tools.functions.python_tool import tool
+    from a2a_canvas.tools.functions.results import File, ToolError
 
     __version__: str
 
-__all__ = ["Settings", "__version__", "create_app"]
+__all__ = ["Canvas", "File", "Settings", "ToolError", "__version__", "create_app", "tool"]
 
-_MODULES = {"Settings": "a2a_canvas.server.settings", "create_app": "a2a_canvas.server.app"}
+_MODULES = {
+    "Canvas": "a2a_canvas.tools.functions.canvas",
+    "File": "a2a_canvas.tools.functions.results",
+    "Settings": "a2a_canvas.server.settings",
+    "ToolError": "a2a_canvas.tools.functions.results",
+    "create_app": "a2a_canvas.server.app",
+    "tool": "a2a_canvas.tools.functions.python_tool",
+}
 
 
 def __getattr__(name: str) -> Any:

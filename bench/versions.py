@@ -154,7 +154,7 @@ async def _by_runtime(store: InMemoryArtifactStore, edits: list[tuple[Span, str]
         journal=InMemoryJournal(lambda: now),
         store=store,
         llm=ListedReplies([text for _, text in edits]),
-        tools=(),
+        tools=tuple,
         now=lambda: now,
         new_id=lambda: str(next(ids)),
     )

@@ -1,7 +1,6 @@
 """The one place where everything is put together: the settings, a model, a backend and the protocols become one app.
 
-Rule 1: what only some servers need is imported when the settings ask for it: a provider's client library, the
-        scripts, gRPC, SQL.
+Rule 1: what only some servers need is imported when the settings ask for it: gRPC, SQL.
 """
 
 from __future__ import annotations
@@ -9,12 +8,10 @@ from __future__ import annotations
 import asyncio
 import os
 import re
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from difflib import get_close_matches
-from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
@@ -29,11 +26,11 @@ from starlette.responses import Response
 from starlette.routing import Match
 
 from a2a_canvas.server.agent.model import LLM, SCRIPT_PREFIX, close_llm
-from a2a_canvas.server.agent.models.claude_params import available, unused_keys
 from a2a_canvas.server.agent.models.rehearsal import NOTICE
 from a2a_canvas.server.agent.models.wrappers import FramedLLM
 from a2a_canvas.server.agent.turn.turn import TurnLimits
 from a2a_canvas.server.backend import Backend, make_backend
+from a2a_canvas.server.model_choice import choose_llm
 from a2a_canvas.server.protocols.a2a_v1.card import REST_PREFIX, Addresses, card_route, load_card
 from a2a_canvas.server.protocols.a2a_v1.extensions import ExtensionsEcho
 from a2a_canvas.server.protocols.a2a_v1.handler import A2AHandler
@@ -56,10 +53,6 @@ from a2a_canvas.server.tasks.runtime.runtime import Runtime
 from a2a_canvas.store.artifact_store import ArtifactStore
 from a2a_canvas.tools.registry import SCRIPT_TOOLS, TOOLS
 
-SCRIPT = "script:"
-
-PACKAGED_CARD = Path(__file__).parents[1] / "agent_card.json"
-
 
 @dataclass(frozen=True, slots=True)
 class Clock:
@@ -67,67 +60,6 @@ class Clock:
 
     now: Callable[[], datetime] = lambda: datetime.now(UTC)
     new_id: Callable[[], str] = lambda: str(uuid4())
-
-
-def choose_llm(settings: Settings, environ: Mapping[str, str]) -> LLM:
-    """The model that the settings name; by default Claude if the environment has a key, else the rehearsal.
-
-    Raises:
-        SettingsError: a Claude model is named and there is no key for it, `ANTHROPIC_BASE_URL` is not an address,
-            or the script is broken.
-    """
-    name = settings.model
-    if name and name.startswith(SCRIPT):
-        return _script(Path(name.removeprefix(SCRIPT)))
-    has_key = available(environ)
-    if name == REHEARSAL or (name is None and not has_key):
-        return _rehearsal()
-    if not has_key:
-        raise SettingsError(_no_provider(name or "", environ))
-    return _claude(name, settings)
-
-
-def _no_provider(name: str, environ: Mapping[str, str]) -> str:
-    meant = get_close_matches(name, [REHEARSAL], n=1)
-    return " ".join(
-        (
-            f"The model {name} has no provider.",
-            *(f"Did you mean {word}?" for word in meant),
-            "Set ANTHROPIC_API_KEY for Claude, or ANTHROPIC_BASE_URL for another server of the Messages API "
-            "(Ollama: http://127.0.0.1:11434), with ANTHROPIC_AUTH_TOKEN if it wants a token.",
-            "Without a provider there are --model rehearsal and --model script:FILE.yaml.",
-            *unused_keys(environ),
-        )
-    )
-
-
-def _rehearsal() -> LLM:
-    from a2a_canvas.server.agent.models.rehearsal.rehearsal import Rehearsal
-
-    return Rehearsal()
-
-
-def _script(path: Path) -> LLM:
-    from a2a_canvas.server.agent.models.script import ScriptedModel, ScriptError
-
-    try:
-        return ScriptedModel(path)
-    except ScriptError as error:
-        raise SettingsError(str(error)) from error
-
-
-def _claude(name: str | None, settings: Settings) -> LLM:
-    from a2a_canvas.server.agent.models.claude import DEFAULT_MODEL, ClaudeModel
-
-    try:
-        return ClaudeModel(
-            model=name or DEFAULT_MODEL,
-            max_tokens=settings.max_output_tokens,
-            thinking="auto" if settings.thinking == "auto" else "disabled",
-            context_window=settings.context_window,
-        )
-    except ValueError as error:
-        raise SettingsError(str(error)) from None
 
 
 def create_app(settings: Settings, llm: LLM | None = None, clock: Clock | None = None) -> Starlette:
@@ -147,14 +79,14 @@ def create_app(settings: Settings, llm: LLM | None = None, clock: Clock | None =
         when the lifespan ends, which is after the last stream.
 
     Raises:
-        SettingsError: the model cannot be used.
+        SettingsError: the model or the instructions cannot be used.
         CardError: the agent card cannot be served.
     """
     llm, clock = llm or choose_llm(settings, os.environ), clock or Clock()
     note = NOTICE if llm.name == REHEARSAL else ""
     addresses = Addresses.of(settings.url, settings.grpc_port if settings.advertise_grpc else None)
-    card_path = settings.agent_card or PACKAGED_CARD
-    card = load_card(card_path, addresses, advertise_0_3=settings.advertise_0_3, note=note)
+    name = settings.agent.resolve().name if settings.agent else ""
+    card = load_card(settings.agent_card, addresses, advertise_0_3=settings.advertise_0_3, note=note, name=name)
     backend = make_backend(settings, clock.now)
     runtime = build_runtime(settings, llm, clock, backend)
     shutdown = Shutdown(runtime.close, settings.shutdown_grace)
@@ -244,12 +176,24 @@ def build_runtime(settings: Settings, llm: LLM, clock: Clock, backend: Backend |
         store=backend.store,
         ownership=backend.ownership,
         llm=FramedLLM(llm, settings.frame_ms / 1000),
-        tools=SCRIPT_TOOLS if llm.name.startswith(SCRIPT_PREFIX) else TOOLS,
+        tools=lambda: SCRIPT_TOOLS if llm.name.startswith(SCRIPT_PREFIX) else TOOLS,
         now=clock.now,
         new_id=clock.new_id,
         limits=TurnLimits(settings.max_rounds, settings.max_tool_errors),
         admission=Admission(settings.max_turns, settings.max_queued),
+        instructions=_instructions(settings),
     )
+
+
+def _instructions(settings: Settings) -> str:
+    if not settings.instructions:
+        return ""
+    try:
+        return settings.instructions.read_text(encoding="utf-8-sig").strip()
+    except OSError as error:
+        raise SettingsError(f"The instructions {settings.instructions} cannot be read: {error.strerror}.") from None
+    except UnicodeDecodeError:
+        raise SettingsError(f"The instructions {settings.instructions} are not UTF-8.") from None
 
 
 def _lifespan(

@@ -132,10 +132,16 @@ def command_forms() -> dict[str, CommandForm]:
     """The commands that are no client's."""
     from a2a_canvas.server import settings
 
-    more = f"Every setting is also an environment variable: --log-level is {settings.PREFIX}LOG_LEVEL."
+    more = (
+        "FOLDER is that of an agent: agent.toml, instructions.md, tools.py, mcp.json, agent_card.json, each if it is "
+        f"there. Every setting is also an environment variable, --log-level {settings.PREFIX}LOG_LEVEL, FOLDER "
+        f"{settings.PREFIX}AGENT, and may stand in agent.toml."
+    )
     shell = click.Argument(["shell"], type=click.Choice(["bash", "zsh", "fish"]))
     return {
-        "serve": CommandForm(_serve, tuple(settings.options()), more, ("serve", "serve --port 9000 --database memory")),
+        "serve": CommandForm(
+            _serve, tuple(settings.options()), more, ("serve", "serve my-agent", "serve --port 9000 --database memory")
+        ),
         "completion": CommandForm(_completion, (shell,), examples=("completion bash >> ~/.bashrc",)),
     }
 

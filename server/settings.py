@@ -1,4 +1,5 @@
-"""The settings of a server: options of the command line, then environment variables (`A2A_CANVAS_…`), then defaults.
+"""The settings of a server: options of the command line, then environment variables (`A2A_CANVAS_…`), then what the
+folder of the agent sets (`agent_folder.py`), then defaults.
 
 Rule 1: an empty option or variable counts as not set: containers often get variables without a value.
 Rule 2: an error names the option or the variable that was given, in one line.
@@ -12,13 +13,15 @@ import os
 import re
 from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
-from typing import Any, Self
+from typing import Annotated, Any, Self
 from urllib.parse import parse_qsl, urlsplit
 
 import click
 from pydantic import Field, ValidationError, field_validator, model_validator
-from pydantic_settings import BaseSettings, SettingsConfigDict
+from pydantic.fields import FieldInfo
+from pydantic_settings import BaseSettings, NoDecode, PydanticBaseSettingsSource, SettingsConfigDict
 
+from a2a_canvas.server.agent_folder import AgentFolder, FolderError, is_database_file, read_folder
 from a2a_canvas.server.command_form import GroupedOption
 from a2a_canvas.server.log_output import FORMATS
 from a2a_canvas.server.tasks.runtime.admission import MAX_QUEUED, MAX_TURNS
@@ -61,15 +64,34 @@ class Settings(BaseSettings):
     """The settings of a server. Field names are the option names with underscores.
 
     `Settings()` reads the environment, `Settings(port=9000)` overrides it. A wrong value raises pydantic's
-    `ValidationError`; `load` turns that into one line.
+    `ValidationError`, a folder that is no agent's `FolderError`; `load` turns them into one line.
     """
 
     model_config = SettingsConfigDict(env_prefix=PREFIX, env_ignore_empty=True, extra="forbid", frozen=True)
 
+    agent: Path | None = Field(
+        None, description="the folder of the agent: its 'agent.toml' and the files beside it; the default agent if none"
+    )
+    instructions: Path | None = Field(
+        None, description="a text file that says who the agent is and how it works; it stands before our own rules"
+    )
+    tools: Annotated[tuple[Path, ...], NoDecode] = Field(
+        (), description="Python files whose '@tool' functions the agent may call; repeatable, or separated by commas"
+    )
+    mcp_config: Path | None = Field(
+        None, description="a JSON file with the MCP servers ('mcpServers') whose tools the agent may call"
+    )
+    agents: Annotated[tuple[str, ...], NoDecode] = Field(
+        (), description="addresses of other A2A agents that this one may ask; repeatable, or separated by commas"
+    )
     host: str = Field("127.0.0.1", description="address to listen on")
     port: int = Field(8000, ge=1, le=65535, description="port for JSON-RPC, HTTP+JSON and the card")
     grpc_port: int | None = Field(None, ge=1, le=65535, description="port for gRPC; off unless given")
-    model: str | None = Field(None, description="a model's name, 'rehearsal' or 'script:FILE.yaml'")
+    model: str | None = Field(
+        None,
+        description="a model's name, 'openai:NAME', 'ollama:NAME', 'rehearsal' or 'script:FILE.yaml'; "
+        "'a2a-canvas models' lists those that are there",
+    )
     database: str = Field(
         "sqlite:///a2a-canvas.db",
         description="the database of tasks and artifacts: a SQLite file such as './my.db' or 'sqlite:///FILE', "
@@ -129,11 +151,18 @@ class Settings(BaseSettings):
     max_text_bytes: int = Field(1024 * 1024, ge=1024, description="bytes of the text and data in one message")
     max_connections: int = Field(900, ge=1, description="HTTP connections at once, and gRPC calls at once")
     max_output_tokens: int = Field(32_000, ge=1, description="tokens of one answer of the model")
-    context_window: int = Field(
-        200_000, ge=8192, description="tokens of a request to the model and its answer together"
+    context_window: int | None = Field(
+        None,
+        ge=8192,
+        description="tokens of a request to the model and its answer together; by default what is known of the model",
+    )
+    temperature: float | None = Field(
+        None, ge=0, le=2, description="how freely the model chooses its words; not sent unless given"
     )
     thinking: str = Field(
-        "auto", description="whether a Claude model thinks before it answers: 'auto' (if it thinks adaptively) or 'off'"
+        "auto",
+        description="whether a model thinks before it answers, if it can: 'auto' or 'off'; 'accumulated' is 'auto' for "
+        "a server that sends all of the thinking so far again with each piece",
     )
     expose_thinking: bool = Field(True, description="show the model's thinking to clients of turn:v1 and AG-UI")
     on_disconnect: str = Field(
@@ -142,6 +171,46 @@ class Settings(BaseSettings):
     shutdown_grace: float = Field(5, ge=0, le=600, description="seconds that a stopping server has to end its streams")
     log_level: str = Field("info", description="'critical', 'error', 'warning', 'info' or 'debug'")
     log_format: str = Field("text", description="'text', or 'json' for one object in each line of the log")
+
+    @classmethod
+    def settings_customise_sources(
+        cls,
+        settings_cls: type[BaseSettings],
+        init_settings: PydanticBaseSettingsSource,
+        env_settings: PydanticBaseSettingsSource,
+        dotenv_settings: PydanticBaseSettingsSource,
+        file_secret_settings: PydanticBaseSettingsSource,
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        return init_settings, env_settings, _FolderSource(settings_cls)
+
+    @field_validator("tools", "agents", mode="before")
+    @classmethod
+    def _list(cls, value: Any) -> Any:
+        match value:
+            case str():
+                return _split_names(value)
+            case Path():
+                return (value,)
+            case _:
+                return value
+
+    @field_validator("cors_origin", "page_servers", "allowed_hosts", mode="before")
+    @classmethod
+    def _joined(cls, value: Any) -> Any:
+        return ",".join(map(str, value)) if isinstance(value, list) else value
+
+    @field_validator("instructions", "tools", "mcp_config")
+    @classmethod
+    def _files(cls, value: Path | tuple[Path, ...] | None) -> Path | tuple[Path, ...] | None:
+        for path in value if isinstance(value, tuple) else filter(None, [value]):
+            if not path.is_file():
+                raise ValueError(f"there is no file {path}")
+        return value
+
+    @field_validator("agents")
+    @classmethod
+    def _http_urls(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+        return tuple(url for each in value if (url := cls._http_url(each)))
 
     @field_validator("database")
     @classmethod
@@ -153,12 +222,12 @@ class Settings(BaseSettings):
                 return _sqlite_url(value)
             case "postgresql" | "postgres":
                 return _postgresql_url(value)
-            case _ if _is_path(value):
+            case _ if is_database_file(value):
                 return f"sqlite:///{Path(value).expanduser()}"
             case _:
                 raise ValueError(f"must be memory, {PATH_FORM}, {SQLITE_FORM} or {POSTGRESQL_FORM}")
 
-    _known_thinking = field_validator("thinking")(_one_of("auto", "off"))
+    _known_thinking = field_validator("thinking")(_one_of("auto", "off", "accumulated"))
     _known_format = field_validator("log_format")(_one_of(*FORMATS))
     _known_outcome = field_validator("on_disconnect")(_one_of("continue", "cancel"))
 
@@ -234,6 +303,22 @@ class Settings(BaseSettings):
         return f"http://{authority('localhost' if self.host in ALL_ADDRESSES else self.host, self.port)}"
 
 
+class _FolderSource(PydanticBaseSettingsSource):
+    """What the folder of the agent sets, for what neither the caller nor the environment does."""
+
+    def get_field_value(self, field: FieldInfo, field_name: str) -> tuple[Any, str, bool]:
+        return None, field_name, False
+
+    def __call__(self) -> dict[str, Any]:
+        folder = self.current_state.get("agent")
+        values = _read_folder(Path(folder)).values if folder else {}
+        return {field: value for field, value in values.items() if value != ""}
+
+
+def _read_folder(folder: Path) -> AgentFolder:
+    return read_folder(folder, [field for field in Settings.model_fields if field != "agent"])
+
+
 def authority(host: str, port: int) -> str:
     """`host:port` of a URL."""
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
@@ -241,12 +326,6 @@ def authority(host: str, port: int) -> str:
 
 def _split_names(names: str) -> tuple[str, ...]:
     return tuple(name.strip() for name in names.split(",") if name.strip())
-
-
-def _is_path(value: str) -> bool:
-    """Whether a database is named by the path of its file. A word alone is more likely a misspelt `memory`, and what
-    has one of these characters a misspelt address, whose password must not become the name of a file."""
-    return bool(re.fullmatch(r"[^:@?#]*(/|[^/]\.)[^:@?#/]+", value))
 
 
 def _sqlite_url(url: str) -> str:
@@ -288,7 +367,12 @@ def without_password(url: str) -> str:
 
 def option_name(field: str) -> str:
     """The name of a field on the command line."""
-    return "--advertise-0.3" if field == "advertise_0_3" else "--" + field.replace("_", "-")
+    return _OPTION_NAMES.get(field, "--" + field.replace("_", "-"))
+
+
+_OPTION_NAMES = {"agent": "FOLDER", "agents": "--agent", "advertise_0_3": "--advertise-0.3"}
+"""The options that are not called as their field, and the one argument."""
+_REPEATABLE = ("tools", "agents", "cors_origin")
 
 
 def bounds_of(field: str) -> str:
@@ -314,13 +398,16 @@ def bounds_of(field: str) -> str:
 
 
 GROUPS: Mapping[str, tuple[str, ...]] = {
+    "Agent": (
+        *("agent", "instructions", "tools", "mcp_config", "agents", "agent_card", "advertise_0_3"),
+        "advertise_grpc",
+    ),
     "Address": ("host", "port", "grpc_port", "public_url", "allowed_hosts", "cors_origin"),
     "Model": (
-        *("model", "thinking", "expose_thinking", "max_output_tokens", "context_window", "max_rounds"),
-        "max_tool_errors",
+        *("model", "thinking", "expose_thinking", "max_output_tokens", "context_window", "temperature"),
+        *("max_rounds", "max_tool_errors"),
     ),
     "Data": ("database", "keep_journals", "keep_versions", "keep_contexts"),
-    "Agent card": ("agent_card", "advertise_0_3", "advertise_grpc"),
     "Page": ("page", "page_servers"),
     "Streams": ("frame_ms", "on_disconnect", "shutdown_grace"),
     "Limits": (
@@ -332,23 +419,25 @@ GROUPS: Mapping[str, tuple[str, ...]] = {
 """The settings as `serve --help` lists them."""
 
 
-def options(fields: Collection[str] = ()) -> list[click.Option]:
-    """The options of these settings, or of all; their values are read by `load`."""
+def options(fields: Collection[str] = ()) -> list[click.Parameter]:
+    """The options of these settings, or of all, and the argument; their values are read by `load`."""
     return [_option(group, field) for group in GROUPS for field in GROUPS[group] if not fields or field in fields]
 
 
-def _option(group: str, field: str) -> click.Option:
+def _option(group: str, field: str) -> click.Parameter:
+    if field == "agent":
+        return click.Argument([field], required=False, metavar="[FOLDER]")
     info = Settings.model_fields[field]
     switch = info.annotation is bool
     shown = info.default if not switch else "on" if info.default else "off"
-    default = "" if shown is None else f" (default: {shown})"
+    default = "" if shown in (None, ()) else f" (default: {shown})"
     numbers = f"; {bounds_of(field)}" if bounds_of(field) else ""
     name = option_name(field)
     return GroupedOption(
         [f"{name}/--no-{name[2:]}" if switch else name, field],
         group=group,
         default=None,
-        multiple=field == "cors_origin",
+        multiple=field in _REPEATABLE,
         metavar=None if switch else _metavar(field),
         help=f"{info.description}{numbers}{default}",
     )
@@ -364,7 +453,7 @@ def _metavar(field: str) -> str:
 
 
 def load(given: Mapping[str, Any]) -> Settings:
-    """The settings: those given by the command line, then those of the environment.
+    """The settings: those given by the command line, then those of the environment, then those of the agent's folder.
 
     Args:
         given: what `options` are parsed to; an option that is not given is None or empty.
@@ -381,8 +470,25 @@ def load(given: Mapping[str, Any]) -> Settings:
     given = {field: value for field, value in given.items() if value not in (None, "")}
     try:
         return Settings(**given)
+    except FolderError as error:
+        raise SettingsError(str(error)) from None
     except ValidationError as error:
-        raise SettingsError("; ".join(_message(fault, given) for fault in error.errors())) from None
+        raise SettingsError("; ".join(_message(fault, _places(given)) for fault in error.errors())) from None
+
+
+def _places(given: Mapping[str, Any]) -> Mapping[str, str]:
+    """What a message calls a setting, by its field: the option, the variable, or the line in `agent.toml`."""
+    variables = {PREFIX + field.upper(): field for field in Settings.model_fields}
+    set_there = {variables.get(name.upper()): name.upper() for name, value in os.environ.items() if value}
+    folder = given.get("agent") or os.environ.get(set_there.get("agent", ""))
+    in_folder = (
+        {field: f"{place}: {field}" for field, place in _read_folder(Path(folder)).places.items()} if folder else {}
+    )
+    return (
+        in_folder
+        | {field: name for field, name in set_there.items() if field}
+        | {field: option_name(field) for field in given}
+    )
 
 
 def _suggestion(name: str) -> str:
@@ -394,19 +500,29 @@ def _suggestion(name: str) -> str:
 PYDANTIC_MESSAGES = {
     "int_parsing": "must be a whole number",
     "int_parsing_size": "is too large",
+    "int_from_float": "must be a whole number",
+    "int_type": "must be a whole number",
     "float_parsing": "must be a number",
+    "float_type": "must be a number",
     "bool_parsing": "must be true or false",
+    "bool_type": "must be true or false",
+    "string_type": "must be text, in quotation marks",
+    "path_type": "must be the name of a file, in quotation marks",
+    "tuple_type": 'must be text in quotation marks, or a list of such: ["…", "…"]',
 }
-"""Our message for each of pydantic's error types that a string can cause."""
+"""Our message for each of pydantic's error types that a string, or a value of TOML, can cause."""
 
 
-def _message(fault: Any, given: Mapping[str, Any]) -> str:
+def _message(fault: Any, places: Mapping[str, str]) -> str:
     message = str(fault["msg"]).removeprefix("Value error, ")
     if not fault["loc"]:
         return message
     field = str(fault["loc"][0])
     if fault["type"] in ("greater_than", "greater_than_equal", "less_than_equal"):
         message = f"must be {bounds_of(field)}"
-    name = option_name(field) if field in given else PREFIX + field.upper()
-    given_value = without_password(fault["input"]) if field == "database" else fault["input"]
-    return f"{name}={given_value}: {PYDANTIC_MESSAGES.get(fault['type'], message)}"
+    given_value = without_password(str(fault["input"])) if field == "database" else _written(fault["input"])
+    return f"{places.get(field, field)}={given_value}: {PYDANTIC_MESSAGES.get(fault['type'], message)}"
+
+
+def _written(value: Any) -> str:
+    return ",".join(map(str, value)) if isinstance(value, list | tuple) else str(value)

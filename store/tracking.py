@@ -1,4 +1,4 @@
-"""Tracks a passage of an old version to its place in a later version. Pure.
+"""Tracks a passage of an old version to its place in a later version.
 
 Rule 1: the path leads from parent to parent up to the nearest common ancestor, and down to the later version.
 Rule 2: an edit (`Version.edited`) moves the text behind it and changes nothing else, so the new place is certain. A
@@ -8,23 +8,30 @@ Rule 3: over any other change the two texts are compared (`text/hunks.py`). A pa
         unchanged text around it occurs once in both versions, and what was inserted or deleted before or after that
         does not say the same once more, as one of several equal lines does.
 Rule 4: else the passage is found by its quote (`text/spans.py`, rule 3). If one of the texts was pruned, it is lost.
+Rule 5: a pure function but for where it runs: long texts are compared in a thread (`text/comparing.py`). Their ropes
+        are read before, and those of two versions at a time.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import partial
 from itertools import takewhile
 
 from a2a_canvas.store.models import TextEdit, Version
+from a2a_canvas.store.text.comparing import comparing
 from a2a_canvas.store.text.hunks import Hunk, hunks
 from a2a_canvas.store.text.spans import Span, find_again, neighbours, once
+
+_NEAR = 1000
+"""Characters before and after a passage by which its place is looked for first."""
 
 
 class _EditedByOthers(Exception):
     pass
 
 
-def track(versions: Sequence[Version], base: int, current: int, span: Span, quote: str) -> Span | None:
+async def track(versions: Sequence[Version], base: int, current: int, span: Span, quote: str) -> Span | None:
     """The place of a passage of version `base` in version `current`; None if it is not certain.
 
     Args:
@@ -34,15 +41,15 @@ def track(versions: Sequence[Version], base: int, current: int, span: Span, quot
     old, new = (versions[number - 1].content.text for number in (base, current))
     if span.of(old) == quote and old != new:
         try:
-            found = _follow(versions, base, current, span, quote)
+            found = await _follow(versions, base, current, span, quote)
         except _EditedByOthers:
             return None
         if found and found.of(new) == quote:
             return found
-    return find_again(old, span, quote, new)
+    return await comparing(lambda old, new: find_again(old, span, quote, new), old, new)
 
 
-def _follow(versions: Sequence[Version], base: int, current: int, span: Span, quote: str) -> Span | None:
+async def _follow(versions: Sequence[Version], base: int, current: int, span: Span, quote: str) -> Span | None:
     """The place, followed version by version; None if a change that is no edit has lost it."""
     found: Span | None = span
     for number, back in _path(versions, base, current):
@@ -53,11 +60,12 @@ def _follow(versions: Sequence[Version], base: int, current: int, span: Span, qu
             sides = [versions[version.parent - 1], version]
             before, after = reversed(sides) if back else sides
             kept = not (before.pruned or after.pruned)
-            found = _compared(before.content.text, found, quote, after.content.text) if kept else None
+            texts = before.content.text, after.content.text
+            found = await comparing(partial(_compared, found, quote), *texts) if kept else None
     return found
 
 
-def _compared(old: str, span: Span, quote: str, new: str) -> Span | None:
+def _compared(span: Span, quote: str, old: str, new: str) -> Span | None:
     return _left_alone(old, span, new) or find_again(old, span, quote, new)
 
 
@@ -72,9 +80,15 @@ def _left_alone(old: str, span: Span, new: str) -> Span | None:
     found = Span(span.start + by, span.end + by)
     if neighbours(old, span) != neighbours(new, found):
         return None
-    around = old[before[-1].span.end if before else 0 : after[0].span.start if after else len(old)]
+    around = Span(before[-1].span.end if before else 0, after[0].span.start if after else len(old))
     repeated = any(_repeats(hunk, old, span) for hunk in (*before[-1:], *after[:1]))
-    return found if once(old, around) and once(new, around) and not repeated else None
+    return found if _certain(old, span, around, new) and not repeated else None
+
+
+def _certain(old: str, span: Span, around: Span, new: str) -> bool:
+    """Whether the unchanged text around a passage occurs once in both; it does if a part of it does, found sooner."""
+    near = Span(max(around.start, span.start - _NEAR), min(around.end, span.end + _NEAR))
+    return any(once(old, part.of(old)) and once(new, part.of(old)) for part in (near, around))
 
 
 def _joined(old: str, changes: Sequence[Hunk]) -> list[Hunk]:

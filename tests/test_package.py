@@ -111,7 +111,7 @@ def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 PROJECT = """
 import a2a_canvas, server, tools
 from a2a_canvas import Settings, create_app
-from a2a_canvas.server.app import PACKAGED_CARD
+from a2a_canvas.server.protocols.a2a_v1.card import PACKAGED_CARD
 
 create_app(Settings(database="memory", model="rehearsal"))
 print(server.NAME, tools.NAME, a2a_canvas.__version__, PACKAGED_CARD.exists())

@@ -139,7 +139,7 @@ class EditStream:
         versions = await self._store.versions(self._ref)  # read after `get`: others may make a version in between
         # The version, not the draft: another task may still discard its draft.
         text = versions[current - 1].content.text
-        span = track(versions, target.version, current, target.span, target.quote)
+        span = await track(versions, target.version, current, target.span, target.quote)
         if span is None:
             raise PassageLost(target.artifact_id, target.version, current)
         return replace(target, version=current, text=text, span=span)

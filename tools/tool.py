@@ -19,7 +19,7 @@ from uuid import uuid4
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from a2a_canvas.store.evented import EventedArtifactStore
-from a2a_canvas.store.models import Author, Ref
+from a2a_canvas.store.models import Author, JsonValue, Ref
 from a2a_canvas.tools.faults import reason_of
 
 
@@ -39,10 +39,15 @@ class Failed:
 
 @dataclass(frozen=True, slots=True)
 class Ask:
-    """The turn pauses until the user has answered `question`: of any kind, or for `authentication`."""
+    """The turn pauses until the user has answered `question`: of any kind, or for `authentication`.
+
+    Attributes:
+        approval: the call that the user is asked to approve (docs/extensions.md, "Approvals").
+    """
 
     question: str
     authentication: bool = False
+    approval: Mapping[str, JsonValue] | None = None
 
 
 @dataclass(frozen=True, slots=True)

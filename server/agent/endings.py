@@ -9,7 +9,8 @@ from typing import assert_never
 from a2a_canvas.server.agent.events import AgentMessage, State, StatusChanged, ToolFailed, ToolSucceeded
 from a2a_canvas.server.agent.model import ModelError, StopReason, ToolResult
 from a2a_canvas.server.agent.text.visible import visible
-from a2a_canvas.store.models import NO_METADATA, Applied, Metadata
+from a2a_canvas.server.wire import CANVAS
+from a2a_canvas.store.models import NO_METADATA, Applied, JsonValue, Metadata
 from a2a_canvas.tools.tool import Ask, Decline, Done, Failed, Outcome
 
 INTERNAL_ERROR = "Something went wrong in this server; the operator's log has the details."
@@ -93,7 +94,9 @@ def ending_from_tools(outcomes: Iterable[Outcome]) -> Ending | None:
     if not questions:
         return None
     state = State.AUTH_REQUIRED if any(each.authentication for each in questions) else State.INPUT_REQUIRED
-    return Ending(state, "\n".join(each.question for each in questions))
+    approvals: list[JsonValue] = [dict(each.approval) for each in questions if each.approval]
+    metadata: Metadata = {CANVAS: {"approvals": approvals}} if approvals else NO_METADATA
+    return Ending(state, "\n".join(each.question for each in questions), metadata)
 
 
 def ending_from_stop_reason(reason: StopReason) -> Ending | None:

@@ -17,6 +17,7 @@ from a2a_canvas.server.agent.intent import Intent, intent_of
 from a2a_canvas.server.agent.model import ModelContent, ModelText, StopReason, Thinking, ToolResult, ToolUse, Usage
 from a2a_canvas.store.edits import EditEvent
 from a2a_canvas.store.models import NO_METADATA, Author, Metadata, Parts
+from a2a_canvas.tools.functions.canvas import StepKind
 
 
 class State(StrEnum):
@@ -104,7 +105,23 @@ class AssistantOutput:
     blocks: tuple[ModelText | Thinking | ToolUse, ...]
 
 
-TranscriptItem = UserInput | AssistantOutput | ToolResult
+@dataclass(frozen=True, slots=True)
+class ToolStep:
+    """What a call of a function tool has recorded; the model does not see it (`turn/pending_calls.py`).
+
+    Attributes:
+        kind: `called`: the call is about to be carried out, `value` is the index of its block; `began`: it runs;
+            `asked`: it waits for the user's next message, `value` is the question; `changed`: so many of its changes
+            are saved; `kept`: the JSON text `value` is kept as `name`.
+    """
+
+    tool_use_id: str
+    kind: StepKind
+    value: str = ""
+    name: str = ""
+
+
+TranscriptItem = UserInput | AssistantOutput | ToolResult | ToolStep
 Transcript = tuple[TranscriptItem, ...]
 
 

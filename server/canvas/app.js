@@ -44,8 +44,13 @@ export function createApp(store, client, { navigate = () => {} } = {}) {
   /** @type {ReturnType<typeof followContext>|null} */
   let following = null;
 
-  /** @param {"error"|"info"} kind @param {string} text @param {import("./types.js").Notice["action"]} [action] */
-  const notify = (kind, text, action) => dispatch({ type: "notice", kind, text, action });
+  /**
+   * @param {"error"|"info"} kind
+   * @param {string} text
+   * @param {import("./types.js").Notice["action"]} [action]
+   * @param {string} [contextId]  the conversation that it is about: it goes with it
+   */
+  const notify = (kind, text, action, contextId) => dispatch({ type: "notice", kind, text, action, contextId });
 
   /** @param {boolean} [replace] */
   function showAddress(replace = false) {

@@ -211,7 +211,7 @@ export function mountContexts(nav, app) {
   /** @param {Context} context @param {string|null} name */
   function setName({ contextId, name: before }, name) {
     const back = { label: "Undo", run: () => void app.rename(contextId, before).catch(complain) };
-    app.rename(contextId, name).then(() => app.notify("info", name ? `The conversation is called “${name}” now.` : "The conversation has its first name again.", back), complain);
+    app.rename(contextId, name).then(() => app.notify("info", name ? `The conversation is called “${name}” now.` : "The conversation has its first name again.", back, contextId), complain);
   }
 
   /** @param {Context} context */

@@ -6,15 +6,23 @@ import { h } from "./dom.js";
 const MAC = /Mac|iPhone|iPad/.test(globalThis.navigator?.platform ?? "");
 const MOD = MAC ? "⌘" : "Ctrl";
 
-/** What the dialog lists: keys and what they do. */
+/** What the dialog lists: keys and what they do. A test compares it with the keys that modules listen to. */
 export const KEYS = [
   ["Enter", "Send the message"],
   ["Shift+Enter", "Begin a new line in the message"],
-  [`${MOD}+Enter`, "Send the message, wherever you type it"],
+  [`${MOD}+Enter`, "Send the message, also on a touch screen"],
   ["/", "Go to the message field"],
   ["Esc", "Close what is open; stop the agent"],
   [`${MOD}+Z`, "Undo the last change of the document"],
-  [`${MOD}+Shift+Z`, "Redo it"],
+  [`${MOD}+Shift+Z`, `Redo it; ${MOD}+Y does so, too`],
+  [`${MOD}+S`, "Save now what you typed into the document"],
+  [`${MOD}+F`, "Search the source of the document"],
+  ["Tab", "From a selected passage to the bar that changes it; Shift+Tab goes back"],
+  ["↑ ↓", "Move in the list of conversations, in menus and in lists of events"],
+  ["← →", "Move between tabs; resize a column"],
+  ["Home End", "To the first or last of them"],
+  ["F2", "Rename the conversation in the list"],
+  ["Delete", "Delete the conversation in the list"],
   ["?", "Show this list"],
 ];
 
@@ -22,7 +30,7 @@ export const KEYS = [
  * What a key means where it was pressed; null for nothing. Pure.
  * @param {{key: string, ctrlKey: boolean, metaKey: boolean, shiftKey: boolean, altKey: boolean}} event
  * @param {"text"|"editor"|"elsewhere"} where  `editor` is the source of the document
- * @returns {"focus"|"stop"|"undo"|"redo"|"help"|null}
+ * @returns {"focus"|"stop"|"undo"|"redo"|"save"|"help"|null}
  */
 export function meaningOf({ key, ctrlKey, metaKey, shiftKey, altKey }, where) {
   const modified = ctrlKey || metaKey;
@@ -30,6 +38,9 @@ export function meaningOf({ key, ctrlKey, metaKey, shiftKey, altKey }, where) {
     const lower = key.toLowerCase();
     if (lower === "z") {
       return shiftKey ? "redo" : "undo";
+    }
+    if (lower === "s" && !shiftKey) {
+      return "save";
     }
     return lower === "y" && !shiftKey ? "redo" : null;
   }
@@ -48,7 +59,7 @@ export function meaningOf({ key, ctrlKey, metaKey, shiftKey, altKey }, where) {
 /**
  * Listens to the keys of the whole page. What another listener has taken (`preventDefault`, `stopPropagation`) is not taken
  * again: the editor undoes what was typed in it before the document goes back a version.
- * @param {{focus: () => void, stop: () => void, undo: () => void, redo: () => void}} actions
+ * @param {{focus: () => void, stop: () => void, undo: () => void, redo: () => void, save: () => void}} actions
  */
 export function mountKeyboard(actions) {
   const dialog = createHelp();
@@ -76,7 +87,7 @@ function placeOf(target) {
 /** @returns {HTMLDialogElement} */
 function createHelp() {
   const rows = KEYS.map(([keys, what]) => [
-    h("dt", {}, keys.split("+").flatMap((key, at) => [at > 0 ? "+" : null, h("kbd", {}, key)])),
+    h("dt", {}, keys.split(/([+ ])/).map((key) => (/^[+ ]$/.test(key) ? key : h("kbd", {}, key)))),
     h("dd", {}, what),
   ]);
   return h(

@@ -67,6 +67,7 @@ mountKeyboard({
   stop: () => runningTasks().forEach((task) => app.cancel(task.taskId)),
   undo: async () => (await pane).step("undo"),
   redo: async () => (await pane).step("redo"),
+  save: async () => void (await pane).save(),
 });
 
 /** Libraries wait for the first paint; a page in a hidden tab is not painted, so that they wait for a second at most. */

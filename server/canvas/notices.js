@@ -11,6 +11,13 @@ const RETRY_MS = 15_000;
 const BACK_MS = 2_500;
 const SECOND = 1_000;
 
+/** @type {Record<string, string>} */
+const TOLD = {
+  offline: "You are offline. The page reconnects by itself.",
+  reconnecting: "Connection lost. The page reconnects by itself.",
+  online: "Connected again",
+};
+
 /** @param {HTMLElement} element @param {import("./app.js").App} app */
 export function mountNotices(element, app) {
   element.setAttribute("role", "region");
@@ -20,7 +27,7 @@ export function mountNotices(element, app) {
   const toasts = new Map();
   const list = h("div", { class: "notices-list", "aria-live": "polite" });
   fill(element, list);
-  document.body.append(connection);
+  element.before(...connection);
 
   app.store.subscribe((state, previous) => state.notices !== previous.notices && draw(state));
   draw(app.store.state);
@@ -65,16 +72,24 @@ function toastOf({ kind, text, action }, dismiss) {
   return toast;
 }
 
-/** @param {import("./app.js").App} app */
+/**
+ * The line at the end of the page that says how the connection is, and what a screen reader is told: not each second.
+ * @param {import("./app.js").App} app
+ * @returns {HTMLElement[]}
+ */
 function createConnection(app) {
   const text = h("span", {});
   const dot = h("span", { class: "dot" });
-  const bar = h("div", { class: "connection floating", role: "status", hidden: true }, dot, text);
+  const bar = h("div", { class: "connection", "aria-hidden": "true", hidden: true }, dot, text);
+  const told = h("p", { class: "visually-hidden", role: "status" });
   let ticking = 0;
   let lost = false;
 
   const show = (/** @type {string} */ kind, /** @type {string} */ words, /** @type {string} */ colour) => {
-    bar.dataset.state = kind;
+    if (bar.dataset.state !== kind) {
+      bar.dataset.state = kind;
+      told.textContent = TOLD[kind];
+    }
     bar.hidden = false;
     dot.className = `dot ${colour}`;
     if (text.textContent !== words) {
@@ -86,7 +101,7 @@ function createConnection(app) {
     clearTimeout(ticking);
     if (!navigator.onLine) {
       lost = true;
-      show("offline", "You are offline. The page reconnects by itself.", "dot-danger");
+      show("offline", TOLD.offline, "dot-danger");
     } else if (connection === "reconnecting") {
       lost = true;
       const seconds = Math.ceil((retryAt - Date.now()) / SECOND);
@@ -94,15 +109,17 @@ function createConnection(app) {
       ticking = setTimeout(draw, SECOND / 2);
     } else if (lost && connection === "online") {
       lost = false;
-      show("online", "Connected again", "dot-working");
+      show("online", TOLD.online, "dot-working");
       ticking = setTimeout(draw, BACK_MS);
     } else {
       bar.hidden = true;
+      delete bar.dataset.state;
+      told.textContent = "";
     }
   };
   addEventListener("online", draw);
   addEventListener("offline", draw);
   app.store.subscribe((state, previous) => (state.connection !== previous.connection || state.retryAt !== previous.retryAt) && draw());
   draw();
-  return bar;
+  return [bar, told];
 }

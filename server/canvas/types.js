@@ -109,6 +109,7 @@
  * @property {"error"|"info"} kind
  * @property {string} text
  * @property {{label: string, run: () => void}} [action]  what can be done about it, as to undo it
+ * @property {string} [contextId]  the conversation that it is about
  *
  * @typedef {object} State
  * @property {Server|null} server
@@ -122,6 +123,7 @@
  * @property {number} watchers  how many look at the conversation; 0 if it is not known
  * @property {string[]} working  the tasks that the server says are working
  * @property {Record<string, TaskView>} tasks  by id, oldest first
+ * @property {Record<string, Record<string, number>>} made  the newest version of each artifact that each task has made, as the lists of versions say
  * @property {Record<string, Outgoing>} outgoing  by message id
  * @property {Record<string, ArtifactView>} artifacts  by id, in the order in which they came
  * @property {Record<string, Edit>} edits  by key
@@ -142,6 +144,7 @@
  *   | {type: "tasks", contextId: string, tasks: Json[]}
  *   | {type: "task-event", contextId: string, stream: string, event: Json}
  *   | {type: "artifact-event", contextId: string, event: Json}
+ *   | {type: "versions", contextId: string, artifactId: string, versions: Json[]}
  *   | {type: "activity", contextId: string, watchers: number, working: string[]}
  *   | {type: "connection", contextId: string|null, connection: Connection, retryAt: number}
  *   | {type: "sending", contextId: string, message: Message}
@@ -150,7 +153,7 @@
  *   | {type: "artifact-shown", artifactId: string|null, version: number|null}
  *   | {type: "version-read", contextId: string, content: ArtifactView}
  *   | {type: "selected", selection: Selection|null}
- *   | {type: "notice", kind: "error"|"info", text: string, action?: Notice["action"]}
+ *   | {type: "notice", kind: "error"|"info", text: string, action?: Notice["action"], contextId?: string}
  *   | {type: "notice-dismissed", id: number}} Action
  */
 export {};

@@ -100,13 +100,15 @@ export function size(bytes) {
   return bytes < 1_000_000 ? `${Math.round(bytes / 1000)} KB` : `${(bytes / 1_000_000).toFixed(1)} MB`;
 }
 
+const ITEM = /^[ \t]*(?:[-*•]|\(?[0-9a-z][.)])[ \t]+(.+?)[ \t]*$/gim;
+
 /**
  * The answers that a question offers: the items of its list, what it names before and after an "or", yes and no.
  * @param {string} question
  * @returns {string[]}
  */
 export function choicesOf(question) {
-  const items = [...question.matchAll(/^\s*(?:[-*•]|\(?[0-9a-z][.)])\s+(.+?)\s*$/gim)].map(([, item]) => item);
+  const items = itemsOf(question);
   if (isChoice(items)) {
     return items.map(plain);
   }
@@ -118,6 +120,17 @@ export function choicesOf(question) {
   return /\(yes\/no\)|\byes or no\b/i.test(question) ? ["Yes", "No"] : [];
 }
 
+/** A question without the list of its answers, where they are shown as buttons. @param {string} question */
+export function withoutChoices(question) {
+  const bare = isChoice(itemsOf(question)) ? question.replace(ITEM, "").replace(/\n\s*\n/g, "\n\n").trim() : "";
+  return bare || question;
+}
+
+/** @param {string} question */
+function itemsOf(question) {
+  return [...question.matchAll(ITEM)].map(([, item]) => item);
+}
+
 /** @param {string[]} items */
 function isChoice(items) {
   return items.length >= 2 && items.length <= 6 && items.every((item) => item.length <= 60);
@@ -125,5 +138,5 @@ function isChoice(items) {
 
 /** An answer without the marks of Markdown and quotes. @param {string} item */
 function plain(item) {
-  return item.replace(/^(\*\*|__|[`“"'])(.+?)(\*\*|__|[`”"'])[.,;]?$/, "$2");
+  return item.replace(/(\*\*|__|`)(.+?)\1/g, "$2").replace(/^([“"'])(.+?)([”"'])[.,;]?$/, "$2");
 }

@@ -15,7 +15,7 @@ from typing import Any
 
 from a2a.types import a2a_pb2 as pb
 
-from a2a_canvas.server.client.canvas import Canvas, opened, text_of
+from a2a_canvas.server.client.canvas_session import CanvasSession, opened, text_of
 from a2a_canvas.server.client.errors import CannotBeDone
 from a2a_canvas.server.client.fold import SeenTask, extension_data
 from a2a_canvas.server.client.invocation import Invocation
@@ -65,7 +65,7 @@ def _show(invocation: Invocation, title: str, response: pb.StreamResponse, seen:
             invocation.print_exact(piece.text if piece.text.endswith("\n") else f"{piece.text}\n")
 
 
-async def _matching(canvas: Canvas, artifact: str, match: str, base: int | None) -> tuple[dict[str, Any], int]:
+async def _matching(canvas: CanvasSession, artifact: str, match: str, base: int | None) -> tuple[dict[str, Any], int]:
     """The selection in the text that the user saw, and the number of its version."""
     seen = await canvas.read_complete(artifact, *(("versions", str(base)) if base else ()))
     version = base or int(seen.get("version", 0))

@@ -24,7 +24,7 @@ from pathlib import Path, PurePath
 
 from a2a_canvas.server.client import connection
 from a2a_canvas.server.client.artifacts import show_diff
-from a2a_canvas.server.client.canvas import Canvas, OperationFailed, opened, text_of
+from a2a_canvas.server.client.canvas_session import CanvasSession, OperationFailed, opened, text_of
 from a2a_canvas.server.client.display import size_of
 from a2a_canvas.server.client.errors import CannotBeDone, ClientError, Interrupted
 from a2a_canvas.server.client.invocation import Invocation, is_piped
@@ -87,7 +87,7 @@ class _Saving:
         version, text: what the file came from; 0 if the artifact is not there.
     """
 
-    canvas: Canvas
+    canvas: CanvasSession
     artifact: str
     path: Path
     version: int = 0
@@ -181,7 +181,7 @@ async def pull(
 class _Pulling:
     """Writes versions of an artifact to a file. `version`: the last one that was written."""
 
-    canvas: Canvas
+    canvas: CanvasSession
     artifact: str
     path: Path
     follow: bool
@@ -239,7 +239,7 @@ async def open_artifact(invocation: Invocation, artifact: str | None, context: s
         shutil.rmtree(path.parent)
 
 
-async def _save_edited(canvas: Canvas, artifact: str, path: Path, text: str, base: int) -> None:
+async def _save_edited(canvas: CanvasSession, artifact: str, path: Path, text: str, base: int) -> None:
     """Put the text on its base version. Whatever fails, the text stays in its file, which is named."""
     invocation = canvas.invocation
     try:

@@ -112,6 +112,22 @@ async def test_put_with_merge_keeps_what_others_have_changed_elsewhere(served: S
 
 
 @every_way
+@pytest.mark.parametrize("fields", [{}, {"baseVersion": 2}, {"baseVersion": 1, "merge": True}], ids=str)
+async def test_put_of_what_the_current_version_is_already_makes_none_and_says_so(
+    served: Served, way: Way, fields: dict[str, Any]
+) -> None:
+    doc = await made(served, "one", "doc.md", "text/markdown")
+    await doc.run(doc.operation("put", text="two"), way)
+    before = await doc.now()
+    task = await doc.run(doc.operation("put", text="two", **fields), way)
+    assert (task.status.state, list(task.artifacts), await doc.now()) == (COMPLETED, [], before)
+    assert said(task.status) == "Nothing has changed: all of it is in version 2 of doc.md already."
+    now = {"artifactId": "doc", "artifactVersion": 2}
+    assert MessageToDict(task.status.message.metadata) == {CANVAS: now}
+    assert await doc.versions() == [("agent", 0), ("user", 1)]
+
+
+@every_way
 async def test_put_with_merge_is_rejected_with_both_texts_of_every_place_that_others_have_changed_too(
     served: Served, way: Way
 ) -> None:
@@ -152,6 +168,10 @@ async def test_put_without_a_text_stores_the_files_and_data_of_its_message(serve
     ParseDict({"a": [1, "x"]}, request.message.parts.add().data)
     assert (await doc.run(request, way)).status.state == COMPLETED
     assert (await doc.now())["parts"] == [picture, {"data": {"a": [1, "x"]}}]
+    request = doc.operation("put")
+    ParseDict({"a": [1, "x"]}, request.message.parts.add().data)
+    again = await doc.run(request, way)
+    assert said(again.status) == "Nothing has changed: all of it is in version 2 of picture.png already."
     assert await doc.versions() == [("user", 0), ("user", 1)]
     raw = await served.http.get(f"/artifacts/{doc.context}/picture/versions/1", params={"raw": "1"})
     assert (raw.content, raw.headers["content-type"]) == (b"\x89PNG", "image/png")

@@ -19,7 +19,14 @@ from a2a_canvas.server.settings import (
 from tests.command_line import parsed
 
 SCRIPT = Path(__file__).parent / "scripts" / "app.yaml"
+AGENT = Path(__file__).parent / "fixtures" / "agent"
+"""A folder with instructions and nothing else."""
 VALUES: dict[str, tuple[str, Any]] = {
+    "agent": (str(AGENT), AGENT),
+    "instructions": (str(SCRIPT), SCRIPT),
+    "tools": (f"{SCRIPT},{__file__}", (SCRIPT, Path(__file__))),
+    "mcp_config": (str(SCRIPT), SCRIPT),
+    "agents": ("http://a.example.com/a/,http://[::1]:9000", ("http://a.example.com/a", "http://[::1]:9000")),
     "host": ("0.0.0.0", "0.0.0.0"),
     "port": ("9000", 9000),
     "grpc_port": ("9001", 9001),
@@ -50,6 +57,7 @@ VALUES: dict[str, tuple[str, Any]] = {
     "max_output_tokens": ("800", 800),
     "context_window": ("32768", 32_768),
     "thinking": ("off", "off"),
+    "temperature": ("0.2", 0.2),
     "expose_thinking": ("false", False),
     "on_disconnect": ("cancel", "cancel"),
     "shutdown_grace": ("30", 30.0),
@@ -75,6 +83,11 @@ def clean(monkeypatch: pytest.MonkeyPatch) -> None:
             monkeypatch.delenv(name)
 
 
+def given(field: str, written: str) -> list[str]:
+    """The words of the command line that set a field."""
+    return [written] if field == "agent" else [option_name(field), written]
+
+
 def loaded(*arguments: str) -> Settings:
     return load(parsed("serve", *arguments)[1])
 
@@ -97,7 +110,7 @@ def test_every_setting_is_an_environment_variable(field: str, monkeypatch: pytes
 @pytest.mark.parametrize("field", VALUES)
 def test_every_setting_is_an_option(field: str) -> None:
     written, expected = VALUES[field]
-    arguments = [SWITCHES[field]] if field in SWITCHES else [option_name(field), written]
+    arguments = [SWITCHES[field]] if field in SWITCHES else given(field, written)
     assert getattr(loaded(*arguments), field) == expected
 
 
@@ -138,9 +151,9 @@ def test_an_empty_environment_variable_is_not_set_whatever_its_name(monkeypatch:
 @pytest.mark.parametrize("field", sorted(VALUES.keys() - SWITCHES.keys()))
 def test_an_empty_option_is_not_given(field: str, monkeypatch: pytest.MonkeyPatch) -> None:
     written, expected = VALUES[field]
-    assert loaded(option_name(field), "") == Settings()
+    assert loaded(*given(field, "")) == Settings()
     monkeypatch.setenv(PREFIX + field.upper(), written)
-    assert getattr(loaded(option_name(field), ""), field) == expected
+    assert getattr(loaded(*given(field, "")), field) == expected
 
 
 @pytest.mark.parametrize(

@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
+import asyncio
+import threading
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from a2a_canvas.store import tracking
 from a2a_canvas.store.changes import EditText, Redo, ReplaceParts, Restore, Undo
 from a2a_canvas.store.errors import InvalidChange
-from a2a_canvas.store.models import Content, Document, Limits, Ref, text_part
+from a2a_canvas.store.models import Content, Document, Limits, Ref, Version, text_part
 from a2a_canvas.store.mutation import apply_change
+from a2a_canvas.store.text.comparing import THREAD_THRESHOLD
+from a2a_canvas.store.text.hunks import Hunk, hunks
 from a2a_canvas.store.text.spans import Span, difference, find_again, splice
-from a2a_canvas.store.tracking import track
 from tests.property_examples import examples
+from tests.store.artifact_builders import result
 
 THEY = Ref("c", "a", "others")
 
@@ -33,6 +39,10 @@ def edit(document: Document, old: str, new: str, *, passage: bool = True) -> Doc
     """`new` in the place of the first `old`."""
     at = document.current_content.text.index(old)
     return after(document, EditText(Span(at, at + len(old)), new, document.current, passage))
+
+
+def track(versions: Sequence[Version], base: int, current: int, span: Span, quote: str) -> Span | None:
+    return result(tracking.track(versions, base, current, span, quote))
 
 
 def tracked(document: Document, base: int, quote: str) -> Span | None:
@@ -276,3 +286,22 @@ def test_over_a_text_that_was_put_a_passage_is_where_every_explanation_has_it(
     found = track(document.versions, 1, 2, span, span.of(old))
     if found and find_again(old, span, span.of(old), new) is None:
         assert explanations(old, new, span) <= {found.start}
+
+
+# -------------------------------------------------------------------------------- long texts
+
+
+async def test_the_event_loop_goes_on_while_long_texts_are_compared(monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = "".join(f"Row {number}.\n" for number in range(THREAD_THRESHOLD // 8))
+    document = put(written(rows), f"The rows\n\n{rows}The end.\n")
+    gone_on = threading.Event()
+
+    def compared(old: str, new: str) -> tuple[Hunk, ...]:
+        assert gone_on.wait(60)
+        return hunks(old, new)
+
+    monkeypatch.setattr(tracking, "hunks", compared)
+    asyncio.get_running_loop().call_soon(gone_on.set)
+    place = Span(rows.index("Row 700."), rows.index("Row 700.") + 8)
+    found = await tracking.track(document.versions, 1, 2, place, "Row 700.")
+    assert found == Span(place.start + 10, place.end + 10)

@@ -1,4 +1,4 @@
-"""Locates the selection of an edit in the current version. Pure; `store/text/spans.py` has the rules of units, lines
+"""Locates the selection of an edit in the current version. `store/text/spans.py` has the rules of units, lines
 and quotes, `store/tracking.py` those of passages that have moved.
 
 Rule 1: offsets and lines are those of `baseVersion`, or of the current version if the sender names none.
@@ -43,25 +43,36 @@ class EditBase:
     versions: Sequence[Version] = ()
 
 
-def locate(selection: SelectionRequest, edit_base: EditBase) -> EditTarget:
+async def locate(selection: SelectionRequest, edit_base: EditBase) -> EditTarget:
     """Where the selection is in the current version.
 
     Raises:
         InvalidOperation, PassageLost: rules 2 and 3.
     """
-    span = _span(selection, edit_base.base_text)
-    there = span.of(edit_base.base_text)
-    quote = there if selection.text is None else selection.text
+    span, quote = selected(selection, edit_base)
     artifact_id, version, base = edit_base.artifact_id, edit_base.version, edit_base.base_version
     found: Span | None = span
-    if quote != there and base == version:
-        shown = there if len(there) <= MAX_SHOWN else f"{there[:MAX_SHOWN]}…"
-        raise InvalidOperation("selection.text", f"does not match: version {version} says {shown!r} there")
-    if quote != there or base not in (None, version):
-        found = track(edit_base.versions, base or version, version, span, quote)
+    if quote != span.of(edit_base.base_text) or base not in (None, version):
+        found = await track(edit_base.versions, base or version, version, span, quote)
     if found is None:
         raise PassageLost(artifact_id, base, version)
     return EditTarget(artifact_id, version, edit_base.text, found, selection.unit)
+
+
+def selected(selection: SelectionRequest, edit_base: EditBase) -> tuple[Span, str]:
+    """The range in the text that the sender selected in, and the quote. Pure.
+
+    Raises:
+        InvalidOperation: rule 2.
+    """
+    span = _span(selection, edit_base.base_text)
+    there = span.of(edit_base.base_text)
+    quote = there if selection.text is None else selection.text
+    version = edit_base.version
+    if quote != there and edit_base.base_version == version:
+        shown = there if len(there) <= MAX_SHOWN else f"{there[:MAX_SHOWN]}…"
+        raise InvalidOperation("selection.text", f"does not match: version {version} says {shown!r} there")
+    return span, quote
 
 
 def _span(selection: SelectionRequest, text: str) -> Span:

@@ -4,46 +4,59 @@ Rule 1: where the text was made of a version that is no longer current, nothing 
         of both are kept (`store/merge.py`), or the operation is rejected with all places that both have changed;
         without it, it is rejected.
 Rule 2: the change is made on the version that was read. If others make another one meanwhile, it is worked out again.
+Rule 3: what the current version is already makes no version: an editor that saves an equal text changes nothing, and
+        does not end the redo line.
 """
 
 from __future__ import annotations
 
-import asyncio
+import json
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import PurePath
 
 from a2a_canvas.server.agent.intent import Put, Upload
 from a2a_canvas.store.artifact_store import ArtifactStore
-from a2a_canvas.store.changes import Change, EditText, ReplaceParts
+from a2a_canvas.store.changes import EditText, ReplaceParts, apply
 from a2a_canvas.store.errors import ArtifactBusy, ArtifactNotFound, MergeConflict, VersionConflict
 from a2a_canvas.store.merge import Conflict, Merged, merge
-from a2a_canvas.store.models import Applied, Artifact, JsonValue, Parts, Ref, text_part
+from a2a_canvas.store.models import Applied, Artifact, DataPart, JsonValue, Part, Parts, Ref, text_part
+from a2a_canvas.store.text.comparing import comparing
 from a2a_canvas.store.text.spans import difference, from_codepoints
 
-THREAD_THRESHOLD = 100_000
-"""Characters of texts that are merged in a thread."""
 MAX_PLACES = 100
 MAX_TEXTS = 50_000
 """Conflicts that are told, and the characters of all their texts together."""
 
 
-async def put(operation: Put | Upload, ref: Ref, store: ArtifactStore) -> Applied:
-    """Make the version.
+@dataclass(frozen=True, slots=True)
+class Unchanged:
+    """There is nothing to put: the artifact has it already (rule 3)."""
+
+    artifact: Artifact
+
+
+async def put(operation: Put | Upload, ref: Ref, store: ArtifactStore) -> Applied | Unchanged:
+    """Make the version, if it is another one than the current (rule 3).
 
     Raises:
         MergeConflict, VersionConflict, StoreError: nothing has changed (rule 1).
     """
     while True:
         try:
-            return await store.apply(ref, await _change(operation, ref, store))
+            change = await _change(operation, ref, store)
+            return change if isinstance(change, Unchanged) else await store.apply(ref, change)
         except VersionConflict:
             if operation.base_version is not None and not (isinstance(operation, Put) and operation.merge):
                 raise
 
 
-def said_of_put(operation: Put | Upload, applied: Applied) -> str:
-    """The sentence of the task that made the version."""
+def said_of_put(operation: Put | Upload, applied: Applied | Unchanged) -> str:
+    """The sentence of the task."""
+    if isinstance(applied, Unchanged):
+        artifact = applied.artifact
+        return f"Nothing has changed: all of it is in version {artifact.version} of {artifact.title} already."
     if operation.base_version not in (None, applied.parent):
         return f"Merged with version {applied.parent}: version {applied.version} is saved."
     return f"Saved {applied.artifact.title} as version {applied.version}."
@@ -61,19 +74,32 @@ async def without_draft(ref: Ref, store: ArtifactStore) -> Artifact:
     return artifact
 
 
-async def _change(operation: Put | Upload, ref: Ref, store: ArtifactStore) -> Change:
-    """Of a text only the difference, so that versions share what they have in common; the whole of a new artifact."""
+async def _change(operation: Put | Upload, ref: Ref, store: ArtifactStore) -> EditText | ReplaceParts | Unchanged:
     try:
         artifact = await without_draft(ref, store)
     except ArtifactNotFound:
         if operation.name is None:
             raise
         return ReplaceParts(_parts(operation, operation.name), name=operation.name, last_chunk=True, base=0)
+    change = await _change_of(artifact, operation, ref, store)
+    return Unchanged(artifact) if _exact(apply(artifact.parts, change)) == _exact(artifact.parts) else change
+
+
+async def _change_of(
+    artifact: Artifact, operation: Put | Upload, ref: Ref, store: ArtifactStore
+) -> EditText | ReplaceParts:
+    """Of a text only the difference, so that versions share what they have in common."""
     if isinstance(operation, Upload):
-        base = operation.base_version or artifact.version
-        return ReplaceParts(operation.parts, last_chunk=True, base=base)
+        if operation.base_version not in (None, artifact.version):
+            raise VersionConflict(artifact.artifact_id, operation.base_version, artifact.version)
+        return ReplaceParts(operation.parts, last_chunk=True, base=artifact.version)
     span, text = difference(artifact.text, await _text(operation, artifact, ref, store))
     return EditText(span, text, artifact.version, passage=False)
+
+
+def _exact(parts: Parts) -> list[Part]:
+    """The parts, to be compared: data as JSON, because in Python `True` equals 1."""
+    return [replace(part, data=json.dumps(part.data), size=0) if isinstance(part, DataPart) else part for part in parts]
 
 
 def _parts(operation: Put | Upload, name: str) -> Parts:
@@ -90,7 +116,7 @@ async def _text(operation: Put, artifact: Artifact, ref: Ref, store: ArtifactSto
     if not operation.merge:
         raise VersionConflict(artifact.artifact_id, base, artifact.version)
     texts = (await store.version(ref, base)).content.text, artifact.text, operation.text
-    together = await asyncio.to_thread(merge, *texts) if max(map(len, texts)) > THREAD_THRESHOLD else merge(*texts)
+    together = await comparing(merge, *texts)
     if isinstance(together, Merged):
         return together.text
     raise MergeConflict(artifact.artifact_id, base, artifact.version, texts[0], together.places)

@@ -45,12 +45,13 @@ NO_TEXT = (
 
 @dataclass(frozen=True, slots=True)
 class EditContext:
-    """What an edit works with; `sleep` waits before a retry."""
+    """What an edit works with; `sleep` waits before a retry, `instructions` are those of the agent."""
 
     llm: LLM
     workspace: Workspace
     emit: ev.Emit
     sleep: Callable[[float], Awaitable[object]]
+    instructions: str = ""
 
 
 async def rewrite(
@@ -71,7 +72,7 @@ async def rewrite(
         asyncio.CancelledError: the edit has been aborted.
     """
     prompt = _prompt(edit, artifact, target)
-    request = edit_request(prompt, message_id)
+    request = edit_request(prompt, message_id, context.instructions)
     fenced = is_markdown(prompt.language) and inside_fence(target.text[: target.span.start])
     progress = progress.next_round()
     had_empty_reply = False

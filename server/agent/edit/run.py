@@ -22,7 +22,7 @@ from typing import assert_never
 
 from a2a_canvas.server.agent.blocks import Progress
 from a2a_canvas.server.agent.edit.locate import EditBase, locate
-from a2a_canvas.server.agent.edit.put import conflicts_json, put, said_of_put, without_draft
+from a2a_canvas.server.agent.edit.put import Unchanged, conflicts_json, put, said_of_put, without_draft
 from a2a_canvas.server.agent.edit.rewrite import EditContext, rewrite
 from a2a_canvas.server.agent.endings import INTERNAL_ERROR, Ending
 from a2a_canvas.server.agent.events import AgentMessage, AssistantOutput, Emit, State, StatusChanged, TranscriptAppended
@@ -107,11 +107,13 @@ async def run_operation(
     store: ArtifactStore,
     emit: Emit,
     new_id: Callable[[], str],
+    instructions: str = "",
     sleep: Callable[[float], Awaitable[object]] = asyncio.sleep,
 ) -> None:
     """Run an operation to its end; the last event is its status.
 
     Args:
+        instructions: see `edit_prompt.edit_system_prompt`.
         sleep: waits before a retry.
 
     Raises:
@@ -119,7 +121,7 @@ async def run_operation(
         Unavailable: `store` does not retry (`RetryingStore` does); the artifact is unchanged.
     """
     evented = EventedArtifactStore(store, listener(emit))
-    context = EditContext(llm, Workspace(evented, request.context_id, request.task_id), emit, sleep)
+    context = EditContext(llm, Workspace(evented, request.context_id, request.task_id), emit, sleep, instructions)
     ending = await _OperationRun(request, evented, context, new_id).ending()
     await emit(TranscriptAppended((AssistantOutput(1, (ModelText(ending.text),)),)))
     await emit(ending.status(new_id))
@@ -184,9 +186,7 @@ class _OperationRun:
             case VersionStep():
                 return _step_ending(operation, await self.store.apply(self.request.ref, operation.change))
             case Put() | Upload():
-                return Ending(
-                    State.COMPLETED, said_of_put(operation, await put(operation, self.request.ref, self.store))
-                )
+                return _put_ending(operation, await put(operation, self.request.ref, self.store))
             case _:
                 assert_never(operation)
 
@@ -206,7 +206,16 @@ async def _target(edit: SelectionEdit, artifact: Artifact, ref: Ref, store: Arti
     seen = await store.version(ref, base or artifact.version)
     versions = await store.versions(ref)
     edit_base = EditBase(artifact.artifact_id, artifact.version, artifact.text, base, seen.content.text, versions)
-    return locate(edit.selection, edit_base)
+    return await locate(edit.selection, edit_base)
+
+
+def _put_ending(operation: Put | Upload, done: Applied | Unchanged) -> Ending:
+    """Where there is no new version, and so no event of the artifact, the message says which one is current."""
+    said = said_of_put(operation, done)
+    if isinstance(done, Unchanged):
+        now: dict[str, JsonValue] = {"artifactId": done.artifact.artifact_id, "artifactVersion": done.artifact.version}
+        return Ending(State.COMPLETED, said, {CANVAS: now})
+    return Ending(State.COMPLETED, said)
 
 
 def _step_ending(step: VersionStep, applied: Applied) -> Ending:

@@ -23,8 +23,10 @@ from a2a_canvas.server.agent.endings import to_tool_result, visible_outcome
 from a2a_canvas.server.agent.model import BlockStart, ModelText, Thinking, ToolUse, Usage
 from a2a_canvas.server.agent.phases import Signal, advance
 from a2a_canvas.server.agent.text.visible import VisibleText
+from a2a_canvas.server.agent.turn.pending_calls import FunctionCall
 from a2a_canvas.store.text.unicode import replace_surrogates
-from a2a_canvas.tools.tool import Failed, Outcome, Tool, ToolStream, Workspace
+from a2a_canvas.tools.functions.function_tool import AnyTool, FunctionTool
+from a2a_canvas.tools.tool import Failed, Outcome, Tool, ToolStream, Workspace, not_json
 
 PARAGRAPH = "\n\n"
 """The separator of the texts of two blocks of one answer."""
@@ -41,6 +43,7 @@ class _Block(AnswerBlock):
     final: bool = False
     tool: ToolStream | None = None
     acts_last: bool = False
+    function: bool = False
 
 
 class TurnOutput:
@@ -93,7 +96,7 @@ class ModelCall(Answer[_Block]):
     def __init__(
         self,
         progress: Progress,
-        tools: Mapping[str, Tool],
+        tools: Mapping[str, AnyTool],
         workspace: Workspace,
         output: TurnOutput,
         thinking: Literal["delta", "accumulated"],
@@ -105,6 +108,7 @@ class ModelCall(Answer[_Block]):
         self._tools = tools
         self._workspace = workspace
         self._output = output
+        self._functions: list[_Block] = []
         self._deferred: list[_Block] = []
         self._pending: list[tuple[int, ModelText | Thinking | ToolUse]] = []
         self._use_ids: set[str] = set()
@@ -129,6 +133,16 @@ class ModelCall(Answer[_Block]):
         finally:
             await self.end("error", Usage())
 
+    async def function_calls(self) -> tuple[FunctionCall, ...]:
+        """The calls of function tools, which are appended to the transcript and can run now."""
+        blocks, self._functions = self._functions, []
+        for block in blocks:
+            self._add(block, ToolUse(block.tool_use_id, block.name, block.input or {}))
+        called = (ev.ToolStep(block.tool_use_id, "called", str(block.place.index)) for block in blocks)
+        if blocks:
+            await self._output.append_transcript((*self.unsaved_blocks(), *called))
+        return tuple(FunctionCall(each.tool_use_id, each.place.index, each.name, each.input or {}) for each in blocks)
+
     async def act_last(self) -> list[Outcome]:
         """Run the tool calls that end or pause the turn."""
         outcomes = [await self._act(block) for block in self._deferred]
@@ -140,8 +154,9 @@ class ModelCall(Answer[_Block]):
         if event.kind == "tool_use":
             block.tool_use_id = self._use_id(event.tool_use_id, block)
             tool = self._tools.get(event.name)
-            block.tool = tool.open(self._workspace) if tool else None
-            block.acts_last = bool(tool and tool.acts_last)
+            if isinstance(tool, Tool):
+                block.tool, block.acts_last = tool.open(self._workspace), tool.acts_last
+            block.function = isinstance(tool, FunctionTool)
             await self._emit(ev.ToolUseStarted(block.place, block.tool_use_id, event.name))
         else:
             await super()._begin_block(block, event)
@@ -224,7 +239,9 @@ class ModelCall(Answer[_Block]):
         block.input = _parsed(block.pieces)
         if block.input is not None:
             await self._emit(ev.ToolInputCompleted(block.place.index, block.tool_use_id, block.input))
-        if block.acts_last:
+        if block.function and block.input is not None:
+            self._functions.append(block)
+        elif block.acts_last:
             self._deferred.append(block)
         else:
             self.outcomes.append(await self._act(block))
@@ -232,6 +249,8 @@ class ModelCall(Answer[_Block]):
     async def _act(self, block: _Block) -> Outcome:
         if block.tool:
             outcome = visible_outcome(await block.tool.finish())
+        elif block.function:
+            outcome = Failed(not_json(block.name))
         else:
             outcome = Failed(f"There is no tool {block.name!r}. The tools are: {', '.join(self._tools)}.")
         for other in self._open.values():

@@ -3,8 +3,9 @@
 Rule 1: roles alternate, beginning with the user.
 Rule 2: every `ToolUse` of an assistant message has its result in the user message that follows, in the order of
         the calls. Blocks of one model call are one assistant message, even if results came between them.
-Rule 3: the first user message after an unanswered `ask_user` is its result. Any other call without a result gets
-        an error result: its task ended before it was answered.
+Rule 3: the first user message after an unanswered `ask_user` is its result. The one after a question of a function
+        tool is the answer to that, and follows the tool's result. Any other call without a result gets an error
+        result: its task ended before it was answered.
 Rule 4: what the metadata of a message says (the artifact the user is looking at, the operation) precedes its text, in
         square brackets.
 Rule 5: the transcript of a task that ended after a user message gets `TASK_ENDED` as the assistant's answer.
@@ -16,7 +17,7 @@ from collections.abc import Iterable
 from typing import assert_never
 
 from a2a_canvas.server.agent import model as m
-from a2a_canvas.server.agent.events import AssistantOutput, Transcript, TranscriptItem, UserInput, UserMessage
+from a2a_canvas.server.agent.events import AssistantOutput, ToolStep, Transcript, TranscriptItem, UserInput, UserMessage
 from a2a_canvas.server.agent.intent import (
     Converse,
     Focus,
@@ -76,6 +77,8 @@ class _MessageBuilder:
         self._blocks: list[m.ModelContent] = []
         self._results: dict[str, m.ToolResult] = {}
         self._said: list[m.ModelContent] = []
+        self._questions: list[str] = []
+        self._answers: list[m.ModelContent] = []
         self._message_id = ""
 
     def begin_task(self) -> None:
@@ -96,6 +99,10 @@ class _MessageBuilder:
                 self._blocks.extend(item.blocks)
             case m.ToolResult():
                 self._results[item.tool_use_id] = item
+            case ToolStep(kind="asked", value=question):
+                self._questions.append(question)
+            case ToolStep():
+                pass
             case _:
                 assert_never(item)
 
@@ -107,8 +114,8 @@ class _MessageBuilder:
         results = [self._results.get(call.id) or m.ToolResult(call.id, m.UNANSWERED, is_error=True) for call in calls]
         if self._blocks:
             self._messages.append(m.ModelMessage("assistant", tuple(self._blocks)))
-        self._said = [*results]
-        self._call, self._blocks, self._results = None, [], {}
+        self._said = [*results, *self._answers]
+        self._call, self._blocks, self._results, self._answers, self._questions = None, [], {}, [], []
 
     def done(self) -> tuple[m.ModelMessage, ...]:
         self._end_user()
@@ -128,6 +135,11 @@ class _MessageBuilder:
         answer = "\n".join(content.text for content in item.content if isinstance(content, m.ModelText))
         for question in asked:
             self._results[question.id] = m.ToolResult(question.id, answer)
+        if self._questions and item.message_id:  # the results of the tools that asked are still to come
+            questions, self._questions = "\n".join(self._questions), []
+            self._answers += [m.ModelText(f"[A tool asked the user: {to_json(questions)} The answer:]"), *item.content]
+            self._message_id = item.message_id
+            return
         self.end_answer()
         self._said.extend(content for content in item.content if not (asked and isinstance(content, m.ModelText)))
         self._message_id = item.message_id

@@ -37,19 +37,26 @@ from a2a_canvas.server.agent.events import Emit, State, Transcript, UserMessage
 from a2a_canvas.server.agent.listener import listener
 from a2a_canvas.server.agent.model import LLM, NOT_ASKED, ModelError, TooLong, ToolResult
 from a2a_canvas.server.agent.turn.call import ModelCall, TurnOutput
+from a2a_canvas.server.agent.turn.function_calls import FunctionCalls
 from a2a_canvas.server.agent.turn.history import to_user_input
+from a2a_canvas.server.agent.turn.pending_calls import pending_calls
 from a2a_canvas.server.agent.turn.sibling_changes import SiblingChanges
 from a2a_canvas.server.agent.turn.turn_requests import TurnRequests
 from a2a_canvas.server.agent.turn.window import WindowEstimates
 from a2a_canvas.store.artifact_store import ArtifactStore
 from a2a_canvas.store.errors import LimitReached, Unavailable
 from a2a_canvas.store.evented import EventedArtifactStore
-from a2a_canvas.tools.tool import Failed, Outcome, Tool, Workspace
+from a2a_canvas.tools.functions.function_tool import AnyTool, FunctionTool
+from a2a_canvas.tools.tool import Failed, Outcome, Workspace
 
 logger = logging.getLogger(__name__)
 
 ANSWERABLE = (State.COMPLETED, State.INPUT_REQUIRED, State.AUTH_REQUIRED)
 """The endings that a message which came during the last round prevents (rule 4)."""
+
+
+async def _at_once() -> None:
+    pass
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +83,7 @@ class TurnRequest:
         drafts: ids of the artifacts with an open draft of the task, after a crash; the turn continues them.
         new_messages: returns user messages since its last call. After one with `closing=True` that returns none, the
             turn accepts no more.
+        caller: who sent the task; empty if that is not known.
     """
 
     task_id: str
@@ -88,24 +96,29 @@ class TurnRequest:
     changed: tuple[str, ...] = ()
     drafts: tuple[str, ...] = ()
     limits: TurnLimits = field(default_factory=TurnLimits)
+    caller: str = ""
 
 
 async def run_turn(
     request: TurnRequest,
     *,
     llm: LLM,
-    tools: Iterable[Tool],
+    tools: Iterable[AnyTool],
     store: ArtifactStore,
     emit: Emit,
     new_id: Callable[[], str],
     window_estimates: WindowEstimates | None = None,
+    instructions: str = "",
     sleep: Callable[[float], Awaitable[object]] = asyncio.sleep,
+    flushed: Callable[[], Awaitable[None]] = _at_once,
 ) -> None:
     """Run a turn to its end or its pause; the last event is its status.
 
     Args:
         window_estimates: how the model counts the tokens of each context; updated.
+        instructions: stand before our own rules in the system prompt.
         sleep: waits before a retry.
+        flushed: waits until all that was emitted is durable.
 
     Raises:
         asyncio.CancelledError: the turn was cancelled. Unfinished calls have been undone and drafts closed; the caller
@@ -114,7 +127,7 @@ async def run_turn(
         Unavailable: `store` does not retry (`RetryingStore` does); the turn is in the state after a crash.
     """
     tools = tuple(tools)
-    requests = TurnRequests(llm, tools, request.context_id, window_estimates or WindowEstimates())
+    requests = TurnRequests(llm, tools, request.context_id, window_estimates or WindowEstimates(), instructions)
     evented = EventedArtifactStore(store, listener(emit), request.changed)
     workspace = Workspace(evented, request.context_id, request.task_id, read_limit=requests.read_limit)
     for artifact_id in request.drafts:
@@ -122,7 +135,9 @@ async def run_turn(
     output = TurnOutput(emit, new_id, request.transcript)
     by_name = {tool.name: tool for tool in tools}
     siblings = SiblingChanges(workspace)
-    turn = _Turn(request, llm, requests, by_name, workspace, siblings, output, sleep, request.progress)
+    functions = {tool.name: tool for tool in tools if isinstance(tool, FunctionTool)}
+    calls = FunctionCalls(functions, workspace, output, flushed, request.caller)
+    turn = _Turn(request, llm, requests, by_name, workspace, siblings, output, calls, sleep, request.progress)
     try:
         ending = await _ending(turn)
         await turn.close()
@@ -149,10 +164,11 @@ class _Turn:
     request: TurnRequest
     llm: LLM
     requests: TurnRequests
-    tools: Mapping[str, Tool]
+    tools: Mapping[str, AnyTool]
     workspace: Workspace
     sibling_changes: SiblingChanges
     output: TurnOutput
+    functions: FunctionCalls
     sleep: Callable[[float], Awaitable[object]]
     progress: Progress
     marked_final: str = ""
@@ -162,6 +178,9 @@ class _Turn:
     async def run(self) -> Ending:
         await self.output.label("Working…")
         await self.sibling_changes.begin(self.request.later)
+        ending = await self._run_pending()
+        if ending and not await self._continues(ending):
+            return ending
         while self.progress.round < self.request.limits.rounds:
             await self.read_new_messages(closing=False)
             ending = await self._round()
@@ -170,6 +189,12 @@ class _Turn:
         return Ending(
             State.FAILED, f"Stopped after {self.progress.round} rounds without an end. Ask for less at a time."
         )
+
+    async def _run_pending(self) -> Ending | None:
+        """Run the calls that waited for an answer, or that a crash has interrupted."""
+        outcomes = await self.functions.run(pending_calls(self.output.transcript))
+        self.asked = tuple(self.functions.asked)
+        return ending_from_tools(outcomes)
 
     async def read_new_messages(self, closing: bool) -> bool:
         """Append the user's new messages to the transcript; whether there were any."""
@@ -202,12 +227,16 @@ class _Turn:
         call = await self._ask_model()
         if isinstance(call, Ending):
             return call
+        cut_off = ending_from_stop_reason(call.stop_reason)
+        outcomes = call.outcomes
+        if not cut_off:
+            outcomes = [*outcomes, *await self.functions.run(await call.function_calls())]
         await self.workspace.store.prepare_all()  # so that closing the drafts need not wait (rule 6)
-        outcomes = [*call.outcomes, *await call.act_last()]
+        outcomes = [*outcomes, *await call.act_last()]
         await self.output.append_transcript(call.unsaved_blocks())
         self.marked_final = call.final_text or self.marked_final
-        self.asked = tuple(call.asked)
-        ended = ending_from_stop_reason(call.stop_reason) or ending_from_tools(outcomes)
+        self.asked = (*self.functions.asked, *call.asked)
+        ended = cut_off or ending_from_tools(outcomes)
         if ended or outcomes:
             await self.output.text(call.text)
         if ended:

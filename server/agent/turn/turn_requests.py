@@ -1,6 +1,7 @@
 """The model requests of a turn: the system prompt, the tools, and as much of the conversation as the window holds.
 
-The system prompt never changes within a server, so that providers can cache it.
+The system prompt never changes within a server, so that providers can cache it: the instructions of whoever runs the
+server, then `SYSTEM`.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from a2a_canvas.server.agent.turn.window import (
     token_budget,
     tokens,
 )
-from a2a_canvas.tools.tool import Tool
+from a2a_canvas.tools.functions.function_tool import AnyTool
 
 SYSTEM = """\
 You are an agent that writes and keeps artifacts: documents, programs, data. The people and agents who send you \
@@ -62,17 +63,26 @@ decline_task with the reason. Otherwise decide yourself and go on.
 """
 
 
+def system_prompt(instructions: str) -> str:
+    """The system prompt of a turn: who the agent is and how it works, if that is said, and then our rules."""
+    return f"{instructions}\n\n{SYSTEM}" if instructions else SYSTEM
+
+
 class TurnRequests:
     """Makes the model requests of one turn, and learns from the provider's answers how long they may be.
 
     Args:
         estimates: those of all conversations; that of `context_id` is read and updated.
+        instructions: see `system_prompt`.
     """
 
-    def __init__(self, llm: LLM, tools: Iterable[Tool], context_id: str, estimates: WindowEstimates) -> None:
+    def __init__(
+        self, llm: LLM, tools: Iterable[AnyTool], context_id: str, estimates: WindowEstimates, instructions: str = ""
+    ) -> None:
         self._llm = llm
+        self._system = system_prompt(instructions)
         self._specs = tuple(ToolSpec(tool.name, tool.description, tool.input_schema, tool.eager) for tool in tools)
-        self._prefix = prefix_tokens(SYSTEM, self._specs)
+        self._prefix = prefix_tokens(self._system, self._specs)
         self._context_id = context_id
         self._estimates = estimates
         self._with_media = True
@@ -104,7 +114,7 @@ class TurnRequests:
         return self._request() != request
 
     def _request(self) -> ModelRequest:
-        request = ModelRequest(SYSTEM, to_messages(self._sent), self._specs)
+        request = ModelRequest(self._system, to_messages(self._sent), self._specs)
         return request if self._with_media else without_media(request)
 
     def _budget(self) -> int | None:

@@ -23,7 +23,7 @@ from typing import Any, Final, assert_never
 
 from a2a_canvas.server.agent import model as m
 from a2a_canvas.server.agent.attachments import is_text, placeholder
-from a2a_canvas.server.agent.events import AssistantOutput, Transcript, TranscriptItem, UserInput
+from a2a_canvas.server.agent.events import AssistantOutput, ToolStep, Transcript, TranscriptItem, UserInput
 from a2a_canvas.tools import artifact_edit, artifact_update
 from a2a_canvas.tools.tool import READ_LIMIT
 
@@ -148,6 +148,8 @@ def tokens(item: TranscriptItem) -> int:
             return sum(map(_tokens, contents))
         case m.ToolResult():
             return _tokens(item)
+        case ToolStep():
+            return 0
         case _:
             assert_never(item)
 
@@ -275,7 +277,7 @@ def _shortened(item: TranscriptItem) -> TranscriptItem:
             return replace(item, blocks=tuple(_short(block) for block in item.blocks))
         case UserInput() if any(isinstance(content, m.Attachment) for content in item.content):
             return replace(item, content=tuple(map(_mentioned, item.content)))
-        case AssistantOutput() | UserInput():
+        case AssistantOutput() | UserInput() | ToolStep():
             return item
         case _:
             assert_never(item)

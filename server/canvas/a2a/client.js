@@ -101,7 +101,7 @@ export function createClient(base, options = {}) {
     try {
       const { response, exchange } = await rpc(method, params, watch.signal);
       if (!isEventStream(response)) {
-        resultOf(await jsonOf({ response, exchange }));
+        resultOf(await jsonOf({ response, exchange }), response.status);
         throw new RequestFailed("The server answers without a stream.", response.status);
       }
       for await (const { data } of serverEvents(bodyOf(response), watch.alive)) {
@@ -185,6 +185,9 @@ export function createClient(base, options = {}) {
 
     /** @param {string} context */
     remove: async (context) => void (await artifacts(`/${pathOf(context)}`, { method: "DELETE" })),
+
+    /** @param {string} context @returns {Promise<{artifacts: Json[]}>}  without their content */
+    listArtifacts: (context) => json(`/${pathOf(context)}`),
 
     /** @param {string} context @param {string} artifact */
     versions: (context, artifact) => json(`/${artifactPath(context, artifact)}/versions`),
@@ -281,12 +284,13 @@ async function jsonOf({ response, exchange }) {
   }
 }
 
-/** @param {any} answer */
-function resultOf(answer) {
-  if (answer.error) {
-    throw new RequestFailed(answer.error.message, answer.error.code, answer.error.data ?? answer.error.details);
+/** What stands between the page and the server may refuse in words of its own. @param {any} answer @param {number} [status] */
+function resultOf({ result, error }, status = 0) {
+  if (error) {
+    const said = typeof error === "string" ? error : error.message;
+    throw new RequestFailed(said || "The server refuses it, and does not say why.", error.code ?? status, error.data ?? error.details);
   }
-  return answer.result;
+  return result;
 }
 
 /** @param {Answer} answer @returns {Promise<never>} */

@@ -55,6 +55,18 @@ export function followContext(client, dispatch, contextId, { canvas, gone }) {
     exists ||= tasks.length > 0;
     dispatch({ type: "tasks", contextId, tasks });
     tasks.filter((task) => isRunning(stateOf(task.status?.state ?? ""))).forEach((task) => follow(task.id));
+    if (canvas && tasks.length > 1) {
+      await loadVersions();
+    }
+  }
+
+  /** A listed task does not say what it has changed: the versions of the artifacts say whose they are. */
+  async function loadVersions() {
+    const { artifacts } = await client.listArtifacts(contextId);
+    for (const { artifactId } of artifacts.filter((each) => each.versions > 1)) {
+      const { versions } = await client.versions(contextId, artifactId);
+      dispatch({ type: "versions", contextId, artifactId, versions });
+    }
   }
 
   /** Reads the event stream of the context, again and again. */

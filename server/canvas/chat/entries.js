@@ -125,9 +125,9 @@ function isNewest(state, task) {
 
 /** @param {State} state @param {TaskView} task @returns {Entry[]} */
 function changedBy(state, task) {
-  // A task that was read from a list does not say what it has changed; a document knows its last task.
+  // A task that was read from a list does not say what it has changed; a document knows its last task, its versions theirs.
   const last = Object.values(state.artifacts).filter((artifact) => artifact.taskId === task.taskId);
-  const versions = { ...Object.fromEntries(last.map(({ artifactId, version }) => [artifactId, version])), ...task.artifacts };
+  const versions = { ...Object.fromEntries(last.map(({ artifactId, version }) => [artifactId, version])), ...state.made[task.taskId], ...task.artifacts };
   const changed = Object.entries(versions).map(([artifactId, version]) => ({ artifactId, name: nameOf(state, artifactId), version }));
   return changed.length ? [{ key: `${task.taskId}/changed`, kind: "changed", changed }] : [];
 }

@@ -7,6 +7,7 @@ import { h } from "../dom.js";
 import { icon } from "../icons.js";
 import { ask } from "../layout.js";
 import { textOf } from "../state/task.js";
+import { withoutChoices } from "../words.js";
 import { sentAttachments } from "./attachments.js";
 import { entriesOf } from "./entries.js";
 import { createReply } from "./reply.js";
@@ -122,7 +123,7 @@ const LOADING = h("p", { class: "start-loading" }, "Loading…");
 
 /** A document that grows changes nothing here. @param {State} state @param {State} previous */
 function isChanged(state, previous) {
-  const fields = /** @type {const} */ (["contextId", "loaded", "tasks", "outgoing"]);
+  const fields = /** @type {const} */ (["contextId", "loaded", "tasks", "made", "outgoing"]);
   return fields.some((field) => state[field] !== previous[field]) || titles(state) !== titles(previous);
 }
 
@@ -234,7 +235,7 @@ function button(text, sign, onclick) {
 /** @param {Extract<Entry, {kind: "question"}>} entry @param {import("../app.js").App} app */
 function question({ text, taskId, permission, choices }, app) {
   const reply = createReply();
-  reply.show(text);
+  reply.show(permission ? text : withoutChoices(text));
   const answer = (/** @type {string} */ words, label = words) => button(label, null, () => app.answer(taskId, words));
   const allow = h("button", { class: "button button-primary", type: "button", onclick: () => app.answer(taskId, "Approved.") }, icon("check"), "Approve");
   return h(

@@ -25,7 +25,8 @@ import { createView } from "./views.js";
 
 /**
  * @param {import("../app.js").App} app
- * @returns {{element: HTMLElement, step: (op: "undo"|"redo") => Promise<void>}}  `step` undoes and redoes in the artifact shown
+ * @returns {{element: HTMLElement, step: (op: "undo"|"redo") => Promise<void>, save: () => Promise<boolean>}}
+ *     `step` undoes and redoes in the artifact shown, `save` saves what was typed
  */
 export function createDocumentPane(app) {
   const { store } = app;
@@ -69,7 +70,7 @@ export function createDocumentPane(app) {
 
   store.subscribe(render);
   render(store.state);
-  return { element, step: versions.step };
+  return { element, step: versions.step, save: typing.flush };
 
   /** @param {State} state */
   function render(state) {

@@ -22,6 +22,7 @@ export const INITIAL = {
   watchers: 0,
   working: [],
   tasks: {},
+  made: {},
   outgoing: {},
   artifacts: {},
   edits: {},
@@ -40,6 +41,7 @@ const NOTHING_OPEN = {
   watchers: 0,
   working: [],
   tasks: {},
+  made: {},
   artifacts: {},
   edits: {},
   artifactId: null,
@@ -72,7 +74,11 @@ export function reduce(state, action) {
     case "context-changed":
       return { ...state, contexts: state.contexts.map((each) => (isSame(each, action.context) ? action.context : each)) };
     case "context-removed":
-      return { ...state, contexts: state.contexts.filter((each) => each.contextId !== action.contextId) };
+      return {
+        ...state,
+        contexts: state.contexts.filter((each) => each.contextId !== action.contextId),
+        notices: state.notices.filter((each) => each.contextId !== action.contextId),
+      };
     case "context-opened":
       return { ...state, ...NOTHING_OPEN, contextId: action.contextId, loaded: action.contextId === null, notices: state.notices.filter(isOfPage) };
     case "tasks":
@@ -81,6 +87,8 @@ export function reduce(state, action) {
       return taskEvent(state, action.stream, action.event);
     case "artifact-event":
       return artifactChanged(state, action.event.artifactUpdate);
+    case "versions":
+      return { ...state, made: action.versions.reduce(withVersion(action.artifactId), state.made) };
     case "activity":
       return { ...state, watchers: action.watchers, working: action.working };
     case "connection":
@@ -98,7 +106,7 @@ export function reduce(state, action) {
     case "selected":
       return { ...state, selection: action.selection };
     case "notice":
-      return { ...state, notices: [...state.notices, { id: nextId(state), kind: action.kind, text: action.text, action: action.action }] };
+      return { ...state, notices: [...state.notices, noticeOf(state, action)] };
     case "notice-dismissed":
       return { ...state, notices: state.notices.filter((notice) => notice.id !== action.id) };
     default:
@@ -106,16 +114,24 @@ export function reduce(state, action) {
   }
 }
 
-const OF_CONTEXT = new Set(["tasks", "task-event", "artifact-event", "version-read", "activity", "connection"]);
+const OF_CONTEXT = new Set(["tasks", "versions", "task-event", "artifact-event", "version-read", "activity", "connection"]);
 
 /** @param {{contextId: string}} a @param {{contextId: string}} b */
 const isSame = (a, b) => a.contextId === b.contextId;
 
-/** What was done in a conversation is no news in another one, and cannot be undone there. @param {State["notices"][number]} notice */
-const isOfPage = (notice) => notice.kind === "error";
+/** What was done in a conversation is no news in another one, and cannot be undone there, unless it names it. @param {State["notices"][number]} notice */
+const isOfPage = ({ kind, contextId }) => kind === "error" || contextId !== undefined;
+
+/** @param {State} state @param {Extract<Action, {type: "notice"}>} action */
+const noticeOf = (state, { kind, text, action, contextId }) => ({ id: nextId(state), kind, text, action, contextId });
 
 /** @param {State} state */
 const nextId = (state) => 1 + Math.max(0, ...state.notices.map((notice) => notice.id));
+
+/** @param {string} artifactId */
+function withVersion(artifactId) {
+  return (/** @type {State["made"]} */ made, /** @type {Json} */ { taskId, number }) => ({ ...made, [taskId]: { ...made[taskId], [artifactId]: number } });
+}
 
 /**
  * Tasks that were listed, oldest first. A running task that a stream feeds is newer than the list.

@@ -1,9 +1,9 @@
-"""The agent card: read from `agent_card.json`, completed from the settings, checked at start-up, served."""
+"""The agent card: read from its file, filled in (`card_file.py`), checked at start-up, served."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from email.utils import format_datetime
@@ -15,20 +15,16 @@ from a2a.types import a2a_pb2 as pb
 from a2a.utils.constants import AGENT_CARD_WELL_KNOWN_PATH
 from a2a.utils.errors import InvalidParamsError
 from a2a.utils.proto_utils import validate_proto_required_fields
-from google.protobuf.json_format import ParseDict, ParseError
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
+from a2a_canvas.server.protocols.a2a_v1.card_file import Fields, filled, invalid, read_card
 from a2a_canvas.server.protocols.edge.http_requests import etag_of, is_not_modified
 
 REST_PREFIX = "/rest"
 CACHE_SECONDS = 300
 """Seconds for which a client may cache the card."""
-
-
-class CardError(Exception):
-    """The card cannot be served; `str()` is one line that names the file and the fault."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,16 +40,32 @@ class Addresses:
         return cls(url, f"{f'[{host}]' if ':' in host else host}:{grpc_port}" if grpc_port else "")
 
 
-def load_card(path: Path, addresses: Addresses, *, advertise_0_3: bool, note: str = "") -> pb.AgentCard:
+PACKAGED_CARD = Path(__file__).parents[3] / "agent_card.json"
+"""The card of the agent that every server has."""
+
+
+def load_card(
+    path: Path | None,
+    addresses: Addresses,
+    *,
+    advertise_0_3: bool,
+    note: str = "",
+    name: str = "",
+    tool_skills: Iterable[Fields] = (),
+) -> pb.AgentCard:
     """The card that this server serves.
 
     Args:
+        path: the card's file; the packaged one if it is None.
         note: a sentence to add to the description.
+        name: the agent's, unless the file has it.
+        tool_skills: a skill for each tool, unless the file has skills.
 
     Raises:
         CardError: the file cannot be read, is not a card, lacks what A2A requires, or promises what is not offered.
     """
-    card = _read(path)
+    said = read_card(path) if path else {}
+    card = filled({"name": name, **said} if name else said, read_card(PACKAGED_CARD), tool_skills)
     card.description = " ".join(filter(None, (card.description, note)))
     del card.supported_interfaces[:]
     card.supported_interfaces.extend(_interfaces(addresses, advertise_0_3))
@@ -62,32 +74,8 @@ def load_card(path: Path, addresses: Addresses, *, advertise_0_3: bool, note: st
         validate_proto_required_fields(card)
     except InvalidParamsError as error:
         faults = "; ".join(f"{fault['field']}: {fault['message']}" for fault in (error.data or {}).get("errors", ()))
-        raise _invalid(path, faults) from None
+        raise invalid(path or PACKAGED_CARD, faults) from None
     return card
-
-
-def _read(path: Path) -> pb.AgentCard:
-    try:
-        fields = json.loads(path.read_text(encoding="utf-8"))
-        if not isinstance(fields, dict):
-            raise ValueError("it must be a JSON object")
-        card = ParseDict(fields, pb.AgentCard())
-    except OSError as error:
-        raise CardError(f"The agent card {path} cannot be read: {error.strerror}.") from None
-    except (ValueError, ParseError) as error:
-        # protobuf adds lines that list what it would have accepted.
-        raise _invalid(path, str(error).partition("\n")[0]) from None
-    except RecursionError:
-        raise _invalid(path, "it is nested too deeply") from None
-    for promise in ("push_notifications", "extended_agent_card"):
-        if getattr(card.capabilities, promise):
-            name = card.capabilities.DESCRIPTOR.fields_by_name[promise].json_name
-            raise _invalid(path, f"capabilities.{name}: this server does not offer it; leave it out")
-    return card
-
-
-def _invalid(path: Path, why: str) -> CardError:
-    return CardError(f"The agent card {path} is not valid: {why}")
 
 
 def _interfaces(addresses: Addresses, advertise_0_3: bool) -> Iterator[pb.AgentInterface]:

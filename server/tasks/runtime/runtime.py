@@ -54,7 +54,7 @@ from a2a_canvas.server.tasks.runtime.turns import TurnHandle, Turns
 from a2a_canvas.store.artifact_store import ArtifactStore
 from a2a_canvas.store.errors import Unavailable
 from a2a_canvas.store.models import Ref
-from a2a_canvas.tools.tool import Tool
+from a2a_canvas.tools.functions.function_tool import AnyTool
 
 logger = logging.getLogger(__name__)
 
@@ -74,6 +74,7 @@ class Runtime:
     Args:
         ownership: which replica runs which task; None if there is only this process, and it stores nothing.
         admission: how many turns run at once, and how many wait.
+        instructions: who the agent is and how it works; they stand before our own rules in each system prompt.
         now, new_id: the clock and the source of ids.
         sleep: waits before a model call is retried.
     """
@@ -84,13 +85,14 @@ class Runtime:
         journal: Journal,
         store: ArtifactStore,
         llm: LLM,
-        tools: Sequence[Tool],
+        tools: Callable[[], Sequence[AnyTool]],
         now: Callable[[], datetime],
         new_id: Callable[[], str],
         limits: TurnLimits | None = None,
         ownership: Ownership | None = None,
         sleep: Callable[[float], Awaitable[object]] = asyncio.sleep,
         admission: Admission | None = None,
+        instructions: str = "",
     ) -> None:
         self.journal = journal
         self._store = store
@@ -108,6 +110,7 @@ class Runtime:
             limits=limits or TurnLimits(),
             sleep=sleep,
             admission=admission or Admission(),
+            instructions=instructions,
         )
         self._locks = _NamedLocks()
         self._background: set[asyncio.Task[Any]] = set()

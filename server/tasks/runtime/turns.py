@@ -53,7 +53,7 @@ from a2a_canvas.store.artifact_store import ArtifactStore
 from a2a_canvas.store.evented import EventedArtifactStore
 from a2a_canvas.store.models import Ref
 from a2a_canvas.store.retrying import RetryingStore, retry_while_unavailable
-from a2a_canvas.tools.tool import Tool
+from a2a_canvas.tools.functions.function_tool import AnyTool
 
 logger = logging.getLogger(__name__)
 
@@ -156,12 +156,13 @@ class Turns:
     journal: Journal
     store: ArtifactStore
     llm: LLM
-    tools: Sequence[Tool]
+    tools: Callable[[], Sequence[AnyTool]]
     now: Callable[[], datetime]
     new_id: Callable[[], str]
     limits: TurnLimits
     sleep: Callable[[float], Awaitable[object]]
     admission: Admission
+    instructions: str = ""
 
     def __post_init__(self) -> None:
         self.llm = PacedLLM(self.llm, self.journal.wait_writable)
@@ -333,7 +334,15 @@ class Turns:
         message_id = record.first_message.message_id
         request = OperationRequest(operation, message_id, record.task_id, record.context_id, record.progress)
         store = self.store_of(record.task_id, handle)
-        await run_operation(request, llm=self.llm, store=store, emit=emit, new_id=self.new_id, sleep=self.sleep)
+        await run_operation(
+            request,
+            llm=self.llm,
+            store=store,
+            emit=emit,
+            new_id=self.new_id,
+            instructions=self.instructions,
+            sleep=self.sleep,
+        )
 
     async def _run_conversation(
         self,
@@ -354,16 +363,19 @@ class Turns:
             changed=tuple(record.artifacts),
             drafts=drafts,
             limits=self.limits,
+            caller=record.owner,
         )
         await run_turn(
             request,
             llm=self.llm,
-            tools=self.tools,
+            tools=self.tools(),
             store=self.store_of(record.task_id, handle),
             emit=emit,
             new_id=self.new_id,
             window_estimates=self._window_estimates,
+            instructions=self.instructions,
             sleep=self.sleep,
+            flushed=partial(retry_while_unavailable, partial(self.journal.flushed, record.task_id), _pause),
         )
 
     def store_of(self, task_id: str, handle: TurnHandle | None = None) -> ArtifactStore:

@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { meaningOf } from "../../../server/canvas/keyboard.js";
+import { readFileSync, readdirSync } from "node:fs";
+import { KEYS, meaningOf } from "../../../server/canvas/keyboard.js";
 
 const key = (name, modifiers = {}) => ({ key: name, ctrlKey: false, metaKey: false, shiftKey: false, altKey: false, ...modifiers });
 
@@ -23,4 +24,39 @@ test("characters are commands only where nobody types", () => {
   assert.deepEqual(["/", "?"].map((name) => meaningOf(key(name), "editor")), [null, null]);
   assert.deepEqual(["/", "?"].map((name) => meaningOf(key(name), "elsewhere")), ["focus", "help"]);
   assert.equal(meaningOf(key("/", { altKey: true }), "elsewhere"), null);
+});
+
+test("what was typed is saved at once in the document, and no page of the browser", () => {
+  assert.deepEqual(["editor", "elsewhere"].map((where) => meaningOf(key("s", { ctrlKey: true }), where)), ["save", "save"]);
+  assert.equal(meaningOf(key("s", { ctrlKey: true }), "text"), null);
+});
+
+// ---------------------------------------------------------------------------------------------- the list and the handlers
+
+const CANVAS = new URL("../../../server/canvas/", import.meta.url);
+const SOURCES = readdirSync(CANVAS, { recursive: true })
+  .filter((path) => path.endsWith(".js") && !path.startsWith("vendor"))
+  .map((path) => readFileSync(new URL(path, CANVAS), "utf8"));
+
+/** What the list calls a key that events call otherwise. */
+const CALLED = { Escape: "Esc", ArrowUp: "↑", ArrowDown: "↓", ArrowLeft: "←", ArrowRight: "→" };
+const LETTERS = ["z", "y", "s", "f"];
+
+/** The keys that modules compare with, or have in a table of keys. */
+function listenedTo() {
+  const compared = SOURCES.flatMap((source) => [...source.matchAll(/(?:\bkey|\blower) === "([^"]+)"/g)]);
+  const tables = SOURCES.flatMap((source) => [...source.matchAll(/\b(Arrow(?:Up|Down|Left|Right)|Home|End|F2|Delete): /g)]);
+  const search = SOURCES.some((source) => source.includes("...searchKeymap")) ? ["f"] : [];
+  const names = [...compared, ...tables].map(([, name]) => CALLED[name] ?? name);
+  return new Set([...names.map((name) => (LETTERS.includes(name) ? name.toUpperCase() : name)), ...search.map((name) => name.toUpperCase())]);
+}
+
+/** The keys of the list, without those that are held with them. */
+function listed() {
+  const words = KEYS.flatMap(([keys, what]) => [...keys.split(" "), ...(what.match(/(?:Ctrl|⌘|Shift)\+\w+/g) ?? [])]);
+  return new Set(words.map((word) => word.split("+").at(-1)));
+}
+
+test("the list names every key that something listens to, and no other", () => {
+  assert.deepEqual([...listed()].sort(), [...listenedTo()].sort());
 });

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { ago, choicesOf, counted, operationWords, passageWords, period, shortened, size } from "../../../server/canvas/words.js";
+import { ago, choicesOf, counted, operationWords, passageWords, period, shortened, size, withoutChoices } from "../../../server/canvas/words.js";
 
 test("things are counted", () => {
   assert.equal(counted(1, "document"), "1 document");
@@ -58,4 +58,19 @@ test("a question without answers offers none", () => {
   assert.deepEqual(choicesOf("What is your name?"), []);
   assert.deepEqual(choicesOf("Is it about cats or dogs?"), []);
   assert.deepEqual(choicesOf(`- one\n- ${"long ".repeat(20)}`), []);
+});
+
+test("what is offered as buttons is not read twice", () => {
+  assert.equal(withoutChoices("Which one?\n\n- **tea.md**\n- `rain.md`\n"), "Which one?");
+  assert.equal(withoutChoices("Which one?\n1. The first\n2. The second\n\nTake your time."), "Which one?\n\nTake your time.");
+});
+
+test("a list that is no choice, or all of the question, stays", () => {
+  for (const text of ["What is your name?", `About:\n- one\n- ${"long ".repeat(20)}`, "- tea\n- rain", "Do you want tea or rain?"]) {
+    assert.equal(withoutChoices(text), text);
+  }
+});
+
+test("an answer has no marks of Markdown", () => {
+  assert.deepEqual(choicesOf("Which?\n- **Tea**, the green one\n- `rain`"), ["Tea, the green one", "rain"]);
 });

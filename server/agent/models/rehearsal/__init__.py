@@ -5,6 +5,12 @@ The model is in `rehearsal.py`, which only some servers import: it needs the eng
 
 NOTICE = (
     "This is the rehearsal model, a small program that follows fixed rules, not a language model. "
+    "Whoever runs this server can give it a real one."
+)
+"""Said in the card and in the first reply: readers sit before a page or another client."""
+
+START_NOTICE = (
+    "This is the rehearsal model, a small program that follows fixed rules, not a language model. "
     "Set ANTHROPIC_API_KEY, or choose a model with --model, to get a real one."
 )
-"""Said at start-up, in the card and in the first reply."""
+"""Said at start-up, to whoever runs the server."""

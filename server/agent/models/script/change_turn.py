@@ -1,8 +1,9 @@
 """A turn of a rule with `change`: which document is meant, what becomes of it, and what is said. Pure.
 
 Rule 1: one call per round: `artifact_list`, `artifact_read`, then the change. What failed is said, and ends the turn.
-Rule 2: the document is the one named (by id, name, or name without extension); else the one that the user is looking
-        at; else the one changed last. If several are named, it asks which.
+Rule 2: the document is the one named (by id, name, or name without extension); else the text that is attached to the
+        message, which becomes a document; else the one that the user is looking at; else the one changed last. If
+        several are named, it asks which.
 Rule 3: of a document in which the message names a passage, or the user has selected one, that passage alone is changed,
         by `artifact_edit`; what is only added is appended; any other change writes the document again.
 Rule 4: what cannot be done is said in one sentence, and nothing is changed. An edit then fails with that sentence.
@@ -18,7 +19,16 @@ from dataclasses import dataclass
 from functools import reduce
 from typing import Any
 
-from a2a_canvas.server.agent.model import EditPrompt, ModelError, ModelMessage, ModelText, ToolResult, ToolUse
+from a2a_canvas.server.agent.attachments import attachment_text, is_text, media_type_of
+from a2a_canvas.server.agent.model import (
+    Attachment,
+    EditPrompt,
+    ModelError,
+    ModelMessage,
+    ModelText,
+    ToolResult,
+    ToolUse,
+)
 from a2a_canvas.server.agent.models.script.current_turn import ScriptTurn
 from a2a_canvas.server.agent.models.script.passages import NamedPassage, named_passage, without
 from a2a_canvas.server.agent.models.script.rules import ScriptRule
@@ -61,7 +71,7 @@ def change_blocks(rule: ScriptRule, turn: ScriptTurn, messages: Sequence[ModelMe
     last = steps[-1]
     if last.is_error:
         return say_failed(last.content)
-    change = _DocumentChange(rule, turn, steps)
+    change = _DocumentChange(rule, turn, steps, _attached(messages[turn.begin]))
     match last.call.name:
         case "artifact_list" | "ask_user":
             return change.choose()
@@ -101,10 +111,11 @@ class _DocumentChange:
     rule: ScriptRule
     turn: ScriptTurn
     steps: Sequence[_Step]
+    attached: JsonObject | None
 
     def choose(self) -> tuple[Block, ...]:
         entries = [entry for entry in self.steps[0].value or () if isinstance(entry, dict)]
-        if not entries:
+        if not entries and not self._taken:
             return say("There is no document yet. Ask me to write one first: “write a haiku about rain”.")
         answer = self.steps[-1].content if len(self.steps) > 1 else ""
         named = _named(entries, answer or self._words)
@@ -113,6 +124,8 @@ class _DocumentChange:
             return _call("ask_user", question=f"Which document do you mean: {which}?")
         if answer and not named:
             return say(f"I know no document of that name. {UNCHANGED}")
+        if not named and self._taken:
+            return self.make()
         looked_at = [entry for entry in entries if entry["artifact_id"] == self.turn.focus]
         return self._begin((named or looked_at or entries[-1:])[0])
 
@@ -142,8 +155,19 @@ class _DocumentChange:
             return say(f"“{name_of(current)}” is as it was first written.")
         return _call("artifact_read", artifact_id=current["artifact_id"], version=current["version"] - 1)
 
+    @property
+    def _taken(self) -> JsonObject | None:
+        """The attached text, if it is what is to be changed: it has no versions to go back to."""
+        return None if self.rule.change in STEPS else self.attached
+
+    @property
+    def _document(self) -> JsonObject:
+        """What was read; without that, what is attached."""
+        read = [step.value for step in self.steps if step.call.name == "artifact_read"]
+        return read[0] if read else self.attached or {}
+
     def make(self) -> tuple[Block, ...]:
-        document = self.steps[-1].value
+        document = self._document
         part = _text_part(document)
         if not part or "note" in part:
             return say(f"“{name_of(document)}” has no text, or is too long for me. {UNCHANGED}")
@@ -154,6 +178,8 @@ class _DocumentChange:
         new = self._made(document, text, span)
         if new is None:
             return say(f"That finds nothing to change in “{name_of(document)}”, so nothing is changed.")
+        if document is self.attached:
+            return _update(document, part, "", splice(text, span if new else without(text, span), new))
         if name:
             old, edited = _quoted(text, span if new else without(text, span), new)
             return _call("artifact_edit", artifact_id=document["artifact_id"], old_text=old, new_text=edited)
@@ -176,12 +202,24 @@ class _DocumentChange:
         return NamedPassage("selected passage", quote=self.turn.selected)
 
     def done(self) -> str:
-        document = next(step.value for step in self.steps if step.call.name == "artifact_read")
+        document = self._document
         name = f"“{name_of(document)}”"
         named = self._passage
         where = f"The {named.name} of {name}" if named else name
         facts = {**(self.turn.groups or {}), **facts_of(_text_part(document)["text"]), "document": where}
         return fill(self.rule.say, facts)
+
+
+def _attached(message: ModelMessage) -> JsonObject | None:
+    """The first text that is attached to the message, as a document."""
+    files = (item for item in message.content if isinstance(item, Attachment) and is_text(item))
+    file = next(files, None)
+    if file is None:
+        return None
+    name = file.name or "attached.txt"
+    told = media_type_of(file)
+    part = {"kind": "text", "mimeType": told if told.startswith("text/") else "", "text": attachment_text(file)}
+    return {"artifact_id": name.rpartition(".")[0] or name, "name": name, "parts": [part]}
 
 
 def _steps(messages: Iterable[ModelMessage]) -> tuple[_Step, ...]:

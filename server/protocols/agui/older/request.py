@@ -31,7 +31,7 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 from pydantic.alias_generators import to_camel
 
-from a2a_canvas.server.agent.edit.locate import EditBase, locate
+from a2a_canvas.server.agent.edit.locate import EditBase, selected
 from a2a_canvas.server.agent.events import AgentMessage, UserMessage
 from a2a_canvas.server.agent.intent import InvalidOperation, SelectionEdit
 from a2a_canvas.server.protocols.a2a_v1.errors import invalid_field
@@ -262,7 +262,7 @@ def _check_selection(run: RunInput, artifact_id: str, given: _Given) -> None:
     """Refuses a selection that the changed text does not have, before the changes are stored."""
     intent = run.message.intent if run.message else None
     if isinstance(intent, SelectionEdit):
-        locate(intent.selection, EditBase(artifact_id, given.version, given.text, given.version, given.text))
+        selected(intent.selection, EditBase(artifact_id, given.version, given.text, given.version, given.text))
 
 
 def _new(value: Mapping[str, Any]) -> _Given:

@@ -11,6 +11,7 @@ from a2a_canvas.server.agent.edit.edit_prompt import (
     EDIT_SYSTEM,
     MAX_CONTEXT,
     MIN_CONTEXT,
+    VOICE,
     edit_prompt,
     edit_request,
     on_own_lines,
@@ -140,6 +141,13 @@ def test_one_message_without_tools_asks_for_an_edit() -> None:
     request = edit_request(passage(), "m-1")
     assert request.messages == (ModelMessage("user", prompt_content(passage()), "m-1"),)
     assert (request.system, request.tools, request.edit) == (EDIT_SYSTEM, (), passage())
+
+
+def test_a_passage_is_rewritten_in_the_voice_of_the_agent_by_the_rules_of_an_edit() -> None:
+    system = edit_request(passage(), "m-1", "You are Captain Reef.").system
+    assert system.startswith("You are Captain Reef.\n\n")
+    assert system.endswith(EDIT_SYSTEM)
+    assert VOICE in system
 
 
 def test_its_order_is_before_selection_after_request_instructions() -> None:

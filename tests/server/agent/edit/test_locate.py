@@ -11,6 +11,7 @@ from a2a_canvas.store.models import Content, Version, text_part
 from a2a_canvas.store.text.spans import Span, find_again, from_codepoints, line_count, lines_of, lines_span
 from a2a_canvas.store.text.wording import numbers
 from a2a_canvas.tools.edit_stream import EditTarget
+from tests.store.artifact_builders import result
 
 TEXTS = st.text("ab \n\ré€😀", max_size=40)
 
@@ -26,9 +27,13 @@ def standing(text: str, base_text: str | None = None, base: int | None = None, v
     return EditBase("doc", version, text, base, seen, versions)
 
 
+def located(selection: SelectionRequest, at: EditBase) -> EditTarget:
+    return result(locate(selection, at))
+
+
 def refused(selection: SelectionRequest, at: EditBase) -> InvalidOperation:
     with pytest.raises(InvalidOperation) as caught:
-        locate(selection, at)
+        located(selection, at)
     return caught.value
 
 
@@ -54,7 +59,7 @@ def test_a_selection_stands_at_the_same_place_whatever_it_is_counted_in(passage,
     text, span = passage
     quote = span.of(text) if quoted else None
     for unit in ("utf16", "codepoint"):
-        target = locate(marked(text, span, unit, text=quote), standing(text, base=base))
+        target = located(marked(text, span, unit, text=quote), standing(text, base=base))
         assert target == EditTarget("doc", 3, text, span, unit)
 
 
@@ -102,7 +107,7 @@ def test_a_range_outside_of_the_version_that_was_seen_is_refused_whatever_stands
     ],
 )
 def test_lines_alone_name_the_range_without_its_last_line_end(text, first, last, span) -> None:
-    assert locate(SelectionRequest(line_start=first, line_end=last), standing(text)).span == span
+    assert located(SelectionRequest(line_start=first, line_end=last), standing(text)).span == span
 
 
 @pytest.mark.parametrize(("text", "count"), [("", 1), ("one", 1), ("one\n", 2), ("one\r\ntwo\r\n", 3)])
@@ -122,7 +127,7 @@ def test_lines_given_with_offsets_must_be_those_that_the_range_touches(passage, 
         allowed.add((touched[0], touched[1] + 1))
     at = standing(text)
     if (first, last) in allowed:
-        assert locate(marked(text, span, line_start=first, line_end=last), at).span == span
+        assert located(marked(text, span, line_start=first, line_end=last), at).span == span
     else:
         assert refused(marked(text, span, line_start=first, line_end=last), at).field in (
             "selection.lineStart",
@@ -136,15 +141,15 @@ def test_the_offsets_of_lines_fit_these_lines(text, data) -> None:
     last = data.draw(st.integers(first, line_count(text)))
     span = lines_span(text, first, last)
     touched = lines_of(text, span)
-    target = locate(marked(text, span, line_start=touched[0], line_end=touched[1]), standing(text))
-    assert target.span == span == locate(SelectionRequest(line_start=first, line_end=last), standing(text)).span
+    target = located(marked(text, span, line_start=touched[0], line_end=touched[1]), standing(text))
+    assert target.span == span == located(SelectionRequest(line_start=first, line_end=last), standing(text)).span
 
 
 def test_an_end_just_after_a_line_end_may_name_either_line() -> None:
     for text in ("one\ntwo", "one\r\ntwo"):
         end = text.index("t")
         for line_end in (1, 2):
-            assert locate(SelectionRequest(0, end, line_start=1, line_end=line_end), standing(text)).span == Span(
+            assert located(SelectionRequest(0, end, line_start=1, line_end=line_end), standing(text)).span == Span(
                 0, end
             )
 
@@ -190,40 +195,40 @@ def test_of_a_long_passage_only_its_beginning_is_shown() -> None:
 
 
 def test_without_a_version_a_quote_that_stands_elsewhere_is_found_there() -> None:
-    assert locate(SelectionRequest(0, 3, text="two"), standing("one\ntwo")).span == Span(4, 7)
+    assert located(SelectionRequest(0, 3, text="two"), standing("one\ntwo")).span == Span(4, 7)
 
 
 def test_without_a_version_a_quote_that_stands_nowhere_is_lost() -> None:
     with pytest.raises(PassageLost) as caught:
-        locate(SelectionRequest(0, 3, text="six"), standing("one\ntwo"))
+        located(SelectionRequest(0, 3, text="six"), standing("one\ntwo"))
     assert caught.value.current == 3
 
 
 def test_offsets_are_those_of_the_version_that_was_seen() -> None:
     at = standing("zero\none\ntwo", base_text="one\ntwo", base=2)
-    assert locate(SelectionRequest(4, 7, text="two"), at) == EditTarget("doc", 3, "zero\none\ntwo", Span(9, 12))
-    assert locate(SelectionRequest(4, 7), at).span == Span(9, 12)
-    assert locate(SelectionRequest(line_start=2, line_end=2), at).span == Span(9, 12)
+    assert located(SelectionRequest(4, 7, text="two"), at) == EditTarget("doc", 3, "zero\none\ntwo", Span(9, 12))
+    assert located(SelectionRequest(4, 7), at).span == Span(9, 12)
+    assert located(SelectionRequest(line_start=2, line_end=2), at).span == Span(9, 12)
 
 
 def test_a_passage_that_others_have_changed_is_lost() -> None:
     with pytest.raises(PassageLost) as caught:
-        locate(SelectionRequest(4, 7), standing("one\n2", base_text="one\ntwo", base=2))
+        located(SelectionRequest(4, 7), standing("one\n2", base_text="one\ntwo", base=2))
     assert (caught.value.base, caught.value.current) == (2, 3)
 
 
 def test_a_passage_that_stands_twice_alike_is_lost() -> None:
     with pytest.raises(PassageLost):
-        locate(SelectionRequest(0, 2, text="ab"), standing("ab ab", base_text="ab", base=2))
+        located(SelectionRequest(0, 2, text="ab"), standing("ab ab", base_text="ab", base=2))
 
 
 def test_an_empty_selection_is_found_by_what_stands_around_it() -> None:
     at = standing("zero\none\ntwo", base_text="one\ntwo", base=2)
     with pytest.raises(PassageLost):  # "zero" stands before the beginning now
-        locate(SelectionRequest(0, 0), at)
+        located(SelectionRequest(0, 0), at)
     before = "-" * 40
     moved = standing(f"zero{before}one{before}", base_text=f"{before}one{before}", base=2)
-    assert locate(SelectionRequest(40, 40), moved).span == Span(44, 44)
+    assert located(SelectionRequest(40, 40), moved).span == Span(44, 44)
 
 
 @st.composite
@@ -240,7 +245,7 @@ def test_after_the_work_of_others_a_passage_is_what_it_was_or_lost(work, quoted,
     quote = span.of(text) if quoted else None
     at = standing(now, base_text=text, base=2)
     try:
-        target = locate(marked(text, span, unit, text=quote), at)
+        target = located(marked(text, span, unit, text=quote), at)
     except PassageLost:
         assert find_again(text, span, span.of(text), now) is None
     else:
@@ -252,7 +257,7 @@ def test_after_the_work_of_others_a_passage_is_what_it_was_or_lost(work, quoted,
 def test_a_passage_whose_quote_is_unmistakable_is_found_wherever_others_have_put_it(before, after) -> None:
     text = "one\nTHE PASSAGE\ntwo"
     at = standing(f"{before}\nTHE PASSAGE\n{after}", base_text=text, base=1)
-    assert locate(SelectionRequest(4, 15), at).span == Span(len(before) + 1, len(before) + 12)
+    assert located(SelectionRequest(4, 15), at).span == Span(len(before) + 1, len(before) + 12)
 
 
 @pytest.mark.parametrize(

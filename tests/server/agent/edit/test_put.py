@@ -21,6 +21,7 @@ from tests.server.agent.edit.test_run import Raced
 CANVAS = "urn:a2a-canvas:canvas:v1"
 THEIRS = TEXT.replace("One.", "Number one.")
 MINE = TEXT.replace("Three.", "Three!\nFour.")
+PNG = FilePart(b"\x89PNG", name="a.png", media_type="image/png")
 BOTH = THEIRS.replace("Three.", "Three!\nFour.")
 
 
@@ -85,6 +86,61 @@ async def test_large_texts_too() -> None:
     await harness.put(base.replace("Line 3\n", "Line three\n"))
     await harness.run(merging(base.replace("Line 19000\n", ""), 1))
     assert (await harness.doc()).text == base.replace("Line 3\n", "Line three\n").replace("Line 19000\n", "")
+
+
+# ------------------------------------------------------------------------- nothing new
+
+DATA = Upload("doc", (DataPart({"a": 1}),), None)
+
+
+@pytest.mark.parametrize(
+    "operation",
+    [put(THEIRS), put(THEIRS, 2), merging(THEIRS, 2), merging(TEXT, 1), merging(THEIRS, 1), DATA],
+    ids=["text", "on the current", "merging", "an old text", "what others have made of it", "data"],
+)
+async def test_what_the_current_version_is_already_makes_no_version(operation: Put | Upload) -> None:
+    harness = await changed_by_others()
+    before = await harness.doc()
+    await harness.run(operation)
+    assert harness.told.statuses == [
+        ("completed", "Nothing has changed: all of it is in version 2 of notes.md already.")
+    ]
+    assert dict(harness.end.message.metadata) == {CANVAS: {"artifactId": "doc", "artifactVersion": 2}}
+    assert harness.told.of(ArtifactChanged) == []
+    assert (await harness.doc(), len(await harness.versions())) == (before, 2)
+
+
+async def test_the_undone_versions_can_be_redone_after_it() -> None:
+    harness = await changed_by_others()
+    await harness.apply(Undo())
+    await harness.run(put(TEXT))
+    await harness.apply(Redo())
+    assert (await harness.doc()).text == THEIRS
+
+
+@pytest.mark.parametrize(
+    "operation",
+    [Upload("doc", (DataPart({"a": True}),), None), Upload("doc", (DataPart({"a": 1}, "text/csv"),), None)],
+    ids=["value", "media type"],
+)
+async def test_data_of_another_kind_is_something_new(operation: Upload) -> None:
+    harness = await changed_by_others()
+    await harness.run(operation)
+    assert len(await harness.versions()) == 3
+
+
+async def test_an_empty_text_is_something_new_where_there_is_none() -> None:
+    harness = OperationHarness()
+    await harness.run(Upload("doc", (PNG,), None, "picture"))
+    await harness.run(put(""))
+    assert (await harness.doc()).parts == (PNG, text_part(""))
+
+
+async def test_the_version_that_is_named_is_a_guard_there_too() -> None:
+    harness = await changed_by_others()
+    for operation in (put(THEIRS, 1), Upload("doc", DATA.parts, 1)):
+        await harness.run(operation)
+        assert harness.end.state is State.REJECTED
 
 
 # ---------------------------------------------------------------------------- conflicts
@@ -153,8 +209,6 @@ def test_of_many_places_the_first_are_told_and_of_long_ones_the_texts_are_left_o
 
 
 # ------------------------------------------------------------------------- files and data
-
-PNG = FilePart(b"\x89PNG", name="a.png", media_type="image/png")
 
 
 async def test_files_and_data_make_an_artifact_that_is_not_there() -> None:

@@ -8,8 +8,10 @@ import pytest
 
 from a2a_canvas.server.agent.intent import Converse, Focus, SelectionRequest
 from a2a_canvas.server.agent.turn.history import note_of
-from a2a_canvas.server.agent.turn.turn_requests import SYSTEM
+from a2a_canvas.server.agent.turn.turn_requests import SYSTEM, TurnRequests
+from a2a_canvas.server.agent.turn.window import WindowEstimates
 from a2a_canvas.tools.registry import TOOLS
+from tests.fakes import FakeLLM
 
 WORDS = " ".join(SYSTEM.split())
 
@@ -65,3 +67,24 @@ def test_the_note_that_it_shows_is_one_as_they_are_written() -> None:
     note = note_of(Converse(Focus("report", 3, SelectionRequest(line_start=2, line_end=3, text="…"))))
     assert note
     assert note in WORDS
+
+
+# ------------------------------------------------------------------- the instructions of the agent
+
+
+class SmallModel(FakeLLM):
+    window = 50_000
+
+
+def requests_with(instructions: str) -> TurnRequests:
+    return TurnRequests(SmallModel([]), TOOLS, "c", WindowEstimates(), instructions)
+
+
+def test_the_instructions_of_the_agent_stand_before_the_rules_which_stay() -> None:
+    assert requests_with("You are Captain Reef.").next([]).system == f"You are Captain Reef.\n\n{SYSTEM}"
+    assert requests_with("").next([]).system == SYSTEM
+
+
+def test_the_instructions_count_in_the_budget() -> None:
+    short, long = (requests_with(text).read_limit for text in ("", "Be brief. " * 5_000))
+    assert long < short

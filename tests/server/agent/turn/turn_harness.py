@@ -23,6 +23,7 @@ from a2a_canvas.server.agent.turn.turn import TurnLimits, TurnRequest, run_turn
 from a2a_canvas.server.agent.turn.window import WindowEstimates
 from a2a_canvas.store.memory import InMemoryArtifactStore
 from a2a_canvas.store.models import Artifact, Limits, Ref, Version
+from a2a_canvas.tools.functions.function_tool import AnyTool
 from a2a_canvas.tools.registry import TOOLS
 from tests.fakes import EventRecorder, FakeLLM, Step, ids, said
 
@@ -40,7 +41,9 @@ class TurnHarness:
         artifact_limits: Limits | None = None,
         earlier: tuple[Transcript, ...] = (),
         store: InMemoryArtifactStore | None = None,
+        tools: Iterable[AnyTool] = TOOLS,
     ) -> None:
+        self.tools = (*tools,)
         self.llm = FakeLLM(calls, thinking)
         self.told = EventRecorder()
         self.store = store or InMemoryArtifactStore(artifact_limits)
@@ -73,7 +76,7 @@ class TurnHarness:
                 limits=self._limits,
             ),
             llm=self.llm,
-            tools=TOOLS,
+            tools=self.tools,
             store=self.store,
             emit=self.told,
             new_id=ids(),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from playwright.async_api import Locator, Page, expect
+from playwright.async_api import Locator, Page, Route, expect
 
 from tests.server.app_server import Served
 from tests.server.canvas.browser.browser_harness import OpenPage
@@ -15,6 +15,18 @@ PIXEL = bytes.fromhex(
     "89504e470d0a1a0a0000000d4948445200000001000000010806000000"
     "1f15c4890000000d49444154789c6360f8cf500f000381018027a5b8c10000000049454e44ae426082"
 )
+
+
+COVERED = """(banner) => {
+  const { left, right, top, bottom } = banner.getBoundingClientRect();
+  return [...document.querySelectorAll("#shell, #contexts, #chat, #document, #tabs, .head, .document-head, .composer")]
+    .filter((each) => each.checkVisibility({ visibilityProperty: true }) && !each.matches(".visually-hidden"))
+    .filter((each) => {
+      const box = each.getBoundingClientRect();
+      return box.left < right && box.right > left && box.top < bottom && box.bottom > top;
+    })
+    .map((each) => each.outerHTML.slice(0, 90));
+}"""
 
 
 def field(page: Page) -> Locator:
@@ -96,6 +108,18 @@ async def test_a_question_is_answered_in_the_field(window: OpenPage) -> None:
     await expect(question).to_have_count(0)
 
 
+async def test_answers_that_a_question_lists_are_shown_once_as_buttons(window: OpenPage) -> None:
+    page = window.page
+    await say(page, "choose")
+    question = page.get_by_role("region", name="Question")
+    await expect(question.get_by_role("button")).to_have_text(["Green", "Blue", "Cancel the task"])
+    await expect(question.get_by_role("listitem")).to_have_count(0)
+    await expect(question).to_contain_text("Which colour do you like?")
+    await question.get_by_role("button", name="Blue").click()
+    await expect(page.locator(".message-agent").last).to_have_text("As you like it.")
+    await expect(page.locator(".message-agent").first).to_contain_text("Green")
+
+
 async def test_an_approval_is_a_button(window: OpenPage) -> None:
     page = window.page
     await say(page, "secret")
@@ -110,13 +134,96 @@ async def test_a_question_can_be_dropped(window: OpenPage) -> None:
     await expect(page.locator(".outcome-note")).to_be_visible()
 
 
-async def test_a_failure_is_told_and_asked_for_again(window: OpenPage) -> None:
+@pytest.mark.parametrize("what", ["pond", "lake"])
+async def test_a_turn_that_failed_is_asked_for_again_and_does_all_of_it(window: OpenPage, what: str) -> None:
+    """Before it wrote anything (pond), and in the middle of the document (lake)."""
     page = window.page
-    await say(page, "fail once")
-    await expect(page.locator(".outcome-failed")).to_contain_text("400")
+    await say(page, f"stumble over {what}")
+    failed = page.locator(".outcome-failed")
+    await expect(failed).to_contain_text("The model answered 400")
     await page.get_by_role("button", name="Retry").click()
-    await expect(page.locator(".message-user")).to_have_count(2)
-    await expect(page.locator(".outcome-failed, .message-agent")).to_have_count(2)
+
+    await expect(page.locator(".message-agent")).to_have_text(f"Here is {what}.")
+    await expect(page.locator(".message-user")).to_have_text([f"You: stumble over {what}"] * 2)
+    await expect(page.get_by_role("button", name="Retry")).to_have_count(0)
+    shown = page.get_by_role("region", name="Document", exact=True).locator(".prose-document").locator("h1, p")
+    await expect(shown).to_have_text([f"About {what}", "The first paragraph.", "The second one."])
+    read = await page.request.get(address_of(page, what))
+    assert await read.text() == f"# About {what}\n\nThe first paragraph.\n\nThe second one.\n"
+
+
+def address_of(page: Page, artifact: str) -> str:
+    server, _, place = page.url.partition("#/")
+    return f"{server}artifacts/{place.split('/')[0]}/{artifact}?raw=1"
+
+
+@pytest.mark.parametrize(
+    "error", [{"code": -32603, "message": "Too many requests: wait a minute."}, "Too many requests: wait a minute."]
+)
+async def test_a_message_that_was_refused_is_sent_again(window: OpenPage, error: object) -> None:
+    page = window.page
+    window.expects("429")
+
+    async def refuse(route: Route) -> None:
+        if "quickly moss" in (route.request.post_data or ""):
+            await route.fulfill(status=429, json={"error": error})
+        else:
+            await route.continue_()
+
+    await page.route("**/*", refuse)
+    await say(page, "quickly moss")
+    await expect(page.locator(".outcome-failed")).to_contain_text("Not sent: Too many requests")
+    await page.unroute("**/*")
+    await page.get_by_role("button", name="Retry").click()
+
+    await expect(page.locator(".message-agent")).to_have_text("Here is moss.")
+    await expect(page.locator(".outcome-failed")).to_have_count(0)
+    await expect(page.locator(".message-user")).to_have_count(1)
+
+
+@pytest.mark.parametrize("arrives", [True, False])
+async def test_a_message_whose_answer_was_lost_runs_once(window: OpenPage, arrives: bool) -> None:
+    """The page sends it again by itself, and the user once more: the server knows it by its id."""
+    page, what = window.page, "reed" if arrives else "rush"
+    window.expects("net::ERR_")
+    sent: list[str] = []
+
+    async def lose(route: Route) -> None:
+        request = route.request
+        if f"quickly {what}" not in (request.post_data or "") or request.post_data_json["method"] == "ListTasks":
+            await route.continue_()
+            return
+        sent.append(request.post_data_json["params"]["message"]["messageId"])
+        if arrives:
+            await route.fetch()
+        await route.abort()
+
+    await page.route("**/*", lose)
+    await say(page, f"quickly {what}")
+    await expect(page.locator(".outcome-failed")).to_contain_text("Not sent:")
+    await page.unroute("**/*")
+    async with page.expect_request(lambda request: f"quickly {what}" in (request.post_data or "")) as again:
+        await page.get_by_role("button", name="Retry").click()
+    sent.append((await again.value).post_data_json["params"]["message"]["messageId"])
+
+    await expect(page.locator(".message-agent")).to_have_text(f"Here is {what}.")
+    await expect(page.locator(".message-user")).to_have_count(1)
+    await expect(page.locator(".outcome-failed")).to_have_count(0)
+    assert len(sent) > 2
+    assert len(set(sent)) == 1
+    versions = await page.request.get(address_of(page, what).replace("?raw=1", "/versions"))
+    assert len((await versions.json())["versions"]) == 1
+
+
+async def test_each_task_links_to_its_document_after_a_reload(window: OpenPage) -> None:
+    page = window.page
+    links = page.get_by_role("list", name="Documents").get_by_role("button")
+    for number in (1, 2, 3):
+        await say(page, "quickly fern")
+        await expect(links).to_have_text([f"fern.mdversion {each}" for each in range(1, number + 1)])
+        await expect(page.locator(".message-agent")).to_have_count(number)
+    await page.reload()
+    await expect(links).to_have_text(["fern.mdversion 1", "fern.mdversion 2", "fern.mdversion 3"])
 
 
 async def test_escape_stops(window: OpenPage, served: Served) -> None:
@@ -180,5 +287,25 @@ async def test_a_lost_connection_is_told_and_comes_back(window: OpenPage) -> Non
     await window.disconnect()
     banner = page.locator(".connection")
     await expect(banner).to_contain_text("offline")
+    await expect(page.get_by_role("status").filter(has_text="You are offline.")).to_have_count(1)
     await window.reconnect()
     await expect(banner).to_be_hidden()
+
+
+@pytest.mark.parametrize("view", ["Conversation", "tea.md"])
+@pytest.mark.parametrize("width", [1280, 820, 360])
+async def test_what_says_that_the_connection_is_lost_covers_nothing(
+    open_window: Opener, served: Served, width: int, view: str
+) -> None:
+    window = await open_window(served.url, viewport={"width": width, "height": 740})
+    page = window.page
+    await say(page, "quickly tea")
+    await expect(page.locator(".message-agent")).to_have_text("Here is tea.")
+    if width < 720:
+        await page.get_by_role("tab", name=view).click()
+
+    await window.disconnect()
+
+    banner = page.locator(".connection")
+    await expect(banner).to_be_visible()
+    assert await banner.evaluate(COVERED) == []

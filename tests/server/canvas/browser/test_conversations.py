@@ -115,6 +115,19 @@ async def test_it_is_deleted_after_a_question_that_says_what_is_lost(window: Ope
     await expect(page.get_by_role("heading", name="What shall we write?")).to_be_visible()
 
 
+async def test_the_notice_of_its_new_name_goes_with_it(window: OpenPage) -> None:
+    page = window.page
+    await begin(page, "quickly brief")
+    await choose(page, "quickly brief", "Rename")
+    await page.get_by_role("textbox", name="Name of the conversation").fill("Short-lived")
+    await page.keyboard.press("Enter")
+    await expect(page.locator(".toast")).to_contain_text("Short-lived")
+    await choose(page, "Short-lived", "Delete")
+    await page.get_by_role("dialog").get_by_role("button", name="Delete").click()
+    await expect(link(page, "Short-lived")).to_have_count(0)
+    assert await page.locator(".toast").count() == 0
+
+
 async def test_it_is_not_deleted_while_a_task_works(window: OpenPage, served: Served) -> None:
     page = window.page
     served.gate.close()

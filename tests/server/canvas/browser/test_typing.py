@@ -49,6 +49,16 @@ async def test_what_is_typed_is_saved_and_seen_by_others(window: OpenPage, open_
     await expect(document(page).get_by_text(f"{FIRST} For now.")).to_be_visible()
 
 
+async def test_what_is_typed_is_saved_at_once_when_asked(open_window: Opener, served: Served) -> None:
+    window = await open_window(served.url)
+    page = await with_document(window, served, "newts")
+    await edit_source(page)
+    await type_behind(page, FIRST, " Now.")
+    async with page.expect_request(lambda request: "Now." in (request.post_data or "")):
+        await page.keyboard.press("Control+s")
+    await expect(saved(page)).to_be_visible()
+
+
 async def test_two_people_type_into_different_passages(window: OpenPage, open_window: Opener, served: Served) -> None:
     page = await with_document(window, served, "hens")
     other = (await open_window(served.url, path_of(page))).page

@@ -106,3 +106,11 @@ test("the newest task that works is the one to stop, and the newest question the
   assert.deepEqual([runningTask(tasks)?.taskId, waitingTask(tasks)?.taskId], ["a", "b"]);
   assert.equal(runningTask(state(task({ state: "working", operation: { op: "put", artifactId: "a" } }))), undefined);
 });
+
+test("each task that made a version of a document links to it, also when it was read from a list", () => {
+  const doc = { artifactId: "note", name: "note.md", version: 3, taskId: "t3" };
+  const tasks = ["t1", "t2", "t3"].map((taskId) => task({ taskId }));
+  const read = { ...state(...tasks), artifacts: { note: doc }, made: { t1: { note: 1 }, t2: { note: 2 }, t3: { note: 3 } } };
+  const links = entriesOf(read).filter((entry) => entry.kind === "changed");
+  assert.deepEqual(links.map((entry) => entry.changed.map(({ name, version }) => [name, version])), [[["note.md", 1]], [["note.md", 2]], [["note.md", 3]]]);
+});

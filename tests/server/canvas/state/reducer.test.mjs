@@ -159,3 +159,19 @@ test("a rejected operation tells why", () => {
   const state = fold(...events(task(), status("TASK_STATE_REJECTED", message)));
   assert.equal(state.tasks.t.refused.busy, true);
 });
+
+test("what was said of a conversation goes with it", () => {
+  const notice = (contextId) => ({ type: "notice", kind: "info", text: "Renamed.", contextId });
+  const told = [notice("c1"), notice("c2"), notice(undefined)].reduce(reduce, INITIAL);
+  const { notices } = reduce(told, { type: "context-removed", contextId: "c1" });
+  assert.deepEqual(notices.map((each) => each.contextId), ["c2", undefined]);
+});
+
+test("of the versions that a task has made the newest is kept, for each document", () => {
+  const versions = [{ number: 1, taskId: "t1" }, { number: 2, taskId: "t1" }, { number: 3, taskId: "t2" }];
+  const open = reduce(INITIAL, { type: "context-opened", contextId });
+  const read = reduce(open, { type: "versions", contextId, artifactId: "a", versions });
+  assert.deepEqual(read.made, { t1: { a: 2 }, t2: { a: 3 } });
+  assert.deepEqual(reduce(read, { type: "versions", contextId, artifactId: "b", versions: versions.slice(2) }).made.t2, { a: 3, b: 3 });
+  assert.equal(reduce(open, { type: "versions", contextId: "another", artifactId: "a", versions }), open);
+});

@@ -11,7 +11,8 @@ from a2a.client import A2ACardResolver
 from a2a.types import a2a_pb2 as pb
 from starlette.applications import Starlette
 
-from a2a_canvas.server.protocols.a2a_v1.card import Addresses, CardError, card_route, load_card
+from a2a_canvas.server.protocols.a2a_v1.card import Addresses, card_route, load_card
+from a2a_canvas.server.protocols.a2a_v1.card_file import CardError, skill_of_tool
 from a2a_canvas.server.protocols.a2a_v1.extensions import SUPPORTED
 
 CARD = Path(__file__).parents[4] / "agent_card.json"
@@ -20,7 +21,7 @@ MODIFIED = datetime(2026, 11, 21, 9, 0, 0, 500_000, tzinfo=UTC)
 PATH = "/.well-known/agent-card.json"
 
 
-def load(path: Path = CARD, addresses: Addresses = HERE, **options: Any) -> pb.AgentCard:
+def load(path: Path | None = CARD, addresses: Addresses = HERE, **options: Any) -> pb.AgentCard:
     return load_card(path, addresses, **{"advertise_0_3": True} | options)
 
 
@@ -101,14 +102,88 @@ async def test_the_sdks_client_reads_back_the_card_that_was_loaded() -> None:
         assert await A2ACardResolver(client, "http://test").get_agent_card() == card
 
 
+# --------------------------------------------------------------------- of a few lines
+
+
+def of(tmp_path: Path, fields: dict[str, Any], **options: Any) -> pb.AgentCard:
+    path = tmp_path / "card.json"
+    path.write_text(json.dumps(fields))
+    return load(path, **options)
+
+
+WEATHER = skill_of_tool("get_weather", "The forecast\n    for a city.\n\nArgs:\n    city: its name")
+FEW = {"name": "Reef", "description": "Knows tides.", "skills": [{"name": "Tell tides", "description": "By port."}]}
+IN_0_3 = {
+    "name": "Reef",
+    "description": "Knows tides.",
+    "version": "2.0",
+    "protocolVersion": "0.3.0",
+    "url": "https://old.example.com/a2a",
+    "preferredTransport": "JSONRPC",
+    "additionalInterfaces": [{"url": "https://old.example.com/rest", "transport": "HTTP+JSON"}],
+    "capabilities": {"streaming": False, "stateTransitionHistory": True},
+    "defaultInputModes": ["text/plain"],
+    "defaultOutputModes": ["text/plain"],
+    "skills": [{"id": "tides", "name": "Tell tides", "description": "By port.", "tags": ["sea"]}],
+    "securitySchemes": {"key": {"type": "apiKey", "in": "header", "name": "X-Key"}},
+    "security": [{"key": []}],
+}
+
+
+def test_a_card_of_a_few_lines_is_filled_in(tmp_path: Path) -> None:
+    card, packaged = of(tmp_path, FEW), load()
+    assert (card.name, card.description, card.version) == ("Reef", "Knows tides.", "0.1.0")
+    assert card.capabilities == packaged.capabilities
+    assert card.default_input_modes == packaged.default_input_modes
+    assert interfaces(card) == interfaces(packaged)
+    [skill] = card.skills
+    assert (skill.id, skill.name, skill.tags) == ("tell-tides", "Tell tides", ["tell-tides"])
+    assert (skill.input_modes, skill.output_modes) == (card.default_input_modes, card.default_output_modes)
+
+
+def test_what_a_card_says_stays(tmp_path: Path) -> None:
+    theirs = {"uri": "https://example.com/tides", "required": False}
+    said = {**FEW, "version": "3.1", "defaultInputModes": ["text/plain"], "iconUrl": "https://example.com/reef.png"}
+    card = of(tmp_path, {**said, "capabilities": {"extensions": [theirs]}}, name="folder")
+    assert (card.name, card.version, card.icon_url) == ("Reef", "3.1", "https://example.com/reef.png")
+    assert card.default_input_modes == card.skills[0].input_modes == ["text/plain"]
+    assert {each.uri for each in card.capabilities.extensions} == {*SUPPORTED, "https://example.com/tides"}
+
+
+def test_without_a_card_the_agent_has_the_name_of_its_folder() -> None:
+    assert load(None, name="reef").name == "reef"
+    assert load(None).name == load().name
+
+
+def test_skills_that_are_left_out_are_made_from_the_tools(tmp_path: Path) -> None:
+    card = of(tmp_path, {"name": "Reef"}, tool_skills=[WEATHER])
+    assert [skill.id for skill in card.skills] == ["get_weather", "write-artifacts", "edit-selections"]
+    assert (card.skills[0].name, card.skills[0].description) == ("Get weather", "The forecast for a city.")
+    assert [skill.id for skill in of(tmp_path, FEW, tool_skills=[WEATHER]).skills] == ["tell-tides"]
+
+
+def test_a_card_of_0_3_is_converted(tmp_path: Path) -> None:
+    card = of(tmp_path, IN_0_3)
+    assert (card.name, card.version, card.default_input_modes) == ("Reef", "2.0", ["text/plain"])
+    assert interfaces(card) == interfaces(load())
+    assert card.capabilities.streaming
+    assert [skill.id for skill in card.skills] == ["tides"]
+    assert card.security_schemes["key"].api_key_security_scheme.location == "header"
+    assert [list(each.schemes) for each in card.security_requirements] == [["key"]]
+
+
+def test_a_card_of_0_3_may_have_a_few_lines_too(tmp_path: Path) -> None:
+    card = of(tmp_path, {**FEW, "protocolVersion": "0.3.0"})
+    assert (card.name, card.version, [skill.id for skill in card.skills]) == ("Reef", "0.1.0", ["tell-tides"])
+
+
+async def test_the_card_that_a_server_serves_can_be_read_back(tmp_path: Path) -> None:
+    served = (await fetch(load())).json()
+    assert {"url", "supportedInterfaces"} <= served.keys()
+    assert of(tmp_path, served) == load()
+
+
 # ----------------------------------------------------------------------------- broken
-
-
-def without(*fields: str) -> str:
-    card = json.loads(CARD.read_text())
-    for field in fields:
-        del card[field]
-    return json.dumps(card)
 
 
 def with_fields(**fields: Any) -> str:
@@ -125,13 +200,14 @@ def with_fields(**fields: Any) -> str:
         ("null", "object"),
         ("[" * 100_000, "nested"),
         ("\udcff", "utf-8"),
-        (with_fields(nmae="x"), "nmae"),
+        (with_fields(nmae="x"), 'AgentCard has no field "nmae". Did you mean "name"?'),
+        (with_fields(skills=[{"id": "x", "name": "X", "colour": "red"}]), 'AgentSkill has no field "colour".'),
         (with_fields(name=3), "name"),
         (with_fields(skills={}), "skills"),
-        (without("name"), "name"),
-        (without("version", "description"), "version"),
-        (without("skills"), "skills"),
         (with_fields(skills=[{"id": "x"}]), "skills"),
+        (json.dumps({"url": "http://a", "nmae": "x"}), 'A2A 0.3 has no field "nmae" in a card'),
+        (json.dumps({"url": "http://a", "skills": [{"name": "x"}]}), "A2A 0.3: skills.0.description"),
+        (json.dumps({"protocolVersion": "0.3.0", "supportsAuthenticatedExtendedCard": True}), "does not offer it"),
     ],
 )
 def test_a_card_that_cannot_be_served_is_refused_in_one_line_with_file_and_fault(

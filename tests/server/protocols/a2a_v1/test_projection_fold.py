@@ -50,7 +50,7 @@ class InMemoryRuntime:
             journal=InMemoryJournal(now),
             store=self.store,
             llm=llm,
-            tools=TOOLS,
+            tools=lambda: TOOLS,
             now=now,
             new_id=lambda: f"id{next(ids)}",
             sleep=no_time,

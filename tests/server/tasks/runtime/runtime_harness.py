@@ -85,7 +85,7 @@ class RuntimeHarness:
             store=self.store,
             ownership=kept.ownership,
             llm=self.llm,
-            tools=TOOLS,
+            tools=lambda: TOOLS,
             now=self.clock,
             new_id=ids(),
             limits=TurnLimits(rounds=10),

@@ -3,6 +3,7 @@
 import asyncio
 import itertools
 import json
+import re
 
 import pytest
 
@@ -21,8 +22,8 @@ from a2a_canvas.server.agent.model import (
     ToolResult,
     ToolUse,
 )
-from a2a_canvas.server.agent.models.rehearsal import NOTICE
-from a2a_canvas.server.agent.models.rehearsal.rehearsal import Rehearsal
+from a2a_canvas.server.agent.models.rehearsal import NOTICE, START_NOTICE
+from a2a_canvas.server.agent.models.rehearsal.rehearsal import SCRIPT, Rehearsal
 
 HAIKU = "write a haiku about rain"
 NO_RULE = "I have no rule for that"
@@ -51,10 +52,17 @@ async def calls(*messages: ModelMessage) -> list[tuple[str, object]]:
 WROTE = assistant(ToolUse("t", "artifact_update", {}))
 
 
-def test_the_notice_says_how_to_get_a_real_model() -> None:
+def test_who_starts_the_server_is_told_how_to_get_a_real_model() -> None:
+    assert "not a language model" in START_NOTICE
+    assert "ANTHROPIC_API_KEY" in START_NOTICE
+    assert "--model" in START_NOTICE
+
+
+def test_who_reads_a_reply_may_have_no_terminal() -> None:
     assert "not a language model" in NOTICE
-    assert "ANTHROPIC_API_KEY" in NOTICE
-    assert "--model" in NOTICE
+    words = SCRIPT.read_text()
+    said = re.findall(r"^\s*(?:- )?(?:text|say|question|reason): .*", words, re.MULTILINE)
+    assert not [line for line in (NOTICE, *said) if re.search(r"a2a-canvas [a-z]|--model|ANTHROPIC", line)]
 
 
 async def test_the_first_reply_alone_says_that_this_is_no_language_model() -> None:

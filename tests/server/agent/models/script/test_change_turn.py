@@ -2,10 +2,11 @@
 
 import itertools
 import json
+from collections.abc import Sequence
 
 import pytest
 
-from a2a_canvas.server.agent.model import ModelMessage, ModelRequest, ModelText, ToolResult, ToolUse
+from a2a_canvas.server.agent.model import Attachment, ModelMessage, ModelRequest, ModelText, ToolResult, ToolUse
 from a2a_canvas.server.agent.models.script import ScriptedModel
 from a2a_canvas.store.text.spans import Span, splice
 from a2a_canvas.tools.artifact_edit import ArtifactEditInput
@@ -39,9 +40,9 @@ class Conversation:
         self.results: dict[str, ToolResult] = {}
         self.part: dict = {"mimeType": "text/markdown"}
 
-    def say(self, *texts: str) -> str:
+    def say(self, *texts: str, files: Sequence[Attachment] = ()) -> str:
         """The reply; the conversation goes on until the model calls no tool, or asks."""
-        self.messages.append(ModelMessage("user", tuple(map(ModelText, texts))))
+        self.messages.append(ModelMessage("user", (*map(ModelText, texts), *files)))
         return self._go_on()
 
     def answer(self, text: str) -> str:
@@ -212,3 +213,37 @@ def test_a_list_that_cannot_be_read_is_an_empty_one(talk, content) -> None:
     conversation = talk(tea=TEXT)
     conversation.results["artifact_list"] = ToolResult("", content)
     assert conversation.say("make it shorter").startswith("There is no document yet")
+
+
+NOTES = Attachment("text/markdown", "notes.txt", TEXT.encode())
+
+
+@pytest.mark.parametrize("texts", [{}, {"tea": "Tea."}])
+def test_an_attached_text_becomes_the_document_that_is_changed(talk, texts: dict[str, str]) -> None:
+    conversation = talk(**texts)
+    assert conversation.say("make it shorter", files=[NOTES]) == "“notes.txt” had 12 words."
+    assert names(conversation) == ["artifact_list", "artifact_update"]
+    assert conversation.calls[-1][1]["artifact"]["name"] == "notes.txt"
+    assert conversation.texts == texts | {"notes": "It rains all day.\n\nIt rains all day.\n"}
+
+
+def test_a_passage_of_an_attached_text_is_changed_alone(talk) -> None:
+    conversation = talk()
+    assert conversation.say("make the last paragraph shorter", files=[NOTES]).startswith("The last paragraph of “notes")
+    assert conversation.texts == {"notes": "It rains all day. It pours.\n\nIt rains all day.\n"}
+
+
+def test_a_document_that_is_named_comes_before_an_attached_text(talk) -> None:
+    conversation = talk(tea=TEXT)
+    assert conversation.say("make tea.md shorter", files=[NOTES]) == "“tea.md” had 12 words."
+    assert set(conversation.texts) == {"tea"}
+
+
+@pytest.mark.parametrize("name", ["photo.png", "data.bin"])
+def test_what_is_no_text_is_no_document(talk, name: str) -> None:
+    file = Attachment("image/png" if name == "photo.png" else "", name, b"\x89PNG\r\n\x1a\n\xff")
+    assert talk().say("make it shorter", files=[file]).startswith("There is no document yet.")
+
+
+def test_an_attached_text_has_nothing_to_undo(talk) -> None:
+    assert talk().say("undo", files=[NOTES]).startswith("There is no document yet.")

@@ -55,7 +55,7 @@ class OperationFailed(ClientError):
 
 
 @asynccontextmanager
-async def opened(invocation: Invocation, typed: str | None, *, may_begin: bool = False) -> AsyncIterator[Canvas]:
+async def opened(invocation: Invocation, typed: str | None, *, may_begin: bool = False) -> AsyncIterator[CanvasSession]:
     """The artifacts of the conversation that was typed; of the last one if none was.
 
     Args:
@@ -66,7 +66,7 @@ async def opened(invocation: Invocation, typed: str | None, *, may_begin: bool =
     """
     context = typed or last_context(invocation.url)
     async with invocation.connected() as session:
-        canvas = Canvas(invocation, session, context)
+        canvas = CanvasSession(invocation, session, context)
         if not context and not may_begin:
             raise CannotBeDone("Which conversation? Give --context ID", f"To list them: {invocation.line('contexts')}")
         if context and not typed:
@@ -76,7 +76,7 @@ async def opened(invocation: Invocation, typed: str | None, *, may_begin: bool =
 
 
 @dataclass
-class Canvas:
+class CanvasSession:
     """The artifacts of one conversation.
 
     Attributes:

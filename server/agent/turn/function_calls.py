@@ -1,0 +1,207 @@
+"""Runs the calls of function tools: those of a model's message once it is complete, and those that were waiting.
+
+Rule 1: a call is in the transcript before it runs, and its result, with the versions that it makes, is emitted in one
+        event-loop step.
+Rule 2: one that was interrupted by a crash runs again, unless its tool is not idempotent: the model is then told that
+        its outcome is unknown. So a call that must not run twice is durable before it begins.
+Rule 3: a tool's exception never ends the turn; only that the turn is cancelled ends a call, which then has no result.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import groupby
+
+from a2a_canvas.server.agent.endings import to_tool_result, visible_outcome
+from a2a_canvas.server.agent.events import ToolStep
+from a2a_canvas.server.agent.turn.call import TurnOutput
+from a2a_canvas.server.agent.turn.pending_calls import FunctionCall
+from a2a_canvas.store.models import JsonValue
+from a2a_canvas.tools.functions.canvas import CallRecord, CallServices, Canvas, Paused, StepKind
+from a2a_canvas.tools.functions.function_tool import FunctionTool
+from a2a_canvas.tools.functions.results import ToolError, digest
+from a2a_canvas.tools.functions.running import TooSlow, bounded
+from a2a_canvas.tools.tool import Ask, Done, Failed, Outcome, Workspace
+
+logger = logging.getLogger(__name__)
+
+YES = ("yes", "y", "ok", "okay", "sure", "approve", "approved", "allow", "allowed", "go", "true")
+MAX_SHOWN = 1_000
+"""Characters of a call's input that the user is shown with the request for approval."""
+LABEL_SECONDS = 0.1
+"""Seconds between two labels of one call; those in between are left out."""
+
+
+@dataclass(slots=True)
+class FunctionCalls:
+    """Runs calls for one turn.
+
+    Attributes:
+        flushed: waits until all that was emitted is durable.
+        caller: who sent the task; empty if that is not known.
+        asked: ids of the calls that wait for the user, in their order.
+    """
+
+    tools: Mapping[str, FunctionTool]
+    workspace: Workspace
+    output: TurnOutput
+    flushed: Callable[[], Awaitable[None]]
+    caller: str = ""
+    asked: list[str] = field(default_factory=list)
+    _writers: dict[str, str] = field(default_factory=dict)
+
+    async def run(self, calls: Sequence[FunctionCall]) -> list[Outcome]:
+        """The outcomes, in the order of the calls; calls next to each other that may run at once do."""
+        self.asked.clear()
+        outcomes: list[Outcome] = []
+        for parallel, group in groupby(calls, self._parallel):
+            if parallel:
+                outcomes += await _together([self._run(call) for call in group])
+            else:
+                outcomes += [await self._run(call) for call in group]
+        return outcomes
+
+    def _parallel(self, call: FunctionCall) -> bool:
+        tool = self.tools.get(call.name)
+        return tool is not None and tool.parallel
+
+    async def _run(self, call: FunctionCall) -> Outcome:
+        tool = self.tools.get(call.name)
+        if tool is None:
+            return await self._end(call, Failed(f"There is no tool {call.name!r} any more."))
+        if call.interrupted and not tool.idempotent:
+            return await self._end(call, Failed(_unknown(tool)))
+        answers = call.record.answers
+        if tool.approval == "ask":
+            if not answers:
+                return await self._ask(call, Ask(_approval_question(tool, call), approval=_approval(call)))
+            if not is_yes(answers[0]):
+                return await self._end(call, Failed(f"The user did not approve this call, and answered: {answers[0]}"))
+            answers = answers[1:]
+        await self._step(call, "began")
+        if not tool.idempotent:
+            await self.flushed()
+        record = CallRecord(answers, call.record.kept, call.record.changes)
+        canvas = Canvas(call.id, self.workspace, self._services(call), record)
+        await self.output.label(f"Running {tool.name}…", of_tool=True)
+        try:
+            outcome = await self._carried_out(tool, call, canvas)
+        except BaseException:
+            await canvas.undo()
+            raise
+        if isinstance(outcome, Ask):
+            await canvas.save()
+            return await self._ask(call, outcome, canvas)
+        if isinstance(outcome, Failed):
+            await canvas.undo()
+        await canvas.prepare()
+        await canvas.close()  # from here on nothing waits (rule 1)
+        return await self._end(call, outcome)
+
+    async def _carried_out(self, tool: FunctionTool, call: FunctionCall, canvas: Canvas) -> Outcome:
+        try:
+            result = await bounded(tool.name, tool.run(call.input, canvas), tool.timeout)
+            shown = digest(result, tool.name, call.id)
+            for artifact_id, file in shown.files:
+                await canvas.artifact(artifact_id).replace(file, name=file.name or None)
+            return Done(shown.text)
+        except Paused as paused:
+            return Ask(paused.question, authentication=paused.authentication)
+        except ToolError as error:
+            return Failed(str(error) or f"{tool.name} failed.")
+        except TooSlow:
+            return Failed(
+                f"{tool.name} took longer than {tool.timeout:g} seconds and was stopped; its outcome is unknown."
+            )
+        except asyncio.CancelledError:
+            if (current := asyncio.current_task()) and current.cancelling():
+                raise
+            return Failed(f"{tool.name} was cancelled by itself.")
+        except Exception:
+            logger.exception("The tool %s failed", tool.name)
+            return Failed(
+                f"{tool.name} failed with an error that the operator's log has. Do without it, or tell the user."
+            )
+
+    def _services(self, call: FunctionCall) -> CallServices:
+        async def record(kind: StepKind, name: str, value: str) -> None:
+            await self._step(call, kind, value, name)
+
+        return CallServices(record, self.flushed, self._label(), self.caller, self._writers)
+
+    def _label(self) -> Callable[[str], Awaitable[None]]:
+        """Shows labels, but not more than the clients can use."""
+        clock, shown = asyncio.get_running_loop().time, -LABEL_SECONDS
+
+        async def label(text: str) -> None:
+            nonlocal shown
+            if clock() - shown >= LABEL_SECONDS:
+                shown = clock()
+                await self.output.label(text, of_tool=True)
+
+        return label
+
+    async def _step(self, call: FunctionCall, kind: StepKind, value: str = "", name: str = "") -> None:
+        await self.output.append_transcript((ToolStep(call.id, kind, value, name),))
+
+    async def _ask(self, call: FunctionCall, ask: Ask, canvas: Canvas | None = None) -> Outcome:
+        shown = visible_outcome(ask)
+        if not isinstance(shown, Ask):
+            if canvas:
+                await canvas.undo()
+            return await self._end(call, shown)
+        await self._step(call, "asked", shown.question)
+        self.asked.append(call.id)
+        await self.output.emit(to_tool_result(call.index, call.id, shown)[1])
+        if canvas:
+            canvas.release()
+        return shown
+
+    async def _end(self, call: FunctionCall, outcome: Outcome) -> Outcome:
+        result, event = to_tool_result(call.index, call.id, outcome)
+        await self.output.emit(event)
+        await self.output.append_transcript((result,) if result else ())
+        return outcome
+
+
+async def _together(calls: Sequence[Awaitable[Outcome]]) -> list[Outcome]:
+    """All outcomes. If the turn is cancelled, every call ends first."""
+    tasks = [asyncio.ensure_future(call) for call in calls]
+    try:
+        return list(await asyncio.gather(*tasks))
+    except BaseException:
+        for task in tasks:
+            task.cancel()
+        await asyncio.wait(tasks)
+        raise
+
+
+def is_yes(answer: str) -> bool:
+    """Whether an answer approves a call: its first word says so, or it is `{"approved": true}`."""
+    try:
+        given = json.loads(answer)
+    except ValueError:
+        words = answer.lower().replace(",", " ").replace(".", " ").replace("!", " ").split()
+        return bool(words) and words[0] in YES
+    return given.get("approved") is True if isinstance(given, dict) else given is True
+
+
+def _approval_question(tool: FunctionTool, call: FunctionCall) -> str:
+    given = ", ".join(f"{name}={json.dumps(value, ensure_ascii=False)}" for name, value in call.input.items())
+    shown = given if len(given) <= MAX_SHOWN else f"{given[:MAX_SHOWN]}…"
+    return f"May I run {tool.name}({shown})? Answer yes or no."
+
+
+def _approval(call: FunctionCall) -> Mapping[str, JsonValue]:
+    return {"toolCallId": call.id, "tool": call.name, "input": dict(call.input)}
+
+
+def _unknown(tool: FunctionTool) -> str:
+    return (
+        f"The server was interrupted while {tool.name} ran, so its outcome is unknown: it may have been carried out. "
+        "It is not run again by itself. Find out whether it was, or ask the user."
+    )

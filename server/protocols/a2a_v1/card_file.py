@@ -1,0 +1,146 @@
+"""The file of an agent card: a few lines are enough, what they leave out is filled in.
+
+Rule 1: the interfaces, that this server streams, and our extensions are the server's to say; of everything else the
+        file has the word.
+Rule 2: skills that the file leaves out are made from the tools, with those that every agent here has.
+Rule 3: a card of A2A 0.3 is converted.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Mapping
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any
+
+from a2a.types import a2a_pb2 as pb
+from google.protobuf.json_format import MessageToDict, ParseDict, ParseError
+
+Fields = Mapping[str, Any]
+
+OLD_FIELDS = (
+    *("url", "preferredTransport", "protocolVersion", "additionalInterfaces"),
+    *("supportsAuthenticatedExtendedCard", "security"),
+)
+"""The fields of a card that A2A 0.3 has, and 1.0 has not."""
+
+PLACEHOLDERS: Fields = {
+    "name": "-",
+    "description": "-",
+    "version": "-",
+    "url": "http://localhost",
+    "capabilities": {},
+    "defaultInputModes": [],
+    "defaultOutputModes": [],
+    "skills": [],
+}
+"""What a card of A2A 0.3 must have, for one that leaves it out."""
+
+
+class CardError(Exception):
+    """The card cannot be served; `str()` is one line that names the file and the fault."""
+
+
+def read_card(path: Path) -> Fields:
+    """What a file says, as fields of A2A 1.0.
+
+    Raises:
+        CardError: it cannot be read, is not a card, or promises what is not offered.
+    """
+    try:
+        fields = json.loads(path.read_text(encoding="utf-8-sig"))
+        if not isinstance(fields, dict):
+            raise ValueError("it must be a JSON object")
+        card = _parsed(_with_ids(fields))
+    except OSError as error:
+        raise CardError(f"The agent card {path} cannot be read: {error.strerror}.") from None
+    except (ValueError, ParseError) as error:
+        raise invalid(path, _reason(error)) from None
+    except RecursionError:
+        raise invalid(path, "it is nested too deeply") from None
+    for promise in ("push_notifications", "extended_agent_card"):
+        if getattr(card.capabilities, promise):
+            name = card.capabilities.DESCRIPTOR.fields_by_name[promise].json_name
+            raise invalid(path, f"capabilities.{name}: this server does not offer it; leave it out")
+    return MessageToDict(card)
+
+
+def invalid(path: Path, why: str) -> CardError:
+    return CardError(f"The agent card {path} is not valid: {why}")
+
+
+def filled(fields: Fields, defaults: Fields, tool_skills: Iterable[Fields]) -> pb.AgentCard:
+    """The card with what it leaves out.
+
+    Args:
+        fields: what its file says.
+        defaults: the card of the agent that every server has.
+        tool_skills: a skill for each tool of this one.
+    """
+    capabilities = {**defaults["capabilities"], **fields.get("capabilities", {})}
+    own = defaults["capabilities"]["extensions"]
+    theirs = [each for each in capabilities["extensions"] if each["uri"] not in [ours["uri"] for ours in own]]
+    card = {**defaults, **fields, "capabilities": {**capabilities, "extensions": [*own, *theirs]}}
+    modes = {"inputModes": card["defaultInputModes"], "outputModes": card["defaultOutputModes"]}
+    skills = fields.get("skills") or [*tool_skills, *defaults["skills"]]
+    # Some clients want the modes in each skill.
+    card["skills"] = [{"tags": [each.get("id", "")], **modes, **each} for each in skills]
+    return ParseDict(card, pb.AgentCard())
+
+
+def skill_of_tool(name: str, description: str) -> Fields:
+    """The skill of an agent that has a tool."""
+    words = re.sub(r"[_\W]+", " ", name).strip()
+    told = " ".join(description.strip().partition("\n\n")[0].split())
+    return {"id": name, "name": words[:1].upper() + words[1:], "description": told or words, "tags": ["tool"]}
+
+
+def _with_ids(fields: Fields) -> Fields:
+    """The fields, with an id for each skill that has a name."""
+    skills = fields.get("skills")
+    if not isinstance(skills, list):
+        return fields
+    named = [{"id": _slug(each), **each} if isinstance(each, dict) and _slug(each) else each for each in skills]
+    return {**fields, "skills": named}
+
+
+def _slug(skill: Fields) -> str:
+    return re.sub(r"\W+", "-", str(skill.get("name", "")).lower()).strip("-")
+
+
+def _parsed(fields: Fields) -> pb.AgentCard:
+    old = [name for name in OLD_FIELDS if name in fields]
+    if "supportedInterfaces" in fields:  # a card for both versions, such as the one that this server serves
+        return ParseDict({name: value for name, value in fields.items() if name not in old}, pb.AgentCard())
+    return _converted(fields) if old else ParseDict(dict(fields), pb.AgentCard())
+
+
+def _converted(fields: Fields) -> pb.AgentCard:
+    """A card of A2A 0.3 (rule 3)."""
+    from a2a.compat.v0_3 import conversions, types
+
+    if unknown := fields.keys() - {info.alias or name for name, info in types.AgentCard.model_fields.items()}:
+        raise ValueError(f'A2A 0.3 has no field "{min(unknown)}" in a card')
+    skills = fields.get("skills", [])
+    if isinstance(skills, list):
+        skills = [{"tags": [each.get("id", "")], **each} if isinstance(each, dict) else each for each in skills]
+    card = conversions.to_core_agent_card(types.AgentCard.model_validate({**PLACEHOLDERS, **fields, "skills": skills}))
+    for name in ("name", "description", "version"):
+        if name not in fields:
+            card.ClearField(name)
+    return card
+
+
+def _reason(error: ValueError | ParseError) -> str:
+    faults = getattr(error, "errors", None)
+    if faults:  # pydantic's, for a card of 0.3
+        fault = faults()[0]
+        return f"A2A 0.3: {'.'.join(map(str, fault['loc']))}: {fault['msg']}"
+    # protobuf adds lines that list what it would have accepted.
+    said, _, more = str(error).partition("\n")
+    if not (unknown := re.search(r'Message type "[\w.]*?(\w+)" has no field named "(.*?)"', said)):
+        return said
+    close = get_close_matches(unknown[2], re.findall(r"'(\w+)'", more), n=1)
+    return f'{unknown[1]} has no field "{unknown[2]}".' + (f' Did you mean "{close[0]}"?' if close else "")

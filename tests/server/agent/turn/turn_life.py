@@ -1,0 +1,117 @@
+"""A task over several runs of its turn, each of which a crash may cut off."""
+
+from a2a_canvas.server.agent.events import (
+    AssistantOutput,
+    LlmCallCompleted,
+    MessageReceived,
+    MessageStarted,
+    State,
+    StatusChanged,
+    TextBlockStarted,
+    ToolUseStarted,
+    TranscriptAppended,
+)
+from a2a_canvas.server.agent.turn.history import to_user_input
+from a2a_canvas.server.agent.turn.resume import InterruptedTurn, open_drafts, roll_back_drafts
+from a2a_canvas.server.agent.turn.turn import TurnRequest, run_turn
+from a2a_canvas.store.models import Limits
+from a2a_canvas.tools.registry import TOOLS
+from tests.fakes import EventRecorder, ids, no_time, said
+from tests.server.agent.edit.operation_harness import check_edits
+from tests.server.agent.turn.cut_harness import Cut, Cuts, WaitingStore, YieldingModel, folded, items_of
+from tests.server.agent.turn.turn_scripts import START
+
+
+class Life:
+    """A task over several runs of its turn, each of which may be cut off.
+
+    Attributes:
+        told: what was said in all of them, as far as it was kept.
+    """
+
+    def __init__(self, llm, record=START, documents=None, limits: Limits | None = None, tools=TOOLS) -> None:
+        self.llm = YieldingModel(llm)
+        self.told = EventRecorder()
+        self.base = record
+        self.limits = limits
+        self.tools = tools
+        self.store = WaitingStore(limits, documents)
+
+    @property
+    def record(self):
+        return folded(self.base, self.told.events)
+
+    async def run(self) -> list[Cut]:
+        """One run, to its end; where it could be cut off."""
+        cuts = Cuts(self.told, self.store)
+        with cuts.taken():
+            await self._take_back()
+            await self.go_on(await open_drafts(self.store, "context", "task"))
+        return cuts.all
+
+    async def go_on(self, drafts: tuple[str, ...]) -> None:
+        record = self.record
+        await run_turn(
+            TurnRequest(
+                task_id="task",
+                context_id="context",
+                earlier=(),
+                transcript=record.transcript,
+                new_messages=lambda closing: (),
+                progress=record.progress,
+                changed=tuple(record.artifacts),
+                drafts=drafts,
+            ),
+            llm=self.llm,
+            tools=self.tools,
+            store=self.store,
+            emit=self.told,
+            new_id=ids(),
+            sleep=no_time,
+        )
+
+    async def _take_back(self) -> None:
+        record = self.record
+        interrupted = InterruptedTurn(
+            "task",
+            "context",
+            record.progress.round if record.call_open else None,
+            tuple((e.edit_id, e.artifact_id, e.selection) for e in record.open_edits.values()),
+            await open_drafts(self.store, "context", "task"),
+        )
+        await roll_back_drafts(interrupted, self.store, self.told, tuple(record.artifacts))
+
+    def answer(self, words: str) -> None:
+        """The user answers what the task asks."""
+        message = said(f"m-{len(self.told.events)}", words)
+        remembered = TranscriptAppended((to_user_input(message),))
+        self.told.events += [MessageReceived(message), remembered, StatusChanged(State.WORKING)]
+
+    def crash(self, cut: Cut) -> "Life":
+        """What whoever takes the task up finds."""
+        life = Life(self.llm, self.base, cut.documents, self.limits, self.tools)
+        life.told.events = self.told.events[: cut.told]
+        return life
+
+    def texts(self) -> dict[str, str]:
+        return {name: document.artifact.text for name, document in self.store.documents.items()}
+
+    def check(self) -> None:
+        """The laws of a turn hold for all of its runs together, and watchers have what is stored."""
+        events, record = self.told.events, self.record
+        places = [event.place.index for event in events if isinstance(event, TextBlockStarted | ToolUseStarted)]
+        assert places == list(range(len(places)))
+        rounds = [event.round for event in self.told.of(MessageStarted)]
+        assert rounds == sorted(rounds)
+        assert len(rounds) == len(self.told.of(LlmCallCompleted))
+        assert not record.call_open
+        assert not record.open_edits
+        calls = [item.call for item in items_of(events) if isinstance(item, AssistantOutput)]
+        assert calls == sorted(calls)
+        assert {name: artifact.content.text for name, artifact in record.artifacts.items()} == self.texts()
+        assert not any(document.draft for document in self.store.documents.values())
+        check_ended(events)
+
+
+def check_ended(events) -> None:
+    check_edits([event for event in events if not isinstance(event, LlmCallCompleted)])

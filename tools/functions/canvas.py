@@ -1,0 +1,301 @@
+"""`Canvas`: what a tool may do while it runs.
+
+Rule 1: a call that is run again, after an answer of the user or a crash, is given what it has recorded: the answers, in
+        the order of its questions, what `once` and `remember` kept, and how many of its changes are saved. So many
+        changes are not made again. A tool must therefore ask, and change artifacts, in the same order each time.
+Rule 2: what is recorded is recorded together with the changes before it. A call that fails is undone back to there.
+Rule 3: `ask` leaves the tool by an exception that no `except Exception` catches.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Literal, TypeVar
+
+from a2a_canvas.store.changes import AppendParts, ReplaceParts
+from a2a_canvas.store.errors import ArtifactNotFound, StoreError
+from a2a_canvas.store.models import Artifact, DataPart, FilePart, JsonValue, Part, Ref, text_of, text_part
+from a2a_canvas.tools.edit_stream import EditStream, EditTarget
+from a2a_canvas.tools.find_quote import find_once
+from a2a_canvas.tools.functions.results import File, ToolError
+from a2a_canvas.tools.part_inputs import require_portable
+from a2a_canvas.tools.tool import Workspace, to_json
+
+Written = str | File | JsonValue
+
+T = TypeVar("T")
+StepKind = Literal["called", "began", "asked", "changed", "kept"]
+"""What a call records: docs at `ToolStep`."""
+
+
+class Paused(BaseException):
+    """The call waits for an answer of the user."""
+
+    def __init__(self, question: str, authentication: bool) -> None:
+        super().__init__(question)
+        self.question = question
+        self.authentication = authentication
+
+
+@dataclass(frozen=True, slots=True)
+class CallRecord:
+    """What a call recorded when it ran before; empty for a new one.
+
+    Attributes:
+        answers: the user's, in the order of the questions.
+        kept: JSON texts by name.
+        changes: how many of its changes are saved.
+    """
+
+    answers: tuple[str, ...] = ()
+    kept: Mapping[str, str] = field(default_factory=dict)
+    changes: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class CallServices:
+    """What a call needs of the turn.
+
+    Attributes:
+        record: records a step: its kind, name and value.
+        flushed: waits until everything recorded is durable.
+        label: shows the task's progress.
+        caller: who sent the task; empty if that is not known.
+        writers: ids of the artifacts that calls which run now have changed, with the ids of the calls.
+    """
+
+    record: Callable[[StepKind, str, str], Awaitable[None]]
+    flushed: Callable[[], Awaitable[None]]
+    label: Callable[[str], Awaitable[None]]
+    caller: str
+    writers: dict[str, str]
+
+
+class Canvas:
+    """The context of one call of a tool: its artifacts, its progress, the user.
+
+    Attributes:
+        context_id: the conversation, `contextId` in A2A.
+        task_id: the task, `taskId` in A2A.
+        caller: who sent the task; empty if that is not known.
+    """
+
+    def __init__(self, call_id: str, workspace: Workspace, services: CallServices, record: CallRecord) -> None:
+        self.context_id = workspace.context_id
+        self.task_id = workspace.task_id
+        self.caller = services.caller
+        self._call_id = call_id
+        self._workspace = workspace
+        self._services = services
+        self._record = record
+        self._kept = dict(record.kept)
+        self._questions = 0
+        self._changes = 0
+        self._touched: dict[str, Ref] = {}
+        self._ended = False
+
+    async def progress(self, label: str) -> None:
+        """Show what the tool is doing, as one line of text; clients show it until the next one."""
+        self._check_open()
+        if line := " ".join(label.split())[:200]:
+            await self._services.label(line)
+
+    def artifact(self, artifact_id: str) -> CanvasArtifact:
+        """An artifact of the conversation, which need not exist yet."""
+        return CanvasArtifact(self, artifact_id)
+
+    async def artifacts(self) -> list[str]:
+        """The ids of the conversation's artifacts, the one changed last at the end."""
+        return [each.artifact_id for each in await self._workspace.store.list(self.context_id)]
+
+    async def ask(self, question: str, *, authentication: bool = False) -> str:
+        """Ask the user. The task waits, also over a restart of the server; nothing runs meanwhile.
+
+        The call ends here. When the user has answered, the tool is run again from its start, and `ask` returns the
+        answer. What must not be done twice is done in `once`.
+
+        Args:
+            authentication: the user has to log in somewhere before the task can go on (`auth-required` in A2A).
+        """
+        self._check_open()
+        number, self._questions = self._questions, self._questions + 1
+        if number < len(self._record.answers):
+            return self._record.answers[number]
+        raise Paused(question, authentication)
+
+    async def once(self, name: str, fn: Callable[[], Awaitable[T]]) -> T:
+        """The result of `fn`, which is run once in this call and not again when the call is.
+
+        Args:
+            name: unique in the tool.
+            fn: returns a JSON value. A crash while it runs, or before its result is stored, runs it again.
+        """
+        if name not in self._kept:
+            await self.remember(name, await fn())  # type: ignore[arg-type]
+        value: T = json.loads(self._kept[name])
+        return value
+
+    def recall(self, name: str) -> JsonValue:
+        """What `remember` kept in this call; None if it kept nothing."""
+        value: JsonValue = json.loads(self._kept.get(name, "null"))
+        return value
+
+    async def remember(self, name: str, value: JsonValue) -> None:
+        """Keep a JSON value for this call, also over a crash. It is stored when this returns.
+
+        Raises:
+            ValueError: it is no JSON value.
+        """
+        self._check_open()
+        self._kept[name] = to_json(require_portable(value))
+        await self.save()
+        await self._services.record("kept", name, self._kept[name])
+        await self._services.flushed()
+
+    # ------------------------------------------------------------- for the turn, and for `CanvasArtifact`
+
+    async def save(self) -> None:
+        """Record that the changes so far are made (rule 2)."""
+        store, touched = self._workspace.store, tuple(self._touched.values())
+        for ref in touched:
+            await store.prepare(ref)
+        if self._changes > self._record.changes:  # nothing below waits
+            for ref in touched:
+                await store.complete_call(ref)
+            await self._services.record("changed", "", str(self._changes))
+
+    async def prepare(self) -> None:
+        """Prepare `close`, which then does not wait."""
+        for ref in self._touched.values():
+            await self._workspace.store.prepare(ref)
+
+    async def close(self) -> None:
+        """The call has succeeded: each artifact that it has changed gets a version."""
+        for ref in self._touched.values():
+            await self._workspace.store.close(ref)
+        self._end()
+
+    async def undo(self) -> None:
+        """The call has failed: take its changes back, down to what is recorded."""
+        for ref in self._touched.values():
+            await self._workspace.store.discard(ref)
+        self._end()
+
+    def release(self) -> None:
+        """The call waits for the user: its changes stay as they are."""
+        self._end()
+
+    def _end(self) -> None:
+        self._ended = True
+        writers = self._services.writers
+        for artifact_id in [each for each, call_id in writers.items() if call_id == self._call_id]:
+            del writers[artifact_id]
+
+    def _check_open(self) -> None:
+        if self._ended:
+            raise RuntimeError("The call of this canvas has ended.")
+
+    async def change(self, artifact_id: str, make: Callable[[Ref], Awaitable[None]]) -> None:
+        """Make a change, unless it was made before (rule 1)."""
+        self._check_open()
+        self._changes += 1
+        if self._changes <= self._record.changes:
+            return
+        if self._services.writers.setdefault(artifact_id, self._call_id) != self._call_id:
+            raise ToolError(f"Artifact {artifact_id!r} is being written by another tool call. Try again after it.")
+        ref = self._workspace.ref(artifact_id)
+        try:
+            await make(ref)
+        except StoreError as error:
+            raise ToolError(str(error)) from None
+        self._touched[artifact_id] = ref
+
+    async def edit(self, ref: Ref, old: str, new: str) -> None:
+        """Edit a passage; see `CanvasArtifact.edit`."""
+        store = self._workspace.store
+        await store.prepare(ref)
+        closed = await store.close(ref)
+        artifact = closed.artifact if closed else await store.get(ref)
+        found = find_once(artifact.text, old) if old else "The passage to edit is empty."
+        if isinstance(found, str):
+            raise ToolError(found)
+        edit = EditStream(
+            self._workspace, EditTarget(ref.artifact_id, artifact.version, artifact.text, found), "replace"
+        )
+        await edit.start()
+        try:
+            await edit.feed(new)
+            await store.prepare(ref)
+            await edit.complete()
+        except BaseException:
+            await edit.abort()
+            raise
+        await self.save()
+
+    async def read(self, artifact_id: str) -> Artifact | None:
+        """An artifact, with what is being written of it; None if there is none."""
+        try:
+            return await self._workspace.store.get(self._workspace.ref(artifact_id))
+        except ArtifactNotFound:
+            return None
+
+
+@dataclass(frozen=True, slots=True)
+class CanvasArtifact:
+    """An artifact, as a tool sees it. Each change is shown at once to everyone who watches.
+
+    What one call has changed becomes one version when the call ends, or before it asks.
+    """
+
+    canvas: Canvas
+    artifact_id: str
+
+    async def read(self) -> str:
+        """Its text; empty if it has none, or does not exist."""
+        artifact = await self.canvas.read(self.artifact_id)
+        part = text_of(artifact.parts) if artifact else None
+        return part.text if part else ""
+
+    async def append(self, *parts: Written, name: str | None = None, media_type: str = "") -> None:
+        """Add to its end: a `str` to its text, a `File` to its files, any other JSON value to its data.
+
+        Args:
+            name: its new name, for example `report.md`.
+            media_type: of the text.
+
+        Raises:
+            ToolError: it cannot be changed now, or would be too large.
+        """
+        added = tuple(_part(part, media_type) for part in parts)
+        await self.canvas.change(self.artifact_id, lambda ref: self._apply(ref, AppendParts(added, name, done=False)))
+
+    async def replace(self, *parts: Written, name: str | None = None, media_type: str = "") -> None:
+        """Replace all its text, files or data: of the kinds in `parts`. Arguments and errors as in `append`."""
+        new = tuple(_part(part, media_type) for part in parts)
+        await self.canvas.change(self.artifact_id, lambda ref: self._apply(ref, ReplaceParts(new, name, done=False)))
+
+    async def edit(self, old: str, new: str) -> None:
+        """Replace a passage of its text, which is a new version at once.
+
+        Args:
+            old: must occur in the text, once.
+
+        Raises:
+            ToolError: it does not, or the artifact cannot be changed now.
+        """
+        await self.canvas.change(self.artifact_id, lambda ref: self.canvas.edit(ref, old, new))
+
+    async def _apply(self, ref: Ref, change: AppendParts | ReplaceParts) -> None:
+        await self.canvas._workspace.store.apply(ref, change)
+
+
+def _part(value: Written, media_type: str) -> Part:
+    match value:
+        case str():
+            return text_part(value, media_type)
+        case File():
+            return FilePart(value.content, value.url, value.name, value.media_type)
+        case _:
+            return DataPart(require_portable(value), size=len(to_json(value).encode()))

@@ -1,0 +1,72 @@
+"""A tool that is a function: it gets its whole input, and runs when the model's message is complete.
+
+Rule 1: a call is in the transcript before it runs. One that waits for the user, or that a crash interrupted, is run
+        again from its start, with what it has recorded (`canvas.py`).
+Rule 2: what the model reads of a failure is the text of a `ToolError`; of any other exception the log has the text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, Protocol
+
+from a2a_canvas.tools.functions.canvas import Canvas
+from a2a_canvas.tools.functions.results import Result
+from a2a_canvas.tools.tool import Tool
+
+Approval = Literal["never", "ask"]
+
+TIMEOUT = 600.0
+"""Seconds that a call may take, unless its tool says."""
+
+
+Run = Callable[[Mapping[str, Any], Canvas], Awaitable[Result]]
+
+
+@dataclass(frozen=True, slots=True)
+class FunctionTool:
+    """A tool that is offered to the model.
+
+    Attributes:
+        input_schema: the JSON schema of its input, an object.
+        run: carries a call out. It gets the input as it was written, and checks it.
+        timeout: seconds that a call may take.
+        approval: whether the user is asked before each call.
+        idempotent: whether a call that a crash has interrupted may run again.
+        parallel: whether calls of one message run at once with others that may.
+    """
+
+    name: str
+    description: str
+    input_schema: Mapping[str, Any]
+    run: Run
+    timeout: float = TIMEOUT
+    approval: Approval = "never"
+    idempotent: bool = True
+    parallel: bool = False
+    eager: bool = False
+
+
+AnyTool = Tool | FunctionTool
+
+
+class ToolSource(Protocol):
+    """Where tools come from: a file, an MCP server, another agent."""
+
+    @property
+    def name(self) -> str:
+        """What the log calls it: `tools.py`, `MCP server files`."""
+        ...
+
+    def tools(self) -> Sequence[AnyTool]:
+        """Those it has now. Asked at the start of each turn."""
+        ...
+
+    async def start(self) -> None:
+        """Begin. What cannot be reached now is logged, and tried again later."""
+        ...
+
+    async def stop(self) -> None:
+        """End."""
+        ...

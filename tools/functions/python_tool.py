@@ -1,0 +1,157 @@
+"""`@tool`: a Python function as a tool. Its schema is made from its type hints and its docstring."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Generic, ParamSpec, TypeVar, get_type_hints, overload
+
+import docstring_parser
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
+from pydantic.errors import PydanticUserError
+
+from a2a_canvas.tools.functions.canvas import Canvas
+from a2a_canvas.tools.functions.function_tool import TIMEOUT, Approval, FunctionTool
+from a2a_canvas.tools.functions.results import Result, ToolError
+from a2a_canvas.tools.functions.running import in_thread
+from a2a_canvas.tools.tool import explain
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+_STRICT = ConfigDict(extra="forbid", arbitrary_types_allowed=False)
+
+
+class ToolDefinitionError(Exception):
+    """A function cannot be a tool; `str()` says why, `line` where."""
+
+    def __init__(self, function: Callable[..., Any], why: str) -> None:
+        code = inspect.unwrap(function).__code__
+        super().__init__(f"{code.co_filename}, line {code.co_firstlineno}: the tool {function.__name__} {why}")
+
+
+@dataclass(frozen=True)
+class PythonTool(Generic[P, R]):
+    """A function that is a tool. Called as the function, for tests and for other tools."""
+
+    function: Callable[P, R]
+    tool: FunctionTool
+
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
+        return self.function(*args, **kwargs)
+
+
+@overload
+def tool(function: Callable[P, R], /) -> PythonTool[P, R]: ...
+
+
+@overload
+def tool(
+    *,
+    name: str | None = None,
+    timeout: float = TIMEOUT,
+    approval: Approval = "never",
+    idempotent: bool = True,
+    parallel: bool = False,
+) -> Callable[[Callable[P, R]], PythonTool[P, R]]: ...
+
+
+def tool(function: Callable[..., Any] | None = None, /, **options: Any) -> Any:
+    """Makes a function a tool that the model may call.
+
+    The parameters need type hints, which pydantic knows; the docstring says what the tool does, and in `Args:` what its
+    parameters mean. An `async def` may have a parameter of type `Canvas`; a plain `def` runs in a thread. It returns
+    `str`, a pydantic model, a `File`, or a list of these, and raises `ToolError` to tell the model what went wrong.
+
+    Args:
+        name: what the model calls it; the function's name by default.
+        timeout: seconds that a call may take.
+        approval: `ask`: the user is asked before each call.
+        idempotent: False: a call that a crash of the server has interrupted is not run again; the model is told that
+            its outcome is unknown.
+        parallel: whether calls of one message run at once with others that may.
+
+    Raises:
+        ToolDefinitionError: the function cannot be a tool.
+
+    >>> @tool
+    ... def add(a: int, b: int = 1) -> str:
+    ...     \"\"\"Adds two numbers.
+    ...
+    ...     Args:
+    ...         a: the first
+    ...     \"\"\"
+    ...     return str(a + b)
+    >>> add.tool.name, add.tool.input_schema["required"], add(1, 2)
+    ('add', ['a'], '3')
+    """
+    if function is None:
+        return partial(_tool, **options)
+    return _tool(function, **options)
+
+
+def _tool(function: Callable[..., Any], *, name: str | None = None, **options: Any) -> PythonTool[Any, Any]:
+    doc = docstring_parser.parse(inspect.getdoc(function) or "")
+    if not doc.description:
+        raise ToolDefinitionError(function, "has no docstring. Write what it does: the model reads it.")
+    shape, canvas = _parameters(function, {each.arg_name: each.description or "" for each in doc.params})
+    try:
+        schema = shape.model_json_schema()
+    except PydanticUserError as error:
+        raise ToolDefinitionError(function, f"has a parameter without a JSON schema: {error.message}") from None
+    schema.pop("title", None)
+    named = name or function.__name__
+    run = partial(_run, function, shape, named, canvas)
+    return PythonTool(function, FunctionTool(named, doc.description, schema, run, **options))
+
+
+def _parameters(function: Callable[..., Any], about: Mapping[str, str]) -> tuple[type[BaseModel], str]:
+    """The model of a function's parameters, and the name of the one that is the `Canvas`, empty if there is none."""
+    try:
+        hints = get_type_hints(function, include_extras=True)
+    except (NameError, TypeError, SyntaxError) as error:
+        raise ToolDefinitionError(function, f"has a type hint that cannot be read: {error}") from None
+    canvas = ""
+    fields: dict[str, Any] = {}
+    for name, parameter in inspect.signature(function).parameters.items():
+        if parameter.kind not in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY):
+            raise ToolDefinitionError(function, f"has the parameter {parameter}. Give every parameter a name.")
+        if name not in hints:
+            raise ToolDefinitionError(function, f"has a parameter without a type: write `{name}: str`, for example.")
+        if hints[name] is Canvas:
+            if not inspect.iscoroutinefunction(function):
+                raise ToolDefinitionError(function, "has a Canvas, whose methods are awaited: make it `async def`.")
+            canvas = name
+            continue
+        default = ... if parameter.default is parameter.empty else parameter.default
+        # By alias, because a field called `json` would hide a method of the model.
+        fields[f"field_{len(fields)}"] = (hints[name], Field(default, alias=name, description=about.get(name) or None))
+    try:
+        return create_model(function.__name__, __config__=_STRICT, **fields), canvas
+    except (PydanticUserError, NameError) as error:
+        raise ToolDefinitionError(function, f"has a parameter that pydantic cannot read: {error}") from None
+
+
+async def _run(
+    function: Callable[..., Any],
+    shape: type[BaseModel],
+    name: str,
+    canvas_name: str,
+    given: Mapping[str, Any],
+    canvas: Canvas,
+) -> Result:
+    try:
+        parsed = shape.model_validate(given)
+    except ValidationError as error:
+        raise ToolError(explain(name, error)) from None
+    values = {str(info.alias): getattr(parsed, field) for field, info in shape.model_fields.items()}
+    if canvas_name:
+        values[canvas_name] = canvas
+    call = partial(function, **values)
+    outcome: Any = await (call() if inspect.iscoroutinefunction(function) else in_thread(call))
+    if isinstance(outcome, Awaitable):
+        outcome = await outcome
+    result: Result = outcome
+    return result

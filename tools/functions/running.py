@@ -1,0 +1,123 @@
+"""Runs the code of a tool: for a limited time, in a thread if it is a plain function. Blocking the loop is logged."""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import logging
+import sys
+import threading
+import time
+import traceback
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager, suppress
+from typing import Any, TypeVar
+
+logger = logging.getLogger(__name__)
+
+T = TypeVar("T")
+
+GRACE = 5.0
+"""Seconds that a cancelled call may take to end. After them it is left to itself."""
+BLOCKED = 1.0
+"""Seconds without a step of the event loop that the log mentions."""
+
+
+class TooSlow(Exception):
+    """A call took longer than it may."""
+
+
+async def bounded(name: str, run: Awaitable[T], seconds: float) -> T:
+    """The result of a call. When the turn is cancelled, or the time is over, the call is cancelled.
+
+    Raises:
+        TooSlow: it took longer than `seconds`.
+    """
+    task = asyncio.ensure_future(run)
+    try:
+        with _WATCH.running(name):
+            done, _ = await asyncio.wait((task,), timeout=seconds)
+    except asyncio.CancelledError:
+        await _end(name, task)
+        raise
+    if not done:
+        await _end(name, task)
+        raise TooSlow
+    return task.result()
+
+
+async def _end(name: str, task: asyncio.Future[Any]) -> None:
+    task.cancel()
+    _, running = await asyncio.wait((task,), timeout=GRACE)
+    if running:
+        logger.warning("The tool %s was cancelled and has not ended after %g seconds; it is left running", name, GRACE)
+        task.add_done_callback(lambda ended: ended.cancelled() or ended.exception())  # so that it is not reported
+
+
+async def in_thread(run: Callable[[], T]) -> T:
+    """The result of a function, in a thread of its own: one that never ends takes no thread from others, and does not
+    keep the process from ending."""
+    loop, future = asyncio.get_running_loop(), asyncio.get_running_loop().create_future()
+    context = contextvars.copy_context()
+
+    def deliver(set_outcome: Callable[[Any], None], outcome: object) -> None:
+        if not future.done():
+            set_outcome(outcome)
+
+    def work() -> None:
+        try:
+            outcome: tuple[Callable[[Any], None], object] = future.set_result, context.run(run)
+        except BaseException as error:
+            outcome = future.set_exception, error if isinstance(error, Exception) else RuntimeError(repr(error))
+        with suppress(RuntimeError):  # the loop is closed: nobody waits
+            loop.call_soon_threadsafe(deliver, *outcome)
+
+    threading.Thread(target=work, name="tool", daemon=True).start()
+    result: T = await future
+    return result
+
+
+class _LoopWatch:
+    """Notices that the event loop stands still while a tool runs, and logs the tool and the line."""
+
+    def __init__(self) -> None:
+        self._names: list[str] = []
+        self._beat = 0.0
+        self._thread: int | None = None
+
+    @contextmanager
+    def running(self, name: str) -> Iterator[None]:
+        self._names.append(name)
+        if len(self._names) == 1:
+            self._thread = threading.get_ident()
+            self._beat = time.monotonic()
+            beating = asyncio.create_task(self._beats())
+            threading.Thread(target=self._watch, args=(beating,), name="event loop watch", daemon=True).start()
+        try:
+            yield
+        finally:
+            self._names.remove(name)
+
+    async def _beats(self) -> None:
+        while self._names:
+            self._beat = time.monotonic()
+            await asyncio.sleep(BLOCKED / 4)
+
+    def _watch(self, beating: asyncio.Task[None]) -> None:
+        logged = 0.0
+        while not beating.done():
+            time.sleep(BLOCKED / 4)
+            beat = self._beat
+            if self._names and time.monotonic() - beat > BLOCKED and beat != logged:
+                logged = beat
+                frame = sys._current_frames().get(self._thread or 0)
+                at = "".join(traceback.format_stack(frame)[-1:]).strip() if frame else "unknown"
+                logger.warning(
+                    "The server stands still: the tool %s blocks the event loop. Make it a plain `def`, which runs in "
+                    "a thread, or await what takes long. %s",
+                    " or ".join(dict.fromkeys(self._names)),
+                    at,
+                )
+
+
+_WATCH = _LoopWatch()
