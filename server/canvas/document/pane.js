@@ -201,9 +201,9 @@ export function createDocumentPane(app) {
       written = [];
       typing.show(view, state, artifact);
     } else {
-      const { text, ranges } = textShown(state, artifact);
+      const { text, ranges, of } = textShown(state, artifact);
       written = ranges;
-      shownOf = shown.text ?? "";
+      shownOf = of;
       view.update(text, artifact);
       const selection = state.selection?.artifactId === artifact.artifactId ? toShown(state.selection, ranges) : null;
       view.mark({ selection, writing: ranges });
@@ -247,10 +247,10 @@ export function createDocumentPane(app) {
     }
   }
 
-  /** With what was typed and is not saved yet, and what is being rewritten. @param {State} state @param {ArtifactView} artifact */
+  /** With what was typed and is not saved yet, and what is being rewritten, which the text `of` it is without. @param {State} state @param {ArtifactView} artifact */
   function textShown(state, artifact) {
     const shown = state.version === null ? typing.withUnsaved(artifact) : artifact;
-    return shownText(shown, shown === artifact ? editsOf(state) : []);
+    return { ...shownText(shown, shown === artifact ? editsOf(state) : []), of: shown.text ?? "" };
   }
 
   async function copyText() {
