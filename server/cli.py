@@ -53,6 +53,7 @@ COMMANDS = {
     "Server": {
         "demo": ("a2a_canvas.server.demo", "see in a minute what it does: two clients, kill -9"),
         "serve": (__name__, "start the server"),
+        "models": (__name__, "list the models that are there, each as --model takes it"),
         "db": (__name__, "prepare, check or prune the database"),
         "completion": (__name__, "print the completion of commands and options for a shell"),
     },
@@ -142,6 +143,11 @@ def command_forms() -> dict[str, CommandForm]:
         "serve": CommandForm(
             _serve, tuple(settings.options()), more, ("serve", "serve my-agent", "serve --port 9000 --database memory")
         ),
+        "models": CommandForm(
+            _models,
+            more="The exit code is 0 if there is one besides those that need no provider.",
+            examples=("models", "models | grep qwen"),
+        ),
         "completion": CommandForm(_completion, (shell,), examples=("completion bash >> ~/.bashrc",)),
     }
 
@@ -173,6 +179,14 @@ def _serve(**given: Any) -> int:
         return serve(given, program(sys.argv[0]))
     except REFUSALS as error:
         return refused(str(error))
+
+
+def _models() -> int:
+    import asyncio
+
+    from a2a_canvas.server.models_command import models_command
+
+    return asyncio.run(models_command(os.environ, sys.stdout or io.StringIO()))
 
 
 def _db(action: str, dry_run: bool = False, **given: Any) -> int:
