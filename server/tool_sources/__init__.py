@@ -1,0 +1,1 @@
+"""What the agent's tools come from, besides the packaged ones: one foreign protocol per module."""
