@@ -1,7 +1,6 @@
 """The one place where everything is put together: the settings, a model, a backend and the protocols become one app.
 
-Rule 1: what only some servers need is imported when the settings ask for it: a provider's client library, the
-        scripts, gRPC, SQL.
+Rule 1: what only some servers need is imported when the settings ask for it: gRPC, SQL.
 """
 
 from __future__ import annotations
@@ -9,11 +8,10 @@ from __future__ import annotations
 import asyncio
 import os
 import re
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -29,11 +27,11 @@ from starlette.responses import Response
 from starlette.routing import Match
 
 from a2a_canvas.server.agent.model import LLM, SCRIPT_PREFIX, close_llm
-from a2a_canvas.server.agent.models.claude_params import available, unused_keys
 from a2a_canvas.server.agent.models.rehearsal import NOTICE
 from a2a_canvas.server.agent.models.wrappers import FramedLLM
 from a2a_canvas.server.agent.turn.turn import TurnLimits
 from a2a_canvas.server.backend import Backend, make_backend
+from a2a_canvas.server.model_choice import choose_llm
 from a2a_canvas.server.protocols.a2a_v1.card import REST_PREFIX, Addresses, card_route, load_card
 from a2a_canvas.server.protocols.a2a_v1.card_file import skill_of_tool
 from a2a_canvas.server.protocols.a2a_v1.extensions import ExtensionsEcho
@@ -59,8 +57,6 @@ from a2a_canvas.tools.functions.function_tool import AnyTool, ToolSource
 from a2a_canvas.tools.registry import SCRIPT_TOOLS, TOOLS
 from a2a_canvas.tools.tool import Tool
 
-SCRIPT = "script:"
-
 
 @dataclass(frozen=True, slots=True)
 class Clock:
@@ -68,67 +64,6 @@ class Clock:
 
     now: Callable[[], datetime] = lambda: datetime.now(UTC)
     new_id: Callable[[], str] = lambda: str(uuid4())
-
-
-def choose_llm(settings: Settings, environ: Mapping[str, str]) -> LLM:
-    """The model that the settings name; by default Claude if the environment has a key, else the rehearsal.
-
-    Raises:
-        SettingsError: a Claude model is named and there is no key for it, `ANTHROPIC_BASE_URL` is not an address,
-            or the script is broken.
-    """
-    name = settings.model
-    if name and name.startswith(SCRIPT):
-        return _script(Path(name.removeprefix(SCRIPT)))
-    has_key = available(environ)
-    if name == REHEARSAL or (name is None and not has_key):
-        return _rehearsal()
-    if not has_key:
-        raise SettingsError(_no_provider(name or "", environ))
-    return _claude(name, settings)
-
-
-def _no_provider(name: str, environ: Mapping[str, str]) -> str:
-    meant = get_close_matches(name, [REHEARSAL], n=1)
-    return " ".join(
-        (
-            f"The model {name} has no provider.",
-            *(f"Did you mean {word}?" for word in meant),
-            "Set ANTHROPIC_API_KEY for Claude, or ANTHROPIC_BASE_URL for another server of the Messages API "
-            "(Ollama: http://127.0.0.1:11434), with ANTHROPIC_AUTH_TOKEN if it wants a token.",
-            "Without a provider there are --model rehearsal and --model script:FILE.yaml.",
-            *unused_keys(environ),
-        )
-    )
-
-
-def _rehearsal() -> LLM:
-    from a2a_canvas.server.agent.models.rehearsal.rehearsal import Rehearsal
-
-    return Rehearsal()
-
-
-def _script(path: Path) -> LLM:
-    from a2a_canvas.server.agent.models.script import ScriptedModel, ScriptError
-
-    try:
-        return ScriptedModel(path)
-    except ScriptError as error:
-        raise SettingsError(str(error)) from error
-
-
-def _claude(name: str | None, settings: Settings) -> LLM:
-    from a2a_canvas.server.agent.models.claude import DEFAULT_MODEL, ClaudeModel
-
-    try:
-        return ClaudeModel(
-            model=name or DEFAULT_MODEL,
-            max_tokens=settings.max_output_tokens,
-            thinking="auto" if settings.thinking == "auto" else "disabled",
-            context_window=settings.context_window,
-        )
-    except ValueError as error:
-        raise SettingsError(str(error)) from None
 
 
 def create_app(settings: Settings, llm: LLM | None = None, clock: Clock | None = None) -> Starlette:
@@ -253,7 +188,9 @@ def tool_sources(settings: Settings) -> tuple[ToolSource, ...]:
     Raises:
         SettingsError: one of them cannot be used.
     """
-    return tuple(_python_files(settings.tools)) if settings.tools else ()
+    files = _python_files(settings.tools) if settings.tools else ()
+    servers = _mcp_servers(settings.mcp_config) if settings.mcp_config else ()
+    return (*files, *servers)
 
 
 def _python_files(paths: Sequence[Path]) -> Iterator[ToolSource]:
@@ -272,6 +209,16 @@ def _python_files(paths: Sequence[Path]) -> Iterator[ToolSource]:
                 )
             taken[tool.name] = str(path)
         yield source
+
+
+def _mcp_servers(config: Path) -> Sequence[ToolSource]:
+    from a2a_canvas.server.tool_sources.mcp_servers.config import McpConfigError, load_mcp_config
+    from a2a_canvas.server.tool_sources.mcp_servers.source import mcp_sources
+
+    try:
+        return mcp_sources(load_mcp_config(config))
+    except McpConfigError as error:
+        raise SettingsError(str(error)) from None
 
 
 def _all_tools(own: Sequence[Tool], sources: Sequence[ToolSource]) -> list[AnyTool]:

@@ -15,16 +15,15 @@ from typing import Final
 
 import httpx
 
-from a2a_canvas.server.agent.model import SCRIPT_PREFIX
 from a2a_canvas.server.agent.models.claude_params import unused_keys
 from a2a_canvas.server.agent.models.rehearsal import START_NOTICE
+from a2a_canvas.server.model_choice import KINDS, OLLAMA
 from a2a_canvas.server.settings import ALL_ADDRESSES, REHEARSAL, Settings, authority, without_password
 
 DEFAULT_PORT: Final = 8000
 """The port that the client takes without `--url`."""
-OLLAMA_PORT: Final = 11434
 OLLAMA_TIMEOUT: Final = 1.0
-"""Seconds that a server on Ollama's port has to answer."""
+"""Seconds that a server at Ollama's address has to answer."""
 
 _MODEL_NAME = re.compile(r"[\w.:/-]{1,100}")
 
@@ -120,25 +119,25 @@ def _url_option(settings: Settings) -> str:
 
 
 def hints(settings: Settings, environ: Mapping[str, str]) -> Iterator[str]:
-    """What the environment has that is not used. Whoever asks for an offline model knows that it uses no key."""
+    """What the environment has that is not used. Whoever says where the model is knows that it uses no other key."""
     chosen = settings.model or ""
-    if chosen != REHEARSAL and not chosen.startswith(SCRIPT_PREFIX):
+    if chosen != REHEARSAL and not chosen.startswith(KINDS):
         yield from (f"Hint: {sentence}" for sentence in unused_keys(environ))
 
 
-async def ollama_hint(program: str, port: int = OLLAMA_PORT, seconds: float = OLLAMA_TIMEOUT) -> str:
-    """How to use the Ollama of this machine; empty if none answers soon, or it has no model.
+async def ollama_hint(program: str, address: str, seconds: float = OLLAMA_TIMEOUT) -> str:
+    """How to use the Ollama at this address; empty if none answers soon, or it has no model.
 
-    It is asked on the loopback interface, past any proxy.
+    It is asked past any proxy: it is on this machine, or beside it.
     """
     try:
         async with asyncio.timeout(seconds), httpx.AsyncClient(trust_env=False) as client:
-            found = (await client.get(f"http://127.0.0.1:{port}/api/tags")).raise_for_status().json()
+            found = (await client.get(f"{address}/api/tags")).raise_for_status().json()
         names = [str(model["name"]) for model in found["models"]]
     except (httpx.HTTPError, TimeoutError, json.JSONDecodeError, UnicodeDecodeError, KeyError, TypeError):
         return ""
     usable = [name for name in names if _MODEL_NAME.fullmatch(name)]
     if not usable:
         return ""
-    use = f"ANTHROPIC_BASE_URL=http://127.0.0.1:{port} {program} serve --model {usable[0].removesuffix(':latest')}"
-    return f"Hint: an Ollama answers on port {port}. To use it:\n{use}"
+    model = f"{OLLAMA}{usable[0].removesuffix(':latest')}"
+    return f"Hint: an Ollama answers at {address}. To use it:\n{program} serve --model {model}"

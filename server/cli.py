@@ -54,6 +54,7 @@ COMMANDS = {
         "demo": ("a2a_canvas.server.demo", "see in a minute what it does: two clients, kill -9"),
         "new": (__name__, "make an agent of your own, in a folder"),
         "serve": (__name__, "start the server"),
+        "models": (__name__, "list the models that are there, each as --model takes it"),
         "db": (__name__, "prepare, check or prune the database"),
         "completion": (__name__, "print the completion of commands and options for a shell"),
     },
@@ -154,6 +155,11 @@ def command_forms() -> dict[str, CommandForm]:
             more,
             ("serve", "serve my-agent --reload", "serve --port 9000 --database memory"),
         ),
+        "models": CommandForm(
+            _models,
+            more="The exit code is 0 if there is one besides those that need no provider.",
+            examples=("models", "models | grep qwen"),
+        ),
         "completion": CommandForm(_completion, (shell,), examples=("completion bash >> ~/.bashrc",)),
     }
 
@@ -210,6 +216,14 @@ def _serve_and_reload(folder: str) -> int:
     from a2a_canvas.server.reload import serve_and_reload
 
     return serve_and_reload(Path(folder), [word for word in sys.argv[1:] if word != "--reload"])
+
+
+def _models() -> int:
+    import asyncio
+
+    from a2a_canvas.server.models_command import models_command
+
+    return asyncio.run(models_command(os.environ, sys.stdout or io.StringIO()))
 
 
 def _db(action: str, dry_run: bool = False, **given: Any) -> int:

@@ -9,6 +9,7 @@ import signal
 import socket
 import sys
 from collections.abc import Awaitable, Callable, Iterable, Mapping
+from contextlib import suppress
 from math import ceil
 from shutil import get_terminal_size
 from types import FrameType
@@ -18,8 +19,9 @@ import uvicorn
 
 from a2a_canvas.server import log_output
 from a2a_canvas.server.agent.models.claude_params import available
-from a2a_canvas.server.app import choose_llm, create_app
+from a2a_canvas.server.app import create_app
 from a2a_canvas.server.banner import DataCount, banner, folded, hints, ollama_hint
+from a2a_canvas.server.model_choice import choose_llm, ollama_address
 from a2a_canvas.server.protocols.a2a_v1.card_file import CardError
 from a2a_canvas.server.protocols.edge.connections import ConnectionLimits, limited_connection
 from a2a_canvas.server.protocols.edge.shutdown import GracefulServer
@@ -125,8 +127,9 @@ class ForegroundServer(GracefulServer):
             self._hint = asyncio.create_task(self._look_for_ollama())
 
     async def _look_for_ollama(self) -> None:
-        if hint := await ollama_hint(self._program):
-            self._say(hint)
+        with suppress(SettingsError):
+            if hint := await ollama_hint(self._program, ollama_address(os.environ)):
+                self._say(hint)
 
     def _say(self, line: str) -> None:
         if self._settings.log_format == "json":

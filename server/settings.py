@@ -87,7 +87,11 @@ class Settings(BaseSettings):
     host: str = Field("127.0.0.1", description="address to listen on")
     port: int = Field(8000, ge=1, le=65535, description="port for JSON-RPC, HTTP+JSON and the card")
     grpc_port: int | None = Field(None, ge=1, le=65535, description="port for gRPC; off unless given")
-    model: str | None = Field(None, description="a model's name, 'rehearsal' or 'script:FILE.yaml'")
+    model: str | None = Field(
+        None,
+        description="a model's name, 'openai:NAME', 'ollama:NAME', 'rehearsal' or 'script:FILE.yaml'; "
+        "'a2a-canvas models' lists those that are there",
+    )
     database: str = Field(
         "sqlite:///a2a-canvas.db",
         description="the database of tasks and artifacts: a SQLite file such as './my.db' or 'sqlite:///FILE', "
@@ -147,11 +151,18 @@ class Settings(BaseSettings):
     max_text_bytes: int = Field(1024 * 1024, ge=1024, description="bytes of the text and data in one message")
     max_connections: int = Field(900, ge=1, description="HTTP connections at once, and gRPC calls at once")
     max_output_tokens: int = Field(32_000, ge=1, description="tokens of one answer of the model")
-    context_window: int = Field(
-        200_000, ge=8192, description="tokens of a request to the model and its answer together"
+    context_window: int | None = Field(
+        None,
+        ge=8192,
+        description="tokens of a request to the model and its answer together; by default what is known of the model",
+    )
+    temperature: float | None = Field(
+        None, ge=0, le=2, description="how freely the model chooses its words; not sent unless given"
     )
     thinking: str = Field(
-        "auto", description="whether a Claude model thinks before it answers: 'auto' (if it thinks adaptively) or 'off'"
+        "auto",
+        description="whether a model thinks before it answers, if it can: 'auto' or 'off'; 'accumulated' is 'auto' for "
+        "a server that sends all of the thinking so far again with each piece",
     )
     expose_thinking: bool = Field(True, description="show the model's thinking to clients of turn:v1 and AG-UI")
     on_disconnect: str = Field(
@@ -216,7 +227,7 @@ class Settings(BaseSettings):
             case _:
                 raise ValueError(f"must be memory, {PATH_FORM}, {SQLITE_FORM} or {POSTGRESQL_FORM}")
 
-    _known_thinking = field_validator("thinking")(_one_of("auto", "off"))
+    _known_thinking = field_validator("thinking")(_one_of("auto", "off", "accumulated"))
     _known_format = field_validator("log_format")(_one_of(*FORMATS))
     _known_outcome = field_validator("on_disconnect")(_one_of("continue", "cancel"))
 
@@ -393,8 +404,8 @@ GROUPS: Mapping[str, tuple[str, ...]] = {
     ),
     "Address": ("host", "port", "grpc_port", "public_url", "allowed_hosts", "cors_origin"),
     "Model": (
-        *("model", "thinking", "expose_thinking", "max_output_tokens", "context_window", "max_rounds"),
-        "max_tool_errors",
+        *("model", "thinking", "expose_thinking", "max_output_tokens", "context_window", "temperature"),
+        *("max_rounds", "max_tool_errors"),
     ),
     "Data": ("database", "keep_journals", "keep_versions", "keep_contexts"),
     "Page": ("page", "page_servers"),

@@ -92,7 +92,7 @@ function createHelp() {
   ]);
   return h(
     "dialog",
-    { class: "dialog", "aria-label": "Keys" },
+    { class: "dialog dialog-keys", "aria-label": "Keys" },
     h("h2", { class: "dialog-title" }, "Keys"),
     h("dl", { class: "keys" }, rows),
     h("form", { method: "dialog", class: "dialog-actions" }, h("button", { class: "button" }, "Close")),

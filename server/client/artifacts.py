@@ -12,7 +12,7 @@ from typing import Any
 
 from rich.text import Text
 
-from a2a_canvas.server.client.canvas import NotServed, opened, proto_of
+from a2a_canvas.server.client.canvas_session import NotServed, opened, proto_of
 from a2a_canvas.server.client.display import clean, local_time, size_of
 from a2a_canvas.server.client.errors import CannotBeDone, ClientError
 from a2a_canvas.server.client.invocation import Invocation

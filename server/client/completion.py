@@ -10,7 +10,7 @@ from contextlib import suppress
 from typing import Any
 
 from a2a_canvas.server.client.address import all_headers, server_url
-from a2a_canvas.server.client.canvas import opened
+from a2a_canvas.server.client.canvas_session import opened
 from a2a_canvas.server.client.invocation import Invocation
 
 SECONDS = 1.0

@@ -15,7 +15,7 @@ from typing import Any
 
 from a2a.types import a2a_pb2 as pb
 
-from a2a_canvas.server.client.canvas import CanvasSession, opened, text_of
+from a2a_canvas.server.client.canvas_session import CanvasSession, opened, text_of
 from a2a_canvas.server.client.errors import CannotBeDone
 from a2a_canvas.server.client.fold import SeenTask, extension_data
 from a2a_canvas.server.client.invocation import Invocation

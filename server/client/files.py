@@ -24,7 +24,7 @@ from pathlib import Path, PurePath
 
 from a2a_canvas.server.client import connection
 from a2a_canvas.server.client.artifacts import show_diff
-from a2a_canvas.server.client.canvas import CanvasSession, OperationFailed, opened, text_of
+from a2a_canvas.server.client.canvas_session import CanvasSession, OperationFailed, opened, text_of
 from a2a_canvas.server.client.display import size_of
 from a2a_canvas.server.client.errors import CannotBeDone, ClientError, Interrupted
 from a2a_canvas.server.client.invocation import Invocation, is_piped

@@ -135,14 +135,14 @@ def test_a_key_that_is_not_used_is_named_without_its_value(environ: dict[str, st
     assert "hunter2" not in "".join(said)
 
 
-@pytest.mark.parametrize("model", ["rehearsal", "script:mine.yaml"])
-def test_whoever_asks_for_an_offline_model_knows_that_it_uses_no_key(model: str) -> None:
+@pytest.mark.parametrize("model", ["rehearsal", "script:mine.yaml", "openai:gpt-5.2", "ollama:qwen3"])
+def test_whoever_says_where_the_model_is_knows_that_it_uses_no_other_key(model: str) -> None:
     assert list(hints(Settings(model=model), OPENAI | TOKEN)) == []
 
 
 @asynccontextmanager
-async def answering(answer: bytes) -> AsyncIterator[int]:
-    """A server that gives every request for Ollama's models this answer; its port."""
+async def answering(answer: bytes) -> AsyncIterator[str]:
+    """A server that gives every request for Ollama's models this answer; its address."""
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         if (await reader.readuntil(b"\r\n\r\n")).startswith(b"GET /api/tags "):
@@ -150,7 +150,7 @@ async def answering(answer: bytes) -> AsyncIterator[int]:
         writer.close()
 
     async with await asyncio.start_server(serve, "127.0.0.1", 0) as server:
-        yield server.sockets[0].getsockname()[1]
+        yield f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
 
 
 def json_answer(value: Any) -> bytes:
@@ -160,10 +160,9 @@ def json_answer(value: Any) -> bytes:
 
 async def test_an_ollama_is_told_with_one_of_its_models() -> None:
     models = {"models": [{"name": "qwen3-coder:latest"}, {"name": "llama4:8b"}]}
-    async with answering(json_answer(models)) as port:
-        assert await ollama_hint("canvas", port) == (
-            f"Hint: an Ollama answers on port {port}. To use it:\nANTHROPIC_BASE_URL=http://127.0.0.1:{port} "
-            "canvas serve --model qwen3-coder"
+    async with answering(json_answer(models)) as address:
+        assert await ollama_hint("canvas", address) == (
+            f"Hint: an Ollama answers at {address}. To use it:\ncanvas serve --model ollama:qwen3-coder"
         )
 
 
@@ -181,14 +180,14 @@ async def test_an_ollama_is_told_with_one_of_its_models() -> None:
     ],
 )
 async def test_what_is_no_ollama_or_has_no_model_is_not_told(answer: bytes) -> None:
-    async with answering(answer) as port:
-        assert await ollama_hint("canvas", port) == ""
+    async with answering(answer) as address:
+        assert await ollama_hint("canvas", address) == ""
 
 
 async def test_nothing_is_said_if_nobody_answers() -> None:
-    assert await ollama_hint("canvas", free_port()) == ""
+    assert await ollama_hint("canvas", f"http://127.0.0.1:{free_port()}") == ""
 
 
 async def test_a_server_that_never_answers_is_left_alone() -> None:
     with socket.create_server(("127.0.0.1", 0)) as listener:
-        assert await ollama_hint("canvas", listener.getsockname()[1], seconds=0.01) == ""
+        assert await ollama_hint("canvas", f"http://127.0.0.1:{listener.getsockname()[1]}", seconds=0.01) == ""

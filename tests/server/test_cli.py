@@ -31,7 +31,7 @@ VERSION = f"a2a-canvas {version('a2a-canvas')}"
 def clean(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """No settings and no keys but those of the test; `serve` sets the levels of the log."""
     for name in tuple(os.environ):
-        if name.startswith((PREFIX, "ANTHROPIC_", "OPENAI_")):
+        if name.startswith((PREFIX, "ANTHROPIC_", "OPENAI_", "OLLAMA_")):
             monkeypatch.delenv(name)
     levels = {name: logging.getLogger(name).level for name in ("a2a", "a2a_canvas", "uvicorn.access")}
     yield
@@ -91,39 +91,6 @@ def test_a_terminal_shows_it_broken_between_words(
     shown = capsys.readouterr().err.splitlines()
     assert " ".join(shown) == line
     assert max(map(len, shown)) <= 40
-
-
-WAYS = (
-    "Set ANTHROPIC_API_KEY for Claude, or ANTHROPIC_BASE_URL for another server of the Messages API "
-    "(Ollama: http://127.0.0.1:11434), with ANTHROPIC_AUTH_TOKEN if it wants a token. "
-    "Without a provider there are --model rehearsal and --model script:FILE.yaml."
-)
-
-
-@pytest.mark.parametrize(
-    ("model", "environment", "said"),
-    [
-        ("nonsense", {}, f"The model nonsense has no provider. {WAYS}"),
-        ("rehersal", {}, f"The model rehersal has no provider. Did you mean rehearsal? {WAYS}"),
-        (
-            "gpt-5",
-            {"OPENAI_API_KEY": "sk-hunter2"},
-            f"The model gpt-5 has no provider. {WAYS} OPENAI_API_KEY is not used: the server calls Anthropic's "
-            "Messages API. Set ANTHROPIC_API_KEY, or ANTHROPIC_BASE_URL to the address of a gateway that has this API, "
-            "such as LiteLLM.",
-        ),
-    ],
-)
-def test_a_model_without_a_key_is_refused_with_all_ways_to_a_model(
-    model: str,
-    environment: dict[str, str],
-    said: str,
-    capsys: pytest.CaptureFixture[str],
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    for name, value in environment.items():
-        monkeypatch.setenv(name, value)
-    assert refused(capsys, "serve", "--model", model) == (2, f"a2a-canvas: {said}")
 
 
 def test_an_unknown_environment_variable_is_one_line_and_exit_code_2(

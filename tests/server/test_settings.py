@@ -57,6 +57,7 @@ VALUES: dict[str, tuple[str, Any]] = {
     "max_output_tokens": ("800", 800),
     "context_window": ("32768", 32_768),
     "thinking": ("off", "off"),
+    "temperature": ("0.2", 0.2),
     "expose_thinking": ("false", False),
     "on_disconnect": ("cancel", "cancel"),
     "shutdown_grace": ("30", 30.0),

@@ -2,18 +2,15 @@
 
 Rules:
 
-1. Retries do not multiply. A failure before the response headers has been retried by the SDK: not retryable. One
-   after them (a transport error, an SSE `error` event, unreadable data, an end without a stop reason) has not:
-   retryable. A failure after the stop reason is ignored.
-2. No key reaches a reason: it repeats only the provider's error message, shortened and without our keys.
-3. No other module imports `anthropic`.
-4. What a provider refuses and does not need is omitted, and the call repeated: an optional field for the life of
+1. The rules of `provider_errors.py`. A stream is broken by a transport error, an SSE `error` event, unreadable data
+   and an end without a stop reason. A failure after the stop reason is ignored.
+2. No other module imports `anthropic`.
+3. What a provider refuses and does not need is omitted, and the call repeated: an optional field for the life of
    this process, thinking and files of the conversation for this call.
 """
 
 from __future__ import annotations
 
-import asyncio
 import json
 import logging
 import os
@@ -29,6 +26,16 @@ from a2a_canvas.server.agent import model as m
 from a2a_canvas.server.agent.attachments import without_media
 from a2a_canvas.server.agent.models.claude_events import EventMapper
 from a2a_canvas.server.agent.models.claude_params import OptionalField, ThinkingMode, to_params, without_thinking
+from a2a_canvas.server.agent.models.provider_connection import MAX_SILENCE, NO_KEY, SilenceLimit, address_in
+from a2a_canvas.server.agent.models.provider_errors import (
+    BROKEN,
+    OVERLOADED,
+    Provider,
+    retry_after,
+    says_too_long,
+    tokens_in,
+    window_in,
+)
 from a2a_canvas.server.agent.models.sse_decoder import EventStreamDecoder
 
 logger = logging.getLogger(__name__)
@@ -38,111 +45,46 @@ DEFAULT_MODEL: Final = "claude-sonnet-5-5"
 CONTEXT_WINDOW: Final = 200_000
 """The most tokens of a request and its answer together."""
 
-MAX_SILENCE: Final = 600.0
-"""Seconds that a provider may send nothing, if the client's own timeout does not say."""
-
-_NO_KEY: Final = "none"
-"""The key for a server that needs none: the SDK requires one."""
-_KEY_LENGTH: Final = 12
-"""The least characters of a real key. The placeholder for a server that needs none is shorter, and may be a word."""
-
 _RawStream = anthropic.AsyncStream[RawMessageStreamEvent]
 
-_TOO_LONG: Final = (
-    "The request is too long for the model: send less at a time, or raise --context-window if it takes more."
-)
-_SAYS_TOO_LONG: Final = re.compile(
-    r"prompt is too long|exceed context limit|context (length|window|size)|input is too long|too many (input )?tokens",
-    re.IGNORECASE,
-)
-_LIMIT: Final = re.compile(
-    r"tokens > (\d+) maximum|\+ \d+ > (\d+)|context length is (\d+)|context size \((\d+)", re.IGNORECASE
-)
-_COUNTED: Final = re.compile(
-    r"(\d+) tokens > |limit: (\d+) \+|(\d+) in the messages|(\d+) input tokens|request \((\d+) tokens|"
-    r"resulted in (\d+) tokens",
-    re.IGNORECASE,
-)
-"""The limit and the request's tokens, in the messages of Anthropic, vLLM and llama.cpp."""
-_SMALLEST_WINDOW: Final = 1_024
-"""Tokens of the smallest window: a smaller number in a message means something else."""
 _SAYS_UNKNOWN: Final = re.compile(r"extra inputs|not permitted|unknown|unexpected|unrecognized|support", re.IGNORECASE)
-_REASONS: Final[Mapping[int, str]] = {
-    400: "The model provider refused the request{message}",
-    401: "The model provider refused the API key: check ANTHROPIC_API_KEY.",
-    402: "The model provider asks for payment: check the account's credit.",
-    403: "The model provider refused the API key: check ANTHROPIC_API_KEY and what it gives access to.",
-    404: "The model provider does not know the model {model}: choose another with --model.",
-    422: "The model provider refused the request{message}",
-    429: "The model provider's rate limit has been reached: try again later.",
-    529: "The model provider is overloaded: try again later.",
-}
-_FAILED: Final = "The model provider failed (HTTP {status}): try again later."
-_OTHER_STATUS: Final = "The model provider answered with HTTP {status}{message}"
-_BROKEN: Final = "The connection to the model provider broke before the answer was complete."
 
 
-def _refused(error: Exception, model: str, client: anthropic.AsyncAnthropic) -> m.ModelError:
+def _refused(error: Exception, model: str, provider: Provider) -> m.ModelError:
     """The error of a call that failed before its stream."""
-    host = client.base_url.netloc.decode("ascii", "replace")
     match error:
         case anthropic.APITimeoutError():
-            reason = f"The model provider at {host} did not answer in time."
+            return provider.not_in_time()
         case anthropic.APIConnectionError():
-            reason = f"The model provider at {host} cannot be reached: check the network and ANTHROPIC_BASE_URL."
-        case anthropic.APIStatusError() if _says_too_long(error):
-            return m.TooLong(_TOO_LONG, _number(_COUNTED, error))
+            return provider.unreachable()
         case anthropic.APIStatusError(status_code=status):
-            form = _REASONS.get(status, _FAILED if status >= 500 else _OTHER_STATUS)
-            reason = form.format(status=status, model=model, message=_quoted(error, client))
+            return provider.refused(status, _message(error), model)
         case _:
-            reason = f"The model provider could not be asked ({type(error).__name__})."
-    return m.ModelError(reason, retryable=False)
+            return m.ModelError(f"The model provider could not be asked ({type(error).__name__}).", retryable=False)
 
 
-def _broken(error: Exception, client: anthropic.AsyncAnthropic) -> m.ModelError:
+def _broken(error: Exception, provider: Provider) -> m.ModelError:
     """The error of a call whose stream broke."""
     match error:
         case anthropic.APIStatusError(type="overloaded_error"):
-            reason = _REASONS[529]
+            return m.ModelError(OVERLOADED, retryable=True, retry_after=retry_after(error.response.headers))
         case anthropic.APIStatusError():
-            reason = f"The model provider broke off its answer{_quoted(error, client)}"
+            return provider.broke_off(_message(error), error.response.headers)
         case _:
-            reason = _BROKEN
-    return m.ModelError(reason, retryable=True, retry_after=_retry_after(error))
+            return m.ModelError(BROKEN, retryable=True)
 
 
-def _retry_after(error: Exception) -> float | None:
-    headers = error.response.headers if isinstance(error, anthropic.APIStatusError) else {}
-    try:
-        return float(headers["retry-after-ms"]) / 1000 if "retry-after-ms" in headers else float(headers["retry-after"])
-    except (KeyError, ValueError):  # it may be a date
-        return None
-
-
-def _quoted(error: anthropic.APIStatusError, client: anthropic.AsyncAnthropic) -> str:
-    """The provider's error message, as the end of a sentence."""
-    message = " ".join(str(error.api_message or "").split())
-    for secret in (client.api_key, client.auth_token):
-        message = message.replace(secret, "[key]") if secret and len(secret) >= _KEY_LENGTH else message
-    return f": {message[:300]}" if message else "."
-
-
-def _says_too_long(error: anthropic.APIStatusError) -> bool:
-    message = str(error.api_message or "")
-    return error.status_code == 413 or (error.status_code == 400 and bool(_SAYS_TOO_LONG.search(message)))
-
-
-def _number(pattern: re.Pattern[str], error: anthropic.APIStatusError) -> int | None:
-    found = pattern.search(str(error.api_message or ""))
-    return next((int(digits) for digits in found.groups() if digits), None) if found else None
+def _message(error: anthropic.APIStatusError) -> str:
+    return str(error.api_message or "")
 
 
 def _unknown(error: anthropic.APIStatusError) -> OptionalField | None:
     """The optional field that the provider does not know."""
-    message = str(error.api_message or "")
+    message = _message(error)
     if "eager_input_streaming" in message:
         return "eager_input_streaming"
+    if "temperature" in message:
+        return "temperature"
     if _SAYS_UNKNOWN.search(message):
         if "cache_control" in message:
             return "cache_control"
@@ -163,57 +105,13 @@ def client_from(environ: Mapping[str, str], http_client: httpx2.AsyncClient | No
     # Left to itself, the SDK takes an empty ANTHROPIC_BASE_URL for an address and refuses to call without a key.
     key = environ.get("ANTHROPIC_API_KEY", "").strip()
     token = None if key else environ.get("ANTHROPIC_AUTH_TOKEN", "").strip() or None
-    address = environ.get("ANTHROPIC_BASE_URL", "").strip() or "https://api.anthropic.com"
-    if not re.match(r"https?://[^/:@\s]", address):
-        raise ValueError("ANTHROPIC_BASE_URL is not an address: it must look like http://127.0.0.1:11434")
-    url, auth = _without_password(httpx2.URL(address))
+    url, auth = address_in(environ, "ANTHROPIC_BASE_URL", "https://api.anthropic.com", example="http://127.0.0.1:11434")
     http_client = http_client or anthropic.DefaultAioHttpClient()
     if auth:
         http_client.auth = auth
     return anthropic.AsyncAnthropic(
-        api_key=None if token else key or _NO_KEY, auth_token=token, base_url=url, http_client=http_client
+        api_key=None if token else key or NO_KEY, auth_token=token, base_url=url, http_client=http_client
     )
-
-
-def _without_password(url: httpx2.URL) -> tuple[httpx2.URL, httpx2.BasicAuth | None]:
-    # aiohttp refuses a password in the address beside the header that httpx2 makes of it.
-    if not url.userinfo:
-        return url, None
-    return url.copy_with(userinfo=b""), httpx2.BasicAuth(url.username, url.password)
-
-
-class _SilenceLimit:
-    """Closes a response that sends nothing for too long: after a chunk that is none, aiohttp waits without end.
-
-    One timer for each answer, not for each read: there is a read for every token.
-    """
-
-    def __init__(self, response: httpx2.Response, seconds: float) -> None:
-        self._response = response
-        self._seconds = seconds
-        self._loop = asyncio.get_running_loop()
-        self._since: float | None = None
-        self._timer = self._loop.call_later(seconds, self._check)
-        self._closing: asyncio.Task[None] | None = None
-
-    async def contents(self) -> AsyncGenerator[bytes, None]:
-        contents = self._response.aiter_bytes()
-        try:
-            self._since = self._loop.time()
-            async for content in contents:
-                self._since = None  # until the next read
-                yield content
-                self._since = self._loop.time()
-        finally:
-            self._timer.cancel()
-
-    def _check(self) -> None:
-        now = self._loop.time()
-        left = self._seconds - (now - self._since) if self._since is not None else self._seconds
-        if left > 0:
-            self._timer = self._loop.call_later(left, self._check)
-        else:
-            self._closing = self._loop.create_task(self._response.aclose())
 
 
 async def _raw_events(response: httpx2.Response, silence: float) -> AsyncGenerator[Mapping[str, Any], None]:
@@ -225,7 +123,7 @@ async def _raw_events(response: httpx2.Response, silence: float) -> AsyncGenerat
         ValueError: the data cannot be read.
     """
     decoder = EventStreamDecoder()
-    async for content in _SilenceLimit(response, silence).contents():
+    async for content in SilenceLimit(response, silence).contents():
         for name, data in decoder.feed(content):
             raw = json.loads(data) if name else None
             if name == "error":
@@ -241,15 +139,17 @@ class ClaudeModel:
         model: its name at the provider.
         max_tokens: the most that one call may generate, thinking included.
         thinking: see `ThinkingMode`.
+        sends_thinking: whether the server sends the thinking in pieces, or all of it so far.
+        temperature: is not sent if it is None.
         context_window: the most tokens of a request and its answer together. It shrinks if the provider reports a
             smaller one; the answer has at most half of it.
         client: that of the provider; by default made from ANTHROPIC_API_KEY and ANTHROPIC_BASE_URL.
+        name: what operators call it; by default its name at the provider.
+        address_variable: the environment's variable of the provider's address.
 
     Raises:
         ValueError: ANTHROPIC_BASE_URL is not an address.
     """
-
-    thinking: Literal["delta", "accumulated"] = "delta"
 
     def __init__(
         self,
@@ -257,15 +157,23 @@ class ClaudeModel:
         model: str = DEFAULT_MODEL,
         max_tokens: int = 32_000,
         thinking: ThinkingMode = "auto",
+        sends_thinking: Literal["delta", "accumulated"] = "delta",
+        temperature: float | None = None,
         context_window: int = CONTEXT_WINDOW,
         client: anthropic.AsyncAnthropic | None = None,
+        name: str = "",
+        address_variable: str = "ANTHROPIC_BASE_URL",
     ) -> None:
-        self.name = model
+        self.name = name or model
+        self.thinking = sends_thinking
+        self._model = model
         self._max_output = max_tokens
         self._context_window = context_window
-        self._thinking = thinking
+        self._thinking_mode = thinking
+        self._temperature = temperature
         self._client = client or client_from(os.environ)
         self._silence = httpx2.Timeout(self._client.timeout).read or MAX_SILENCE
+        self._address_variable = address_variable
         self._reported: set[str] = set()
         self._without: set[OptionalField] = set()
 
@@ -294,20 +202,22 @@ class ClaudeModel:
                             return
         except (anthropic.APIError, httpx2.RequestError, ValueError) as error:
             if mapper.end() is None:
-                raise _broken(error, self._client) from error
+                raise _broken(error, self._provider) from error
         if (end := mapper.end()) is None:
-            raise m.ModelError(_BROKEN, retryable=True)
+            raise m.ModelError(BROKEN, retryable=True)
         yield end
 
     async def _open(self, request: m.ModelRequest) -> _RawStream:
         try:
             return await self._ask(request)
         except (anthropic.AnthropicError, httpx2.RequestError) as error:
-            raise _refused(error, self.name, self._client) from error
+            raise _refused(error, self._model, self._provider) from error
 
     async def _ask(self, request: m.ModelRequest) -> _RawStream:
-        """Call, and repeat without what the provider refuses (rule 4)."""
-        params = to_params(request, self.name, self._max_tokens, self._thinking, self._without)
+        """Call, and repeat without what the provider refuses (rule 3)."""
+        params = to_params(
+            request, self._model, self._max_tokens, self._thinking_mode, self._without, self._temperature
+        )
         try:
             return cast(_RawStream, await self._client.messages.create(**params, stream=True))
         except (anthropic.BadRequestError, anthropic.UnprocessableEntityError) as error:
@@ -318,10 +228,10 @@ class ClaudeModel:
 
     def _less(self, request: m.ModelRequest, error: anthropic.APIStatusError) -> m.ModelRequest | None:
         """The request to send instead of a refused one; None if nothing is left to omit."""
-        if _says_too_long(error):
-            return request if self._narrowed(error) else None
-        names_thinking = "thinking" in str(error.api_message or "")
-        if names_thinking and (bare := without_thinking(request)) != request:
+        message = _message(error)
+        if says_too_long(error.status_code, message):
+            return request if self._narrowed(message) else None
+        if "thinking" in message and (bare := without_thinking(request)) != request:
             what, less = "earlier thinking", bare
         elif (unknown := _unknown(error)) and unknown not in self._without:
             self._without.add(unknown)
@@ -330,17 +240,23 @@ class ClaudeModel:
             what, less = "attached images and documents", bare
         else:
             return None
-        logger.warning("The provider is asked again without the %s%s", what, _quoted(error, self._client))
+        logger.warning("The provider is asked again without the %s%s", what, self._provider.quoted(message))
         return less
 
-    def _narrowed(self, error: anthropic.APIStatusError) -> bool:
+    def _narrowed(self, message: str) -> bool:
         """Note a smaller window; whether the request fits into it with a shorter answer."""
-        most, counted = _number(_LIMIT, error), _number(_COUNTED, error)
-        if most is None or not _SMALLEST_WINDOW <= most < self._context_window:
+        most, counted = window_in(message), tokens_in(message)
+        if most is None or most >= self._context_window:
             return False
         logger.warning("The model has a window of %d tokens: set --context-window", most)
         self._context_window = most
         return counted is not None and counted <= self.window
+
+    @property
+    def _provider(self) -> Provider:
+        host = self._client.base_url.netloc.decode("ascii", "replace")
+        secrets = tuple(filter(None, (self._client.api_key, self._client.auth_token)))
+        return Provider(host, "ANTHROPIC_API_KEY", self._address_variable, secrets)
 
     async def aclose(self) -> None:
         """Close the connections to the provider."""

@@ -14,14 +14,13 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Final
 
 from a2a_canvas.server.agent import model as m
+from a2a_canvas.server.agent.models.unchecked_json import Json, number_of, object_of, text_of
 from a2a_canvas.store.text.unicode import replace_surrogates
 
 logger = logging.getLogger(__name__)
-
-Json = Mapping[str, Any]
 
 _STOP_REASONS: Final[Mapping[str, m.StopReason]] = {
     "end_turn": "end_turn",
@@ -49,20 +48,20 @@ class EventMapper:
 
     def feed(self, raw: Json) -> list[m.ModelEvent]:
         """The events of one raw event: none for pings, citations and unknown types."""
-        index = _number(raw.get("index"), -1)
+        index = number_of(raw.get("index"), -1)
         match raw.get("type"):
             case "content_block_delta" if index not in self._skipped:  # first, because they are many
-                return _delta(index, _object(raw, "delta"))
+                return _delta(index, object_of(raw, "delta"))
             case "message_start":
-                self._usage = _counted(self._usage, _object(_object(raw, "message"), "usage"))
+                self._usage = _counted(self._usage, object_of(object_of(raw, "message"), "usage"))
                 return [m.MessageStart()]
             case "content_block_start":
-                return self._start(index, _object(raw, "content_block"))
+                return self._start(index, object_of(raw, "content_block"))
             case "content_block_stop" if index not in self._skipped:
                 return [m.BlockStop(index)]
             case "message_delta":
-                self._usage = _counted(self._usage, _object(raw, "usage"))
-                return self._stopping(_text(_object(raw, "delta"), "stop_reason"))
+                self._usage = _counted(self._usage, object_of(raw, "usage"))
+                return self._stopping(text_of(object_of(raw, "delta"), "stop_reason"))
             case "message_stop":
                 return [m.MessageStop(self._stop_reason or "end_turn", self._usage)]
             case _:
@@ -74,17 +73,17 @@ class EventMapper:
 
     def _start(self, index: int, block: Json) -> list[m.ModelEvent]:
         self._skipped.discard(index)
-        match kind := _text(block, "type"):
+        match kind := text_of(block, "type"):
             case "text":
-                return [m.BlockStart(index, "text"), *_deltas(m.TextDelta, index, _text(block, "text"))]
+                return [m.BlockStart(index, "text"), *_deltas(m.TextDelta, index, text_of(block, "text"))]
             case "thinking":
-                thought = _deltas(m.ThinkingDelta, index, _text(block, "thinking"))
-                signature = _deltas(m.SignatureDelta, index, _text(block, "signature"))
+                thought = _deltas(m.ThinkingDelta, index, text_of(block, "thinking"))
+                signature = _deltas(m.SignatureDelta, index, text_of(block, "signature"))
                 return [m.BlockStart(index, "thinking"), *thought, *signature]
             case "redacted_thinking":
-                return [m.BlockStart(index, "thinking"), m.SignatureDelta(index, redacted=_text(block, "data"))]
+                return [m.BlockStart(index, "thinking"), m.SignatureDelta(index, redacted=text_of(block, "data"))]
             case "tool_use":
-                use_id, name = (replace_surrogates(_text(block, field)) for field in ("id", "name"))
+                use_id, name = (replace_surrogates(text_of(block, field)) for field in ("id", "name"))
                 start = m.BlockStart(index, "tool_use", tool_use_id=use_id, name=name)
                 given = block.get("input")
                 return [start, *_deltas(m.InputDelta, index, json.dumps(given, ensure_ascii=False) if given else "")]
@@ -117,8 +116,8 @@ _DELTAS: Final[Mapping[str, tuple[_Delta, str]]] = {
 
 
 def _delta(index: int, delta: Json) -> list[m.ModelEvent]:
-    kind, name = _DELTAS.get(_text(delta, "type"), (m.TextDelta, ""))
-    return _deltas(kind, index, _text(delta, name))
+    kind, name = _DELTAS.get(text_of(delta, "type"), (m.TextDelta, ""))
+    return _deltas(kind, index, text_of(delta, name))
 
 
 def _deltas(kind: _Delta, index: int, text: str) -> list[m.ModelEvent]:
@@ -128,25 +127,8 @@ def _deltas(kind: _Delta, index: int, text: str) -> list[m.ModelEvent]:
 def _counted(usage: m.Usage, reported: Json) -> m.Usage:
     """The newest counts: they are cumulative."""
     return m.Usage(
-        input_tokens=_number(reported.get("input_tokens"), usage.input_tokens),
-        output_tokens=_number(reported.get("output_tokens"), usage.output_tokens),
-        cache_read_tokens=_number(reported.get("cache_read_input_tokens"), usage.cache_read_tokens),
-        cache_write_tokens=_number(reported.get("cache_creation_input_tokens"), usage.cache_write_tokens),
+        input_tokens=number_of(reported.get("input_tokens"), usage.input_tokens),
+        output_tokens=number_of(reported.get("output_tokens"), usage.output_tokens),
+        cache_read_tokens=number_of(reported.get("cache_read_input_tokens"), usage.cache_read_tokens),
+        cache_write_tokens=number_of(reported.get("cache_creation_input_tokens"), usage.cache_write_tokens),
     )
-
-
-# Of what is missing, or not of its type:
-
-
-def _object(of: Json, name: str) -> Json:
-    value = of.get(name)
-    return value if isinstance(value, dict) else {}
-
-
-def _text(of: Json, name: str) -> str:
-    value = of.get(name)
-    return value if isinstance(value, str) else ""
-
-
-def _number(value: object, otherwise: int) -> int:
-    return value if isinstance(value, int) else otherwise

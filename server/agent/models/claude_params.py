@@ -13,7 +13,6 @@ Rules (the API's, https://platform.claude.com/docs/en/api/messages):
 from __future__ import annotations
 
 import base64
-import math
 import re
 from collections import Counter, defaultdict, deque
 from collections.abc import Collection, Iterator, Mapping
@@ -21,6 +20,7 @@ from typing import Any, Final, Literal, assert_never
 
 from a2a_canvas.server.agent import model as m
 from a2a_canvas.server.agent.attachments import PDF, attachment_text, is_text, media_type_of, medium_of, placeholder
+from a2a_canvas.server.agent.models.unchecked_json import finite
 from a2a_canvas.store.text.unicode import replace_surrogates
 
 ThinkingMode = Literal["auto", "adaptive", "between_tools", "disabled"]
@@ -34,7 +34,7 @@ _OLDER: Final = re.compile(r"claude-(\d|instant|(opus|sonnet|haiku)-4(-[015])?(-
 _CLAUDE: Final = re.compile(r"(?:^|[/.:])(claude-[^/:]*)")
 """The model's own name in that of Bedrock, Vertex or a gateway: `us.anthropic.claude-sonnet-4-5-20250929-v1:0`."""
 
-OptionalField = Literal["eager_input_streaming", "cache_control", "display", "thinking"]
+OptionalField = Literal["eager_input_streaming", "cache_control", "display", "thinking", "temperature"]
 """A field that the API knows and another server may not; `display` is one of `thinking`."""
 
 _EMPTY: Final = {"type": "text", "text": "(The message was empty.)"}
@@ -60,10 +60,7 @@ def unused_keys(environ: Mapping[str, str]) -> Iterator[str]:
     elif token and not url:
         yield "ANTHROPIC_AUTH_TOKEN is not used without ANTHROPIC_BASE_URL. For Claude itself set ANTHROPIC_API_KEY."
     if openai and not available(environ):
-        yield (
-            "OPENAI_API_KEY is not used: the server calls Anthropic's Messages API. Set ANTHROPIC_API_KEY, or "
-            "ANTHROPIC_BASE_URL to the address of a gateway that has this API, such as LiteLLM."
-        )
+        yield "OPENAI_API_KEY is not used. For a model behind it start with --model openai:NAME."
 
 
 def to_params(
@@ -72,6 +69,7 @@ def to_params(
     max_tokens: int,
     thinking: ThinkingMode = "auto",
     without: Collection[OptionalField] = (),
+    temperature: float | None = None,
 ) -> dict[str, Any]:
     """The arguments of `messages.create` for a request, without `stream`.
 
@@ -80,6 +78,7 @@ def to_params(
 
     Args:
         without: fields that are not sent.
+        temperature: is not sent if it is None.
     """
     mark = {} if "cache_control" in without else {"cache_control": _CACHED}
     messages = _messages(request)
@@ -93,6 +92,8 @@ def to_params(
         params["tools"] = [*tools[:-1], {**tools[-1], **mark}]
     if "thinking" not in without and (config := _thinking_config(thinking, model)):
         params["thinking"] = {name: value for name, value in config.items() if name not in without}
+    if temperature is not None and "temperature" not in without:
+        params["extra_body"] = {"temperature": temperature}  # the SDK has no argument for it any more
     return params
 
 
@@ -178,24 +179,11 @@ def _block(content: m.ModelContent, ids: _Ids) -> dict[str, Any] | None:
             return {"type": "thinking", "thinking": text, "signature": signature}
         case m.ToolUse(use_id, name, given):
             name = _REFUSED_CHARACTERS.sub("_", name)[:_MAX_NAME] or "unnamed"
-            return {"type": "tool_use", "id": ids.of_call(use_id), "name": name, "input": _finite(dict(given))}
+            return {"type": "tool_use", "id": ids.of_call(use_id), "name": name, "input": finite(dict(given))}
         case m.ToolResult():
             return _tool_result(content, ids)
         case _:
             assert_never(content)
-
-
-def _finite(value: Any) -> Any:
-    """The value without numbers that JSON does not have. Journals of version 0.1 may contain them."""
-    match value:
-        case float():
-            return value if math.isfinite(value) else None
-        case dict():
-            return {key: _finite(inner) for key, inner in value.items()}
-        case list():
-            return [_finite(inner) for inner in value]
-        case _:
-            return value
 
 
 def _tool_result(result: m.ToolResult, ids: _Ids) -> dict[str, Any]:

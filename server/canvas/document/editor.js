@@ -22,13 +22,14 @@ import {
   drawSelection,
   highlightSpecialChars,
   history,
-  historyKeymap,
   indentOnInput,
   keymap,
   lineNumbers,
+  redo,
   search,
   searchKeymap,
   syntaxHighlighting,
+  undo,
 } from "../vendor/codemirror.js";
 import { loadLanguage } from "./language.js";
 import { passage } from "./selection.js";
@@ -46,6 +47,13 @@ import { createSettling } from "./settling.js";
 /** A longer text has no colours: parsing it would take more of each frame than there is. In characters. */
 const LARGEST_COLOURED = 300_000;
 
+/** Without something to undo here, the keys go on to the page, which undoes in the document. */
+const UNDO_KEYS = [
+  { key: "Mod-z", run: undo },
+  { key: "Mod-y", mac: "Mod-Shift-z", run: redo },
+  { linux: "Ctrl-Shift-z", win: "Ctrl-Shift-z", run: redo },
+];
+
 /** A change that comes from elsewhere. */
 const remote = Annotation.define();
 
@@ -59,12 +67,14 @@ const setMarks = StateEffect.define();
  * @param {string} options.language  as `languageOf` names it
  * @param {boolean} options.prose  lines are wrapped and have no numbers
  * @param {boolean} [options.readOnly]
- * @param {(input: {text: string, changes: any}) => void} [options.onInput]  the user has changed the text
+ * @param {(input: {text: string, changes: any, undone: boolean}) => void} [options.onInput]  the user has changed the text;
+ *     `undone`: by undo or redo
  * @param {(passage: Passage|null) => void} [options.onSelect]  the user has selected something, or nothing any more
  */
 export function createEditor({ text, label, language, prose, readOnly = false, onInput = () => {}, onSelect = () => {} }) {
   const languageSlot = new Compartment();
   const readOnlySlot = new Compartment();
+  const historySlot = new Compartment();
   const view = new EditorView({
     state: EditorState.create({
       doc: text,
@@ -76,13 +86,13 @@ export function createEditor({ text, label, language, prose, readOnly = false, o
         EditorState.changeFilter.of(outsideOfWriting),
         prose ? EditorView.lineWrapping : lineNumbers(),
         EditorState.tabSize.of(prose ? 4 : 2),
-        history(),
+        historySlot.of(history()),
         drawSelection(),
         indentOnInput(),
         bracketMatching(),
         search({ top: true }),
         syntaxHighlighting(classHighlighter),
-        keymap.of([...defaultKeymap, ...historyKeymap, ...searchKeymap]),
+        keymap.of([...defaultKeymap, ...UNDO_KEYS, ...searchKeymap]),
         marksField,
         languageSlot.of([]),
         readOnlySlot.of(EditorState.readOnly.of(readOnly)),
@@ -119,6 +129,11 @@ export function createEditor({ text, label, language, prose, readOnly = false, o
       update(next);
     },
     setLanguage: load,
+    /** What was typed until now cannot be undone here any more. */
+    forget() {
+      view.dispatch({ effects: historySlot.reconfigure([]) });
+      view.dispatch({ effects: historySlot.reconfigure(history()) });
+    },
     /** @param {boolean} value */
     setReadOnly(value) {
       if (view.state.readOnly !== value) {
@@ -177,7 +192,8 @@ export function createEditor({ text, label, language, prose, readOnly = false, o
     const typed = update.docChanged && !update.transactions.some((/** @type {any} */ one) => one.annotation(remote));
     if (typed) {
       known = changed(known, update.changes);
-      onInput({ text: known, changes: update.changes });
+      const undone = update.transactions.some((/** @type {any} */ one) => one.isUserEvent("undo") || one.isUserEvent("redo"));
+      onInput({ text: known, changes: update.changes, undone });
     }
     if (typed || (update.selectionSet && update.transactions.some((/** @type {any} */ one) => one.isUserEvent("select")))) {
       settling.changed();

@@ -30,7 +30,16 @@ import { createView } from "./views.js";
  */
 export function createDocumentPane(app) {
   const { store } = app;
-  const versions = createVersions(app);
+  const typing = createTyping(app, { viewOf: (id) => (body?.typed === id ? body.view : null), changed });
+  const versions = createVersions(app, {
+    isUnsaved: (id) => typing.isUnsaved(id),
+    saved: async () => {
+      const saved = await typing.flush();
+      // From here on the versions have all that was typed.
+      saved && body?.view.forget?.();
+      return saved;
+    },
+  });
   const tabs = createTabs((id) => app.openArtifact(id));
   const name = h("h2", { class: "document-name truncate" });
   const about = h("p", { class: "document-about truncate" });
@@ -48,7 +57,6 @@ export function createDocumentPane(app) {
     rectOf: (selection) => body?.view.rectOf(toShown(selection, written) ?? { start: 0, end: 0 }) ?? null,
     saved: () => typing.flush(),
   });
-  const typing = createTyping(app, { viewOf: (id) => (body?.typed === id ? body.view : null), changed: () => render(store.state) });
   line.append(typing.status);
   panel.addEventListener("focusout", () => typing.flush());
   const element = h("div", { class: "document-pane" }, tabs.element, head, versions.panel, notice, typing.conflict, versions.comparison, panel, toEnd, empty, status, bar);
@@ -67,6 +75,11 @@ export function createDocumentPane(app) {
   store.subscribe(render);
   render(store.state);
   return { element, step: versions.step, save: typing.flush };
+
+  function changed() {
+    render(store.state);
+    versions.draw();
+  }
 
   /** @param {State} state */
   function render(state) {
@@ -184,8 +197,7 @@ export function createDocumentPane(app) {
       written = [];
       typing.show(view, state, artifact);
     } else {
-      const shown = state.version === null ? typing.withUnsaved(artifact) : artifact;
-      const { text, ranges } = shownText(shown, shown === artifact ? editsOf(state) : []);
+      const { text, ranges } = textShown(state, artifact);
       written = ranges;
       view.update(text, artifact);
       const selection = state.selection?.artifactId === artifact.artifactId ? toShown(state.selection, ranges) : null;
@@ -228,10 +240,18 @@ export function createDocumentPane(app) {
     }
   }
 
+  /** With what was typed and is not saved yet, and what is being rewritten. @param {State} state @param {ArtifactView} artifact */
+  function textShown(state, artifact) {
+    const shown = state.version === null ? typing.withUnsaved(artifact) : artifact;
+    return shownText(shown, shown === artifact ? editsOf(state) : []);
+  }
+
   async function copyText() {
     const artifact = shownContent(store.state);
-    await navigator.clipboard.writeText(artifact?.text ?? "");
-    app.notify("info", `${artifact?.name} is copied.`);
+    if (artifact) {
+      await navigator.clipboard.writeText(textShown(store.state, artifact).text);
+      app.notify("info", `${artifact.name} is copied.`);
+    }
   }
 
   /** Screen readers hear of what is finished, never of each piece. @param {string} sentence */

@@ -55,7 +55,9 @@ function fileView({ raw, filename = "file", mediaType = "application/octet-strea
 function imageView(blob, name) {
   const address = URL.createObjectURL(blob);
   const free = () => URL.revokeObjectURL(address);
-  return h("img", { class: "document-image", src: address, alt: name, onload: free, onerror: free });
+  const broken = () => (free(), image.replaceWith(h("p", { class: "muted" }, "This picture cannot be shown. Download it to open it elsewhere.")));
+  const image = h("img", { class: "document-image", src: address, alt: name, onload: free, onerror: broken });
+  return image;
 }
 
 /** @param {string} name @param {string} mediaType @param {Blob|string} content  a string is an address */

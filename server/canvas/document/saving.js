@@ -1,12 +1,14 @@
 // @ts-check
 /**
  * Saves what the user types into the documents of the open conversation, as `put` with `merge`: after a pause, when they leave
- * the document or the page, and before a passage is sent. The decisions are in unsaved.js.
+ * the document or the page, and before a passage is sent. What takes back a version that was saved is no new one, but an `undo`.
+ * The decisions are in unsaved.js and undo_line.js.
  */
 
 import { randomId } from "../a2a/ids.js";
 import { CANVAS } from "../state/task.js";
 import { readStored, writeStored } from "./stored.js";
+import { begun, moved, stepsTo } from "./undo_line.js";
 import * as unsaved from "./unsaved.js";
 
 /** @typedef {import("../types.js").State} State */
@@ -21,6 +23,8 @@ import * as unsaved from "./unsaved.js";
  * @property {string} artifactId
  * @property {Unsaved} state
  * @property {ArtifactView} artifact  as it was taken over last
+ * @property {import("./undo_line.js").UndoLine} line
+ * @property {boolean} undone  what was changed last was an undo or a redo
  * @property {boolean} changed  it has been typed into since it was opened
  * @property {string} error  why it could not be saved
  * @property {number} timer
@@ -65,11 +69,12 @@ export function createSaving(app, pane) {
       const state = entries.get(artifactId)?.state;
       return (state && unsaved.placed(state, state.version, range)) ?? range;
     },
-    /** @param {string} artifactId @param {any} changes @param {string} text */
-    typed(artifactId, changes, text) {
+    /** @param {string} artifactId @param {{text: string, changes: any, undone: boolean}} input */
+    typed(artifactId, { text, changes, undone }) {
       const entry = entries.get(artifactId);
       if (entry) {
         entry.changed = true;
+        entry.undone = undone;
         entry.error = "";
         step(entry, { state: unsaved.typed(entry.state, changes, text), changes: null });
         later(entry, PAUSE_MS);
@@ -83,6 +88,9 @@ export function createSaving(app, pane) {
       }
       if (entry.error) {
         return { text: `Not saved: ${entry.error}`, failed: true };
+      }
+      if (entry.artifact.open && !unsaved.isSaved(entry.state)) {
+        return { text: "What you typed is kept.", failed: false };
       }
       return { text: unsaved.isSaved(entry.state) ? "Saved" : entry.state.refused ? "Not saved" : "Saving…", failed: false };
     },
@@ -114,7 +122,18 @@ export function createSaving(app, pane) {
   /** @param {ArtifactView} artifact @param {Unsaved} state */
   function add(artifact, state) {
     /** @type {Entry} */
-    const entry = { artifactId: artifact.artifactId, state, artifact, changed: false, error: "", timer: 0, keeping: 0, putting: null };
+    const entry = {
+      artifactId: artifact.artifactId,
+      state,
+      artifact,
+      line: begun(artifact.version, artifact.text ?? ""),
+      undone: false,
+      changed: false,
+      error: "",
+      timer: 0,
+      keeping: 0,
+      putting: null,
+    };
     entries.set(entry.artifactId, entry);
     return entry;
   }
@@ -131,6 +150,7 @@ export function createSaving(app, pane) {
       if (entry && artifact !== entry.artifact && !artifact.open && artifact.text !== null) {
         const waited = entry.artifact.open;
         entry.artifact = artifact;
+        entry.line = moved(entry.line, artifact.version, artifact.text);
         step(entry, unsaved.arrived(entry.state, artifact.version, artifact.text));
         waited && unsaved.isReady(entry.state) && later(entry, 0);
       } else if (entry) {
@@ -200,6 +220,14 @@ export function createSaving(app, pane) {
   /** @param {Entry} entry */
   async function put(entry) {
     if (unsaved.isReady(entry.state) && !entry.artifact.open) {
+      step(entry, unsaved.reduced(entry.state));
+    }
+    if (unsaved.isReady(entry.state) && !entry.artifact.open) {
+      const steps = entry.undone && !entry.state.newest ? stepsTo(entry.line, entry.state.text) : null;
+      entry.undone = false;
+      if (steps) {
+        return goTo(entry, steps);
+      }
       entry.state = unsaved.sending(entry.state, randomId());
     }
     const { sent, version } = entry.state;
@@ -214,6 +242,32 @@ export function createSaving(app, pane) {
     if (entries.get(entry.artifactId) === entry) {
       answered(entry, result);
     }
+  }
+
+  /** The version that the document had. @param {Entry} entry @param {NonNullable<ReturnType<typeof stepsTo>>} steps */
+  async function goTo(entry, { op, count, version }) {
+    entry.state = unsaved.stepping(entry.state, randomId());
+    keep(entry);
+    pane.changed();
+    let baseVersion = entry.state.version;
+    for (let step = 1; step <= count; step++) {
+      const result = await app.operate(op, entry.artifactId, { baseVersion });
+      if (entries.get(entry.artifactId) !== entry) {
+        return;
+      }
+      baseVersion = result.version ?? 0;
+      if (!result.ok || (step === count && baseVersion !== version)) {
+        // Others were faster, or the server did not answer: it is put.
+        return failedStep(entry);
+      }
+    }
+    step(entry, unsaved.acknowledged(entry.state, version));
+    unseen(entry, () => unsaved.acknowledged(entry.state, version, true));
+  }
+
+  /** @param {Entry} entry */
+  function failedStep(entry) {
+    step(entry, unsaved.failed(entry.state));
   }
 
   /** @param {Entry} entry @param {import("../app.js").Result} result */

@@ -29,7 +29,10 @@ export function createTyping(app, { viewOf, changed }) {
   const status = h("span", { class: "document-saved", role: "status" }, text, retry);
   const conflict = createConflict((decided) => saving?.resolve(artifactId, decided));
 
-  store.subscribe((state) => state.contextId && !loading && hasStored(state.contextId) && load());
+  /** What was typed before the page was loaded anew. The document may have come before this was loaded. @param {State} state */
+  const resume = (state) => state.contextId && !loading && hasStored(state.contextId) && load();
+  store.subscribe(resume);
+  resume(store.state);
 
   return {
     status,
@@ -37,8 +40,10 @@ export function createTyping(app, { viewOf, changed }) {
     load,
     /** Saves all that was typed. @returns {Promise<boolean>} whether all of it is saved */
     flush: async () => (saving ? saving.flush() : true),
-    /** @param {string} id @param {{text: string, changes: any}} input */
-    typed: (id, { text, changes }) => saving?.typed(id, changes, text),
+    /** Whether something was typed that is not saved yet. @param {string} id */
+    isUnsaved: (id) => typeof saving?.unsaved(id) === "string",
+    /** @param {string} id @param {{text: string, changes: any, undone: boolean}} input */
+    typed: (id, input) => saving?.typed(id, input),
     draw,
     show,
     /** The artifact as it is shown where it is not typed into. @param {ArtifactView} artifact */

@@ -24,8 +24,9 @@ import { threeWay } from "./merging.js";
  * @typedef {object} Unsaved
  * @property {number} version  that `base` is the text of
  * @property {string} base
- * @property {{id: string, text: string, changes: any, made: number, early: boolean}|null} sent  `made`: the version that it has
- *     become, 0 if it is not known yet; `early`: that version may have come before this page was there
+ * @property {{id: string, text: string, changes: any, made: number, early: boolean, step?: boolean}|null} sent  `made`: the
+ *     version that it has become, 0 if it is not known yet; `early`: that version may have come before this page was there;
+ *     `step`: it is no put but an undo or redo, after which an older version comes once more
  * @property {any} local
  * @property {string} text  what is shown
  * @property {Version|null} newest  of the server, if it is not taken over
@@ -70,6 +71,17 @@ export function typed(state, changes, text) {
 export function sending(state, id) {
   const { text, local } = state;
   return { ...state, sent: { id, text, changes: local, made: 0, early: false }, local: ChangeSet.empty(text.length) };
+}
+
+/** What was typed and taken back again is nothing to save. @param {Unsaved} state @returns {Step} */
+export function reduced(state) {
+  return isReady(state) && state.text === state.base ? progress({ ...state, local: ChangeSet.empty(state.text.length) }) : still(state);
+}
+
+/** The document goes back or forward to a version that it had, with the text that is shown. @param {Unsaved} state @param {string} id @returns {Unsaved} */
+export function stepping(state, id) {
+  const next = sending(state, id);
+  return { ...next, sent: next.sent && { ...next.sent, step: true } };
 }
 
 /** The server has a version. @param {Unsaved} state @param {number} version @param {string} text @returns {Step} */
@@ -119,7 +131,10 @@ export function pieces(state) {
 }
 
 /** @param {Unsaved} state @param {number} version */
-function hasCome({ seen, newest, version: base }, version) {
+function hasCome({ seen, newest, sent, version: base }, version) {
+  if (sent?.step) {
+    return newest?.version === version;
+  }
   return seen.includes(version) || (newest?.version ?? base) >= version;
 }
 

@@ -25,6 +25,7 @@ import { createSettling } from "./settling.js";
  * @property {() => void} destroy
  * @property {(changes: any, text: string) => void} [apply]  makes a change that comes from elsewhere, where it can be typed into
  * @property {() => Passage|null} [selection]  where it can be typed into
+ * @property {() => void} [forget]  what was typed until now cannot be undone in the view any more
  *
  * @typedef {object} ViewOptions
  * @property {ArtifactView} artifact
@@ -32,7 +33,7 @@ import { createSettling } from "./settling.js";
  * @property {Kind} kind
  * @property {boolean} readOnly
  * @property {(passage: Passage|null) => void} onSelect
- * @property {(input: {text: string, changes: any}) => void} onInput
+ * @property {(input: {text: string, changes: any, undone: boolean}) => void} onInput
  */
 
 /**
@@ -111,6 +112,7 @@ async function sourceView({ artifact, text, kind, readOnly, onSelect, onInput })
     mark: editor.mark,
     apply: editor.apply,
     selection: editor.selection,
+    forget: editor.forget,
     rectOf: (range) => within(boundsOf(editor.coordinates(range)), editor.scroller),
     reveal: editor.select,
     setReadOnly: editor.setReadOnly,

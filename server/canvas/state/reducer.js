@@ -9,31 +9,6 @@ import { mapRange, linesOf } from "./text.js";
 /** @typedef {import("../types.js").Action} Action */
 /** @typedef {import("../types.js").Json} Json */
 
-/** @type {State} */
-export const INITIAL = {
-  server: null,
-  contexts: [],
-  nextPage: "",
-  query: "",
-  contextId: null,
-  loaded: false,
-  connection: "none",
-  retryAt: 0,
-  watchers: 0,
-  working: [],
-  tasks: {},
-  made: {},
-  outgoing: {},
-  artifacts: {},
-  edits: {},
-  artifactId: null,
-  lastChanged: null,
-  version: null,
-  old: null,
-  selection: null,
-  notices: [],
-};
-
 /** What belongs to the open conversation. */
 const NOTHING_OPEN = {
   connection: /** @type {const} */ ("none"),
@@ -49,6 +24,19 @@ const NOTHING_OPEN = {
   version: null,
   old: null,
   selection: null,
+};
+
+/** @type {State} */
+export const INITIAL = {
+  server: null,
+  contexts: [],
+  nextPage: "",
+  query: "",
+  contextId: null,
+  loaded: false,
+  ...NOTHING_OPEN,
+  outgoing: {},
+  notices: [],
 };
 
 /**

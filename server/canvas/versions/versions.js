@@ -16,11 +16,14 @@ import { authorOf, counterpartOf, requestOf, stepsOf, timeOf } from "./history.j
 
 /**
  * @param {import("../app.js").App} app
- * @returns {{controls: HTMLElement, panel: HTMLElement, comparison: HTMLElement, step: (op: "undo"|"redo") => Promise<void>}}
+ * @param {object} typed
+ * @param {(artifactId: string) => boolean} typed.isUnsaved  whether something was typed that is not saved yet
+ * @param {() => Promise<boolean>} typed.saved  saves it; whether all of it is saved now
+ * @returns {{controls: HTMLElement, panel: HTMLElement, comparison: HTMLElement, step: (op: "undo"|"redo") => Promise<void>, draw: () => void}}
  *     `controls` for the head of the document, `panel` below it, `comparison` in the place of the document: it is hidden
  *     unless two versions are compared
  */
-export function createVersions(app) {
+export function createVersions(app, { isUnsaved, saved }) {
   const { store } = app;
   /** @type {{versions: Version[], comparing: number|null, inline: boolean, of: string}} */
   let view = { versions: [], comparing: null, inline: false, of: "" };
@@ -89,7 +92,7 @@ export function createVersions(app) {
     const steps = stepsOf(versions);
     const busy = artifact?.open ?? true;
     controls.hidden = versions.length === 0;
-    undo.disabled = busy || !steps.undo;
+    undo.disabled = busy || !(steps.undo || isUnsaved(artifact?.artifactId ?? ""));
     redo.disabled = busy || !steps.redo;
     const shown = shownNumber();
     slider.max = String(Math.max(1, versions.length));
@@ -238,12 +241,22 @@ export function createVersions(app) {
   }
 
   /**
-   * Takes back, or does again, all that one request did to the artifact.
+   * Takes back, or does again, all that one request did to the artifact. What was typed is saved first: so it is what is taken
+   * back, and redo brings it again.
    * @param {"undo"|"redo"} op
    */
   async function step(op) {
     const artifact = shownArtifact(store.state);
-    if (artifact && !(op === "undo" ? undo : redo).disabled) {
+    if (!artifact || (op === "undo" ? undo : redo).disabled) {
+      return;
+    }
+    const typed = isUnsaved(artifact.artifactId);
+    if (!(await saved())) {
+      app.notify("error", "What you typed is not saved yet, so nothing was taken back.");
+      return;
+    }
+    typed && (await read());
+    if (!(op === "undo" ? undo : redo).disabled) {
       const result = await app.operate(op, artifact.artifactId, { group: true });
       if (!result.ok) {
         app.notify("error", result.said);
@@ -280,7 +293,7 @@ export function createVersions(app) {
     }
   }
 
-  return { controls, panel, comparison, step };
+  return { controls, panel, comparison, step, draw };
 }
 
 /** @param {string} name @param {string} label @param {() => void} onclick @returns {HTMLButtonElement} */

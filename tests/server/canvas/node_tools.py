@@ -25,13 +25,23 @@ def run_node(*arguments: Path | str, installed: str = "") -> str:
     Raises:
         AssertionError: it failed; the message is all that it printed.
     """
-    if reason := _missing(installed):
-        if os.environ.get(NEEDS_NODE):
-            pytest.fail(f"{reason}, and {NEEDS_NODE} is set")
-        pytest.skip(reason)
+    _need(installed)
     done = subprocess.run(["node", *arguments], cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
+
+
+def installed_file(package: str, path: str) -> str:
+    """The text of a file of a package. Skips the test, or fails it, if the package is not installed."""
+    _need(package)
+    return (ROOT / "node_modules" / package / path).read_text()
+
+
+def _need(package: str) -> None:
+    if reason := _missing(package):
+        if os.environ.get(NEEDS_NODE):
+            pytest.fail(f"{reason}, and {NEEDS_NODE} is set")
+        pytest.skip(reason)
 
 
 def _missing(package: str) -> str:

@@ -18,7 +18,7 @@ from starlette.routing import Route
 from starlette.types import ASGIApp
 
 from a2a_canvas.server.client.artifacts import artifacts, diff, line_breaks_marked, show, versions
-from a2a_canvas.server.client.canvas import resource_path
+from a2a_canvas.server.client.canvas_session import resource_path
 from a2a_canvas.server.client.display import short
 from a2a_canvas.server.client.invocation import Invocation
 from a2a_canvas.server.client.state_file import remember

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from a2a_canvas.server.client.canvas import Canvas
+from a2a_canvas.server.client.canvas_session import CanvasSession
 from a2a_canvas.server.client.errors import Interrupted
 from a2a_canvas.server.client.files import EMPTY_LOOKS, open_artifact, pull, put
 from a2a_canvas.server.client.state_file import last_context
@@ -176,15 +176,15 @@ async def test_what_others_change_elsewhere_comes_into_the_file(doc: Doc, file: 
 async def test_a_file_that_was_saved_again_meanwhile_is_left_alone(
     doc: Doc, file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    save = Canvas.put
+    save = CanvasSession.put
 
-    async def put_and_type_on(canvas: Canvas, artifact: str, text: str, *rest: Any, **named: Any) -> int:
+    async def put_and_type_on(canvas: CanvasSession, artifact: str, text: str, *rest: Any, **named: Any) -> int:
         version = await save(canvas, artifact, text, *rest, **named)
         if version == 3:
             write(file, "one\nmine\n\nand more\n")
         return version
 
-    monkeypatch.setattr(Canvas, "put", put_and_type_on)
+    monkeypatch.setattr(CanvasSession, "put", put_and_type_on)
     steps = [LOOK, LOOK, theirs(doc, "number one\n"), writing(file, "one\nmine\n"), *[LOOK] * 6]
     got = await saved(doc, file, follow=True, steps=steps)
     assert got.out == "Merged with version 2: version 3 is saved.\n"
@@ -218,7 +218,7 @@ async def test_an_interrupt_while_it_saves_ends_it(doc: Doc, file: Path, monkeyp
     async def interrupted(*_: object, **__: object) -> int:
         raise Interrupted("Interrupted before the server named a task")
 
-    monkeypatch.setattr(Canvas, "put", interrupted)
+    monkeypatch.setattr(CanvasSession, "put", interrupted)
     got = await saved(doc, file, follow=True, steps=[LOOK, writing(file, "two\n"), *[LOOK] * 9])
     assert (got.code, got.out) == (130, "")
     assert got.err.endswith("a2a-canvas: Interrupted before the server named a task\n")

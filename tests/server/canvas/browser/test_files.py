@@ -111,6 +111,20 @@ async def test_a_chosen_picture_is_seen_and_saved_as_it_was(window: OpenPage, se
     assert await saved(page, "Download") == ("dot.png", PIXEL)
 
 
+async def test_a_picture_that_cannot_be_read_is_told_and_saved(window: OpenPage) -> None:
+    page = window.page
+    await ask(page, "quickly tea")
+    async with page.expect_file_chooser() as chooser:
+        await menu(page, "Add documents…")
+    await (await chooser.value).set_files([{"name": "torn.png", "mimeType": "image/png", "buffer": PIXEL[:20]}])
+
+    await expect(document(page).get_by_text("This picture cannot be shown.")).to_be_visible()
+    await expect(document(page).get_by_role("img", name="torn.png")).to_have_count(0)
+    async with page.expect_download() as download:
+        await document(page).get_by_role("button", name="torn.png").click()
+    assert (await download.value).suggested_filename == "torn.png"
+
+
 async def test_a_file_of_ones_own_begins_a_conversation(window: OpenPage) -> None:
     page = window.page
     async with page.expect_file_chooser() as chooser:

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -18,22 +19,21 @@ import httpx
 import pytest
 import pytest_asyncio
 import yaml
-from playwright.async_api import Browser, Page, Route
+from playwright.async_api import Browser
 
 from tests.server.app_server import Served, envelope
-from tests.server.canvas.browser.browser_harness import OpenPage, opened
+from tests.server.canvas.browser.browser_harness import PATIENCE_MS, OpenPage, opened
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 CANVAS = "urn:a2a-canvas:canvas:v1"
 PAYLOADS: dict[str, str] = yaml.safe_load((Path(__file__).parent / "payloads.yaml").read_text())
 each_payload = pytest.mark.parametrize(
-    ("hostile_window", "payload"),
+    ("policy", "payload"),
     [
-        *(pytest.param("no policy", text, id=f"{name}-no policy") for name, text in PAYLOADS.items()),
-        *(pytest.param("policy", text, id=f"{name}-policy") for name, text in list(PAYLOADS.items())[::3]),
+        *(pytest.param(False, text, id=f"{name}-no policy") for name, text in PAYLOADS.items()),
+        *(pytest.param(True, text, id=f"{name}-policy") for name, text in list(PAYLOADS.items())[::3]),
     ],
-    indirect=["hostile_window"],
 )
 """All without the policy, as the page itself must hold; a third of them with it, as the policy refuses more."""
 NOT_IN_IDS = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\u200e\u200f\u202a-\u202e\u2066-\u2069]")
@@ -81,20 +81,56 @@ SUSPECTS = r"""
 }
 """
 
-# Whether the document of this name is shown, in whatever view.
-SHOWN = r"""
-(name) => {
+# Shows an artifact, by its address, in each of its views, the source at last. Returns what is suspect in any of them,
+# and what its tab and `content`, a part of the last view, say. What takes longer than `patience` ms is not shown.
+SHOW = r"""
+async ([address, name, content, patience]) => {
+  const suspects = SUSPECTS;
+  const found = [];
+  const latest = performance.now() + patience;
+  const frame = () => new Promise((done) => requestAnimationFrame(() => setTimeout(done)));
+  async function shown(...selectors) {
+    while (!isShown() || !selectors.every((selector) => document.querySelector(selector))) {
+      if (performance.now() > latest) throw new Error(`${name} is not shown (${selectors})`);
+      await frame();
+    }
+    await frame();
+    found.push(...suspects());
+  }
+
   const seen = (text) => (text ?? "").replace(/[\s\p{C}\p{Z}]/gu, "");
-  const tab = document.querySelector(".document-tab[aria-selected=true]");
-  if (seen(tab?.textContent) !== seen(name)) return false;
+  const tab = ".document-tab[aria-selected=true]";
   const kinds = ["[aria-label]", "iframe", "img", ".document-parts"];
-  const views = [...document.querySelectorAll(kinds.map((kind) => `#document ${kind}`))];
-  return views.some((view) =>
-    view.matches(".document-parts") ||
-    [view.getAttribute("aria-label"), view.title, view.alt].some((text) =>
-      [name, `Source of ${name}`, `Preview of ${name}`].some((label) => seen(text) === seen(label))));
+  function isShown() {
+    const views = [...document.querySelectorAll(kinds.map((kind) => `#document ${kind}`))];
+    return seen(document.querySelector(tab)?.textContent) === seen(name) && views.some((view) =>
+      view.matches(".document-parts") ||
+      [view.getAttribute("aria-label"), view.title, view.alt].some((text) =>
+        [name, `Source of ${name}`, `Preview of ${name}`].some((label) => seen(text) === seen(label))));
+  }
+
+  location.hash = address;
+  await shown();
+  const modes = [...document.querySelectorAll(".document-modes button")].filter((mode) => mode.checkVisibility());
+  const labels = modes.map((mode) => mode.textContent);
+  const isSource = (label) => /Edit|Source/.test(label);
+  for (const label of [...labels.filter((label) => !isSource(label)), ...labels.filter(isSource)]) {
+    [...document.querySelectorAll(".document-modes button")].find((mode) => mode.textContent === label).click();
+    await shown();
+    const chosen = document.querySelector(".document-modes [aria-pressed=true]");
+    if (chosen.textContent !== label) throw new Error(`${label} of ${name} is not shown`);
+  }
+  const closed = document.querySelectorAll("#document details:not([open]) > summary");
+  closed.forEach((summary) => summary.click());
+  await shown(content);
+  const text = (selector) => document.querySelector(selector).innerText;
+  return { found, tab: text(tab), content: text(content) };
 }
-"""
+""".replace("SUSPECTS", SUSPECTS)
+
+
+SOURCE = "#document .cm-content"
+PARTS = "#document .document-parts"
 
 
 class HostileContext:
@@ -142,22 +178,43 @@ class HostileContext:
         return answer["result"]["task"]
 
 
+Windows = Callable[[str, bool], Awaitable[OpenPage]]
+"""The window of a name, with the policy of the page or without it."""
+
+
 @pytest_asyncio.fixture(loop_scope="module", scope="module")
-async def hostile_window(request: pytest.FixtureRequest, browser: Browser, server: Served) -> AsyncIterator[OpenPage]:
-    async with opened(browser, server.url, bypass_csp=request.param == "no policy") as window:
-        policy = request.param == "policy"
+async def windows(browser: Browser, server: Served) -> AsyncIterator[Windows]:
+    """All payloads are shown in the same few windows: to open one takes longer than to show one."""
+    known: dict[tuple[str, bool], OpenPage] = {}
+    async with AsyncExitStack() as stack:
+
+        async def window(name: str, policy: bool) -> OpenPage:
+            if (name, policy) not in known:
+                opening = opened(browser, server.url, bypass_csp=not policy)
+                known[name, policy] = window = await stack.enter_async_context(opening)
+                await window.page.add_init_script(WATCH + HOSTILE_SERVER)
+                window.page.on("dialog", lambda dialog: window.faults.append(f"a dialog: {dialog.message}"))
+            known[name, policy].faults.clear()
+            return known[name, policy]
+
+        yield window
+
+
+@pytest_asyncio.fixture(loop_scope="module")
+async def hostile_window(windows: Windows, policy: bool) -> OpenPage:
+    """A window whose previews may ask for other hosts; none of them answers with anything."""
+    window = await windows("documents", policy)
+    if not window.frames_load:
         window.frames_load = True
         if policy:  # it is asked for every address of a preview, and refuses it
             window.page.on("requestfinished", lambda done: loaded(window, done.url))
         await window.page.route("**://evil.example/**", lambda route: route.fulfill(body=""))
-        await window.page.add_init_script(WATCH)
-        window.page.on("dialog", lambda dialog: pytest.fail(f"a dialog: {dialog.message}"))
         # What the preview of HTML would run or load is refused, and the browser says so.
         window.expects(r"about:srcdoc|Blocked script execution.*'allow-scripts'")
         if not policy:
             window.expects(r"^error: Failed to load resource.*evil\.example")
         await window.page.reload()
-        yield window
+    return window
 
 
 def loaded(window: OpenPage, url: str) -> None:
@@ -165,10 +222,13 @@ def loaded(window: OpenPage, url: str) -> None:
         window.faults.append(f"loaded: {url}")
 
 
-async def show(page: Page, context: str, artifact: str, name: str) -> None:
+async def show(window: OpenPage, context: str, artifact: str, name: str, content: str = "#document") -> dict[str, str]:
+    """What the artifact's tab and its content say, once nothing suspect was in any of its views."""
     address = f"#/{quote(context, safe='')}/{quote(artifact, safe='')}"
-    await page.evaluate("(address) => { location.hash = address }", address)
-    await page.wait_for_function(SHOWN, arg=name)
+    shown: dict[str, Any] = await window.page.evaluate(SHOW, [address, name, content, PATIENCE_MS])
+    assert shown.pop("found") == [], artifact
+    window.check()
+    return {place: seen(text) for place, text in shown.items()}
 
 
 def seen(text: str) -> str:
@@ -187,41 +247,19 @@ async def test_a_payload_does_nothing_and_is_shown_as_it_is(
     hostile_window: OpenPage, served: Served, payload: str
 ) -> None:
     served.gate.open()
-    hostile_window.faults.clear()
     page = hostile_window.page
     context = HostileContext(served.http, payload)
     await context.fill()
 
     for name in ("text.md", "code.js", "page.html", "image.svg", "plain.txt"):
-        await show(page, context.id, name, name)
-        modes = page.locator(".document-modes button:visible")
-        for mode in await modes.all():
-            await mode.click()
-            await page.wait_for_function(SHOWN, arg=name)
-            await clean(hostile_window)
-        source = modes.filter(has_text=re.compile("Edit|Source"))
-        if await source.count():
-            await source.click()
-        shown = await page.locator("#document .cm-content").inner_text()
-        assert seen(payload) in seen(shown)
+        shown = await show(hostile_window, context.id, name, name, SOURCE)
+        assert seen(payload) in shown["content"], name
 
-    await show(page, context.id, context.word, context.word)
-    await clean(hostile_window)
-    assert seen(context.word) in seen(await page.locator(".document-tab[aria-selected=true]").inner_text())
-
-    await show(page, context.id, "files", payload)
-    await clean(hostile_window)
-    files = seen(await page.locator("#document .document-parts").inner_text())
+    assert seen(context.word) in (await show(hostile_window, context.id, context.word, context.word))["tab"]
+    files = (await show(hostile_window, context.id, "files", payload, PARTS))["content"]
     assert files.count(seen(context.word)) >= 2
-
-    await show(page, context.id, "typed", "typed")
-    await clean(hostile_window)
-
-    await show(page, context.id, "parts", "parts")
-    for details in await page.locator("#document details:not([open]) > summary").all():
-        await details.click()
-    await clean(hostile_window)
-    parts = seen(await page.locator("#document .document-parts").inner_text())
+    await show(hostile_window, context.id, "typed", "typed")
+    parts = (await show(hostile_window, context.id, "parts", "parts", PARTS))["content"]
     assert seen(json.dumps(payload, ensure_ascii=False)) in parts
 
     assert seen(payload) in seen(await page.locator("#chat .message-user").first.inner_text())
@@ -229,42 +267,48 @@ async def test_a_payload_does_nothing_and_is_shown_as_it_is(
     assert seen(context.word) in seen(await page.locator(".chat-title").inner_text())
 
 
+# What the server of the address ?hostile=… says, in place of the real one. Playwright's routes would do the same, but
+# without the browser's cache, and the whole page is loaded for each payload.
+HOSTILE_SERVER = """
+const hostile = JSON.parse(new URLSearchParams(location.search).get("hostile"));
+const ask = window.fetch;
+if (hostile) window.fetch = async (url, options) => {
+  const answered = (value) => new Response(JSON.stringify(value), { headers: { "Content-Type": "application/json" } });
+  if (options?.method === "POST") return answered(hostile.error);
+  return String(url).endsWith("/agent-card.json") ? answered(hostile.card) : ask(url, options);
+};
+"""
+
+
+@pytest_asyncio.fixture(loop_scope="module")
+async def asking_window(windows: Windows, policy: bool) -> OpenPage:
+    return await windows("servers", policy)
+
+
 @each_payload
 async def test_a_hostile_server_does_nothing_and_its_words_are_shown(
-    hostile_window: OpenPage, served: Served, payload: str
+    asking_window: OpenPage, served: Served, payload: str
 ) -> None:
     """Its card and its errors, in the page and in the developer view."""
-    hostile_window.faults.clear()
-    page = hostile_window.page
+    page = asking_window.page
     card = (await served.http.get("/.well-known/agent-card.json")).json()
     skill = {"id": payload, "name": payload, "description": payload, "tags": [payload]}
     card |= {"name": payload, "description": payload, "skills": [skill], "provider": {payload: payload}}
     error = {"jsonrpc": "2.0", "id": 1, "error": {"code": -32603, "message": payload}}
-    await page.route("**/.well-known/agent-card.json", lambda route: route.fulfill(json=card))
-    await page.route(served.url + "/", lambda route: answered_by(route, error))
-    try:
-        await page.goto(f"{served.url}/?hostile={uuid4()}")
-        await page.locator(".composer-field").fill("hello")
-        await page.keyboard.press("Enter")
-        await page.locator(".outcome").first.wait_for()
-        await clean(hostile_window)
-        assert seen(payload) in seen(await page.locator(".outcome").first.inner_text())
-        assert seen(payload) in seen(await page.locator(".contexts-brand").inner_text())
+    await page.goto(f"{served.url}/?hostile={quote(json.dumps({'card': card, 'error': error}))}")
+    await page.locator(".composer-field").fill("hello")
+    await page.keyboard.press("Enter")
+    await page.locator(".outcome").first.wait_for()
+    await clean(asking_window)
+    assert seen(payload) in seen(await page.locator(".outcome").first.inner_text())
+    assert seen(payload) in seen(await page.locator(".contexts-brand").inner_text())
 
-        await page.get_by_role("button", name="Developer view").click()
-        view = page.get_by_role("region", name="Developer view")
-        await view.locator(".developer-line").first.wait_for()
-        for line in await view.locator(".developer-line").all():
-            await line.click()
-        await clean(hostile_window)
-        await view.get_by_role("tab", name="Agent card").click()
-        await clean(hostile_window)
-        shown = seen(await view.locator("#developer-agent-card").inner_text())
-        assert seen(json.dumps(payload, ensure_ascii=False)) in shown
-    finally:
-        await page.unroute_all()
-        await page.route("**://evil.example/**", lambda route: route.fulfill(body=""))
-
-
-async def answered_by(route: Route, error: dict[str, Any]) -> None:
-    await (route.fulfill(json=error) if route.request.method == "POST" else route.fallback())
+    await page.get_by_role("button", name="Developer view").click()
+    view = page.get_by_role("region", name="Developer view")
+    await view.locator(".developer-line").first.wait_for()
+    await view.locator(".developer-line").evaluate_all("(lines) => lines.forEach((line) => line.click())")
+    await clean(asking_window)
+    await view.get_by_role("tab", name="Agent card").click()
+    await clean(asking_window)
+    shown = seen(await view.locator("#developer-agent-card").inner_text())
+    assert seen(json.dumps(payload, ensure_ascii=False)) in shown

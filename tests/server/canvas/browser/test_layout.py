@@ -24,6 +24,20 @@ TOO_LOW = """() => [...document.querySelectorAll('button, a, input, textarea')]
     .filter((each) => each.getBoundingClientRect().height < 44)
     .map((each) => each.outerHTML.slice(0, 90))"""
 
+SECONDS = """() => Math.max(...[...document.querySelectorAll('*')].map((each) => getComputedStyle(each))
+    .flatMap((style) => [style.transitionDuration, style.animationDuration]).map(parseFloat))"""
+DARKER = """(parts) => Object.fromEntries(parts.map((part) => {
+    const sum = (colour) => colour.match(/[0-9.]+/g).slice(0, 3).reduce((all, each) => all + Number(each), 0);
+    const isOpaque = (colour) => !/, 0\\)$/.test(colour);
+    const element = document.querySelector(part);
+    let ground = element;
+    while (ground !== document.documentElement && !isOpaque(getComputedStyle(ground).backgroundColor)) {
+      ground = ground.parentElement;
+    }
+    const darker = sum(getComputedStyle(ground).backgroundColor) < sum(getComputedStyle(element).color);
+    return [part, darker ? "background" : "text"];
+}))"""
+
 
 async def say(page: Page, words: str) -> None:
     await page.get_by_role("textbox", name="Message").fill(words)
@@ -131,11 +145,32 @@ async def test_what_a_finger_uses_is_large_enough(open_window: Opener, served: S
 
 async def test_nothing_moves_for_who_wants_it_calm(open_window: Opener, served: Served) -> None:
     page = (await open_window(served.url, reduced_motion="reduce")).page
-    await page.get_by_role("button", name="Write a guide to tide pools").focus()
-    seconds = (
-        "() => [...document.querySelectorAll('*')].map((each) => parseFloat(getComputedStyle(each).transitionDuration))"
-    )
-    assert max(await page.evaluate(seconds)) < 0.001
+    await say(page, "quickly tea")
+    await expect(page.locator(".document-panel")).to_contain_text("The first paragraph stays.")
+    await page.evaluate("document.activeElement.blur()")
+    await page.keyboard.press("?")
+    await expect(page.get_by_role("dialog", name="Keys")).to_be_visible()
+    assert await page.evaluate(SECONDS) < 0.001
+
+
+@pytest.mark.parametrize(("scheme", "darker"), [("dark", "background"), ("light", "text")])
+async def test_every_part_has_the_colours_of_the_system(
+    open_window: Opener, served: Served, scheme: str, darker: str
+) -> None:
+    page = (await open_window(served.url, color_scheme=scheme)).page
+    await say(page, "quickly tea")
+    await expect(page.locator(".document-panel")).to_contain_text("The first paragraph stays.")
+    parts = ["body", "#contexts", "#chat", ".composer-field", "#document", ".document-panel"]
+    assert await page.evaluate(DARKER, parts) == dict.fromkeys(parts, darker)
+
+    await page.get_by_role("button", name="Edit", exact=True).click()
+    await expect(page.locator(".cm-content")).to_be_visible()
+    await page.get_by_role("button", name="Developer view").click()
+    await expect(page.locator(".developer")).to_be_visible()
+    await page.evaluate("document.activeElement.blur()")
+    await page.keyboard.press("?")
+    parts = [".cm-content", ".developer", "dialog[open]"]
+    assert await page.evaluate(DARKER, parts) == dict.fromkeys(parts, darker)
 
 
 async def test_the_skip_links_come_first(window: OpenPage) -> None:
@@ -145,3 +180,12 @@ async def test_the_skip_links_come_first(window: OpenPage) -> None:
     await page.get_by_role("link", name="Skip to the message field").press("Enter")
     await expect(page.get_by_role("textbox", name="Message")).to_be_focused()
     assert "#" not in page.url
+
+
+async def test_a_page_of_another_origin_cannot_put_it_into_a_frame(open_window: Opener, served: Served) -> None:
+    other = "http://other.example/"
+    window = await open_window(served.url, others=[other])
+    page = window.page
+    await page.route(other, lambda route: route.fulfill(content_type="text/html", body=f"<iframe src={served.url}/>"))
+    await page.goto(other)
+    assert [frame.url for frame in page.frames[1:]] == ["chrome-error://chromewebdata/"]

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
+from contextlib import suppress
+
 import pytest
-from playwright.async_api import Locator, Page, expect
+from playwright.async_api import Error, Locator, Page, Route, expect
 
 from tests.server.app_server import Served
 from tests.server.canvas.browser.browser_harness import OpenPage
@@ -156,17 +159,169 @@ async def test_while_the_agent_writes_the_whole_document_it_is_read_only(window:
     await expect(saved(page)).to_be_visible()
 
 
-async def test_undo_takes_back_what_was_typed_and_then_versions(window: OpenPage, served: Served) -> None:
-    page = await with_document(window, served, "newts")
+READ_ONLY = "It is read-only until it is finished."
+
+
+async def typed_while_the_agent_begins(window: OpenPage, served: Served, what: str, title: str) -> asyncio.Event:
+    """A document in which something was typed, whose `put` is under way while the agent begins to write it anew.
+
+    Returns: what lets the `put` go on.
+    """
+    page = await with_document(window, served, what)
+    source = await edit_source(page)
+    goes_on, held = asyncio.Event(), asyncio.Event()
+
+    async def hold(route: Route) -> None:
+        if '"op":"put"' in (route.request.post_data or ""):
+            held.set()
+            await goes_on.wait()
+        with suppress(Error):  # the page was loaded anew meanwhile
+            await route.continue_()
+
+    await page.route(f"{served.url}/", hold)
+    await type_behind(page, f"About {what}", "hounds")
+    await held.wait()
+    await say(page, f"rework {what}: {title}")
+    served.gate.let(12)
+    await expect(page.get_by_text(READ_ONLY)).to_be_visible()
+    await expect(page.get_by_text("What you typed is kept.")).to_be_visible()
+    await expect(source).to_have_attribute("aria-readonly", "true")
+    return goes_on
+
+
+@pytest.mark.parametrize("reloads", [False, True], ids=["", "reloaded"])
+async def test_what_was_typed_as_the_agent_begins_to_write_it_all_is_merged_with_it(
+    window: OpenPage, served: Served, reloads: bool
+) -> None:
+    page, what = window.page, f"kept{reloads}".lower()
+    goes_on = await typed_while_the_agent_begins(window, served, what, f"About {what}")
+    if reloads:
+        await page.reload()
+        await expect(page.get_by_text(READ_ONLY)).to_be_visible()
+    goes_on.set()
+    served.gate.open()
+    await expect(page.get_by_text(READ_ONLY)).to_be_hidden()
+    await expect(page.get_by_role("article", name="Reply").last).to_contain_text("Reworked")
+    await expect(saved(page)).to_be_visible()
+    await expect(document(page)).to_contain_text(f"About {what}hounds")
+    await expect(document(page)).to_contain_text("four")
+
+
+@pytest.mark.parametrize("reloads", [False, True], ids=["", "reloaded"])
+async def test_what_was_typed_where_the_agent_writes_something_else_is_decided(
+    window: OpenPage, served: Served, reloads: bool
+) -> None:
+    page, what = window.page, f"decided{reloads}".lower()
+    goes_on = await typed_while_the_agent_begins(window, served, what, f"About {what}cubs")
+    if reloads:
+        await page.reload()
+    goes_on.set()
+    served.gate.open()
+    conflict = page.get_by_role("region", name="Conflict")
+    await expect(conflict).to_contain_text(f"{what[-4:]}hounds")
+    await expect(conflict).to_contain_text(f"{what[-4:]}cubs")
+    await conflict.get_by_role("textbox", name="What stays").fill("wolfhounds and wolfcubs")
+    await conflict.get_by_role("button", name="Save").click()
+    await expect(conflict).to_be_hidden()
+    await expect(saved(page)).to_be_visible()
+    await expect(document(page)).to_contain_text("wolfhounds and wolfcubs")
+
+
+def version(page: Page, number: int) -> Locator:
+    return page.get_by_text(f"Version {number}", exact=True)
+
+
+async def with_agents_version_and_typed(window: OpenPage, served: Served, what: str) -> Locator:
+    """Version 2 is the agent's, version 3 was typed and saved."""
+    page = await with_document(window, served, what)
     await select(page, LONG)
     await bar(page).get_by_role("button", name="Shorter").click()
     served.gate.open()
     await expect(document(page).get_by_text(SHORT)).to_be_visible()
     source = await edit_source(page)
     await type_behind(page, FIRST, "!")
+    await expect(version(page, 3)).to_be_visible()
     await expect(saved(page)).to_be_visible()
+    return source
+
+
+@pytest.mark.parametrize("view", ["source", "rendered"])
+async def test_undo_goes_from_what_was_typed_on_into_the_versions_and_back(
+    window: OpenPage, served: Served, view: str
+) -> None:
+    page = window.page
+    await with_agents_version_and_typed(window, served, f"newts-{view}")
+    if view == "rendered":
+        await page.get_by_role("button", name="Read", exact=True).click()
+        await document(page).locator(".document-scroller").focus()
+    for _ in range(2):
+        await page.keyboard.press("Control+z")
+        await expect(document(page)).not_to_contain_text("stays.!")
+        await expect(document(page)).to_contain_text(SHORT)
+        await expect(version(page, 2)).to_be_visible()
+        await page.keyboard.press("Control+z")
+        await expect(document(page)).to_contain_text(LONG)
+        await expect(version(page, 1)).to_be_visible()
+        await page.keyboard.press("Control+Shift+z")
+        await expect(document(page)).to_contain_text(SHORT)
+        await expect(version(page, 2)).to_be_visible()
+        await page.keyboard.press("Control+Shift+z")
+        await expect(document(page)).to_contain_text("stays.!")
+        await expect(version(page, 3)).to_be_visible()
+
+
+async def test_undo_and_redo_of_what_was_typed_make_no_versions(window: OpenPage, served: Served) -> None:
+    page = window.page
+    source = await with_agents_version_and_typed(window, served, "toads")
+    for _ in range(2):
+        await page.keyboard.press("Control+z")
+        await expect(source).not_to_contain_text("stays.!")
+        await expect(version(page, 2)).to_be_visible()
+        await page.keyboard.press("Control+Shift+z")
+        await expect(source).to_contain_text("stays.!")
+        await expect(version(page, 3)).to_be_visible()
+
+
+async def test_what_is_typed_and_taken_back_is_not_sent(window: OpenPage, served: Served) -> None:
+    page = await with_document(window, served, "frogs")
+    source = await edit_source(page)
+    puts: list[str] = []
+    page.on("request", lambda request: '"op":"put"' in (request.post_data or "") and puts.append(request.url))
+    await select(page, FIRST)
+    await page.keyboard.type("x")
     await page.keyboard.press("Control+z")
-    await expect(source).not_to_contain_text("stays.!")
-    await expect(source).to_contain_text(SHORT)
+    await expect(source).to_contain_text(FIRST)
     await expect(saved(page)).to_be_visible()
-    await expect(page.get_by_text("Version 4", exact=True)).to_be_visible()
+    assert puts == []
+    await expect(version(page, 1)).to_be_visible()
+
+
+async def test_the_button_takes_back_what_is_not_saved_yet_and_redo_brings_it_again(
+    window: OpenPage, served: Served
+) -> None:
+    page = await with_document(window, served, "efts")
+    source = await edit_source(page)
+    await type_behind(page, FIRST, " Not saved yet.")
+    await page.get_by_role("button", name="Undo", exact=True).click()
+    await expect(source).not_to_contain_text("Not saved yet.")
+    await page.get_by_role("button", name="Redo", exact=True).click()
+    await expect(source).to_contain_text(f"{FIRST} Not saved yet.")
+    await expect(version(page, 2)).to_be_visible()
+
+
+async def test_what_is_copied_is_what_is_shown_and_the_link_is_that_of_the_page(
+    window: OpenPage, served: Served
+) -> None:
+    page = await with_document(window, served, "ducks")
+    await page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    await edit_source(page)
+    await window.disconnect()
+    await type_behind(page, FIRST, " Not saved yet.")
+    await page.get_by_role("button", name="Copy", exact=True).click()
+    await expect(page.get_by_text("ducks.md is copied.")).to_be_visible()
+    assert f"{FIRST} Not saved yet." in await page.evaluate("navigator.clipboard.readText()")
+    await window.reconnect()
+    await page.get_by_role("button", name="Copy the link").click()
+    await expect(page.get_by_text("The link", exact=False)).to_be_visible()
+    assert await page.evaluate("navigator.clipboard.readText()") == page.url
+    await expect(saved(page)).to_be_visible()

@@ -1,0 +1,144 @@
+"""What a model provider's errors mean, in sentences for the user. Pure, and without the SDKs.
+
+Rule 1: retries do not multiply. A failure before the response headers has been retried by the SDK: not retryable. One
+        after them has not: retryable.
+Rule 2: no key reaches a reason: it repeats only the provider's error message, shortened and without our keys.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from a2a_canvas.server.agent.model import ModelError, TooLong
+
+BROKEN: Final = "The connection to the model provider broke before the answer was complete."
+SMALLEST_WINDOW: Final = 1_024
+"""Tokens of the smallest window: a smaller number in a message means something else."""
+_KEY_LENGTH: Final = 12
+"""The least characters of a real key. The placeholder for a server that needs none is shorter, and may be a word."""
+
+_TOO_LONG: Final = (
+    "The request is too long for the model: send less at a time, or raise --context-window if it takes more."
+)
+_SAYS_TOO_LONG: Final = re.compile(
+    r"prompt is too long|exceed context limit|context (length|window|size)|input is too long|too many (input )?tokens"
+    r"|reduce the length",
+    re.IGNORECASE,
+)
+_LIMIT: Final = re.compile(
+    r"tokens > (\d+) maximum|\+ \d+ > (\d+)|context length (?:is|of only) (\d+)|context size \((\d+)"
+    r"|with (\d+) maximum context length",
+    re.IGNORECASE,
+)
+_COUNTED: Final = re.compile(
+    r"(\d+) tokens > |limit: (\d+) \+|(\d+) in the messages|(\d+) input tokens|request \((\d+) tokens|"
+    r"resulted in (\d+) tokens|prompt contains (\d+) tokens|(\d+) of text input",
+    re.IGNORECASE,
+)
+_ANSWER_LIMIT: Final = re.compile(
+    r"at most (\d+) (?:completion|output) tokens|less than or equal to \W?(\d+)", re.IGNORECASE
+)
+"""The limit and the request's tokens, in the messages of Anthropic, OpenAI, vLLM, llama.cpp, LM Studio, OpenRouter and
+Mistral; the limit of an answer, in those of OpenAI and Groq."""
+_REASONS: Final[Mapping[int, str]] = {
+    400: "The model provider refused the request{message}",
+    401: "The model provider refused the API key: check {key}.",
+    402: "The model provider asks for payment: check the account's credit.",
+    403: "The model provider refused the API key: check {key} and what it gives access to.",
+    404: "The model provider does not know the model {model}{said}: choose another with --model.",
+    422: "The model provider refused the request{message}",
+    429: "The model provider's rate limit has been reached: try again later.",
+    529: "The model provider is overloaded: try again later.",
+}
+_FAILED: Final = "The model provider failed (HTTP {status}): try again later."
+_OTHER_STATUS: Final = "The model provider answered with HTTP {status}{message}"
+OVERLOADED: Final = _REASONS[529]
+
+
+@dataclass(frozen=True, slots=True)
+class Provider:
+    """A provider as sentences name it. `key` and `url` are the environment's variables of these."""
+
+    host: str
+    key: str
+    url: str
+    secrets: tuple[str, ...] = ()
+
+    def said(self, message: str) -> str:
+        """Its error message, shortened, on one line and without our keys."""
+        message = " ".join(message.split())
+        for secret in self.secrets:
+            message = message.replace(secret, "[key]") if len(secret) >= _KEY_LENGTH else message
+        return message[:300]
+
+    def quoted(self, message: str) -> str:
+        """Its error message, as the end of a sentence."""
+        said = self.said(message)
+        return f": {said}" if said else "."
+
+    def not_in_time(self) -> ModelError:
+        """It did not answer."""
+        return ModelError(f"The model provider at {self.host} did not answer in time.", retryable=False)
+
+    def unreachable(self) -> ModelError:
+        """No connection could be made."""
+        return ModelError(
+            f"The model provider at {self.host} cannot be reached: check the network and {self.url}.", retryable=False
+        )
+
+    def refused(self, status: int, message: str, model: str) -> ModelError:
+        """It answered a request with an error."""
+        if says_too_long(status, message):
+            return TooLong(_TOO_LONG, tokens_in(message))
+        said = self.said(message)
+        form = _REASONS.get(status, _FAILED if status >= 500 else _OTHER_STATUS)
+        reason = form.format(
+            status=status,
+            model=model,
+            key=self.key,
+            said=f" (it says: {said.rstrip('.')})" if said else "",
+            message=self.quoted(message),
+        )
+        return ModelError(reason, retryable=False)
+
+    def broke_off(self, message: str, headers: Mapping[str, str]) -> ModelError:
+        """It sent an error instead of the rest of its answer."""
+        reason = f"The model provider broke off its answer{self.quoted(message)}"
+        return ModelError(reason, retryable=True, retry_after=retry_after(headers))
+
+
+def retry_after(headers: Mapping[str, str]) -> float | None:
+    """Seconds that a response asks to wait; None if it does not."""
+    try:
+        return float(headers["retry-after-ms"]) / 1000 if "retry-after-ms" in headers else float(headers["retry-after"])
+    except (KeyError, ValueError):  # it may be a date
+        return None
+
+
+def says_too_long(status: int, message: str) -> bool:
+    """Whether an error means that the request has too many tokens or bytes."""
+    return status == 413 or (status in (400, 422) and bool(_SAYS_TOO_LONG.search(message)))
+
+
+def window_in(message: str) -> int | None:
+    """The tokens of the model's window, as an error states them."""
+    most = _number(_LIMIT, message)
+    return most if most and most >= SMALLEST_WINDOW else None
+
+
+def tokens_in(message: str) -> int | None:
+    """The tokens of the request, as an error states them."""
+    return _number(_COUNTED, message)
+
+
+def answer_limit_in(message: str) -> int | None:
+    """The most tokens of an answer, as an error states them that says that fewer must be asked for."""
+    return _number(_ANSWER_LIMIT, message) if "_tokens" in message else None
+
+
+def _number(pattern: re.Pattern[str], message: str) -> int | None:
+    found = pattern.search(message)
+    return next((int(digits) for digits in found.groups() if digits), None) if found else None

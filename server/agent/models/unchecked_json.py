@@ -1,0 +1,39 @@
+"""What an object of JSON has, which nobody has checked: what is missing, or not of its type, is nothing. Pure."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+Json = Mapping[str, Any]
+
+
+def object_of(of: Json, name: str) -> Json:
+    """A member that is an object; an empty one if it is none."""
+    value = of.get(name)
+    return value if isinstance(value, dict) else {}
+
+
+def text_of(of: Json, name: str) -> str:
+    """A member that is a text; an empty one if it is none."""
+    value = of.get(name)
+    return value if isinstance(value, str) else ""
+
+
+def number_of(value: object, otherwise: int) -> int:
+    """A whole number; `otherwise` if it is none."""
+    return value if isinstance(value, int) else otherwise
+
+
+def finite(value: Any) -> Any:
+    """The value without numbers that JSON does not have. Journals of version 0.1 may contain them."""
+    match value:
+        case float():
+            return value if math.isfinite(value) else None
+        case dict():
+            return {key: finite(inner) for key, inner in value.items()}
+        case list():
+            return [finite(inner) for inner in value]
+        case _:
+            return value

@@ -1,0 +1,1 @@
+"""MCP servers as tool sources. The only package that imports `mcp`; `config` can be imported without it."""

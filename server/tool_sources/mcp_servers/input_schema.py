@@ -1,0 +1,104 @@
+"""The schema of a foreign tool's input, as providers take it. Pure.
+
+Rule 1: the root is an object with properties, without `$ref`, `anyOf`, `oneOf`, `allOf` and the like.
+Rule 2: names of properties are those that providers take; a call's input gets its own names back (`Schema.original`).
+Rule 3: what is no JSON schema, or too large, is replaced by any object: the server says what is wrong with an input.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from a2a_canvas.server.tool_sources.mcp_servers.tool_names import unique_names
+
+MAX_SCHEMA = 50_000
+"""Characters of a schema's JSON: every request to the model has it."""
+
+ANYTHING: Mapping[str, Any] = {"type": "object", "properties": {}}
+
+_COMBINED = ("allOf", "anyOf", "oneOf")
+_DROPPED = ("$schema", "$id", "$ref", "not", "if", "then", "else", "enum", "const", *_COMBINED)
+"""Keys of a root that providers refuse."""
+
+
+@dataclass(frozen=True, slots=True)
+class Schema:
+    """A schema for the model.
+
+    Attributes:
+        renamed: names of properties that the model does not see as they are: ours → the server's.
+    """
+
+    json: Mapping[str, Any]
+    renamed: Mapping[str, str] = field(default_factory=dict)
+
+    def original(self, given: Mapping[str, Any]) -> dict[str, Any]:
+        """An input of the model with the server's names."""
+        return {self.renamed.get(name, name): value for name, value in given.items()}
+
+
+def mended(given: object) -> Schema:
+    """A schema as its server sent it, made one that providers take."""
+    if not isinstance(given, dict) or not _is_sound(given):
+        return Schema(ANYTHING)
+    root = _flattened(given, given, depth=0)
+    kept = {key: value for key, value in root.items() if key not in _DROPPED}
+    properties = root.get("properties", {})
+    names = unique_names({name: (name,) for name in properties})
+    required = [names[name] for name in root.get("required", ()) if name in names]
+    kept |= {"type": "object", "properties": {names[name]: value for name, value in properties.items()}}
+    kept = {key: value for key, value in kept.items() if key != "required"} | (
+        {"required": required} if required else {}
+    )
+    return Schema(kept, {ours: theirs for theirs, ours in names.items() if ours != theirs})
+
+
+def _is_sound(schema: dict[str, Any]) -> bool:
+    from jsonschema import Draft202012Validator, SchemaError
+
+    try:
+        if len(json.dumps(schema)) > MAX_SCHEMA:
+            return False
+        Draft202012Validator.check_schema(schema)
+    except (SchemaError, ValueError, RecursionError):
+        return False
+    return True
+
+
+def _flattened(node: Mapping[str, Any], root: Mapping[str, Any], depth: int) -> dict[str, Any]:
+    """A node with its references and combinations taken into one object."""
+    if depth > 8:
+        return dict(node)
+    parts = [_resolved(node["$ref"], root)] if "$ref" in node else []
+    merged = dict(node)
+    merged.setdefault("properties", {})
+    for part in (*parts, *_list(node.get("allOf"))):
+        other = _flattened(part, root, depth + 1)
+        merged = _both(merged, other, [*merged.get("required", ()), *other.get("required", ())])
+    for key in ("anyOf", "oneOf"):
+        choices = [_flattened(part, root, depth + 1) for part in _list(node.get(key))]
+        needed = set.intersection(*(set(each.get("required", ())) for each in choices)) if choices else set()
+        for other in choices:
+            merged = _both(merged, other, merged.get("required", ()))
+        merged["required"] = [*merged.get("required", ()), *sorted(needed)]
+    merged["required"] = list(dict.fromkeys(merged.get("required", ())))
+    return merged
+
+
+def _both(one: Mapping[str, Any], other: Mapping[str, Any], required: Iterable[str]) -> dict[str, Any]:
+    properties = {**other.get("properties", {}), **one.get("properties", {})}
+    return {**other, **one, "properties": properties, "required": list(required)}
+
+
+def _resolved(reference: object, root: Mapping[str, Any]) -> Mapping[str, Any]:
+    node: Any = root
+    for step in str(reference).removeprefix("#").split("/")[1:]:
+        node = node.get(step.replace("~1", "/").replace("~0", "~"), {}) if isinstance(node, dict) else {}
+    return node if isinstance(node, dict) and node is not root else {}
+
+
+def _list(given: object) -> list[dict[str, Any]]:
+    return [each for each in given if isinstance(each, dict)] if isinstance(given, list) else []

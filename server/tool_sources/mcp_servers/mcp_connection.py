@@ -1,0 +1,282 @@
+"""The connection to an MCP server: made, kept, and made again.
+
+Rule 1: a server that is not there, hangs, ends or is broken is tried again, after growing delays, for ever.
+Rule 2: the lists of a server are read when a connection begins, and when the server says that they have changed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass
+from importlib.metadata import version
+from typing import Any
+
+import mcp_types as types
+from mcp import Client, MCPError
+from mcp.client.session import ElicitationFnT
+from pydantic import ValidationError
+
+from a2a_canvas.server.tool_sources.mcp_servers.config import McpServer
+from a2a_canvas.server.tool_sources.mcp_servers.resources import resource_lines
+from a2a_canvas.server.tool_sources.mcp_servers.transports import reason_of, ways
+
+logger = logging.getLogger(__name__)
+
+for _library in ("mcp", "client"):  # they log what others send, with traces; what matters of it is logged here
+    logging.getLogger(_library).setLevel(logging.CRITICAL)
+
+START_TIMEOUT = 10.0
+"""Seconds that the agent waits for a server when it starts."""
+CONNECT_TIMEOUT = 120.0
+"""Seconds for a program to start and answer: the first start of many installs them."""
+LIST_TIMEOUT = 60.0
+HEALTHY = 60.0
+"""Seconds after which a connection that ends is no failure to start."""
+DELAYS = (0.0, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0)
+"""Seconds before a server is tried again."""
+RELIST_PAUSE = 0.5
+"""Seconds between two readings of a list that changes all the time."""
+MAX_LISTED = 1_000
+"""Tools of one server, and resources."""
+
+CLIENT = types.Implementation(name="a2a-canvas", version=version("a2a-canvas"))
+
+Json = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """What a server has: its tools as it describes them, and a line for each resource."""
+
+    tools: Sequence[Json] = ()
+    resources: Sequence[str] = ()
+
+
+class Connection:
+    """The connection to one server.
+
+    Args:
+        name: of the server in the log.
+        listed: is told what the server has, whenever that was read.
+        elicited: answers a question of the server that comes as a request of its own.
+        delays: seconds before the server is tried again.
+
+    Attributes:
+        reason: why there is no connection, if there is none.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        server: McpServer,
+        listed: Callable[[Listing], None],
+        elicited: ElicitationFnT,
+        delays: Sequence[float] = DELAYS,
+    ) -> None:
+        self.reason = "it has not answered yet"
+        self._name = name
+        self._server = server
+        self._listed = listed
+        self._elicited = elicited
+        self._delays = delays
+        self._listing = Listing()
+        self._client: Client | None = None
+        self._task: asyncio.Task[None] | None = None
+        self._tried, self._there, self._wake = asyncio.Event(), asyncio.Event(), asyncio.Event()
+        self._stopping = self._lost = self._changed = False
+        self._way = 0
+
+    async def start(self) -> None:
+        """Begin; returns when there is a connection, or the first try has failed, or after `START_TIMEOUT`."""
+        self._task = asyncio.create_task(self._run(), name=self._name)
+        if not await _within(START_TIMEOUT, self._tried):
+            logger.warning("%s has not answered within %g seconds: the agent goes on", self._name, START_TIMEOUT)
+
+    async def stop(self) -> None:
+        self._stopping = True
+        self._wake.set()
+        if self._task:
+            if self._client:  # it ends by itself, as the protocol wants it
+                await asyncio.wait((self._task,), timeout=5)
+            self._task.cancel()
+            await asyncio.wait((self._task,), timeout=10)
+
+    async def client(self, within: float) -> Client | None:
+        """The client, as soon as there is one; None if there is none within some seconds."""
+        if self._client is None:
+            self._wake.set()
+            await _within(within, self._there)
+        return self._client
+
+    def lose(self, client: Client) -> None:
+        """The connection of `client` does not work any more: make another one."""
+        if self._client is client:
+            self._client = None
+            self._there.clear()
+            self._note_end()
+
+    async def _run(self) -> None:
+        clock, failures = asyncio.get_running_loop().time, 0
+        while not self._stopping:
+            began = clock()
+            try:
+                await self._connection()
+                self.reason = "it ended"
+            except Exception as error:  # whatever a server does, it is tried again (rule 1)
+                self.reason = reason_of(error, self._server.connection)
+            self._client = None
+            self._there.clear()
+            self._tried.set()
+            if not self._stopping:
+                failures = 1 if clock() - began > HEALTHY else failures + 1
+                delay = self._delays[min(failures, len(self._delays)) - 1]
+                logger.warning("%s is not there: %s. It is tried again in %g seconds", self._name, self.reason, delay)
+                self._wake.clear()
+                await _within(delay, self._wake)  # a call that needs it does not wait longer
+
+    async def _connection(self) -> None:
+        """One connection, from its beginning until it is lost, or the source stops."""
+        self._lost = self._changed = False
+        async with asyncio.timeout(CONNECT_TIMEOUT) as limit, self._connected() as client:
+            await self._read(client)
+            limit.reschedule(None)
+            self._client = client
+            self._log_server(client)
+            self._there.set()
+            self._tried.set()
+            listening = asyncio.create_task(self._listen(client))
+            try:
+                await self._attend(client)
+            finally:
+                listening.cancel()
+                await asyncio.wait((listening,))
+
+    async def _attend(self, client: Client) -> None:
+        while not (self._lost or self._stopping):
+            await self._wake.wait()
+            self._wake.clear()
+            if self._changed and not self._lost:
+                self._changed = False
+                await self._read_again(client)
+                await asyncio.sleep(RELIST_PAUSE)
+                self._wake.set()
+
+    @asynccontextmanager
+    async def _connected(self) -> AsyncIterator[Client]:
+        """A client, by the first way that works; it is the first to be tried the next time."""
+        known = ways(self._server, self._note_end)
+        for number in range(self._way, len(known)):
+            open_streams, mode = known[number]
+            client = Client(
+                open_streams(),
+                mode=mode,
+                client_info=CLIENT,
+                cache=None,
+                message_handler=self._notified,
+                elicitation_callback=self._elicited,
+            )
+            try:
+                await client.__aenter__()
+            except Exception as error:
+                if number + 1 == len(known):
+                    raise
+                logger.debug("%s: %s", self._name, reason_of(error, self._server.connection))
+                self._lost = False
+                continue
+            self._way = number
+            async with _entered(client):
+                yield client
+            return
+
+    def _note_end(self) -> None:
+        self._lost = True
+        self._wake.set()
+
+    async def _notified(self, message: object) -> None:
+        if isinstance(message, types.ToolListChangedNotification | types.ResourceListChangedNotification):
+            self._note_change()
+
+    def _note_change(self) -> None:
+        self._changed = True
+        self._wake.set()
+
+    async def _listen(self, client: Client) -> None:
+        """Ask for the notifications that a server of 2026-07-28 sends only to who asks."""
+        has = client.server_capabilities
+        tools, others = bool(has.tools and has.tools.list_changed), bool(has.resources and has.resources.list_changed)
+        if not client.session.discover_result or not (tools or others):
+            return
+        while True:
+            with suppress(MCPError, RuntimeError, TimeoutError):
+                async with client.listen(tools_list_changed=tools, resources_list_changed=others) as events:
+                    async for _ in events:
+                        self._note_change()
+            await asyncio.sleep(DELAYS[-1])
+            self._note_change()
+
+    async def _read(self, client: Client) -> None:
+        has, session = client.server_capabilities, client.session
+        tools = await _pages(session.list_tools, "tools") if has.tools else []
+        found: list[Json] = []
+        templates: list[Json] = []
+        if has.resources:
+            found = await _pages(session.list_resources, "resources")
+            with suppress(MCPError):  # a server may have resources and no templates
+                templates = await _pages(session.list_resource_templates, "resourceTemplates")
+        self._listing = Listing(tools, resource_lines(found, templates))
+        self._listed(self._listing)
+
+    async def _read_again(self, client: Client) -> None:
+        before = {tool["name"] for tool in self._listing.tools}
+        try:
+            async with asyncio.timeout(LIST_TIMEOUT):
+                await self._read(client)
+        except (MCPError, TimeoutError, ValidationError) as error:
+            reason = reason_of(error, self._server.connection)
+            logger.warning("%s has changed its lists, which cannot be read: %s", self._name, reason)
+            return
+        after = {tool["name"] for tool in self._listing.tools}
+        logger.info(
+            "%s has changed its lists: %d new tools, %d gone", self._name, len(after - before), len(before - after)
+        )
+
+    def _log_server(self, client: Client) -> None:
+        info = client.server_info
+        about = f"{info.name} {info.version}" if info else "unnamed"
+        logger.info("%s (%s, MCP %s): %d tools", self._name, about, client.protocol_version, len(self._listing.tools))
+
+
+async def _within(seconds: float, event: asyncio.Event) -> bool:
+    with suppress(TimeoutError):
+        async with asyncio.timeout(seconds):
+            await event.wait()
+    return event.is_set()
+
+
+@asynccontextmanager
+async def _entered(client: Client) -> AsyncIterator[None]:
+    """The rest of `async with client`."""
+    try:
+        yield
+    except BaseException as error:
+        await client.__aexit__(type(error), error, error.__traceback__)
+        raise
+    else:
+        await client.__aexit__(None, None, None)
+
+
+async def _pages(read: Callable[..., Awaitable[Any]], key: str) -> list[Json]:
+    """All pages of a list, up to `MAX_LISTED` items."""
+    found: list[Json] = []
+    cursor: str | None = None
+    while len(found) < MAX_LISTED:
+        page = await read(params=types.PaginatedRequestParams(cursor=cursor) if cursor else None)
+        items = page.model_dump(mode="json", by_alias=True, exclude_none=True)[key]
+        found += items
+        if not items or not page.next_cursor or page.next_cursor == cursor:
+            break
+        cursor = page.next_cursor
+    return found[:MAX_LISTED]

@@ -1,0 +1,111 @@
+"""One request to an MCP server and its answer, with what the server says meanwhile."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from typing import Any
+
+import mcp_types as types
+from mcp import Client
+from pydantic import TypeAdapter
+
+from a2a_canvas.tools.functions.canvas import Canvas
+from a2a_canvas.tools.functions.results import ToolError
+
+LONGEST = 10
+"""A call that shows progress may take so many times its time-out."""
+
+Reply = types.ElicitResult | types.ErrorData
+Answer = Callable[[Mapping[str, Any], Canvas], Awaitable[types.ElicitResult]]
+
+running: ContextVar[Exchange | None] = ContextVar("running", default=None)
+"""The exchange that a message belongs to, where the transport knows it (HTTP)."""
+
+_CALL_RESULT: TypeAdapter[Any] = TypeAdapter(types.CallToolResult | types.InputRequiredResult)
+_READ_RESULT: TypeAdapter[Any] = TypeAdapter(types.ReadResourceResult | types.InputRequiredResult)
+
+
+@dataclass(eq=False, slots=True)
+class Exchange:
+    """One request to a server and its answer, with what the server says meanwhile.
+
+    Everything is done in the task of the call: what comes in other tasks waits here for it.
+    """
+
+    name: str
+    timeout: float
+    label: str = ""
+    questions: list[tuple[Mapping[str, Any], asyncio.Future[Reply]]] = field(default_factory=list)
+    wake: asyncio.Event = field(default_factory=asyncio.Event)
+
+    async def run(
+        self,
+        client: Client,
+        request: types.ClientRequest,
+        canvas: Canvas,
+        answer: Answer,
+    ) -> Any:
+        shape = _READ_RESULT if isinstance(request, types.ReadResourceRequest) else _CALL_RESULT
+        token = running.set(self)
+        sending = asyncio.create_task(client.session.send_request(request, shape, progress_callback=self._progressed))
+        running.reset(token)
+        sending.add_done_callback(lambda sent: sent.cancelled() or sent.exception())  # also if nobody waits any more
+        clock = asyncio.get_running_loop().time
+        latest, end = clock() + self.timeout, clock() + LONGEST * self.timeout
+        try:
+            while not sending.done():
+                if not await self._signal(sending, min(latest, end) - clock()):
+                    raise ToolError(self._too_slow(clock() >= end))
+                latest = clock() + self.timeout
+                if self.label:
+                    label, self.label = self.label, ""
+                    await canvas.progress(label)
+                for question, reply in self.questions:
+                    reply.set_result(await answer(question, canvas))
+                self.questions.clear()
+            return sending.result()
+        finally:
+            sending.cancel()
+            await asyncio.wait((sending,), timeout=2)
+            self._refuse()
+
+    async def _signal(self, sending: asyncio.Task[Any], within: float) -> bool:
+        """Wait for the answer, or a sign of life; whether there was one in time."""
+        waking = asyncio.create_task(self.wake.wait())
+        done, _ = await asyncio.wait((sending, waking), timeout=max(within, 0), return_when=asyncio.FIRST_COMPLETED)
+        waking.cancel()
+        self.wake.clear()
+        return bool(done)
+
+    def _too_slow(self, at_all: bool) -> str:
+        if at_all:
+            return f"{self.name} took longer than {LONGEST * self.timeout:g} seconds and was cancelled."
+        return (
+            f"{self.name} gave no sign of life for {self.timeout:g} seconds and was cancelled; whether it did "
+            "something is unknown."
+        )
+
+    async def _progressed(self, progress: float, total: float | None, message: str | None) -> None:
+        self.label = progress_label(self.name, progress, total, message)
+        self.wake.set()
+
+    async def ask(self, question: Mapping[str, Any]) -> Reply:
+        """The reply to a question, which the task of the call gives."""
+        reply: asyncio.Future[Reply] = asyncio.get_running_loop().create_future()
+        self.questions.append((question, reply))
+        self.wake.set()
+        return await reply
+
+    def _refuse(self) -> None:
+        for _, reply in self.questions:
+            if not reply.done():
+                reply.set_result(types.ErrorData(code=types.INVALID_REQUEST, message="The call has been cancelled."))
+
+
+def progress_label(tool: str, progress: float, total: float | None, message: str | None) -> str:
+    """What a progress notification says, in a line."""
+    share = f"{progress:g} of {total:g}" if total else ""
+    return f"{message} ({share})" if message and share else message or f"{tool}: {share or f'{progress:g}'}"

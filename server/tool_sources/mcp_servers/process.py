@@ -1,0 +1,205 @@
+"""A program that is spoken to in lines, over its stdin and stdout, and whose stderr goes to the log.
+
+Rule 1: a line longer than the limit is not kept: its beginning and its end are (`Overlong`), and reading goes on.
+Rule 2: what the program writes to stderr is logged, with limits: a line's length, and lines per second.
+Rule 3: `stop` ends the program and what it has started: stdin is closed, then SIGTERM, then SIGKILL.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import os
+import signal
+from asyncio.subprocess import PIPE, Process
+from collections.abc import AsyncIterator, Mapping, Sequence
+from dataclasses import dataclass
+
+logger = logging.getLogger(__name__)
+
+CHUNK = 64 * 1024
+ENDS = 400
+"""Bytes of the beginning and of the end of an overlong line that are kept."""
+GRACE = 2.0
+"""Seconds for a program to end by itself, and again after SIGTERM."""
+LAST_OUTPUT = 0.5
+"""Seconds for the last output of a program that has ended; others may hold its stdout open."""
+LOGGED_LINE = 500
+LOGGED_PER_SECOND = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Overlong:
+    """A line of `size` bytes that was not kept."""
+
+    beginning: bytes
+    end: bytes
+    size: int
+
+
+class LineSplitter:
+    """Cuts a stream of bytes into lines; `\\n` is not part of them. Pure."""
+
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+        self._pieces: list[bytes] = []
+        self._size = 0
+        self._beginning = b""
+        self._end = b""
+
+    def feed(self, chunk: bytes) -> list[bytes | Overlong]:
+        """The lines that are complete with `chunk`."""
+        *complete, rest = chunk.split(b"\n")
+        lines: list[bytes | Overlong] = []
+        for piece in complete:
+            self._add(piece)
+            lines.append(self._take())
+        self._add(rest)
+        return lines
+
+    def _add(self, piece: bytes) -> None:
+        self._size += len(piece)
+        if self._size > self._limit:
+            if self._pieces or not self._beginning:
+                self._beginning = b"".join((*self._pieces, piece))[:ENDS]
+            self._pieces.clear()
+            self._end = (self._end + piece)[-ENDS:]
+        else:
+            self._pieces.append(piece)
+
+    def _take(self) -> bytes | Overlong:
+        line: bytes | Overlong = b"".join(self._pieces)
+        if self._size > self._limit:
+            line = Overlong(self._beginning, self._end, self._size)
+        self._pieces, self._size, self._beginning, self._end = [], 0, b"", b""
+        return line
+
+
+class ServerProcess:
+    """A running program.
+
+    Args:
+        name: of the program in the log.
+        limit: bytes of a line.
+    """
+
+    def __init__(self, process: Process, name: str, limit: int) -> None:
+        self._process = process
+        self._name = name
+        self._splitter = LineSplitter(limit)
+        self._tasks = [asyncio.create_task(self._log_stderr()), asyncio.create_task(self._close_after_exit())]
+
+    @classmethod
+    async def start(
+        cls, name: str, command: Sequence[str], env: Mapping[str, str], cwd: str, limit: int
+    ) -> ServerProcess:
+        """Run a command, as the head of a process group.
+
+        Raises:
+            OSError: it cannot be run.
+        """
+        process = await asyncio.create_subprocess_exec(
+            *command, env=env, cwd=cwd, stdin=PIPE, stdout=PIPE, stderr=PIPE, start_new_session=True
+        )
+        return cls(process, name, limit)
+
+    async def lines(self) -> AsyncIterator[bytes | Overlong]:
+        """What it writes to stdout, until it ends."""
+        stdout = self._process.stdout
+        assert stdout
+        while chunk := await stdout.read(CHUNK):
+            for line in self._splitter.feed(chunk):
+                yield line
+
+    async def write(self, line: bytes) -> None:
+        """Write a line to stdin.
+
+        Raises:
+            OSError: it reads no more.
+        """
+        stdin = self._process.stdin
+        assert stdin
+        stdin.write(line + b"\n")
+        await stdin.drain()
+
+    async def stop(self) -> str:
+        """End it (rule 3), and say how it ended."""
+        by_itself = self._process.returncode is not None
+        try:
+            if self._process.stdin:
+                self._process.stdin.close()
+            for kill in (signal.SIGTERM, signal.SIGKILL):
+                if await self._ended(GRACE):
+                    break
+                self._signal(kill)
+            await self._ended(GRACE)
+            self._signal(signal.SIGKILL)  # what it has started and left behind
+        finally:
+            for task in self._tasks:
+                task.cancel()
+            await asyncio.gather(*self._tasks, return_exceptions=True)
+            self._process._transport.close()  # type: ignore[attr-defined]  # others may hold its pipes open
+        return f"ended with code {self._process.returncode}" if by_itself else "was stopped"
+
+    async def _ended(self, within: float) -> bool:
+        """Whether it ends within some seconds."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(within):
+                await self._exit()
+        return self._process.returncode is not None
+
+    async def _exit(self) -> None:
+        while self._process.returncode is None:  # noqa: ASYNC110  `Process.wait` waits for its pipes, too
+            await asyncio.sleep(0.01)
+
+    def _signal(self, number: int) -> None:
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(self._process.pid, number)
+
+    async def _close_after_exit(self) -> None:
+        """End `lines` soon after the program, even if another has its stdout."""
+        await self._exit()
+        await asyncio.sleep(LAST_OUTPUT)
+        if self._process.stdout:
+            self._process.stdout.feed_eof()
+
+    async def _log_stderr(self) -> None:
+        stderr = self._process.stderr
+        assert stderr
+        splitter, throttle = LineSplitter(LOGGED_LINE), Throttle(LOGGED_PER_SECOND)
+        clock = asyncio.get_running_loop().time
+        while chunk := await stderr.read(CHUNK):
+            for line in splitter.feed(chunk):
+                raw = line.beginning + b"\xe2\x80\xa6" if isinstance(line, Overlong) else line
+                self._log(raw.decode(errors="replace").rstrip(), throttle, clock())
+
+    def _log(self, text: str, throttle: Throttle, now: float) -> None:
+        if not text or not throttle.passes(now):
+            return
+        if throttle.left_out:
+            logger.info("%s: %d more lines are left out", self._name, throttle.left_out)
+            throttle.left_out = 0
+        logger.info("%s: %s", self._name, text)
+
+
+class Throttle:
+    """Lets so many things pass per second. Pure.
+
+    Attributes:
+        left_out: how many did not pass, until somebody sets it to 0.
+    """
+
+    def __init__(self, per_second: int) -> None:
+        self.left_out = 0
+        self._per_second = per_second
+        self._second = -1
+        self._passed = 0
+
+    def passes(self, now: float) -> bool:
+        if int(now) != self._second:
+            self._second, self._passed = int(now), 0
+        self._passed += 1
+        if self._passed > self._per_second:
+            self.left_out += 1
+        return self._passed <= self._per_second

@@ -1,0 +1,247 @@
+"""MCP servers as tool sources.
+
+Rule 1: a server that is not there never keeps the agent from starting and working. A call waits a little for it, and
+        then tells the model.
+Rule 2: the tools that a server had are offered until it has told others, so that a restart takes none away.
+Rule 3: a question of the server to the user (elicitation) is `canvas.ask`. The call is cancelled, and made again with
+        the answer; a server that keeps its state with us (2026-07-28, `requestState`) goes on where it was.
+Rule 4: a question belongs to one call for certain, or it is refused: no user may see that of another.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from functools import partial
+from typing import Any
+
+import mcp_types as types
+from mcp import MCPError
+from pydantic import ValidationError
+
+from a2a_canvas.server.tool_sources.mcp_servers import elicitation, resources
+from a2a_canvas.server.tool_sources.mcp_servers.config import McpServer
+from a2a_canvas.server.tool_sources.mcp_servers.input_schema import mended
+from a2a_canvas.server.tool_sources.mcp_servers.mcp_connection import DELAYS, Connection, Listing
+from a2a_canvas.server.tool_sources.mcp_servers.mcp_exchange import LONGEST, Exchange, Reply, running
+from a2a_canvas.server.tool_sources.mcp_servers.tool_names import unique_names
+from a2a_canvas.server.tool_sources.mcp_servers.tool_results import Part, contents_of, result_of
+from a2a_canvas.tools.functions.canvas import Canvas
+from a2a_canvas.tools.functions.function_tool import FunctionTool
+from a2a_canvas.tools.functions.results import ToolError
+
+logger = logging.getLogger(__name__)
+
+CALL_WAIT = 10.0
+"""Seconds that a call waits for a server that is not there."""
+MAX_DESCRIPTION = 8_000
+MAX_ERROR = 2_000
+MAX_ROUNDS = 10
+"""Times that one call may ask."""
+KEPT = "mcp"
+"""The name under which a call keeps what a server has asked, with the server's state."""
+
+Run = Callable[[Mapping[str, Any], Canvas], Awaitable[Any]]
+Request = Callable[[Mapping[str, Any]], types.ClientRequest]
+
+
+def mcp_sources(servers: Sequence[McpServer]) -> tuple[McpSource, ...]:
+    """A tool source for each server. Start them at once: each waits for its server."""
+    return tuple(McpSource(server) for server in servers)
+
+
+class McpSource:
+    """The tools of one MCP server."""
+
+    def __init__(self, server: McpServer, delays: Sequence[float] = DELAYS) -> None:
+        self.name = f"MCP server {server.name}"
+        self._server = server
+        self._connection = Connection(self.name, server, self._take, self._elicited, delays)
+        self._tools: tuple[FunctionTool, ...] = ()
+        self._exchanges: set[Exchange] = set()
+        self.start = self._connection.start
+        self.stop = self._connection.stop
+
+    def tools(self) -> Sequence[FunctionTool]:
+        return self._tools
+
+    # ------------------------------------------------------------- tools from what the server lists
+
+    def _take(self, listing: Listing) -> None:
+        by_name: dict[str, Mapping[str, Any]] = {}
+        for tool in listing.tools:
+            if by_name.setdefault(tool["name"], tool) is not tool:
+                logger.warning("%s has two tools %r; the first one is taken", self.name, tool["name"][:100])
+        own = ("read_resource", "list_resources") if listing.resources else ()
+        keys = [*((name, "") for name in by_name), *((name, "own") for name in own)]
+        names = unique_names({key: (self._server.prefix, key[0]) for key in keys})
+        reader = names.get(("read_resource", "own"), "")
+        tools = [self._tool(names[name, ""], tool, reader) for name, tool in by_name.items()]
+        if own:
+            tools += self._resource_tools(reader, names["list_resources", "own"], listing.resources)
+        self._tools = tuple(tools)
+
+    def _tool(self, name: str, tool: Mapping[str, Any], reader: str) -> FunctionTool:
+        schema = mended(tool.get("inputSchema"))
+        hints = tool.get("annotations") or {}
+        reads = hints.get("readOnlyHint") is True
+
+        async def run(given: Mapping[str, Any], canvas: Canvas) -> list[Part]:
+            params = types.CallToolRequestParams(name=tool["name"], arguments=schema.original(given))
+            result = await self._call(name, lambda more: types.CallToolRequest(params=_with(params, more)), canvas)
+            return result_of(name, result, reader)
+
+        about = str(tool.get("description") or tool.get("title") or tool["name"])[:MAX_DESCRIPTION]
+        again = reads or hints.get("idempotentHint") is True
+        return self._made(name, tool["name"], about, schema.json, run, idempotent=again, parallel=reads)
+
+    def _resource_tools(self, reader: str, lister: str, lines: Sequence[str]) -> list[FunctionTool]:
+        about = resources.read_description(self._server.name, lines, lister)
+        read = self._made(reader, "read_resource", about, resources.READ_INPUT, partial(self._read_resource, reader))
+        if lister not in about:
+            return [read]
+
+        async def listing(given: Mapping[str, Any], canvas: Canvas) -> str:
+            return resources.listing(lines, str(given.get("contains") or ""))
+
+        about = f"List the resources of the MCP server {self._server.name}, which {reader} reads."
+        return [read, self._made(lister, "list_resources", about, resources.LIST_INPUT, listing)]
+
+    def _made(
+        self,
+        name: str,
+        plain: str,
+        about: str,
+        schema: Mapping[str, Any],
+        run: Run,
+        *,
+        idempotent: bool = True,
+        parallel: bool = True,
+    ) -> FunctionTool:
+        longest = CALL_WAIT + LONGEST * self._server.timeout + 30  # more than an exchange takes
+        approval = self._server.approval_of(plain)
+        return FunctionTool(name, about, schema, run, longest, approval, idempotent=idempotent, parallel=parallel)
+
+    # ------------------------------------------------------------- calls
+
+    async def _read_resource(self, name: str, given: Mapping[str, Any], canvas: Canvas) -> list[Part]:
+        uri = given.get("uri")
+        if not isinstance(uri, str):
+            raise ToolError(f"{name} needs the URI of a resource as “uri”.")
+        params = types.ReadResourceRequestParams(uri=uri)
+        result = await self._call(name, lambda more: types.ReadResourceRequest(params=_with(params, more)), canvas)
+        return contents_of(name, result["contents"])
+
+    async def _call(self, name: str, request: Request, canvas: Canvas) -> dict[str, Any]:
+        """The result of a call, after all that the server asks the user (rule 3).
+
+        Raises:
+            ToolError: it failed, or has no result.
+        """
+        kept: Any = canvas.recall(KEPT)
+        rounds: list[dict[str, Any]] = list(kept or ())
+        more: Mapping[str, Any] = {}
+        for asked in rounds:
+            more = await self._answers(asked, canvas)
+        while len(rounds) < MAX_ROUNDS:
+            result = await self._exchange(name, request(more), canvas)
+            if not isinstance(result, types.InputRequiredResult | types.ElicitationRequiredErrorData):
+                return _json(result)
+            rounds.append(_json(result))
+            await canvas.remember(KEPT, rounds)  # type: ignore[arg-type]
+            more = await self._answers(rounds[-1], canvas)
+        raise ToolError(f"{name} asked {MAX_ROUNDS} times and did not come to an end.")
+
+    async def _answers(self, asked: Mapping[str, Any], canvas: Canvas) -> Mapping[str, Any]:
+        """What the next request of a call has to have, after a server has asked in its result.
+
+        Raises:
+            ToolError: the user did not do what a server cannot do without.
+        """
+        for login in asked.get("elicitations", ()):
+            if (await self._ask(login, canvas)).action != "accept":
+                raise ToolError(f"The user declined to open {login['url']}.")
+        if "elicitations" in asked:
+            return {}
+        replies: dict[str, Any] = {}
+        for key, each in (asked.get("inputRequests") or {}).items():
+            if each.get("method") != "elicitation/create":
+                raise ToolError(f"The MCP server {self._server.name} asks for what this agent does not have.")
+            replies[key] = await self._ask(each["params"], canvas)
+        if not replies:
+            await asyncio.sleep(0.2)  # it has no question: it wants to be called again
+        return {"input_responses": replies or None, "request_state": asked.get("requestState")}
+
+    async def _ask(self, asked: Mapping[str, Any], canvas: Canvas) -> types.ElicitResult:
+        text = elicitation.question(self._server.name, asked)
+        login = asked.get("mode") == "url"
+        reply = elicitation.answer(asked, await canvas.ask(text, authentication=login))
+        for _ in range(MAX_ROUNDS):
+            if isinstance(reply, elicitation.Answered):
+                content = None if reply.content is None else dict(reply.content)
+                return types.ElicitResult(action=reply.action, content=content)
+            reply = elicitation.answer(asked, await canvas.ask(f"That does not fit: {reply.reason}.\n\n{text}"))
+        return types.ElicitResult(action="cancel")
+
+    async def _exchange(self, name: str, request: types.ClientRequest, canvas: Canvas) -> Any:
+        """The answer to one request, or what the user has to do before it can be made.
+
+        If the session was gone before the request, it is made again in a new one.
+
+        Raises:
+            ToolError: it failed.
+        """
+        for last_try in (False, True):
+            client = await self._connection.client(CALL_WAIT)
+            if client is None:
+                reason = self._connection.reason
+                raise ToolError(
+                    f"The MCP server {self._server.name} is not there: {reason}. Do without it, or try later."
+                )
+            exchange = Exchange(name, self._server.timeout)
+            self._exchanges.add(exchange)
+            try:
+                return await exchange.run(client, request, canvas, self._ask)
+            except MCPError as error:
+                if error.code == types.URL_ELICITATION_REQUIRED:
+                    return types.ElicitationRequiredErrorData.model_validate(error.data)
+                gone = error.message == "Session terminated"
+                if gone or error.code == types.CONNECTION_CLOSED:
+                    self._connection.lose(client)
+                if not gone or last_try:
+                    raise ToolError(self._failure(name, error)) from None
+            except ValidationError:
+                raise ToolError(f"{name} answered with something that is not MCP.") from None
+            finally:
+                self._exchanges.discard(exchange)
+        raise AssertionError
+
+    def _failure(self, name: str, error: MCPError) -> str:
+        if error.code != types.CONNECTION_CLOSED:
+            return f"{name} failed: {error.message[:MAX_ERROR]}"
+        return (
+            f"The MCP server {self._server.name} ended while {name} ran, so its outcome is unknown. The server is "
+            "started again. Repeat the call only if it does no harm to do it twice."
+        )
+
+    async def _elicited(self, context: object, params: types.ElicitRequestParams) -> Reply:
+        """A question that came as a request of its own; it waits in the call that it belongs to (rule 4)."""
+        exchange = running.get()
+        if exchange not in self._exchanges:
+            exchange = next(iter(self._exchanges)) if len(self._exchanges) == 1 else None
+        if exchange is None:
+            logger.warning("%s asks the user, and of which call is unknown: it is refused", self.name)
+            return types.ErrorData(
+                code=types.INVALID_REQUEST, message="The user cannot be asked now. Call again later."
+            )
+        return await exchange.ask(_json(params))
+
+
+def _with(params: Any, more: Mapping[str, Any]) -> Any:
+    return params.model_copy(update=more)
+
+
+def _json(value: Any) -> dict[str, Any]:
+    dumped: dict[str, Any] = value.model_dump(mode="json", by_alias=True, exclude_none=True)
+    return dumped

@@ -1,0 +1,35 @@
+"""Names of tools that every provider takes, made from names that others chose. Pure."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Hashable, Mapping
+from typing import TypeVar
+
+MAX_NAME = 64
+MAX_PREFIX = 32
+SEPARATOR = "__"
+
+_NOT_ALLOWED = re.compile(r"[^a-zA-Z0-9_-]+")
+
+K = TypeVar("K", bound=Hashable)
+
+
+def unique_names(parts: Mapping[K, tuple[str, ...]], limit: int = MAX_NAME) -> dict[K, str]:
+    """A name for each key: its parts, joined, with letters, digits, `_` and `-` alone, `limit` characters at most.
+
+    A name that had to be cut, or that two keys would share, ends with a hash of the parts: it does not depend on what
+    other keys there are, except on those that come earlier.
+    """
+    names: dict[K, str] = {}
+    for key, words in parts.items():
+        plain = SEPARATOR.join(_NOT_ALLOWED.sub("_", word) or "_" for word in words)
+        is_new = plain not in names.values()
+        names[key] = plain if is_new and len(plain) <= limit else _hashed(plain, words, limit)
+    return names
+
+
+def _hashed(plain: str, words: tuple[str, ...], limit: int) -> str:
+    digest = hashlib.sha256("\0".join(words).encode(errors="replace")).hexdigest()[:8]
+    return f"{plain[: limit - 9]}_{digest}"

@@ -1,0 +1,66 @@
+from typing import Any
+
+import pytest
+
+from a2a_canvas.server.tool_sources.mcp_servers.input_schema import mended
+
+TEXT = {"type": "string"}
+
+
+def test_a_plain_schema_is_passed_on_as_it_is() -> None:
+    schema = {"type": "object", "properties": {"a": TEXT}, "required": ["a"], "$defs": {"X": {"type": "object"}}}
+    assert mended(schema).json == schema
+    assert mended(schema).original({"a": 1}) == {"a": 1}
+
+
+@pytest.mark.parametrize(
+    "given",
+    [None, [], True, {}, {"type": "object"}, {"type": "nonsense"}, {"type": "object", "properties": {"a": 3}}],
+)
+def test_what_is_no_schema_becomes_any_object(given: object) -> None:
+    assert mended(given).json == {"type": "object", "properties": {}}
+
+
+def test_a_schema_that_is_too_large_or_too_deep_becomes_any_object() -> None:
+    deep: dict[str, Any] = {"type": "object"}
+    for _ in range(5_000):
+        deep = {"type": "object", "properties": {"a": deep}}
+    large = {"type": "object", "properties": {f"p{n}": TEXT for n in range(10_000)}}
+    assert mended(deep).json == mended(large).json == {"type": "object", "properties": {}}
+
+
+@pytest.mark.parametrize("key", ["anyOf", "oneOf"])
+def test_choices_at_the_root_are_put_together(key: str) -> None:
+    one = {"properties": {"a": TEXT, "c": TEXT}, "required": ["a", "c"]}
+    two = {"properties": {"b": TEXT, "c": TEXT}, "required": ["b", "c"]}
+    assert mended({"type": "object", key: [one, two]}).json == {
+        "type": "object",
+        "properties": {"b": TEXT, "c": TEXT, "a": TEXT},
+        "required": ["c"],
+    }
+
+
+def test_parts_and_references_at_the_root_are_put_together() -> None:
+    schema = {
+        "$defs": {"A": {"properties": {"a": TEXT}, "required": ["a"]}},
+        "allOf": [{"$ref": "#/$defs/A"}, {"properties": {"b": TEXT}, "required": ["b"]}],
+    }
+    mended_schema = mended(schema).json
+    assert mended_schema["required"] == ["a", "b"]
+    assert mended_schema["properties"] == {"a": TEXT, "b": TEXT}
+    assert "allOf" not in mended_schema
+
+
+def test_a_reference_to_itself_ends() -> None:
+    assert mended({"$ref": "#", "properties": {"a": TEXT}}).json["properties"] == {"a": TEXT}
+    assert mended({"$ref": "#/$defs/A", "$defs": {"A": {"$ref": "#/$defs/A"}}}).json["type"] == "object"
+
+
+def test_names_that_providers_refuse_are_replaced_and_given_back() -> None:
+    schema = mended({"type": "object", "properties": {"the city": TEXT, "b": TEXT}, "required": ["the city"]})
+    assert schema.json == {"type": "object", "properties": {"the_city": TEXT, "b": TEXT}, "required": ["the_city"]}
+    assert schema.original({"the_city": "Rom", "b": "x"}) == {"the city": "Rom", "b": "x"}
+
+
+def test_a_root_of_several_types_is_an_object() -> None:
+    assert mended({"type": ["object", "null"]}).json == {"type": "object", "properties": {}}

@@ -1,0 +1,186 @@
+"""MCP servers as tool sources: one of the registry over stdio, one of ours over stdio, HTTP and SSE."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+
+from a2a_canvas.server.tool_sources.mcp_servers import source as source_module
+from a2a_canvas.server.tool_sources.mcp_servers.config import Command, Endpoint, Http, McpServer
+from a2a_canvas.server.tool_sources.mcp_servers.source import McpSource, mcp_sources
+from a2a_canvas.tools.functions.canvas import Paused
+from a2a_canvas.tools.functions.function_tool import FunctionTool
+from a2a_canvas.tools.functions.results import File
+from tests.free_port import free_port
+from tests.server.tool_sources.mcp_servers import our_server
+from tests.server.tool_sources.mcp_servers.call_canvas import CallCanvas, outcome
+from tests.server.tool_sources.mcp_servers.test_hostile_servers import eventually
+
+TRANSPORTS = (
+    "stdio",
+    "http",
+    *(pytest.param(each, marks=pytest.mark.slow) for each in ("json", "legacy", "stateless", "sse")),
+)
+"""How our server is reached; over HTTP with streams, with bodies of JSON, as before 2026, without sessions, by SSE."""
+
+
+@asynccontextmanager
+async def started(*servers: McpServer) -> AsyncIterator[tuple[McpSource, ...]]:
+    sources = mcp_sources(servers)
+    await asyncio.gather(*(each.start() for each in sources))
+    try:
+        yield sources
+    finally:
+        await asyncio.gather(*(each.stop() for each in sources))
+
+
+def server_at(url: str, kind: Http = "auto", timeout: float = 60) -> McpServer:
+    return McpServer("ours", "ours", Endpoint(url, {}, kind), timeout, frozenset(("add",)))
+
+
+@asynccontextmanager
+async def ours(transport: str, calls: list[str] | None = None) -> AsyncIterator[McpSource]:
+    """Our server, reached in one of `TRANSPORTS`."""
+    if transport == "stdio":
+        program = Command(sys.executable, ("-m", our_server.__name__), {}, str(Path(__file__).parents[4]))
+        async with started(McpServer("ours", "ours", program)) as (one,):
+            yield one
+        return
+    options = {"json": {"json_response": True}, "stateless": {"stateless_http": True}, "legacy": {"legacy": True}}.get(
+        transport, {}
+    )
+    serving = our_server.over_http(our_server.made(calls), sse=transport == "sse", **options)
+    async with serving as url, started(server_at(url)) as (one,):
+        yield one
+
+
+def tool(source: McpSource, name: str) -> FunctionTool:
+    return next(each for each in source.tools() if each.name == f"ours__{name}")
+
+
+async def test_a_server_of_the_registry_over_stdio() -> None:
+    server = McpServer("time", "time", Command(sys.executable, ("-m", "mcp_server_time", "--local-timezone=UTC")))
+    async with started(server) as (source,):
+        tools = {each.name: each for each in source.tools()}
+        now = await outcome(tools["time__get_current_time"], {"timezone": "Europe/Berlin"})
+        assert json.loads(now[0])["timezone"] == "Europe/Berlin"
+        given = {"source_timezone": "UTC", "time": "12:00", "target_timezone": "Asia/Tokyo"}
+        converted = json.loads((await outcome(tools["time__convert_time"], given))[0])
+        assert converted["time_difference"] == "+9.0h"
+        wrong = await outcome(tools["time__get_current_time"], {"timezone": "Nowhere"})
+        assert wrong.startswith("ToolError: ")
+        assert "Invalid timezone" in wrong
+
+
+@pytest.mark.parametrize("transport", TRANSPORTS)
+async def test_tools_have_a_prefix_and_what_the_server_says_of_them(transport: str) -> None:
+    async with ours(transport) as source:
+        add, count, picture = (tool(source, name) for name in ("add", "count", "picture"))
+        assert (add.description, add.input_schema["required"]) == ("Add two numbers.", ["a", "b"])
+        assert [(each.idempotent, each.parallel) for each in (add, count, picture)] == [
+            (True, True),
+            (True, False),
+            (False, False),
+        ]
+        assert (picture.approval, add.approval) == ("never", "never" if transport == "stdio" else "ask")
+
+
+@pytest.mark.parametrize("transport", TRANSPORTS)
+async def test_results_are_text_and_files(transport: str) -> None:
+    async with ours(transport) as source:
+        assert await outcome(tool(source, "add"), {"a": 1, "b": 2}) == ["3"]
+        (file,) = await outcome(tool(source, "picture"), {})
+        assert isinstance(file, File)
+        assert (file.media_type, file.content) == ("image/png", b"\x89PNG...")
+        assert "validation error" in await outcome(tool(source, "add"), {"a": "x"})
+
+
+@pytest.mark.parametrize("transport", TRANSPORTS)
+async def test_resources_are_described_and_read(transport: str) -> None:
+    async with ours(transport) as source:
+        read = tool(source, "read_resource")
+        assert "\nnote://today – today – What is on today.\n" in read.description
+        assert "\nnote://{day} – note – What is on one day." in read.description
+        assert await outcome(read, {"uri": "note://today"}) == ["Swim."]
+        assert await outcome(read, {"uri": "note://monday"}) == ["Nothing on monday."]
+        assert "ToolError: ours__read_resource failed: " in await outcome(read, {"uri": "other://x"})
+        assert await outcome(read, {}) == "ToolError: ours__read_resource needs the URI of a resource as “uri”."
+
+
+@pytest.mark.parametrize("transport", ["stdio", "http", "sse"])
+async def test_progress_is_the_label(transport: str) -> None:
+    async with ours(transport) as source:
+        canvas = CallCanvas()
+        assert await outcome(tool(source, "count"), {"to": 3}, canvas) == ["counted"]
+        assert canvas.labels[-1].startswith("counting (")
+
+
+@pytest.mark.parametrize("transport", TRANSPORTS)
+async def test_a_question_in_the_result_goes_on_with_the_answer_and_the_state(transport: str) -> None:
+    calls: list[str] = []
+    async with ours(transport, calls) as source:
+        weather, canvas = tool(source, "weather"), CallCanvas()
+        assert await outcome(weather, {}, canvas) is Paused
+        assert canvas.questions[0].startswith("ours asks: Which city?")
+        assert await outcome(weather, {}, CallCanvas(["Rom"], canvas.kept)) == ["Rom is mild"]
+        assert calls == ([] if transport == "stdio" else ["weather of Rom"])
+
+
+async def test_questions_of_calls_that_run_at_once_reach_each_its_own_over_http() -> None:
+    async with ours("legacy") as source:
+        ask, names = tool(source, "ask"), ("Ann", "Bob", "Cem")
+        asked = [CallCanvas() for _ in names]
+        await asyncio.gather(*(outcome(ask, {"who": who}, each) for who, each in zip(names, asked, strict=True)))
+        assert [each.questions[0].split("\n")[0] for each in asked] == [
+            f"ours asks: Which city, {who}?" for who in names
+        ]
+        told = [CallCanvas([f"{who}ville"]) for who in names]
+        answers = (outcome(ask, {"who": who}, each) for who, each in zip(names, told, strict=True))
+        assert await asyncio.gather(*answers) == [[f"accept {who}ville"] for who in names]
+
+
+async def test_a_call_that_is_cancelled_ends_at_the_server() -> None:
+    calls: list[str] = []
+    async with ours("http", calls) as source:
+        calling = asyncio.create_task(outcome(tool(source, "wait"), {}))
+        await eventually(lambda: calls == ["wait began"])
+        calling.cancel()
+        await eventually(lambda: calls == ["wait began", "wait ended"])
+
+
+@pytest.mark.parametrize("transport", ["stdio", "http"])
+async def test_a_list_that_has_changed_is_read_again(transport: str) -> None:
+    async with ours(transport) as source:
+        await eventually(lambda: bool(source.tools()))
+        assert await outcome(tool(source, "grow"), {}) == ["done"]
+        await eventually(lambda: any(each.name == "ours__grown" for each in source.tools()))
+        assert await outcome(tool(source, "grown"), {}) == ["grown"]
+
+
+@pytest.mark.parametrize("transport", ["http", "json"])
+async def test_an_answer_over_http_that_is_too_large_fails_the_call_alone(transport: str) -> None:
+    async with ours(transport) as source:
+        assert "16" in await outcome(tool(source, "large"), {"megabytes": 50})
+        assert await outcome(tool(source, "add"), {"a": 1, "b": 2}) == ["3"]
+
+
+async def test_a_server_over_http_that_was_restarted_is_found_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(source_module, "CALL_WAIT", 0.3)
+    port = free_port()
+    source = McpSource(server_at(f"http://127.0.0.1:{port}/mcp"), delays=(0.05,))
+    async with our_server.over_http(our_server.made(), port=port):
+        await source.start()
+        assert await outcome(tool(source, "add"), {"a": 1, "b": 2}) == ["3"]
+    failed = await outcome(tool(source, "add"), {"a": 1, "b": 2})
+    assert "ended while" in failed or "is not there" in failed
+    assert "is not there: nothing answers at http://127.0.0.1" in await outcome(tool(source, "add"), {"a": 1, "b": 2})
+    async with our_server.over_http(our_server.made(), port=port):
+        monkeypatch.setattr(source_module, "CALL_WAIT", 30)
+        assert await outcome(tool(source, "add"), {"a": 1, "b": 2}) == ["3"]
+        await source.stop()
