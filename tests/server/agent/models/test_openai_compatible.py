@@ -266,6 +266,11 @@ async def test_files_that_are_refused_are_told_in_words() -> None:
             "which often ends in /v1.",
         ),
         (429, "", "The model provider's rate limit has been reached: try again later."),
+        (
+            429,
+            "You exceeded your quota.",
+            "The model provider's rate limit has been reached (it says: You exceeded your quota): try again later.",
+        ),
         (500, "", "The model provider failed (HTTP 500): try again later."),
         (400, f"the key {KEY} may not", "The model provider refused the request: the key [key] may not"),
         (400, "", "The model provider refused the request."),
