@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+import sys
 from pathlib import Path
+from shutil import rmtree
 from typing import Any
 
 import pytest
@@ -15,7 +17,7 @@ from a2a_canvas.server.protocols.a2a_v1.card import Addresses, load_card
 from a2a_canvas.server.settings import load
 from a2a_canvas.tools.functions.python_tool import PythonTool
 from a2a_canvas.tools.registry import TOOLS
-from tests.docs.pages import blocks, page, rows
+from tests.docs.pages import blocks, page, rows, section
 from tests.fakes import FakeLLM, answer, text
 from tests.fakes import tool as call
 from tests.server.agent.turn.turn_harness import results_of
@@ -29,6 +31,7 @@ PAGE = page("agents")
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The folder of the page, with what its `agent.toml` names."""
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", [*sys.path])  # the folder of its tools is added
     monkeypatch.delenv("A2A_CANVAS_DATABASE")
     folder = Path("my-agent")
     folder.mkdir()
@@ -57,6 +60,16 @@ def test_a_mistake_is_told_as_the_page_shows(folder: Path, capsys: pytest.Captur
     assert capsys.readouterr().err.strip() == shown
 
 
+def test_the_test_passes(folder: Path) -> None:
+    rmtree(folder)
+    assert main(["new", "my-agent"]) == 0
+    [script], [code] = blocks(PAGE, "yaml"), [block for block in blocks(PAGE, "python") if "testing" in block]
+    (folder / "tests/script.yaml").write_text(script)
+    names: dict[str, Any] = {}
+    exec(code, names)
+    names["test_it_counts_the_words_of_what_it_has_written"]()
+
+
 def test_the_card_is_enough(tmp_path: Path) -> None:
     [card] = blocks(PAGE, "json")
     (tmp_path / "agent_card.json").write_text(card)
@@ -64,7 +77,7 @@ def test_the_card_is_enough(tmp_path: Path) -> None:
 
 
 async def test_the_tools_do_what_the_page_says(tmp_path: Path) -> None:
-    [source] = blocks(PAGE, "python")
+    [source] = blocks(section(PAGE, "Tools"), "python")
     module: dict[str, Any] = {}
     exec(compile(source, "tools.py", "exec"), module)
     tools = [each.tool for each in module.values() if isinstance(each, PythonTool)]
