@@ -6,7 +6,7 @@ FROM python:3.11-slim AS build
 WORKDIR /src
 RUN python -m venv /venv
 COPY pyproject.toml constraints.txt ./
-RUN python -c "import tomllib; print(*tomllib.load(open('pyproject.toml', 'rb'))['project']['dependencies'], sep='\n')" > dependencies.txt
+RUN python -c "import tomllib; p = tomllib.load(open('pyproject.toml', 'rb'))['project']; print(*p['dependencies'], *p['optional-dependencies']['openai'], sep='\n')" > dependencies.txt
 RUN /venv/bin/pip install --no-cache-dir -c constraints.txt -r dependencies.txt
 COPY README.md LICENSE agent_card.json ./
 # The package is a folder of links to the others.

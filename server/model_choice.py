@@ -67,6 +67,8 @@ def choose_llm(settings: Settings, environ: Mapping[str, str]) -> LLM:
     if name and not (has_key and _may_be_served(name, environ)):
         meant = (f"Did you mean {meant}?" for meant in _meant(name))
         raise SettingsError(" ".join((f"The model {name} has no provider.", *meant, _WAYS, *unused_keys(environ))))
+    for variable in ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN"):
+        _check_key(variable, environ)
     return _claude(name, settings)
 
 
@@ -86,6 +88,13 @@ def _meant(name: str) -> Iterator[str]:
         yield f"{OPENAI}{name}"
     else:
         yield from get_close_matches(name, [REHEARSAL], n=1)
+
+
+def _check_key(variable: str, environ: Mapping[str, str]) -> None:
+    """Raises `SettingsError` if a key cannot be sent: it has blanks in it, or the dots of an example."""
+    key = environ.get(variable, "").strip()
+    if key and not re.fullmatch("[!-~]+", key):
+        raise SettingsError(f"{variable} is no key: it has characters that no key has. Copy it again.")
 
 
 def context_window(name: str, settings: Settings) -> int:
@@ -140,6 +149,7 @@ def _openai(name: str, settings: Settings, environ: Mapping[str, str]) -> LLM:
             f"The model {OPENAI}{name} has no provider. Set OPENAI_API_KEY, or OPENAI_BASE_URL for another server of "
             "OpenAI's API (llama.cpp: http://127.0.0.1:8080/v1), with OPENAI_API_KEY if it wants a key."
         )
+    _check_key("OPENAI_API_KEY", environ)
     try:
         from a2a_canvas.server.agent.models.openai_compatible import OpenAIModel
     except ModuleNotFoundError as error:

@@ -81,7 +81,7 @@ def test_every_package_that_the_image_gets_is_pinned() -> None:
     pins = re.findall(r"^([\w.-]+)==", (ROOT / "constraints.txt").read_text(), re.MULTILINE)
     # `pip freeze` leaves setuptools out.
     pinned = {canonicalize_name(name) for name in (*pins, "setuptools")}
-    assert needed("a2a-canvas") - pinned == set()
+    assert {"openai", *needed("openai"), *needed("a2a-canvas")} - pinned == set()
 
 
 def test_the_dependencies_are_installed_before_the_sources_are_copied() -> None:
@@ -93,8 +93,8 @@ def test_the_dependencies_are_installed_before_the_sources_are_copied() -> None:
     program = shlex.split(listed.removesuffix("> dependencies.txt"))
     assert program[0] == "python"
     said = subprocess.run([sys.executable, *program[1:]], cwd=ROOT, capture_output=True, text=True, check=True).stdout
-    pyproject = tomllib.loads((ROOT / "pyproject.toml").read_text())
-    assert said.splitlines() == pyproject["project"]["dependencies"]
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    assert said.splitlines() == [*project["dependencies"], *project["optional-dependencies"]["openai"]]
 
 
 def needed(package: str, *extras: str) -> set[str]:

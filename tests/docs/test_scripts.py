@@ -1,18 +1,15 @@
-"""docs/scripts.md and docs/models.md: scripts load, and every tool has its row."""
+"""docs/scripts.md: scripts load, and every tool has its row."""
 
 from __future__ import annotations
 
 import re
-import shlex
 from pathlib import Path
 
 import pytest
 
 from a2a_canvas.server.agent.models.script import ScriptedModel
 from a2a_canvas.server.agent.models.script.transforms import CHANGES
-from a2a_canvas.server.settings import load
 from a2a_canvas.tools.registry import SCRIPT_TOOLS
-from tests.command_line import parsed
 from tests.docs.pages import blocks, page, rows
 
 SCRIPTS = [*blocks(page("scripts"), "yaml"), *blocks(page("extensions"), "yaml")]
@@ -40,10 +37,3 @@ def test_every_change_has_a_row() -> None:
     assert sorted(name for row in rows(page("scripts"), "Changes") for name in row[0].strip("`").split("`, `")) == (
         sorted(CHANGES)
     )
-
-
-def test_every_server_that_a_recipe_starts_gets_valid_settings() -> None:
-    commands = re.findall(r"^    (?:[A-Z_]+=\S+ )*a2a-canvas (serve .*)$", page("models"), re.MULTILINE)
-    assert len(commands) == 5
-    for command in commands:
-        assert load(parsed(*shlex.split(command))[1]).model

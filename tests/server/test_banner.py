@@ -127,6 +127,7 @@ KEY = {"ANTHROPIC_API_KEY": "sk-ant-hunter2"}
         (TOKEN | URL | OPENAI, []),
         (OPENAI | KEY, []),
         ({"OPENAI_API_KEY": " "}, []),
+        ({"OPENAI_BASE_URL": "http://127.0.0.1:8080/v1"}, ["OPENAI_BASE_URL"]),
     ],
 )
 def test_a_key_that_is_not_used_is_named_without_its_value(environ: dict[str, str], unused: list[str]) -> None:

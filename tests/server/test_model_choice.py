@@ -101,6 +101,17 @@ def test_a_model_that_cannot_be_asked_is_refused_with_the_ways_to_one(
     assert refused(model, environment) == said
 
 
+@pytest.mark.parametrize(
+    ("model", "variable"),
+    [(None, "ANTHROPIC_API_KEY"), ("claude-opus-5-5", "ANTHROPIC_API_KEY"), ("openai:gpt-5.2", "OPENAI_API_KEY")],
+)
+@pytest.mark.parametrize("key", ["sk-…", "sk-hunter2 # mine", "sk-hunter2\nX: y"])
+def test_what_cannot_be_a_key_is_refused_without_showing_it(model: str | None, variable: str, key: str) -> None:
+    with pytest.raises(SettingsError) as caught:
+        chosen(model, {variable: key})
+    assert str(caught.value) == f"{variable} is no key: it has characters that no key has. Copy it again."
+
+
 def test_an_address_that_is_none_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_BASE_URL", "localhost:8080")
     said = refused("openai:x", {"OPENAI_BASE_URL": "localhost:8080"})

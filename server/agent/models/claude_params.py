@@ -54,13 +54,14 @@ def available(environ: Mapping[str, str]) -> bool:
 
 def unused_keys(environ: Mapping[str, str]) -> Iterator[str]:
     """What the environment has for a provider that is not used, in sentences."""
-    key, token, url, openai = (environ.get(name, "").strip() for name in (*PROVIDER_VARIABLES, "OPENAI_API_KEY"))
+    key, token, url = (environ.get(name, "").strip() for name in PROVIDER_VARIABLES)
+    openai = next((name for name in ("OPENAI_API_KEY", "OPENAI_BASE_URL") if environ.get(name, "").strip()), "")
     if token and key:
         yield "ANTHROPIC_AUTH_TOKEN is not used, because ANTHROPIC_API_KEY is set."
     elif token and not url:
         yield "ANTHROPIC_AUTH_TOKEN is not used without ANTHROPIC_BASE_URL. For Claude itself set ANTHROPIC_API_KEY."
     if openai and not available(environ):
-        yield "OPENAI_API_KEY is not used. For a model behind it start with --model openai:NAME."
+        yield f"{openai} is not used. For a model behind it start with --model openai:NAME."
 
 
 def to_params(

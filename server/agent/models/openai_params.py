@@ -190,7 +190,7 @@ class _CallIds:
         number = len(self._given)
         given = use_id
         while given in self._given or not self._fits.fullmatch(given):
-            given = f"call{number:05d}"
+            given = f"c{number:08d}"
             number += 1
         self._given.add(given)
         self._unanswered[use_id].append(given)

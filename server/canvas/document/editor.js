@@ -1,10 +1,10 @@
 // @ts-check
 /**
- * The source view: CodeMirror over the text of an artifact. What comes from elsewhere is a change of the smallest range; it
+ * The source view: CodeMirror over the text of an artifact. What comes from elsewhere is a change of the smallest ranges; it
  * moves neither the cursor nor what is seen, and the user's undo does not know it.
  */
 
-import { changeOf } from "../state/text.js";
+import { changesOf } from "../state/text.js";
 import {
   Annotation,
   Compartment,
@@ -124,7 +124,7 @@ export function createEditor({ text, label, language, prose, readOnly = false, o
     apply(changes, next) {
       if (changes.length === view.state.doc.length) {
         known = next;
-        view.dispatch({ changes, annotations: [remote.of(true), Transaction.remote.of(true), Transaction.addToHistory.of(false)] });
+        change(changes);
       }
       update(next);
     },
@@ -151,6 +151,7 @@ export function createEditor({ text, label, language, prose, readOnly = false, o
     selection: () => selected(view.state, known),
     /** Selects a passage and shows it. @param {SourceRange} range */
     select: ({ start, end }) => view.dispatch({ selection: EditorSelection.single(start, end), scrollIntoView: true }),
+    deselect: () => view.dispatch({ selection: EditorSelection.cursor(view.state.selection.main.to) }),
     /** Where a passage is seen, for what is placed beside it. @param {SourceRange} range */
     coordinates({ start, end }) {
       return [view.coordsAtPos(start, 1), view.coordsAtPos(end, -1)];
@@ -166,18 +167,45 @@ export function createEditor({ text, label, language, prose, readOnly = false, o
 
   /** Makes it show another text. @param {string} next */
   function update(next) {
-    const change = changeOf(known, next);
+    let by = 0;
+    const changes = changesOf(known, next).map(({ start, end, inserted }) => {
+      const insert = next.slice(start + by, start + by + inserted);
+      by += inserted - (end - start);
+      return { from: start, to: end, insert };
+    });
     known = next;
     if (next.length > LARGEST_COLOURED && coloured) {
       coloured = false;
       view.dispatch({ effects: languageSlot.reconfigure([]) });
     }
-    if (change) {
-      view.dispatch({
-        changes: { from: change.start, to: change.end, insert: next.slice(change.start, change.start + change.inserted) },
-        annotations: [remote.of(true), Transaction.remote.of(true), Transaction.addToHistory.of(false)],
-      });
+    if (changes.length > 0) {
+      change(view.state.changes(changes));
     }
+  }
+
+  /** @param {any} changes  that come from elsewhere */
+  function change(changes) {
+    view.dispatch({
+      changes,
+      effects: kept(changes),
+      annotations: [remote.of(true), Transaction.remote.of(true), Transaction.addToHistory.of(false)],
+    });
+  }
+
+  /**
+   * The first line that is seen stays where it is when something changes above it: the editor knows the heights of other lines
+   * only after it has drawn them.
+   * @param {any} changes
+   */
+  function kept(changes) {
+    const top = view.scrollDOM.getBoundingClientRect().top;
+    const first = view.lineBlockAtHeight(top - view.documentTop);
+    const next = Math.min(first.to + 1, view.state.doc.length);
+    const place = view.coordsAtPos(next, 1);
+    if (!place || view.scrollDOM.scrollTop === 0 || !changes.touchesRange(0, next) || changes.touchesRange(next)) {
+      return [];
+    }
+    return EditorView.scrollIntoView(changes.mapPos(next, 1), { y: "start", yMargin: place.top - top });
   }
 
   /** @param {string} name */

@@ -5,6 +5,7 @@
  */
 
 import { h } from "../dom.js";
+import { stepsTo } from "../state/text.js";
 import { NO_BLOCKS, updateBlocks } from "./markdown_blocks.js";
 import { renderBlock } from "./markdown_html.js";
 import { morphChildren } from "./morph.js";
@@ -103,8 +104,15 @@ export function createMarkdownView({ onRender = () => {} } = {}) {
     }
   }
 
-  /** @param {string} text */
+  /** Changes that stand apart are shown one by one, so that nothing happens to what stands between. @param {string} text */
   function show(text) {
+    stepsTo(blocks.text, text).forEach(showChange);
+    near.forEach(render);
+    renderWhenIdle();
+  }
+
+  /** @param {string} text */
+  function showChange(text) {
     const change = updateBlocks(blocks, text);
     blocks = change.blocks;
     const paired = Math.min(change.removed, change.added);
@@ -119,8 +127,6 @@ export function createMarkdownView({ onRender = () => {} } = {}) {
       items.forEach((item, index) => refersTo(item, change.labels) && renderItem(item, index));
     }
     estimateHeights(change.from, change.added);
-    near.forEach(render);
-    renderWhenIdle();
   }
 
   /** @param {Item} item @param {ReadonlySet<string>} labels */

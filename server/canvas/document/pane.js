@@ -6,7 +6,7 @@ import { icon } from "../icons.js";
 import { createPassageBar } from "../passage/bar.js";
 import { shownText } from "../state/artifacts.js";
 import { shownArtifact, shownContent } from "../state/reducer.js";
-import { linesOf } from "../state/text.js";
+import { changesOf, linesOf, mapRange } from "../state/text.js";
 import { createVersions } from "../versions/versions.js";
 import { createFiles } from "./files.js";
 import { createFollower } from "./follow.js";
@@ -55,6 +55,8 @@ export function createDocumentPane(app) {
   const bar = createPassageBar(app, {
     panel,
     rectOf: (selection) => body?.view.rectOf(toShown(selection, written) ?? { start: 0, end: 0 }) ?? null,
+    scrollBy: (pixels) => body?.view.scroller.scrollBy({ top: pixels }),
+    deselect: () => body?.view.deselect(),
     saved: () => typing.flush(),
   });
   line.append(typing.status);
@@ -70,6 +72,8 @@ export function createDocumentPane(app) {
   const chosenModes = {};
   /** @type {ReturnType<typeof shownText>["ranges"]} */
   let written = [];
+  /** The text of the artifact as it is shown, without what is written over it. */
+  let shownOf = "";
   let said = "";
 
   store.subscribe(render);
@@ -197,8 +201,9 @@ export function createDocumentPane(app) {
       written = [];
       typing.show(view, state, artifact);
     } else {
-      const { text, ranges } = textShown(state, artifact);
+      const { text, ranges, of } = textShown(state, artifact);
       written = ranges;
+      shownOf = of;
       view.update(text, artifact);
       const selection = state.selection?.artifactId === artifact.artifactId ? toShown(state.selection, ranges) : null;
       view.mark({ selection, writing: ranges });
@@ -221,12 +226,14 @@ export function createDocumentPane(app) {
   /** @param {string} artifactId @param {import("./selection.js").Passage|null} passage */
   function select(artifactId, passage) {
     const artifact = store.state.artifacts[artifactId];
-    const range = passage && store.state.version === null && artifact?.text !== null && toArtifact(passage, written);
+    const text = artifact?.text ?? "";
+    const there = passage && store.state.version === null && toArtifact(passage, written);
+    // What came since it was drawn may have moved it.
+    const range = there && mapRange(there, changesOf(shownOf, text));
     if (!artifact || !range) {
       store.state.selection && store.dispatch({ type: "selected", selection: null });
       return;
     }
-    const text = /** @type {string} */ (artifact.text);
     const { start, end } = range;
     const selection = { artifactId, version: artifact.version, start, end, text: text.slice(start, end), ...linesOf(text, start, end) };
     store.dispatch({ type: "selected", selection });
@@ -240,10 +247,10 @@ export function createDocumentPane(app) {
     }
   }
 
-  /** With what was typed and is not saved yet, and what is being rewritten. @param {State} state @param {ArtifactView} artifact */
+  /** With what was typed and is not saved yet, and what is being rewritten, which the text `of` it is without. @param {State} state @param {ArtifactView} artifact */
   function textShown(state, artifact) {
     const shown = state.version === null ? typing.withUnsaved(artifact) : artifact;
-    return shownText(shown, shown === artifact ? editsOf(state) : []);
+    return { ...shownText(shown, shown === artifact ? editsOf(state) : []), of: shown.text ?? "" };
   }
 
   async function copyText() {

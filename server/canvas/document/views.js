@@ -2,6 +2,7 @@
 /** The ways to show an artifact, behind one interface, so that the pane knows none of them. Libraries are loaded on demand. */
 
 import { h } from "../dom.js";
+import { keepInPlace } from "./anchoring.js";
 import { createHighlighter } from "./highlight.js";
 import { htmlPreview, previewOf, svgPreview } from "./preview.js";
 import { createSettling } from "./settling.js";
@@ -20,6 +21,7 @@ import { createSettling } from "./settling.js";
  * @property {(marks: {selection: SourceRange|null, writing: (SourceRange & {text?: string|null})[]}) => void} mark
  * @property {(range: SourceRange) => DOMRect|null} rectOf  where a passage is on the screen; null if it is not seen
  * @property {(range: SourceRange) => void} reveal  scrolls to a passage
+ * @property {() => void} deselect
  * @property {(readOnly: boolean) => void} setReadOnly
  * @property {() => void} scrollToEnd
  * @property {() => void} destroy
@@ -64,6 +66,7 @@ async function readView({ artifact, text, onSelect }) {
   const markdown = createMarkdownView({ onRender: remark });
   markdown.element.setAttribute("aria-label", artifact.name);
   const scroller = h("div", { class: "document-scroller", tabIndex: 0 }, markdown.element);
+  markdown.element.addEventListener("click", (event) => event.detail > 0 && isSelecting(markdown.element) && event.preventDefault());
   const stop = watchSelection(markdown.element, (range) => onSelect(range && passageOf(markdown, range)));
   markdown.update(text);
 
@@ -77,7 +80,7 @@ async function readView({ artifact, text, onSelect }) {
   return {
     element: scroller,
     scroller,
-    update: (next) => markdown.update(next),
+    update: (next) => next === markdown.text() || keepInPlace(scroller, markdown.element, () => markdown.update(next)),
     mark(next) {
       const none = [marks, next].every(({ selection, writing }) => !selection && writing.length === 0);
       marks = next;
@@ -88,6 +91,7 @@ async function readView({ artifact, text, onSelect }) {
       const [range] = visibleRanges(markdown, start, end);
       range?.startContainer.parentElement?.scrollIntoView({ block: "center" });
     },
+    deselect: () => markdown.element.contains(document.getSelection()?.anchorNode ?? null) && document.getSelection()?.removeAllRanges(),
     setReadOnly() {},
     scrollToEnd: () => (scroller.scrollTop = scroller.scrollHeight),
     destroy() {
@@ -115,6 +119,7 @@ async function sourceView({ artifact, text, kind, readOnly, onSelect, onInput })
     forget: editor.forget,
     rectOf: (range) => within(boundsOf(editor.coordinates(range)), editor.scroller),
     reveal: editor.select,
+    deselect: editor.deselect,
     setReadOnly: editor.setReadOnly,
     scrollToEnd: editor.scrollToEnd,
     destroy: editor.destroy,
@@ -143,7 +148,13 @@ function partsView({ artifact }) {
 /** A view without passages. @param {HTMLElement} element @param {View["update"]} update @returns {View} */
 function still(element, update) {
   const scrollToEnd = () => (element.scrollTop = element.scrollHeight);
-  return { element, scroller: element, update, mark() {}, rectOf: () => null, reveal() {}, setReadOnly() {}, scrollToEnd, destroy() {} };
+  return { element, scroller: element, update, mark() {}, rectOf: () => null, reveal() {}, deselect() {}, setReadOnly() {}, scrollToEnd, destroy() {} };
+}
+
+/** Whether a click ends a selection, and is none on a link in it. @param {HTMLElement} element */
+function isSelecting(element) {
+  const selection = document.getSelection();
+  return selection !== null && !selection.isCollapsed && element.contains(selection.anchorNode);
 }
 
 /**

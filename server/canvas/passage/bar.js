@@ -23,10 +23,12 @@ const NARROW = "(max-width: 720px)";
  * @param {object} options
  * @param {HTMLElement} options.panel  what shows the document
  * @param {(selection: Selection) => DOMRect|null} options.rectOf  where a passage is on the screen; null if it is not shown
+ * @param {(pixels: number) => void} options.scrollBy  scrolls the document
+ * @param {() => void} options.deselect  leaves nothing selected in the document
  * @param {() => Promise<boolean>} options.saved  saves what was typed; whether all of it is saved now
  * @returns {HTMLElement}
  */
-export function createPassageBar(app, { panel, rectOf, saved }) {
+export function createPassageBar(app, { panel, rectOf, scrollBy, deselect, saved }) {
   const { store } = app;
   const rewrite = createRewriting(app, saved);
   const place = h("span", { class: "passage-place" });
@@ -54,6 +56,8 @@ export function createPassageBar(app, { panel, rectOf, saved }) {
   /** Where the focus was before it came here. @type {HTMLElement|null} */
   let before = null;
   let filledFor = "";
+  /** The passage that the bar was opened for, so that one that others move is not scrolled to. */
+  let shown = "";
 
   store.subscribe((state, previous) => {
     if (state.selection !== previous.selection || state.artifacts !== previous.artifacts || state.version !== previous.version) {
@@ -63,7 +67,7 @@ export function createPassageBar(app, { panel, rectOf, saved }) {
   addEventListener("scroll", () => move(store.state.selection), { capture: true, passive: true });
   addEventListener("resize", () => move(store.state.selection), { passive: true });
   new ResizeObserver(() => move(store.state.selection)).observe(panel);
-  visualViewport?.addEventListener("resize", () => move(store.state.selection));
+  visualViewport?.addEventListener("resize", () => (move(store.state.selection), uncover(store.state.selection)));
   visualViewport?.addEventListener("scroll", () => move(store.state.selection));
   document.addEventListener("keydown", pressed, { capture: true });
   document.addEventListener("pointerdown", ({ target }) => isInDocument(target) && bar.classList.add("passage-dragging"), { capture: true });
@@ -94,6 +98,19 @@ export function createPassageBar(app, { panel, rectOf, saved }) {
       said.textContent = `${placeOf(selection)} selected, ${charactersOf(selection).toLowerCase()}. Tab leads to what can be done with it.`;
     }
     move(selection);
+    if (shown !== `${selection.artifactId} ${selection.text}`) {
+      shown = `${selection.artifactId} ${selection.text}`;
+      uncover(selection);
+    }
+  }
+
+  /** Scrolls a passage that the bar at the bottom covers to above it, as far as its beginning stays in view. @param {Selection|null} selection */
+  function uncover(selection) {
+    const rect = selection && !bar.hidden && narrow.matches ? rectOf(selection) : null;
+    const covered = rect ? rect.bottom + MARGIN - bar.getBoundingClientRect().top : 0;
+    if (rect && covered > 0) {
+      scrollBy(Math.min(covered, Math.max(0, rect.top - panel.getBoundingClientRect().top - MARGIN)));
+    }
   }
 
   /** @param {import("../types.js").ArtifactView} artifact */
@@ -159,6 +176,8 @@ export function createPassageBar(app, { panel, rectOf, saved }) {
   function start(instruction) {
     const { selection } = store.state;
     close();
+    // What is being written is marked, and not the words that were there before.
+    deselect();
     selection && rewrite(selection, instruction);
   }
 
@@ -171,6 +190,7 @@ export function createPassageBar(app, { panel, rectOf, saved }) {
   function hide() {
     const focused = bar.contains(document.activeElement);
     bar.hidden = true;
+    shown = "";
     said.textContent = "";
     if (focused && before?.isConnected) {
       before.focus({ preventScroll: true });

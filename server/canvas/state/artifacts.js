@@ -1,7 +1,7 @@
 // @ts-check
 /** Artifacts, folded from artifact updates, and the passages that are being rewritten. Pure. */
 
-import { changeOf, mapRange, utf16Offset } from "./text.js";
+import { changesOf, mapRange, utf16Offset } from "./text.js";
 import { CANVAS } from "./task.js";
 
 /** @typedef {import("../types.js").ArtifactView} ArtifactView */
@@ -39,16 +39,16 @@ export function artifactUpdated(before, update) {
 }
 
 /**
- * The range by which an update has changed the text; null if it has not, or only appended to it.
+ * The ranges by which an update has changed the text; none if it only appended to it.
  * @param {ArtifactView|undefined} before
  * @param {ArtifactView} after
  * @param {boolean} append
  */
-export function textChange(before, after, append) {
+export function textChanges(before, after, append) {
   if (!before || append || before.text === null || after.text === null) {
-    return null;
+    return [];
   }
-  return changeOf(before.text, after.text);
+  return changesOf(before.text, after.text);
 }
 
 /**
@@ -120,10 +120,10 @@ export function askedEdit(id, operation, artifacts) {
  * The edits of an artifact after it has changed: moved with their passages. Those that wait for this version are over.
  * @param {Record<string, Edit>} edits
  * @param {ArtifactView} artifact
- * @param {import("./text.js").Change|null} change
+ * @param {readonly import("./text.js").Change[]} changes
  * @returns {Record<string, Edit>}
  */
-export function editsMoved(edits, artifact, change) {
+export function editsMoved(edits, artifact, changes) {
   const entries = Object.entries(edits);
   if (!entries.some(([, edit]) => edit.artifactId === artifact.artifactId)) {
     return edits;
@@ -136,8 +136,7 @@ export function editsMoved(edits, artifact, change) {
       if (edit.complete && artifact.version > edit.baseVersion) {
         return [];
       }
-      const moved = change ? mapRange(edit, change) : edit;
-      return [[key, moved ?? { ...edit, lost: true }]];
+      return [[key, mapRange(edit, changes) ?? { ...edit, lost: true }]];
     }),
   );
 }

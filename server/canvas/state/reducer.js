@@ -1,7 +1,7 @@
 // @ts-check
 /** The state of the page: a pure function of the actions. `reduce(state, action)` alters nothing that it is given. */
 
-import { artifactUpdated, askedEdit, askedKey, editEvent, editsMoved, openEdit, textChange, without } from "./artifacts.js";
+import { artifactUpdated, askedEdit, askedKey, editEvent, editsMoved, openEdit, textChanges, without } from "./artifacts.js";
 import { CANVAS, TURN, isRunning, stateOf, statusChanged, taskView, turnEvent } from "./task.js";
 import { mapRange, linesOf } from "./text.js";
 
@@ -68,7 +68,7 @@ export function reduce(state, action) {
         notices: state.notices.filter((each) => each.contextId !== action.contextId),
       };
     case "context-opened":
-      return { ...state, ...NOTHING_OPEN, contextId: action.contextId, loaded: action.contextId === null };
+      return { ...state, ...NOTHING_OPEN, contextId: action.contextId, loaded: action.contextId === null, notices: state.notices.filter(isOfPage) };
     case "tasks":
       return withTasks(withListedArtifacts({ ...state, loaded: true }, action.tasks), action.tasks);
     case "task-event":
@@ -106,6 +106,9 @@ const OF_CONTEXT = new Set(["tasks", "versions", "task-event", "artifact-event",
 
 /** @param {{contextId: string}} a @param {{contextId: string}} b */
 const isSame = (a, b) => a.contextId === b.contextId;
+
+/** What was done in a conversation is no news in another one, and cannot be undone there, unless it names it. @param {State["notices"][number]} notice */
+const isOfPage = ({ kind, contextId }) => kind === "error" || contextId !== undefined;
 
 /** @param {State} state @param {Extract<Action, {type: "notice"}>} action */
 const noticeOf = (state, { kind, text, action, contextId }) => ({ id: nextId(state), kind, text, action, contextId });
@@ -278,12 +281,12 @@ function artifactChanged(state, update) {
   const id = update.artifact.artifactId;
   const before = state.artifacts[id];
   const artifact = artifactUpdated(before, update);
-  const change = textChange(before, artifact, update.append);
+  const changes = textChanges(before, artifact, update.append);
   return {
     ...state,
     artifacts: { ...state.artifacts, [id]: artifact },
-    edits: editsMoved(state.edits, artifact, change),
-    selection: selectionMoved(state, artifact, change),
+    edits: editsMoved(state.edits, artifact, changes),
+    selection: selectionMoved(state, artifact, changes),
     lastChanged: id,
     ...(!before && artifact.open ? { artifactId: null, version: null, old: null } : {}),
   };
@@ -313,13 +316,13 @@ export function shownArtifact({ artifacts, artifactId, lastChanged }) {
 /**
  * @param {State} state
  * @param {import("../types.js").ArtifactView} artifact
- * @param {import("./text.js").Change|null} change
+ * @param {readonly import("./text.js").Change[]} changes
  */
-function selectionMoved({ selection, version }, artifact, change) {
+function selectionMoved({ selection, version }, artifact, changes) {
   if (!selection || selection.artifactId !== artifact.artifactId || version !== null) {
     return selection;
   }
-  const moved = change ? mapRange(selection, change) : selection;
+  const moved = mapRange(selection, changes);
   if (!moved || artifact.text === null) {
     return null;
   }

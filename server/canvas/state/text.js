@@ -32,23 +32,126 @@ export function changeOf(old, text) {
   return { start, end: old.length - tail, inserted: text.length - tail - start };
 }
 
+/** Two texts are told to differ in at most two to the power of this many ranges. */
+const DEPTH = 3;
+
+/** So long a piece of a text is looked for in the other one, at so many places; a third of its length is enough in short texts. */
+const PROBE = { longest: 48, places: 16, shortest: 8 };
+
 /**
- * Where a range is after a change: itself before it, moved behind it; null if the change reaches into it. Of an insertion
- * at one of its ends, the range takes nothing.
- * @template {{start: number, end: number}} R
- * @param {R} range
- * @param {Change} change
- * @returns {R|null}
+ * The ranges by which two texts differ, in order; not always the smallest ones, as it must not take longer than a frame has.
+ * Between two changes stands what is there once in both texts.
+ * @param {string} old
+ * @param {string} text
+ * @returns {Change[]}
  */
-export function mapRange(range, change) {
-  if (change.start >= range.end && !(change.start === range.start && change.end === range.start)) {
-    return range;
+export function changesOf(old, text) {
+  const change = changeOf(old, text);
+  return change ? divided(old, text, change, change.start, DEPTH) : [];
+}
+
+/**
+ * A change as several ones, if something in the middle of it is the same.
+ * @param {string} old
+ * @param {string} text
+ * @param {Change} change
+ * @param {number} at  where it is in `text`
+ * @param {number} depth
+ * @returns {Change[]}
+ */
+function divided(old, text, change, at, depth) {
+  const [before, after] = [old.slice(change.start, change.end), text.slice(at, at + change.inserted)];
+  const same = depth > 0 ? common(before, after) : null;
+  if (!same) {
+    return [change];
   }
-  if (change.end <= range.start) {
-    const by = change.inserted - (change.end - change.start);
-    return { ...range, start: range.start + by, end: range.end + by };
+  const { start, place, length } = same;
+  const left = { start: change.start, end: change.start + start, inserted: place };
+  const right = { start: left.end + length, end: change.end, inserted: after.length - place - length };
+  return [...divided(old, text, left, at, depth - 1), ...divided(old, text, right, at + place + length, depth - 1)];
+}
+
+/**
+ * A stretch that is there once in both of two texts, as long as it is the same.
+ * @param {string} old
+ * @param {string} text
+ * @returns {{start: number, place: number, length: number}|null}
+ */
+function common(old, text) {
+  const shorter = Math.min(old.length, text.length);
+  const size = Math.min(PROBE.longest, Math.floor(shorter / 3));
+  for (let nth = 0; size >= PROBE.shortest && nth < PROBE.places; nth++) {
+    const start = Math.floor(((old.length - size) * middleFirst(nth)) / PROBE.places);
+    const piece = old.slice(start, start + size);
+    const place = onlyPlace(text, piece);
+    if (place !== -1 && onlyPlace(old, piece) !== -1) {
+      return widest(old, text, start, place, size);
+    }
   }
   return null;
+}
+
+/** 8, 9, 7, 10, 6…: of 16 places those in the middle come first. @param {number} nth */
+const middleFirst = (nth) => PROBE.places / 2 + (nth % 2 ? (nth + 1) / 2 : -nth / 2);
+
+/** Where a piece is in a text; -1 if that is nowhere, or not in one place. @param {string} text @param {string} piece */
+function onlyPlace(text, piece) {
+  const place = text.indexOf(piece);
+  return text.indexOf(piece, place + 1) === -1 ? place : -1;
+}
+
+/**
+ * A stretch that is the same in two texts, as long as it can be. It splits no surrogate pair.
+ * @param {string} old
+ * @param {string} text
+ * @param {number} start  of it in `old`
+ * @param {number} place  of it in `text`
+ * @param {number} length  that is known to be the same
+ */
+function widest(old, text, start, place, length) {
+  const ahead = sameLength(Math.min(start, place), (from, to) => old.slice(start - to, start - from) === text.slice(place - to, place - from));
+  const [end, stop] = [start + length, place + length];
+  const behind = sameLength(Math.min(old.length - end, text.length - stop), (from, to) => old.slice(end + from, end + to) === text.slice(stop + from, stop + to));
+  const first = isLow(old.charCodeAt(start - ahead)) ? ahead - 1 : ahead;
+  const last = isHigh(old.charCodeAt(end + behind - 1)) ? behind - 1 : behind;
+  return { start: start - first, place: place - first, length: first + length + last };
+}
+
+/**
+ * Where a range is after changes, which are in order: itself before them, moved behind them; null if one reaches into it. Of an
+ * insertion at one of its ends, the range takes nothing.
+ * @template {{start: number, end: number}} R
+ * @param {R} range
+ * @param {readonly Change[]} changes
+ * @returns {R|null}
+ */
+export function mapRange(range, changes) {
+  let by = 0;
+  for (const { start, end, inserted } of changes) {
+    if (start >= range.end && !(start === range.start && end === range.start)) {
+      break;
+    }
+    if (end > range.start) {
+      return null;
+    }
+    by += inserted - (end - start);
+  }
+  return by === 0 ? range : { ...range, start: range.start + by, end: range.end + by };
+}
+
+/**
+ * The texts between two, of which each differs from the one before by one change; the last one is `text`.
+ * @param {string} old
+ * @param {string} text
+ * @returns {string[]}
+ */
+export function stepsTo(old, text) {
+  let by = 0;
+  const changes = changesOf(old, text);
+  return changes.map(({ start, end, inserted }, nth) => {
+    by += inserted - (end - start);
+    return nth === changes.length - 1 ? text : text.slice(0, end + by) + old.slice(end);
+  });
 }
 
 /**

@@ -18,11 +18,13 @@ import socket
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 import anthropic
 import httpx2
 import uvicorn
+
+from a2a_canvas.server.agent.models.claude import ClaudeModel
 
 Json = dict[str, Any]
 
@@ -145,16 +147,16 @@ def _opening(block: Json) -> Json:
 def _deltas(block: Json, step: int) -> Iterator[Json]:
     match block["type"]:
         case "text":
-            yield from ({"type": "text_delta", "text": piece} for piece in _pieces(block["text"], step))
+            yield from ({"type": "text_delta", "text": piece} for piece in pieces_of(block["text"], step))
         case "thinking":
-            yield from ({"type": "thinking_delta", "thinking": piece} for piece in _pieces(block["thinking"], step))
+            yield from ({"type": "thinking_delta", "thinking": piece} for piece in pieces_of(block["thinking"], step))
             yield {"type": "signature_delta", "signature": block["signature"]}
         case "tool_use":
             given = block["input"] if isinstance(block["input"], str) else json.dumps(block["input"])
-            yield from ({"type": "input_json_delta", "partial_json": piece} for piece in _pieces(given, step))
+            yield from ({"type": "input_json_delta", "partial_json": piece} for piece in pieces_of(given, step))
 
 
-def _pieces(text: str, step: int) -> list[str]:
+def pieces_of(text: str, step: int) -> list[str]:
     return [text[i : i + step] for i in range(0, len(text), step)]
 
 
@@ -422,9 +424,13 @@ class MessagesApi:
             "cannot be modified. These blocks must remain as they were in the original response.",
         )
 
+    def model(self) -> ClaudeModel:
+        """A model of this provider."""
+        return ClaudeModel(client=self.client())
+
     def client(self, retries: int = 0) -> anthropic.AsyncAnthropic:
         """The SDK's client of this provider, without a network."""
-        http = httpx2.AsyncClient(transport=_Wire(self))
+        http = httpx2.AsyncClient(transport=Wire(self))
         return anthropic.AsyncAnthropic(
             api_key=KEY, base_url="http://provider.test", max_retries=retries, http_client=http
         )
@@ -466,8 +472,16 @@ class _Body(httpx2.AsyncByteStream):
             raise httpx2.ReadError("reset by peer")
 
 
-class _Wire(httpx2.AsyncBaseTransport):
-    def __init__(self, api: MessagesApi) -> None:
+class Replying(Protocol):
+    """A provider without a network: the status and the body of its response, and whether the connection breaks."""
+
+    def reply(self, body: bytes) -> tuple[int, bytes, bool]: ...
+
+
+class Wire(httpx2.AsyncBaseTransport):
+    """A transport to a provider in this process."""
+
+    def __init__(self, api: Replying) -> None:
         self._api = api
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:

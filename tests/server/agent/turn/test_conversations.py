@@ -1,8 +1,8 @@
 """Whatever a model answers, however the turn ends: the next request of that conversation is accepted.
 
-Random conversations with a strict Messages API: nasty answers, broken and cut streams, cancels, messages that come
-meanwhile, questions, crashes, what a person changes between and during turns. What a conversation is goes through the
-journal's JSON after every turn and every crash.
+Random conversations with a strict provider, of the Messages API or of chat completions: nasty answers, broken and cut
+streams, cancels, messages that come meanwhile, questions, crashes, what a person changes between and during turns.
+What a conversation is goes through the journal's JSON after every turn and every crash.
 
 A few hundred model calls are made by default; `MODEL_CALLS=2000` makes as many (`make conversations`).
 """
@@ -19,6 +19,8 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
+import pytest
+
 from a2a_canvas.server.agent.edit.run import OperationRequest, run_operation
 from a2a_canvas.server.agent.events import (
     MessageReceived,
@@ -30,7 +32,7 @@ from a2a_canvas.server.agent.events import (
     UserMessage,
 )
 from a2a_canvas.server.agent.intent import Operation, Put, SelectionEdit, SelectionRequest
-from a2a_canvas.server.agent.models.claude import ClaudeModel
+from a2a_canvas.server.agent.model import LLM
 from a2a_canvas.server.agent.turn.history import to_user_input
 from a2a_canvas.server.agent.turn.resume import InterruptedTurn, open_drafts, roll_back_drafts
 from a2a_canvas.server.agent.turn.turn import TurnLimits, TurnRequest, run_turn
@@ -40,12 +42,14 @@ from a2a_canvas.store.memory import InMemoryArtifactStore
 from a2a_canvas.store.models import DataPart, FilePart, Limits, Part, text_of, text_part
 from a2a_canvas.tools.registry import TOOLS
 from tests.fakes import Clock, ids, no_time
+from tests.server.agent.models.strict_chat_completions import ChatCompletionsApi
 from tests.server.agent.models.strict_messages_api import Answer, Json, MessagesApi, calls, redacted, says, sealed
 
 CALLS = int(os.environ.get("MODEL_CALLS") or 300)
 SEED = 20261122
 
 Random = random.Random
+Provider = MessagesApi | ChatCompletionsApi
 
 
 # ------------------------------------------------------------------ what a model answers
@@ -185,7 +189,7 @@ def operation(rng: Random, artifact_id: str, length: int) -> Operation:
 # ------------------------------------------------------------------------- the driver
 
 
-async def operate(rng: Random, llm: ClaudeModel, store: Any, new_id: Any) -> TaskRecord | None:
+async def operate(rng: Random, llm: LLM, store: Any, new_id: Any) -> TaskRecord | None:
     """A person's own change, or an edit of a selection, as a task; None if there is nothing that could be changed."""
     artifacts = [each for each in await store.list("context") if text_of(each.parts) is not None]
     if not artifacts:
@@ -207,7 +211,7 @@ async def operate(rng: Random, llm: ClaudeModel, store: Any, new_id: Any) -> Tas
 class Task:
     """One task, over as many runs of its turn as it takes."""
 
-    def __init__(self, rng: Random, earlier: tuple[Transcript, ...], llm: ClaudeModel, store: Any, new_id: Any) -> None:
+    def __init__(self, rng: Random, earlier: tuple[Transcript, ...], llm: LLM, store: Any, new_id: Any) -> None:
         said = message(rng, new_id())
         self.record = TaskRecord(
             new_id(), "context", "", Clock()(), history=(said,), transcript=(to_user_input(said),), state=State.WORKING
@@ -330,9 +334,9 @@ def kept(record: TaskRecord) -> Transcript:
     return transcript_of_json(transcript_to_json(record.transcript))
 
 
-async def converse(seed: int, api: MessagesApi, rng: Random) -> Counter[str]:
+async def converse(seed: int, api: Provider, rng: Random) -> Counter[str]:
     """One conversation of some tasks; how their runs ended."""
-    llm, store, new_id = ClaudeModel(client=api.client()), InMemoryArtifactStore(Limits(parts=12)), ids()
+    llm, store, new_id = api.model(), InMemoryArtifactStore(Limits(parts=12)), ids()
     earlier: tuple[Transcript, ...] = ()
     ends: Counter[str] = Counter()
     for _ in range(rng.randrange(2, 7)):
@@ -354,11 +358,12 @@ async def converse(seed: int, api: MessagesApi, rng: Random) -> Counter[str]:
     return ends
 
 
-async def test_whatever_a_model_answers_the_next_request_is_accepted() -> None:
+@pytest.mark.parametrize("provider", [MessagesApi, ChatCompletionsApi])
+async def test_whatever_a_model_answers_the_next_request_is_accepted(provider: type[Provider]) -> None:
     made, ends, seed = 0, Counter[str](), SEED
     while made < CALLS:
         rng, use_id = Random(seed), ids("toolu")
-        api = MessagesApi(lambda _, rng=rng, use_id=use_id: nasty(rng, use_id))  # type: ignore[misc]
+        api = provider(lambda _, rng=rng, use_id=use_id: nasty(rng, use_id))  # type: ignore[misc]
         ends += await converse(seed, api, rng)
         made += len(api.requests)
         seed += 1

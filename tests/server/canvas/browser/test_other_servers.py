@@ -29,6 +29,20 @@ SCRIPT = Path(__file__).parent / "scripts" / "page.yaml"
 REFUSED = r"CORS policy|net::ERR_FAILED|Failed to load resource|ERR_CONNECTION_REFUSED"
 
 
+BRING = """
+(place) => {
+  const data = new DataTransfer();
+  data.items.add(new File(["mine"], "mine.md", { type: "text/markdown" }));
+  document.body.dispatchEvent(new ClipboardEvent("paste", { bubbles: true, cancelable: true, clipboardData: data }));
+  for (const kind of ["dragenter", "dragover", "drop"]) {
+    const event = new DragEvent(kind, { bubbles: true, cancelable: true, dataTransfer: data });
+    document.querySelector(place).dispatchEvent(event);
+  }
+}
+"""
+"""Pastes a file where nobody types, and drops it on the document."""
+
+
 @dataclass(frozen=True)
 class Servers:
     """The page's own server, and the others that it may talk to."""
@@ -145,6 +159,25 @@ async def test_what_only_a_canvas_can_do_is_not_offered(open_window: Opener, ser
         await expect(page.get_by_role("button", name=re.compile(f"^{name}"))).to_have_count(0)
     await expect(page.locator(".document-about")).to_have_text("")
     await expect(page.locator(".context-menu")).to_have_count(0)
+
+
+async def test_a_document_of_a_plain_server_is_read_only(open_window: Opener, servers: Servers) -> None:
+    servers.agent.goes_on.set()
+    page = (await visit(open_window, servers, servers.plain)).page
+    await send(page, "reeds")
+    await expect(reply(page, "Wrote it: reeds.")).to_be_visible()
+    sent: list[str] = []
+    page.on("request", lambda request: request.method == "POST" and sent.append(request.post_data or ""))
+    await page.get_by_role("button", name="Edit", exact=True).click()
+    source = page.get_by_role("textbox", name="Source of tides.md")
+    await expect(source).to_have_attribute("aria-readonly", "true")
+    await source.click()
+    await page.keyboard.type("x")
+    await page.evaluate(BRING, "#document .document-panel")
+    await expect(page.get_by_text("This server takes no documents.")).to_be_visible()
+    await expect(source).to_contain_text("They come and go.")
+    await expect(source).not_to_contain_text("x")
+    assert not any("put" in each or "undo" in each for each in sent)
 
 
 async def test_a_question_of_a_plain_server_is_answered(open_window: Opener, servers: Servers) -> None:

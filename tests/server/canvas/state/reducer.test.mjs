@@ -146,6 +146,14 @@ test("a selection moves with changes elsewhere, and is dropped where it is touch
   assert.equal(fold(...before, artifact("one 2 three", 2)).selection, null);
 });
 
+test("a selection between two changes of one version stays with its words", () => {
+  const text = "The tide comes in.\nThe crabs hide.\nThe stars wait.\n";
+  const selection = { artifactId: "a", version: 1, start: 19, end: 34, lineStart: 2, lineEnd: 2, text: "The crabs hide." };
+  const next = "Slowly the tide comes in.\nThe crabs hide.\nThe sea stars wait.\n";
+  const moved = fold(artifact(text, 1), { type: "selected", selection }, artifact(next, 2)).selection;
+  assert.equal(next.slice(moved.start, moved.end), selection.text);
+});
+
 test("a rejected operation tells why", () => {
   const message = { ...said("ROLE_AGENT", "Busy."), metadata: { [CANVAS]: { artifactId: "a", artifactVersion: 3, busy: true } } };
   const state = fold(...events(task(), status("TASK_STATE_REJECTED", message)));
