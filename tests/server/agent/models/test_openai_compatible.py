@@ -281,6 +281,15 @@ async def test_a_refused_call_says_what_to_do(status: int, message: Any, reason:
     assert (error.reason, error.retryable) == (reason, False)
 
 
+async def test_a_call_that_the_provider_refuses_may_be_written_better() -> None:
+    error = {"error": {"message": "Failed to call a function.", "code": "tool_use_failed", "failed_generation": "{"}}
+    refused = await failed(refusal(400, error))
+    assert (refused.reason, refused.retryable) == (
+        "The model wrote a call that its provider refuses: Failed to call a function.",
+        True,
+    )
+
+
 async def test_what_the_sdk_has_retried_in_vain_is_not_worth_another_try() -> None:
     with answering(*[refusal(503)] * 3) as route, pytest.raises(ModelError) as caught:
         await said(model(retries=2))
