@@ -107,8 +107,12 @@ const OF_CONTEXT = new Set(["tasks", "versions", "task-event", "artifact-event",
 /** @param {{contextId: string}} a @param {{contextId: string}} b */
 const isSame = (a, b) => a.contextId === b.contextId;
 
-/** What was done in a conversation is no news in another one, and cannot be undone there, unless it names it. @param {State["notices"][number]} notice */
-const isOfPage = ({ kind, contextId }) => kind === "error" || contextId !== undefined;
+/**
+ * Whether a notice stays when another conversation is opened. What was done in one is no news in another, and cannot be undone there,
+ * unless it names it. What failed in one cannot be tried again in another.
+ * @param {State["notices"][number]} notice
+ */
+const isOfPage = ({ kind, contextId }) => (kind === "error") === (contextId === undefined);
 
 /** @param {State} state @param {Extract<Action, {type: "notice"}>} action */
 const noticeOf = (state, { kind, text, action, contextId }) => ({ id: nextId(state), kind, text, action, contextId });

@@ -167,6 +167,13 @@ test("what was said of a conversation goes with it", () => {
   assert.deepEqual(notices.map((each) => each.contextId), ["c2", undefined]);
 });
 
+test("what failed in a conversation goes when another one is opened, what failed in the page stays", () => {
+  const failed = (contextId) => ({ type: "notice", kind: "error", text: "It failed.", contextId });
+  const told = [{ type: "context-opened", contextId: "c1" }, failed("c1"), failed(undefined)].reduce(reduce, INITIAL);
+  const { notices } = reduce(told, { type: "context-opened", contextId: "c2" });
+  assert.deepEqual(notices.map((each) => each.contextId), [undefined]);
+});
+
 test("of the versions that a task has made the newest is kept, for each document", () => {
   const versions = [{ number: 1, taskId: "t1" }, { number: 2, taskId: "t1" }, { number: 3, taskId: "t2" }];
   const open = reduce(INITIAL, { type: "context-opened", contextId });
