@@ -6,23 +6,23 @@ import re
 import sys
 from pathlib import Path
 from shutil import rmtree
-from textwrap import dedent
 from typing import Any
 
 import pytest
 
+from a2a_canvas.server.agent.events import State
 from a2a_canvas.server.agent_folder import AGENT_FILE, USUAL_FILES
 from a2a_canvas.server.cli import main
 from a2a_canvas.server.protocols.a2a_v1.card import Addresses, load_card
 from a2a_canvas.server.settings import load
-from a2a_canvas.server.tool_sources.remote_agents import agent_client, remote_task
-from a2a_canvas.server.tool_sources.remote_agents.agent_card import INPUT, tool_name
+from a2a_canvas.tools.functions.python_tool import PythonTool
 from a2a_canvas.tools.registry import TOOLS
 from tests.docs.pages import blocks, page, rows, section
-from tests.fakes import answer, text
-from tests.fakes import tool as tool_call
-from tests.server.agent.turn.turn_harness import TurnHarness
-from tests.server.tool_sources.remote_agents.fake_agent import FakeAgent, asking_tool, completed, whole
+from tests.fakes import FakeLLM, answer, text
+from tests.fakes import tool as call
+from tests.server.agent.turn.turn_harness import results_of
+from tests.server.agent.turn.turn_life import Life
+from tests.server.agent.turn.turn_scripts import START
 
 PAGE = page("agents")
 
@@ -76,39 +76,28 @@ def test_the_card_is_enough(tmp_path: Path) -> None:
     assert load_card(tmp_path / "agent_card.json", Addresses("http://localhost"), advertise_0_3=True).name == "Reef"
 
 
-# ------------------------------------------------------------------------------ other agents
-
-OTHERS = section(PAGE, "Other agents")
-
-
-def test_other_agents_are_settings() -> None:
-    [command] = re.findall(r"^    a2a-canvas serve (--agent .*)$", OTHERS, re.MULTILINE)
-    addresses = tuple(command.split()[1::2])
-    assert load({"agents": addresses}).agents == ("https://weather.example.com", "https://books.example.com")
-    [tokens] = re.findall(r"`A2A_CANVAS_AGENT_TOKENS=(.*?)`", OTHERS)
-    assert load({"agent_tokens": tokens}).tokens == {"weather.example.com": "TOKEN", "books.example.com": "TOKEN"}
-
-
-def test_the_tool_of_another_agent_is_as_it_is_described() -> None:
-    assert [row[0].strip("`") for row in rows(PAGE, "Other agents")] == list(INPUT["properties"])
-    named, tool = re.findall(r"“(.*?)” is\n`(.*?)`", OTHERS)[0]
-    assert tool_name(named, ()) == tool
-
-
-async def test_another_agents_result_is_as_it_is_shown() -> None:
-    agent = FakeAgent([whole("report", "Rain."), completed("It rains.")])
-    call = answer(tool_call("T1", "ask_weather", {"message": "Go"}))
-    turn = TurnHarness(call, answer(text("Done.")), tools=(*TOOLS, asking_tool(agent)))
-    await turn.run()
-    [shown] = re.findall(r"((?:^      .*\n)+)", OTHERS, re.MULTILINE)
-    assert turn.results()[0].content == dedent(shown).strip()
-
-
-def test_the_limits_of_other_agents_are_those_of_the_page() -> None:
-    said = section(PAGE, "Limits")
-    assert f"{remote_task.TIMEOUT:g} seconds" in said
-    assert f"{remote_task.MAX_ARTIFACTS} artifacts" in said
-    assert f"have {agent_client.MAX_BYTES // 2**20} MB" in said
-    assert 90 <= sum(remote_task.DELAYS) <= 150
-    assert f"silent for {agent_client.SILENCE:g} seconds" in OTHERS
-    assert f"every {remote_task.POLLS[-1]:g} seconds" in OTHERS
+async def test_the_tools_do_what_the_page_says(tmp_path: Path) -> None:
+    [source] = blocks(section(PAGE, "Tools"), "python")
+    module: dict[str, Any] = {}
+    exec(compile(source, "tools.py", "exec"), module)
+    tools = [each.tool for each in module.values() if isinstance(each, PythonTool)]
+    assert [tool.name for tool in tools] == ["water", "book"]
+    llm = FakeLLM(
+        [
+            answer(call("T1", "water", {"port": "Brest"}), call("T2", "water", {"port": "Rome"}, at=1)),
+            answer(call("T3", "book", {"port": "Brest"})),
+            answer(text("Booked.")),
+        ]
+    )
+    life = Life(llm, START, tools=(*TOOLS, *tools))
+    await life.run()
+    told = [result.content for message in llm.requests[1].messages for result in results_of(message)]
+    assert told == ["Brest: 5.9 m, 1.2 m", "There is no port Rome. There are Brest, Cuxhaven."]
+    for question, words in (("May I run book", "yes"), ("How many nights in Brest?", "2")):
+        assert life.record.state is State.INPUT_REQUIRED
+        assert life.record.message.text.startswith(question)
+        life.answer(words)
+        await life.run()
+    assert life.texts() == {"log": "Brest, 2 nights: number 42\n"}
+    assert "Sending the receipt…" in life.told.tool_labels
+    assert life.record.message.text == "Booked."
