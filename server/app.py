@@ -8,10 +8,11 @@ from __future__ import annotations
 import asyncio
 import os
 import re
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
@@ -32,6 +33,7 @@ from a2a_canvas.server.agent.turn.turn import TurnLimits
 from a2a_canvas.server.backend import Backend, make_backend
 from a2a_canvas.server.model_choice import choose_llm
 from a2a_canvas.server.protocols.a2a_v1.card import REST_PREFIX, Addresses, card_route, load_card
+from a2a_canvas.server.protocols.a2a_v1.card_file import skill_of_tool
 from a2a_canvas.server.protocols.a2a_v1.extensions import ExtensionsEcho
 from a2a_canvas.server.protocols.a2a_v1.handler import A2AHandler
 from a2a_canvas.server.protocols.a2a_v1.http_json import rest_route
@@ -51,7 +53,9 @@ from a2a_canvas.server.settings import REHEARSAL, Settings, SettingsError
 from a2a_canvas.server.tasks.runtime.admission import Admission
 from a2a_canvas.server.tasks.runtime.runtime import Runtime
 from a2a_canvas.store.artifact_store import ArtifactStore
+from a2a_canvas.tools.functions.function_tool import AnyTool, ToolSource
 from a2a_canvas.tools.registry import SCRIPT_TOOLS, TOOLS
+from a2a_canvas.tools.tool import Tool
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,16 +83,25 @@ def create_app(settings: Settings, llm: LLM | None = None, clock: Clock | None =
         when the lifespan ends, which is after the last stream.
 
     Raises:
-        SettingsError: the model or the instructions cannot be used.
+        SettingsError: the model, the instructions or the tools cannot be used.
         CardError: the agent card cannot be served.
     """
     llm, clock = llm or choose_llm(settings, os.environ), clock or Clock()
     note = NOTICE if llm.name == REHEARSAL else ""
     addresses = Addresses.of(settings.url, settings.grpc_port if settings.advertise_grpc else None)
     name = settings.agent.resolve().name if settings.agent else ""
-    card = load_card(settings.agent_card, addresses, advertise_0_3=settings.advertise_0_3, note=note, name=name)
+    sources = tool_sources(settings)
+    skills = [skill_of_tool(tool.name, tool.description) for source in sources for tool in source.tools()]
+    card = load_card(
+        settings.agent_card,
+        addresses,
+        advertise_0_3=settings.advertise_0_3,
+        note=note,
+        name=name,
+        tool_skills=skills,
+    )
     backend = make_backend(settings, clock.now)
-    runtime = build_runtime(settings, llm, clock, backend)
+    runtime = build_runtime(settings, llm, clock, backend, sources)
     shutdown = Shutdown(runtime.close, settings.shutdown_grace)
     limits = body_limits(settings)
     budget = BodyBudget(max(limits.max_bodies_bytes, limits.max_body_bytes))
@@ -112,7 +125,7 @@ def create_app(settings: Settings, llm: LLM | None = None, clock: Clock | None =
             Middleware(ExtensionsEcho),
         ],
         exception_handlers={HTTPException: _router_error},
-        lifespan=_lifespan(settings, shutdown, handler, budget, backend, runtime, llm),
+        lifespan=_lifespan(settings, shutdown, handler, budget, backend, runtime, llm, sources),
     )
     app.state.shutdown = shutdown
     app.router.redirect_slashes = False  # an unknown path is 404
@@ -169,14 +182,64 @@ def _agui(settings: Settings, runtime: Runtime, store: ArtifactStore, clock: Clo
     )
 
 
-def build_runtime(settings: Settings, llm: LLM, clock: Clock, backend: Backend | None = None) -> Runtime:
+def tool_sources(settings: Settings) -> tuple[ToolSource, ...]:
+    """Where the agent's own tools come from.
+
+    Raises:
+        SettingsError: one of them cannot be used.
+    """
+    files = _python_files(settings.tools) if settings.tools else ()
+    servers = _mcp_servers(settings.mcp_config) if settings.mcp_config else ()
+    return (*files, *servers)
+
+
+def _python_files(paths: Sequence[Path]) -> Iterator[ToolSource]:
+    from a2a_canvas.server.tool_sources.python_file import ToolFileError, load_python_file
+
+    taken = {tool.name: "the agent itself" for tool in SCRIPT_TOOLS}
+    for path in paths:
+        try:
+            source = load_python_file(path)
+        except ToolFileError as error:
+            raise SettingsError(str(error)) from error
+        for tool in source.tools():
+            if tool.name in taken:
+                raise SettingsError(
+                    f'{path} has a tool {tool.name}, as {taken[tool.name]} has: give it another name, @tool(name="…").'
+                )
+            taken[tool.name] = str(path)
+        yield source
+
+
+def _mcp_servers(config: Path) -> Sequence[ToolSource]:
+    from a2a_canvas.server.tool_sources.mcp_servers.config import McpConfigError, load_mcp_config
+    from a2a_canvas.server.tool_sources.mcp_servers.source import mcp_sources
+
+    try:
+        return mcp_sources(load_mcp_config(config))
+    except McpConfigError as error:
+        raise SettingsError(str(error)) from None
+
+
+def _all_tools(own: Sequence[Tool], sources: Sequence[ToolSource]) -> list[AnyTool]:
+    """The tools that there are now; of two with the same name, the first."""
+    found: dict[str, AnyTool] = {tool.name: tool for tool in own}
+    for tool in (tool for source in sources for tool in source.tools()):
+        found.setdefault(tool.name, tool)
+    return list(found.values())
+
+
+def build_runtime(
+    settings: Settings, llm: LLM, clock: Clock, backend: Backend | None = None, sources: Sequence[ToolSource] = ()
+) -> Runtime:
     backend = backend or make_backend(settings, clock.now)
+    own = SCRIPT_TOOLS if llm.name.startswith(SCRIPT_PREFIX) else TOOLS
     return Runtime(
         journal=backend.journal,
         store=backend.store,
         ownership=backend.ownership,
         llm=FramedLLM(llm, settings.frame_ms / 1000),
-        tools=lambda: SCRIPT_TOOLS if llm.name.startswith(SCRIPT_PREFIX) else TOOLS,
+        tools=lambda: _all_tools(own, sources),
         now=clock.now,
         new_id=clock.new_id,
         limits=TurnLimits(settings.max_rounds, settings.max_tool_errors),
@@ -204,9 +267,12 @@ def _lifespan(
     backend: Backend,
     runtime: Runtime,
     llm: LLM,
+    sources: Sequence[ToolSource],
 ) -> Callable[[Starlette], AbstractAsyncContextManager[None]]:
     @asynccontextmanager
     async def lifespan(app: Starlette) -> AsyncIterator[None]:
+        # Before the turns that go on after a restart, which may need their tools at once.
+        await asyncio.gather(*(source.start() for source in sources))
         await backend.start(runtime)
         if settings.grpc_port:
             from a2a_canvas.server.protocols.a2a_v1.grpc_server import grpc_server
@@ -223,6 +289,7 @@ def _lifespan(
             watch.cancel()
             await shutdown()
             await backend.stop()
+            await asyncio.gather(*(source.stop() for source in sources))
             await close_llm(llm)
 
     return lifespan

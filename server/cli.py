@@ -23,7 +23,7 @@ from typing import Any
 import click
 
 from a2a_canvas.server.client.errors import INTERRUPTED, ClientError
-from a2a_canvas.server.command_form import CommandForm
+from a2a_canvas.server.command_form import CommandForm, GroupedOption
 
 NAME = "a2a-canvas"
 _CLIENT = "a2a_canvas.server.client.commands"
@@ -52,6 +52,7 @@ COMMANDS = {
     },
     "Server": {
         "demo": ("a2a_canvas.server.demo", "see in a minute what it does: two clients, kill -9"),
+        "new": (__name__, "make an agent of your own, in a folder"),
         "serve": (__name__, "start the server"),
         "models": (__name__, "list the models that are there, each as --model takes it"),
         "db": (__name__, "prepare, check or prune the database"),
@@ -139,9 +140,20 @@ def command_forms() -> dict[str, CommandForm]:
         f"{settings.PREFIX}AGENT, and may stand in agent.toml."
     )
     shell = click.Argument(["shell"], type=click.Choice(["bash", "zsh", "fish"]))
+    folder = click.Argument(["folder"], type=click.Path(path_type=Path))
+    reload = GroupedOption(
+        ["--reload"], is_flag=True, group="Agent", help="restart when a file in FOLDER changes; running turns go on"
+    )
+    check = GroupedOption(
+        ["--check"], is_flag=True, group="Agent", help="only say whether it could be served: exit code 0 or 2"
+    )
     return {
+        "new": CommandForm(_new, (folder,), examples=("new my-agent",)),
         "serve": CommandForm(
-            _serve, tuple(settings.options()), more, ("serve", "serve my-agent", "serve --port 9000 --database memory")
+            _serve,
+            (*settings.options(), reload, check),
+            more,
+            ("serve", "serve my-agent --reload", "serve --port 9000 --database memory"),
         ),
         "models": CommandForm(
             _models,
@@ -172,13 +184,38 @@ def _database_commands(does: str) -> click.Group:
     return click.Group("db", commands, help=f"{does.capitalize()}.")
 
 
-def _serve(**given: Any) -> int:
-    from a2a_canvas.server.serve import REFUSALS, serve
+def _new(folder: Path) -> int:
+    from a2a_canvas.server.agent_folder import FolderError
+    from a2a_canvas.server.new_agent import new_agent
 
     try:
+        for line in new_agent(folder, program(sys.argv[0])):
+            click.echo(line)
+    except FolderError as error:
+        return refused(str(error))
+    return 0
+
+
+def _serve(reload: bool, check: bool, **given: Any) -> int:
+    if reload and not check:
+        return _serve_and_reload(given["agent"] or os.environ.get("A2A_CANVAS_AGENT", ""))
+    from a2a_canvas.server.serve import REFUSALS, check_agent, serve
+
+    try:
+        if check:
+            click.echo(check_agent(given))
+            return 0
         return serve(given, program(sys.argv[0]))
     except REFUSALS as error:
         return refused(str(error))
+
+
+def _serve_and_reload(folder: str) -> int:
+    if not Path(folder or "-").is_dir():
+        return refused("--reload needs the folder of an agent: a2a-canvas serve FOLDER --reload")
+    from a2a_canvas.server.reload import serve_and_reload
+
+    return serve_and_reload(Path(folder), [word for word in sys.argv[1:] if word != "--reload"])
 
 
 def _models() -> int:

@@ -81,6 +81,17 @@ def serve(given: Mapping[str, Any], program: str = "a2a-canvas") -> int:
     return 0
 
 
+def check_agent(given: Mapping[str, Any]) -> str:
+    """Whether a server could be started, apart from its ports and its database; what to tell the user.
+
+    Raises:
+        One of `REFUSALS`.
+    """
+    settings = load(given)
+    create_app(settings, choose_llm(settings, os.environ))
+    return f"{settings.agent or 'The agent'} can be served."
+
+
 def _end_at_once(*_: object) -> None:
     # What is to last is committed. Everything else that Python does at an end could be interrupted again.
     os._exit(INTERRUPTED)

@@ -456,7 +456,8 @@ def load(given: Mapping[str, Any]) -> Settings:
     """The settings: those given by the command line, then those of the environment, then those of the agent's folder.
 
     Args:
-        given: what `options` are parsed to; an option that is not given is None or empty.
+        given: what `options` are parsed to; an option that is not given is None or empty. What is no setting is left
+            out.
 
     Raises:
         SettingsError: one of them is unknown, wrong or contradicts another.
@@ -467,7 +468,9 @@ def load(given: Mapping[str, Any]) -> Settings:
             raise SettingsError(f"Unknown setting {name}.{_suggestion(name.upper())}")
     # An option that is repeated has its values joined, as in the environment.
     given = {field: ",".join(value) if isinstance(value, tuple) else value for field, value in given.items()}
-    given = {field: value for field, value in given.items() if value not in (None, "")}
+    given = {
+        field: value for field, value in given.items() if field in Settings.model_fields and value not in (None, "")
+    }
     try:
         return Settings(**given)
     except FolderError as error:

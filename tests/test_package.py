@@ -75,10 +75,13 @@ def test_the_wheel_has_one_package_and_nothing_else_at_its_top(wheel: Path) -> N
 def test_the_wheel_has_every_module_the_revisions_the_page_and_the_agent_card(wheel: Path) -> None:
     folders = ("server", "store", "tools")
     modules = {f"a2a_canvas/{path.relative_to(ROOT)}" for folder in folders for path in (ROOT / folder).rglob("*.py")}
-    surface = {f"a2a_canvas/{name}" for name in ("__init__.py", "__main__.py", "agent_card.json", "py.typed")}
+    surface = {
+        f"a2a_canvas/{name}" for name in ("__init__.py", "__main__.py", "agent_card.json", "py.typed", "testing.py")
+    }
     page = {f"a2a_canvas/{path.relative_to(ROOT)}" for path in CANVAS.rglob("*") if media_type_of(path.name)}
     scripts = {f"a2a_canvas/server/{name}.yaml" for name in ("agent/models/rehearsal/rehearsal", "demo")}
-    wanted = surface | modules | scripts | page
+    template = {f"a2a_canvas/{path.relative_to(ROOT)}" for path in (ROOT / "server/template").rglob("*.template")}
+    wanted = surface | modules | scripts | page | template
     assert {name for name in names_in(wheel) if ".dist-info/" not in name} == wanted
     assert "a2a_canvas/server/migrations/versions/revision_0001.py" in wanted
     with zipfile.ZipFile(wheel) as archive:

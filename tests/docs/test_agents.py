@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import re
+import sys
 from pathlib import Path
+from shutil import rmtree
+from typing import Any
 
 import pytest
 
@@ -20,6 +23,7 @@ PAGE = page("agents")
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The folder of the page, with what its `agent.toml` names."""
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", [*sys.path])  # the folder of its tools is added
     monkeypatch.delenv("A2A_CANVAS_DATABASE")
     folder = Path("my-agent")
     folder.mkdir()
@@ -46,6 +50,16 @@ def test_a_mistake_is_told_as_the_page_shows(folder: Path, capsys: pytest.Captur
     assert main(["serve", "my-agent"]) == 2
     [shown] = re.findall(r"^      (a2a-canvas: .*)$", PAGE, re.MULTILINE)
     assert capsys.readouterr().err.strip() == shown
+
+
+def test_the_test_passes(folder: Path) -> None:
+    rmtree(folder)
+    assert main(["new", "my-agent"]) == 0
+    [script], [code] = blocks(PAGE, "yaml"), [block for block in blocks(PAGE, "python") if "testing" in block]
+    (folder / "tests/script.yaml").write_text(script)
+    names: dict[str, Any] = {}
+    exec(code, names)
+    names["test_it_counts_the_words_of_what_it_has_written"]()
 
 
 def test_the_card_is_enough(tmp_path: Path) -> None:

@@ -186,11 +186,12 @@ async def test_the_agent_has_the_name_and_the_instructions_of_its_folder() -> No
 
 @pytest.mark.parametrize(("content", "says"), [(b"\xff", "are not UTF-8"), (None, "cannot be read")])
 def test_instructions_that_cannot_be_read_are_refused(folder: Path, content: bytes | None, says: str) -> None:
+    for name in ("tools.py", "mcp.json", "agent_card.json"):
+        (folder / name).unlink()
     settings = served(folder, 'database = "memory"\nmodel = "rehearsal"')
     file = folder / "instructions.md"
     file.unlink()
     if content:
         file.write_bytes(content)
-    (folder / "agent_card.json").write_text("{}")
     with pytest.raises(SettingsError, match=f"reef/instructions.md {says}"):
         create_app(settings)

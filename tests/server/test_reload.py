@@ -1,0 +1,107 @@
+"""`serve --reload`: a changed agent is served anew and goes on with its turns; a broken one is told."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from a2a_canvas.server.cli import main
+from tests.server.test_serve import Serving, serving
+
+pytestmark = pytest.mark.process
+
+SLOW = """
+rules:
+  - match: {text: "slow"}
+    rounds:
+      - write: [{name: poem.md, text: "0123456789 0123456789 0123456789\\n"}]
+        chunk: 4
+        delay: 0.2
+      - tools: [{name: count_words, input: {artifact_id: poem}}]
+      - text: "Done."
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    assert main(["new", "reef"]) == 0
+    (tmp_path / "reef/tests/slow.yaml").write_text(SLOW)
+    (tmp_path / "reef/agent.toml").write_text('model = "script:tests/slow.yaml"')
+    return tmp_path / "reef"
+
+
+@asynccontextmanager
+async def reloading(folder: Path) -> AsyncIterator[Serving]:
+    # A variable, because otherwise the model would be another one.
+    async with serving("reef", "--reload", cwd=folder.parent, A2A_CANVAS_DATABASE="") as server:
+        try:
+            yield server
+        finally:
+            # Killed, it could not end the process that serves.
+            assert (await server.ended())[0] == 0
+
+
+async def rpc(server: Serving, method: str, params: dict[str, Any]) -> dict[str, Any]:
+    request = {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
+    async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{server.port}", trust_env=False, timeout=60) as http:
+        answer = await http.post("/", json=request, headers={"A2A-Version": "1.0"})
+    result: dict[str, Any] = answer.json()["result"]
+    return result
+
+
+async def card(server: Serving) -> dict[str, Any]:
+    async with httpx.AsyncClient(trust_env=False) as http:
+        answer = await http.get(f"http://127.0.0.1:{server.port}/.well-known/agent-card.json")
+    fields: dict[str, Any] = answer.json()
+    return fields
+
+
+async def test_a_change_is_served_and_running_turns_go_on(folder: Path) -> None:
+    async with reloading(folder) as server:
+        await server.line()
+        message = {"messageId": "m-1", "role": "ROLE_USER", "parts": [{"text": "slow"}]}
+        sent = await rpc(server, "SendMessage", {"message": message, "configuration": {"returnImmediately": True}})
+        (folder / "agent_card.json").write_text('{"name": "Other"}')
+        await server.logged("agent_card.json changed.")
+        await server.logged("is resumed")
+        while not (await server.line()).startswith("Next"):
+            pass
+        assert (await card(server))["name"] == "Other"
+        task: dict[str, Any] = {}
+        while task.get("status", {}).get("state") != "TASK_STATE_COMPLETED":
+            await asyncio.sleep(0)
+            task = await rpc(server, "GetTask", {"id": sent["task"]["id"]})
+        assert task["artifacts"][0]["parts"] == [
+            {"text": "0123456789 0123456789 0123456789\n", "mediaType": "text/markdown"}
+        ]
+
+
+async def test_a_broken_change_is_told_and_the_agent_is_served_as_it_was(folder: Path) -> None:
+    async with reloading(folder) as server:
+        await server.line()
+        (folder / "tools.py").write_text("def broken(:\n")
+        await server.logged("tools.py changed.")
+        assert await server.logged() == "a2a-canvas: reef/tools.py, line 1: invalid syntax. Correct it."
+        assert await server.logged() == "The agent is served as it was before."
+        assert (await card(server))["name"] == "reef"
+
+
+async def test_an_agent_that_is_broken_from_the_start_is_served_once_it_is_not(folder: Path) -> None:
+    toml = (folder / "agent.toml").read_text()
+    (folder / "agent.toml").write_text("modle = 1")
+    async with reloading(folder) as server:
+        assert await server.logged("modle is not a setting")
+        (folder / "agent.toml").write_text(toml)
+        assert " listens on " in await server.line()
+
+
+def test_reload_needs_a_folder(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["serve", "--reload"]) == 2
+    assert "--reload needs the folder of an agent" in capsys.readouterr().err
