@@ -15,7 +15,7 @@ import { createReply } from "./reply.js";
 
 export const APPROVED = "Approved.";
 export const DECLINED = "Not approved.";
-/** The server's, as the first word of an answer (server/agent/turn/function_calls.py). */
+/** The server's, as the first word of an answer (server/wire.py). */
 export const YES = ["yes", "y", "ok", "okay", "sure", "approve", "approved", "allow", "allowed", "go", "true"];
 const MOST_CHARACTERS = 20_000;
 /** Characters that change how others are read, or are not seen: in an input they are shown as escapes. */
@@ -93,7 +93,8 @@ function answered({ calls, answer }) {
 
 /** @param {Call} call */
 function callElement({ tool, input }) {
-  const rows = Object.entries(input).map(([name, value]) => h("tr", {}, h("th", { scope: "row" }, seen(name)), h("td", {}, shown(value))));
+  // On the wire their order is not kept.
+  const rows = Object.entries(input).sort(([a], [b]) => (a < b ? -1 : 1)).map(([name, value]) => h("tr", {}, h("th", { scope: "row" }, seen(name)), h("td", {}, shown(value))));
   return h(
     "div",
     { class: "approval-call" },

@@ -3,7 +3,7 @@ import { readFileSync } from "node:fs";
 import { test } from "node:test";
 import { APPROVED, DECLINED, YES, approves } from "../../../../server/canvas/chat/approvals.js";
 
-const SERVER = readFileSync(new URL("../../../../server/agent/turn/function_calls.py", import.meta.url), "utf8");
+const SERVER = readFileSync(new URL("../../../../server/wire.py", import.meta.url), "utf8");
 
 test("the page and the server take the same words for a yes", () => {
   const [, words] = SERVER.match(/^YES = \((.*)\)$/m);
