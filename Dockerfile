@@ -28,4 +28,5 @@ VOLUME /data
 USER 10001
 EXPOSE 8000
 HEALTHCHECK --interval=10s --timeout=3s --start-period=10s CMD ["python", "-c", "import urllib.request; urllib.request.urlopen('http://127.0.0.1:8000/healthz', timeout=2)"]
-CMD ["a2a-canvas", "serve", "--host", "0.0.0.0"]
+# The agent in /agent is served, if a folder is mounted or copied there.
+CMD ["sh", "-c", "if [ -d /agent ]; then set -- /agent \"$@\"; fi; exec a2a-canvas serve --host 0.0.0.0 \"$@\"", "a2a-canvas"]

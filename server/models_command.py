@@ -73,8 +73,7 @@ def _anthropic(environ: Mapping[str, str]) -> ModelSource:
     if not available(environ):
         return source
     key, token = (environ.get(name, "").strip() for name in ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN"))
-    sent = {"x-api-key": key} if key else {"authorization": f"Bearer {token}"} if token else {}
-    headers = {"anthropic-version": "2023-06-01", **sent}
+    headers = {"anthropic-version": "2023-06-01", **_bearer(key or token)}
     found = _at(source, environ, "ANTHROPIC_BASE_URL", "https://api.anthropic.com")
     return replace(found, path="/v1/models?limit=1000", headers=headers)
 
@@ -85,9 +84,13 @@ def _openai(environ: Mapping[str, str]) -> ModelSource:
     if not key and not address:
         return source
     found = _at(source, environ, "OPENAI_BASE_URL", "https://api.openai.com/v1")
-    headers = {"authorization": f"Bearer {key}"} if key else {}
     remark = "" if find_spec("openai") else f"; to use them: {EXTRA}"
-    return replace(found, path="/models", headers=headers, prefix=OPENAI, remark=remark)
+    return replace(found, path="/models", headers=_bearer(key), prefix=OPENAI, remark=remark)
+
+
+def _bearer(key: str) -> dict[str, str]:
+    """The header of a key; none for what cannot be sent, with which the server refuses to start."""
+    return {"authorization": f"Bearer {key}"} if key.isascii() and key.isprintable() and key else {}
 
 
 def _ollama(environ: Mapping[str, str]) -> ModelSource:

@@ -8,7 +8,9 @@ import subprocess
 import sys
 import tomllib
 from importlib.metadata import requires
+from pathlib import Path
 
+import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
@@ -40,8 +42,27 @@ def test_it_does_not_run_as_root() -> None:
 def test_it_serves_on_the_default_port_and_on_every_address() -> None:
     port = Settings.model_fields["port"].default
     assert words_of("EXPOSE") == [str(port)]
-    assert command(words_of("CMD")[0]) == ["a2a-canvas", "serve", "--host", "0.0.0.0"]
+    assert "exec a2a-canvas serve --host 0.0.0.0 " in command(words_of("CMD")[0])[2]
     assert f"http://127.0.0.1:{port}/healthz" in words_of("HEALTHCHECK")[0]
+
+
+@pytest.mark.parametrize("mounted", [True, False])
+def test_it_serves_the_agent_in_its_folder_if_there_is_one(tmp_path: Path, mounted: bool) -> None:
+    if mounted:
+        (tmp_path / "agent").mkdir()
+    program = tmp_path / "a2a-canvas"
+    program.write_text('#!/bin/sh\necho "$@"')
+    program.chmod(0o755)
+    shell, option, script, *name = command(words_of("CMD")[0])
+    ran = subprocess.run(
+        [shell, option, script.replace("/agent", str(tmp_path / "agent")), *name],
+        env={"PATH": f"{tmp_path}:/usr/bin:/bin"},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    folder = f" {tmp_path}/agent" if mounted else ""
+    assert ran.stdout == f"serve --host 0.0.0.0{folder}\n"
 
 
 def test_what_it_keeps_is_on_a_volume_of_the_user_that_it_runs_as() -> None:

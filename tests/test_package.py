@@ -194,9 +194,9 @@ def running(installed: Path, app: Path, port: int, *more: str) -> Iterator[None]
     # The image listens on every address of its container; here the loopback has to do.
     here = ["--host", "127.0.0.1", "--port", str(port), *more]
     with subprocess.Popen(
-        [installed / "bin" / script, *arguments, *here],
+        [script, *arguments, *here],
         cwd=app,
-        env=environment(app),
+        env=environment(app) | {"PATH": f"{installed}/bin:/usr/bin:/bin"},
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,

@@ -15,8 +15,8 @@ import a2a_canvas
 
 ROOT = Path(__file__).parent.parent
 LIBRARIES = [
-    *("a2a", "anthropic", "asyncio", "google.protobuf", "grpc", "httpx", "prompt_toolkit", "pydantic", "rich.console"),
-    *("sqlalchemy", "starlette"),
+    *("a2a", "anthropic", "asyncio", "google.protobuf", "grpc", "httpx", "openai", "prompt_toolkit", "pydantic"),
+    *("rich.console", "sqlalchemy", "starlette"),
 ]
 SQL = ["sqlalchemy", "alembic", "asyncpg"]
 
@@ -64,7 +64,7 @@ def test_the_client_imports_nothing_of_the_server(module: str) -> None:
 SERVED = """
 import asyncio, sys
 # The SDK imports grpc and SQLAlchemy if it can, and works without them: so shall we.
-for name in ("anthropic", "grpc", "sqlalchemy", "alembic", "asyncpg"):
+for name in ("anthropic", "openai", "grpc", "sqlalchemy", "alembic", "asyncpg"):
     sys.modules[name] = None
 from a2a_canvas import Settings, create_app
 
@@ -81,7 +81,7 @@ async def main():
             assert answer["result"]["task"]["status"]["state"] == "TASK_STATE_COMPLETED", answer
 
 asyncio.run(main())
-for name in ("anthropic", "grpc", "sqlalchemy", "alembic", "asyncpg"):
+for name in ("anthropic", "openai", "grpc", "sqlalchemy", "alembic", "asyncpg"):
     del sys.modules[name]
 """
 
@@ -93,7 +93,7 @@ def test_an_app_in_memory_runs_without_claude_grpc_and_sql() -> None:
         "a2a_canvas.server.migrations",
         "a2a_canvas.server.client",
     ]
-    assert imported(SERVED, *ours, "anthropic", *SQL) == ""
+    assert imported(SERVED, *ours, "anthropic", "openai", *SQL) == ""
 
 
 def test_only_scripts_and_the_rehearsal_import_the_engine_of_scripts() -> None:

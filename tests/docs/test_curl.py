@@ -7,12 +7,9 @@ import json
 import pytest
 
 from tests.docs.curl import Answer, Curl, Sent, curls, send_all
-from tests.docs.pages import README, page
+from tests.docs.pages import page
 
-PAGES_WITH_CURL = {
-    "README": README,
-    **{name: page(name) for name in ("a2a", "editing", "artifacts", "ag-ui")},
-}
+PAGES_WITH_CURL = {name: page(name) for name in ("a2a", "editing", "artifacts", "ag-ui")}
 CURLS = [(name, curl) for name, text in PAGES_WITH_CURL.items() for curl in curls(text)]
 
 

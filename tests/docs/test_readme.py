@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+import re
+import shlex
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
+from a2a_canvas.server.cli import main
+from a2a_canvas.server.settings import Settings
+from a2a_canvas.testing import agent
 from tests.docs.examples import assert_goes_as_shown, printed
 from tests.docs.pages import README, blocks, rows
 
@@ -34,3 +41,64 @@ def test_the_comparison_has_eight_rows() -> None:
 
 def test_the_readme_is_short() -> None:
     assert len(README.splitlines()) <= 180
+
+
+# ------------------------------------------------------------------------- make it your agent
+
+SCRIPT = """
+rules:
+  - match: {text: "high water in (?P<port>[A-Z][a-z]+)"}
+    rounds:
+      - tools:
+          - {name: high_water, input: {port: "{port}"}}
+          - {name: time__get_current_time, input: {timezone: UTC}}
+      - text: "It is so."
+"""
+
+
+@pytest.fixture
+def made(tmp_path: Path) -> Path:
+    """The folder in which a reader has followed the page, up to the command that serves."""
+    [commands] = [block for block in blocks(README, "sh") if "a2a-canvas new" in block]
+    prepare, serve = commands.rsplit("\n", 2)[0], commands.splitlines()[-1]
+    assert serve.startswith(".venv/bin/a2a-canvas serve reef --reload")
+    here = tmp_path / ".venv/bin"
+    here.mkdir(parents=True)
+    (here / "a2a-canvas").write_text(f'#!/bin/sh\nexec {sys.executable} -m a2a_canvas "$@"\n')
+    (here / "pip").write_text("#!/bin/sh\n")  # it is here already: a test reaches nothing but this machine
+    for program in here.iterdir():
+        program.chmod(0o755)
+    subprocess.run(["bash", "-e", "-c", prepare], cwd=tmp_path, check=True, capture_output=True)
+    return tmp_path / "reef"
+
+
+@pytest.mark.process
+def test_the_agent_of_the_page_has_its_tool_its_mcp_server_and_its_instructions(
+    made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    monkeypatch.setenv("PATH", f"{Path(sys.executable).parent}:/usr/bin:/bin")
+    (tmp_path / "script.yaml").write_text(SCRIPT)
+    [question] = re.findall(r"`\.venv/bin/a2a-canvas send (what time .*?)`", README)
+    with agent(made, tmp_path / "script.yaml") as reef:
+        answer = reef.send(question)
+    assert answer.state == "completed", answer.text
+    tide, time = answer.tool_results
+    assert tide == "In Brest at 05:12 and at 17:38."
+    assert '"timezone": "UTC"' in time
+    assert Settings(agent=made).instructions.read_text().startswith("You are Reef.")
+    shape = r"^\.venv/bin/a2a-canvas (serve .*?) +#"
+    [command] = re.findall(shape, README, re.MULTILINE)
+    monkeypatch.chdir(tmp_path)
+    assert main([*shlex.split(command), "--check"]) == 0
+
+
+@pytest.mark.process
+def test_the_tests_of_the_agent_of_the_page_still_pass(made: Path) -> None:
+    ran = subprocess.run(
+        [sys.executable, "-W", "ignore", "-m", "pytest", "-q", "-p", "no:cacheprovider", "reef"],
+        cwd=made.parent,
+        capture_output=True,
+        text=True,
+    )
+    assert ran.returncode == 0, ran.stdout

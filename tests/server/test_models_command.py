@@ -69,8 +69,8 @@ async def test_every_provider_has_its_models_as_they_are_typed() -> None:
         "  --model ollama:qwen3:8b",
         *OFFLINE,
     ]
-    keys = [request.headers.get("x-api-key") or request.headers.get("authorization") for request in asked]
-    assert keys == ["sk-ant-hunter2", "Bearer sk-hunter2", None]
+    keys = [request.headers.get("authorization") for request in asked]
+    assert keys == ["Bearer sk-ant-hunter2", "Bearer sk-hunter2", None]
 
 
 async def test_servers_are_where_the_environment_says() -> None:

@@ -222,6 +222,10 @@ class OpenAIModel:
                     f"{self._client.base_url.path}chat/completions: check OPENAI_BASE_URL, which often ends in /v1.",
                     retryable=False,
                 )
+            case openai.BadRequestError(code="tool_use_failed"):
+                # Groq checks the input of a call against its schema. The model may write a better one.
+                quoted = self._provider.quoted(error_message(error.body))
+                return m.ModelError(f"The model wrote a call that its provider refuses{quoted}", retryable=True)
             case openai.APIStatusError(status_code=status):
                 return self._provider.refused(status, error_message(error.body), self._model)
             case _:

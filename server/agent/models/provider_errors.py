@@ -46,11 +46,11 @@ Mistral; the limit of an answer, in those of OpenAI and Groq."""
 _REASONS: Final[Mapping[int, str]] = {
     400: "The model provider refused the request{message}",
     401: "The model provider refused the API key: check {key}.",
-    402: "The model provider asks for payment: check the account's credit.",
+    402: "The model provider asks for payment{said}: check the account's credit.",
     403: "The model provider refused the API key: check {key} and what it gives access to.",
     404: "The model provider does not know the model {model}{said}: choose another with --model.",
     422: "The model provider refused the request{message}",
-    429: "The model provider's rate limit has been reached: try again later.",
+    429: "The model provider's rate limit has been reached{said}: try again later.",
     529: "The model provider is overloaded: try again later.",
 }
 _FAILED: Final = "The model provider failed (HTTP {status}): try again later."

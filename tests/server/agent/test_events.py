@@ -9,7 +9,7 @@ from a2a_canvas.server.agent import events
 from a2a_canvas.server.agent.events import State, TurnEvent
 from a2a_canvas.store.edits import EditEvent
 
-VALUES = {"UserMessage", "AgentMessage", "UserInput", "AssistantOutput", "BlockPosition"}
+VALUES = {"UserMessage", "AgentMessage", "UserInput", "AssistantOutput", "BlockPosition", "ToolStep"}
 
 
 @pytest.mark.parametrize("state", State)

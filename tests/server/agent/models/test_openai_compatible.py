@@ -266,6 +266,11 @@ async def test_files_that_are_refused_are_told_in_words() -> None:
             "which often ends in /v1.",
         ),
         (429, "", "The model provider's rate limit has been reached: try again later."),
+        (
+            429,
+            "You exceeded your quota.",
+            "The model provider's rate limit has been reached (it says: You exceeded your quota): try again later.",
+        ),
         (500, "", "The model provider failed (HTTP 500): try again later."),
         (400, f"the key {KEY} may not", "The model provider refused the request: the key [key] may not"),
         (400, "", "The model provider refused the request."),
@@ -274,6 +279,15 @@ async def test_files_that_are_refused_are_told_in_words() -> None:
 async def test_a_refused_call_says_what_to_do(status: int, message: Any, reason: str) -> None:
     error = await failed(refusal(status, message))
     assert (error.reason, error.retryable) == (reason, False)
+
+
+async def test_a_call_that_the_provider_refuses_may_be_written_better() -> None:
+    error = {"error": {"message": "Failed to call a function.", "code": "tool_use_failed", "failed_generation": "{"}}
+    refused = await failed(refusal(400, error))
+    assert (refused.reason, refused.retryable) == (
+        "The model wrote a call that its provider refuses: Failed to call a function.",
+        True,
+    )
 
 
 async def test_what_the_sdk_has_retried_in_vain_is_not_worth_another_try() -> None:
