@@ -1,4 +1,4 @@
-"""A call that needs approval, over each way in: the client is told what is to run, and it runs when the user says yes."""
+"""A call that needs approval, over each way in: the client is told what is to run, and what the user answers counts."""
 
 from __future__ import annotations
 
