@@ -9,6 +9,7 @@ from a2a.types import a2a_pb2 as pb
 from google.protobuf.json_format import MessageToDict
 
 from a2a_canvas.server.wire import CANVAS
+from tests.server.agui_client import Thread
 from tests.server.app_server import WAYS, Served, asking, said, sent
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -64,4 +65,26 @@ async def test_the_client_is_told_what_is_to_run_and_answers(
 
     answered = await sent(served, way, asking(words, context=context, task=asked.id))
     assert (answered.status.state, said(answered.status)) == (pb.TASK_STATE_COMPLETED, "Settled.")
+    assert outcome in what_the_model_read(served)
+
+
+@pytest.mark.parametrize(
+    ("payload", "outcome"),
+    [
+        ("yes", "a.txt is gone."),
+        ({"approved": True}, "a.txt is gone."),
+        ({"approved": False}, "The user did not approve this call"),
+    ],
+)
+async def test_in_ag_ui_it_is_an_interrupt(served: Served, payload: Any, outcome: str) -> None:
+    thread = Thread(served)
+    asked = await thread.run("delete")
+    [interrupt] = asked.end["outcome"]["interrupts"]
+    [call] = interrupt["metadata"]["approvals"]
+    assert (call["tool"], call["input"]) == ("delete_file", {"path": "a.txt"})
+    assert (interrupt["toolCallId"], interrupt["message"]) == (call["toolCallId"], QUESTION)
+
+    resume = [{"interruptId": interrupt["id"], "status": "resolved", "payload": payload}]
+    answered = await thread.run("", resume=resume)
+    assert (answered.task_id, answered.said[-1]) == (asked.task_id, "Settled.")
     assert outcome in what_the_model_read(served)
