@@ -190,7 +190,8 @@ def tool_sources(settings: Settings) -> tuple[ToolSource, ...]:
     """
     files = _python_files(settings.tools) if settings.tools else ()
     servers = _mcp_servers(settings.mcp_config) if settings.mcp_config else ()
-    return (*files, *servers)
+    agents = _other_agents(settings) if settings.agents else ()
+    return (*files, *servers, *agents)
 
 
 def _python_files(paths: Sequence[Path]) -> Iterator[ToolSource]:
@@ -219,6 +220,12 @@ def _mcp_servers(config: Path) -> Sequence[ToolSource]:
         return mcp_sources(load_mcp_config(config))
     except McpConfigError as error:
         raise SettingsError(str(error)) from None
+
+
+def _other_agents(settings: Settings) -> Sequence[ToolSource]:
+    from a2a_canvas.server.tool_sources.remote_agents.agents_source import RemoteAgents
+
+    return (RemoteAgents(settings.agents, settings.tokens),)
 
 
 def _all_tools(own: Sequence[Tool], sources: Sequence[ToolSource]) -> list[AnyTool]:

@@ -84,6 +84,10 @@ class Settings(BaseSettings):
     agents: Annotated[tuple[str, ...], NoDecode] = Field(
         (), description="addresses of other A2A agents that this one may ask; repeatable, or separated by commas"
     )
+    agent_tokens: str | None = Field(
+        None,
+        description="tokens for other agents, as 'HOST=TOKEN' separated by commas; each is sent to its host alone",
+    )
     host: str = Field("127.0.0.1", description="address to listen on")
     port: int = Field(8000, ge=1, le=65535, description="port for JSON-RPC, HTTP+JSON and the card")
     grpc_port: int | None = Field(None, ge=1, le=65535, description="port for gRPC; off unless given")
@@ -212,6 +216,13 @@ class Settings(BaseSettings):
     def _http_urls(cls, value: tuple[str, ...]) -> tuple[str, ...]:
         return tuple(url for each in value if (url := cls._http_url(each)))
 
+    @field_validator("agent_tokens")
+    @classmethod
+    def _token_pairs(cls, value: str | None) -> str | None:
+        if value and not all(re.fullmatch(r"[\w.:\[\]-]+=[!-~]+", pair) for pair in _split_names(value)):
+            raise ValueError("must be pairs such as agent.example.com=TOKEN, separated by commas")
+        return value
+
     @field_validator("database")
     @classmethod
     def _known_database(cls, value: str) -> str:
@@ -286,6 +297,12 @@ class Settings(BaseSettings):
         return _split_names(self.allowed_hosts or "")
 
     @property
+    def tokens(self) -> Mapping[str, str]:
+        """The tokens in `agent_tokens`, by host."""
+        pairs = (pair.partition("=") for pair in _split_names(self.agent_tokens or ""))
+        return {host.lower(): token for host, _, token in pairs}
+
+    @property
     def cors_origins(self) -> tuple[str, ...]:
         """The origins in `cors_origin`, in lower case as browsers send them."""
         return _split_names((self.cors_origin or "").lower())
@@ -358,6 +375,13 @@ def _postgresql_url(url: str) -> str:
     return "postgresql" + url.removeprefix(parts.scheme)
 
 
+_SHOWN: Mapping[str, Callable[[Any], str]] = {
+    "database": lambda given: without_password(str(given)),
+    "agent_tokens": lambda given: "'***'",
+}
+"""How a value is shown that may have a secret in it."""
+
+
 def without_password(url: str) -> str:
     """An address without its password, even if it is malformed."""
     # Everything before the last @ may be part of a password that should have been quoted.
@@ -399,8 +423,8 @@ def bounds_of(field: str) -> str:
 
 GROUPS: Mapping[str, tuple[str, ...]] = {
     "Agent": (
-        *("agent", "instructions", "tools", "mcp_config", "agents", "agent_card", "advertise_0_3"),
-        "advertise_grpc",
+        *("agent", "instructions", "tools", "mcp_config", "agents", "agent_tokens", "agent_card"),
+        *("advertise_0_3", "advertise_grpc"),
     ),
     "Address": ("host", "port", "grpc_port", "public_url", "allowed_hosts", "cors_origin"),
     "Model": (
@@ -523,7 +547,7 @@ def _message(fault: Any, places: Mapping[str, str]) -> str:
     field = str(fault["loc"][0])
     if fault["type"] in ("greater_than", "greater_than_equal", "less_than_equal"):
         message = f"must be {bounds_of(field)}"
-    given_value = without_password(str(fault["input"])) if field == "database" else _written(fault["input"])
+    given_value = _SHOWN.get(str(field), _written)(fault["input"])
     return f"{places.get(field, field)}={given_value}: {PYDANTIC_MESSAGES.get(fault['type'], message)}"
 
 

@@ -27,6 +27,7 @@ VALUES: dict[str, tuple[str, Any]] = {
     "tools": (f"{SCRIPT},{__file__}", (SCRIPT, Path(__file__))),
     "mcp_config": (str(SCRIPT), SCRIPT),
     "agents": ("http://a.example.com/a/,http://[::1]:9000", ("http://a.example.com/a", "http://[::1]:9000")),
+    "agent_tokens": ("a.example.com=s3cret,[::1]:9000=x=", "a.example.com=s3cret,[::1]:9000=x="),
     "host": ("0.0.0.0", "0.0.0.0"),
     "port": ("9000", 9000),
     "grpc_port": ("9001", 9001),
@@ -323,6 +324,16 @@ def test_a_password_is_in_no_message_however_wrong_the_address_is(written: str) 
         loaded("--database", written)
     assert SECRET not in str(caught.value)
     assert str(caught.value).startswith("--database=")
+
+
+def test_tokens_are_by_host_and_in_no_message() -> None:
+    assert Settings(agent_tokens="A.example.com=s3cret,b.example.com=t=").tokens == {
+        "a.example.com": "s3cret",
+        "b.example.com": "t=",
+    }
+    with pytest.raises(SettingsError) as refused:
+        load({"agent_tokens": "s3cret"})
+    assert "--agent-tokens='***': must be pairs such as agent.example.com=TOKEN" in str(refused.value)
 
 
 @pytest.mark.parametrize(

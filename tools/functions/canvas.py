@@ -212,6 +212,18 @@ class Canvas:
             raise ToolError(str(error)) from None
         self._touched[artifact_id] = ref
 
+    async def apply(self, artifact_id: str, change: AppendParts | ReplaceParts) -> None:
+        """Change the parts of an artifact; errors as in `CanvasArtifact.append`."""
+
+        async def make(ref: Ref) -> None:
+            await self._workspace.store.apply(ref, change)
+
+        await self.change(artifact_id, make)
+
+    def skip_saved_changes(self) -> None:
+        """Take the changes that were made before as made: for a tool that looks itself what is still to be changed."""
+        self._changes = max(self._changes, self._record.changes)
+
     async def edit(self, ref: Ref, old: str, new: str) -> None:
         """Edit a passage; see `CanvasArtifact.edit`."""
         store = self._workspace.store
@@ -269,12 +281,12 @@ class CanvasArtifact:
             ToolError: it cannot be changed now, or would be too large.
         """
         added = tuple(_part(part, media_type) for part in parts)
-        await self.canvas.change(self.artifact_id, lambda ref: self._apply(ref, AppendParts(added, name, done=False)))
+        await self.canvas.apply(self.artifact_id, AppendParts(added, name, done=False))
 
     async def replace(self, *parts: Written, name: str | None = None, media_type: str = "") -> None:
         """Replace all its text, files or data: of the kinds in `parts`. Arguments and errors as in `append`."""
         new = tuple(_part(part, media_type) for part in parts)
-        await self.canvas.change(self.artifact_id, lambda ref: self._apply(ref, ReplaceParts(new, name, done=False)))
+        await self.canvas.apply(self.artifact_id, ReplaceParts(new, name, done=False))
 
     async def edit(self, old: str, new: str) -> None:
         """Replace a passage of its text, which is a new version at once.
@@ -286,9 +298,6 @@ class CanvasArtifact:
             ToolError: it does not, or the artifact cannot be changed now.
         """
         await self.canvas.change(self.artifact_id, lambda ref: self.canvas.edit(ref, old, new))
-
-    async def _apply(self, ref: Ref, change: AppendParts | ReplaceParts) -> None:
-        await self.canvas._workspace.store.apply(ref, change)
 
 
 def _part(value: Written, media_type: str) -> Part:

@@ -17,6 +17,8 @@ logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
+HANDED_OVER = "the task goes on elsewhere"
+"""Why a turn is cancelled whose task another process goes on with, as the message of the `CancelledError`."""
 GRACE = 5.0
 """Seconds that a cancelled call may take to end. After them it is left to itself."""
 BLOCKED = 1.0
@@ -37,8 +39,8 @@ async def bounded(name: str, run: Awaitable[T], seconds: float) -> T:
     try:
         with _WATCH.running(name):
             done, _ = await asyncio.wait((task,), timeout=seconds)
-    except asyncio.CancelledError:
-        await _end(name, task)
+    except asyncio.CancelledError as error:
+        await _end(name, task, *error.args)
         raise
     if not done:
         await _end(name, task)
@@ -46,8 +48,8 @@ async def bounded(name: str, run: Awaitable[T], seconds: float) -> T:
     return task.result()
 
 
-async def _end(name: str, task: asyncio.Future[Any]) -> None:
-    task.cancel()
+async def _end(name: str, task: asyncio.Future[Any], *reason: str) -> None:
+    task.cancel(*reason)
     _, running = await asyncio.wait((task,), timeout=GRACE)
     if running:
         logger.warning("The tool %s was cancelled and has not ended after %g seconds; it is left running", name, GRACE)

@@ -173,9 +173,10 @@ async def _together(calls: Sequence[Awaitable[Outcome]]) -> list[Outcome]:
     tasks = [asyncio.ensure_future(call) for call in calls]
     try:
         return list(await asyncio.gather(*tasks))
-    except BaseException:
+    except BaseException as error:
+        reason = error.args if isinstance(error, asyncio.CancelledError) else ()
         for task in tasks:
-            task.cancel()
+            task.cancel(*reason)
         await asyncio.wait(tasks)
         raise
 

@@ -54,6 +54,7 @@ from a2a_canvas.store.evented import EventedArtifactStore
 from a2a_canvas.store.models import Ref
 from a2a_canvas.store.retrying import RetryingStore, retry_while_unavailable
 from a2a_canvas.tools.functions.function_tool import AnyTool
+from a2a_canvas.tools.functions.running import HANDED_OVER
 
 logger = logging.getLogger(__name__)
 
@@ -126,11 +127,11 @@ class TurnHandle:
     def detach(self) -> None:
         """Cancel the turn, even if it is being cancelled already, and ignore all that it still emits."""
         self.stopping, self.closed, self.detached = True, True, True
-        self._cancel()
+        self._cancel(HANDED_OVER)
 
-    def _cancel(self) -> None:
+    def _cancel(self, *reason: str) -> None:
         if self.task and self.started:
-            self.task.cancel()
+            self.task.cancel(*reason)
 
     def mark_started(self) -> None:
         """The turn's first step. An `asyncio.Task` that is cancelled before it never runs, so it could not end."""

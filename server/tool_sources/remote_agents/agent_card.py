@@ -1,0 +1,98 @@
+"""What another agent's card makes of it: a tool's name and description, and how it is spoken to. Pure.
+
+Rule 1: an agent that is reached over the internet cannot send us to an address of a private network: an interface there
+        is left out.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Mapping, Sequence
+from ipaddress import ip_address
+from typing import Any
+from urllib.parse import urlsplit
+
+from a2a.types import a2a_pb2 as pb
+
+BINDINGS = ("JSONRPC", "HTTP+JSON")
+"""Those that we speak."""
+MAX_NAME = 60
+MAX_DESCRIPTION = 4_000
+MAX_SKILLS = 20
+MAX_SENTENCES = 400
+"""Characters of the description of one skill."""
+
+INPUT: Mapping[str, Any] = {
+    "type": "object",
+    "properties": {
+        "message": {
+            "type": "string",
+            "description": "What the agent is to do. It knows nothing of this conversation: say all that it needs.",
+        },
+        "artifact_ids": {
+            "type": "array",
+            "items": {"type": "string"},
+            "description": "Artifacts to send along. The agent may change them.",
+        },
+        "context_id": {
+            "type": "string",
+            "description": "To go on with an earlier conversation with the agent: the context_id in its result.",
+        },
+    },
+    "required": ["message"],
+    "additionalProperties": False,
+}
+
+
+def tool_name(card_name: str, taken: Collection[str]) -> str:
+    """A name that every provider takes, and no other agent has."""
+    plain = re.sub(r"[^a-z0-9]+", "_", card_name.lower()).strip("_")[: MAX_NAME - 8].rstrip("_") or "agent"
+    names = (f"ask_{plain}" + (f"_{number}" if number > 1 else "") for number in range(1, len(taken) + 2))
+    return next(name for name in names if name not in taken)
+
+
+def tool_description(card: pb.AgentCard) -> str:
+    """What the model reads of an agent."""
+    lines = [f"Ask another agent, {_line(card.name, 100)}: {_line(card.description, 1_000)}"]
+    for skill in card.skills[:MAX_SKILLS]:
+        lines.append(f"- {_line(skill.name or skill.id, 100)}: {_line(skill.description, MAX_SENTENCES)}")
+    lines.append("What it writes becomes artifacts of this conversation while it works.")
+    return "\n".join(lines)[:MAX_DESCRIPTION]
+
+
+def _line(text: str, most: int) -> str:
+    line = " ".join(text.split())
+    return line if len(line) <= most else f"{line[:most]}…"
+
+
+def spoken(card: pb.AgentCard) -> tuple[pb.AgentInterface, ...]:
+    """The interfaces that we can use, as the agent prefers them."""
+    interfaces = card.supported_interfaces
+    return tuple(each for each in interfaces if each.protocol_binding in BINDINGS and host_of(each.url))
+
+
+def host_of(url: str) -> str:
+    """The host of an http address; empty if it is none."""
+    try:
+        parts = urlsplit(url)
+    except ValueError:
+        return ""
+    return (parts.hostname or "") if parts.scheme in ("http", "https") else ""
+
+
+def may_lead(agent: Sequence[str], interface: Sequence[str]) -> bool:
+    """Whether an agent at some IP addresses may send us to others (rule 1)."""
+    return any(_private(address) for address in agent) or not any(_private(address) for address in interface)
+
+
+def _private(address: str) -> bool:
+    return not ip_address(address.partition("%")[0]).is_global
+
+
+def token_header(card: pb.AgentCard) -> tuple[str, str]:
+    """The header that a token is sent in, and what stands before it."""
+    for scheme in card.security_schemes.values():
+        key = scheme.api_key_security_scheme
+        if scheme.HasField("api_key_security_scheme") and key.location == "header" and key.name:
+            return key.name, ""
+    return "Authorization", "Bearer "

@@ -1,0 +1,119 @@
+"""Other A2A agents as a tool source: one tool for each, when its card has been read.
+
+Rule 1: an agent that is not there does not keep ours from starting; its card is read as soon as it is there.
+Rule 2: a tool keeps its name while the server runs. Of two agents with the same name in their cards, the one that is
+        named first keeps it if both are there at the start.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Mapping, Sequence
+from itertools import chain, repeat
+from typing import Any
+from urllib.parse import urlsplit
+
+from a2a.types import a2a_pb2 as pb
+
+from a2a_canvas.server.tool_sources.remote_agents.agent_card import INPUT, host_of, tool_description, tool_name
+from a2a_canvas.server.tool_sources.remote_agents.agent_client import AgentClient, AgentFault
+from a2a_canvas.server.tool_sources.remote_agents.remote_task import TIMEOUT, RemoteAgent, RemoteTask
+from a2a_canvas.server.tool_sources.remote_agents.task_parts import line
+from a2a_canvas.tools.functions.canvas import Canvas
+from a2a_canvas.tools.functions.function_tool import FunctionTool
+from a2a_canvas.tools.functions.results import Result, ToolError
+
+logger = logging.getLogger(__name__)
+
+RETRIES = (1.0, 2.0, 5.0, 10.0, 30.0, 60.0)
+"""Seconds before a card is read again; then the last one again and again."""
+MARGIN = 30.0
+"""Seconds that a tool may take longer than the task of its agent: to cancel it."""
+
+
+class RemoteAgents:
+    """The agents at some addresses.
+
+    Args:
+        tokens: by host.
+        timeout: seconds that a task of theirs may take.
+    """
+
+    name = "other agents"
+
+    def __init__(self, urls: Sequence[str], tokens: Mapping[str, str] | None = None, timeout: float = TIMEOUT) -> None:
+        tokens = tokens or {}
+        self._clients = {url: AgentClient(url, tokens.get(host_of(url), "")) for url in urls}
+        self._timeout = timeout
+        self._tools: dict[str, FunctionTool] = {}
+        self._trying: list[asyncio.Task[None]] = []
+
+    def tools(self) -> Sequence[FunctionTool]:
+        return tuple(self._tools.values())
+
+    async def start(self) -> None:
+        cards = await asyncio.gather(*map(self._card, self._clients))
+        for url, card in zip(self._clients, cards, strict=True):
+            if card:
+                self._offer(url, card)
+            else:
+                self._trying.append(asyncio.create_task(self._try_again(url), name=f"card of {url}"))
+
+    async def stop(self) -> None:
+        for task in self._trying:
+            task.cancel()
+        if self._trying:
+            await asyncio.wait(self._trying)
+        for client in self._clients.values():
+            await client.close()
+
+    async def _try_again(self, url: str) -> None:
+        for delay in chain(RETRIES, repeat(RETRIES[-1])):
+            await asyncio.sleep(delay)
+            if card := await self._card(url, log=logging.DEBUG):
+                self._offer(url, card)
+                return
+
+    async def _card(self, url: str, log: int = logging.WARNING) -> pb.AgentCard | None:
+        try:
+            return await self._clients[url].read_card()
+        except AgentFault as fault:
+            logger.log(log, "The agent at %s cannot be asked yet: %s. It is tried again", _plain(url), fault)
+            return None
+
+    def _offer(self, url: str, card: pb.AgentCard) -> None:
+        name = tool_name(card.name, self._tools)
+        agent = RemoteAgent(name.removeprefix("ask_"), line(card.name), _plain(url), self._clients[url], self._timeout)
+
+        async def ask(given: Mapping[str, Any], canvas: Canvas) -> Result:
+            message, artifact_ids, context_id = _input(name, given)
+            return await RemoteTask(agent, canvas, artifact_ids).run(message, context_id)
+
+        self._tools[name] = FunctionTool(
+            name, tool_description(card), INPUT, ask, self._timeout + MARGIN, parallel=True
+        )
+        logger.info("The agent %s at %s can be asked as the tool %s", agent.title, agent.url, name)
+
+
+def _input(name: str, given: Mapping[str, Any]) -> tuple[str, tuple[str, ...], str]:
+    """A call's message, artifact ids and context id.
+
+    Raises:
+        ToolError: it has others.
+    """
+    match given:
+        case {"message": str(message), **rest} if message.strip():
+            match {"artifact_ids": [], "context_id": "", **rest}:
+                case {"artifact_ids": [*ids], "context_id": str(context_id), **more} if not more and all(
+                    isinstance(each, str) for each in ids
+                ):
+                    return message, tuple(ids), context_id
+    raise ToolError(f"{name} needs a message; artifact_ids (a list of strings) and context_id (a string) may follow.")
+
+
+def _plain(url: str) -> str:
+    """An address without what may be secret."""
+    parts = urlsplit(url)
+    host = parts.netloc.rpartition("@")[2]
+    return f"{parts.scheme}://{host}{parts.path}"

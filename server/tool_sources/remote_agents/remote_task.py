@@ -1,0 +1,442 @@
+"""One call of another agent: its task, from the message that begins it to its end, however often either side breaks.
+
+Rule 1: the id of a message is recorded before it is sent, that of the task when it is known. A call that is run again,
+        after a crash of ours or an answer of the user, looks at the task by its id and follows it on; only a message
+        that got no answer is sent again, under the same id.
+Rule 2: a snapshot of the task is compared with what we have, and what differs is written. So a chunk that was lost,
+        doubled or undone does not matter. When the task has ended or waits, there is a last one.
+Rule 3: what the agent has written stays, also if its task fails.
+Rule 4: the task is cancelled when ours is, and when it is given up; not when our server stops and another goes on.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import aclosing, suppress
+from dataclasses import dataclass, field
+from typing import Any
+from uuid import uuid4
+
+from a2a.types import a2a_pb2 as pb
+
+from a2a_canvas.server.tool_sources.remote_agents.agent_client import AgentConnection, AgentFault
+from a2a_canvas.server.tool_sources.remote_agents.task_parts import (
+    Origin,
+    candidates,
+    catching_up,
+    files_of,
+    fingerprint,
+    is_from,
+    line,
+    parts_of,
+    said,
+    to_wire,
+)
+from a2a_canvas.store.changes import AppendParts, ReplaceParts
+from a2a_canvas.store.models import Parts
+from a2a_canvas.tools.functions.canvas import Canvas
+from a2a_canvas.tools.functions.results import Result, ToolError
+from a2a_canvas.tools.functions.running import HANDED_OVER
+
+TIMEOUT = 1800.0
+"""Seconds that a call may take, without those that it waits for the user."""
+CANCEL_TIMEOUT = 3.0
+MAX_ARTIFACTS = 100
+"""Artifacts of one call."""
+MAX_QUESTIONS = 20
+MAX_QUESTION = 4_000
+DELAYS = (0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 30.0, 30.0, 30.0)
+"""Seconds before an agent that was lost is tried again; after the last one it is given up."""
+SEND_TRIES = 4
+POLLS = (0.5, 1.0, 2.0, 5.0)
+"""Seconds between two looks at a task of an agent without streams; then the last one again and again."""
+
+ENDED = (
+    pb.TASK_STATE_COMPLETED,
+    pb.TASK_STATE_FAILED,
+    pb.TASK_STATE_CANCELED,
+    pb.TASK_STATE_REJECTED,
+)
+WAITS = (pb.TASK_STATE_INPUT_REQUIRED, pb.TASK_STATE_AUTH_REQUIRED)
+WORDS = {
+    pb.TASK_STATE_FAILED: "failed",
+    pb.TASK_STATE_CANCELED: "was cancelled by the agent",
+    pb.TASK_STATE_REJECTED: "was rejected",
+}
+
+Sleep = Callable[[float], Awaitable[object]]
+
+
+@dataclass(frozen=True, slots=True)
+class RemoteAgent:
+    """An agent as a call needs it.
+
+    Attributes:
+        name: that of its tool, for ids; `title`: that in its card.
+        url: its address, which says who wrote an artifact.
+    """
+
+    name: str
+    title: str
+    url: str
+    connection: AgentConnection
+    timeout: float = TIMEOUT
+    sleep: Sleep = asyncio.sleep
+
+
+@dataclass(slots=True)
+class RemoteTask:
+    """The state of one call.
+
+    Attributes:
+        shared: ids of our artifacts that the agent gets, and may change.
+        task: what is known of the remote task, without its artifacts; without an id before its first event.
+        reply: the message that the agent has answered with instead of a task.
+    """
+
+    agent: RemoteAgent
+    canvas: Canvas
+    shared: Sequence[str] = ()
+    task: pb.Task = field(default_factory=pb.Task)
+    reply: pb.Message | None = None
+    _answered: str = ""
+    _told: pb.TaskStatus | None = None
+    _polling: bool = False
+    _ids: dict[str, str] = field(default_factory=dict)
+    _seen: dict[str, str] = field(default_factory=dict)
+    _refused: dict[str, str] = field(default_factory=dict)
+
+    async def run(self, text: str, context_id: str = "") -> Result:
+        """The result of the call.
+
+        Raises:
+            ToolError: it has none; the text says why.
+        """
+        self.canvas.skip_saved_changes()
+        try:
+            async with asyncio.timeout(self.agent.timeout):
+                return await self._converse(text, context_id)
+        except asyncio.CancelledError as error:
+            if error.args != (HANDED_OVER,):
+                await self._cancel()
+            raise
+        except TimeoutError:
+            await self._cancel()
+            raise await self._failure(f"took longer than {self.agent.timeout:g} seconds and was cancelled") from None
+        except AgentFault as fault:
+            await self._cancel()
+            raise await self._failure(f"did not come to an end: {fault}") from None
+
+    async def _converse(self, text: str, context_id: str) -> Result:
+        begun: Any = await self.canvas.once("message", self._new_message)
+        if begun["agent"] != self.agent.url:
+            raise ToolError(f"{self.agent.title} is another agent than the one that was asked.")
+        message: pb.Message | None = None
+        if known := self._recalled("task"):
+            self.task = pb.Task(id=known["id"], context_id=known["context"])
+        else:
+            message = await self._message(begun["id"], text, context_id)
+        for number in range(MAX_QUESTIONS):
+            asked = self._recalled(f"question {number}")
+            if not asked:
+                await self._settle(message, f"answered {number - 1}")
+                if self.task.status.state not in WAITS:
+                    return await self._result()
+                asked = await self._remember_question(number)
+            message = await self._answer(number, asked)
+        raise AgentFault(f"it asked {MAX_QUESTIONS} times")
+
+    def _recalled(self, name: str) -> dict[str, Any]:
+        kept: Any = self.canvas.recall(name)
+        return kept or {}
+
+    async def _new_message(self) -> dict[str, str]:
+        return {"id": str(uuid4()), "agent": self.agent.url}
+
+    async def _message(self, message_id: str, text: str, context_id: str) -> pb.Message:
+        message = pb.Message(message_id=message_id, role=pb.ROLE_USER, context_id=context_id)
+        message.parts.add(text=text)
+        for artifact_id in self.shared:
+            artifact = await self.canvas.read(artifact_id)
+            if artifact is None:
+                raise ToolError(f"There is no artifact {artifact_id!r}.")
+            message.parts.extend(to_wire(artifact))
+        return message
+
+    # ------------------------------------------------------------------------ questions
+
+    async def _remember_question(self, number: int) -> dict[str, Any]:
+        status, title = self.task.status, self.agent.title
+        login = status.state == pb.TASK_STATE_AUTH_REQUIRED
+        default = f"{title} needs you to log in." if login else f"{title} needs more to go on."
+        asked: dict[str, Any] = {
+            "text": said(status.message)[:MAX_QUESTION] or default,
+            "login": login,
+            "status": _key(status),
+            "seen": dict(self._seen),
+        }
+        await self.canvas.remember(f"question {number}", asked)
+        return asked
+
+    async def _answer(self, number: int, asked: Mapping[str, Any]) -> pb.Message | None:
+        """The message with the user's answer; None if the agent has it, or goes on without."""
+        answer = await self.canvas.ask(asked["text"], authentication=asked["login"])
+        self._seen, self._answered, self._told = dict(asked["seen"]), asked["status"], None
+        if self.canvas.recall(f"answered {number}"):
+            return None
+        kept: Any = await self.canvas.once(f"answer {number}", self._new_message)
+        await self._look()
+        if self.task.status.state not in WAITS or _key(self.task.status) != asked["status"]:
+            return None
+        message = pb.Message(message_id=kept["id"], role=pb.ROLE_USER)
+        message.task_id, message.context_id = self.task.id, self.task.context_id
+        message.parts.add(text=answer)
+        return message
+
+    # ------------------------------------------------------------------------ following
+
+    async def _settle(self, message: pb.Message | None, receipt: str) -> None:
+        """Send a message, if there is one, and follow the task until it has ended or waits."""
+        if message is not None:
+            await self._send(message, receipt if message.task_id else "")
+        if self.reply is None:
+            await self._follow()
+
+    async def _send(self, message: pb.Message, receipt: str) -> None:
+        """Send a message until it is answered, and take what its stream brings.
+
+        Args:
+            receipt: the name under which it is remembered that there was an answer.
+        """
+        for delay in (*DELAYS[:SEND_TRIES], None):
+            heard = False
+            fault = AgentFault("it ends without an answer", passing=True)
+            try:
+                async with aclosing(self.agent.connection.send(message)) as events:
+                    async for event in events:
+                        if not heard:
+                            await self._begin(event, receipt)
+                        heard = True
+                        if await self._take(event):
+                            return
+            except AgentFault as raised:
+                fault = raised
+            if heard:
+                return
+            if not fault.passing or delay is None:
+                raise fault
+            await self.agent.sleep(delay)
+
+    async def _begin(self, event: pb.StreamResponse, receipt: str) -> None:
+        """The first answer to a message says which task it is."""
+        task_id, context_id = _task_of(event)
+        if not task_id and not event.HasField("message"):
+            raise AgentFault("it answers without a task")
+        if task_id and task_id != self.task.id:
+            self.task = pb.Task(id=task_id, context_id=context_id)
+            await self.canvas.remember("task", {"id": task_id, "context": context_id})
+        if receipt:
+            await self.canvas.remember(receipt, True)
+
+    async def _follow(self) -> None:
+        """Look at the task, and take its events, until a look says that it has ended or waits (rule 2)."""
+        lost = quiet = 0
+        while True:
+            try:
+                await self._look()
+                lost = 0
+            except AgentFault as fault:
+                if self._told:  # it said so itself, and cannot be asked any more
+                    self.task.status.CopyFrom(self._told)
+                    return
+                if not fault.passing or lost >= len(DELAYS):
+                    raise
+                lost += 1
+            if self._is_settled(self.task.status) or self._is_told(quiet):
+                return
+            if not lost and not self._told:
+                quiet = 0 if await self._listen() else quiet + 1
+                if self._told:
+                    continue
+            elif self._told:
+                quiet += 1
+            await self.agent.sleep(DELAYS[lost - 1] if lost else POLLS[min(quiet, len(POLLS) - 1)])
+
+    def _is_told(self, looks: int) -> bool:
+        """Whether the end that a stream told of is believed although looks do not show it."""
+        if self._told and looks >= len(POLLS):
+            self.task.status.CopyFrom(self._told)
+            return True
+        return False
+
+    async def _listen(self) -> bool:
+        """Take events as they come, as far as the agent has streams; whether there were any."""
+        heard = False
+        if self._polling or not self.agent.connection.streams:
+            return heard
+        try:
+            async with aclosing(self.agent.connection.subscribe(self.task.id)) as events:
+                async for event in events:
+                    heard = True
+                    if await self._take(event):
+                        return heard
+        except AgentFault as fault:
+            self._polling = not fault.passing and not heard
+        return heard
+
+    async def _look(self) -> None:
+        task = await self.agent.connection.get(self.task.id)
+        if not self._told or self._is_settled(task.status):
+            await self._take_snapshot(task)
+        del task.artifacts[:]
+        task.id, task.context_id = self.task.id, self.task.context_id or task.context_id
+        self.task = task
+
+    def _is_settled(self, status: pb.TaskStatus) -> bool:
+        if status.state in WAITS:
+            return not _key(status) or _key(status) != self._answered
+        return status.state in ENDED
+
+    # ------------------------------------------------------------------------ events
+
+    async def _take(self, event: pb.StreamResponse) -> bool:
+        """Take an event; whether nothing that matters follows."""
+        task_id, _ = _task_of(event)
+        if event.HasField("message"):
+            self.reply = event.message
+            return True
+        if task_id != self.task.id:
+            return False
+        if event.HasField("artifact_update"):
+            await self._take_update(event.artifact_update)
+            return False
+        if event.HasField("task"):
+            await self._take_snapshot(event.task)
+            return await self._take_status(event.task.status)
+        return await self._take_status(event.status_update.status)
+
+    async def _take_status(self, status: pb.TaskStatus) -> bool:
+        if self._is_settled(status):
+            self._told = status
+            return True
+        if status.state not in WAITS and (label := said(status.message)):
+            await self.canvas.progress(label)
+        return False
+
+    async def _take_update(self, update: pb.TaskArtifactUpdateEvent) -> None:
+        artifact = update.artifact
+        append = update.append and artifact.artifact_id in self._ids
+        self._seen.pop(artifact.artifact_id, None)
+        if (parts := self._parts(artifact, append)) and (own := await self._own_id(artifact.artifact_id)):
+            kind = AppendParts if append else ReplaceParts
+            names = line(artifact.name) or None, artifact.description or None
+            await self._write(artifact.artifact_id, own, kind(parts, *names, done=False))
+
+    async def _take_snapshot(self, task: pb.Task) -> None:
+        for artifact in task.artifacts:
+            own, seen = await self._own_id(artifact.artifact_id), fingerprint(artifact)
+            if own and self._seen.get(artifact.artifact_id) != seen:
+                await self._catch_up(artifact, own)
+                self._seen[artifact.artifact_id] = seen
+
+    async def _catch_up(self, artifact: pb.Artifact, own: str) -> None:
+        current = await self.canvas.read(own)
+        # What a call that was cut off has left is shown, but is no beginning for a change.
+        ours = current.parts if current and not current.never_completed else ()
+        change = catching_up(ours, self._parts(artifact))
+        if change:
+            names = line(artifact.name) or None, artifact.description or None
+            await self._write(artifact.artifact_id, own, type(change)(change.parts, *names, done=False))
+
+    # ------------------------------------------------------------------------ artifacts
+
+    def _origin(self) -> Origin:
+        return {"url": self.agent.url, "contextId": self.task.context_id}
+
+    def _parts(self, artifact: pb.Artifact, append: bool = False) -> Parts:
+        try:
+            return parts_of(artifact.parts, self._origin(), append=append)
+        except ValueError:
+            self._refused[artifact.artifact_id] = "its data is not plain JSON"
+            return ()
+
+    async def _own_id(self, artifact_id: str) -> str:
+        """The id of an artifact of the agent here; empty if it cannot be taken."""
+        if artifact_id in self._refused:
+            return ""
+        if artifact_id not in self._ids:
+            if len(self._ids) >= MAX_ARTIFACTS:
+                self._refused.setdefault("more", f"there are more than {MAX_ARTIFACTS}")
+                return ""
+            self._ids[artifact_id] = await self._free_id(artifact_id)
+        return self._ids[artifact_id]
+
+    async def _free_id(self, artifact_id: str) -> str:
+        used = self._ids.values()
+        for each in candidates(artifact_id, self.agent.name):
+            artifact = None if each in used else await self.canvas.read(each)
+            mine = artifact is None or each in self.shared or is_from(artifact, self._origin())
+            if each not in used and mine:
+                return each
+        raise AgentFault(f"there are too many artifacts {line(artifact_id)!r}")
+
+    async def _write(self, artifact_id: str, own: str, change: AppendParts | ReplaceParts) -> None:
+        try:
+            await self.canvas.apply(own, change)
+        except ToolError as error:
+            self._refused[artifact_id] = str(error)
+
+    # ------------------------------------------------------------------------ the end
+
+    async def _result(self) -> Result:
+        if self.reply is not None:
+            return [self._noted(said(self.reply), self.reply.context_id), *files_of(self.reply)]
+        status = self.task.status
+        answered = [message for message in self.task.history[-1:] if message.role == pb.ROLE_AGENT]
+        text = said(status.message) or "\n".join(map(said, answered))
+        if status.state != pb.TASK_STATE_COMPLETED:
+            raise await self._failure(f"{WORDS[status.state]}: {text}" if text else WORDS[status.state])
+        return [self._noted(text, self.task.context_id), *files_of(status.message)]
+
+    async def _failure(self, reason: str) -> ToolError:
+        """Why there is no result. What was written stays (rule 3)."""
+        with suppress(ToolError):
+            await self.canvas.save()
+        return ToolError(self._noted(f"The task of {self.agent.title} {reason}", self.task.context_id))
+
+    def _noted(self, text: str, context_id: str) -> str:
+        notes = [text or "It said nothing."]
+        if self._ids:
+            notes.append(f"[Its artifacts here: {', '.join(map(repr, self._ids.values()))}]")
+        notes += [f"[Artifact {line(each)!r} is not complete: {reason}]" for each, reason in self._refused.items()]
+        if context_id:
+            notes.append(f"[To go on with this conversation: context_id {line(context_id)!r}]")
+        return "\n".join(notes)
+
+    async def _cancel(self) -> None:
+        """Cancel the remote task, as far as the agent lets us (rule 4)."""
+        if not self.task.id or self.task.status.state in ENDED:
+            return
+        with suppress(AgentFault, TimeoutError):
+            async with asyncio.timeout(CANCEL_TIMEOUT):
+                await self.agent.connection.cancel(self.task.id)
+
+
+def _key(status: pb.TaskStatus) -> str:
+    """Tells one status from the next; empty if the agent gives nothing that does."""
+    time = status.timestamp.ToJsonString() if status.HasField("timestamp") else ""
+    return f"{status.message.message_id} {time}".strip()
+
+
+def _task_of(event: pb.StreamResponse) -> tuple[str, str]:
+    """The task that an event is about, and its conversation."""
+    match event.WhichOneof("payload"):
+        case "task":
+            return event.task.id, event.task.context_id
+        case "status_update":
+            return event.status_update.task_id, event.status_update.context_id
+        case "artifact_update":
+            return event.artifact_update.task_id, event.artifact_update.context_id
+        case _:
+            return "", ""

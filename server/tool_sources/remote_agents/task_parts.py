@@ -1,0 +1,171 @@
+"""Parts, artifacts and messages of another agent's task, as ours and back. Pure."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, assert_never
+
+from a2a.types import a2a_pb2 as pb
+from google.protobuf.json_format import MessageToDict, ParseDict
+
+from a2a_canvas.store.changes import AppendParts, ReplaceParts, by_kind
+from a2a_canvas.store.models import Artifact, DataPart, FilePart, JsonValue, Part, Parts, TextPart, text_of, text_part
+from a2a_canvas.tools.functions.results import File
+
+AGENT_KEY = "agent"
+"""In the metadata of parts that another agent has written: its address, and its conversation."""
+MAX_LENGTH = 200
+"""Characters of an id or a name that another agent gives."""
+
+Origin = Mapping[str, JsonValue]
+
+
+def parts_of(wire: Sequence[pb.Part], origin: Origin | None = None, *, append: bool = False) -> Parts:
+    """Our parts. All text of an artifact of ours is one text, so the first media type stands for all.
+
+    Args:
+        append: they are added to others.
+
+    Raises:
+        ValueError: a data part is no plain JSON.
+    """
+    found: list[Part] = []
+    for part in wire:
+        metadata = {AGENT_KEY: dict(origin)} if origin else None
+        match part.WhichOneof("content"):
+            case "text":
+                first = not append and not any(isinstance(each, TextPart) for each in found)
+                found.append(text_part(part.text, part.media_type if first else "", metadata if first else None))
+            case "raw":
+                found.append(FilePart(part.raw, "", line(part.filename), part.media_type, metadata or {}))
+            case "url":
+                found.append(FilePart(None, part.url, line(part.filename), part.media_type, metadata or {}))
+            case "data":
+                data = _json(part.data)
+                found.append(DataPart(data, part.media_type, metadata or {}, len(json.dumps(data).encode())))
+            case _:
+                continue
+    return tuple(found)
+
+
+def _json(value: Any) -> JsonValue:
+    plain: JsonValue = _whole_numbers(MessageToDict(value))
+    return plain
+
+
+def _whole_numbers(value: Any) -> Any:
+    """Protobuf has every number as a float."""
+    match value:
+        case float() if value.is_integer() and abs(value) < 2**53:
+            return int(value)
+        case dict():
+            return {key: _whole_numbers(item) for key, item in value.items()}
+        case list():
+            return [_whole_numbers(item) for item in value]
+        case _:
+            return value
+
+
+def line(text: str) -> str:
+    """A name or an id that another agent gives, as we can have it."""
+    return "".join(each if each.isprintable() else "_" for each in text[:MAX_LENGTH]).strip()
+
+
+def candidates(artifact_id: str, agent: str) -> Iterator[str]:
+    """The ids that an artifact of another agent may have here, the best first."""
+    own = line(artifact_id) or "artifact"
+    yield own
+    yield f"{agent}-{own}"
+    yield from (f"{agent}-{own}-{number}" for number in range(2, 100))
+
+
+def is_from(artifact: Artifact, origin: Origin) -> bool:
+    """Whether an artifact was written in this conversation with another agent."""
+    return any(part.metadata.get(AGENT_KEY) == origin for part in artifact.parts)
+
+
+def catching_up(ours: Parts, theirs: Parts) -> AppendParts | ReplaceParts | None:
+    """The change that makes our parts those of a snapshot; None if they are."""
+    mine = {kind: [_content(part) for part in parts] for kind, parts in by_kind(ours).items()}
+    new = {kind: parts for kind, parts in by_kind(theirs).items() if _contents(parts) != _joined(mine.get(kind, []))}
+    if not new:
+        return None
+    before, after = text_of(ours), _text(theirs)
+    if set(new) == {"text"} and before and before.text and after.startswith(before.text):
+        return AppendParts((text_part(after[len(before.text) :]),), done=False)
+    return ReplaceParts(tuple(part for parts in new.values() for part in parts), done=False)
+
+
+def _contents(parts: Sequence[Part]) -> list[JsonValue]:
+    return _joined([_content(part) for part in parts])
+
+
+def _joined(contents: list[JsonValue]) -> list[JsonValue]:
+    """Texts are compared as one."""
+    texts = [each for each in contents if isinstance(each, str)]
+    return ["".join(texts)] if texts else contents
+
+
+def _content(part: Part) -> JsonValue:
+    match part:
+        case TextPart():
+            return part.text
+        case FilePart():
+            content = hashlib.sha256(part.content).hexdigest() if part.content is not None else part.url
+            return {"name": part.name, "type": part.media_type, "content": content}
+        case DataPart():
+            return {"data": part.data}
+        case _:
+            assert_never(part)
+
+
+def _text(parts: Parts) -> str:
+    return "".join(part.text for part in parts if isinstance(part, TextPart))
+
+
+def fingerprint(artifact: pb.Artifact) -> str:
+    """The same for the same content."""
+    return hashlib.sha256(artifact.SerializeToString(deterministic=True)).hexdigest()
+
+
+def said(message: pb.Message) -> str:
+    """What a message says, as text; its data as JSON."""
+    texts = []
+    for part in message.parts:
+        match part.WhichOneof("content"):
+            case "text":
+                texts.append(part.text)
+            case "data":
+                texts.append(json.dumps(_json(part.data), ensure_ascii=False))
+            case _:
+                continue
+    return "\n".join(filter(None, texts)).strip()
+
+
+def files_of(message: pb.Message) -> tuple[File, ...]:
+    """The files of a message."""
+    return tuple(
+        File(part.name, part.media_type or "application/octet-stream", part.content, part.url)
+        for part in parts_of(message.parts)
+        if isinstance(part, FilePart) and (part.content is not None or part.url)
+    )
+
+
+def to_wire(artifact: Artifact) -> Iterator[pb.Part]:
+    """The parts of one of our artifacts for another agent. Most agents read texts alone, so a text says its name."""
+    for part in artifact.parts:
+        match part:
+            case TextPart():
+                yield pb.Part(text=f"{artifact.title}:\n\n{part.text}", media_type=part.media_type)
+            case FilePart(content=None):
+                yield pb.Part(url=part.url, filename=part.name or artifact.title, media_type=part.media_type)
+            case FilePart():
+                yield pb.Part(raw=part.content, filename=part.name or artifact.title, media_type=part.media_type)
+            case DataPart():
+                wire = pb.Part(media_type=part.media_type)
+                ParseDict(part.data, wire.data)  # type: ignore[arg-type]  # a Value takes any JSON value
+                yield wire
+            case _:
+                assert_never(part)

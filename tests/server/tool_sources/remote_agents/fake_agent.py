@@ -1,0 +1,146 @@
+"""Another agent as a call sees it, in memory: it says what a test tells it to, and can be lost at any moment."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Callable
+from copy import deepcopy
+from typing import Any
+
+from a2a.server.tasks.task_manager import append_artifact_to_task
+from a2a.types import a2a_pb2 as pb
+
+from a2a_canvas.server.tool_sources.remote_agents.agent_client import AgentFault
+from a2a_canvas.server.tool_sources.remote_agents.remote_task import RemoteAgent, RemoteTask
+from a2a_canvas.tools.functions.function_tool import FunctionTool
+
+Event = pb.StreamResponse
+LOST = AgentFault("the connection to it broke", passing=True)
+
+
+def status(state: int, text: str = "", message_id: str = "") -> Event:
+    event = Event()
+    event.status_update.status.state = state  # type: ignore[assignment]
+    if text:
+        event.status_update.status.message.message_id = message_id or f"message {text}"
+        event.status_update.status.message.parts.add(text=text)
+    return event
+
+
+def working(text: str) -> Event:
+    return status(pb.TASK_STATE_WORKING, text)
+
+
+def completed(text: str = "Done.") -> Event:
+    return status(pb.TASK_STATE_COMPLETED, text)
+
+
+def asks(text: str) -> Event:
+    return status(pb.TASK_STATE_INPUT_REQUIRED, text)
+
+
+def chunk(artifact_id: str, *texts: str, append: bool = True, name: str = "", last: bool = False) -> Event:
+    event = Event()
+    update = event.artifact_update
+    update.append, update.last_chunk = append, last
+    update.artifact.artifact_id, update.artifact.name = artifact_id, name
+    for text in texts:
+        update.artifact.parts.add(text=text)
+    return event
+
+
+def whole(artifact_id: str, *texts: str, name: str = "") -> Event:
+    return chunk(artifact_id, *texts, append=False, name=name)
+
+
+class FakeAgent:
+    """One task: each message that it gets makes it say the next of `turns`.
+
+    Attributes:
+        messages: those it got, by id.
+        breaks: after how many events from now on a stream breaks.
+        cancelled: how often it was asked to cancel.
+    """
+
+    streams = True
+
+    def __init__(self, *turns: list[Event]) -> None:
+        self.turns = list(turns)
+        self.task = pb.Task(id="remote", context_id="there")
+        self.messages: dict[str, pb.Message] = {}
+        self.breaks: list[int] = []
+        self.cancelled = 0
+        self.changed: Callable[[], None] = lambda: None
+        self._rest: list[Event] = []
+
+    def copy(self) -> FakeAgent:
+        twin = FakeAgent()
+        for name in ("turns", "task", "messages", "cancelled", "_rest", "streams"):
+            setattr(twin, name, deepcopy(getattr(self, name)))
+        return twin
+
+    def go_on(self) -> None:
+        """Say all that is left of this turn, whether or not somebody listens."""
+        while self._rest:
+            self._next()
+
+    async def send(self, message: pb.Message) -> AsyncGenerator[Event, None]:
+        if message.message_id not in self.messages:
+            self.messages[message.message_id] = message
+            self._rest = list(self.turns[len(self.messages) - 1])
+            self.task.status.CopyFrom(pb.TaskStatus(state=pb.TASK_STATE_WORKING))
+            self.changed()
+        async for event in self.subscribe("remote"):
+            yield event
+
+    async def subscribe(self, task_id: str) -> AsyncGenerator[Event, None]:
+        left = self.breaks.pop(0) if self.breaks else -1
+        await asyncio.sleep(0)
+        if not left:
+            raise LOST
+        yield Event(task=self.task)
+        while self._rest:
+            left -= 1
+            await asyncio.sleep(0)
+            if not left:
+                raise LOST
+            yield self._next()
+
+    async def get(self, task_id: str) -> pb.Task:
+        await asyncio.sleep(0)
+        if not self.streams and self._rest:
+            self._next()
+        return deepcopy(self.task)
+
+    async def cancel(self, task_id: str) -> None:
+        self.cancelled += 1
+
+    def _next(self) -> Event:
+        event = self._rest.pop(0)
+        match event.WhichOneof("payload"):
+            case "status_update":
+                event.status_update.task_id, event.status_update.context_id = "remote", "there"
+                self.task.status.CopyFrom(event.status_update.status)
+            case "artifact_update":
+                event.artifact_update.task_id = "remote"
+                if not event.artifact_update.append or self._has(event.artifact_update.artifact.artifact_id):
+                    append_artifact_to_task(self.task, event.artifact_update)
+        self.changed()
+        return event
+
+    def _has(self, artifact_id: str) -> bool:
+        return any(each.artifact_id == artifact_id for each in self.task.artifacts)
+
+
+async def no_time(seconds: float) -> None:
+    await asyncio.sleep(0)
+
+
+def asking_tool(agent: Any, *shared: str, title: str = "Weather", timeout: float = 600, context_id: str = "") -> Any:
+    """The tool `ask_weather` for an agent."""
+    remote = RemoteAgent("weather", title, "http://weather.example", agent, timeout, no_time)
+
+    async def ask(given: Any, canvas: Any) -> Any:
+        return await RemoteTask(remote, canvas, shared).run(given.get("message", "Go"), given.get("context_id", ""))
+
+    return FunctionTool("ask_weather", "Ask.", {"type": "object"}, ask, timeout + 30, parallel=True)
