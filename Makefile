@@ -52,11 +52,14 @@ serve: $(SERVER)  ## start the server on 127.0.0.1:8000 (ARGS="--port 9000")
 demo: $(SERVER)  ## a minute with two clients, a growing document and kill -9 (ARGS="--speed 3")
 	$(BIN)/a2a-canvas demo $(ARGS)
 
+# Without bytecode each of pytest's processes compiles all tests every time, which takes longer than to collect them.
+KEEP_BYTECODE := PYTHONDONTWRITEBYTECODE=
+
 test: setup  ## the quick tests, in under two minutes (ARGS="-k journal")
-	$(BIN)/python -m pytest --quick -n auto --dist worksteal $(ARGS)
+	$(KEEP_BYTECODE) $(BIN)/python -m pytest --quick -n auto --dist worksteal $(ARGS)
 
 test-all: setup  ## every test with every example, as in CI
-	$(BIN)/python -m pytest -n auto --dist worksteal $(ARGS)
+	$(KEEP_BYTECODE) $(BIN)/python -m pytest -n auto --dist worksteal $(ARGS)
 
 conversations: setup  ## 2,000 model calls against a strict Messages API (CALLS=20000)
 	MODEL_CALLS=$(or $(CALLS),2000) $(BIN)/python -m pytest tests/server/agent/turn/test_conversations.py -q -s

@@ -1,13 +1,15 @@
 """Which tests a run has, and what holds for all of them.
 
 Rule 1: `pytest` runs every test with every example. `--quick` leaves out what is marked `process`, `postgres` or
-        `slow`, and gives each property a tenth of its examples.
+        `slow`, and gives each property a twentieth of its examples.
 Rule 2: a marker follows from where a test is (`MARKED`) or from its parameters; elsewhere a test names it itself.
-Rule 3: a test that is not marked `postgres` cannot start PostgreSQL: a quick run must not find out that it needs one.
+Rule 3: a quick run does not import what it leaves out whole: imports are a good part of its time.
+Rule 4: a test that is not marked `postgres` cannot start PostgreSQL: a quick run must not find out that it needs one.
 """
 
 from __future__ import annotations
 
+import gc
 import os
 import shutil
 import tempfile
@@ -45,6 +47,7 @@ def pytest_configure(config: pytest.Config) -> None:
     os.environ["XDG_STATE_HOME"] = state
     config.add_cleanup(lambda: shutil.rmtree(state, ignore_errors=True))
     property_examples.quick = config.getoption("--quick")
+    os.environ["EXAMPLES_SHARE"] = str(property_examples.share())
     # On a busy machine an example may take any time.
     settings.register_profile(
         "tests",
@@ -53,6 +56,19 @@ def pytest_configure(config: pytest.Config) -> None:
         suppress_health_check=[HealthCheck.too_slow],
     )
     settings.load_profile("tests")
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    place = collection_path.relative_to(ROOT).as_posix() if collection_path.is_relative_to(ROOT) else ""
+    left_out = config.getoption("--quick") and MARKED.get(place) == "process"
+    # What the command line names is collected: pytest takes a path without tests for a wrong one.
+    return True if left_out and not any(place in argument for argument in config.args) else None
+
+
+def pytest_collection_finish() -> None:
+    """Leaves modules and tests, which stay to the end, out of every later search for garbage."""
+    gc.collect()
+    gc.freeze()
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

@@ -74,7 +74,7 @@ export function createApp(store, client, { navigate = () => {} } = {}) {
     showAddress();
     if (contextId !== null) {
       const canvas = store.state.server?.canvas ?? true;
-      following = followContext(client, dispatch, contextId, { canvas, gone: () => gone(contextId) });
+      following = followContext(client, dispatch, contextId, { canvas, gone, renamed });
       exists && following.begin();
     }
   }
@@ -86,6 +86,17 @@ export function createApp(store, client, { navigate = () => {} } = {}) {
       openContext(null);
       refresh();
     }
+  }
+
+  /** The server has given a new conversation another id. @param {string} from @param {string} to */
+  function renamed(from, to) {
+    const summary = begun.get(from);
+    if (summary) {
+      begun.delete(from);
+      begun.set(to, { ...summary, contextId: to });
+    }
+    dispatch({ type: "context-renamed", from, to });
+    showAddress(true);
   }
 
   /**

@@ -8,6 +8,7 @@ import { serverAddress } from "./a2a/servers.js";
 import { mountChat } from "./chat/chat.js";
 import { loadMarkdown } from "./chat/reply.js";
 import { mountContexts } from "./contexts.js";
+import { mountPasting } from "./document/pasting.js";
 import { mountKeyboard } from "./keyboard.js";
 import { mountLayout } from "./layout.js";
 import { mountNotices } from "./notices.js";
@@ -95,4 +96,4 @@ async function start() {
   setInterval(() => document.visibilityState === "visible" && app.refresh(), REFRESH_MS);
 }
 
-start();
+mountPasting(app, start());

@@ -117,6 +117,7 @@
  * @property {string} nextPage  the token of the next page of contexts, "" at the end
  * @property {string} query  what the contexts were searched for
  * @property {string|null} contextId  the open conversation; null for a new one
+ * @property {string|null} givenId  the id that the page gave the open conversation, if the server has replaced it
  * @property {boolean} loaded  the tasks of the open conversation are there
  * @property {Connection} connection  of the open conversation
  * @property {number} retryAt  when the next attempt is made, in ms since 1970; 0 if none is planned
@@ -141,6 +142,7 @@
  *   | {type: "context-changed", context: ContextSummary}
  *   | {type: "context-removed", contextId: string}
  *   | {type: "context-opened", contextId: string|null}
+ *   | {type: "context-renamed", from: string, to: string}
  *   | {type: "tasks", contextId: string, tasks: Json[]}
  *   | {type: "task-event", contextId: string, stream: string, event: Json}
  *   | {type: "artifact-event", contextId: string, event: Json}

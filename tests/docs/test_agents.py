@@ -10,11 +10,19 @@ from typing import Any
 
 import pytest
 
+from a2a_canvas.server.agent.events import State
 from a2a_canvas.server.agent_folder import AGENT_FILE, USUAL_FILES
 from a2a_canvas.server.cli import main
 from a2a_canvas.server.protocols.a2a_v1.card import Addresses, load_card
 from a2a_canvas.server.settings import load
-from tests.docs.pages import blocks, page, rows
+from a2a_canvas.tools.functions.python_tool import PythonTool
+from a2a_canvas.tools.registry import TOOLS
+from tests.docs.pages import blocks, page, rows, section
+from tests.fakes import FakeLLM, answer, text
+from tests.fakes import tool as call
+from tests.server.agent.turn.turn_harness import results_of
+from tests.server.agent.turn.turn_life import Life
+from tests.server.agent.turn.turn_scripts import START
 
 PAGE = page("agents")
 
@@ -66,3 +74,30 @@ def test_the_card_is_enough(tmp_path: Path) -> None:
     [card] = blocks(PAGE, "json")
     (tmp_path / "agent_card.json").write_text(card)
     assert load_card(tmp_path / "agent_card.json", Addresses("http://localhost"), advertise_0_3=True).name == "Reef"
+
+
+async def test_the_tools_do_what_the_page_says(tmp_path: Path) -> None:
+    [source] = blocks(section(PAGE, "Tools"), "python")
+    module: dict[str, Any] = {}
+    exec(compile(source, "tools.py", "exec"), module)
+    tools = [each.tool for each in module.values() if isinstance(each, PythonTool)]
+    assert [tool.name for tool in tools] == ["water", "book"]
+    llm = FakeLLM(
+        [
+            answer(call("T1", "water", {"port": "Brest"}), call("T2", "water", {"port": "Rome"}, at=1)),
+            answer(call("T3", "book", {"port": "Brest"})),
+            answer(text("Booked.")),
+        ]
+    )
+    life = Life(llm, START, tools=(*TOOLS, *tools))
+    await life.run()
+    told = [result.content for message in llm.requests[1].messages for result in results_of(message)]
+    assert told == ["Brest: 5.9 m, 1.2 m", "There is no port Rome. There are Brest, Cuxhaven."]
+    for question, words in (("May I run book", "yes"), ("How many nights in Brest?", "2")):
+        assert life.record.state is State.INPUT_REQUIRED
+        assert life.record.message.text.startswith(question)
+        life.answer(words)
+        await life.run()
+    assert life.texts() == {"log": "Brest, 2 nights: number 42\n"}
+    assert "Sending the receipt…" in life.told.tool_labels
+    assert life.record.message.text == "Booked."

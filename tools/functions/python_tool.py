@@ -9,7 +9,7 @@ from functools import partial
 from typing import Any, Generic, ParamSpec, TypeVar, get_type_hints, overload
 
 import docstring_parser
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError, create_model
 from pydantic.errors import PydanticUserError
 
 from a2a_canvas.tools.functions.canvas import Canvas
@@ -21,7 +21,8 @@ from a2a_canvas.tools.tool import explain
 P = ParamSpec("P")
 R = TypeVar("R")
 
-_STRICT = ConfigDict(extra="forbid", arbitrary_types_allowed=False)
+_STRICT = ConfigDict(extra="forbid")
+_NOT_JSON = "no JSON value has. There are str, int, float, bool, list, dict, Literal, enumerations and pydantic models."
 
 
 class ToolDefinitionError(Exception):
@@ -97,10 +98,7 @@ def _tool(function: Callable[..., Any], *, name: str | None = None, **options: A
     if not doc.description:
         raise ToolDefinitionError(function, "has no docstring. Write what it does: the model reads it.")
     shape, canvas = _parameters(function, {each.arg_name: each.description or "" for each in doc.params})
-    try:
-        schema = shape.model_json_schema()
-    except PydanticUserError as error:
-        raise ToolDefinitionError(function, f"has a parameter without a JSON schema: {error.message}") from None
+    schema = shape.model_json_schema()
     schema.pop("title", None)
     named = name or function.__name__
     run = partial(_run, function, shape, named, canvas)
@@ -125,13 +123,14 @@ def _parameters(function: Callable[..., Any], about: Mapping[str, str]) -> tuple
                 raise ToolDefinitionError(function, "has a Canvas, whose methods are awaited: make it `async def`.")
             canvas = name
             continue
+        try:
+            TypeAdapter(hints[name]).json_schema()
+        except PydanticUserError:
+            raise ToolDefinitionError(function, f"has the parameter {name} of a type that {_NOT_JSON}") from None
         default = ... if parameter.default is parameter.empty else parameter.default
         # By alias, because a field called `json` would hide a method of the model.
         fields[f"field_{len(fields)}"] = (hints[name], Field(default, alias=name, description=about.get(name) or None))
-    try:
-        return create_model(function.__name__, __config__=_STRICT, **fields), canvas
-    except (PydanticUserError, NameError) as error:
-        raise ToolDefinitionError(function, f"has a parameter that pydantic cannot read: {error}") from None
+    return create_model(function.__name__, __config__=_STRICT, **fields), canvas
 
 
 async def _run(

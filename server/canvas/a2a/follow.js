@@ -29,11 +29,14 @@ const MAX_ATTEMPTS = 4;
 /**
  * @param {Client} client
  * @param {(action: Action) => void} dispatch
- * @param {string} contextId
- * @param {{canvas: boolean, gone: () => void}} options  `canvas`: the server has the event stream of a context; `gone` is
- *     called when the conversation was deleted
+ * @param {string} given  the id of the context, which the server may replace when it is new
+ * @param {object} options
+ * @param {boolean} options.canvas  the server has the event stream of a context
+ * @param {(contextId: string) => void} options.gone  called when the conversation was deleted
+ * @param {(from: string, to: string) => void} options.renamed  called when the server has replaced the id
  */
-export function followContext(client, dispatch, contextId, { canvas, gone }) {
+export function followContext(client, dispatch, given, { canvas, gone, renamed }) {
+  let contextId = given;
   const controller = new AbortController();
   const { signal } = controller;
   const presence = createPresence(signal);
@@ -88,7 +91,7 @@ export function followContext(client, dispatch, contextId, { canvas, gone }) {
         }
       } catch (error) {
         if (error instanceof RequestFailed && error.code === 404 && !signal.aborted) {
-          return gone();
+          return gone(contextId);
         }
       }
       await (seen.aborted ? presence.shown() : backoff.wait(signal));
@@ -176,6 +179,7 @@ export function followContext(client, dispatch, contextId, { canvas, gone }) {
     let outcome = null;
     try {
       for await (const event of events) {
+        event.task && rename(event.task.contextId);
         dispatch({ type: "task-event", contextId, stream, event });
         if (!outcome && event.task) {
           began(event.task.id);
@@ -189,6 +193,15 @@ export function followContext(client, dispatch, contextId, { canvas, gone }) {
       }
     }
     return outcome;
+  }
+
+  /** A server may give a new conversation an id of its own. @param {string|undefined} told */
+  function rename(told) {
+    if (told && told !== contextId && !following) {
+      const from = contextId;
+      contextId = told;
+      renamed(from, told);
+    }
   }
 
   /**
@@ -257,7 +270,9 @@ export function followContext(client, dispatch, contextId, { canvas, gone }) {
   }
 
   return {
-    contextId,
+    get contextId() {
+      return contextId;
+    },
     send,
     /** Begins to follow a conversation that is there; one that is new is followed from its first message on. */
     begin() {
@@ -322,7 +337,7 @@ async function* withTask(events, asked) {
 /** @param {Message} asked @param {Message} message @returns {Json} */
 function answered(asked, message) {
   const status = { state: "TASK_STATE_COMPLETED", timestamp: new Date().toISOString() };
-  return { id: message.messageId, contextId: asked.contextId, status, history: [asked, message] };
+  return { id: message.messageId, contextId: message.contextId || asked.contextId, status, history: [asked, message] };
 }
 
 /** @param {Outcome|null} before @param {Json} event @returns {Outcome|null} */

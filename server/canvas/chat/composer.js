@@ -65,7 +65,7 @@ export function createComposer(app) {
   /** @param {State} state */
   function draw(state) {
     if (state.contextId !== contextId) {
-      moveTo(state.contextId);
+      contextId !== null && contextId === state.givenId ? rename(state.contextId) : moveTo(state.contextId);
     }
     const waiting = waitingTask(state);
     const reason = obstacle(state);
@@ -162,6 +162,13 @@ export function createComposer(app) {
     field.value = readDraft(contextId);
     setFiles([]);
     grow(field);
+  }
+
+  /** The server calls the conversation otherwise: what is not sent yet stays. @param {string|null} next */
+  function rename(next) {
+    keepDraft(contextId, "");
+    contextId = next;
+    keepDraft(contextId, field.value);
   }
 
   function isEmpty() {

@@ -255,7 +255,8 @@ function question({ text, taskId, permission, choices }, app) {
 /** @param {import("./entries.js").Changed} changed @param {import("../app.js").App} app */
 function changed({ artifactId, name, version }, app) {
   const open = (/** @type {Event} */ event) => {
-    app.openArtifact(artifactId);
+    const current = app.store.state.artifacts[artifactId]?.version;
+    app.openArtifact(artifactId, version === 0 || version === current ? null : version);
     ask(/** @type {HTMLElement} */ (event.currentTarget), "show-document");
   };
   return h("button", { class: "changed-link", type: "button", onclick: open }, icon("document"), h("span", { class: "truncate" }, name), version > 0 && h("small", {}, `version ${version}`));

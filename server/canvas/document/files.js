@@ -1,5 +1,5 @@
 // @ts-check
-/** Documents that come from files and from the clipboard, and those that are saved: one, or all as a ZIP file. */
+/** Documents that come from files, and those that are saved: one, or all as a ZIP file. */
 
 import { openMenu } from "../dialogs.js";
 import { h } from "../dom.js";
@@ -8,8 +8,6 @@ import { icon } from "../icons.js";
 import { shownContent } from "../state/reducer.js";
 import { fileName, kindOf } from "./kinds.js";
 import { download } from "./preview.js";
-
-const LONGEST_NAME = 40;
 
 /**
  * @param {import("../app.js").App} app
@@ -23,7 +21,6 @@ export function createFiles(app, pane) {
   const more = h("button", { type: "button", class: "icon-button", title: "More", "aria-label": "More", "aria-haspopup": "menu", onclick: open }, icon("more"));
   mountDrop(pane, "Drop files to add them as documents", add);
   pane.append(picker);
-  document.addEventListener("paste", pasted);
   return more;
 
   function open() {
@@ -51,48 +48,9 @@ export function createFiles(app, pane) {
   function saveAll() {
     follow(app.client.downloadUrl(store.state.contextId ?? ""));
   }
-
-  /** What is pasted where nobody types becomes a document. @param {ClipboardEvent} event */
-  function pasted(event) {
-    const inField = event.target instanceof Element && event.target.closest("input, textarea, [contenteditable], dialog");
-    if (event.defaultPrevented || inField || !store.state.server?.canvas) {
-      return;
-    }
-    const files = [...(event.clipboardData?.files ?? [])];
-    const text = event.clipboardData?.getData("text/plain") ?? "";
-    if (files.length > 0 || text.trim()) {
-      event.preventDefault();
-      const taken = Object.keys(store.state.artifacts);
-      add(files.length > 0 ? files : [new File([text], nameOfText(text, taken), { type: "text/markdown" })]);
-    }
-  }
 }
 
 /** @param {string} address */
 function follow(address) {
   h("a", { href: address, download: "" }).click();
-}
-
-/**
- * A file name for a text, from its first line, that is not taken yet. Pure.
- * @param {string} text
- * @param {readonly string[]} taken
- */
-export function nameOfText(text, taken) {
-  const line = text.trim().split("\n", 1)[0].toLowerCase();
-  const words = line.match(/[\p{L}\p{N}]+/gu) ?? [];
-  let name = "";
-  for (const word of words) {
-    const longer = name ? `${name}-${word}` : word.slice(0, LONGEST_NAME);
-    if (longer.length > LONGEST_NAME) {
-      break;
-    }
-    name = longer;
-  }
-  for (let count = 1; ; count++) {
-    const file = `${name || "pasted"}${count > 1 ? `-${count}` : ""}.md`;
-    if (!taken.includes(file)) {
-      return file;
-    }
-  }
 }

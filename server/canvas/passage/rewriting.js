@@ -13,16 +13,26 @@ export function createRewriting(app, saved) {
 
   /** @param {Selection} selection @param {string} instruction */
   async function rewrite(selection, instruction) {
+    const { contextId } = app.store.state;
     const again = { label: "Retry", run: () => rewrite(selection, instruction) };
-    if (!(await saved())) {
-      app.notify("error", "What you typed could not be saved, so the passage was not sent.", again);
+    const isOpen = () => app.store.state.contextId === contextId;
+    const fail = (/** @type {string} */ text) => app.notify("error", text, again, contextId ?? undefined);
+    const isSaved = await saved();
+    if (!isOpen()) {
+      return;
+    }
+    if (!isSaved) {
+      fail("What you typed could not be saved, so the passage was not sent.");
       return;
     }
     const { ok, said, version } = await app.edit(selection, instruction);
+    if (!isOpen()) {
+      return; // another conversation has no such passage
+    }
     if (ok) {
       app.notify("info", said, { label: "Undo", run: () => undo(selection.artifactId, version) });
     } else if (said) {
-      app.notify("error", said, again);
+      fail(said);
     }
   }
 

@@ -11,6 +11,7 @@ import { mapRange, linesOf } from "./text.js";
 
 /** What belongs to the open conversation. */
 const NOTHING_OPEN = {
+  givenId: null,
   connection: /** @type {const} */ ("none"),
   retryAt: 0,
   watchers: 0,
@@ -69,6 +70,8 @@ export function reduce(state, action) {
       };
     case "context-opened":
       return { ...state, ...NOTHING_OPEN, contextId: action.contextId, loaded: action.contextId === null, notices: state.notices.filter(isOfPage) };
+    case "context-renamed":
+      return contextRenamed(state, action);
     case "tasks":
       return withTasks(withListedArtifacts({ ...state, loaded: true }, action.tasks), action.tasks);
     case "task-event":
@@ -107,14 +110,25 @@ const OF_CONTEXT = new Set(["tasks", "versions", "task-event", "artifact-event",
 /** @param {{contextId: string}} a @param {{contextId: string}} b */
 const isSame = (a, b) => a.contextId === b.contextId;
 
-/** What was done in a conversation is no news in another one, and cannot be undone there, unless it names it. @param {State["notices"][number]} notice */
-const isOfPage = ({ kind, contextId }) => kind === "error" || contextId !== undefined;
+/**
+ * Whether a notice stays when another conversation is opened. What was done in one is no news in another, and cannot be undone there,
+ * unless it names it. What failed in one cannot be tried again in another.
+ * @param {State["notices"][number]} notice
+ */
+const isOfPage = ({ kind, contextId }) => (kind === "error") === (contextId === undefined);
 
 /** @param {State} state @param {Extract<Action, {type: "notice"}>} action */
 const noticeOf = (state, { kind, text, action, contextId }) => ({ id: nextId(state), kind, text, action, contextId });
 
 /** @param {State} state */
 const nextId = (state) => 1 + Math.max(0, ...state.notices.map((notice) => notice.id));
+
+/** What is on its way, and what is open, is of the context as the server calls it. @param {State} state @param {{from: string, to: string}} action @returns {State} */
+function contextRenamed(state, { from, to }) {
+  const outgoing = Object.entries(state.outgoing).map(([id, each]) => [id, each.contextId === from ? { ...each, contextId: to } : each]);
+  const open = state.contextId === from ? { contextId: to, givenId: from } : {};
+  return { ...state, ...open, outgoing: Object.fromEntries(outgoing) };
+}
 
 /** @param {string} artifactId */
 function withVersion(artifactId) {

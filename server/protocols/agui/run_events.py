@@ -15,6 +15,7 @@ Rule 5: `assistant` is the whole reply, which cannot be appended to. While the r
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 from ag_ui import core
 
@@ -134,7 +135,7 @@ class RunProjection:
                 yield self._finished(core.RunFinishedCancelledOutcome())
             case ev.State.INPUT_REQUIRED | ev.State.AUTH_REQUIRED:
                 reason = state.value.replace("-", "_")
-                asked = core.Interrupt(id=self._snapshot.task_id, reason=reason, message=text)
+                asked = core.Interrupt(id=self._snapshot.task_id, reason=reason, message=text, **_approvals(message))
                 yield self._finished(core.RunFinishedInterruptOutcome(interrupts=[asked]))
             case _:
                 rejected = message.metadata.get(CANVAS) if message else None
@@ -164,3 +165,12 @@ def _turn_event(event: ev.TurnEvent) -> Iterator[core.BaseEvent]:
     wire = turn_ext.to_turn_event(event)
     if wire:
         yield _custom(wire)
+
+
+def _approvals(message: ev.AgentMessage | None) -> dict[str, Any]:
+    """What an interrupt says of the calls that the user is asked to approve."""
+    asked = message.metadata.get(CANVAS) if message else None
+    if not isinstance(asked, dict) or "approvals" not in asked:
+        return {}
+    approvals: Any = asked["approvals"]
+    return {"metadata": asked} | ({"tool_call_id": approvals[0]["toolCallId"]} if len(approvals) == 1 else {})

@@ -167,9 +167,10 @@ class Connection:
     @asynccontextmanager
     async def _connected(self) -> AsyncIterator[Client]:
         """A client, by the first way that works; it is the first to be tried the next time."""
-        known = ways(self._server, self._note_end)
-        for number in range(self._way, len(known)):
-            open_streams, mode = known[number]
+        failures: list[Exception] = []
+        for number, (open_streams, mode) in enumerate(ways(self._server, self._note_end)):
+            if number < self._way:
+                continue
             client = Client(
                 open_streams(),
                 mode=mode,
@@ -181,15 +182,14 @@ class Connection:
             try:
                 await client.__aenter__()
             except Exception as error:
-                if number + 1 == len(known):
-                    raise
-                logger.debug("%s: %s", self._name, reason_of(error, self._server.connection))
+                failures.append(error)
                 self._lost = False
                 continue
             self._way = number
             async with _entered(client):
                 yield client
             return
+        raise failures[0]
 
     def _note_end(self) -> None:
         self._lost = True

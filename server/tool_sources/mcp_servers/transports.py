@@ -8,10 +8,14 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 import re
+import sys
+from collections import deque
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import anyio
@@ -55,7 +59,7 @@ def ways(server: McpServer, lost: Callable[[], None]) -> list[tuple[Callable[[],
 @asynccontextmanager
 async def _stdio(name: str, command: Command, lost: Callable[[], None]) -> AsyncIterator[Any]:
     """The streams of a program, with limits that the SDK's own transport does not have."""
-    env = get_default_environment() | dict(command.env)
+    env = environment() | dict(command.env)
     line = (command.command, *command.args)
     process = await ServerProcess.start(f"MCP server {name}", line, env, command.cwd, MAX_MESSAGE)
     to_session, from_server = anyio.create_memory_object_stream[SessionMessage | Exception](0)
@@ -71,6 +75,12 @@ async def _stdio(name: str, command: Command, lost: Callable[[], None]) -> Async
         logger.debug("MCP server %s %s", name, await process.stop())
         for stream in (to_session, from_server, to_server, from_session):
             stream.close()
+
+
+def environment() -> dict[str, str]:
+    """What every program gets of the environment; programs installed beside this one are found first."""
+    few = get_default_environment()
+    return few | {"PATH": os.pathsep.join((str(Path(sys.executable).parent), *filter(None, (few.get("PATH"),))))}
 
 
 async def _read(
@@ -131,7 +141,7 @@ def _excerpt(line: bytes | Overlong) -> str:
 @asynccontextmanager
 async def _http(endpoint: Endpoint, silence: float) -> AsyncIterator[Any]:
     limits = httpx2.Timeout(30, read=silence)
-    statuses: list[int] = []
+    statuses: deque[int] = deque(maxlen=1)
 
     async def check(response: httpx2.Response) -> None:
         statuses.append(response.status_code)
@@ -146,9 +156,8 @@ async def _http(endpoint: Endpoint, silence: float) -> AsyncIterator[Any]:
                 endpoint.url, http_client=http, max_sse_event_size=MAX_MESSAGE
             ) as streams:
                 yield streams
-        except MCPError as error:
-            status = next((each for each in reversed(statuses) if each >= 400), 0)
-            raise (_HttpFailure(status) if status else error) from None
+        except Exception as error:
+            raise (_HttpFailure(statuses[-1]) if statuses and statuses[-1] >= 400 else error) from None
 
 
 class _HttpFailure(Exception):

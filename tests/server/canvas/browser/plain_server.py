@@ -67,23 +67,32 @@ class WithoutList(DefaultRequestHandler):
         raise MethodNotFoundError
 
 
+class WithItsOwnIds(DefaultRequestHandler):
+    """It replaces the id that a client has given a context."""
+
+    async def on_message_send_stream(self, params: Any, context: ServerCallContext) -> AsyncIterator[Any]:
+        given = params.message.context_id
+        params.message.context_id = given if given.startswith("theirs-") else f"theirs-{given}"
+        async for event in super().on_message_send_stream(params, context):
+            yield event
+
+
 @asynccontextmanager
 async def plain_server(
-    origin: str, *, lists: bool = True, streaming: bool = True
+    origin: str, *, handler: type[DefaultRequestHandler] = DefaultRequestHandler, streaming: bool = True
 ) -> AsyncIterator[tuple[str, TideWriter]]:
     """Its address, and its agent.
 
     Args:
         origin: whose pages may use it.
-        lists: whether it has `ListTasks`.
+        handler: what it does otherwise.
     """
     agent = TideWriter()
 
     def make(url: str) -> ASGIApp:
         content = card(url + "/", streaming=streaming)
-        kind = DefaultRequestHandler if lists else WithoutList
-        handler = kind(agent, InMemoryTaskStore(), ParseDict(content, pb.AgentCard(), ignore_unknown_fields=True))
-        routes = [card_route(content), *create_jsonrpc_routes(handler, "/")]
+        handles = handler(agent, InMemoryTaskStore(), ParseDict(content, pb.AgentCard(), ignore_unknown_fields=True))
+        routes = [card_route(content), *create_jsonrpc_routes(handles, "/")]
         return Starlette(routes=routes, middleware=[cors(origin)])
 
     async with serving(make) as url:

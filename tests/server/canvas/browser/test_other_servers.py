@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
@@ -12,14 +13,14 @@ from urllib.parse import quote
 
 import pytest
 import pytest_asyncio
-from playwright.async_api import Page, expect
+from playwright.async_api import Page, Route, expect
 from starlette.applications import Starlette
 
 from tests.free_port import free_port
 from tests.server.app_server import Served, serving
 from tests.server.canvas.browser.browser_harness import OpenPage
 from tests.server.canvas.browser.conftest import Opener
-from tests.server.canvas.browser.plain_server import TideWriter, cors, plain_server
+from tests.server.canvas.browser.plain_server import TideWriter, WithItsOwnIds, WithoutList, cors, plain_server
 from tests.server.client.client_harness import card, card_route
 from tests.server.client.client_harness import serving as serving_app
 
@@ -52,6 +53,7 @@ class Servers:
     plain: str
     agent: TideWriter
     unlisted: str
+    renaming: str
     blocking: str
     closed: str
     cards: dict[str, str]
@@ -78,12 +80,13 @@ async def servers() -> AsyncIterator[Servers]:
         canvas = await enter(serving(SCRIPT, grpc=False, cors_origin=origin))
         closed = await enter(serving(SCRIPT, grpc=False))
         plain, agent = await enter(plain_server(origin))
-        unlisted, _ = await enter(plain_server(origin, lists=False))
+        unlisted, _ = await enter(plain_server(origin, handler=WithoutList))
+        renaming, _ = await enter(plain_server(origin, handler=WithItsOwnIds))
         blocking, _ = await enter(plain_server(origin, streaming=False))
         cards = {name: await enter(serving_app(with_card(*given, origin))) for name, given in CARDS.items()}
-        others = (canvas.url, closed.url, plain, unlisted, blocking, *cards.values(), "http://127.0.0.1:1")
+        others = (canvas.url, closed.url, plain, unlisted, renaming, blocking, *cards.values(), "http://127.0.0.1:1")
         home = await enter(serving(SCRIPT, grpc=False, port=port, page_servers=",".join(others)))
-        yield Servers(home.url, canvas, plain, agent, unlisted, blocking, closed.url, cards)
+        yield Servers(home.url, canvas, plain, agent, unlisted, renaming, blocking, closed.url, cards)
 
 
 async def visit(open_window: Opener, servers: Servers, other: str, **options: Any) -> OpenPage:
@@ -145,6 +148,33 @@ async def test_a_document_of_a_plain_server_grows_and_stays(open_window: Opener,
     await expect(document.get_by_text("They come and go.")).to_be_visible()
     await expect(reply(page, "Wrote it: tides.")).to_be_visible()
     await expect(page.locator(".context[data-current]")).to_contain_text("tides")
+
+
+async def test_a_server_may_give_a_conversation_an_id_of_its_own(open_window: Opener, servers: Servers) -> None:
+    page = (await visit(open_window, servers, servers.renaming)).page
+    goes_on = asyncio.Event()
+
+    async def hold(route: Route) -> None:
+        await goes_on.wait()
+        await route.continue_()
+
+    await page.route(servers.renaming + "/", hold)
+    await send(page, "ask")
+    await expect(page).to_have_url(re.compile("#/.+"))
+    field = page.locator(".composer-field")
+    await field.fill("The North Sea")
+    goes_on.set()
+
+    await expect(page).to_have_url(re.compile("#/theirs-.+"))
+    question = page.get_by_role("region", name="Question")
+    await expect(question).to_contain_text("Which sea?")
+    await expect(field).to_have_value("The North Sea")
+    await expect(page.locator(".context[data-current]")).to_contain_text("ask")
+    await page.unroute(servers.renaming + "/")
+    await page.reload()
+    await expect(question).to_contain_text("Which sea?")
+    await expect(field).to_have_value("The North Sea")
+    await expect(page.locator(".message-user")).to_have_text(["You: ask"])
 
 
 async def test_what_only_a_canvas_can_do_is_not_offered(open_window: Opener, servers: Servers) -> None:

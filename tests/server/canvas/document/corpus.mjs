@@ -97,3 +97,6 @@ function counter() {
   let count = 0;
   return () => `w${String(++count).padStart(5, "0")}`;
 }
+
+/** How many examples a property is given: a quick run says which part of them (`tests/property_examples.py`). */
+export const examples = (count) => Math.max(3, Math.ceil(count * Number(process.env.EXAMPLES_SHARE ?? 1)));

@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import "./page.mjs";
-import { documents, randomOf } from "./corpus.mjs";
+import { documents, examples, randomOf } from "./corpus.mjs";
 
 const { createMarkdownView } = await import("../../../../server/canvas/document/markdown.js");
 
@@ -26,7 +26,7 @@ const blocks = (view) => [...view.element.querySelectorAll(".document-block")].m
 test("after any change it shows what a new view shows", () => {
   const all = documents().map(({ text }) => text);
   const random = randomOf(5);
-  for (let round = 0; round < 15; round++) {
+  for (let round = 0; round < examples(15); round++) {
     let text = Array.from({ length: 8 }, () => all[random(all.length)]).join("\n\n");
     const view = viewOf(text);
     for (let edit = 0; edit < 12; edit++) {

@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import "./page.mjs";
-import { documents, randomOf } from "./corpus.mjs";
+import { documents, examples, randomOf } from "./corpus.mjs";
 
 const { createMarkdownView } = await import("../../../../server/canvas/document/markdown.js");
 const { passageOf, visibleRanges } = await import("../../../../server/canvas/document/selection.js");
@@ -87,7 +87,7 @@ test("the corpus has at least 40 shapes, and all their words are seen", () => {
 
 test("a selection has the source of what is selected, and of nothing else but what is taken whole", () => {
   for (const [seed, { name, text }] of all.entries()) {
-    for (const { view, range, seen, first, last, touched } of selections(text, 40, seed + 1)) {
+    for (const { view, range, seen, first, last, touched } of selections(text, examples(40), seed + 1)) {
       const passage = passageOf(view, range);
       const selected = seen.map(({ character }) => character).join("");
       const told = `${name}: ${JSON.stringify(selected)} is ${JSON.stringify(passage?.text)}`;
@@ -119,7 +119,7 @@ const isAlt = (text, word) => new RegExp(`!\\[[^\\]]*${word}`).test(text);
 test("a selection within one piece of text is that piece exactly", () => {
   let checked = 0;
   for (const [seed, { name, text }] of all.entries()) {
-    for (const { view, range, first, last } of selections(text, 40, seed + 100)) {
+    for (const { view, range, first, last } of selections(text, examples(40), seed + 100)) {
       const [start, end] = [sourceOf(text, first), sourceOf(text, last)];
       if (first.node === last.node && start !== null && end !== null && !/\r|\n/.test(range.toString())) {
         const passage = passageOf(view, range);
@@ -128,14 +128,14 @@ test("a selection within one piece of text is that piece exactly", () => {
       }
     }
   }
-  assert.ok(checked > 1000, `${checked}`);
+  assert.ok(checked > examples(1000), `${checked}`);
 });
 
 test("repeated passages are told apart: the words do not matter, only where they are", () => {
   for (const [seed, { name, text }] of all.entries()) {
     const alike = text.replace(WORD, "wwwwww");
-    const others = selections(alike, 20, seed + 1);
-    for (const { view, range } of selections(text, 20, seed + 1)) {
+    const others = selections(alike, examples(20), seed + 1);
+    for (const { view, range } of selections(text, examples(20), seed + 1)) {
       const other = others.next().value;
       const [mine, its] = [passageOf(view, range), passageOf(other.view, other.range)];
       assert.deepEqual([its?.start, its?.end], [mine?.start, mine?.end], name);
@@ -146,7 +146,7 @@ test("repeated passages are told apart: the words do not matter, only where they
 test("what replaces a selection leaves the markup of the rest whole", () => {
   // A footnote of one word would be the definition of a link: Markdown has no footnotes.
   for (const [seed, { name, text }] of all.filter(({ text }) => !text.includes("[^1]")).entries()) {
-    for (const { view, range, touched } of selections(text, 15, seed + 1)) {
+    for (const { view, range, touched } of selections(text, examples(15), seed + 1)) {
       const passage = passageOf(view, range);
       // Whether a marker opens or closes depends on the blanks beside it: they stay.
       const [, before, behind] = /^(\s*)[^]*?(\s*)$/.exec(range.toString());
@@ -169,7 +169,7 @@ const count = (text, sign) => text.split(sign).length - 1;
 
 test("a passage is shown where it was selected", () => {
   for (const [seed, { name, text }] of all.entries()) {
-    for (const { view, range, first, last } of selections(text, 20, seed + 1)) {
+    for (const { view, range, first, last } of selections(text, examples(20), seed + 1)) {
       const passage = passageOf(view, range);
       const ranges = visibleRanges(view, passage.start, passage.end);
       const marked = ranges.map(String).join("");

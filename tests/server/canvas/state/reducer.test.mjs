@@ -167,6 +167,30 @@ test("what was said of a conversation goes with it", () => {
   assert.deepEqual(notices.map((each) => each.contextId), ["c2", undefined]);
 });
 
+test("a conversation that the server gives another id stays as it is, with what is on its way", () => {
+  const message = said("ROLE_USER", "write", "m");
+  const before = [{ type: "sending", contextId, message }, { type: "sending", contextId: "another", message: { ...message, messageId: "n" } }];
+  const state = fold(...before, { type: "context-renamed", from: contextId, to: "theirs" });
+  assert.deepEqual([state.contextId, state.givenId], ["theirs", contextId]);
+  assert.deepEqual(Object.values(state.outgoing).map((each) => each.contextId), ["theirs", "another"]);
+  const next = [{ type: "task-event", contextId: "theirs", stream: "s", event: task({ contextId: "theirs" }) }].reduce(reduce, state);
+  assert.deepEqual([Object.keys(next.tasks), Object.keys(next.outgoing)], [["t"], ["n"]]);
+});
+
+test("a conversation that was left is renamed where it waits", () => {
+  const message = said("ROLE_USER", "write", "m");
+  const left = fold({ type: "sending", contextId, message }, { type: "context-opened", contextId: "another" });
+  const state = reduce(left, { type: "context-renamed", from: contextId, to: "theirs" });
+  assert.deepEqual([state.contextId, state.givenId, state.outgoing.m.contextId], ["another", null, "theirs"]);
+});
+
+test("what failed in a conversation goes when another one is opened, what failed in the page stays", () => {
+  const failed = (contextId) => ({ type: "notice", kind: "error", text: "It failed.", contextId });
+  const told = [{ type: "context-opened", contextId: "c1" }, failed("c1"), failed(undefined)].reduce(reduce, INITIAL);
+  const { notices } = reduce(told, { type: "context-opened", contextId: "c2" });
+  assert.deepEqual(notices.map((each) => each.contextId), [undefined]);
+});
+
 test("of the versions that a task has made the newest is kept, for each document", () => {
   const versions = [{ number: 1, taskId: "t1" }, { number: 2, taskId: "t1" }, { number: 3, taskId: "t2" }];
   const open = reduce(INITIAL, { type: "context-opened", contextId });

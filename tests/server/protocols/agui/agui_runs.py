@@ -96,7 +96,7 @@ class ScriptedRuntime:
             journal=journal or InMemoryJournal(lambda: datetime(2026, 1, 1, tzinfo=UTC)),
             store=self.store,
             llm=FakeLLM(llm) if isinstance(llm, Iterable) else llm,
-            tools=SCRIPT_TOOLS,
+            tools=lambda: SCRIPT_TOOLS,
             now=lambda: datetime(2026, 1, 1, tzinfo=UTC),
             new_id=ids(),
             sleep=no_time,

@@ -58,7 +58,7 @@ class Replica:
             store=self.backend.store,
             ownership=self.backend.ownership,
             llm=llm or self.llm,
-            tools=SCRIPT_TOOLS,
+            tools=lambda: SCRIPT_TOOLS,
             now=lambda: datetime.now(UTC),
             new_id=lambda: str(uuid4()),
             sleep=no_time,

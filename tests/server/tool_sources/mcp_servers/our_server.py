@@ -12,7 +12,8 @@ from typing import Annotated, Any
 import uvicorn
 from mcp.server.mcpserver import Context, Image, MCPServer
 from mcp.server.mcpserver.resolve import Elicit, Resolve
-from mcp_types import ToolAnnotations
+from mcp.shared.exceptions import UrlElicitationRequiredError
+from mcp_types import ElicitRequestURLParams, ToolAnnotations
 from pydantic import BaseModel
 from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send
@@ -90,6 +91,15 @@ def made(calls: list[str] | None = None) -> MCPServer:  # noqa: C901  many tools
         """Ask, in the result."""
         noted.append(f"weather of {place.city}")
         return f"{place.city} is mild"
+
+    @server.tool()
+    def secret() -> str:
+        """What only who is logged in may see."""
+        noted.append("secret")
+        if noted.count("secret") < 3:
+            login = ElicitRequestURLParams(message="Log in.", url="https://example.com/login", elicitation_id="1")
+            raise UrlElicitationRequiredError([login])
+        return "a secret"
 
     @server.resource("note://today")
     def today() -> str:

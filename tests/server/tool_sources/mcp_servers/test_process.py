@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from a2a_canvas.server.tool_sources.mcp_servers import process as process_module
 from a2a_canvas.server.tool_sources.mcp_servers.process import ENDS, LineSplitter, Overlong, ServerProcess, Throttle
 
 
@@ -50,7 +51,10 @@ async def test_a_program_is_spoken_to_in_lines() -> None:
     assert await process.stop() == "was stopped"
 
 
-async def test_a_program_that_does_not_want_to_end_is_killed_with_what_it_started() -> None:
+async def test_a_program_that_does_not_want_to_end_is_killed_with_what_it_started(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(process_module, "GRACE", 0.1)
     code = (
         "import os, signal, subprocess, sys, time\n"
         "signal.signal(signal.SIGTERM, signal.SIG_IGN)\n"

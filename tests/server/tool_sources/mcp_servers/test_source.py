@@ -65,7 +65,7 @@ def tool(source: McpSource, name: str) -> FunctionTool:
 
 
 async def test_a_server_of_the_registry_over_stdio() -> None:
-    server = McpServer("time", "time", Command(sys.executable, ("-m", "mcp_server_time", "--local-timezone=UTC")))
+    server = McpServer("time", "time", Command("mcp-server-time", ("--local-timezone=UTC",)))
     async with started(server) as (source,):
         tools = {each.name: each for each in source.tools()}
         now = await outcome(tools["time__get_current_time"], {"timezone": "Europe/Berlin"})
@@ -143,6 +143,16 @@ async def test_questions_of_calls_that_run_at_once_reach_each_its_own_over_http(
         told = [CallCanvas([f"{who}ville"]) for who in names]
         answers = (outcome(ask, {"who": who}, each) for who, each in zip(names, told, strict=True))
         assert await asyncio.gather(*answers) == [[f"accept {who}ville"] for who in names]
+
+
+async def test_a_login_that_a_call_needs_pauses_it() -> None:
+    async with ours("legacy") as source:
+        secret, canvas = tool(source, "secret"), CallCanvas()
+        assert await outcome(secret, {}, canvas) is Paused
+        assert canvas.questions[0].startswith("ours asks: Log in.\n\nOpen https://example.com/login and answer “done”")
+        declined = await outcome(secret, {}, CallCanvas(["decline"], dict(canvas.kept)))
+        assert declined == "ToolError: The user declined to open https://example.com/login."
+        assert await outcome(secret, {}, CallCanvas(["done", "done"], canvas.kept)) == ["a secret"]
 
 
 async def test_a_call_that_is_cancelled_ends_at_the_server() -> None:

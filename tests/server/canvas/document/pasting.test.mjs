@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import "./page.mjs";
 
-const { nameOfText } = await import("../../../../server/canvas/document/files.js");
+const { nameOfText } = await import("../../../../server/canvas/document/pasting.js");
 
 test("a pasted text is named by its first line", () => {
   assert.equal(nameOfText("\n# Tide pools: a guide\n\nText.", []), "tide-pools-a-guide.md");

@@ -1,0 +1,134 @@
+"""`@tool`: what a function must be like to be a tool, and what the model is told of it."""
+
+from __future__ import annotations
+
+import asyncio
+import doctest
+import re
+from collections.abc import Callable
+from enum import Enum
+from typing import Any, Literal
+
+import pytest
+from pydantic import BaseModel
+
+from a2a_canvas.tools.functions import python_tool, results
+from a2a_canvas.tools.functions.canvas import Canvas
+from a2a_canvas.tools.functions.python_tool import ToolDefinitionError, tool
+
+
+class Unit(Enum):
+    CELSIUS = "c"
+    FAHRENHEIT = "f"
+
+
+class Place(BaseModel):
+    city: str
+    country: str = "IT"
+
+
+@tool(timeout=5, approval="ask", idempotent=False, parallel=True)
+async def forecast(
+    place: Place, canvas: Canvas, unit: Unit = Unit.CELSIUS, json: Literal["a", "b"] | None = None
+) -> str:
+    """The forecast for a place.
+
+    Longer than a line.
+
+    Args:
+        place: where
+        unit: of the degrees
+    """
+    return f"{place.city} {unit.value} {json} {canvas.task_id}"
+
+
+def test_its_name_description_and_schema_are_those_of_the_function() -> None:
+    described = forecast.tool
+    assert (described.name, described.description) == ("forecast", "The forecast for a place.\n\nLonger than a line.")
+    assert (described.timeout, described.approval, described.idempotent, described.parallel) == (5, "ask", False, True)
+    schema = dict(described.input_schema)
+    assert (schema["type"], schema["required"], schema["additionalProperties"]) == ("object", ["place"], False)
+    properties: Any = schema["properties"]
+    assert list(properties) == ["place", "unit", "json"]
+    assert properties["place"]["description"] == "where"
+    assert properties["unit"]["default"] == "c"
+    assert "canvas" not in str(schema).lower()
+
+
+async def test_it_is_called_with_values_of_its_types() -> None:
+    class Task:
+        task_id = "t"
+
+    given = {"place": {"city": "Rome"}, "unit": "f", "json": "a"}
+    assert await forecast.tool.run(given, Task()) == "Rome f a t"  # type: ignore[arg-type]
+
+
+def test_it_can_still_be_called_as_the_function() -> None:
+    @tool(name="plus")
+    def add(a: int, b: int = 1) -> str:
+        """Adds."""
+        return str(a + b)
+
+    assert add(1) == "2"
+    assert add.tool.name == "plus"
+
+
+def no_docstring(city: str) -> str:
+    return city
+
+
+def no_type(city) -> str:  # type: ignore[no-untyped-def]
+    """Says."""
+    return str(city)
+
+
+def no_schema(city: asyncio.Event) -> str:
+    """Says."""
+    return str(city)
+
+
+def callback(city: Callable[[], str]) -> str:
+    """Says."""
+    return str(city)
+
+
+def unknown(city: Nowhere) -> str:  # type: ignore[name-defined]  # noqa: F821
+    """Says."""
+    return str(city)
+
+
+def any_number(*cities: str) -> str:
+    """Says."""
+    return str(cities)
+
+
+def plain_with_canvas(canvas: Canvas) -> str:
+    """Says."""
+    return canvas.task_id
+
+
+@pytest.mark.parametrize(
+    ("function", "why"),
+    [
+        (no_docstring, "has no docstring"),
+        (no_type, "write `city: str`, for example"),
+        (no_schema, "has the parameter city of a type that no JSON value has"),
+        (callback, "has the parameter city of a type that no JSON value has"),
+        (unknown, "name 'Nowhere' is not defined"),
+        (any_number, "Give every parameter a name"),
+        (plain_with_canvas, "make it `async def`"),
+    ],
+)
+def test_what_cannot_be_a_tool_is_told_with_its_place(function: Any, why: str) -> None:
+    with pytest.raises(ToolDefinitionError) as refused:
+        tool(function)
+    line = function.__code__.co_firstlineno
+    assert re.match(rf".*test_python_tool\.py, line {line}: the tool {function.__name__} ", str(refused.value))
+    assert why in str(refused.value)
+    assert "\n" not in str(refused.value)
+
+
+@pytest.mark.parametrize("module", [python_tool, results])
+def test_the_examples_of_its_docstrings_run(module: Any) -> None:
+    outcome = doctest.testmod(module)
+    assert (outcome.failed, outcome.attempted > 0) == (0, True)
