@@ -61,9 +61,12 @@ def read_folder(folder: Path, settings: Collection[str]) -> AgentFolder:
         FolderError: it is no agent's folder, or its `agent.toml` is broken or names what is no setting.
     """
     file = folder / AGENT_FILE
-    usual = {field: folder / name for field, name in USUAL_FILES.items() if (folder / name).is_file()}
-    if not usual and not file.is_file():
-        raise FolderError(_no_agent(folder))
+    try:
+        usual = {field: folder / name for field, name in USUAL_FILES.items() if (folder / name).is_file()}
+        if not usual and not file.is_file():
+            raise FolderError(_no_agent(folder))
+    except OSError as error:
+        raise FolderError(f"The folder {folder} cannot be read: {error.strerror}.") from None
     text = _read(file) if file.is_file() else ""
     table = _parse(file, text)
     keys = {_setting(file, text, key, settings): key for key in table}

@@ -17,6 +17,7 @@ import httpx
 
 from a2a_canvas.server.agent.models.claude_params import unused_keys
 from a2a_canvas.server.agent.models.rehearsal import START_NOTICE
+from a2a_canvas.server.agent_folder import AGENT_FILE
 from a2a_canvas.server.model_choice import KINDS, OLLAMA
 from a2a_canvas.server.settings import ALL_ADDRESSES, REHEARSAL, Settings, authority, without_password
 
@@ -58,6 +59,10 @@ def banner(settings: Settings, model: str, count: DataCount | None, program: str
     yield f"a2a-canvas {version('a2a-canvas')} listens on {address}{grpc} with {model}"
     if model == REHEARSAL:
         yield START_NOTICE
+    if settings.agent:
+        yield f"The agent is the one in {settings.agent.absolute()}."
+    if model == REHEARSAL and (settings.instructions or settings.tools or settings.mcp_config or settings.agents):
+        yield "The rehearsal model follows no instructions and calls no tools of the agent."
     yield from _reachable(settings)
     yield f"Tasks and artifacts are stored {_place(settings.database, count)}."
     browser = f"open {_page_url(settings)} in a browser, or " if settings.page else ""
@@ -118,8 +123,10 @@ def _url_option(settings: Settings) -> str:
 # ------------------------------------------------------------------------------ hints
 
 
-def hints(settings: Settings, environ: Mapping[str, str]) -> Iterator[str]:
-    """What the environment has that is not used. Whoever says where the model is knows that it uses no other key."""
+def hints(settings: Settings, environ: Mapping[str, str], program: str) -> Iterator[str]:
+    """What is there and not used. Whoever says where the model is knows that it uses no other key."""
+    if not settings.agent and Path(AGENT_FILE).is_file():
+        yield f"Hint: {AGENT_FILE} is here, but it is not used. To serve the agent in this folder:\n{program} serve ."
     chosen = settings.model or ""
     if chosen != REHEARSAL and not chosen.startswith(KINDS):
         yield from (f"Hint: {sentence}" for sentence in unused_keys(environ))

@@ -76,7 +76,7 @@ def serve(given: Mapping[str, Any], program: str = "a2a-canvas") -> int:
     )
     # Outside of the server, whose own handler stops it gracefully: at the start, and when it has stopped.
     signal.signal(signal.SIGINT, _end_at_once)
-    lines = (*banner(settings, llm.name, count, program), *hints(settings, os.environ))
+    lines = (*banner(settings, llm.name, count, program), *hints(settings, os.environ, program))
     ForegroundServer(config, app.state.shutdown, settings, lines, program).run()
     return 0
 

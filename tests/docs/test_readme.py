@@ -77,7 +77,6 @@ def test_the_agent_of_the_page_has_its_tool_its_mcp_server_and_its_instructions(
     made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sys, "path", [*sys.path])
-    monkeypatch.setenv("PATH", f"{Path(sys.executable).parent}:/usr/bin:/bin")
     (tmp_path / "script.yaml").write_text(SCRIPT)
     [question] = re.findall(r"`\.venv/bin/a2a-canvas send (what time .*?)`", README)
     with agent(made, tmp_path / "script.yaml") as reef:

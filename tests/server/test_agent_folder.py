@@ -167,6 +167,15 @@ def test_what_is_no_agent_is_refused(folder: Path, name: str, says: str) -> None
         load({"agent": name})
 
 
+def test_a_folder_that_may_not_be_read_is_refused(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(path: Path) -> bool:
+        raise PermissionError(13, "Permission denied", str(path))
+
+    monkeypatch.setattr(Path, "is_file", refuse)  # tests may run as root, who may read everything
+    with pytest.raises(SettingsError, match=r"^The folder reef cannot be read: Permission denied\.$"):
+        load({"agent": "reef"})
+
+
 def test_an_agent_toml_that_is_not_text_is_refused(folder: Path) -> None:
     (folder / "agent.toml").write_bytes(b'model = "\xff"')
     with pytest.raises(SettingsError, match=r"^reef/agent\.toml is not UTF-8: byte 9 is 0xff\.$"):

@@ -108,6 +108,24 @@ def test_a_terminal_breaks_lines_between_words_and_no_command() -> None:
     assert folded(f"To use it:\n{'word ' * 20}", 80) == f"To use it:\n{'word ' * 20}"
 
 
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """That of an agent, where the user is."""
+    (tmp_path / "agent.toml").write_text("")
+    (tmp_path / "instructions.md").write_text("You are Reef.")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def test_it_says_where_the_agent_is_and_that_the_rehearsal_is_not_it(folder: Path) -> None:
+    said = lines("rehearsal", agent=Path("."))
+    assert said[2:4] == [
+        f"The agent is the one in {folder}.",
+        "The rehearsal model follows no instructions and calls no tools of the agent.",
+    ]
+    assert not [line for line in lines("claude-sonnet-5-5", agent=Path(".")) if "rehearsal" in line]
+
+
 # ------------------------------------------------------------------------------ hints
 
 OPENAI = {"OPENAI_API_KEY": "sk-hunter2"}
@@ -131,14 +149,14 @@ KEY = {"ANTHROPIC_API_KEY": "sk-ant-hunter2"}
     ],
 )
 def test_a_key_that_is_not_used_is_named_without_its_value(environ: dict[str, str], unused: list[str]) -> None:
-    said = list(hints(Settings(), environ))
+    said = list(hints(Settings(), environ, "a2a-canvas"))
     assert [line.removeprefix("Hint: ").split()[0] for line in said] == unused
     assert "hunter2" not in "".join(said)
 
 
 @pytest.mark.parametrize("model", ["rehearsal", "script:mine.yaml", "openai:gpt-5.2", "ollama:qwen3"])
 def test_whoever_says_where_the_model_is_knows_that_it_uses_no_other_key(model: str) -> None:
-    assert list(hints(Settings(model=model), OPENAI | TOKEN)) == []
+    assert list(hints(Settings(model=model), OPENAI | TOKEN, "a2a-canvas")) == []
 
 
 @asynccontextmanager
@@ -192,3 +210,10 @@ async def test_nothing_is_said_if_nobody_answers() -> None:
 async def test_a_server_that_never_answers_is_left_alone() -> None:
     with socket.create_server(("127.0.0.1", 0)) as listener:
         assert await ollama_hint("canvas", f"http://127.0.0.1:{listener.getsockname()[1]}", seconds=0.01) == ""
+
+
+def test_an_agent_in_the_folder_of_the_user_that_is_not_served_is_a_hint(folder: Path) -> None:
+    assert list(hints(Settings(), {}, "a2a-canvas")) == [
+        "Hint: agent.toml is here, but it is not used. To serve the agent in this folder:\na2a-canvas serve ."
+    ]
+    assert list(hints(Settings(agent=folder), {}, "a2a-canvas")) == []

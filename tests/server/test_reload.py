@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -12,20 +14,22 @@ import httpx
 import pytest
 
 from a2a_canvas.server.cli import main
-from tests.server.test_serve import Serving, serving
+from tests.server.test_serve import ROOT, Serving, serving
 
 pytestmark = pytest.mark.process
 
-SLOW = """
+SCRIPT = """
 rules:
   - match: {text: "slow"}
     rounds:
       - write: [{name: poem.md, text: "0123456789 0123456789 0123456789\\n"}]
         chunk: 4
-        delay: 0.2
+        delay: DELAY
       - tools: [{name: count_words, input: {artifact_id: poem}}]
       - text: "Done."
 """
+SLOW, FAST = (SCRIPT.replace("DELAY", seconds) for seconds in ("600", "0"))
+"""A task that goes on with the first does not end before it goes on with the other."""
 
 
 @pytest.fixture
@@ -69,7 +73,8 @@ async def test_a_change_is_served_and_running_turns_go_on(folder: Path) -> None:
         message = {"messageId": "m-1", "role": "ROLE_USER", "parts": [{"text": "slow"}]}
         sent = await rpc(server, "SendMessage", {"message": message, "configuration": {"returnImmediately": True}})
         (folder / "agent_card.json").write_text('{"name": "Other"}')
-        await server.logged("agent_card.json changed.")
+        (folder / "tests/slow.yaml").write_text(FAST)
+        await server.logged("agent_card.json, tests/slow.yaml changed.")
         await server.logged("is resumed")
         while not (await server.line()).startswith("Next"):
             pass
@@ -81,6 +86,26 @@ async def test_a_change_is_served_and_running_turns_go_on(folder: Path) -> None:
         assert task["artifacts"][0]["parts"] == [
             {"text": "0123456789 0123456789 0123456789\n", "mediaType": "text/markdown"}
         ]
+
+
+async def test_a_client_that_watches_sees_the_task_to_its_end(folder: Path) -> None:
+    async with reloading(folder) as server:
+        await server.line()
+        client = await asyncio.create_subprocess_exec(
+            *(sys.executable, "-m", "a2a_canvas", "send", "--url", f"http://127.0.0.1:{server.port}", "slow"),
+            env={**os.environ, "NO_PROXY": "127.0.0.1", "PYTHONPATH": str(ROOT)},
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.PIPE,
+        )
+        assert client.stderr
+        while "Working" not in (await client.stderr.readline()).decode():
+            pass
+        (folder / "tests/slow.yaml").write_text(FAST)
+        said, progress = await client.communicate()
+        assert client.returncode == 0, progress
+        assert "0123456789 0123456789 0123456789" in said.decode()
+        assert said.decode().rstrip().count("Done.") == 1
+        assert "Connection lost" in progress.decode()
 
 
 async def test_a_broken_change_is_told_and_the_agent_is_served_as_it_was(folder: Path) -> None:
