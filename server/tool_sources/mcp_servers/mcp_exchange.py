@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Any
@@ -12,14 +12,13 @@ import mcp_types as types
 from mcp import Client
 from pydantic import TypeAdapter
 
-from a2a_canvas.tools.functions.canvas import Canvas
+from a2a_canvas.server.tool_sources.mcp_servers.questions import Questions
 from a2a_canvas.tools.functions.results import ToolError
 
 LONGEST = 10
 """A call that shows progress may take so many times its time-out."""
 
 Reply = types.ElicitResult | types.ErrorData
-Answer = Callable[[Mapping[str, Any], Canvas], Awaitable[types.ElicitResult]]
 
 running: ContextVar[Exchange | None] = ContextVar("running", default=None)
 """The exchange that a message belongs to, where the transport knows it (HTTP)."""
@@ -45,8 +44,7 @@ class Exchange:
         self,
         client: Client,
         request: types.ClientRequest,
-        canvas: Canvas,
-        answer: Answer,
+        questions: Questions,
     ) -> Any:
         shape = _READ_RESULT if isinstance(request, types.ReadResourceRequest) else _CALL_RESULT
         token = running.set(self)
@@ -62,9 +60,9 @@ class Exchange:
                 latest = clock() + self.timeout
                 if self.label:
                     label, self.label = self.label, ""
-                    await canvas.progress(label)
+                    await questions.canvas.progress(label)
                 for question, reply in self.questions:
-                    reply.set_result(await answer(question, canvas))
+                    reply.set_result(await questions.ask(question))
                 self.questions.clear()
             return sending.result()
         finally:

@@ -10,7 +10,6 @@ Rule 4: a question belongs to one call for certain, or it is refused: no user ma
 
 from __future__ import annotations
 
-import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
@@ -20,11 +19,12 @@ import mcp_types as types
 from mcp import MCPError
 from pydantic import ValidationError
 
-from a2a_canvas.server.tool_sources.mcp_servers import elicitation, resources
+from a2a_canvas.server.tool_sources.mcp_servers import resources
 from a2a_canvas.server.tool_sources.mcp_servers.config import McpServer
 from a2a_canvas.server.tool_sources.mcp_servers.input_schema import mended
 from a2a_canvas.server.tool_sources.mcp_servers.mcp_connection import DELAYS, Connection, Listing
 from a2a_canvas.server.tool_sources.mcp_servers.mcp_exchange import LONGEST, Exchange, Reply, running
+from a2a_canvas.server.tool_sources.mcp_servers.questions import MAX_ROUNDS, Questions
 from a2a_canvas.server.tool_sources.mcp_servers.tool_names import unique_names
 from a2a_canvas.server.tool_sources.mcp_servers.tool_results import Part, contents_of, result_of
 from a2a_canvas.tools.functions.canvas import Canvas
@@ -37,8 +37,6 @@ CALL_WAIT = 10.0
 """Seconds that a call waits for a server that is not there."""
 MAX_DESCRIPTION = 8_000
 MAX_ERROR = 2_000
-MAX_ROUNDS = 10
-"""Times that one call may ask."""
 KEPT = "mcp"
 """The name under which a call keeps what a server has asked, with the server's state."""
 
@@ -139,58 +137,35 @@ class McpSource:
         Raises:
             ToolError: it failed, or has no result.
         """
-        kept: Any = canvas.recall(KEPT)
-        rounds: list[dict[str, Any]] = list(kept or ())
+        kept: Any = canvas.recall(KEPT) or {}
+        rounds, past = list(kept.get("rounds", ())), list(kept.get("past", ()))
+        questions = Questions(self._server.name, canvas)
+        await questions.repeat(past)
         more: Mapping[str, Any] = {}
         for asked in rounds:
-            more = await self._answers(asked, canvas)
-        while len(rounds) < MAX_ROUNDS:
-            result = await self._exchange(name, request(more), canvas)
+            more = await questions.answers(asked)
+        for _ in range(MAX_ROUNDS):
+            try:
+                result = await self._exchange(name, request(more), questions)
+            except _StateLost:  # it was started again since: from the beginning, with the answers that there are
+                past, rounds, more = list(questions.asked), [], {}
+                questions.answer_again()
+                continue
             if not isinstance(result, types.InputRequiredResult | types.ElicitationRequiredErrorData):
                 return _json(result)
             rounds.append(_json(result))
-            await canvas.remember(KEPT, rounds)  # type: ignore[arg-type]
-            more = await self._answers(rounds[-1], canvas)
+            await canvas.remember(KEPT, {"past": past, "rounds": rounds})
+            more = await questions.answers(rounds[-1])
         raise ToolError(f"{name} asked {MAX_ROUNDS} times and did not come to an end.")
 
-    async def _answers(self, asked: Mapping[str, Any], canvas: Canvas) -> Mapping[str, Any]:
-        """What the next request of a call has to have, after a server has asked in its result.
-
-        Raises:
-            ToolError: the user did not do what a server cannot do without.
-        """
-        for login in asked.get("elicitations", ()):
-            if (await self._ask(login, canvas)).action != "accept":
-                raise ToolError(f"The user declined to open {login['url']}.")
-        if "elicitations" in asked:
-            return {}
-        replies: dict[str, Any] = {}
-        for key, each in (asked.get("inputRequests") or {}).items():
-            if each.get("method") != "elicitation/create":
-                raise ToolError(f"The MCP server {self._server.name} asks for what this agent does not have.")
-            replies[key] = await self._ask(each["params"], canvas)
-        if not replies:
-            await asyncio.sleep(0.2)  # it has no question: it wants to be called again
-        return {"input_responses": replies or None, "request_state": asked.get("requestState")}
-
-    async def _ask(self, asked: Mapping[str, Any], canvas: Canvas) -> types.ElicitResult:
-        text = elicitation.question(self._server.name, asked)
-        login = asked.get("mode") == "url"
-        reply = elicitation.answer(asked, await canvas.ask(text, authentication=login))
-        for _ in range(MAX_ROUNDS):
-            if isinstance(reply, elicitation.Answered):
-                content = None if reply.content is None else dict(reply.content)
-                return types.ElicitResult(action=reply.action, content=content)
-            reply = elicitation.answer(asked, await canvas.ask(f"That does not fit: {reply.reason}.\n\n{text}"))
-        return types.ElicitResult(action="cancel")
-
-    async def _exchange(self, name: str, request: types.ClientRequest, canvas: Canvas) -> Any:
+    async def _exchange(self, name: str, request: types.ClientRequest, questions: Questions) -> Any:
         """The answer to one request, or what the user has to do before it can be made.
 
         If the session was gone before the request, it is made again in a new one.
 
         Raises:
             ToolError: it failed.
+            _StateLost: it may be made from its beginning.
         """
         for last_try in (False, True):
             client = await self._connection.client(CALL_WAIT)
@@ -202,10 +177,12 @@ class McpSource:
             exchange = Exchange(name, self._server.timeout)
             self._exchanges.add(exchange)
             try:
-                return await exchange.run(client, request, canvas, self._ask)
+                return await exchange.run(client, request, questions)
             except MCPError as error:
                 if error.code == types.URL_ELICITATION_REQUIRED:
                     return types.ElicitationRequiredErrorData.model_validate(error.data)
+                if error.code == types.INVALID_PARAMS and getattr(request.params, "request_state", None):
+                    raise _StateLost from None
                 gone = error.message == "Session terminated"
                 if gone or error.code == types.CONNECTION_CLOSED:
                     self._connection.lose(client)
@@ -236,6 +213,10 @@ class McpSource:
                 code=types.INVALID_REQUEST, message="The user cannot be asked now. Call again later."
             )
         return await exchange.ask(_json(params))
+
+
+class _StateLost(Exception):
+    """A server does not take the state that it gave."""
 
 
 def _with(params: Any, more: Mapping[str, Any]) -> Any:

@@ -1,0 +1,90 @@
+"""What one call of an MCP server asks the user, and the answers.
+
+Rule: a call that runs again asks the same in the same order, and so gets the answers that are recorded. Questions of a
+      try whose state the server has lost come first (`repeat`); a later one with the same words has their answer.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import mcp_types as types
+
+from a2a_canvas.server.tool_sources.mcp_servers import elicitation
+from a2a_canvas.tools.functions.canvas import Canvas
+from a2a_canvas.tools.functions.results import ToolError
+
+MAX_ROUNDS = 10
+"""Times that one call may ask."""
+
+Asked = Mapping[str, Any]
+
+
+class Questions:
+    """The questions of one call.
+
+    Attributes:
+        canvas: that of the call.
+        asked: those that the user was asked, in their order.
+    """
+
+    def __init__(self, server: str, canvas: Canvas) -> None:
+        self.canvas = canvas
+        self.asked: list[Asked] = []
+        self._server = server
+        self._given: list[tuple[str, types.ElicitResult]] = []
+        self._again: list[tuple[str, types.ElicitResult]] = []
+
+    async def repeat(self, past: Iterable[Asked]) -> None:
+        """Get the answers to the questions of tries that are lost."""
+        for asked in past:
+            await self.ask(asked)
+        self.answer_again()
+
+    def answer_again(self) -> None:
+        """Questions with the words of those so far have their answers from now on, once each."""
+        self._again = list(self._given)
+
+    async def answers(self, asked: Asked) -> Mapping[str, Any]:
+        """What the next request of a call has to have, after a server has asked in its result.
+
+        Raises:
+            ToolError: the user did not do what a server cannot do without.
+        """
+        for login in asked.get("elicitations", ()):
+            if (await self.ask(login)).action != "accept":
+                raise ToolError(f"The user declined to open {login['url']}.")
+        if "elicitations" in asked:
+            return {}
+        replies: dict[str, Any] = {}
+        for key, each in (asked.get("inputRequests") or {}).items():
+            if each.get("method") != "elicitation/create":
+                raise ToolError(f"The MCP server {self._server} asks for what this agent does not have.")
+            replies[key] = await self.ask(each["params"])
+        if not replies:
+            await asyncio.sleep(0.2)  # it has no question: it wants to be called again
+        return {"input_responses": replies or None, "request_state": asked.get("requestState")}
+
+    async def ask(self, asked: Asked) -> types.ElicitResult:
+        """The answer to a question, in the form of the server."""
+        text = elicitation.question(self._server, asked)
+        known = next((each for each in self._again if each[0] == text), None)
+        if known:
+            self._again.remove(known)
+            return known[1]
+        reply = await self._asked(asked, text)
+        self.asked.append(asked)
+        self._given.append((text, reply))
+        return reply
+
+    async def _asked(self, asked: Asked, text: str) -> types.ElicitResult:
+        login = asked.get("mode") == "url"
+        reply = elicitation.answer(asked, await self.canvas.ask(text, authentication=login))
+        for _ in range(MAX_ROUNDS):
+            if isinstance(reply, elicitation.Answered):
+                content = None if reply.content is None else dict(reply.content)
+                return types.ElicitResult(action=reply.action, content=content)
+            reply = elicitation.answer(asked, await self.canvas.ask(f"That does not fit: {reply.reason}.\n\n{text}"))
+        return types.ElicitResult(action="cancel")
