@@ -3,6 +3,7 @@
 The extensions are specified in docs/extensions.md, the paths in protocols/artifacts/paths.py.
 """
 
+import json
 from urllib.parse import quote
 
 TURN = "urn:a2a-canvas:turn:v1"
@@ -24,6 +25,19 @@ URL_VARIABLE = "A2A_CANVAS_URL"
 
 EXTENSIONS_HEADERS = ("A2A-Extensions", "X-A2A-Extensions")
 """The header that activates extensions in A2A 1.0 and the one in 0.3; a 0.3 request may use either."""
+
+YES = ("yes", "y", "ok", "okay", "sure", "approve", "approved", "allow", "allowed", "go", "true")
+"""The first word of an answer that approves a call."""
+
+
+def is_yes(answer: str) -> bool:
+    """Whether an answer approves a call: its first word says so, or it is `{"approved": true}`."""
+    try:
+        given = json.loads(answer)
+    except ValueError:
+        words = answer.lower().replace(",", " ").replace(".", " ").replace("!", " ").split()
+        return bool(words) and words[0] in YES
+    return given.get("approved") is True if isinstance(given, dict) else given is True
 
 
 def context_path(context_id: str) -> str:

@@ -20,7 +20,7 @@ from a2a_canvas.server.client.errors import CannotBeDone, ClientError
 from a2a_canvas.server.client.exchange import new_message
 from a2a_canvas.server.client.fold import PAUSED, SeenTask
 from a2a_canvas.server.client.invocation import Invocation, invoke
-from a2a_canvas.server.client.send import known_context, say, wait_for_last_task
+from a2a_canvas.server.client.send import known_context, say, verdict, wait_for_last_task
 from a2a_canvas.server.client.state_file import last_context, state_file
 
 SLASH = (
@@ -88,6 +88,8 @@ async def _greeting(invocation: Invocation, chat: _Chat) -> None:
 
 async def _turn(invocation: Invocation, chat: _Chat, text: str) -> None:
     asked = chat.seen.task_id if chat.seen.state in PAUSED else ""
+    if asked:
+        verdict(invocation, chat.seen, text)
     chat.seen = SeenTask(context_id=chat.context)
     async with invocation.connected() as session:
         if chat.context and not asked:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -11,7 +12,7 @@ from google.protobuf.json_format import MessageToDict
 from google.protobuf.struct_pb2 import Struct
 
 from a2a_canvas.server.client.display import fit, one_line, size_of
-from a2a_canvas.server.wire import TURN
+from a2a_canvas.server.wire import CANVAS, TURN
 
 MAX_DATA_CELLS = 60
 """Of a data part's JSON."""
@@ -28,11 +29,19 @@ OVER = {pb.TASK_STATE_COMPLETED, *PAUSED, *ENDED_BADLY}
 
 
 @dataclass(frozen=True, slots=True)
+class AskedCall:
+    """A call of a tool that waits for the user's approval."""
+
+    tool: str
+    input: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
 class SeenTask:
     """A task as the server's responses describe it. `artifacts` are pairs of id and name, oldest first.
 
     `broke_off`: the model's answer broke off, and it has not begun another one. `reply`: the visible text of the round
-    so far, by turn:v1.
+    so far, by turn:v1. `asked`: the calls that the task's question asks to approve.
     """
 
     task_id: str = ""
@@ -43,6 +52,7 @@ class SeenTask:
     answered: bool = False
     broke_off: bool = False
     reply: str = ""
+    asked: tuple[AskedCall, ...] = ()
 
     @property
     def over(self) -> bool:
@@ -84,7 +94,8 @@ def _with_ids(seen: SeenTask, task_id: str, context_id: str) -> SeenTask:
 
 
 def _with_status(seen: SeenTask, status: pb.TaskStatus) -> SeenTask:
-    return replace(seen, state=status.state, message=message_text(status.message))
+    asked = asked_calls(status.message) if status.state == pb.TASK_STATE_INPUT_REQUIRED else ()
+    return replace(seen, state=status.state, message=message_text(status.message), asked=asked)
 
 
 def _with_artifact(seen: SeenTask, artifact: pb.Artifact) -> SeenTask:
@@ -128,6 +139,18 @@ def extension_data(metadata: Struct, extension: str) -> dict[str, Any]:
     if extension not in metadata or not isinstance(data := metadata[extension], Struct):
         return {}
     return MessageToDict(data)
+
+
+def asked_calls(message: pb.Message) -> tuple[AskedCall, ...]:
+    """The calls that a message asks the user to approve."""
+    calls = extension_data(message.metadata, CANVAS).get("approvals")
+    found: list[AskedCall] = []
+    for call in calls if isinstance(calls, list) else ():
+        match call:
+            case {"tool": str(tool), **rest}:
+                given = rest.get("input")
+                found.append(AskedCall(tool, given if isinstance(given, dict) else {}))
+    return tuple(found)
 
 
 def part_label(part: pb.Part) -> str:

@@ -11,6 +11,7 @@ Rule 4: an output that is not a terminal gets the same text as it is; statuses a
 from __future__ import annotations
 
 import asyncio
+import json
 from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import PurePath
@@ -28,7 +29,7 @@ from rich.syntax import Syntax
 from rich.text import Text
 
 from a2a_canvas.server.client.display import clean, fit, one_line
-from a2a_canvas.server.client.fold import OVER, SeenTask, extension_data, part_label
+from a2a_canvas.server.client.fold import OVER, AskedCall, SeenTask, extension_data, part_label
 from a2a_canvas.server.wire import TURN
 
 _RULE = 40
@@ -37,6 +38,8 @@ _REDRAWN = 0.1
 """Seconds after which what is in progress is drawn anew."""
 _PREVIEW = 8_000
 """Characters of a passage in progress that are drawn: more than any screen shows."""
+_VALUE = 4_000
+"""Characters that are shown of a value in the input of a call."""
 _REPLY = "reply"
 _BLOCKS = MarkdownIt().enable(["table", "strikethrough"])
 
@@ -63,7 +66,7 @@ class Screen:
         self._thinking = thinking
         self._area = ""
         self._shown: dict[str, _Shown] = {}
-        self._said = ""
+        self._said = self._asked = ""
 
     def show(self, response: pb.StreamResponse, seen: SeenTask, *, artifacts: bool = True) -> None:
         """Show what one response says, which led to `seen`. The closing message is for `final`.
@@ -167,6 +170,18 @@ class Screen:
             self.reply(text)
         self._paper.close()
 
+    def approval(self, seen: SeenTask) -> None:
+        """The calls that wait for the user, with all of their input; once for each question."""
+        if seen.asked and (key := f"{seen.task_id}\n{seen.message}") != self._asked:
+            self._asked = key
+            self.close()
+            self._paper.line("The agent asks whether it may run:", dim=False)
+            for line in (line for call in seen.asked for line in _call_lines(call)):
+                self._paper.line(f"  {line}", dim=False)
+            for line in filter(None, clean(seen.message).split("\n")):
+                if not (line.startswith("May I run ") and line.endswith("Answer yes or no.")):
+                    self._paper.line(line, dim=False)
+
     def facts(self, seen: SeenTask) -> None:
         """The ids that a person needs for the next command."""
         self.close()
@@ -177,6 +192,17 @@ class Screen:
         ):
             if value := "  ".join(map(one_line, values)).strip():
                 self._paper.line(f"{word:8}  {value}", dim=True)
+
+
+def _call_lines(call: AskedCall) -> list[str]:
+    """A call as lines: its tool, then each name with its value."""
+    lines = [one_line(call.tool)]
+    for name, value in sorted(call.input.items()):
+        text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+        more = f"… and {len(text) - _VALUE} more characters" if len(text) > _VALUE else ""
+        first, *rest = clean(f"{text[:_VALUE]}{more}").split("\n")
+        lines += [f"  {one_line(name)}: {first}", *(f"    {line}" for line in rest)]
+    return lines
 
 
 class PlainPaper:

@@ -22,7 +22,7 @@ from a2a_canvas.server.client.fold import ENDED_BADLY, OVER, PAUSED, SeenTask, c
 from a2a_canvas.server.client.invocation import Invocation, is_piped
 from a2a_canvas.server.client.names import did_you_mean, resolve
 from a2a_canvas.server.client.state_file import last_context
-from a2a_canvas.server.wire import TURN
+from a2a_canvas.server.wire import TURN, is_yes
 
 MAX_ATTACHED = 7 * 1024 * 1024
 """Bytes of all attached files: as base64 they fit into a request of 10 MB."""
@@ -123,6 +123,10 @@ async def say(
 
     try:
         seen = await converse(invocation, session, message, (TURN,), take)
+        while not brief and (answer := await _approval(invocation, seen)):
+            verdict(invocation, seen, answer)
+            answered = new_message(answer, seen.context_id, seen.task_id)
+            seen = await converse(invocation, session, answered, (TURN,), take)
     except (TaskNotFoundError, UnsupportedOperationError) as error:
         if not message.task_id:
             raise
@@ -137,6 +141,29 @@ async def say(
         _write(invocation, Path(output), list(made.values()))
 
 
+async def _approval(invocation: Invocation, seen: SeenTask) -> str:
+    """What the user answers to a call that waits for approval; empty if nobody is there, or nobody wants to."""
+    stdin_is_terminal = sys.stdin is not None and sys.stdin.isatty()
+    if not (seen.asked and stdin_is_terminal and invocation.out.isatty()) or invocation.json or invocation.quiet:
+        return ""
+    invocation.screen.approval(seen)
+    from prompt_toolkit import PromptSession
+
+    prompt: PromptSession[str] = PromptSession()
+    with suppress(EOFError, KeyboardInterrupt):
+        while True:
+            if answer := (await prompt.prompt_async("Run it? y, n, or what to do instead: ")).strip():
+                return answer
+    return ""
+
+
+def verdict(invocation: Invocation, seen: SeenTask, answer: str) -> None:
+    """Say what was answered to the calls that waited for approval."""
+    tools = ", ".join(call.tool for call in seen.asked)
+    if tools and not (invocation.json or invocation.quiet):
+        invocation.tell(f"{'Approved' if is_yes(answer) else 'Not approved'}: {tools}")
+
+
 def conclude(invocation: Invocation, seen: SeenTask, made: dict[str, pb.Artifact], *, brief: bool = False) -> None:
     """Show how a task ended: with `quiet` what it has made, else the reply and the ids."""
     if invocation.quiet:
@@ -144,10 +171,16 @@ def conclude(invocation: Invocation, seen: SeenTask, made: dict[str, pb.Artifact
         invocation.print_exact(b"".join(result) if seen.state not in ENDED_BADLY else b"")
         return
     screen = invocation.screen
-    screen.final("" if seen.state in ENDED_BADLY else seen.message)
+    screen.approval(seen)
+    screen.final("" if seen.asked or seen.state in ENDED_BADLY else seen.message)
     if not brief:
         screen.facts(seen)
-    if seen.state in PAUSED and not brief:
+    if seen.asked and brief:
+        screen.line("Type y to approve, n not to, or what to do instead.")
+    elif seen.asked:
+        screen.line(f"Approve with: {invocation.line('send', '--task', seen.task_id, 'yes')}")
+        screen.line(f"Or not, with: {invocation.line('send', '--task', seen.task_id, 'no')}")
+    elif seen.state in PAUSED and not brief:
         screen.line(f"Answer with: {invocation.line('send', '--task', seen.task_id, '…')}")
 
 

@@ -7,9 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from a2a_canvas.server.agent.model import LLM
+from a2a_canvas.server.agent.model import LLM, ModelError, ModelMessage, ModelRequest, ModelText, TextDelta, close_llm
 from a2a_canvas.server.model_choice import choose_llm, context_window, ollama_address
 from a2a_canvas.server.settings import Settings, SettingsError
+from tests.free_port import free_port
+from tests.server.agent.models.strict_messages_api import Answer, MessagesApi, says, serving
 
 CLAUDE = {"ANTHROPIC_API_KEY": "sk-ant-hunter2"}
 OPENAI = {"OPENAI_API_KEY": "sk-hunter2"}
@@ -176,3 +178,29 @@ def test_a_window_is_what_is_known_of_the_name_unless_it_is_set(name: str, token
 )
 def test_ollama_is_where_its_own_variable_says(given: str, address: str) -> None:
     assert ollama_address({"OLLAMA_HOST": given}) == address
+
+
+# ------------------------------------------------------------------------------ Ollama
+
+REQUEST = ModelRequest("Be brief.", (ModelMessage("user", (ModelText("Write."),)),))
+
+
+async def test_ollama_is_asked_over_the_messages_api_at_its_address() -> None:
+    api = MessagesApi(lambda _: Answer([says("Hello.")]))
+    async with serving(api) as url:
+        llm = chosen("ollama:qwen3:8b", {"OLLAMA_HOST": url.removeprefix("http://")} | CLAUDE)
+        events = [event async for event in llm.stream(REQUEST)]
+        await close_llm(llm)
+    assert TextDelta(0, "Hello.") in events
+    assert (api.requests[0]["model"], "thinking" in api.requests[0]) == ("qwen3:8b", False)
+
+
+async def test_an_ollama_that_is_not_there_is_named_with_its_own_variable() -> None:
+    address = f"127.0.0.1:{free_port()}"
+    llm = chosen("ollama:qwen3", {"OLLAMA_HOST": address})
+    with pytest.raises(ModelError) as caught:
+        [event async for event in llm.stream(REQUEST)]
+    await close_llm(llm)
+    assert caught.value.reason == (
+        f"The model provider at {address} cannot be reached: check the network and OLLAMA_HOST."
+    )

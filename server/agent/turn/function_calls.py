@@ -20,6 +20,7 @@ from a2a_canvas.server.agent.endings import to_tool_result, visible_outcome
 from a2a_canvas.server.agent.events import ToolStep
 from a2a_canvas.server.agent.turn.call import TurnOutput
 from a2a_canvas.server.agent.turn.pending_calls import FunctionCall
+from a2a_canvas.server.wire import is_yes
 from a2a_canvas.store.models import JsonValue
 from a2a_canvas.tools.functions.canvas import CallRecord, CallServices, Canvas, Paused, StepKind
 from a2a_canvas.tools.functions.function_tool import FunctionTool
@@ -29,7 +30,6 @@ from a2a_canvas.tools.tool import Ask, Done, Failed, Outcome, Workspace
 
 logger = logging.getLogger(__name__)
 
-YES = ("yes", "y", "ok", "okay", "sure", "approve", "approved", "allow", "allowed", "go", "true")
 MAX_SHOWN = 1_000
 """Characters of a call's input that the user is shown with the request for approval."""
 LABEL_SECONDS = 0.1
@@ -179,16 +179,6 @@ async def _together(calls: Sequence[Awaitable[Outcome]]) -> list[Outcome]:
             task.cancel(*reason)
         await asyncio.wait(tasks)
         raise
-
-
-def is_yes(answer: str) -> bool:
-    """Whether an answer approves a call: its first word says so, or it is `{"approved": true}`."""
-    try:
-        given = json.loads(answer)
-    except ValueError:
-        words = answer.lower().replace(",", " ").replace(".", " ").replace("!", " ").split()
-        return bool(words) and words[0] in YES
-    return given.get("approved") is True if isinstance(given, dict) else given is True
 
 
 def _approval_question(tool: FunctionTool, call: FunctionCall) -> str:

@@ -10,6 +10,7 @@
  */
 import { CANVAS, conversation, isPaused, isRunning, textOf } from "../state/task.js";
 import { choicesOf, counted, operationWords, passageWords } from "../words.js";
+import { approvalsOf, approves, isButtons } from "./approvals.js";
 
 /** @typedef {import("../types.js").State} State */
 /** @typedef {import("../types.js").TaskView} TaskView */
@@ -24,6 +25,7 @@ import { choicesOf, counted, operationWords, passageWords } from "../words.js";
  *   | {key: string, kind: "status", text: string, queued: boolean}
  *   | {key: string, kind: "failed"|"refused"|"stopped", text: string, taskId: string, newest: boolean}
  *   | {key: string, kind: "question", text: string, taskId: string, permission: boolean, choices: string[]}
+ *   | {key: string, kind: "approval"} & import("./approvals.js").Approval
  *   | {key: string, kind: "changed", changed: Changed[]}} Entry
  */
 
@@ -54,18 +56,31 @@ function turn(state, task) {
   const messages = conversation(task);
   const last = messages.at(-1);
   const ended = !isRunning(task.state) && last?.role === "ROLE_AGENT" ? ending(state, task, textOf(last)) : null;
-  const said = (ended ? messages.slice(0, -1) : messages).map((message) => saidBy(state, task, message));
+  const said = (ended ? messages.slice(0, -1) : messages).flatMap((message, at) => saidBy(state, task, message, messages[at - 1], messages[at + 1]));
   const writing = task.reply ? [agent(`${task.taskId}/reply`, task.reply, "writing")] : [];
   return [...said, ...writing, ...changedBy(state, task), ...(ended ?? now(state, task))];
 }
 
-/** @param {State} state @param {TaskView} task @param {Message} message @returns {Entry} */
-function saidBy(state, task, message) {
+/**
+ * @param {State} state @param {TaskView} task @param {Message} message
+ * @param {Message|undefined} before @param {Message|undefined} next
+ * @returns {Entry[]}
+ */
+function saidBy(state, task, message, before, next) {
   if (message.role === "ROLE_USER") {
-    return user(state, message, false);
+    return approvalsOf(before).length && isButtons(textOf(message)) ? [] : [user(state, message, false)];
+  }
+  if (approvalsOf(message).length) {
+    const answer = next && (approves(textOf(next)) ? "approved" : "declined");
+    return [approval(task, message, answer ?? "unanswered", false)];
   }
   const isLast = message === task.messages.at(-1);
-  return agent(message.messageId, textOf(message), isLast && isRunning(task.state) ? "interim" : "final");
+  return [agent(message.messageId, textOf(message), isLast && isRunning(task.state) ? "interim" : "final")];
+}
+
+/** @param {TaskView} task @param {Message} message @param {import("./approvals.js").Answer} answer @param {boolean} sending @returns {Entry} */
+function approval({ taskId }, message, answer, sending) {
+  return { key: message.messageId, kind: "approval", calls: approvalsOf(message), answer, taskId, text: textOf(message), sending };
 }
 
 /** @param {string} key @param {string} text @param {"final"|"interim"|"writing"} state @returns {Entry} */
@@ -95,6 +110,10 @@ function ending(state, task, text) {
     case "rejected":
       return [{ key, kind: "refused", text, taskId, newest: isNewest(state, task) }];
     case "input-required":
+      if (approvalsOf(task.messages.at(-1)).length) {
+        const sending = Object.values(state.outgoing).some(({ message, error }) => message.taskId === taskId && !error);
+        return [approval(task, /** @type {Message} */ (task.messages.at(-1)), "asked", sending)];
+      }
       return [{ key: `${key}/${task.messages.length}`, kind: "question", text, taskId, permission: false, choices: choicesOf(text) }];
     case "auth-required":
       return [{ key: `${key}/${task.messages.length}`, kind: "question", text, taskId, permission: true, choices: [] }];
@@ -185,7 +204,8 @@ function onItsWay(state) {
     }
     /** @type {Entry[]} */
     const failure = error ? [{ key: `${message.messageId}/error`, kind: "not-sent", messageId: message.messageId, text: error }] : [];
-    return [user(state, message, !error), ...failure];
+    const pressed = isButtons(textOf(message)) && approvalsOf(state.tasks[message.taskId ?? ""]?.messages.at(-1)).length > 0;
+    return [...(pressed ? [] : [user(state, message, !error)]), ...failure];
   };
 }
 

@@ -8,6 +8,7 @@ import { icon } from "../icons.js";
 import { ask } from "../layout.js";
 import { textOf } from "../state/task.js";
 import { withoutChoices } from "../words.js";
+import { approvalElement } from "./approvals.js";
 import { sentAttachments } from "./attachments.js";
 import { entriesOf } from "./entries.js";
 import { createReply } from "./reply.js";
@@ -183,6 +184,8 @@ function elementOf(entry, app) {
       return h("p", { class: "outcome-note" }, icon("stop", 14), entry.text, entry.newest && h("button", { class: "link-button", type: "button", onclick: () => app.retry(entry.taskId) }, "Start again"));
     case "question":
       return question(entry, app);
+    case "approval":
+      return approvalElement(entry, app);
     case "changed":
       return h("ul", { class: "changed", "aria-label": "Documents" }, entry.changed.map((each) => h("li", {}, changed(each, app))));
     default:

@@ -8,8 +8,7 @@ from pydantic import BaseModel
 
 from a2a_canvas import Canvas, File, ToolError, tool
 from a2a_canvas.server.agent.events import ArtifactChanged, State, ToolFailed, ToolSucceeded
-from a2a_canvas.server.agent.turn.function_calls import is_yes
-from a2a_canvas.server.wire import CANVAS
+from a2a_canvas.server.wire import CANVAS, is_yes
 from a2a_canvas.store.models import Limits
 from a2a_canvas.tools.functions.results import RESULT_LIMIT
 from a2a_canvas.tools.registry import TOOLS

@@ -20,7 +20,8 @@ Opener = Callable[..., Awaitable[OpenPage]]
 
 @pytest.fixture(scope="module")
 def app_options() -> dict[str, Any]:
-    return {"script": Path(__file__).parent / "scripts" / "page.yaml", "grpc": False}
+    scripts = Path(__file__).parent / "scripts"
+    return {"script": scripts / "page.yaml", "tools": (scripts / "tools.py",), "grpc": False}
 
 
 @pytest_asyncio.fixture(loop_scope="module", scope="module")

@@ -104,6 +104,20 @@ async def approval(window: OpenPage, _: Opener, served: Served) -> Page:
     return window.page
 
 
+async def call_to_approve(window: OpenPage, _: Opener, served: Served) -> Page:
+    await ask(window.page, "delete notes.txt")
+    await expect(window.page.get_by_role("region", name="Approval")).to_be_visible()
+    return window.page
+
+
+async def approved_call(window: OpenPage, _: Opener, served: Served) -> Page:
+    page = await call_to_approve(window, _, served)
+    await page.get_by_role("button", name="Approve").click()
+    await page.get_by_text("Approved: delete_file").click()
+    await expect(page.get_by_role("table")).to_be_visible()
+    return page
+
+
 async def failure(window: OpenPage, _: Opener, served: Served) -> Page:
     await ask(window.page, "no rule for this")
     await expect(window.page.get_by_role("button", name="Retry")).to_be_visible()
@@ -159,9 +173,9 @@ async def drawer(window: OpenPage, _: Opener, served: Served) -> Page:
 
 ON_A_SCREEN: Final = (
     *(start, writing, thread, source, selection, compare, conflict, question, approval, failure),
-    *(developer, keys, deletion, lost),
+    *(call_to_approve, approved_call, developer, keys, deletion, lost),
 )
-ON_A_PHONE: Final = (start, conversation, phone_document, drawer)
+ON_A_PHONE: Final = (start, conversation, call_to_approve, phone_document, drawer)
 STATES: Final = [
     *(pytest.param(WIDE, state, id=state.__name__) for state in ON_A_SCREEN),
     *(pytest.param(PHONE, state, id=f"phone-{state.__name__}") for state in ON_A_PHONE),

@@ -114,3 +114,45 @@ test("each task that made a version of a document links to it, also when it was 
   const links = entriesOf(read).filter((entry) => entry.kind === "changed");
   assert.deepEqual(links.map((entry) => entry.changed.map(({ name, version }) => [name, version])), [[["note.md", 1]], [["note.md", 2]], [["note.md", 3]]]);
 });
+
+const calls = [{ toolCallId: "T1", tool: "delete", input: { path: "a.txt" } }];
+const wants = says("m2", "AGENT", 'May I run delete(path="a.txt")? Answer yes or no.', { [CANVAS]: { approvals: calls } });
+const approval = (...tasks) => entriesOf(state(...tasks)).find((entry) => entry.kind === "approval");
+
+test("a call that waits for approval is shown as what it is", () => {
+  const asked = approval(task({ state: "input-required", messages: [ask, wants] }));
+  assert.deepEqual([asked.answer, asked.calls, asked.sending], ["asked", [{ tool: "delete", input: { path: "a.txt" } }], false]);
+});
+
+test("while the answer is on its way it cannot be given again", () => {
+  const paused = state(task({ state: "input-required", messages: [ask, wants] }));
+  const answer = { contextId: "c", error: "", message: { ...says("m3", "USER", "Approved."), taskId: "t1" } };
+  const entries = entriesOf({ ...paused, outgoing: { m3: answer } });
+  assert.deepEqual(entries.map((entry) => [entry.kind, entry.sending]), [["user", false], ["approval", true]]);
+  const [, again] = entriesOf({ ...paused, outgoing: { m3: { ...answer, error: "Gone" } } });
+  assert.equal(again.sending, false);
+});
+
+for (const [words, answer, kinds_] of [
+  ["Approved.", "approved", ["user", "approval", "agent"]],
+  ["Not approved.", "declined", ["user", "approval", "agent"]],
+  ["Not approved. Keep it", "declined", ["user", "approval", "user", "agent"]],
+  ["yes, please", "approved", ["user", "approval", "user", "agent"]],
+]) {
+  test(`afterwards it says what was answered: ${words}`, () => {
+    const messages = [ask, wants, says("m3", "USER", words), says("m4", "AGENT", "Done.")];
+    assert.equal(approval(task({ messages })).answer, answer);
+    assert.deepEqual(kinds(task({ messages })).map(([kind]) => kind), kinds_);
+  });
+}
+
+test("a call whose task was stopped was not answered", () => {
+  assert.equal(approval(task({ state: "canceled", messages: [ask, wants] })).answer, "unanswered");
+});
+
+for (const approvals of [null, 7, "delete", [null], [{ tool: 7 }], {}]) {
+  test(`what is no approval is a question: ${JSON.stringify(approvals)}`, () => {
+    const odd = { ...wants, metadata: { [CANVAS]: { approvals } } };
+    assert.deepEqual(kinds(task({ state: "input-required", messages: [ask, odd] })).at(-1)[0], "question");
+  });
+}

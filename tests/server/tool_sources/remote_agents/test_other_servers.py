@@ -124,6 +124,10 @@ rules:
     rounds:
       - tools: [{name: ask_a2a_canvas, input: {message: "draft then ask"}}]
       - {text: "It has drafted."}
+  - match: {text: '^slowly log$'}
+    rounds:
+      - tools: [{name: ask_a2a_canvas, input: {message: "slowly log"}}]
+      - {text: "It has logged."}
 """
 
 
@@ -144,6 +148,33 @@ async def test_the_setting_agents_makes_it_a_tool_of_the_whole_server(tmp_path) 
         task = await sent(served, ("JSONRPC", "1.0"), app_asking("yes", context=task.context_id, task=task.id))
         assert task.status.state == pb.TASK_STATE_COMPLETED
         assert text_of(task) == "one two"
+
+
+async def test_a_restart_of_our_server_leaves_its_task_alone_and_follows_it_on(tmp_path) -> None:
+    script = tmp_path / "asks.yaml"
+    script.write_text(ASKS)
+    async with serving(grpc=False) as other:
+        ours = {"agents": (other.url,), "database": f"sqlite:///{tmp_path}/ours.db", "shutdown_grace": 0.1}
+        async with serving(script, grpc=False, **ours) as served:
+            served.gate.open()
+            task = await sent(served, ("JSONRPC", "1.0"), app_asking("slowly log", now=True))
+            await other.gate.reached.wait()
+            other.gate.let(18)
+            async for event in served.client().subscribe(pb.SubscribeToTaskRequest(id=task.id)):
+                if event.HasField("artifact_update") or text_of(event.task):
+                    break
+        [there] = (await other.rpc("ListTasks", {}))["result"]["tasks"]
+        assert there["status"]["state"] == "TASK_STATE_WORKING"
+        other.gate.open()
+        async with serving(script, grpc=False, **ours) as served:
+            async for event in served.client().subscribe(pb.SubscribeToTaskRequest(id=task.id)):
+                status = event.status_update.status if event.HasField("status_update") else event.task.status
+                if status.state == pb.TASK_STATE_COMPLETED:
+                    break
+            task = await served.client().get_task(pb.GetTaskRequest(id=task.id))
+            assert "".join(part.text for part in task.status.message.parts) == "It has logged."
+            assert text_of(task) == "0123456789" * 10
+        assert len((await other.rpc("ListTasks", {}))["result"]["tasks"]) == 1
 
 
 # ------------------------------------------------------------------- the SDK's handler

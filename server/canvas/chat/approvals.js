@@ -1,0 +1,129 @@
+// @ts-check
+/**
+ * Calls of tools that the user is asked to approve: `metadata["urn:a2a-canvas:canvas:v1"].approvals` of the question.
+ * One answer is for all calls of a question.
+ */
+import { h } from "../dom.js";
+import { icon } from "../icons.js";
+import { CANVAS } from "../state/task.js";
+import { counted } from "../words.js";
+import { createReply } from "./reply.js";
+
+/** @typedef {{tool: string, input: Record<string, any>}} Call */
+/** @typedef {"asked"|"approved"|"declined"|"unanswered"} Answer */
+/** @typedef {{calls: Call[], answer: Answer, taskId: string, text: string, sending: boolean}} Approval */
+
+export const APPROVED = "Approved.";
+export const DECLINED = "Not approved.";
+/** The server's, as the first word of an answer (server/wire.py). */
+export const YES = ["yes", "y", "ok", "okay", "sure", "approve", "approved", "allow", "allowed", "go", "true"];
+const MOST_CHARACTERS = 20_000;
+/** Characters that change how others are read, or are not seen: in an input they are shown as escapes. */
+const UNSEEN = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u00ad\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]/g;
+const QUESTION = /^May I run .*\? Answer yes or no\.$/;
+
+/** The calls that a message asks for; none if it asks for nothing. @param {import("../types.js").Message|undefined} message @returns {Call[]} */
+export function approvalsOf(message) {
+  const asked = message?.role === "ROLE_AGENT" ? message.metadata?.[CANVAS]?.approvals : [];
+  return (Array.isArray(asked) ? asked : [])
+    .filter((each) => typeof each?.tool === "string")
+    .map(({ tool, input }) => ({ tool, input: input && typeof input === "object" ? input : {} }));
+}
+
+/** Whether the server takes an answer for a yes. @param {string} text */
+export function approves(text) {
+  try {
+    const given = JSON.parse(text);
+    return given === true || given?.approved === true;
+  } catch {
+    return YES.includes(text.toLowerCase().replace(/[,.!]/g, " ").trim().split(/\s+/)[0]);
+  }
+}
+
+/** What was answered; the answer of a button is no message to show. @param {string} text */
+export function isButtons(text) {
+  return text === APPROVED || text === DECLINED;
+}
+
+// ------------------------------------------------------------------------------------------------------- elements
+
+/** @param {Approval} approval @param {import("../app.js").App} app @returns {HTMLElement} */
+export function approvalElement(approval, app) {
+  return approval.answer === "asked" ? request(approval, app) : answered(approval);
+}
+
+/** @param {Approval} approval @param {import("../app.js").App} app */
+function request({ calls, taskId, text, sending }, app) {
+  const why = h("input", { class: "field approval-why", type: "text", maxLength: 2000, placeholder: "Why not, or what instead", "aria-label": "Why not, or what instead", disabled: sending });
+  const approve = h("button", { class: "button button-primary", type: "button", disabled: sending, onclick: () => app.answer(taskId, APPROVED) }, icon("check"), calls.length > 1 ? "Approve all" : "Approve");
+  const decline = h("button", { class: "button", type: "submit", disabled: sending }, "Don’t");
+  const declined = (/** @type {Event} */ event) => (event.preventDefault(), app.answer(taskId, `${DECLINED} ${why.value}`.trim()));
+  return h(
+    "section",
+    { class: "question approval", "aria-label": "Approval" },
+    h("div", { class: "question-head" }, icon("lock"), `The agent asks whether it may run ${calls.length > 1 ? counted(calls.length, "tool", "tools") : "a tool"}`),
+    calls.map(callElement),
+    otherQuestion(text),
+    h(
+      "form",
+      { class: "question-choices", onsubmit: declined },
+      approve,
+      decline,
+      why,
+      h("button", { class: "button button-quiet", type: "button", onclick: () => app.cancel(taskId) }, "Cancel the task"),
+    ),
+  );
+}
+
+/** @type {Record<Answer, [string, string]>} */
+const ANSWERS = {
+  asked: ["lock", "Waits for you"],
+  approved: ["check", "Approved"],
+  declined: ["close", "Not approved"],
+  unanswered: ["info", "Not answered"],
+};
+
+/** @param {Approval} approval */
+function answered({ calls, answer }) {
+  const [sign, words] = ANSWERS[answer];
+  const names = calls.map((call, at) => [at > 0 && ", ", h("code", {}, seen(call.tool))]);
+  const summary = h("summary", { class: "approval-answer" }, icon(sign), h("span", {}, h("b", {}, words), ": ", names));
+  return h("details", { class: "approval-answered", "data-answer": answer }, summary, calls.map(callElement));
+}
+
+/** @param {Call} call */
+function callElement({ tool, input }) {
+  // On the wire their order is not kept.
+  const rows = Object.entries(input).sort(([a], [b]) => (a < b ? -1 : 1)).map(([name, value]) => h("tr", {}, h("th", { scope: "row" }, seen(name)), h("td", {}, shown(value))));
+  return h(
+    "div",
+    { class: "approval-call" },
+    h("code", { class: "approval-tool" }, seen(tool)),
+    rows.length > 0
+      ? h("div", { class: "approval-input", tabindex: "0", role: "group", "aria-label": `Input of ${tool}` }, h("table", {}, h("tbody", {}, rows)))
+      : h("p", { class: "muted" }, "Without input."),
+  );
+}
+
+/** What is asked beside the approvals. @param {string} text */
+function otherQuestion(text) {
+  const rest = text.split("\n").filter((line) => !QUESTION.test(line)).join("\n").trim();
+  if (!rest) {
+    return null;
+  }
+  const reply = createReply();
+  reply.show(rest);
+  return reply.element;
+}
+
+/** @param {any} value */
+function shown(value) {
+  const text = seen(typeof value === "string" ? value : JSON.stringify(value, null, 2));
+  const more = text.length - MOST_CHARACTERS;
+  return more > 0 ? `${text.slice(0, MOST_CHARACTERS)}\n… and ${more.toLocaleString("en")} more characters` : text;
+}
+
+/** @param {string} text */
+function seen(text) {
+  return text.replace(UNSEEN, (each) => `\\u${each.charCodeAt(0).toString(16).padStart(4, "0")}`);
+}

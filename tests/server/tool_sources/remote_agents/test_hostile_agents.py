@@ -1,0 +1,293 @@
+"""Agents that break the rules, over HTTP: each has a clear outcome, and nothing is lost."""
+
+import gzip
+import json
+from collections.abc import AsyncIterator, Callable
+from typing import Any
+
+import httpx
+import pytest
+from a2a.client.card_resolver import parse_agent_card
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import JSONResponse, RedirectResponse, Response, StreamingResponse
+from starlette.routing import Route
+
+from a2a_canvas.server.tool_sources.remote_agents import agent_client, remote_task
+from a2a_canvas.server.tool_sources.remote_agents.agent_client import AgentClient, AgentFault
+from tests.server.tool_sources.remote_agents.listening import asked, asking, listening, result, texts
+
+Answers = Callable[[str, dict[str, Any], Request], Response]
+
+
+def card(url: str, **more: Any) -> dict[str, Any]:
+    interface = {"url": f"{url}/", "protocolBinding": "JSONRPC", "protocolVersion": "1.0"}
+    return {"name": "Bad", "capabilities": {"streaming": True}, "supportedInterfaces": [interface], **more}
+
+
+def agent(answers: Answers, **of_card: Any) -> Callable[[str], Starlette]:
+    """An agent whose answer to each method is made by `answers(method, params, request)`."""
+
+    def make(url: str) -> Starlette:
+        async def called(request: Request) -> Response:
+            call = json.loads(await request.body())
+            return answers(call["method"], call.get("params", {}), request)
+
+        async def told(request: Request) -> Response:
+            return JSONResponse(card(url, **of_card))
+
+        return Starlette(routes=[Route("/.well-known/agent-card.json", told), Route("/", called, methods=["POST"])])
+
+    return make
+
+
+def stream(*events: Any, broken: bool = False) -> Response:
+    """A stream of results; broken: the connection breaks after them."""
+
+    async def body() -> AsyncIterator[bytes]:
+        for event in events:
+            yield f"data: {json.dumps({'jsonrpc': '2.0', 'id': 1, 'result': event})}\n\n".encode()
+        if broken:
+            raise ConnectionResetError
+
+    return StreamingResponse(body(), media_type="text/event-stream")
+
+
+def task(state: str = "WORKING", **more: Any) -> dict[str, Any]:
+    return {"id": "t", "contextId": "c", "status": {"state": f"TASK_STATE_{state}"}, **more}
+
+
+def answer(given: Any) -> Response:
+    return JSONResponse({"jsonrpc": "2.0", "id": 1, "result": given})
+
+
+def artifact(text: str = "Half.", artifact_id: str = "report") -> dict[str, Any]:
+    return {"artifactId": artifact_id, "parts": [{"text": text}]}
+
+
+def chunk(text: str, **more: Any) -> dict[str, Any]:
+    return {"artifactUpdate": {"taskId": "t", "contextId": "c", "artifact": artifact(text), **more}}
+
+
+@pytest.fixture(autouse=True)
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(remote_task, "DELAYS", (0.01,) * 5)
+    monkeypatch.setattr(remote_task, "POLLS", (0.01,) * 4)
+
+
+async def run(answers: Answers, **of_card: Any) -> tuple[str, dict[str, str]]:
+    """What the model reads, and the artifacts."""
+    async with listening(agent(answers, **of_card)) as url, asking(url, seconds=20) as source:
+        turn = await asked(source, "Go")
+        assert turn.told.statuses == [("completed", "Done.")]
+        return result(turn), await texts(turn)
+
+
+LOST = "ERROR The task of Bad did not come to an end: "
+
+
+@pytest.mark.parametrize(
+    ("response", "reason"),
+    [
+        (lambda: Response("<html>hello</html>"), "it answers what is not A2A"),
+        (lambda: Response("[" * 200_000, media_type="application/json"), "it answers what is not A2A"),
+        (lambda: answer({"task": [1, 2]}), "it answers what is not A2A"),
+        (lambda: answer({}), "it answers "),
+        (lambda: stream({"task": {"id": ["x"]}}), "it answers what is not A2A"),
+        (lambda: Response(b"\xff\xfe", media_type="text/event-stream"), "it ends without an answer"),
+        (lambda: Response(status_code=403), "it refuses access (HTTP 403)"),
+        (lambda: Response(status_code=500), "it answers with HTTP 500"),
+        (lambda: RedirectResponse("http://169.254.169.254/latest/meta-data"), "it redirects (HTTP 307), which is not"),
+        (lambda: stream(), "it ends without an answer"),
+        (
+            lambda: Response(gzip.compress(b" " * 100_000_000), headers={"Content-Encoding": "gzip"}),
+            "it compresses its answers",
+        ),
+        (
+            lambda: JSONResponse({"jsonrpc": "2.0", "id": 1, "error": {"code": -32602, "message": "No such thing."}}),
+            "it refuses: No such thing.",
+        ),
+    ],
+)
+async def test_what_is_no_answer_is_told(response: Callable[[], Response], reason: str) -> None:
+    told, written = await run(lambda method, params, request: response())
+    assert told.startswith(LOST + reason), told
+    assert written == {}
+
+
+async def test_a_stream_that_dies_is_followed_on_and_what_came_stays_when_the_agent_does_not_come_back() -> None:
+    def answers(method: str, params: Any, request: Request) -> Response:
+        if method == "SendStreamingMessage":
+            return stream({"task": task()}, chunk("Half."), broken=True)
+        return Response(status_code=503)
+
+    assert await run(answers) == (
+        f"{LOST}it answers with HTTP 503\n[Its artifacts here: 'report']\n"
+        "[To go on with this conversation: context_id 'c']",
+        {"report": "Half."},
+    )
+
+
+async def test_a_task_that_is_gone_after_its_stream_told_the_end_has_its_result() -> None:
+    def answers(method: str, params: Any, request: Request) -> Response:
+        if method == "SendStreamingMessage":
+            done = {"state": "TASK_STATE_COMPLETED", "message": {"messageId": "m", "parts": [{"text": "All."}]}}
+            end = {"statusUpdate": {"taskId": "t", "contextId": "c", "status": done}}
+            return stream({"task": task()}, chunk("Whole."), end)
+        return JSONResponse({"jsonrpc": "2.0", "id": 1, "error": {"code": -32001, "message": "Task not found"}})
+
+    told, written = await run(answers)
+    assert told.startswith("All.")
+    assert written == {"report": "Whole."}
+
+
+async def test_chunks_that_come_twice_are_there_once() -> None:
+    def answers(method: str, params: Any, request: Request) -> Response:
+        if method == "SendStreamingMessage":
+            twice = [chunk("a"), chunk("a"), chunk("b", append=True), chunk("b", append=True)]
+            return stream({"task": task()}, *twice, {"task": task("COMPLETED")})
+        return answer(task("COMPLETED", artifacts=[artifact("ab")]))
+
+    assert (await run(answers))[1] == {"report": "ab"}
+
+
+async def test_events_of_other_tasks_are_ignored() -> None:
+    def answers(method: str, params: Any, request: Request) -> Response:
+        if method == "SendStreamingMessage":
+            foreign = {"artifactUpdate": {"taskId": "other", "contextId": "c", "artifact": artifact("Bad.", "x")}}
+            return stream({"task": task()}, foreign)
+        return answer(task("COMPLETED", artifacts=[artifact("Good.")]))
+
+    assert (await run(answers))[1] == {"report": "Good."}
+
+
+async def test_more_at_once_than_may_be_is_refused_and_the_task_cancelled() -> None:
+    cancelled = []
+
+    def answers(method: str, params: Any, request: Request) -> Response:
+        if method == "SendStreamingMessage":
+            return stream({"task": task()}, chunk("Half."), chunk("x" * 50_000_000))
+        if method == "CancelTask":
+            cancelled.append(params["id"])
+        return answer(task("COMPLETED", artifacts=[artifact("x" * 50_000_000)]))
+
+    told, written = await run(answers)
+    assert told.startswith(f"{LOST}it sends more than 16 MB at once")
+    assert written == {"report": "Half."}
+    assert cancelled == ["t"]
+
+
+async def test_an_endless_flood_of_events_ends_with_the_time() -> None:
+    def answers(method: str, params: Any, request: Request) -> Response:
+        async def flood() -> AsyncIterator[bytes]:
+            event = {"task": task()}
+            while True:
+                yield f"data: {json.dumps({'jsonrpc': '2.0', 'id': 1, 'result': event})}\n\n".encode()
+
+        return StreamingResponse(flood(), media_type="text/event-stream")
+
+    async with listening(agent(answers)) as url, asking(url, seconds=0.5) as source:
+        turn = await asked(source, "Go")
+    assert result(turn).startswith("ERROR The task of Bad took longer than 0.5 seconds and was cancelled")
+
+
+async def test_an_agent_that_is_silent_is_looked_at() -> None:
+    looks = []
+
+    def answers(method: str, params: Any, request: Request) -> Response:
+        if method == "GetTask":
+            looks.append(method)
+            return answer(task("COMPLETED" if len(looks) > 2 else "WORKING", artifacts=[artifact("Whole.")]))
+
+        async def silent() -> AsyncIterator[bytes]:
+            yield f"data: {json.dumps({'jsonrpc': '2.0', 'id': 1, 'result': {'task': task()}})}\n\n".encode()
+            while not await request.is_disconnected():
+                yield b""
+
+        return StreamingResponse(silent(), media_type="text/event-stream")
+
+    async with listening(agent(answers)) as url, asking(url, seconds=20) as source:
+        for client in source._clients.values():
+            client._http.timeout = httpx.Timeout(0.2)
+        turn = await asked(source, "Go")
+    assert await texts(turn) == {"report": "Whole."}
+
+
+# ------------------------------------------------------------------------------ cards
+
+
+@pytest.mark.parametrize(
+    ("of_card", "reason"),
+    [
+        ({"name": " "}, "its card has no name"),
+        ({"supportedInterfaces": []}, "its card offers neither of JSONRPC and HTTP+JSON"),
+        (
+            {"supportedInterfaces": [{"url": "file:///etc/passwd", "protocolBinding": "JSONRPC"}]},
+            "its card offers neither",
+        ),
+        ({"supportedInterfaces": "x"}, "it answers what is not A2A"),
+        ({"skills": [None]}, "it answers what is not A2A"),
+    ],
+)
+async def test_a_card_that_cannot_be_used_makes_no_tool_and_the_server_starts(of_card, reason, caplog) -> None:
+    async with listening(agent(lambda *_: answer({}), **of_card)) as url, asking(url) as source:
+        assert source.tools() == ()
+    assert reason in caplog.text
+
+
+async def test_an_agent_on_the_internet_cannot_lead_us_into_a_private_network(monkeypatch) -> None:
+    hosts = {"agent.example": ["93.184.215.14"], "internal.example": ["93.184.215.14", "10.0.0.7"]}
+
+    async def addresses(host: str) -> list[str]:
+        return hosts[host]
+
+    async def read(self: AgentClient) -> Any:
+        return parse_agent_card(card("http://internal.example"))
+
+    monkeypatch.setattr(agent_client, "_addresses", addresses)
+    monkeypatch.setattr(AgentClient, "_card", read)
+    with pytest.raises(AgentFault, match=r"leads to internal\.example, which is in a private network"):
+        await AgentClient("https://agent.example").read_card()
+
+
+@pytest.mark.parametrize(
+    ("schemes", "header"),
+    [
+        ({}, ("authorization", "Bearer s3cret")),
+        ({"key": {"apiKeySecurityScheme": {"location": "header", "name": "X-Key"}}}, ("x-key", "s3cret")),
+    ],
+)
+async def test_a_token_is_sent_in_the_header_that_the_card_names_and_to_its_host_only(schemes, header) -> None:
+    seen = []
+
+    def answers(method: str, params: Any, request: Request) -> Response:
+        seen.append((header[0], request.headers.get(header[0])))
+        return answer(task("COMPLETED"))
+
+    made = agent(answers, securitySchemes=schemes)
+    async with listening(made) as url, asking(url, tokens={"127.0.0.1": "s3cret"}) as source:
+        await asked(source, "Go")
+        assert set(seen) == {header}
+        [client] = source._clients.values()
+        elsewhere = httpx.Request("GET", "http://elsewhere.example")
+        await client._authorize(elsewhere)
+        assert header[0] not in elsewhere.headers
+
+
+async def test_an_agent_that_is_not_there_at_the_start_becomes_a_tool_when_it_is(monkeypatch) -> None:
+    there = []
+
+    def make(url: str) -> Starlette:
+        async def told(request: Request) -> Response:
+            there.append(1)
+            return JSONResponse(card(url)) if len(there) > 2 else Response(status_code=502)
+
+        return Starlette(routes=[Route("/.well-known/agent-card.json", told)])
+
+    monkeypatch.setattr("a2a_canvas.server.tool_sources.remote_agents.agents_source.RETRIES", (0.01,))
+    async with listening(make) as url, asking(url) as source:
+        assert source.tools() == ()
+        [trying] = source._trying
+        await trying
+        [tool] = source.tools()
+        assert tool.name == "ask_bad"
