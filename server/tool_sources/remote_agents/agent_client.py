@@ -237,7 +237,9 @@ class _TooLarge(httpx.StreamError):
 async def _limit(response: httpx.Response) -> None:
     if response.headers.get("content-encoding", "identity") != "identity":
         raise AgentFault("it compresses its answers although it was asked not to")
-    response.stream = _LimitedBody(response.stream, response.headers.get("content-type", ""))
+    streams = response.request.headers.get("accept") == "text/event-stream"  # else the body is read as a whole
+    events = streams and response.headers.get("content-type", "").startswith("text/event-stream")
+    response.stream = _LimitedBody(response.stream, events)
 
 
 _WITHOUT_ZONE = re.compile(
@@ -253,9 +255,9 @@ def with_zones(body: bytes) -> bytes:
 class _LimitedBody(httpx.AsyncByteStream):
     """A body that breaks off when it, or one event of it, is too large (rule 3), with `with_zones`."""
 
-    def __init__(self, stream: object, media_type: str) -> None:
+    def __init__(self, stream: object, events: bool) -> None:
         self._stream = stream
-        self._events = media_type.startswith("text/event-stream")
+        self._events = events
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
         pending, size, before = bytearray(), 0, b""

@@ -1,5 +1,6 @@
 """Agents that break the rules, over HTTP: each has a clear outcome, and nothing is lost."""
 
+import asyncio
 import gzip
 import json
 from collections.abc import AsyncIterator, Callable
@@ -182,6 +183,7 @@ async def test_an_endless_flood_of_events_ends_with_the_time() -> None:
         async def flood() -> AsyncIterator[bytes]:
             event = {"task": task()}
             while True:
+                await asyncio.sleep(0)  # it shares its loop with the client
                 yield f"data: {json.dumps({'jsonrpc': '2.0', 'id': 1, 'result': event})}\n\n".encode()
 
         return StreamingResponse(flood(), media_type="text/event-stream")
