@@ -193,6 +193,24 @@ async def test_an_endless_flood_of_events_ends_with_the_time() -> None:
     assert result(turn).startswith("ERROR The task of Bad took longer than 0.5 seconds and was cancelled")
 
 
+async def test_a_look_that_is_answered_by_an_endless_stream_ends_at_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(agent_client, "MAX_BYTES", 100_000)
+
+    def answers(method: str, params: Any, request: Request) -> Response:
+        async def endless() -> AsyncIterator[bytes]:
+            while True:
+                await asyncio.sleep(0)
+                yield b"data: {}\n\n" * 100
+
+        if method == "SendStreamingMessage":
+            return stream({"task": task()}, chunk("Half."), broken=True)
+        return StreamingResponse(endless(), media_type="text/event-stream")
+
+    told, written = await run(answers)
+    assert told.startswith(f"{LOST}it sends more than 0 MB at once")
+    assert written == {"report": "Half."}
+
+
 async def test_an_agent_that_is_silent_is_looked_at() -> None:
     looks = []
 
