@@ -28,9 +28,16 @@ FIRST_WAY = ("JSONRPC", "1.0")
 """The transport by which a quick run tests what all of them show (`app_server.WAYS`)."""
 MARKED = {
     "tests/bench": "process",
+    "tests/server/agent/turn/test_conversations.py": "slow",
+    "tests/server/agent/turn/test_too_long.py": "slow",
     "tests/server/canvas/browser": "process",
     "tests/server/faults": "process",
+    "tests/server/tasks/sql/journal/test_rewriting.py": "slow",
     "tests/server/tasks/sql/replica": "postgres",
+    "tests/server/test_stock_clients.py": "slow",
+    "tests/server/tool_sources/mcp_servers/test_hostile_servers.py": "process",
+    "tests/server/tool_sources/mcp_servers/test_process.py": "process",
+    "tests/server/tool_sources/mcp_servers/test_source.py": "process",
     "tests/test_dockerfile.py": "process",
     "tests/test_package.py": "process",
     "tests/test_start.py": "process",
@@ -60,7 +67,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
     place = collection_path.relative_to(ROOT).as_posix() if collection_path.is_relative_to(ROOT) else ""
-    left_out = config.getoption("--quick") and MARKED.get(place) == "process"
+    left_out = config.getoption("--quick") and MARKED.get(place) in ("process", "slow")
     # What the command line names is collected: pytest takes a path without tests for a wrong one.
     return True if left_out and not any(place in argument for argument in config.args) else None
 

@@ -115,6 +115,7 @@ def test_the_fold_of_canvas_v1_folds_the_stream_that_the_specification_shows() -
     assert view["artifacts"]["fetch"]["parts"][0]["text"] == texts[-1]
 
 
+@pytest.mark.slow
 async def test_both_folds_may_be_given_the_same_events_and_leave_them_as_they_are(tmp_path: Path) -> None:
     (tmp_path / "script.yaml").write_text(WATCHED + EDITED.removeprefix("\nrules:\n").replace("^write", "^doc"))
     runtime, given = a_runtime(tmp_path / "script.yaml"), specified_folds()
@@ -239,7 +240,7 @@ async def lived(runtime: Runtime, text: str, metadata: Any = None) -> tuple[Task
         ("fail", ["The model answered 400 (bad request)."]),
     ],
 )
-@pytest.mark.parametrize("canvas", [False, True], ids=["turn", "both"])
+@pytest.mark.parametrize("canvas", [False, pytest.param(True, marks=pytest.mark.slow)], ids=["turn", "both"])
 async def test_who_folds_turn_v1_as_specified_sees_the_same_from_wherever_he_joins(
     tmp_path: Path, text: str, thread: list[str], canvas: bool
 ) -> None:
@@ -298,6 +299,7 @@ EDITS = [
 """What is said and asked for, and what it makes of the artifact: its text (None: it is left alone) and version."""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("turn", [False, True], ids=["canvas", "both"])
 async def test_who_folds_canvas_v1_as_specified_sees_the_same_from_wherever_he_joins(
     tmp_path: Path, turn: bool

@@ -5,13 +5,21 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from _pytest.mark import ParameterSet
 
 from tests.server.canvas.node_tools import ROOT, run_node
 
 HERE = Path(__file__).parent
 FILES = sorted(HERE.rglob("*.test.mjs"))
+SLOW = ("selection", "markdown", "blocks", "unsaved", "undo_line")
+"""Those that go through many documents."""
 
 
-@pytest.mark.parametrize("file", FILES, ids=[path.relative_to(HERE).as_posix() for path in FILES])
+def _parameter(path: Path) -> ParameterSet:
+    marks = [pytest.mark.slow] if path.name.removesuffix(".test.mjs") in SLOW else []
+    return pytest.param(path, id=path.relative_to(HERE).as_posix(), marks=marks)
+
+
+@pytest.mark.parametrize("file", map(_parameter, FILES))
 def test_its_tests_pass(file: Path) -> None:
     run_node("--test", file.relative_to(ROOT), installed="jsdom")
