@@ -40,8 +40,7 @@ from a2a_canvas.server.agent.model import LLM
 from a2a_canvas.server.agent.models.wrappers import PacedLLM
 from a2a_canvas.server.agent.turn.history import to_user_input
 from a2a_canvas.server.agent.turn.resume import InterruptedTurn, open_drafts, roll_back_drafts
-from a2a_canvas.server.agent.turn.turn import TurnLimits, TurnRequest, run_turn
-from a2a_canvas.server.agent.turn.window import WindowEstimates
+from a2a_canvas.server.agent.turn.turn import ModelLoop, TurnLimits, TurnLoop, TurnRequest
 from a2a_canvas.server.log_output import set_task
 from a2a_canvas.server.tasks.errors import Detached
 from a2a_canvas.server.tasks.journal.journal import Journal
@@ -167,7 +166,9 @@ class Turns:
 
     def __post_init__(self) -> None:
         self.llm = PacedLLM(self.llm, self.journal.wait_writable)
-        self._window_estimates = WindowEstimates()
+        self._loop: TurnLoop = ModelLoop(
+            llm=self.llm, tools=self.tools, new_id=self.new_id, instructions=self.instructions, sleep=self.sleep
+        )
         self._handles: dict[str, TurnHandle] = {}
 
     def get(self, task_id: str) -> TurnHandle | None:
@@ -366,18 +367,8 @@ class Turns:
             limits=self.limits,
             caller=record.owner,
         )
-        await run_turn(
-            request,
-            llm=self.llm,
-            tools=self.tools(),
-            store=self.store_of(record.task_id, handle),
-            emit=emit,
-            new_id=self.new_id,
-            window_estimates=self._window_estimates,
-            instructions=self.instructions,
-            sleep=self.sleep,
-            flushed=partial(retry_while_unavailable, partial(self.journal.flushed, record.task_id), _pause),
-        )
+        flushed = partial(retry_while_unavailable, partial(self.journal.flushed, record.task_id), _pause)
+        await self._loop.run(request, self.store_of(record.task_id, handle), emit, flushed)
 
     def store_of(self, task_id: str, handle: TurnHandle | None = None) -> ArtifactStore:
         """The store for a task, or for one run of it. A change that could not be emitted is not made (rule 2)."""
