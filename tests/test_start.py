@@ -102,8 +102,8 @@ def test_only_scripts_and_the_rehearsal_import_the_engine_of_scripts() -> None:
 
 
 def test_the_public_surface_is_small() -> None:
-    assert a2a_canvas.__all__ == ["Settings", "__version__", "create_app"]
-    assert {name for name in dir(a2a_canvas) if not name.startswith("_")} >= {"Settings", "create_app"}
+    assert a2a_canvas.__all__ == ["Canvas", "File", "Settings", "ToolError", "__version__", "create_app", "tool"]
+    assert {name for name in dir(a2a_canvas) if not name.startswith("_")} >= {*a2a_canvas.__all__} - {"__version__"}
     for name in a2a_canvas.__all__:
         assert getattr(a2a_canvas, name)
     with pytest.raises(AttributeError, match="has no attribute 'Runtime'"):

@@ -87,11 +87,12 @@ async def test_a_network_that_is_gone_for_a_while(window: OpenPage, served: Serv
     await ask(page, "write report")
     await grow_to(page, served, "10")
     await window.disconnect()
-    await expect(page.get_by_text("You are offline. The page reconnects by itself.")).to_be_visible()
+    offline = page.locator("span", has_text="You are offline. The page reconnects by itself.")
+    await expect(offline).to_be_visible()
     served.gate.open()
     await window.reconnect()
     await expect(messages(page)).to_contain_text(REPLY)
-    await expect(page.get_by_text("You are offline.")).to_be_hidden()
+    await expect(offline).to_be_hidden()
     await check_lines(page)
 
 
