@@ -20,6 +20,6 @@ def _parameter(path: Path) -> ParameterSet:
     return pytest.param(path, id=path.relative_to(HERE).as_posix(), marks=marks)
 
 
-@pytest.mark.parametrize("file", map(_parameter, FILES))
+@pytest.mark.parametrize("file", [*map(_parameter, FILES)])
 def test_its_tests_pass(file: Path) -> None:
     run_node("--test", file.relative_to(ROOT), installed="jsdom")
