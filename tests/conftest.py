@@ -28,10 +28,12 @@ FIRST_WAY = ("JSONRPC", "1.0")
 """The transport by which a quick run tests what all of them show (`app_server.WAYS`)."""
 MARKED = {
     "tests/bench": "process",
+    "tests/server/agent/models/rehearsal/test_rehearsal.py": "slow",
     "tests/server/agent/turn/test_conversations.py": "slow",
     "tests/server/agent/turn/test_too_long.py": "slow",
     "tests/server/canvas/browser": "process",
     "tests/server/faults": "process",
+    "tests/server/tasks/sql/journal/test_named_versions.py": "slow",
     "tests/server/tasks/sql/journal/test_rewriting.py": "slow",
     "tests/server/tasks/sql/replica": "postgres",
     "tests/server/test_stock_clients.py": "slow",

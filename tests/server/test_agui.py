@@ -863,6 +863,7 @@ def conversation(found: Json) -> list[tuple[str, str]]:
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("client", CLIENTS)
 @pytest.mark.parametrize(
     ("text", "reply"),
