@@ -1,7 +1,7 @@
 """The agent card: read from its file, filled in (`card_file.py`), checked at start-up, served.
 
-Rule: a card that has no skills of its own has those of the tools that there are when it is asked for. Its ETag is that of
-      its content, and each new content has a later date.
+Rule: a card that has no skills of its own has those of the tools that there are when it is asked for. Its ETag is that
+      of its content, and each new content has a later date.
 """
 
 from __future__ import annotations
