@@ -1,7 +1,7 @@
 """What the server's own HTTP routes read of a request: the caller, a conditional header, the rest of a path.
 
 Rules:
-1. An anonymous caller has the empty name.
+1. Authentication, if there is any, leaves the caller in the scope. Without it all callers are anonymous.
 2. A body has a strong ETag, over its bytes and its media type; an ETag beats a date (RFC 9110, section 13.2.2).
 """
 
@@ -21,6 +21,8 @@ from starlette.responses import Response
 
 _QUALITY = re.compile(r"\s*q\s*=\s*(0(?:\.[0-9]{0,3})?|1(?:\.0{0,3})?)\s*", re.IGNORECASE)
 _CONTEXTS = DefaultServerCallContextBuilder()
+CALLER = "a2a_canvas.caller"
+"""Where authentication leaves the `Caller`: in the scope of a request, and in the state of A2A's call contexts."""
 
 
 def owner_of(request: Request) -> str:
