@@ -20,7 +20,7 @@ from tests.free_port import free_port
 
 VERSION = f"a2a-canvas {version('a2a-canvas')}"
 OPEN = "There is no authentication: anyone who reaches it can use it."
-TOKEN = "0123456789abcdef"
+SHARED = "0123456789abcdef"
 NEEDED = "Clients need a key or token: canvas send takes it from A2A_CANVAS_TOKEN."
 SEND = 'in a second terminal:\ncanvas send "write an outline about tide pools"'
 
@@ -48,9 +48,9 @@ def lines(model: str = "script:app.yaml", count: DataCount | None = None, **sett
             ["http://[::]:8000", f"Its card says https://a.example.com. {OPEN}"],
         ),
         ({"host": "192.0.2.1"}, ["http://192.0.2.1:8000", OPEN]),
-        ({"host": "192.0.2.1", "shared_token": TOKEN}, ["http://192.0.2.1:8000"]),
+        ({"host": "192.0.2.1", "shared_token": SHARED}, ["http://192.0.2.1:8000"]),
         (
-            {"host": "192.0.2.1", "shared_token": TOKEN, "allow_anonymous": True},
+            {"host": "192.0.2.1", "shared_token": SHARED, "allow_anonymous": True},
             [
                 "http://192.0.2.1:8000",
                 OPEN.replace("There is no authentication", "Callers without credentials are served"),
@@ -69,7 +69,7 @@ def test_it_says_where_it_listens_what_its_card_says_and_who_can_use_it(
     ("settings", "keys", "needed"),
     [
         ({}, 0, False),
-        ({"shared_token": TOKEN}, 0, True),
+        ({"shared_token": SHARED}, 0, True),
         ({"api_keys": f"ann=sha256:{'0' * 64}"}, 0, True),
         ({}, 1, True),
     ],
@@ -77,7 +77,7 @@ def test_it_says_where_it_listens_what_its_card_says_and_who_can_use_it(
 def test_it_says_that_clients_need_a_key(settings: dict[str, Any], keys: int, needed: bool) -> None:
     said = lines(count=DataCount(keys=keys), **settings)
     assert (NEEDED in said) == needed
-    assert TOKEN not in "".join(said)
+    assert SHARED not in "".join(said)
 
 
 @pytest.mark.parametrize(

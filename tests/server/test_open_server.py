@@ -14,8 +14,8 @@ from a2a_canvas.server.settings import PREFIX, Settings, SettingsError
 from tests.free_port import free_port
 
 REFUSED = (
-    "a2a-canvas: --host 0.0.0.0 lets others in, and there is no authentication: set A2A_CANVAS_SHARED_TOKEN to a secret "
-    "(openssl rand -hex 16), or make a key with a2a-canvas key new NAME; --allow-anonymous serves everybody.\n"
+    "a2a-canvas: --host 0.0.0.0 lets others in, and there is no authentication: set A2A_CANVAS_SHARED_TOKEN to a "
+    "secret (openssl rand -hex 16), or make a key with a2a-canvas key new NAME; --allow-anonymous serves everybody.\n"
 )
 
 
@@ -57,7 +57,5 @@ def test_the_loopback_needs_no_authentication(host: str) -> None:
         ({}, 1),
     ],
 )
-def test_any_authentication_is_enough_and_so_is_the_word_of_the_operator(
-    settings: dict[str, object], keys: int
-) -> None:
+def test_any_authentication_is_enough_so_is_the_operators_word(settings: dict[str, object], keys: int) -> None:
     check_open(Settings(host="0.0.0.0", **settings), keys)
