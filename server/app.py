@@ -85,6 +85,10 @@ def create_app(settings: Settings, llm: LLM | None = None, clock: Clock | None =
     Raises:
         SettingsError: the model, the instructions or the tools cannot be used.
         CardError: the agent card cannot be served.
+
+    >>> app = create_app(Settings(model="rehearsal", database="memory"))
+    >>> app.state.shutdown.begun
+    False
     """
     llm, clock = llm or choose_llm(settings, os.environ), clock or Clock()
     note = NOTICE if llm.name == REHEARSAL else ""
