@@ -31,6 +31,7 @@ from a2a_canvas.server.agent.events import (
 )
 from a2a_canvas.server.agent.intent import Converse, InvalidOperation, Operation, Put, Upload
 from a2a_canvas.server.agent.model import LLM
+from a2a_canvas.server.agent.turn.function_calls import nobody_has_it
 from a2a_canvas.server.agent.turn.history import to_user_input
 from a2a_canvas.server.agent.turn.turn import TurnLimits
 from a2a_canvas.server.log_output import about, set_task
@@ -54,7 +55,7 @@ from a2a_canvas.server.tasks.runtime.turns import TurnHandle, Turns
 from a2a_canvas.store.artifact_store import ArtifactStore
 from a2a_canvas.store.errors import Unavailable
 from a2a_canvas.store.models import Ref
-from a2a_canvas.tools.functions.function_tool import AnyTool
+from a2a_canvas.tools.functions.function_tool import AnyTool, FindTool
 
 logger = logging.getLogger(__name__)
 
@@ -75,6 +76,7 @@ class Runtime:
         ownership: which replica runs which task; None if there is only this process, and it stores nothing.
         admission: how many turns run at once, and how many wait.
         instructions: who the agent is and how it works; they stand before our own rules in each system prompt.
+        find_tool: waits for a tool that is not there when a task goes on.
         now, new_id: the clock and the source of ids.
         sleep: waits before a model call is retried.
     """
@@ -93,6 +95,7 @@ class Runtime:
         sleep: Callable[[float], Awaitable[object]] = asyncio.sleep,
         admission: Admission | None = None,
         instructions: str = "",
+        find_tool: FindTool = nobody_has_it,
     ) -> None:
         self.journal = journal
         self._store = store
@@ -111,6 +114,7 @@ class Runtime:
             sleep=sleep,
             admission=admission or Admission(),
             instructions=instructions,
+            find_tool=find_tool,
         )
         self._locks = _NamedLocks()
         self._background: set[asyncio.Task[Any]] = set()
@@ -408,6 +412,8 @@ class Runtime:
             record = await self.journal.get(task_id)
             if self._turns.get(task_id) or not record.state.paused:
                 return not record.state.terminal
+            # First what its calls have begun elsewhere: if a crash comes between, the task can be cancelled again.
+            await self._turns.abandon(record)
             acquired = await self._ownership.acquire(task_id)
             if acquired is None:
                 await asyncio.sleep(POLL_INTERVAL)
