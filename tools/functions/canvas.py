@@ -81,6 +81,17 @@ class Canvas:
         context_id: the conversation, `contextId` in A2A.
         task_id: the task, `taskId` in A2A.
         caller: who sent the task; empty if that is not known.
+
+    >>> from a2a_canvas import Canvas, tool
+    >>> @tool
+    ... async def count_to(last: int, canvas: Canvas) -> str:
+    ...     \"\"\"Writes the numbers up to the last one.\"\"\"
+    ...     for number in range(1, last + 1):
+    ...         await canvas.progress(f"Writing {number} of {last}…")
+    ...         await canvas.artifact("numbers").append(f"{number} ", name="numbers.txt")
+    ...     return f"The numbers up to {last} are in the artifact numbers."
+    >>> count_to.tool.input_schema["required"]
+    ['last']
     """
 
     def __init__(self, call_id: str, workspace: Workspace, services: CallServices, record: CallRecord) -> None:

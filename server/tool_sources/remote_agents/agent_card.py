@@ -53,7 +53,7 @@ def tool_name(card_name: str, taken: Collection[str]) -> str:
 
 def tool_description(card: pb.AgentCard) -> str:
     """What the model reads of an agent."""
-    lines = [f"Ask another agent, {_line(card.name, 100)}: {_line(card.description, 1_000)}"]
+    lines = [f"Ask another agent, {_line(card.name, 100)}: {_line(card.description, 1_000)}", ""]
     for skill in card.skills[:MAX_SKILLS]:
         lines.append(f"- {_line(skill.name or skill.id, 100)}: {_line(skill.description, MAX_SENTENCES)}")
     lines.append("What it writes becomes artifacts of this conversation while it works.")
