@@ -192,6 +192,8 @@ class Runtime:
         if caller.author:
             incoming = replace(incoming, message=replace(incoming.message, sender=caller.author))
         if incoming.task_id:
+            if not isinstance(incoming.message.intent, Converse) and not incoming.changes:
+                raise InvalidOperation("message.taskId", "must be left out: an operation is a task of its own")
             key, owner = await self._check(incoming.task_id, caller, Level.EDIT)
             if incoming.context_id and incoming.context_id != public_id(key):
                 raise ContextMismatch(incoming.task_id, incoming.context_id)
@@ -220,8 +222,6 @@ class Runtime:
                 return subscription
 
     async def _check_operation(self, operation: Operation, incoming: Incoming) -> None:
-        if incoming.task_id:
-            raise InvalidOperation("message.taskId", "must be left out: an operation is a task of its own")
         if not incoming.context_id:
             if isinstance(operation, Put | Upload) and operation.name is not None:
                 return
