@@ -238,6 +238,13 @@ def _tools_from(sources: Sequence[ToolSource]) -> list[AnyTool]:
     return list(found.values())
 
 
+async def _find_tool(sources: Sequence[ToolSource], name: str) -> AnyTool | str:
+    """A tool, when its source has it; or why it is not there."""
+    reasons = await asyncio.gather(*(source.wait_for(name) for source in sources))
+    found = (tool for tool in _tools_from(sources) if tool.name == name)
+    return next(found, " and ".join(filter(None, reasons)))
+
+
 def build_runtime(
     settings: Settings, llm: LLM, clock: Clock, backend: Backend | None = None, sources: Sequence[ToolSource] = ()
 ) -> Runtime:
@@ -249,6 +256,7 @@ def build_runtime(
         ownership=backend.ownership,
         llm=FramedLLM(llm, settings.frame_ms / 1000),
         tools=lambda: _all_tools(own, sources),
+        find_tool=partial(_find_tool, sources),
         now=clock.now,
         new_id=clock.new_id,
         limits=TurnLimits(settings.max_rounds, settings.max_tool_errors),

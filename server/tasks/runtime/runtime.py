@@ -32,6 +32,7 @@ from a2a_canvas.server.agent.events import (
 )
 from a2a_canvas.server.agent.intent import Converse, InvalidOperation, Operation, Put, Upload
 from a2a_canvas.server.agent.model import LLM
+from a2a_canvas.server.agent.turn.function_calls import nobody_has_it
 from a2a_canvas.server.agent.turn.history import to_user_input
 from a2a_canvas.server.agent.turn.turn import TurnLimits
 from a2a_canvas.server.context_key import context_key, public_id
@@ -58,7 +59,7 @@ from a2a_canvas.server.tasks.runtime.turns import TurnHandle, Turns
 from a2a_canvas.store.artifact_store import ArtifactStore
 from a2a_canvas.store.errors import Unavailable
 from a2a_canvas.store.models import Ref
-from a2a_canvas.tools.functions.function_tool import AnyTool
+from a2a_canvas.tools.functions.function_tool import AnyTool, FindTool
 
 logger = logging.getLogger(__name__)
 
@@ -80,6 +81,7 @@ class Runtime:
         admission: how many turns run at once, and how many wait.
         instructions: who the agent is and how it works; they stand before our own rules in each system prompt.
         access: what callers may see; their own contexts alone if None.
+        find_tool: waits for a tool that is not there when a task goes on.
         now, new_id: the clock and the source of ids.
         sleep: waits before a model call is retried.
     """
@@ -99,6 +101,7 @@ class Runtime:
         admission: Admission | None = None,
         instructions: str = "",
         access: Access | None = None,
+        find_tool: FindTool = nobody_has_it,
     ) -> None:
         self.journal = journal
         self.access = access or Access(journal.has_context)
@@ -118,6 +121,7 @@ class Runtime:
             sleep=sleep,
             admission=admission or Admission(),
             instructions=instructions,
+            find_tool=find_tool,
         )
         self._locks = _NamedLocks()
         self._background: set[asyncio.Task[Any]] = set()
@@ -446,6 +450,8 @@ class Runtime:
             record = await self.journal.get(task_id)
             if self._turns.get(task_id) or not record.state.paused:
                 return not record.state.terminal
+            # First what its calls have begun elsewhere: if a crash comes between, the task can be cancelled again.
+            await self._turns.abandon(record)
             acquired = await self._ownership.acquire(task_id)
             if acquired is None:
                 await asyncio.sleep(POLL_INTERVAL)

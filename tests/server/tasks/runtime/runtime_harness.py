@@ -1,7 +1,7 @@
 """A runtime with a scripted model, in memory and on SQLite, and short words for what clients do."""
 
 import asyncio
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
 
 import pytest
@@ -20,6 +20,7 @@ from a2a_canvas.server.tasks.record import Entry, TaskRecord
 from a2a_canvas.server.tasks.runtime.admission import Admission
 from a2a_canvas.server.tasks.runtime.runtime import Runtime
 from a2a_canvas.store.memory import InMemoryArtifactStore
+from a2a_canvas.tools.functions.function_tool import AnyTool
 from a2a_canvas.tools.registry import TOOLS
 from tests.fakes import (
     Clock,
@@ -75,6 +76,7 @@ class RuntimeHarness:
         llm: FakeLLM | None = None,
         journal: type[InMemoryJournal] | None = None,
         admission: Admission | None = None,
+        tools: Sequence[AnyTool] = TOOLS,
     ) -> None:
         self.llm = llm or FakeLLM(calls)
         self.clock = Clock()
@@ -86,7 +88,7 @@ class RuntimeHarness:
             store=self.store,
             ownership=kept.ownership,
             llm=self.llm,
-            tools=lambda: TOOLS,
+            tools=lambda: tools,
             now=self.clock,
             new_id=ids(),
             limits=TurnLimits(rounds=10),

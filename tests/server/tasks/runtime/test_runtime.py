@@ -28,6 +28,8 @@ from a2a_canvas.server.tasks.incoming import DEDUP_WINDOW
 from a2a_canvas.server.tasks.journal.journal import InMemoryJournal, TaskSubscription
 from a2a_canvas.server.tasks.record import TaskRecord
 from a2a_canvas.store.memory import InMemoryArtifactStore
+from a2a_canvas.tools.functions.function_tool import FunctionTool
+from a2a_canvas.tools.registry import TOOLS
 from tests.fakes import (
     BROKEN,
     FakeLLM,
@@ -537,6 +539,34 @@ async def test_a_task_that_asks_can_be_canceled() -> None:
     following = await harness.runtime.follow(asked.task_id, ANONYMOUS)
     assert (await harness.runtime.cancel(asked.task_id, ANONYMOUS)).state is State.CANCELED
     assert [entry.event for entry in await rest(following)] == [StatusChanged(State.CANCELED)]
+
+
+async def test_a_task_that_asks_gives_up_what_its_calls_have_begun_before_it_is_canceled() -> None:
+    """So that a crash in between leaves a task that can be cancelled again."""
+    hold, given_up = Hold(), []
+
+    async def run(given, canvas):
+        await canvas.remember("task", {"id": "7"})
+        return await canvas.ask("When?")
+
+    async def give_up(record) -> None:
+        given_up.append(record.kept["task"])
+        await hold()
+
+    book = FunctionTool("book", "Books.", {"type": "object"}, run, abandon=give_up)
+    harness = RuntimeHarness(answer(tool("T1", "book")), tools=(*TOOLS, book))
+    asked = await harness.settled("Book")
+    cancelling = asyncio.create_task(harness.runtime.cancel(asked.task_id, ""))
+    await hold.reached.wait()
+    assert (await harness.journal.get(asked.task_id)).state is State.INPUT_REQUIRED
+    cancelling.cancel()
+    await asyncio.wait([cancelling])
+    hold.reached.clear()
+    cancelling = asyncio.create_task(harness.runtime.cancel(asked.task_id, ""))
+    await hold.reached.wait()
+    hold.release.set()
+    assert (await cancelling).state is State.CANCELED
+    assert given_up == ['{"id": "7"}'] * 2
 
 
 @pytest.mark.parametrize("cancel_first", [True, False])
