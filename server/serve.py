@@ -141,6 +141,10 @@ class ForegroundServer(GracefulServer):
         except BrokenPipeError:  # nobody reads it; Python would complain once more when it flushes
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
+    async def serve(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().serve(sockets)
+        await _leave_what_does_not_end()
+
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         grace = self._settings.shutdown_grace
         logger.info("The server stops; its streams end within %g seconds. Ctrl+C ends it at once.", grace)
@@ -164,6 +168,20 @@ def check_open(settings: Settings, keys: int) -> None:
         f"--host {settings.host} lets others in, and there is no authentication: set A2A_CANVAS_SHARED_TOKEN to a "
         "secret (openssl rand -hex 16), or make a key with a2a-canvas key new NAME; --allow-anonymous serves everybody."
     )
+
+
+async def _leave_what_does_not_end() -> None:
+    """Cancel what still runs. asyncio would wait for a tool that ignores it for ever, so it does not learn of it."""
+    rest = asyncio.all_tasks() - {asyncio.current_task()}
+    for task in rest:
+        task.cancel()
+    _, running = await asyncio.wait(rest, timeout=CUT_OFF_SECONDS) if rest else (rest, rest)
+    for task in running:
+        asyncio._unregister_task(task)
+    if running:
+        logger.warning(
+            "%d calls of tools were cancelled and have not ended; the server stops without them", len(running)
+        )
 
 
 async def _check_database(settings: Settings) -> DataCount | None:

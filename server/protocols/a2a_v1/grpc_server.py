@@ -7,16 +7,13 @@ from typing import Any
 
 import grpc
 import grpc.aio
-from a2a.auth.user import UnauthenticatedUser, User
 from a2a.compat.v0_3.a2a_v0_3_pb2_grpc import add_A2AServiceServicer_to_server as add_0_3
 from a2a.compat.v0_3.grpc_handler import CompatGrpcHandler
 from a2a.server.context import ServerCallContext
 from a2a.server.request_handlers.grpc_handler import DefaultGrpcServerCallContextBuilder, GrpcHandler
 from a2a.server.request_handlers.request_handler import RequestHandler
-from a2a.server.routes.common import StarletteUser
 from a2a.types import a2a_pb2
 from a2a.types.a2a_pb2_grpc import add_A2AServiceServicer_to_server as add_1_0
-from starlette.authentication import SimpleUser
 
 from a2a_canvas.server.protocols.a2a_v1.extensions import activated_header, extension_headers
 from a2a_canvas.server.protocols.edge.http_requests import CALLER
@@ -88,10 +85,6 @@ class _CallContexts(DefaultGrpcServerCallContextBuilder):
         built = super().build(context)
         built.state[CALLER] = caller_in(context)
         return built
-
-    def build_user(self, context: Any) -> User:
-        name = caller_in(context).name
-        return StarletteUser(SimpleUser(name)) if name else UnauthenticatedUser()
 
 
 class GrpcExtensionsEcho(grpc.aio.ServerInterceptor):
