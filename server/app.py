@@ -109,7 +109,7 @@ def create_app(settings: Settings, llm: LLM | None = None, clock: Clock | None =
             health_route(),
             ready_route(backend.ready),
             jsonrpc_route(handler),
-            *artifact_routes(backend.store, runtime.journal, backend.contexts, limits),
+            *artifact_routes(backend.store, runtime.journal, backend.contexts, runtime.access, limits),
             *agui_routes(_agui(settings, runtime, backend.store, clock)),
             rest_route(handler, REST_PREFIX),
             *page_routes(_about(settings, card), settings.page_origins, page=settings.page),

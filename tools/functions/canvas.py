@@ -9,11 +9,13 @@ Rule 3: `ask` leaves the tool by an exception that no `except Exception` catches
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Literal, TypeVar
 
+from a2a_canvas.server.context_key import public_id
 from a2a_canvas.store.changes import AppendParts, ReplaceParts
 from a2a_canvas.store.errors import ArtifactNotFound, StoreError
 from a2a_canvas.store.models import Artifact, DataPart, FilePart, JsonValue, Part, Ref, text_of, text_part
@@ -94,7 +96,7 @@ class Canvas:
     """
 
     def __init__(self, call_id: str, workspace: Workspace, services: CallServices, record: CallRecord) -> None:
-        self.context_id = workspace.context_id
+        self.context_id = public_id(workspace.context_id)
         self.task_id = workspace.task_id
         self.caller = services.caller
         self._call_id = call_id
@@ -110,6 +112,7 @@ class Canvas:
     async def progress(self, label: str) -> None:
         """Show what the tool is doing, as one line of text; clients show it until the next one."""
         self._check_open()
+        await asyncio.sleep(0)  # a tool that does nothing else would keep the event loop for itself
         if line := " ".join(label.split())[:200]:
             await self._services.label(line)
 
@@ -119,7 +122,7 @@ class Canvas:
 
     async def artifacts(self) -> list[str]:
         """The ids of the conversation's artifacts, the one changed last at the end."""
-        return [each.artifact_id for each in await self._workspace.store.list(self.context_id)]
+        return [each.artifact_id for each in await self._workspace.store.list(self._workspace.context_id)]
 
     async def ask(self, question: str, *, authentication: bool = False) -> str:
         """Ask the user. The task waits, also over a restart of the server; nothing runs meanwhile.

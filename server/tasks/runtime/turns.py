@@ -379,7 +379,7 @@ class Turns:
             changed=tuple(record.artifacts),
             drafts=drafts,
             limits=self.limits,
-            caller=record.owner,
+            caller=record.sender,
         )
         flushed = partial(retry_while_unavailable, partial(self.journal.flushed, record.task_id), _pause)
         await self._loop.run(request, self.store_of(record.task_id, handle), emit, flushed)

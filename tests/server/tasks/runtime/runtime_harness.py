@@ -13,6 +13,7 @@ from a2a_canvas.server.agent.events import (
 )
 from a2a_canvas.server.agent.model import ModelMessage
 from a2a_canvas.server.agent.turn.turn import TurnLimits
+from a2a_canvas.server.tasks.access import Caller
 from a2a_canvas.server.tasks.incoming import Incoming
 from a2a_canvas.server.tasks.journal.journal import InMemoryJournal, TaskSubscription
 from a2a_canvas.server.tasks.record import Entry, TaskRecord
@@ -98,7 +99,9 @@ class RuntimeHarness:
     async def send(
         self, words: str, *, task: str = "", context: str = "c", owner: str = "", message_id: str = ""
     ) -> TaskSubscription:
-        return await self.runtime.send(Incoming(said(message_id or f"m-{words}", words), owner, context, task))
+        return await self.runtime.send(
+            Incoming(said(message_id or f"m-{words}", words), "", context, task), Caller(owner)
+        )
 
     async def settled(self, words: str, *, task: str = "", context: str = "c", owner: str = "") -> TaskRecord:
         """Send, and wait until the task has ended or asks."""
