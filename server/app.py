@@ -12,6 +12,7 @@ from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -33,7 +34,6 @@ from a2a_canvas.server.agent.turn.turn import TurnLimits
 from a2a_canvas.server.backend import Backend, make_backend
 from a2a_canvas.server.model_choice import choose_llm
 from a2a_canvas.server.protocols.a2a_v1.card import REST_PREFIX, Addresses, card_route, load_card
-from a2a_canvas.server.protocols.a2a_v1.card_file import skill_of_tool
 from a2a_canvas.server.protocols.a2a_v1.extensions import ExtensionsEcho
 from a2a_canvas.server.protocols.a2a_v1.handler import A2AHandler
 from a2a_canvas.server.protocols.a2a_v1.http_json import rest_route
@@ -85,21 +85,18 @@ def create_app(settings: Settings, llm: LLM | None = None, clock: Clock | None =
     Raises:
         SettingsError: the model, the instructions or the tools cannot be used.
         CardError: the agent card cannot be served.
+
+    >>> app = create_app(Settings(model="rehearsal", database="memory"))
+    >>> app.state.shutdown.begun
+    False
     """
     llm, clock = llm or choose_llm(settings, os.environ), clock or Clock()
     note = NOTICE if llm.name == REHEARSAL else ""
     addresses = Addresses.of(settings.url, settings.grpc_port if settings.advertise_grpc else None)
     name = settings.agent.resolve().name if settings.agent else ""
     sources = tool_sources(settings)
-    skills = [skill_of_tool(tool.name, tool.description) for source in sources for tool in source.tools()]
-    card = load_card(
-        settings.agent_card,
-        addresses,
-        advertise_0_3=settings.advertise_0_3,
-        note=note,
-        name=name,
-        tool_skills=skills,
-    )
+    loaded = load_card(settings.agent_card, addresses, advertise_0_3=settings.advertise_0_3, note=note, name=name)
+    card = loaded.content
     backend = make_backend(settings, clock.now)
     runtime = build_runtime(settings, llm, clock, backend, sources)
     shutdown = Shutdown(runtime.close, settings.shutdown_grace)
@@ -108,11 +105,11 @@ def create_app(settings: Settings, llm: LLM | None = None, clock: Clock | None =
     handler = A2AHandler(runtime, card, limits, expose_thinking=settings.expose_thinking)
     app = Starlette(
         routes=[
-            card_route(card, clock.now()),
+            card_route(loaded, partial(_tools_from, sources), clock.now),
             health_route(),
             ready_route(backend.ready),
             jsonrpc_route(handler),
-            *artifact_routes(backend.store, runtime.journal, backend.contexts, limits),
+            *artifact_routes(backend.store, runtime.journal, backend.contexts, runtime.access, limits),
             *agui_routes(_agui(settings, runtime, backend.store, clock)),
             rest_route(handler, REST_PREFIX),
             *page_routes(_about(settings, card), settings.page_origins, page=settings.page),
@@ -230,10 +227,22 @@ def _other_agents(settings: Settings) -> Sequence[ToolSource]:
 
 def _all_tools(own: Sequence[Tool], sources: Sequence[ToolSource]) -> list[AnyTool]:
     """The tools that there are now; of two with the same name, the first."""
-    found: dict[str, AnyTool] = {tool.name: tool for tool in own}
+    names = {tool.name for tool in own}
+    return [*own, *(tool for tool in _tools_from(sources) if tool.name not in names)]
+
+
+def _tools_from(sources: Sequence[ToolSource]) -> list[AnyTool]:
+    found: dict[str, AnyTool] = {}
     for tool in (tool for source in sources for tool in source.tools()):
         found.setdefault(tool.name, tool)
     return list(found.values())
+
+
+async def _find_tool(sources: Sequence[ToolSource], name: str) -> AnyTool | str:
+    """A tool, when its source has it; or why it is not there."""
+    reasons = await asyncio.gather(*(source.wait_for(name) for source in sources))
+    found = (tool for tool in _tools_from(sources) if tool.name == name)
+    return next(found, " and ".join(filter(None, reasons)))
 
 
 def build_runtime(
@@ -247,6 +256,7 @@ def build_runtime(
         ownership=backend.ownership,
         llm=FramedLLM(llm, settings.frame_ms / 1000),
         tools=lambda: _all_tools(own, sources),
+        find_tool=partial(_find_tool, sources),
         now=clock.now,
         new_id=clock.new_id,
         limits=TurnLimits(settings.max_rounds, settings.max_tool_errors),

@@ -13,11 +13,11 @@ import os
 import re
 from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
-from typing import Annotated, Any, Self
+from typing import Annotated, Any, Self, get_args
 from urllib.parse import parse_qsl, urlsplit
 
 import click
-from pydantic import Field, ValidationError, field_validator, model_validator
+from pydantic import Field, ValidationError, ValidationInfo, field_validator, model_validator
 from pydantic.fields import FieldInfo
 from pydantic_settings import BaseSettings, NoDecode, PydanticBaseSettingsSource, SettingsConfigDict
 
@@ -65,6 +65,9 @@ class Settings(BaseSettings):
 
     `Settings()` reads the environment, `Settings(port=9000)` overrides it. A wrong value raises pydantic's
     `ValidationError`, a folder that is no agent's `FolderError`; `load` turns them into one line.
+
+    >>> Settings(port=9000, database="memory").url
+    'http://127.0.0.1:9000'
     """
 
     model_config = SettingsConfigDict(env_prefix=PREFIX, env_ignore_empty=True, extra="forbid", frozen=True)
@@ -186,6 +189,15 @@ class Settings(BaseSettings):
         file_secret_settings: PydanticBaseSettingsSource,
     ) -> tuple[PydanticBaseSettingsSource, ...]:
         return init_settings, env_settings, _FolderSource(settings_cls)
+
+    @field_validator("*", mode="before")
+    @classmethod
+    def _number(cls, value: Any, info: ValidationInfo) -> Any:
+        # In Python, which pydantic follows, True is the number 1.
+        annotation = cls.model_fields[info.field_name or ""].annotation
+        if isinstance(value, bool) and {int, float} & {annotation, *get_args(annotation)}:
+            raise ValueError("must be a number, not true or false")
+        return value
 
     @field_validator("tools", "agents", mode="before")
     @classmethod
@@ -552,4 +564,10 @@ def _message(fault: Any, places: Mapping[str, str]) -> str:
 
 
 def _written(value: Any) -> str:
-    return ",".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
+    match value:
+        case list() | tuple():
+            return ",".join(map(str, value))
+        case bool():
+            return str(value).lower()
+        case _:
+            return str(value)

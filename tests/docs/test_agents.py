@@ -73,7 +73,8 @@ def test_the_test_passes(folder: Path) -> None:
 def test_the_card_is_enough(tmp_path: Path) -> None:
     [card] = blocks(PAGE, "json")
     (tmp_path / "agent_card.json").write_text(card)
-    assert load_card(tmp_path / "agent_card.json", Addresses("http://localhost"), advertise_0_3=True).name == "Reef"
+    card = load_card(tmp_path / "agent_card.json", Addresses("http://localhost"), advertise_0_3=True)
+    assert card.content.name == "Reef"
 
 
 async def test_the_tools_do_what_the_page_says(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import json
 import sys
@@ -126,3 +127,30 @@ async def test_tools_are_offered_with_their_schemas(tmp_path: Path, settings: di
         offered = {tool.name: tool for tool in served.model.requests[0].tools}
         assert offered["s__add"].description == "Add two numbers."
         assert offered["s__add"].input_schema["required"] == ["a", "b"]
+
+
+async def skills(http: httpx.AsyncClient) -> list[str]:
+    card = (await http.get("/.well-known/agent-card.json")).json()
+    return [skill["id"] for skill in card["skills"] if skill["id"].startswith("s__")]
+
+
+async def test_its_tools_are_skills_of_the_card_also_those_that_come_later(
+    tmp_path: Path, settings: dict[str, Any]
+) -> None:
+    ours(tmp_path)
+    async with serving(**settings) as served:
+        before = await skills(served.http)
+        assert "s__add" in before
+        assert "s__grown" not in before
+        assert state(await said(served.http, "grow 1")) == "COMPLETED"
+        async with asyncio.timeout(10):
+            while "s__grown" not in await skills(served.http):
+                pass
+
+
+async def test_a_card_with_skills_has_none_of_its_tools(tmp_path: Path, settings: dict[str, Any]) -> None:
+    ours(tmp_path)
+    settings["agent_card"] = tmp_path / "agent_card.json"
+    settings["agent_card"].write_text(json.dumps({"skills": [{"name": "Count", "description": "Counts."}]}))
+    async with serving(**settings) as served:
+        assert await skills(served.http) == []

@@ -24,6 +24,8 @@ R = TypeVar("R")
 _STRICT = ConfigDict(extra="forbid")
 _NOT_JSON = "no JSON value has. There are str, int, float, bool, list, dict, Literal, enumerations and pydantic models."
 
+_IN_ONE_PIECE = "`return` its result in one piece. What is to be seen before is appended to an artifact of its Canvas."
+
 
 class ToolDefinitionError(Exception):
     """A function cannot be a tool; `str()` says why, `line` where."""
@@ -94,6 +96,8 @@ def tool(function: Callable[..., Any] | None = None, /, **options: Any) -> Any:
 
 
 def _tool(function: Callable[..., Any], *, name: str | None = None, **options: Any) -> PythonTool[Any, Any]:
+    if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
+        raise ToolDefinitionError(function, f"is a generator: {_IN_ONE_PIECE}")
     doc = docstring_parser.parse(inspect.getdoc(function) or "")
     if not doc.description:
         raise ToolDefinitionError(function, "has no docstring. Write what it does: the model reads it.")
@@ -149,8 +153,11 @@ async def _run(
     if canvas_name:
         values[canvas_name] = canvas
     call = partial(function, **values)
-    outcome: Any = await (call() if inspect.iscoroutinefunction(function) else in_thread(call))
-    if isinstance(outcome, Awaitable):
-        outcome = await outcome
+    try:
+        outcome: Any = await (call() if inspect.iscoroutinefunction(function) else in_thread(call))
+        if isinstance(outcome, Awaitable):
+            outcome = await outcome
+    except (SystemExit, KeyboardInterrupt) as error:  # asyncio lets them end the process
+        raise RuntimeError(repr(error)) from error
     result: Result = outcome
     return result

@@ -1,11 +1,15 @@
-"""The agent card: read from its file, filled in (`card_file.py`), checked at start-up, served."""
+"""The agent card: read from its file, filled in (`card_file.py`), checked at start-up, served.
+
+Rule: a card that has no skills of its own has those of the tools that there are when it is asked for. Its ETag is that
+      of its content, and each new content has a later date.
+"""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -19,7 +23,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from a2a_canvas.server.protocols.a2a_v1.card_file import Fields, filled, invalid, read_card
+from a2a_canvas.server.protocols.a2a_v1.card_file import Described, filled, invalid, read_card, with_tools
 from a2a_canvas.server.protocols.edge.http_requests import etag_of, is_not_modified
 
 REST_PREFIX = "/rest"
@@ -44,6 +48,23 @@ PACKAGED_CARD = Path(__file__).parents[3] / "agent_card.json"
 """The card of the agent that every server has."""
 
 
+@dataclass(frozen=True, slots=True)
+class LoadedCard:
+    """A card that can be served.
+
+    Attributes:
+        content: all that it says, but for the skills of tools.
+        names_skills: its file has skills, to which none are added.
+    """
+
+    content: pb.AgentCard
+    names_skills: bool
+
+    def with_tools(self, tools: Sequence[Described]) -> pb.AgentCard:
+        """The card of a server that has these tools."""
+        return self.content if self.names_skills else with_tools(self.content, tools)
+
+
 def load_card(
     path: Path | None,
     addresses: Addresses,
@@ -51,21 +72,19 @@ def load_card(
     advertise_0_3: bool,
     note: str = "",
     name: str = "",
-    tool_skills: Iterable[Fields] = (),
-) -> pb.AgentCard:
+) -> LoadedCard:
     """The card that this server serves.
 
     Args:
         path: the card's file; the packaged one if it is None.
         note: a sentence to add to the description.
         name: the agent's, unless the file has it.
-        tool_skills: a skill for each tool, unless the file has skills.
 
     Raises:
         CardError: the file cannot be read, is not a card, lacks what A2A requires, or promises what is not offered.
     """
     said = read_card(path) if path else {}
-    card = filled({"name": name, **said} if name else said, read_card(PACKAGED_CARD), tool_skills)
+    card = filled({"name": name, **said} if name else said, read_card(PACKAGED_CARD))
     card.description = " ".join(filter(None, (card.description, note)))
     del card.supported_interfaces[:]
     card.supported_interfaces.extend(_interfaces(addresses, advertise_0_3))
@@ -75,7 +94,7 @@ def load_card(
     except InvalidParamsError as error:
         faults = "; ".join(f"{fault['field']}: {fault['message']}" for fault in (error.data or {}).get("errors", ()))
         raise invalid(path or PACKAGED_CARD, faults) from None
-    return card
+    return LoadedCard(card, names_skills=bool(said.get("skills")))
 
 
 def _interfaces(addresses: Addresses, advertise_0_3: bool) -> Iterator[pb.AgentInterface]:
@@ -86,19 +105,48 @@ def _interfaces(addresses: Addresses, advertise_0_3: bool) -> Iterator[pb.AgentI
             yield pb.AgentInterface(url=addresses.grpc, protocol_binding="GRPC", protocol_version=version)
 
 
-def card_route(card: pb.AgentCard, modified: datetime) -> Route:
-    """`GET /.well-known/agent-card.json`, with `ETag`, `Last-Modified` and `Cache-Control`."""
-    body = json.dumps(agent_card_to_dict(card), ensure_ascii=False).encode()
-    modified = modified.astimezone(UTC).replace(microsecond=0)
-    headers = {
-        "ETag": etag_of(body),
-        "Last-Modified": format_datetime(modified, usegmt=True),
-        "Cache-Control": f"public, max-age={CACHE_SECONDS}",
-    }
+class _Served:
+    """The bytes of a card, as they are now, and since when."""
+
+    def __init__(self, card: LoadedCard, tools: Callable[[], Sequence[Described]], now: Callable[[], datetime]) -> None:
+        self._card, self._tools, self._now = card, tools, now
+        self._made_of: Sequence[Described] | None = None
+        self.body = b""
+        self.modified = datetime.min.replace(tzinfo=UTC)
+        self.refresh()
+
+    def refresh(self) -> None:
+        tools = self._tools()
+        if tools == self._made_of:
+            return
+        self._made_of = tools
+        body = json.dumps(agent_card_to_dict(self._card.with_tools(tools)), ensure_ascii=False).encode()
+        if body != self.body:
+            now = self._now().astimezone(UTC).replace(microsecond=0)
+            self.body, self.modified = body, max(now, self.modified + timedelta(seconds=1))
+
+    @property
+    def headers(self) -> dict[str, str]:
+        return {
+            "ETag": etag_of(self.body),
+            "Last-Modified": format_datetime(self.modified, usegmt=True),
+            "Cache-Control": f"public, max-age={CACHE_SECONDS}",
+        }
+
+
+def card_route(card: LoadedCard, tools: Callable[[], Sequence[Described]], now: Callable[[], datetime]) -> Route:
+    """`GET /.well-known/agent-card.json`, with `ETag`, `Last-Modified` and `Cache-Control`.
+
+    Args:
+        tools: lists those that there are now.
+    """
+    served = _Served(card, tools, now)
 
     async def serve(request: Request) -> Response:
-        if is_not_modified(request, headers["ETag"], modified):
+        served.refresh()
+        headers = served.headers
+        if is_not_modified(request, headers["ETag"], served.modified):
             return Response(status_code=304, headers=headers)
-        return Response(body, media_type="application/json", headers=headers)
+        return Response(served.body, media_type="application/json", headers=headers)
 
     return Route(AGENT_CARD_WELL_KNOWN_PATH, serve, methods=["GET"])

@@ -2,7 +2,8 @@
 
 Rule 1: the interfaces, that this server streams, and our extensions are the server's to say; of everything else the
         file has the word.
-Rule 2: skills that the file leaves out are made from the tools, with those that every agent here has.
+Rule 2: skills that the file leaves out are made from the tools, with those that every agent here has. The tools of
+        other servers and agents come and go.
 Rule 3: a card of A2A 0.3 is converted.
 """
 
@@ -13,12 +14,15 @@ import re
 from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from a2a.types import a2a_pb2 as pb
 from google.protobuf.json_format import MessageToDict, ParseDict, ParseError
 
 Fields = Mapping[str, Any]
+
+MAX_DESCRIPTION = 500
+"""Characters of the description of a skill that is made from a tool: MCP servers write pages."""
 
 OLD_FIELDS = (
     *("url", "preferredTransport", "protocolVersion", "additionalInterfaces"),
@@ -37,6 +41,16 @@ PLACEHOLDERS: Fields = {
     "skills": [],
 }
 """What a card of A2A 0.3 must have, for one that leaves it out."""
+
+
+class Described(Protocol):
+    """A tool, as a card tells of it."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def description(self) -> str: ...
 
 
 class CardError(Exception):
@@ -71,30 +85,43 @@ def invalid(path: Path, why: str) -> CardError:
     return CardError(f"The agent card {path} is not valid: {why}")
 
 
-def filled(fields: Fields, defaults: Fields, tool_skills: Iterable[Fields]) -> pb.AgentCard:
-    """The card with what it leaves out.
+def filled(fields: Fields, defaults: Fields) -> pb.AgentCard:
+    """The card with what it leaves out, but for the skills of its tools.
 
     Args:
         fields: what its file says.
         defaults: the card of the agent that every server has.
-        tool_skills: a skill for each tool of this one.
     """
     capabilities = {**defaults["capabilities"], **fields.get("capabilities", {})}
     own = defaults["capabilities"]["extensions"]
     theirs = [each for each in capabilities["extensions"] if each["uri"] not in [ours["uri"] for ours in own]]
     card = {**defaults, **fields, "capabilities": {**capabilities, "extensions": [*own, *theirs]}}
     modes = {"inputModes": card["defaultInputModes"], "outputModes": card["defaultOutputModes"]}
-    skills = fields.get("skills") or [*tool_skills, *defaults["skills"]]
     # Some clients want the modes in each skill.
-    card["skills"] = [{"tags": [each.get("id", "")], **modes, **each} for each in skills]
+    card["skills"] = [{"tags": [each.get("id", "")], **modes, **each} for each in card["skills"]]
     return ParseDict(card, pb.AgentCard())
 
 
-def skill_of_tool(name: str, description: str) -> Fields:
-    """The skill of an agent that has a tool."""
-    words = re.sub(r"[_\W]+", " ", name).strip()
-    told = " ".join(description.strip().partition("\n\n")[0].split())
-    return {"id": name, "name": words[:1].upper() + words[1:], "description": told or words, "tags": ["tool"]}
+def with_tools(card: pb.AgentCard, tools: Iterable[Described]) -> pb.AgentCard:
+    """The card with a skill for each tool, in front of its own."""
+    made = pb.AgentCard()
+    made.CopyFrom(card)
+    del made.skills[:]
+    made.skills.extend([*(_skill_of(tool, card) for tool in tools), *card.skills])
+    return made
+
+
+def _skill_of(tool: Described, card: pb.AgentCard) -> pb.AgentSkill:
+    words = re.sub(r"[_\W]+", " ", tool.name).strip()
+    told = " ".join(tool.description.strip().partition("\n\n")[0].split())
+    return pb.AgentSkill(
+        id=tool.name,
+        name=words[:1].upper() + words[1:],
+        description=(told if len(told) <= MAX_DESCRIPTION else f"{told[:MAX_DESCRIPTION]}…") or words,
+        tags=["tool"],
+        input_modes=card.default_input_modes,
+        output_modes=card.default_output_modes,
+    )
 
 
 def _with_ids(fields: Fields) -> Fields:

@@ -23,7 +23,7 @@ from a2a_canvas.server.protocols.a2a_v1.list_tasks import list_tasks
 from a2a_canvas.server.protocols.a2a_v1.parts import check_ids, check_tenant, check_text, user_message
 from a2a_canvas.server.protocols.a2a_v1.projection import A2AEvent, Streamed, TaskProjection, to_task
 from a2a_canvas.server.protocols.a2a_v1.update_json import AS_JSON
-from a2a_canvas.server.protocols.edge.http_requests import owner_of_user
+from a2a_canvas.server.protocols.edge.http_requests import caller_of_call
 from a2a_canvas.server.protocols.guard.checks import BodyLimits
 from a2a_canvas.server.tasks.errors import TaskFinished
 from a2a_canvas.server.tasks.incoming import Incoming
@@ -110,7 +110,7 @@ class A2AHandler(RequestHandler):
     async def on_subscribe_to_task(
         self, params: pb.SubscribeToTaskRequest, context: ServerCallContext
     ) -> AsyncGenerator[Streamed, None]:
-        following = await self._runtime.follow(params.id, _owner(context))
+        following = await self._runtime.follow(params.id, caller_of_call(context))
         if following.snapshot.state.terminal:
             raise TaskFinished(params.id, following.snapshot.state)
         async for event in self._events(following, context, ends_at_pause=False):
@@ -126,7 +126,8 @@ class A2AHandler(RequestHandler):
         self._check_media_types(message)
         parsed = user_message(message, params.metadata)
         check_text(parsed, self._limits.max_text_bytes, "message.parts")
-        return await self._runtime.send(Incoming(parsed, _owner(context), message.context_id, message.task_id))
+        incoming = Incoming(parsed, context_id=message.context_id, task_id=message.task_id)
+        return await self._runtime.send(incoming, caller_of_call(context))
 
     def _check_media_types(self, message: pb.Message) -> None:
         """Raises `ContentTypeNotSupportedError`.
@@ -177,18 +178,19 @@ class A2AHandler(RequestHandler):
     @_unary
     async def on_get_task(self, params: pb.GetTaskRequest, context: ServerCallContext) -> pb.Task:
         _check_history_length(params)
-        record = await self._runtime.get(params.id, _owner(context))
+        record = await self._runtime.get(params.id, caller_of_call(context))
         return apply_history_length(to_task(record, _activated(context)), params)
 
     @_unary
     async def on_list_tasks(self, params: pb.ListTasksRequest, context: ServerCallContext) -> pb.ListTasksResponse:
         _check_history_length(params)
-        return await list_tasks(params, _owner(context), self._runtime.journal)
+        return await list_tasks(params, caller_of_call(context), self._runtime)
 
     @_unary
     async def on_cancel_task(self, params: pb.CancelTaskRequest, context: ServerCallContext) -> pb.Task:
         # A cancellation is completed even if the caller disconnects.
-        return to_task(await asyncio.shield(self._runtime.cancel(params.id, _owner(context))), _activated(context))
+        cancelled = await asyncio.shield(self._runtime.cancel(params.id, caller_of_call(context)))
+        return to_task(cancelled, _activated(context))
 
     @_unary
     async def _no_push_notifications(self, params: Message, context: ServerCallContext) -> Any:
@@ -212,10 +214,6 @@ def _check_history_length(given: Any, within: str = "") -> None:
     """Raises `InvalidParamsError` for a negative one."""
     if given.HasField("history_length") and given.history_length < 0:
         raise invalid_field(f"{within}historyLength", f"is {given.history_length} and must be 0 or more")
-
-
-def _owner(context: ServerCallContext) -> str:
-    return owner_of_user(context.user)
 
 
 def _activated(context: ServerCallContext) -> ActivatedExtensions:

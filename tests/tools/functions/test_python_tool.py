@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-import doctest
 import re
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable, Iterator
 from enum import Enum
 from typing import Any, Literal
 
 import pytest
 from pydantic import BaseModel
 
-from a2a_canvas.tools.functions import python_tool, results
 from a2a_canvas.tools.functions.canvas import Canvas
 from a2a_canvas.tools.functions.python_tool import ToolDefinitionError, tool
 
@@ -107,6 +105,16 @@ def plain_with_canvas(canvas: Canvas) -> str:
     return canvas.task_id
 
 
+def in_pieces(city: str) -> Iterator[str]:
+    """Says."""
+    yield city
+
+
+async def in_pieces_later(city: str) -> AsyncIterator[str]:
+    """Says."""
+    yield city
+
+
 @pytest.mark.parametrize(
     ("function", "why"),
     [
@@ -117,6 +125,8 @@ def plain_with_canvas(canvas: Canvas) -> str:
         (unknown, "name 'Nowhere' is not defined"),
         (any_number, "Give every parameter a name"),
         (plain_with_canvas, "make it `async def`"),
+        (in_pieces, "is a generator: `return` its result in one piece"),
+        (in_pieces_later, "is a generator: `return` its result in one piece"),
     ],
 )
 def test_what_cannot_be_a_tool_is_told_with_its_place(function: Any, why: str) -> None:
@@ -126,9 +136,3 @@ def test_what_cannot_be_a_tool_is_told_with_its_place(function: Any, why: str) -
     assert re.match(rf".*test_python_tool\.py, line {line}: the tool {function.__name__} ", str(refused.value))
     assert why in str(refused.value)
     assert "\n" not in str(refused.value)
-
-
-@pytest.mark.parametrize("module", [python_tool, results])
-def test_the_examples_of_its_docstrings_run(module: Any) -> None:
-    outcome = doctest.testmod(module)
-    assert (outcome.failed, outcome.attempted > 0) == (0, True)

@@ -1,9 +1,10 @@
 """The agent card: what it says, what a broken one is answered with, and how it is cached."""
 
 import json
-from datetime import UTC, datetime
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import httpx
 import pytest
@@ -11,8 +12,8 @@ from a2a.client import A2ACardResolver
 from a2a.types import a2a_pb2 as pb
 from starlette.applications import Starlette
 
-from a2a_canvas.server.protocols.a2a_v1.card import Addresses, card_route, load_card
-from a2a_canvas.server.protocols.a2a_v1.card_file import CardError, skill_of_tool
+from a2a_canvas.server.protocols.a2a_v1.card import Addresses, LoadedCard, card_route, load_card
+from a2a_canvas.server.protocols.a2a_v1.card_file import CardError, Described
 from a2a_canvas.server.protocols.a2a_v1.extensions import SUPPORTED
 
 CARD = Path(__file__).parents[4] / "agent_card.json"
@@ -21,14 +22,25 @@ MODIFIED = datetime(2026, 11, 21, 9, 0, 0, 500_000, tzinfo=UTC)
 PATH = "/.well-known/agent-card.json"
 
 
-def load(path: Path | None = CARD, addresses: Addresses = HERE, **options: Any) -> pb.AgentCard:
+def loaded(path: Path | None = CARD, addresses: Addresses = HERE, **options: Any) -> LoadedCard:
     return load_card(path, addresses, **{"advertise_0_3": True} | options)
 
 
-async def fetch(card: pb.AgentCard, **headers: str) -> httpx.Response:
-    app = Starlette(routes=[card_route(card, MODIFIED)])
+def load(path: Path | None = CARD, addresses: Addresses = HERE, **options: Any) -> pb.AgentCard:
+    return loaded(path, addresses, **options).content
+
+
+def app_of(card: pb.AgentCard) -> Starlette:
+    return Starlette(routes=[card_route(LoadedCard(card, names_skills=True), list, lambda: MODIFIED)])
+
+
+async def get(app: Starlette, **headers: str) -> httpx.Response:
     async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://test") as client:
         return await client.get(PATH, headers={name.replace("_", "-"): value for name, value in headers.items()})
+
+
+async def fetch(card: pb.AgentCard, **headers: str) -> httpx.Response:
+    return await get(app_of(card), **headers)
 
 
 def interfaces(card: pb.AgentCard) -> list[tuple[str, str, str]]:
@@ -97,21 +109,29 @@ async def test_with_0_3_it_has_the_fields_of_0_3_and_without_none_of_them() -> N
 
 async def test_the_sdks_client_reads_back_the_card_that_was_loaded() -> None:
     card = load(advertise_0_3=False)
-    app = Starlette(routes=[card_route(card, MODIFIED)])
-    async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://test") as client:
+    async with httpx.AsyncClient(transport=httpx.ASGITransport(app_of(card)), base_url="http://test") as client:
         assert await A2ACardResolver(client, "http://test").get_agent_card() == card
 
 
 # --------------------------------------------------------------------- of a few lines
 
 
-def of(tmp_path: Path, fields: dict[str, Any], **options: Any) -> pb.AgentCard:
+def loaded_of(tmp_path: Path, fields: dict[str, Any], **options: Any) -> LoadedCard:
     path = tmp_path / "card.json"
     path.write_text(json.dumps(fields))
-    return load(path, **options)
+    return loaded(path, **options)
 
 
-WEATHER = skill_of_tool("get_weather", "The forecast\n    for a city.\n\nArgs:\n    city: its name")
+def of(tmp_path: Path, fields: dict[str, Any], **options: Any) -> pb.AgentCard:
+    return loaded_of(tmp_path, fields, **options).content
+
+
+class Told(NamedTuple):
+    name: str
+    description: str
+
+
+WEATHER = Told("get_weather", "The forecast\n    for a city.\n\nArgs:\n    city: its name")
 FEW = {"name": "Reef", "description": "Knows tides.", "skills": [{"name": "Tell tides", "description": "By port."}]}
 IN_0_3 = {
     "name": "Reef",
@@ -156,10 +176,27 @@ def test_without_a_card_the_agent_has_the_name_of_its_folder() -> None:
 
 
 def test_skills_that_are_left_out_are_made_from_the_tools(tmp_path: Path) -> None:
-    card = of(tmp_path, {"name": "Reef"}, tool_skills=[WEATHER])
+    card = loaded_of(tmp_path, {"name": "Reef"}).with_tools([WEATHER])
     assert [skill.id for skill in card.skills] == ["get_weather", "write-artifacts", "edit-selections"]
     assert (card.skills[0].name, card.skills[0].description) == ("Get weather", "The forecast for a city.")
-    assert [skill.id for skill in of(tmp_path, FEW, tool_skills=[WEATHER]).skills] == ["tell-tides"]
+    modes = [(skill.input_modes, skill.output_modes, list(skill.tags)) for skill in card.skills[:1]]
+    assert modes == [(card.default_input_modes, card.default_output_modes, ["tool"])]
+
+
+@pytest.mark.parametrize(
+    ("description", "told"),
+    [("", "Get weather"), ("  \n\n", "Get weather"), ("x" * 10_000, "x" * 500 + "…")],
+    ids=["none", "blank", "pages"],
+)
+def test_a_tool_that_says_nothing_or_pages_makes_a_short_skill(description: str, told: str) -> None:
+    skill = loaded(None).with_tools([Told("get_weather", description)]).skills[0]
+    assert skill.description.lower() == told.lower()
+
+
+@pytest.mark.parametrize("skills", [FEW["skills"], json.loads(CARD.read_text())["skills"]], ids=["its own", "packaged"])
+def test_a_card_that_names_skills_stays_as_it_is(tmp_path: Path, skills: Any) -> None:
+    card = loaded_of(tmp_path, {**FEW, "skills": skills})
+    assert card.with_tools([WEATHER]) == card.content
 
 
 def test_a_card_of_0_3_is_converted(tmp_path: Path) -> None:
@@ -284,3 +321,58 @@ async def test_who_has_it_is_answered_304_without_a_body(etag: str, form: str) -
 )
 async def test_an_etag_beats_a_date_and_a_bad_date_counts_for_nothing(headers: dict[str, str], status: int) -> None:
     assert (await fetch(load(), **headers)).status_code == status
+
+
+# --------------------------------------------------------- tools that come and go
+
+
+class Changing:
+    """A server whose tools change, at a time that goes on when a test says so."""
+
+    def __init__(self, card: LoadedCard) -> None:
+        self.tools: Sequence[Described] = []
+        self.time = MODIFIED
+        self.app = Starlette(routes=[card_route(card, lambda: list(self.tools), lambda: self.time)])
+
+    async def skills(self) -> list[str]:
+        return [skill["id"] for skill in (await get(self.app)).json()["skills"]]
+
+
+async def test_the_skills_are_those_of_the_tools_that_there_are_now() -> None:
+    server = Changing(loaded(None))
+    assert await server.skills() == ["write-artifacts", "edit-selections"]
+    server.tools = [WEATHER]
+    assert await server.skills() == ["get_weather", "write-artifacts", "edit-selections"]
+    server.tools = [Told("tides", "Says when.")]
+    assert await server.skills() == ["tides", "write-artifacts", "edit-selections"]
+
+
+@pytest.mark.parametrize("later", [0, 0.2, 60])
+async def test_who_has_the_card_of_before_gets_the_new_one_also_within_the_same_second(later: float) -> None:
+    server = Changing(loaded(None))
+    before = (await get(server.app)).headers
+    server.tools, server.time = [WEATHER], server.time + timedelta(seconds=later)
+    for condition in {"If_None_Match": before["etag"]}, {"If_Modified_Since": before["last-modified"]}:
+        assert (await get(server.app, **condition)).status_code == 200
+    now = (await get(server.app)).headers
+    for condition in {"If_None_Match": now["etag"]}, {"If_Modified_Since": now["last-modified"]}:
+        assert (await get(server.app, **condition)).status_code == 304
+
+
+async def test_tools_that_go_and_come_back_give_the_etag_of_before_and_a_later_date() -> None:
+    server = Changing(loaded(None))
+    first = (await get(server.app)).headers
+    server.tools = [WEATHER]
+    await get(server.app)
+    server.tools = []
+    again = await get(server.app, If_Modified_Since=first["last-modified"])
+    assert (again.status_code, again.headers["etag"]) == (200, first["etag"])
+    assert (await get(server.app, If_None_Match=first["etag"])).status_code == 304
+
+
+async def test_a_list_that_is_read_again_and_says_the_same_changes_nothing() -> None:
+    server = Changing(loaded(None))
+    server.tools = [WEATHER]
+    first = (await get(server.app)).headers
+    server.tools, server.time = [Told(WEATHER.name, WEATHER.description + " ")], server.time + timedelta(hours=1)
+    assert (await get(server.app)).headers == first

@@ -35,7 +35,7 @@ def test_the_description_has_the_skills_and_an_end() -> None:
     card = pb.AgentCard(name="Weather", description="Knows\nthe sky.")
     card.skills.add(id="rain", name="Rain", description="Says when it rains.")
     described = tool_description(card)
-    assert described.startswith("Ask another agent, Weather: Knows the sky.\n- Rain: Says when it rains.\n")
+    assert described.startswith("Ask another agent, Weather: Knows the sky.\n\n- Rain: Says when it rains.\n")
     for number in range(1_000):
         card.skills.add(name=f"s{number}", description="x" * 10_000)
     assert len(tool_description(card)) <= MAX_DESCRIPTION

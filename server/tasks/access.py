@@ -1,0 +1,161 @@
+"""Who calls, and which contexts a caller may see.
+
+Rule 1: a context belongs to one owner, and so do all tasks and artifacts in it, whoever made them.
+Rule 2: an owner may give others a share of a context: to read it, or to edit it.
+Rule 3: what a caller may not read does not exist for it: the answer is the same, and takes as many queries.
+Rule 4: what a caller names is looked for among its own contexts, then among those that are shared with it, then, if it
+        has adopted them, among those of anonymous callers. If there is none, the id is a new context's, of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import IntEnum
+from typing import Protocol
+
+from a2a_canvas.server.context_key import context_key, public_id
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """Who makes a request.
+
+    Attributes:
+        name: of the user; empty for anonymous callers, who all are one, and for whoever came with a link.
+        link: the id of the share whose link the caller has; empty for none. Such a caller sees that context alone.
+    """
+
+    name: str = ""
+    link: str = ""
+
+    @property
+    def author(self) -> str:
+        """What messages of this caller say of their sender."""
+        return f"link {self.link}" if self.link else self.name
+
+
+ANONYMOUS = Caller()
+
+
+class Level(IntEnum):
+    """What a caller may do with a context.
+
+    READ: get, list and follow what is in it. EDIT: also send messages and operations, and cancel. OWN: also rename,
+    remove and share it.
+    """
+
+    NONE = 0
+    READ = 1
+    EDIT = 2
+    OWN = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """That others may use a context.
+
+    Attributes:
+        context: its key.
+        user: to whom; empty for whoever has the link.
+        token_hash: of the link's token; empty for a user's share.
+        expires_at: None for never.
+    """
+
+    share_id: str
+    context: str
+    owner: str
+    level: Level
+    made_at: datetime
+    user: str = ""
+    token_hash: str = ""
+    expires_at: datetime | None = None
+
+
+class Shares(Protocol):
+    """The shares of all contexts. Every method may raise `Unavailable`."""
+
+    async def of(self, caller: Caller) -> tuple[Share, ...]:
+        """Those that a caller has now: that have not expired."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A context that a caller has named, and what it may do there."""
+
+    key: str
+    owner: str
+    level: Level
+
+
+@dataclass(frozen=True, slots=True)
+class Grants:
+    """What a caller may see, at one moment. Pure.
+
+    Attributes:
+        shares: by the key of their context; of two for the same one, that which allows more.
+        adopts: the caller also has the contexts of anonymous callers.
+    """
+
+    caller: Caller
+    shares: Mapping[str, Share] = field(default_factory=dict)
+    adopts: bool = False
+
+    @property
+    def owners(self) -> tuple[str, ...]:
+        """Whose contexts are the caller's own."""
+        if self.caller.link:
+            return ()
+        return (self.caller.name, "") if self.adopts else (self.caller.name,)
+
+    def level(self, key: str, owner: str) -> Level:
+        """What the caller may do with a context of `owner`."""
+        if owner in self.owners:
+            return Level.OWN
+        share = self.shares.get(key)
+        return share.level if share else Level.NONE
+
+    def candidates(self, context_id: str) -> tuple[Found, ...]:
+        """The contexts that the caller may mean (rule 4), those that come first first."""
+        own = [Found(context_key(owner, context_id), owner, Level.OWN) for owner in self.owners]
+        shared = [
+            Found(key, share.owner, share.level) for key, share in self.shares.items() if public_id(key) == context_id
+        ]
+        return (*own[:1], *shared, *own[1:])
+
+
+class Access:
+    """Answers what callers may see.
+
+    Args:
+        has_context: whether an owner has a task in the context with a key.
+        shares: None if nothing can be shared.
+        adopter: the user who has the contexts of anonymous callers, too; empty for none.
+    """
+
+    def __init__(
+        self, has_context: Callable[[str, str], Awaitable[bool]], shares: Shares | None = None, adopter: str = ""
+    ) -> None:
+        self._has_context = has_context
+        self._shares = shares
+        self._adopter = adopter
+
+    async def grants(self, caller: Caller) -> Grants:
+        """What a caller may see now."""
+        found = await self._shares.of(caller) if self._shares and caller != ANONYMOUS else ()
+        shares = {share.context: share for share in sorted(found, key=lambda share: share.level)}
+        return Grants(caller, shares, adopts=bool(self._adopter) and caller.name == self._adopter)
+
+    async def find(self, caller: Caller, context_id: str) -> Found | None:
+        """The context that a caller means; None if it cannot have one of this id.
+
+        A context that does not exist yet is found, too: as one of the caller's own.
+        """
+        candidates = (await self.grants(caller)).candidates(context_id)
+        if len(candidates) > 1:
+            for found in candidates:
+                if await self._has_context(found.key, found.owner):
+                    return found
+        return candidates[0] if candidates else None
