@@ -54,6 +54,7 @@ from a2a_canvas.server.protocols.identity.authenticator import Authenticator, Co
 from a2a_canvas.server.protocols.identity.http_authentication import Authentication
 from a2a_canvas.server.protocols.page.routes import page_routes
 from a2a_canvas.server.settings import REHEARSAL, Settings, SettingsError
+from a2a_canvas.server.tasks.quotas import Meter, Quota
 from a2a_canvas.server.tasks.runtime.admission import Admission
 from a2a_canvas.server.tasks.runtime.runtime import Runtime
 from a2a_canvas.store.artifact_store import ArtifactStore
@@ -102,9 +103,9 @@ def create_app(settings: Settings, llm: LLM | None = None, clock: Clock | None =
     loaded = load_card(settings.agent_card, addresses, advertise_0_3=settings.advertise_0_3, note=note, name=name)
     card = loaded.content
     backend = make_backend(settings, clock.now)
-    authenticator = make_authenticator(settings, backend)
-    current_card = CurrentCard(loaded, partial(_tools_from, sources), authenticator.security)
     runtime = build_runtime(settings, llm, clock, backend, sources)
+    authenticator = make_authenticator(settings, backend, runtime.meter)
+    current_card = CurrentCard(loaded, partial(_tools_from, sources), authenticator.security)
     shutdown = Shutdown(runtime.close, settings.shutdown_grace)
     limits = body_limits(settings)
     budget = BodyBudget(max(limits.max_bodies_bytes, limits.max_body_bytes))
@@ -115,7 +116,7 @@ def create_app(settings: Settings, llm: LLM | None = None, clock: Clock | None =
             health_route(),
             ready_route(backend.ready),
             jsonrpc_route(handler),
-            *artifact_routes(backend.store, runtime.journal, backend.contexts, runtime.access, limits),
+            *artifact_routes(backend.store, runtime.journal, backend.contexts, runtime.access, limits, runtime.meter),
             *agui_routes(_agui(settings, runtime, backend.store, clock)),
             rest_route(handler, REST_PREFIX),
             *page_routes(_about(settings, card), settings.page_origins, page=settings.page),
@@ -167,15 +168,22 @@ def _allowed(request: Request) -> list[str]:
     return sorted({method for route in routes for method in route.methods})
 
 
-def make_authenticator(settings: Settings, backend: Backend) -> Authenticator:
-    """Who is let in."""
+def make_authenticator(settings: Settings, backend: Backend, meter: Meter) -> Authenticator:
+    """Who is let in, and how often."""
     stored = (backend.api_keys,) if backend.api_keys else ()
     return Authenticator(
         FailedAttempts(time.monotonic),
         token=settings.shared_token or "",
         keys=(ConfiguredKeys(settings.keys), *stored),
         anonymous=settings.allow_anonymous,
+        count=meter.count_request,
     )
+
+
+def make_meter(settings: Settings, now: Callable[[], datetime]) -> Meter:
+    """How much users may use."""
+    of_user = Quota(settings.max_requests_per_user, settings.max_streams_per_user, settings.max_turns_per_user)
+    return Meter(now, of_user, Quota(settings.max_requests, settings.max_streams))
 
 
 def hosts_of(settings: Settings) -> Hosts:
@@ -278,7 +286,7 @@ def build_runtime(
         now=clock.now,
         new_id=clock.new_id,
         limits=TurnLimits(settings.max_rounds, settings.max_tool_errors),
-        admission=Admission(settings.max_turns, settings.max_queued),
+        admission=Admission(settings.max_turns, settings.max_queued, meter=make_meter(settings, clock.now)),
         instructions=_instructions(settings),
     )
 

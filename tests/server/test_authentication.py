@@ -32,7 +32,7 @@ RIGHT = {"token": TOKEN, "key": KEY, "hashed key": HASHED}
 WRONG = {"token": TOKEN[::-1], "key": UNKNOWN, "jwt": "eyJhbGciOiJub25lIn0.eyJzdWIiOiJhbm4ifQ.c2ln"}
 MALFORMED = ["Bearer", "Basic c2hhcmVkOjAxMjM", TOKEN]
 
-SERVICES = {module.DESCRIPTOR.services_by_name["A2AService"] for module in (pb, pb03)}
+SERVICES = [module.DESCRIPTOR.services_by_name["A2AService"] for module in (pb, pb03)]
 GRPC = [f"/{service.full_name}/{method.name}" for service in SERVICES for method in service.methods]
 Request = tuple[str, str, Any]
 JSONRPC: list[Request] = [("POST", "/", envelope(method, {})) for method in (*REQUESTS, *LEGACY_METHODS)]

@@ -15,6 +15,7 @@ import asyncio
 import json
 import re
 from collections.abc import Callable, Iterable
+from contextlib import ExitStack
 from dataclasses import replace
 from functools import partial
 from typing import Any, TypeVar, assert_never
@@ -25,6 +26,7 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from a2a_canvas.server.context_key import public_id
+from a2a_canvas.server.protocols.a2a_v1.errors import to_a2a_error
 from a2a_canvas.server.protocols.artifacts.archive import ZIP, archive
 from a2a_canvas.server.protocols.artifacts.context_forms import context_json, context_query, contexts_json, new_name
 from a2a_canvas.server.protocols.artifacts.diff import unified_diff
@@ -73,10 +75,11 @@ from a2a_canvas.server.protocols.edge.sse_response import begun
 from a2a_canvas.server.protocols.guard.checks import BodyLimits, Refusal, check_content_type, check_json
 from a2a_canvas.server.protocols.guard.error_forms import method_not_allowed, rest_response
 from a2a_canvas.server.tasks.access import Access, Found, Level
-from a2a_canvas.server.tasks.errors import ContextInUse, ContextNotFound, ReadOnly
+from a2a_canvas.server.tasks.errors import ContextInUse, ContextNotFound, QuotaReached, ReadOnly
 from a2a_canvas.server.tasks.journal.context_log import ContextSubscription
 from a2a_canvas.server.tasks.journal.journal import Journal
 from a2a_canvas.server.tasks.journal.owned_contexts import Contexts
+from a2a_canvas.server.tasks.quotas import Meter
 from a2a_canvas.server.wire import artifact_path, context_path
 from a2a_canvas.store.artifact_store import ArtifactStore
 from a2a_canvas.store.errors import ArtifactNotFound, Unavailable, VersionNotFound
@@ -101,17 +104,24 @@ NO_SUCH_PATH = (
 
 
 def artifact_routes(
-    store: ArtifactStore, journal: Journal, contexts: Contexts, access: Access, limits: BodyLimits
+    store: ArtifactStore, journal: Journal, contexts: Contexts, access: Access, limits: BodyLimits, meter: Meter
 ) -> list[Route]:
     """`/artifacts` and what is below. The routes take every method, and refuse a wrong one themselves."""
-    endpoint = _ArtifactsEndpoint(store, journal, contexts, access, limits)
+    endpoint = _ArtifactsEndpoint(store, journal, contexts, access, limits, meter)
     return [Route("/artifacts", endpoint), Route(f"/artifacts/{{rest:{ANYTHING}}}", endpoint)]
 
 
 class _ArtifactsEndpoint:
     def __init__(
-        self, store: ArtifactStore, journal: Journal, contexts: Contexts, access: Access, limits: BodyLimits
+        self,
+        store: ArtifactStore,
+        journal: Journal,
+        contexts: Contexts,
+        access: Access,
+        limits: BodyLimits,
+        meter: Meter,
     ) -> None:
+        self._meter = meter
         self._access = access
         self._store = store
         self._journal = journal
@@ -119,20 +129,26 @@ class _ArtifactsEndpoint:
         self._limits = limits
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        response: ASGIApp
-        try:
-            response = await self._answer(Request(scope, receive))
-        except ResourceError as error:
-            response = rest_response(error.refusal, error.headers | NO_SNIFF)
-        except (ContextNotFound, ContextInUse, ReadOnly) as error:
-            response = rest_response(context_refusal(error), NO_SNIFF)
-        except VersionNotFound as error:
-            response = rest_response(Refusal(VERSION_NOT_FOUND, str(error)), NO_SNIFF)
-        except Unavailable as error:
-            response = rest_response(Refusal(UnavailableError, unavailable_error(error).message), NO_SNIFF)
-        await response(scope, receive, send)
+        with ExitStack() as counted:
+            response = await self._response(Request(scope, receive), counted)
+            await response(scope, receive, send)
 
-    async def _answer(self, request: Request) -> ASGIApp:
+    async def _response(self, request: Request, counted: ExitStack) -> ASGIApp:
+        """The answer; what it counts as while it is sent is entered in `counted`."""
+        try:
+            return await self._answer(request, counted)
+        except ResourceError as error:
+            return rest_response(error.refusal, error.headers | NO_SNIFF)
+        except (ContextNotFound, ContextInUse, ReadOnly) as error:
+            return rest_response(context_refusal(error), NO_SNIFF)
+        except VersionNotFound as error:
+            return rest_response(Refusal(VERSION_NOT_FOUND, str(error)), NO_SNIFF)
+        except Unavailable as error:
+            return rest_response(Refusal(UnavailableError, unavailable_error(error).message), NO_SNIFF)
+        except QuotaReached as error:
+            return rest_response(Refusal.of(to_a2a_error(error)), NO_SNIFF)
+
+    async def _answer(self, request: Request, counted: ExitStack) -> ASGIApp:
         prefix, rest = _raw_path(request)
         resource = parse_path(rest)
         if resource is None:
@@ -155,6 +171,7 @@ class _ArtifactsEndpoint:
         if request.method == "PATCH":
             return await self._rename(request, found, prefix)
         if isinstance(resource, ContextEvents):
+            counted.enter_context(self._meter.stream(caller_of(request).author))
             followed = await begun(self._follow(found))
             activity = self._journal.watch(found.key)
             return event_stream(public_id(found.key), followed, activity, request.headers.get("last-event-id"))

@@ -110,6 +110,8 @@ class Runtime:
         self._new_id = new_id
         self._durable = ownership is not None
         self._ownership = ownership or LocalOwnership(journal)
+        admission = admission or Admission()
+        self.meter = admission.meter
         self._turns = Turns(
             journal=journal,
             store=store,
@@ -119,7 +121,7 @@ class Runtime:
             new_id=new_id,
             limits=limits or TurnLimits(),
             sleep=sleep,
-            admission=admission or Admission(),
+            admission=admission,
             instructions=instructions,
             find_tool=find_tool,
         )
@@ -260,7 +262,7 @@ class Runtime:
             history=(incoming.message,),
             transcript=(to_user_input(incoming.message),),
         )
-        with self._turns.reserve(record.operation):
+        with self._turns.reserve(record, incoming.message.sender):
             await self._prepare(incoming, record)
             if incoming.changes and (joined := await self.journal.find_duplicate(key)):
                 # A replica that took the same message made the changes before it released the artifacts.
@@ -288,7 +290,7 @@ class Runtime:
         self, record: TaskRecord, incoming: Incoming, key: str
     ) -> TaskSubscription | None:
         """The task waits for input: its turn continues here."""
-        with self._turns.reserve(None) as queued:
+        with self._turns.reserve(record, incoming.message.sender) as queued:
             await self._prepare(incoming, record)
             acquired = await self._ownership.acquire(record.task_id)
             if acquired is None:

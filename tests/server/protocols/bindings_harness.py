@@ -143,6 +143,7 @@ def edge_app(world: ScriptedRuntime, shutdown: Shutdown, handler: A2AHandler) ->
                 InMemoryContexts(world.runtime.journal, world.store),
                 world.runtime.access,
                 BodyLimits(),
+                world.runtime.meter,
             ),
             *agui_routes(agui),
             rest_route(handler, "/rest"),

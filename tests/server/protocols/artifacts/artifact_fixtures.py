@@ -22,6 +22,7 @@ from a2a_canvas.server.protocols.guard.checks import BodyLimits
 from a2a_canvas.server.tasks.access import Access
 from a2a_canvas.server.tasks.journal.journal import InMemoryJournal
 from a2a_canvas.server.tasks.journal.owned_contexts import InMemoryContexts
+from a2a_canvas.server.tasks.quotas import Meter
 from a2a_canvas.server.tasks.record import TaskRecord
 from a2a_canvas.store.changes import Change
 from a2a_canvas.store.evented import EventedArtifactStore
@@ -46,7 +47,12 @@ class ArtifactHarness:
         return Starlette(
             routes=[
                 *artifact_routes(
-                    self.store, self.journal, self.contexts, Access(self.journal.has_context), BodyLimits()
+                    self.store,
+                    self.journal,
+                    self.contexts,
+                    Access(self.journal.has_context),
+                    BodyLimits(),
+                    Meter(self.clock),
                 )
             ]
         )
