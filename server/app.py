@@ -38,6 +38,8 @@ from a2a_canvas.server.protocols.a2a_v1.extensions import ExtensionsEcho
 from a2a_canvas.server.protocols.a2a_v1.handler import A2AHandler
 from a2a_canvas.server.protocols.a2a_v1.http_json import rest_route
 from a2a_canvas.server.protocols.a2a_v1.jsonrpc import jsonrpc_route
+from a2a_canvas.server.protocols.a2a_v1.push_operations import PushOperations
+from a2a_canvas.server.protocols.a2a_v1.push_payload import PushPayloads
 from a2a_canvas.server.protocols.agui.routes import AgUiConfig, agui_routes
 from a2a_canvas.server.protocols.artifacts.routes import artifact_routes
 from a2a_canvas.server.protocols.edge.availability import health_route, ready_route
@@ -49,6 +51,9 @@ from a2a_canvas.server.protocols.guard.hosts import HostCheck, Hosts, cors_optio
 from a2a_canvas.server.protocols.guard.http_guard import Guard
 from a2a_canvas.server.protocols.guard.rest import REST_PATHS
 from a2a_canvas.server.protocols.page.routes import page_routes
+from a2a_canvas.server.push.delivery import PushDelivery
+from a2a_canvas.server.push.sending import HttpSender, SystemLookup, TargetCheck
+from a2a_canvas.server.push.targets import AllowedTargets
 from a2a_canvas.server.settings import REHEARSAL, Settings, SettingsError
 from a2a_canvas.server.tasks.runtime.admission import Admission
 from a2a_canvas.server.tasks.runtime.runtime import Runtime
@@ -102,7 +107,11 @@ def create_app(settings: Settings, llm: LLM | None = None, clock: Clock | None =
     shutdown = Shutdown(runtime.close, settings.shutdown_grace)
     limits = body_limits(settings)
     budget = BodyBudget(max(limits.max_bodies_bytes, limits.max_body_bytes))
-    handler = A2AHandler(runtime, card, limits, expose_thinking=settings.expose_thinking)
+    check = TargetCheck(AllowedTargets.of(settings.push_targets), SystemLookup())
+    handler = A2AHandler(
+        runtime, card, PushOperations(backend.push, check), limits, expose_thinking=settings.expose_thinking
+    )
+    push = PushDelivery(backend.push, PushPayloads(backend.journal.get), HttpSender(check), clock.now)
     app = Starlette(
         routes=[
             card_route(loaded, partial(_tools_from, sources), clock.now),
@@ -122,7 +131,7 @@ def create_app(settings: Settings, llm: LLM | None = None, clock: Clock | None =
             Middleware(ExtensionsEcho),
         ],
         exception_handlers={HTTPException: _router_error},
-        lifespan=_lifespan(settings, shutdown, handler, budget, backend, runtime, llm, sources),
+        lifespan=_lifespan(settings, shutdown, handler, budget, backend, runtime, llm, sources, push),
     )
     app.state.shutdown = shutdown
     app.router.redirect_slashes = False  # an unknown path is 404
@@ -254,6 +263,7 @@ def build_runtime(
         limits=TurnLimits(settings.max_rounds, settings.max_tool_errors),
         admission=Admission(settings.max_turns, settings.max_queued),
         instructions=_instructions(settings),
+        push=backend.push,
     )
 
 
@@ -277,12 +287,14 @@ def _lifespan(
     runtime: Runtime,
     llm: LLM,
     sources: Sequence[ToolSource],
+    push: PushDelivery,
 ) -> Callable[[Starlette], AbstractAsyncContextManager[None]]:
     @asynccontextmanager
     async def lifespan(app: Starlette) -> AsyncIterator[None]:
         # Before the turns that go on after a restart, which may need their tools at once.
         await asyncio.gather(*(source.start() for source in sources))
         await backend.start(runtime)
+        push.start()
         if settings.grpc_port:
             from a2a_canvas.server.protocols.a2a_v1.grpc_server import grpc_server
 
@@ -297,6 +309,7 @@ def _lifespan(
         finally:
             watch.cancel()
             await shutdown()
+            await push.stop()
             await backend.stop()
             await asyncio.gather(*(source.stop() for source in sources))
             await close_llm(llm)

@@ -9,6 +9,7 @@ from typing import Protocol
 from a2a_canvas.server.settings import Settings
 from a2a_canvas.server.tasks.journal.journal import InMemoryJournal, Journal
 from a2a_canvas.server.tasks.journal.owned_contexts import Contexts, InMemoryContexts
+from a2a_canvas.server.tasks.journal.push_outbox import PushStore
 from a2a_canvas.server.tasks.runtime.ownership import Ownership, TaskRunner
 from a2a_canvas.store.artifact_store import ArtifactStore
 from a2a_canvas.store.memory import InMemoryArtifactStore
@@ -28,6 +29,8 @@ class Backend(Protocol):
     def store(self) -> ArtifactStore: ...
     @property
     def contexts(self) -> Contexts: ...
+    @property
+    def push(self) -> PushStore: ...
     @property
     def ownership(self) -> Ownership | None: ...
 
@@ -64,6 +67,7 @@ class MemoryBackend:
     def __init__(self, now: Callable[[], datetime], limits: Limits) -> None:
         journal = InMemoryJournal(now)
         self.journal: Journal = journal
+        self.push: PushStore = journal.push
         store = InMemoryArtifactStore(limits)
         self.store: ArtifactStore = store
         self.contexts: Contexts = InMemoryContexts(journal, store)

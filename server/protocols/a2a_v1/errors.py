@@ -23,6 +23,7 @@ from a2a_canvas.server.protocols.edge.availability import OverloadedError, Unava
 from a2a_canvas.server.protocols.guard.checks import invalid
 from a2a_canvas.server.tasks.errors import (
     ContextMismatch,
+    PushConfigNotFound,
     QueueFull,
     StreamLost,
     TaskError,
@@ -30,6 +31,7 @@ from a2a_canvas.server.tasks.errors import (
     TaskNotCancelable,
     TaskNotFound,
     TaskTakesNoMessages,
+    TooManyPushConfigs,
     Unreadable,
     Unwritable,
 )
@@ -44,6 +46,8 @@ ERRORS: dict[type[TaskError], type[A2AError]] = {
     TaskTakesNoMessages: UnsupportedOperationError,
     ContextMismatch: InvalidParamsError,
     Unwritable: InternalError,
+    PushConfigNotFound: TaskNotFoundError,
+    TooManyPushConfigs: InvalidParamsError,
     QueueFull: OverloadedError,
     StreamLost: UnavailableError,
     Unreadable: InternalError,

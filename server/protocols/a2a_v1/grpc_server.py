@@ -9,12 +9,14 @@ import grpc
 import grpc.aio
 from a2a.compat.v0_3.a2a_v0_3_pb2_grpc import add_A2AServiceServicer_to_server as add_0_3
 from a2a.compat.v0_3.grpc_handler import CompatGrpcHandler
-from a2a.server.request_handlers.grpc_handler import GrpcHandler
+from a2a.server.context import ServerCallContext
+from a2a.server.request_handlers.grpc_handler import DefaultGrpcServerCallContextBuilder, GrpcHandler
 from a2a.server.request_handlers.request_handler import RequestHandler
 from a2a.types import a2a_pb2
 from a2a.types.a2a_pb2_grpc import add_A2AServiceServicer_to_server as add_1_0
 
 from a2a_canvas.server.protocols.a2a_v1.extensions import activated_header, extension_headers
+from a2a_canvas.server.protocols.a2a_v1.update_json import LEGACY
 from a2a_canvas.server.protocols.guard.bodies import BodyBudget
 from a2a_canvas.server.protocols.guard.checks import BodyLimits
 from a2a_canvas.server.protocols.guard.grpc_guard import GuardInterceptor
@@ -31,6 +33,15 @@ CONNECTION_OPTIONS = {
 answer a ping, and to have no call. gRPC has nothing that bounds connections, or the messages on all of them, in sum."""
 
 _SERVICE_1_0 = a2a_pb2.DESCRIPTOR.services_by_name["A2AService"].full_name
+
+
+class _LegacyContext(DefaultGrpcServerCallContextBuilder):
+    """Marks the calls of clients of A2A 0.3."""
+
+    def build(self, context: grpc.aio.ServicerContext[Any, Any]) -> ServerCallContext:
+        built = super().build(context)
+        built.state[LEGACY] = True
+        return built
 
 
 class GrpcError(Exception):
@@ -64,7 +75,7 @@ def grpc_server(
         maximum_concurrent_rpcs=max_calls,
     )
     add_1_0(GrpcHandler(handler), server)  # type: ignore[no-untyped-call]
-    add_0_3(CompatGrpcHandler(handler), server)  # type: ignore[no-untyped-call]
+    add_0_3(CompatGrpcHandler(handler, _LegacyContext()), server)  # type: ignore[no-untyped-call]
     try:
         server.add_insecure_port(f"{f'[{host}]' if ':' in host else host}:{port}")
     except RuntimeError:
