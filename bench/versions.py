@@ -24,6 +24,7 @@ from typing import Literal
 from a2a_canvas.server.agent.events import State, UserMessage
 from a2a_canvas.server.agent.model import ModelEvent, ModelRequest, ModelText
 from a2a_canvas.server.agent.models.playback import answer
+from a2a_canvas.server.tasks.access import ANONYMOUS
 from a2a_canvas.server.tasks.incoming import Incoming
 from a2a_canvas.server.tasks.journal.journal import InMemoryJournal
 from a2a_canvas.server.tasks.runtime.runtime import Runtime
@@ -167,10 +168,10 @@ async def _one_task(runtime: Runtime, base: int, span: Span) -> None:
     selection: JsonValue = {"start": span.start, "end": span.end}
     operation: JsonValue = {"op": "edit", "artifactId": ARTIFACT, "baseVersion": base, "selection": selection}
     message = UserMessage(f"m{base}", (text_part("Rewrite it."),), {CANVAS: operation})
-    following = await runtime.send(Incoming(message, context_id=CONTEXT))
+    following = await runtime.send(Incoming(message, context_id=CONTEXT), ANONYMOUS)
     async for _ in following:
         pass
-    record = await runtime.get(following.snapshot.task_id, "")
+    record = await runtime.get(following.snapshot.task_id, ANONYMOUS)
     if record.state is not State.COMPLETED:
         raise RuntimeError(f"edit {base} is {record.state}: {record.message}")
 

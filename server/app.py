@@ -111,14 +111,14 @@ def create_app(settings: Settings, llm: LLM | None = None, clock: Clock | None =
     handler = A2AHandler(
         runtime, card, PushOperations(backend.push, check), limits, expose_thinking=settings.expose_thinking
     )
-    push = PushDelivery(backend.push, PushPayloads(backend.journal.get), HttpSender(check), clock.now)
+    push = PushDelivery(backend.push, PushPayloads(runtime), HttpSender(check), clock.now)
     app = Starlette(
         routes=[
             card_route(loaded, partial(_tools_from, sources), clock.now),
             health_route(),
             ready_route(backend.ready),
             jsonrpc_route(handler),
-            *artifact_routes(backend.store, runtime.journal, backend.contexts, limits),
+            *artifact_routes(backend.store, runtime.journal, backend.contexts, runtime.access, limits),
             *agui_routes(_agui(settings, runtime, backend.store, clock)),
             rest_route(handler, REST_PREFIX),
             *page_routes(_about(settings, card), settings.page_origins, page=settings.page),
@@ -247,6 +247,13 @@ def _tools_from(sources: Sequence[ToolSource]) -> list[AnyTool]:
     return list(found.values())
 
 
+async def _find_tool(sources: Sequence[ToolSource], name: str) -> AnyTool | str:
+    """A tool, when its source has it; or why it is not there."""
+    reasons = await asyncio.gather(*(source.wait_for(name) for source in sources))
+    found = (tool for tool in _tools_from(sources) if tool.name == name)
+    return next(found, " and ".join(filter(None, reasons)))
+
+
 def build_runtime(
     settings: Settings, llm: LLM, clock: Clock, backend: Backend | None = None, sources: Sequence[ToolSource] = ()
 ) -> Runtime:
@@ -258,6 +265,7 @@ def build_runtime(
         ownership=backend.ownership,
         llm=FramedLLM(llm, settings.frame_ms / 1000),
         tools=lambda: _all_tools(own, sources),
+        find_tool=partial(_find_tool, sources),
         now=clock.now,
         new_id=clock.new_id,
         limits=TurnLimits(settings.max_rounds, settings.max_tool_errors),

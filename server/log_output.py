@@ -1,4 +1,4 @@
-"""The log: the form of its lines, their level, and the task that a line belongs to. Imports nothing of the server.
+"""The log: the form of its lines, their level, and the task that a line belongs to. Imports nothing else of the server.
 
 Rule 1: a line has a time (UTC), a level and a message, and fields; as text, or as one JSON object (`--log-format`).
 Rule 2: a line that belongs to a task has the fields `task` and `context`. Code that works for one task calls
@@ -16,6 +16,8 @@ from collections.abc import Callable, Mapping
 from contextvars import ContextVar
 from datetime import UTC, datetime
 from typing import Any
+
+from a2a_canvas.server.context_key import public_id
 
 PACKAGE = "a2a_canvas"
 
@@ -46,7 +48,7 @@ def about(task_id: str = "", context_id: str = "", **fields: Any) -> dict[str, F
 
 
 def _ids(task_id: str, context_id: str) -> dict[str, Any]:
-    return {name: value for name, value in (("task", task_id), ("context", context_id)) if value}
+    return {name: value for name, value in (("task", task_id), ("context", public_id(context_id))) if value}
 
 
 class LineFormatter(logging.Formatter):

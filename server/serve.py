@@ -140,6 +140,10 @@ class ForegroundServer(GracefulServer):
         except BrokenPipeError:  # nobody reads it; Python would complain once more when it flushes
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
+    async def serve(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().serve(sockets)
+        await _leave_what_does_not_end()
+
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         grace = self._settings.shutdown_grace
         logger.info("The server stops; its streams end within %g seconds. Ctrl+C ends it at once.", grace)
@@ -149,6 +153,20 @@ class ForegroundServer(GracefulServer):
         if self.should_exit and sig == signal.SIGINT:
             _end_at_once()
         self.should_exit = True  # uvicorn's own handler would let the signal end the process once more, at its end
+
+
+async def _leave_what_does_not_end() -> None:
+    """Cancel what still runs. asyncio would wait for a tool that ignores it for ever, so it does not learn of it."""
+    rest = asyncio.all_tasks() - {asyncio.current_task()}
+    for task in rest:
+        task.cancel()
+    _, running = await asyncio.wait(rest, timeout=CUT_OFF_SECONDS) if rest else (rest, rest)
+    for task in running:
+        asyncio._unregister_task(task)
+    if running:
+        logger.warning(
+            "%d calls of tools were cancelled and have not ended; the server stops without them", len(running)
+        )
 
 
 async def _check_database(settings: Settings) -> DataCount | None:

@@ -52,13 +52,18 @@ class State(StrEnum):
 
 @dataclass(frozen=True)
 class UserMessage:
-    """A user's message. `parts` are not grouped: history shows them as they were sent."""
+    """A user's message. `parts` are not grouped: history shows them as they were sent.
+
+    Attributes:
+        sender: the user who sent it; empty if anonymous.
+    """
 
     message_id: str
     parts: Parts
     metadata: Metadata = field(default_factory=dict)
     extensions: tuple[str, ...] = ()
     reference_task_ids: tuple[str, ...] = ()
+    sender: str = ""
 
     @cached_property
     def intent(self) -> Intent:

@@ -22,7 +22,7 @@ from a2a_canvas.server.log_output import about
 from a2a_canvas.server.push.attempts import Accepted, NotAccepted, Outcome, delay_after
 from a2a_canvas.server.push.sending import Send
 from a2a_canvas.server.push.signing import headers_of
-from a2a_canvas.server.tasks.errors import TaskError
+from a2a_canvas.server.tasks.errors import TaskError, TaskNotFound
 from a2a_canvas.server.tasks.journal.push_outbox import Outbox
 from a2a_canvas.server.tasks.push import Delivery, Room
 from a2a_canvas.store.errors import Unavailable
@@ -43,7 +43,8 @@ POLL_SECONDS = 1.0
 """Between two looks into the outbox: for attempts that are due, and for what other replicas have left."""
 
 Render = Callable[[Delivery], Awaitable[bytes]]
-"""Writes the body of a notification. Raises `TaskError` if the task cannot be read."""
+"""Writes the body of a notification. Raises `TaskNotFound` if the registrant may not read
+the task, another `TaskError` if it cannot be read."""
 
 
 class PushDelivery:
@@ -151,6 +152,8 @@ class PushDelivery:
     async def _attempt(self, delivery: Delivery) -> Outcome:
         try:
             body = await self._render(delivery)
+        except TaskNotFound:
+            return NotAccepted("who registered it may not read the task any more", final=True)
         except TaskError:
             return NotAccepted("the task cannot be read")
         return await self._send(delivery.config.url, headers_of(delivery, body, self._now()), body)

@@ -8,7 +8,7 @@ TaskError
 ├── ContextMismatch     the message names a context that is not its task's
 ├── ContextNotFound     there is no such context, or it is another owner's
 ├── ContextInUse        a task works in the context: it cannot be removed
-├── ContextShared       others have tasks in the context: it cannot be removed
+├── ReadOnly            the context is shared with the caller, who may not do that there
 ├── Unwritable          the message cannot be stored: a fault of the server
 ├── PushConfigNotFound  there is no such config, or it was given up
 ├── TooManyPushConfigs  the task has as many push configs as it may have
@@ -25,6 +25,7 @@ from __future__ import annotations
 import asyncio
 
 from a2a_canvas.server.agent.events import State
+from a2a_canvas.server.context_key import public_id
 
 
 class TaskError(Exception):
@@ -74,28 +75,37 @@ class ContextMismatch(TaskError):
 
 class ContextNotFound(TaskError):
     def __init__(self, context_id: str) -> None:
+        named = public_id(context_id)
         super().__init__(
-            f"There is no context {context_id!r}. GET /artifacts lists those there are; a message with it begins it."
+            f"There is no context {named!r}. GET /artifacts lists those there are; a message with it begins it."
         )
-        self.context_id = context_id
+        self.context_id = named
 
 
 class ContextInUse(TaskError):
     def __init__(self, context_id: str, task_id: str) -> None:
+        named = public_id(context_id)
         super().__init__(
-            f"Task {task_id!r} works in context {context_id!r}. Wait until it is done, or cancel it; then delete again."
+            f"Task {task_id!r} works in context {named!r}. Wait until it is done, or cancel it; then delete again."
         )
-        self.context_id = context_id
+        self.context_id = named
         self.task_id = task_id
 
 
-class ContextShared(TaskError):
+class ReadOnly(TaskError):
+    """
+    Args:
+        context_id: empty if the caller named none.
+    """
+
     def __init__(self, context_id: str) -> None:
+        named = public_id(context_id)
         super().__init__(
-            f"Others have tasks in context {context_id!r}, too, so it cannot be deleted. "
-            "The operator's retention removes it when nobody uses it any more."
+            f"You may not do that in context {named!r}, which is shared with you. Ask its owner for more."
+            if named
+            else "Your link is for one context: send its contextId."
         )
-        self.context_id = context_id
+        self.context_id = named
 
 
 class Unwritable(TaskError):

@@ -36,8 +36,9 @@ class Incoming:
     """A message as it reaches the runtime.
 
     Attributes:
-        owner: who sends it; empty for anonymous callers, who all share an identity.
-        context_id, task_id: as the sender gave them; empty for none.
+        owner, context_id: the owner of the context that it is sent to, and the context's key. `Runtime.send` finds
+            them; it is given what the sender gave as `context_id`. Both may be empty.
+        task_id: as the sender gave it; empty for none.
         changes: by artifact id, changes that the sender has already made: the task stores them as the user's, before
             anything else. An operation that comes with changes has been checked by the caller.
         push: where the sender wants the notifications of the task that the message goes to; without a task yet.

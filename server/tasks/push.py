@@ -17,6 +17,7 @@ from datetime import datetime
 from typing import NamedTuple
 
 from a2a_canvas.server.agent.events import ArtifactChanged, State, StatusChanged, TurnEvent
+from a2a_canvas.server.tasks.access import Caller
 from a2a_canvas.server.tasks.record import Entry, TaskRecord, is_durable
 
 MAX_CONFIGS = 100
@@ -38,7 +39,8 @@ class PushConfig:
     """Where a client wants the notifications of a task.
 
     Attributes:
-        registrant: the user who registered it; nobody else is told its token.
+        registrant: who registered it: nobody else is told its token, and it counts as long as this caller may read the
+            task.
         version: of A2A, in whose form the notifications are.
         target: host and port of the url.
         scheme, credentials: of the header Authorization, or of the signature (`server/push/signing.py`).
@@ -46,7 +48,7 @@ class PushConfig:
     """
 
     key: ConfigKey
-    registrant: str
+    registrant: Caller
     version: str
     url: str = field(repr=False)
     target: str

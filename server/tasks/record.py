@@ -120,6 +120,11 @@ class TaskRecord:
         return message
 
     @property
+    def sender(self) -> str:
+        """Who sent the newest message of a user; empty if anonymous."""
+        return next((each.sender for each in reversed(self.history) if isinstance(each, UserMessage)), self.owner)
+
+    @property
     def intent(self) -> Intent:
         """What the first message asks for. A task that cannot be read has no message, and is taken for a conversation.
 

@@ -34,6 +34,9 @@ class PythonFile:
     def tools(self) -> Sequence[FunctionTool]:
         return self.found
 
+    async def wait_for(self, name: str) -> str:
+        return ""
+
     async def start(self) -> None:
         pass
 

@@ -24,6 +24,7 @@ from a2a_canvas.server.protocols.a2a_v1 import canvas_ext, turn_ext
 from a2a_canvas.server.protocols.a2a_v1.extensions import ActivatedExtensions
 from a2a_canvas.server.protocols.a2a_v1.projection import A2AEvent, TaskProjection
 from a2a_canvas.server.settings import Settings
+from a2a_canvas.server.tasks.access import ANONYMOUS
 from a2a_canvas.server.tasks.incoming import Incoming
 from a2a_canvas.server.tasks.journal.listing import TaskQuery
 from a2a_canvas.server.tasks.record import Entry, TaskRecord, fold
@@ -222,12 +223,14 @@ def watched(start: TaskRecord, entries: list[Entry], fold_: Fold, activated: Act
 async def lived(runtime: Runtime, text: str, metadata: Any = None) -> tuple[TaskRecord, list[Entry]]:
     """A task from its beginning to its end; its question is answered."""
     message = UserMessage(str(uuid4()), (text_part(text),), metadata or {})
-    following = await runtime.send(Incoming(message, context_id="code"))
+    following = await runtime.send(Incoming(message, context_id="code"), ANONYMOUS)
     entries = []
     async for entry in following:
         entries.append(entry)
         if isinstance(entry.event, StatusChanged) and entry.event.state is State.INPUT_REQUIRED:
-            await runtime.send(Incoming(UserMessage("n", (text_part("French"),)), task_id=following.snapshot.task_id))
+            await runtime.send(
+                Incoming(UserMessage("n", (text_part("French"),)), task_id=following.snapshot.task_id), ANONYMOUS
+            )
     return following.snapshot, entries
 
 
@@ -389,7 +392,7 @@ async def test_wrong_operations_are_refused_as_the_specification_says(tmp_path: 
     said = [await refusal(runtime, incoming) for incoming in wrong]
     specified = [row[1].strip("`") for row in rows(PAGE, "What is refused, what is rejected")]
     assert said == specified
-    assert (await runtime.journal.list(TaskQuery(""))).total == 2
+    assert (await runtime.journal.list(TaskQuery(("",)))).total == 2
 
 
 async def test_a_conflict_is_told_as_the_specification_shows(tmp_path: Path) -> None:
@@ -413,7 +416,7 @@ def a_message(text: str | None, metadata: Any) -> UserMessage:
 
 async def refusal(runtime: Runtime, incoming: Incoming) -> str:
     with pytest.raises(InvalidOperation) as refused:
-        await runtime.send(incoming)
+        await runtime.send(incoming, ANONYMOUS)
     return str(refused.value)
 
 

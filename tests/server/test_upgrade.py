@@ -19,6 +19,7 @@ from a2a_canvas.server.agent.events import State
 from a2a_canvas.server.agent.intent import Converse, Put
 from a2a_canvas.server.migrations import REVISIONS, upgrade
 from a2a_canvas.server.migrations.schema import run_revisions
+from a2a_canvas.server.tasks.access import ANONYMOUS
 from a2a_canvas.server.tasks.journal.listing import TaskQuery
 from a2a_canvas.server.tasks.sql.journal.journal_tables import rewrites, tasks
 from a2a_canvas.server.tasks.sql.journal.rewriting import name_versions
@@ -92,7 +93,7 @@ def _typed(table: Table, row: sqlite3.Row) -> dict[str, object]:
 
 async def settled(replica: Replica, task_id: str) -> State:
     async with asyncio.timeout(20):
-        return (await (await replica.runtime.follow(task_id, "")).settled()).state
+        return (await (await replica.runtime.follow(task_id, ANONYMOUS)).settled()).state
 
 
 async def test_its_tasks_and_versions_are_there(replica: Replica) -> None:
@@ -102,7 +103,7 @@ async def test_its_tasks_and_versions_are_there(replica: Replica) -> None:
     assert second.artifacts["doc"].version == 2
     versions = await replica.backend.store.versions(Ref("story", "doc", ""))
     assert [version.content.text[:9] for version in versions] == ["Hello old", "Hello new"]
-    page = await replica.backend.journal.list(TaskQuery("", context_id="story"))
+    page = await replica.backend.journal.list(TaskQuery(("",), context_id="story"))
     assert [record.task_id for record in page.records] == [STORY, "id-1"]
     following = await replica.backend.journal.follow_context("story")
     assert following.snapshot.artifacts["doc"].task_id == STORY
@@ -122,7 +123,7 @@ async def test_its_conversations_continue(replica: Replica) -> None:
     assert (await again.settled()).state is State.INPUT_REQUIRED
     request = replica.llm.requests[-1]
     assert "Saved doc as version 2." in str(request.messages)
-    assert (await replica.runtime.cancel(again.snapshot.task_id, "")).state is State.CANCELED
+    assert (await replica.runtime.cancel(again.snapshot.task_id, ANONYMOUS)).state is State.CANCELED
 
 
 async def test_its_tasks_name_their_versions_in_the_end_and_read_as_before(replica: Replica) -> None:

@@ -9,11 +9,13 @@ Rule 3: `ask` leaves the tool by an exception that no `except Exception` catches
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Literal, TypeVar
 
+from a2a_canvas.server.context_key import public_id
 from a2a_canvas.store.changes import AppendParts, ReplaceParts
 from a2a_canvas.store.errors import ArtifactNotFound, StoreError
 from a2a_canvas.store.models import Artifact, DataPart, FilePart, JsonValue, Part, Ref, text_of, text_part
@@ -27,7 +29,7 @@ Written = str | File | JsonValue
 
 T = TypeVar("T")
 StepKind = Literal["called", "began", "asked", "changed", "kept"]
-"""What a call records: docs at `ToolStep`."""
+"""What a call records; `ToolStep` says what each kind means."""
 
 
 class Paused(BaseException):
@@ -94,7 +96,7 @@ class Canvas:
     """
 
     def __init__(self, call_id: str, workspace: Workspace, services: CallServices, record: CallRecord) -> None:
-        self.context_id = workspace.context_id
+        self.context_id = public_id(workspace.context_id)
         self.task_id = workspace.task_id
         self.caller = services.caller
         self._call_id = call_id
@@ -110,6 +112,7 @@ class Canvas:
     async def progress(self, label: str) -> None:
         """Show what the tool is doing, as one line of text; clients show it until the next one."""
         self._check_open()
+        await asyncio.sleep(0)  # a tool that does nothing else would keep the event loop for itself
         if line := " ".join(label.split())[:200]:
             await self._services.label(line)
 
@@ -119,7 +122,7 @@ class Canvas:
 
     async def artifacts(self) -> list[str]:
         """The ids of the conversation's artifacts, the one changed last at the end."""
-        return [each.artifact_id for each in await self._workspace.store.list(self.context_id)]
+        return [each.artifact_id for each in await self._workspace.store.list(self._workspace.context_id)]
 
     async def ask(self, question: str, *, authentication: bool = False) -> str:
         """Ask the user. The task waits, also over a restart of the server; nothing runs meanwhile.
@@ -169,36 +172,33 @@ class Canvas:
 
     async def save(self) -> None:
         """Record that the changes so far are made (rule 2)."""
-        store, touched = self._workspace.store, tuple(self._touched.values())
-        for ref in touched:
-            await store.prepare(ref)
+        touched = await self.prepare()
         if self._changes > self._record.changes:  # nothing below waits
             for ref in touched:
-                await store.complete_call(ref)
+                await self._workspace.store.complete_call(ref)
             await self._services.record("changed", "", str(self._changes))
 
-    async def prepare(self) -> None:
-        """Prepare `close`, which then does not wait."""
-        for ref in self._touched.values():
+    async def prepare(self) -> tuple[Ref, ...]:
+        """Prepare `close`, which then does not wait; the artifacts that it is about."""
+        touched = tuple(self._touched.values())
+        for ref in touched:
             await self._workspace.store.prepare(ref)
+        return touched
 
     async def close(self) -> None:
         """The call has succeeded: each artifact that it has changed gets a version."""
         for ref in self._touched.values():
             await self._workspace.store.close(ref)
-        self._end()
+        self.release()
 
     async def undo(self) -> None:
         """The call has failed: take its changes back, down to what is recorded."""
         for ref in self._touched.values():
             await self._workspace.store.discard(ref)
-        self._end()
+        self.release()
 
     def release(self) -> None:
-        """The call waits for the user: its changes stay as they are."""
-        self._end()
-
-    def _end(self) -> None:
+        """The call ends, or waits for the user: its changes stay as they are."""
         self._ended = True
         writers = self._services.writers
         for artifact_id in [each for each, call_id in writers.items() if call_id == self._call_id]:

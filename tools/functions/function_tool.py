@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol
 
-from a2a_canvas.tools.functions.canvas import Canvas
+from a2a_canvas.tools.functions.canvas import CallRecord, Canvas
 from a2a_canvas.tools.functions.results import Result
 from a2a_canvas.tools.tool import Tool
 
@@ -22,6 +22,7 @@ TIMEOUT = 600.0
 
 
 Run = Callable[[Mapping[str, Any], Canvas], Awaitable[Result]]
+Abandon = Callable[[CallRecord], Awaitable[None]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +36,7 @@ class FunctionTool:
         approval: whether the user is asked before each call.
         idempotent: whether a call that a crash has interrupted may run again.
         parallel: whether calls of one message run at once with others that may.
+        abandon: ends what a call has begun elsewhere, by what it recorded: the call is not run again.
     """
 
     name: str
@@ -46,9 +48,12 @@ class FunctionTool:
     idempotent: bool = True
     parallel: bool = False
     eager: bool = False
+    abandon: Abandon | None = None
 
 
 AnyTool = Tool | FunctionTool
+FindTool = Callable[[str], Awaitable[AnyTool | str]]
+"""Waits for a tool that was there before a restart; why it is not there, or an empty text if nobody has it."""
 
 
 class ToolSource(Protocol):
@@ -61,6 +66,14 @@ class ToolSource(Protocol):
 
     def tools(self) -> Sequence[AnyTool]:
         """Those it has now. Asked at the start of each turn."""
+        ...
+
+    async def wait_for(self, name: str) -> str:
+        """Wait, not for long, for a tool that the source had before a restart.
+
+        Returns:
+            Why it is not there; empty if it is, or if the source does not have it.
+        """
         ...
 
     async def start(self) -> None:

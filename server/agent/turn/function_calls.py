@@ -4,7 +4,9 @@ Rule 1: a call is in the transcript before it runs, and its result, with the ver
         event-loop step.
 Rule 2: one that was interrupted by a crash runs again, unless its tool is not idempotent: the model is then told that
         its outcome is unknown. So a call that must not run twice is durable before it begins.
-Rule 3: a tool's exception never ends the turn; only that the turn is cancelled ends a call, which then has no result.
+Rule 3: a call of a tool that is not there, as after a restart, waits for it, and is then told why it is not.
+Rule 4: a call that is not run again, because its task ends, gives up what it has begun elsewhere.
+Rule 5: a tool's exception never ends the turn; only that the turn is cancelled ends a call, which then has no result.
 """
 
 from __future__ import annotations
@@ -19,13 +21,13 @@ from itertools import groupby
 from a2a_canvas.server.agent.endings import to_tool_result, visible_outcome
 from a2a_canvas.server.agent.events import ToolStep
 from a2a_canvas.server.agent.turn.call import TurnOutput
-from a2a_canvas.server.agent.turn.pending_calls import FunctionCall
+from a2a_canvas.server.agent.turn.pending_calls import FunctionCall, pending_calls
 from a2a_canvas.server.wire import is_yes
 from a2a_canvas.store.models import JsonValue
-from a2a_canvas.tools.functions.canvas import CallRecord, CallServices, Canvas, Paused, StepKind
-from a2a_canvas.tools.functions.function_tool import FunctionTool
-from a2a_canvas.tools.functions.results import ToolError, digest
-from a2a_canvas.tools.functions.running import TooSlow, bounded
+from a2a_canvas.tools.functions.canvas import CallRecord, CallServices, Canvas, CanvasArtifact, Paused, StepKind
+from a2a_canvas.tools.functions.function_tool import FindTool, FunctionTool
+from a2a_canvas.tools.functions.results import File, ToolError, digest
+from a2a_canvas.tools.functions.running import HANDED_OVER, TooSlow, bounded
 from a2a_canvas.tools.tool import Ask, Done, Failed, Outcome, Workspace
 
 logger = logging.getLogger(__name__)
@@ -36,6 +38,11 @@ LABEL_SECONDS = 0.1
 """Seconds between two labels of one call; those in between are left out."""
 
 
+async def nobody_has_it(name: str) -> str:
+    """A `FindTool` for tools that are all there from the start."""
+    return ""
+
+
 @dataclass(slots=True)
 class FunctionCalls:
     """Runs calls for one turn.
@@ -43,20 +50,33 @@ class FunctionCalls:
     Attributes:
         flushed: waits until all that was emitted is durable.
         caller: who sent the task; empty if that is not known.
+        find_tool: waits for one that is not among `tools` (rule 3).
         asked: ids of the calls that wait for the user, in their order.
     """
 
-    tools: Mapping[str, FunctionTool]
+    tools: dict[str, FunctionTool]
     workspace: Workspace
     output: TurnOutput
     flushed: Callable[[], Awaitable[None]]
     caller: str = ""
+    find_tool: FindTool = nobody_has_it
     asked: list[str] = field(default_factory=list)
     _writers: dict[str, str] = field(default_factory=dict)
+    _missing: dict[str, str] = field(default_factory=dict)
 
     async def run(self, calls: Sequence[FunctionCall]) -> list[Outcome]:
         """The outcomes, in the order of the calls; calls next to each other that may run at once do."""
         self.asked.clear()
+        try:
+            return await self._run_all(calls)
+        except asyncio.CancelledError as error:
+            if error.args != (HANDED_OVER,):
+                waiting = [call for call in pending_calls(self.output.transcript) if call.id in self.asked]
+                await abandon(waiting, self.tools)
+            raise
+
+    async def _run_all(self, calls: Sequence[FunctionCall]) -> list[Outcome]:
+        await asyncio.gather(*map(self._find, {call.name for call in calls} - self.tools.keys()))
         outcomes: list[Outcome] = []
         for parallel, group in groupby(calls, self._parallel):
             if parallel:
@@ -65,6 +85,14 @@ class FunctionCalls:
                 outcomes += [await self._run(call) for call in group]
         return outcomes
 
+    async def _find(self, name: str) -> None:
+        await self.output.label(f"Waiting for {name}…", of_tool=True)
+        found = await self.find_tool(name)
+        if isinstance(found, FunctionTool):
+            self.tools[name] = found
+        elif isinstance(found, str):
+            self._missing[name] = found
+
     def _parallel(self, call: FunctionCall) -> bool:
         tool = self.tools.get(call.name)
         return tool is not None and tool.parallel
@@ -72,7 +100,7 @@ class FunctionCalls:
     async def _run(self, call: FunctionCall) -> Outcome:
         tool = self.tools.get(call.name)
         if tool is None:
-            return await self._end(call, Failed(f"There is no tool {call.name!r} any more."))
+            return await self._end(call, Failed(_not_there(call, self._missing.get(call.name, ""))))
         if call.interrupted and not tool.idempotent:
             return await self._end(call, Failed(_unknown(tool)))
         answers = call.record.answers
@@ -107,7 +135,7 @@ class FunctionCalls:
             result = await bounded(tool.name, tool.run(call.input, canvas), tool.timeout)
             shown = digest(result, tool.name, call.id)
             for artifact_id, file in shown.files:
-                await canvas.artifact(artifact_id).replace(file, name=file.name or None)
+                await _keep(tool.name, file, canvas.artifact(artifact_id))
             return Done(shown.text)
         except Paused as paused:
             return Ask(paused.question, authentication=paused.authentication)
@@ -168,6 +196,23 @@ class FunctionCalls:
         return outcome
 
 
+async def _keep(tool: str, file: File, artifact: CanvasArtifact) -> None:
+    try:
+        await artifact.replace(file, name=file.name or None)
+    except ToolError as error:
+        raise ToolError(f"{tool} has run, but what it returned cannot be kept: {error}") from None
+
+
+async def abandon(calls: Sequence[FunctionCall], tools: Mapping[str, FunctionTool]) -> None:
+    """Calls are not run again: they give up what they have begun elsewhere (rule 4)."""
+    for name in {call.name for call in calls} - tools.keys():
+        logger.warning("What a call of %s has begun elsewhere is not ended: the tool is not there", name)
+    given_up = [tool.abandon(call.record) for call in calls if (tool := tools.get(call.name)) and tool.abandon]
+    for failure in await asyncio.gather(*given_up, return_exceptions=True):
+        if isinstance(failure, Exception):
+            logger.error("A call could not be given up", exc_info=failure)
+
+
 async def _together(calls: Sequence[Awaitable[Outcome]]) -> list[Outcome]:
     """All outcomes. If the turn is cancelled, every call ends first."""
     tasks = [asyncio.ensure_future(call) for call in calls]
@@ -189,6 +234,17 @@ def _approval_question(tool: FunctionTool, call: FunctionCall) -> str:
 
 def _approval(call: FunctionCall) -> Mapping[str, JsonValue]:
     return {"toolCallId": call.id, "tool": call.name, "input": dict(call.input)}
+
+
+def _not_there(call: FunctionCall, reason: str) -> str:
+    if not reason:
+        return f"There is no tool {call.name!r} any more."
+    begun = (
+        " It had begun, so its outcome is unknown."
+        if call.interrupted or call.record.kept or call.record.changes
+        else ""
+    )
+    return f"{call.name} could not go on: {reason}.{begun} Do without it, or tell the user."
 
 
 def _unknown(tool: FunctionTool) -> str:

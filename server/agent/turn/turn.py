@@ -38,7 +38,7 @@ from a2a_canvas.server.agent.events import Emit, State, Transcript, UserMessage
 from a2a_canvas.server.agent.listener import listener
 from a2a_canvas.server.agent.model import LLM, NOT_ASKED, ModelError, TooLong, ToolResult
 from a2a_canvas.server.agent.turn.call import ModelCall, TurnOutput
-from a2a_canvas.server.agent.turn.function_calls import FunctionCalls
+from a2a_canvas.server.agent.turn.function_calls import FunctionCalls, nobody_has_it
 from a2a_canvas.server.agent.turn.history import to_user_input
 from a2a_canvas.server.agent.turn.pending_calls import pending_calls
 from a2a_canvas.server.agent.turn.sibling_changes import SiblingChanges
@@ -47,7 +47,7 @@ from a2a_canvas.server.agent.turn.window import WindowEstimates
 from a2a_canvas.store.artifact_store import ArtifactStore
 from a2a_canvas.store.errors import LimitReached, Unavailable
 from a2a_canvas.store.evented import EventedArtifactStore
-from a2a_canvas.tools.functions.function_tool import AnyTool, FunctionTool
+from a2a_canvas.tools.functions.function_tool import AnyTool, FindTool, FunctionTool
 from a2a_canvas.tools.tool import Failed, Outcome, Workspace
 
 logger = logging.getLogger(__name__)
@@ -116,6 +116,7 @@ class ModelLoop:
 
     Attributes:
         tools: lists those that there are when a turn begins.
+        find_tool: waits for one that is not there when a turn goes on.
     """
 
     llm: LLM
@@ -123,6 +124,7 @@ class ModelLoop:
     new_id: Callable[[], str]
     instructions: str
     sleep: Callable[[float], Awaitable[object]]
+    find_tool: FindTool = nobody_has_it
     window_estimates: WindowEstimates = field(default_factory=WindowEstimates)
 
     async def run(
@@ -132,6 +134,7 @@ class ModelLoop:
             request,
             llm=self.llm,
             tools=self.tools(),
+            find_tool=self.find_tool,
             store=store,
             emit=emit,
             new_id=self.new_id,
@@ -154,6 +157,7 @@ async def run_turn(
     instructions: str = "",
     sleep: Callable[[float], Awaitable[object]] = asyncio.sleep,
     flushed: Callable[[], Awaitable[None]] = _at_once,
+    find_tool: FindTool = nobody_has_it,
 ) -> None:
     """Run a turn to its end or its pause; the last event is its status.
 
@@ -162,6 +166,7 @@ async def run_turn(
         instructions: stand before our own rules in the system prompt.
         sleep: waits before a retry.
         flushed: waits until all that was emitted is durable.
+        find_tool: waits for a tool that is not among `tools`, for a call of before.
 
     Raises:
         asyncio.CancelledError: the turn was cancelled. Unfinished calls have been undone and drafts closed; the caller
@@ -179,7 +184,7 @@ async def run_turn(
     by_name = {tool.name: tool for tool in tools}
     siblings = SiblingChanges(workspace)
     functions = {tool.name: tool for tool in tools if isinstance(tool, FunctionTool)}
-    calls = FunctionCalls(functions, workspace, output, flushed, request.caller)
+    calls = FunctionCalls(functions, workspace, output, flushed, request.caller, find_tool)
     turn = _Turn(request, llm, requests, by_name, workspace, siblings, output, calls, sleep, request.progress)
     try:
         ending = await _ending(turn)

@@ -11,7 +11,7 @@ def upgrade() -> None:
     op.create_table(
         "push_configs",
         *_key(),
-        *(Column(name, Text, nullable=False) for name in ("registrant", "version", "url", "target")),
+        *(Column(name, Text, nullable=False) for name in ("registrant", "link", "version", "url", "target")),
         *(Column(name, Text, nullable=False) for name in ("token", "scheme", "credentials")),
         Column("attempts", Integer, nullable=False),
         Column("due_at", BigInteger),

@@ -19,6 +19,7 @@ from starlette.requests import Request
 
 from a2a_canvas.server.protocols.a2a_v1.projection import Streamed
 from a2a_canvas.server.protocols.a2a_v1.update_json import AS_JSON, LEGACY, JsonUpdate
+from a2a_canvas.server.protocols.edge.http_requests import CALLER, caller_of
 from a2a_canvas.server.protocols.edge.sse_response import begun, sse_event
 from a2a_canvas.server.protocols.guard.calls import Call
 
@@ -69,7 +70,7 @@ class Operations:
     async def run(self, call: Call, request: Request) -> Message | EventStream | None:
         """The answer of the operation. What fails before a stream begins is raised here."""
         context = (self._legacy_context if call.legacy else self._context)(request)
-        context.state[AS_JSON] = not call.legacy
+        context.state[AS_JSON], context.state[CALLER] = not call.legacy, caller_of(request)
         context.state[LEGACY] = call.legacy
         if self.streams(call):
             events = self._streaming[call.operation](call.params, context)

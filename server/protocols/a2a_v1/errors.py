@@ -20,11 +20,13 @@ from a2a.utils.errors import (
 
 from a2a_canvas.server.agent.intent import InvalidOperation
 from a2a_canvas.server.protocols.edge.availability import OverloadedError, UnavailableError, unavailable_error
+from a2a_canvas.server.protocols.edge.permission import PermissionDeniedError
 from a2a_canvas.server.protocols.guard.checks import invalid
 from a2a_canvas.server.tasks.errors import (
     ContextMismatch,
     PushConfigNotFound,
     QueueFull,
+    ReadOnly,
     StreamLost,
     TaskError,
     TaskFinished,
@@ -45,6 +47,7 @@ ERRORS: dict[type[TaskError], type[A2AError]] = {
     TaskNotCancelable: TaskNotCancelableError,
     TaskTakesNoMessages: UnsupportedOperationError,
     ContextMismatch: InvalidParamsError,
+    ReadOnly: PermissionDeniedError,
     Unwritable: InternalError,
     PushConfigNotFound: TaskNotFoundError,
     TooManyPushConfigs: InvalidParamsError,

@@ -24,8 +24,9 @@ from a2a_canvas.server.protocols.a2a_v1.parts import check_ids, check_tenant, ch
 from a2a_canvas.server.protocols.a2a_v1.projection import A2AEvent, Streamed, TaskProjection, to_task
 from a2a_canvas.server.protocols.a2a_v1.push_operations import PushOperations
 from a2a_canvas.server.protocols.a2a_v1.update_json import AS_JSON, LEGACY
-from a2a_canvas.server.protocols.edge.http_requests import owner_of_user
+from a2a_canvas.server.protocols.edge.http_requests import caller_of_call
 from a2a_canvas.server.protocols.guard.checks import BodyLimits
+from a2a_canvas.server.tasks.access import Level
 from a2a_canvas.server.tasks.errors import TaskFinished
 from a2a_canvas.server.tasks.incoming import Incoming
 from a2a_canvas.server.tasks.journal.journal import TaskSubscription
@@ -121,7 +122,7 @@ class A2AHandler(RequestHandler):
     async def on_subscribe_to_task(
         self, params: pb.SubscribeToTaskRequest, context: ServerCallContext
     ) -> AsyncGenerator[Streamed, None]:
-        following = await self._runtime.follow(params.id, _owner(context))
+        following = await self._runtime.follow(params.id, caller_of_call(context))
         if following.snapshot.state.terminal:
             raise TaskFinished(params.id, following.snapshot.state)
         async for event in self._events(following, context, ends_at_pause=False):
@@ -133,9 +134,8 @@ class A2AHandler(RequestHandler):
         parsed = user_message(message, params.metadata)
         check_text(parsed, self._limits.max_text_bytes, "message.parts")
         push = await self._push_config(params.configuration, context)
-        return await self._runtime.send(
-            Incoming(parsed, _owner(context), message.context_id, message.task_id, push=push)
-        )
+        incoming = Incoming(parsed, context_id=message.context_id, task_id=message.task_id, push=push)
+        return await self._runtime.send(incoming, caller_of_call(context))
 
     async def _push_config(
         self, configuration: pb.SendMessageConfiguration, context: ServerCallContext
@@ -145,7 +145,7 @@ class A2AHandler(RequestHandler):
             return None
         given = configuration.task_push_notification_config
         within = "configuration.taskPushNotificationConfig."
-        return await self._push.read(given, _owner(context), _version(context), within)
+        return await self._push.read(given, caller_of_call(context), _version(context), within)
 
     def _check_media_types(self, message: pb.Message) -> None:
         """Raises `ContentTypeNotSupportedError`.
@@ -196,37 +196,40 @@ class A2AHandler(RequestHandler):
     @_unary
     async def on_get_task(self, params: pb.GetTaskRequest, context: ServerCallContext) -> pb.Task:
         _check_history_length(params)
-        record = await self._runtime.get(params.id, _owner(context))
+        record = await self._runtime.get(params.id, caller_of_call(context))
         return apply_history_length(to_task(record, _activated(context)), params)
 
     @_unary
     async def on_list_tasks(self, params: pb.ListTasksRequest, context: ServerCallContext) -> pb.ListTasksResponse:
         _check_history_length(params)
-        return await list_tasks(params, _owner(context), self._runtime.journal)
+        return await list_tasks(params, caller_of_call(context), self._runtime)
 
     @_unary
     async def on_cancel_task(self, params: pb.CancelTaskRequest, context: ServerCallContext) -> pb.Task:
         # A cancellation is completed even if the caller disconnects.
-        return to_task(await asyncio.shield(self._runtime.cancel(params.id, _owner(context))), _activated(context))
+        cancelled = await asyncio.shield(self._runtime.cancel(params.id, caller_of_call(context)))
+        return to_task(cancelled, _activated(context))
 
     @_unary
     async def on_create_task_push_notification_config(
         self, params: pb.TaskPushNotificationConfig, context: ServerCallContext
     ) -> pb.TaskPushNotificationConfig:
         record = await self._task_of_push(params.task_id, context)
-        return await self._push.create(record, params, _owner(context), _version(context))
+        return await self._push.create(record, params, caller_of_call(context), _version(context))
 
     @_unary
     async def on_get_task_push_notification_config(
         self, params: pb.GetTaskPushNotificationConfigRequest, context: ServerCallContext
     ) -> pb.TaskPushNotificationConfig:
-        return await self._push.get(await self._task_of_push(params.task_id, context), params.id, _owner(context))
+        return await self._push.get(
+            await self._task_of_push(params.task_id, context), params.id, caller_of_call(context)
+        )
 
     @_unary
     async def on_list_task_push_notification_configs(
         self, params: pb.ListTaskPushNotificationConfigsRequest, context: ServerCallContext
     ) -> pb.ListTaskPushNotificationConfigsResponse:
-        return await self._push.list(await self._task_of_push(params.task_id, context), params, _owner(context))
+        return await self._push.list(await self._task_of_push(params.task_id, context), params, caller_of_call(context))
 
     @_unary
     async def on_delete_task_push_notification_config(
@@ -236,7 +239,7 @@ class A2AHandler(RequestHandler):
 
     async def _task_of_push(self, task_id: str, context: ServerCallContext) -> TaskRecord:
         """The task whose push configs the caller may read and write."""
-        return await self._runtime.get(task_id, _owner(context))
+        return await self._runtime.get(task_id, caller_of_call(context), Level.EDIT)
 
     @_unary
     async def on_get_extended_agent_card(
@@ -249,10 +252,6 @@ def _check_history_length(given: Any, within: str = "") -> None:
     """Raises `InvalidParamsError` for a negative one."""
     if given.HasField("history_length") and given.history_length < 0:
         raise invalid_field(f"{within}historyLength", f"is {given.history_length} and must be 0 or more")
-
-
-def _owner(context: ServerCallContext) -> str:
-    return owner_of_user(context.user)
 
 
 def _version(context: ServerCallContext) -> str:

@@ -17,9 +17,11 @@ from google.protobuf.timestamp_pb2 import Timestamp
 from a2a_canvas.server.protocols.a2a_v1.errors import invalid_field
 from a2a_canvas.server.protocols.a2a_v1.projection import STATES, to_task
 from a2a_canvas.server.protocols.edge.page_tokens import FOREIGN_TOKEN, page_token, position_of
+from a2a_canvas.server.tasks.access import Access, Caller
 from a2a_canvas.server.tasks.journal.journal import Journal
 from a2a_canvas.server.tasks.journal.listing import ListPosition, TaskPage, TaskQuery, list_position
 from a2a_canvas.server.tasks.record import TaskRecord
+from a2a_canvas.server.tasks.runtime.runtime import Runtime
 
 PAGE_SIZE = 50
 PAGE_BYTES = 3 * 2**20
@@ -34,18 +36,28 @@ _TICK = timedelta(microseconds=1)
 _LAST = datetime.max.replace(tzinfo=UTC)
 
 
-async def list_tasks(params: pb.ListTasksRequest, owner: str, journal: Journal) -> pb.ListTasksResponse:
-    """A page of the tasks of `owner`, newest first.
+async def list_tasks(params: pb.ListTasksRequest, caller: Caller, runtime: Runtime) -> pb.ListTasksResponse:
+    """A page of the caller's tasks, or of those of a context that it may read, newest first.
 
     Raises:
         InvalidParamsError: the page size is out of range, the token is not one of this server's, or there is no such
             status.
     """
-    query = to_query(params, owner)
-    tasks, page = await _page(query, params.history_length, journal) if can_match(params) else ([], EMPTY_PAGE)
+    owners, context_id = await _scope(params.context_id, caller, runtime.access)
+    query = to_query(params, owners, context_id)
+    possible = owners and can_match(params)
+    tasks, page = await _page(query, params.history_length, runtime.journal) if possible else ([], EMPTY_PAGE)
     return pb.ListTasksResponse(
         tasks=tasks, next_page_token=next_page_token(page), page_size=query.limit, total_size=page.total
     )
+
+
+async def _scope(context_id: str, caller: Caller, access: Access) -> tuple[tuple[str, ...], str]:
+    """Whose tasks are listed, and the key of the context that they are in; no owners if there can be none."""
+    if not context_id:
+        return (await access.grants(caller)).owners, ""
+    found = await access.find(caller, context_id)
+    return ((found.owner,), found.key) if found else ((), "")
 
 
 async def _page(query: TaskQuery, history: int, journal: Journal) -> tuple[list[pb.Task], TaskPage]:
@@ -72,8 +84,11 @@ async def _page(query: TaskQuery, history: int, journal: Journal) -> tuple[list[
         rest = replace(query, after=list_position(shown[-1]), limit=query.limit - len(tasks))
 
 
-def to_query(params: pb.ListTasksRequest, owner: str) -> TaskQuery:
-    """The query of `params`, over the tasks of `owner`.
+def to_query(params: pb.ListTasksRequest, owners: tuple[str, ...], context_id: str = "") -> TaskQuery:
+    """The query of `params`, over the tasks of `owners`.
+
+    Args:
+        context_id: the key of the context that they are in; empty for all.
 
     Raises:
         InvalidParamsError: the page size is out of range, the token is not one of ours, or there is no such status.
@@ -84,8 +99,8 @@ def to_query(params: pb.ListTasksRequest, owner: str) -> TaskQuery:
     if not 1 <= size <= MAX_LIST_TASKS_PAGE_SIZE:
         raise invalid_field("pageSize", f"is {size} and must be 1 to {MAX_LIST_TASKS_PAGE_SIZE}")
     return TaskQuery(
-        owner,
-        context_id=params.context_id,
+        owners,
+        context_id=context_id,
         state=_OF_STATUS.get(params.status),
         since=_since(params.status_timestamp_after) if params.HasField("status_timestamp_after") else None,
         after=_place(params.page_token) if params.page_token else None,

@@ -26,6 +26,7 @@ from a2a_canvas.server.agent.events import (
     StatusChanged,
 )
 from a2a_canvas.server.agent.phases import Phase
+from a2a_canvas.server.context_key import public_id
 from a2a_canvas.server.protocols.a2a_v1 import canvas_ext, turn_ext
 from a2a_canvas.server.protocols.a2a_v1.extensions import ActivatedExtensions
 from a2a_canvas.server.protocols.a2a_v1.parts import to_artifact, to_message, to_update
@@ -57,8 +58,8 @@ STATES = {
 
 def to_task(record: TaskRecord, activated: ActivatedExtensions | None = None, *, artifacts: bool = True) -> pb.Task:
     """The task in its current state."""
-    ids = (record.task_id, record.context_id)
-    task = pb.Task(id=record.task_id, context_id=record.context_id)
+    ids = (record.task_id, public_id(record.context_id))
+    task = pb.Task(id=ids[0], context_id=ids[1])
     turn = activated is not None and activated.turn
     task.status.CopyFrom(_status(record.state, _shown(record.message, turn=turn), ids, record.changed_at))
     task.history.extend(to_message(message, *ids) for message in record.history)
@@ -115,7 +116,7 @@ class TaskProjection:
     ) -> None:
         self._snapshot = snapshot
         self._as_json = as_json
-        self._ids = (snapshot.task_id, snapshot.context_id)
+        self._ids = (snapshot.task_id, public_id(snapshot.context_id))
         self._activated = activated
         self._ends_at_pause = ends_at_pause
         self._filter = turn_ext.ThinkingFilter(expose_thinking)

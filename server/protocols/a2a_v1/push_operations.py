@@ -1,7 +1,7 @@
 """The four operations of push notification configs, and the config that comes with a message.
 
 Rule 1: a config is read and written by whoever may edit its task; the handler has found the task for the caller.
-Rule 2: credentials are not answered, to nobody, and a token only to the user who registered it.
+Rule 2: credentials are in no answer, and a token only in those to the caller who registered it.
 Rule 3: an id that is left out is the task's, as in A2A's SDK: so the one config that most tasks have needs no name, and
         a client of 0.3 may ask for it without one.
 """
@@ -19,6 +19,7 @@ from a2a_canvas.server.protocols.edge.page_tokens import FOREIGN_TOKEN
 from a2a_canvas.server.push.sending import TargetCheck
 from a2a_canvas.server.push.signing import SIGNED
 from a2a_canvas.server.push.targets import TargetRefused
+from a2a_canvas.server.tasks.access import Caller
 from a2a_canvas.server.tasks.errors import PushConfigNotFound
 from a2a_canvas.server.tasks.journal.push_outbox import PushConfigs
 from a2a_canvas.server.tasks.push import MAX_CONFIGS, ConfigKey, PushConfig
@@ -44,7 +45,9 @@ class PushOperations:
         self._configs = configs
         self._check = check
 
-    async def read(self, given: pb.TaskPushNotificationConfig, user: str, version: str, within: str = "") -> PushConfig:
+    async def read(
+        self, given: pb.TaskPushNotificationConfig, caller: Caller, version: str, within: str = ""
+    ) -> PushConfig:
         """A config as a client gave it, without its task.
 
         Args:
@@ -60,7 +63,7 @@ class PushOperations:
             raise invalid_field(f"{within}url", str(refusal)) from None
         return PushConfig(
             key=ConfigKey("", "", given.id),
-            registrant=user,
+            registrant=caller,
             version=version,
             url=given.url,
             target=target.name,
@@ -70,22 +73,22 @@ class PushOperations:
         )
 
     async def create(
-        self, record: TaskRecord, given: pb.TaskPushNotificationConfig, user: str, version: str
+        self, record: TaskRecord, given: pb.TaskPushNotificationConfig, caller: Caller, version: str
     ) -> pb.TaskPushNotificationConfig:
-        config = (await self.read(given, user, version)).of_task(record)
+        config = (await self.read(given, caller, version)).of_task(record)
         await self._configs.add(config)
-        return _answer(config, user)
+        return _answer(config, caller)
 
-    async def get(self, record: TaskRecord, config_id: str, user: str) -> pb.TaskPushNotificationConfig:
+    async def get(self, record: TaskRecord, config_id: str, caller: Caller) -> pb.TaskPushNotificationConfig:
         """Raises `PushConfigNotFound`."""
         config_id = config_id or record.task_id
         config = await self._configs.get(ConfigKey(record.context_id, record.task_id, config_id))
         if config is None or config.failure:
             raise PushConfigNotFound(config_id, config.failure if config else "")
-        return _answer(config, user)
+        return _answer(config, caller)
 
     async def list(
-        self, record: TaskRecord, params: pb.ListTaskPushNotificationConfigsRequest, user: str
+        self, record: TaskRecord, params: pb.ListTaskPushNotificationConfigsRequest, caller: Caller
     ) -> pb.ListTaskPushNotificationConfigsResponse:
         size = params.page_size or MAX_CONFIGS
         if not 1 <= size <= MAX_CONFIGS:
@@ -94,7 +97,7 @@ class PushOperations:
         found = await self._configs.list(record.context_id, record.task_id, after, size + 1)
         shown = found[:size]
         return pb.ListTaskPushNotificationConfigsResponse(
-            configs=[_answer(config, user) for config in shown],
+            configs=[_answer(config, caller) for config in shown],
             next_page_token=_token(shown[-1].key.config_id) if len(found) > size else "",
         )
 
@@ -103,10 +106,10 @@ class PushOperations:
         await self._configs.remove(ConfigKey(record.context_id, record.task_id, config_id or record.task_id))
 
 
-def _answer(config: PushConfig, user: str) -> pb.TaskPushNotificationConfig:
-    """A config as a user is told of it (rule 2)."""
+def _answer(config: PushConfig, caller: Caller) -> pb.TaskPushNotificationConfig:
+    """A config as a caller is told of it (rule 2)."""
     told = pb.TaskPushNotificationConfig(id=config.key.config_id, task_id=config.key.task_id, url=config.url)
-    if config.registrant == user:
+    if config.registrant == caller:
         told.token = config.token
     if config.scheme:
         told.authentication.scheme = config.scheme

@@ -7,7 +7,7 @@ Rule 3: extensions are activated for a request; a notification has none.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from typing import Protocol
 
 from a2a.types import a2a_pb2 as pb
 from pydantic_core import to_json
@@ -15,32 +15,37 @@ from pydantic_core import to_json
 from a2a_canvas.server.protocols.a2a_v1.dispatch import event_json, to_legacy
 from a2a_canvas.server.protocols.a2a_v1.extensions import ActivatedExtensions
 from a2a_canvas.server.protocols.a2a_v1.projection import A2AEvent, TaskProjection, to_task
+from a2a_canvas.server.tasks.access import Caller
 from a2a_canvas.server.tasks.push import Delivery
 from a2a_canvas.server.tasks.record import TaskRecord
 
-GetTask = Callable[[str], Awaitable[TaskRecord]]
+
+class Tasks(Protocol):
+    """What notifications need of the runtime."""
+
+    async def check_readable(self, task_id: str, caller: Caller) -> None: ...
+
+    async def get(self, task_id: str, caller: Caller) -> TaskRecord: ...
 
 
 class PushPayloads:
-    """Writes bodies.
+    """Writes bodies."""
 
-    Args:
-        get: a task by its id.
-    """
-
-    def __init__(self, get: GetTask) -> None:
-        self._get = get
+    def __init__(self, tasks: Tasks) -> None:
+        self._tasks = tasks
 
     async def __call__(self, delivery: Delivery) -> bytes:
         """The body of a notification.
 
         Raises:
+            TaskNotFound: the caller who registered the config may not read the task any more.
             TaskError: the task cannot be read.
         """
-        update = update_of(delivery)
+        update, whose = update_of(delivery), (delivery.config.key.task_id, delivery.config.registrant)
         if delivery.config.version != "0.3":
+            await self._tasks.check_readable(*whose)
             return to_json(event_json(update))
-        task = to_task(await self._get(delivery.config.key.task_id))
+        task = to_task(await self._tasks.get(*whose))
         if isinstance(update, pb.TaskStatusUpdateEvent):
             task.status.CopyFrom(update.status)
         return to_json(to_legacy(task).model_dump(mode="json", by_alias=True, exclude_none=True))

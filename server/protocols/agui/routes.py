@@ -23,6 +23,7 @@ from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
 from a2a_canvas.server.agent.intent import InvalidOperation
+from a2a_canvas.server.context_key import public_id
 from a2a_canvas.server.protocols.a2a_v1.errors import ERRORS, to_a2a_error
 from a2a_canvas.server.protocols.a2a_v1.parts import check_text
 from a2a_canvas.server.protocols.agui.input import RunInput, in_forwarded_props, last_message_field, run_input
@@ -42,12 +43,13 @@ from a2a_canvas.server.protocols.agui.older.request import (
 from a2a_canvas.server.protocols.agui.run_events import RunProjection
 from a2a_canvas.server.protocols.agui.state import CanvasState, RunState, VersionsByArtifact, at_record
 from a2a_canvas.server.protocols.agui.stream import OpenedRun, run_response
-from a2a_canvas.server.protocols.edge.http_requests import owner_of
+from a2a_canvas.server.protocols.edge.http_requests import caller_of
 from a2a_canvas.server.protocols.edge.shutdown import final_event_of
 from a2a_canvas.server.protocols.edge.sse_response import begun
 from a2a_canvas.server.protocols.guard.checks import BodyLimits, Refusal, check_content_type, check_json
 from a2a_canvas.server.protocols.guard.error_forms import method_not_allowed, rest_response
-from a2a_canvas.server.tasks.errors import ContextMismatch, TaskFinished, TaskNotCancelable, TaskNotFound
+from a2a_canvas.server.tasks.access import ANONYMOUS, Caller
+from a2a_canvas.server.tasks.errors import ContextMismatch, ReadOnly, TaskFinished, TaskNotCancelable, TaskNotFound
 from a2a_canvas.server.tasks.incoming import Incoming
 from a2a_canvas.server.tasks.journal.journal import TaskSubscription
 from a2a_canvas.server.tasks.record import TaskRecord
@@ -111,8 +113,9 @@ class _RunEndpoint:
             watch.stop()
 
     async def _open(self, request: Request, watch: _Watch) -> OpenedRun:
-        body, owner = await self._body(request), owner_of(request)
-        run, following = await (self._open_older(body, owner) if is_older(body) else self._open_run(body, owner))
+        body, caller = await self._body(request), caller_of(request)
+        run, following = await (self._open_older(body, caller) if is_older(body) else self._open_run(body, caller))
+        watch.caller = caller
         watch.start(run, following.snapshot)
         return run, following
 
@@ -127,11 +130,11 @@ class _RunEndpoint:
             raise InvalidParamsError(f"The body is {shown(value)}; send one JSON object: AG-UI's RunAgentInput.")
         return value
 
-    async def _open_run(self, body: Mapping[str, JsonValue], owner: str) -> tuple[RunProjection, TaskSubscription]:
+    async def _open_run(self, body: Mapping[str, JsonValue], caller: Caller) -> tuple[RunProjection, TaskSubscription]:
         try:
             run = run_input(body)
             self._check_text(run, "resume" if body.get("resume") else last_message_field(body))
-            following = await self._send(run, owner)
+            following = await self._send(run, caller)
         except (TaskNotFound, TaskFinished, ContextMismatch) as error:
             raise _interrupt_error(error) from None
         except InvalidOperation as error:
@@ -139,15 +142,19 @@ class _RunEndpoint:
         state, _ = await self._state(following.snapshot)
         return self._projection(run, following, state), following
 
-    async def _open_older(self, body: Mapping[str, JsonValue], owner: str) -> tuple[RunProjection, TaskSubscription]:
+    async def _open_older(
+        self, body: Mapping[str, JsonValue], caller: Caller
+    ) -> tuple[RunProjection, TaskSubscription]:
         request = older_request(body)
         try:
-            if joined := await self._begun(request, owner):
-                older, following = await self._translated(request.without_artifact()), joined
+            found = await self._runtime.access.find(caller, request.thread_id)
+            key = found.key if found else ""
+            if joined := await self._begun(request, key, caller):
+                older, following = await self._translated(request.without_artifact(), key), joined
             else:
-                older = await self._translated(request)
+                older = await self._translated(request, key)
                 self._check_text(older.run, "message")
-                following = await self._send(older.run, owner, older.changes)
+                following = await self._send(older.run, caller, older.changes)
         except InvalidOperation as error:
             raise in_older_names(error) from None
         state, versions = await self._state(following.snapshot)
@@ -158,33 +165,40 @@ class _RunEndpoint:
         if run.message:
             check_text(run.message, self._agui.limits.max_text_bytes, field)
 
-    async def _begun(self, request: OlderRequest, owner: str) -> TaskSubscription | None:
+    async def _begun(self, request: OlderRequest, context: str, caller: Caller) -> TaskSubscription | None:
         """The run that the same request has begun before, if it has a run id."""
-        tasks = await self._runtime.journal.context(request.thread_id) if request.run_id else ()
-        begun = begun_run(request, [task for task in tasks if task.owner == owner])
-        return await self._runtime.follow(begun.task_id, owner) if begun else None
+        tasks = await self._runtime.journal.context(context) if request.run_id else ()
+        begun = begun_run(request, [task for task in tasks if task.history and task.sender == caller.author])
+        return await self._runtime.follow(begun.task_id, caller) if begun else None
 
-    async def _translated(self, request: OlderRequest) -> TranslatedRun:
-        artifacts = await self._store.list(request.thread_id)
-        tasks = await self._runtime.journal.context(request.thread_id) if needs_tasks(artifacts) else ()
+    async def _translated(self, request: OlderRequest, context: str) -> TranslatedRun:
+        """
+        Args:
+            context: its key; empty for none.
+        """
+        artifacts = await self._store.list(context)
+        tasks = await self._runtime.journal.context(context) if needs_tasks(artifacts) else ()
         known, artifact = None, thread_artifact(artifacts, tasks)
         if artifact:
-            versions = await self._store.versions(Ref(request.thread_id, artifact.artifact_id, ""))
+            versions = await self._store.versions(Ref(context, artifact.artifact_id, ""))
             known = ThreadArtifact(artifact, versions)
         return translated(request, known, request.run_id or self._agui.new_id())
 
-    async def _send(self, run: RunInput, owner: str, changes: tuple[tuple[str, Change], ...] = ()) -> TaskSubscription:
+    async def _send(
+        self, run: RunInput, caller: Caller, changes: tuple[tuple[str, Change], ...] = ()
+    ) -> TaskSubscription:
         if run.message is None:
-            return await self._cancel(run.task_id, run.thread_id, owner)
-        return await self._runtime.send(Incoming(run.message, owner, run.thread_id, run.task_id, changes))
+            return await self._cancel(run.task_id, run.thread_id, caller)
+        incoming = Incoming(run.message, context_id=run.thread_id, task_id=run.task_id, changes=changes)
+        return await self._runtime.send(incoming, caller)
 
-    async def _cancel(self, task_id: str, thread_id: str, owner: str) -> TaskSubscription:
-        record = await self._runtime.get(task_id, owner)
-        if record.context_id != thread_id:
+    async def _cancel(self, task_id: str, thread_id: str, caller: Caller) -> TaskSubscription:
+        record = await self._runtime.get(task_id, caller)
+        if public_id(record.context_id) != thread_id:
             raise ContextMismatch(task_id, thread_id)
         with suppress(TaskNotCancelable):  # it has ended: the run tells how
-            await self._runtime.cancel(task_id, owner)
-        return await self._runtime.follow(task_id, owner)
+            await self._runtime.cancel(task_id, caller)
+        return await self._runtime.follow(task_id, caller)
 
     async def _state(self, snapshot: TaskRecord) -> tuple[CanvasState, VersionsByArtifact]:
         stored = await self._store.list(snapshot.context_id)
@@ -209,8 +223,8 @@ class _RunEndpoint:
         """Rule 2."""
         if watch.stop() and watch.record and watch.run and not watch.run.ended:
             # Nobody is connected any more who could be sent these errors.
-            with suppress(TaskNotCancelable, Unavailable):
-                await self._runtime.cancel(watch.record.task_id, watch.record.owner)
+            with suppress(TaskNotCancelable, ReadOnly, TaskNotFound, Unavailable):
+                await self._runtime.cancel(watch.record.task_id, watch.caller)
 
 
 class _Watch:
@@ -224,6 +238,7 @@ class _Watch:
         self._watching = watching
         self.run: RunProjection | None = None
         self.record: TaskRecord | None = None
+        self.caller = ANONYMOUS
 
     def start(self, run: RunProjection, record: TaskRecord) -> None:
         self.run, self.record = run, record

@@ -26,6 +26,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol, assert_never
 
 from a2a_canvas.server.agent.events import AgentMessage, ArtifactChanged, State, StatusChanged, TurnEvent
+from a2a_canvas.server.context_key import public_id
 from a2a_canvas.server.protocols.agui.json_patch import END, Json, Op, add, replace, replace_changed
 from a2a_canvas.server.tasks.record import TaskRecord
 from a2a_canvas.store.changes import AppendParts, apply
@@ -208,7 +209,7 @@ class CanvasState:
     """
 
     def __init__(self, record: TaskRecord, artifacts: Iterable[Artifact], versions: VersionsByArtifact) -> None:
-        self._ids = {"taskId": record.task_id, "contextId": record.context_id}
+        self._ids = {"taskId": record.task_id, "contextId": public_id(record.context_id)}
         self._status = _status(record.state, record.message)
         stored = {artifact.artifact_id: artifact for artifact in artifacts}
         self.artifacts = {

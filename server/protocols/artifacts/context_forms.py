@@ -12,6 +12,7 @@ from collections.abc import Mapping
 
 from a2a.utils.errors import InvalidParamsError
 
+from a2a_canvas.server.context_key import public_id
 from a2a_canvas.server.protocols.artifacts.json_forms import Json, timestamp
 from a2a_canvas.server.protocols.artifacts.refusals import ResourceError, invalid_value
 from a2a_canvas.server.protocols.edge.page_tokens import FOREIGN_TOKEN, page_token, position_of
@@ -28,8 +29,8 @@ MAX_NAME = 200
 """Characters of a name."""
 
 
-def context_query(given: Mapping[str, str], owner: str) -> ContextQuery:
-    """What the parameters of a request ask for.
+def context_query(given: Mapping[str, str], owners: tuple[str, ...]) -> ContextQuery:
+    """What the parameters of a request ask for, of the contexts of `owners`.
 
     Raises:
         ResourceError: one of them is invalid.
@@ -40,7 +41,7 @@ def context_query(given: Mapping[str, str], owner: str) -> ContextQuery:
         raise invalid_value("pageSize", f"is {size!r} and must be {numbers(MAX_PAGE_SIZE)}")
     if token and after is None:
         raise invalid_value("pageToken", FOREIGN_TOKEN)
-    return ContextQuery(owner, words_of(given.get("query", "")), after, int(size or PAGE_SIZE))
+    return ContextQuery(owners, words_of(given.get("query", "")), after, int(size or PAGE_SIZE))
 
 
 def contexts_json(page: ContextPage, prefix: str) -> Json:
@@ -50,14 +51,20 @@ def contexts_json(page: ContextPage, prefix: str) -> Json:
         prefix: the path that `context_path` continues.
     """
     contexts = [context_json(each, prefix) for each in page.contexts]
-    return {"contexts": contexts, "nextPageToken": page_token(page.contexts[-1].position) if page.more else ""}
+    return {"contexts": contexts, "nextPageToken": _token(page.contexts[-1]) if page.more else ""}
+
+
+def _token(context: ContextSummary) -> str:
+    # With the id: a key sorts right behind it, and before every other id that begins with it.
+    return page_token((context.changed_at, public_id(context.context_id)))
 
 
 def context_json(context: ContextSummary, prefix: str) -> Json:
     """One context. `createdAt` is left out if it is not known."""
-    url = prefix + context_path(context.context_id)
+    context_id = public_id(context.context_id)
+    url = prefix + context_path(context_id)
     return {
-        "contextId": context.context_id,
+        "contextId": context_id,
         "name": context.name,
         "request": context.request,
         **({"createdAt": timestamp(context.created_at)} if context.created_at else {}),

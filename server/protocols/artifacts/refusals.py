@@ -10,8 +10,9 @@ from a2a.utils.errors import (
     ErrorMapping,
 )
 
+from a2a_canvas.server.protocols.edge.permission import PermissionDeniedError
 from a2a_canvas.server.protocols.guard.checks import Refusal, invalid
-from a2a_canvas.server.tasks.errors import ContextInUse, ContextNotFound, ContextShared
+from a2a_canvas.server.tasks.errors import ContextInUse, ContextNotFound, ReadOnly
 
 
 def _new_kind(reason: str, http_status: int, status: str) -> type[A2AError]:
@@ -31,7 +32,7 @@ VERSION_NOT_FOUND = _new_kind("VERSION_NOT_FOUND", 404, "NOT_FOUND")
 _KINDS = {
     ContextNotFound: CONTEXT_NOT_FOUND,
     ContextInUse: _new_kind("CONTEXT_IN_USE", 409, "FAILED_PRECONDITION"),
-    ContextShared: _new_kind("CONTEXT_SHARED", 409, "FAILED_PRECONDITION"),
+    ReadOnly: PermissionDeniedError,
 }
 
 
@@ -47,7 +48,7 @@ class ResourceError(Exception):
         self.headers = headers or {}
 
 
-def context_refusal(error: ContextNotFound | ContextInUse | ContextShared) -> Refusal:
+def context_refusal(error: ContextNotFound | ContextInUse | ReadOnly) -> Refusal:
     return Refusal(_KINDS[type(error)], str(error))
 
 

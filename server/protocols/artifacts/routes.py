@@ -1,7 +1,7 @@
 """Contexts and artifacts as resources: `/artifacts…`. The paths are in paths.py.
 
-Rule 1: a caller sees the contexts in which it has a task; all others are 404, with everything below them. A context
-        that has tasks and no artifacts yet is an empty list, and its event stream waits for the first one.
+Rule 1: a caller sees its own contexts, and those that are shared with it; all others are 404, with everything below
+        them. A context that has tasks and no artifacts yet is an empty list, and its event stream waits for the first.
 Rule 2: every response except the event stream has an ETag, and is 304 for a client that has it.
 Rule 3: an error is a `google.rpc.Status`, as in A2A's REST binding, and its message says what to do next.
 Rule 4: while the database is unavailable the answer is 503, as in A2A's REST binding.
@@ -24,6 +24,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from a2a_canvas.server.context_key import public_id
 from a2a_canvas.server.protocols.artifacts.archive import ZIP, archive
 from a2a_canvas.server.protocols.artifacts.context_forms import context_json, context_query, contexts_json, new_name
 from a2a_canvas.server.protocols.artifacts.diff import unified_diff
@@ -67,11 +68,12 @@ from a2a_canvas.server.protocols.artifacts.refusals import (
     not_acceptable,
 )
 from a2a_canvas.server.protocols.edge.availability import UnavailableError, unavailable_error
-from a2a_canvas.server.protocols.edge.http_requests import ANYTHING, conditional_response, negotiate, owner_of
+from a2a_canvas.server.protocols.edge.http_requests import ANYTHING, caller_of, conditional_response, negotiate
 from a2a_canvas.server.protocols.edge.sse_response import begun
 from a2a_canvas.server.protocols.guard.checks import BodyLimits, Refusal, check_content_type, check_json
 from a2a_canvas.server.protocols.guard.error_forms import method_not_allowed, rest_response
-from a2a_canvas.server.tasks.errors import ContextInUse, ContextNotFound, ContextShared
+from a2a_canvas.server.tasks.access import Access, Found, Level
+from a2a_canvas.server.tasks.errors import ContextInUse, ContextNotFound, ReadOnly
 from a2a_canvas.server.tasks.journal.context_log import ContextSubscription
 from a2a_canvas.server.tasks.journal.journal import Journal
 from a2a_canvas.server.tasks.journal.owned_contexts import Contexts
@@ -98,14 +100,19 @@ NO_SUCH_PATH = (
 )
 
 
-def artifact_routes(store: ArtifactStore, journal: Journal, contexts: Contexts, limits: BodyLimits) -> list[Route]:
+def artifact_routes(
+    store: ArtifactStore, journal: Journal, contexts: Contexts, access: Access, limits: BodyLimits
+) -> list[Route]:
     """`/artifacts` and what is below. The routes take every method, and refuse a wrong one themselves."""
-    endpoint = _ArtifactsEndpoint(store, journal, contexts, limits)
+    endpoint = _ArtifactsEndpoint(store, journal, contexts, access, limits)
     return [Route("/artifacts", endpoint), Route(f"/artifacts/{{rest:{ANYTHING}}}", endpoint)]
 
 
 class _ArtifactsEndpoint:
-    def __init__(self, store: ArtifactStore, journal: Journal, contexts: Contexts, limits: BodyLimits) -> None:
+    def __init__(
+        self, store: ArtifactStore, journal: Journal, contexts: Contexts, access: Access, limits: BodyLimits
+    ) -> None:
+        self._access = access
         self._store = store
         self._journal = journal
         self._contexts = contexts
@@ -117,7 +124,7 @@ class _ArtifactsEndpoint:
             response = await self._answer(Request(scope, receive))
         except ResourceError as error:
             response = rest_response(error.refusal, error.headers | NO_SNIFF)
-        except (ContextNotFound, ContextInUse, ContextShared) as error:
+        except (ContextNotFound, ContextInUse, ReadOnly) as error:
             response = rest_response(context_refusal(error), NO_SNIFF)
         except VersionNotFound as error:
             response = rest_response(Refusal(VERSION_NOT_FOUND, str(error)), NO_SNIFF)
@@ -132,53 +139,61 @@ class _ArtifactsEndpoint:
             raise ResourceError(Refusal(PATH_NOT_FOUND, NO_SUCH_PATH.format(path=shown(request.url.path))))
         _check_method(request, resource)
         if isinstance(resource, ContextList):
-            page = await self._contexts.list(context_query(request.query_params, owner_of(request)))
+            owners = (await self._access.grants(caller_of(request))).owners
+            page = await self._contexts.list(context_query(request.query_params, owners))
             return _json(request, contexts_json(page, prefix))
         _check_ids(resource)
+        found = await self._access.find(caller_of(request), resource.context_id)
+        if found is None:
+            raise ContextNotFound(resource.context_id)
+        resource = replace(resource, context_id=found.key)
+        if request.method in ("DELETE", "PATCH") and found.level < Level.OWN:
+            raise ReadOnly(found.key)
         if request.method == "DELETE":
-            await self._contexts.remove(resource.context_id, owner_of(request))
+            await self._contexts.remove(found.key, found.owner)
             return Response(status_code=204)
         if request.method == "PATCH":
-            return await self._rename(request, resource.context_id, prefix)
+            return await self._rename(request, found, prefix)
         if isinstance(resource, ContextEvents):
-            followed = await begun(self._follow(resource.context_id, owner_of(request)))
-            activity = self._journal.watch(resource.context_id)
-            return event_stream(resource.context_id, followed, activity, request.headers.get("last-event-id"))
-        await self._check_context(resource.context_id, owner_of(request))
+            followed = await begun(self._follow(found))
+            activity = self._journal.watch(found.key)
+            return event_stream(public_id(found.key), followed, activity, request.headers.get("last-event-id"))
+        await self._check_context(found)
         try:
-            return await self._read(request, resource, prefix)
+            return await self._read(request, resource, found.owner, prefix)
         except ArtifactNotFound as error:
             raise ResourceError(await self._no_such_artifact(resource.context_id, error.artifact_id)) from None
 
     async def _no_such_artifact(self, context_id: str, artifact_id: str) -> Refusal:
         known = [artifact.artifact_id for artifact in await self._store.list(context_id)]
+        context_id = public_id(context_id)
         near = choice(map(repr, nearest(artifact_id, known)), "and")
         these = f"It has {near}." if near else f"They are listed at {context_path(context_id)}."
         text = f"There is no artifact {artifact_id!r} in context {context_id!r}. {these}"
         return Refusal(ARTIFACT_NOT_FOUND, text)
 
-    async def _rename(self, request: Request, context_id: str, prefix: str) -> Response:
+    async def _rename(self, request: Request, context: Found, prefix: str) -> Response:
         body = check_content_type(request.headers.get("content-type")) or check_json(await request.body(), self._limits)
         if isinstance(body, Refusal):
             raise ResourceError(body)
-        renamed = await self._contexts.rename(context_id, owner_of(request), new_name(body))
+        renamed = await self._contexts.rename(context.key, context.owner, new_name(body))
         return _json(request, context_json(renamed, prefix))
 
-    async def _read(self, request: Request, resource: ContextResource, prefix: str) -> ASGIApp:
+    async def _read(self, request: Request, resource: ContextResource, owner: str, prefix: str) -> ASGIApp:
         match resource:
             case ArtifactList():
                 if _wants_zip(request):
-                    return await self._archive(request, resource.context_id)
+                    return await self._archive(request, resource.context_id, owner)
                 return _json(request, await self._listing(resource.context_id, prefix))
             case CurrentArtifact():
                 artifact = await self._store.get(_ref(resource))
                 return await _document(request, resource, artifact, current_json)
             case VersionList():
-                return _json(request, await self._versions(resource, owner_of(request)))
+                return _json(request, await self._versions(resource, owner))
             case ArtifactVersion():
                 version = await self._version(resource)
                 artifact = await self._store.get(_ref(resource))
-                origins = await self._origins(resource, owner_of(request), (version,))
+                origins = await self._origins(resource, owner, (version,))
                 return await _document(request, resource, version, partial(version_json, artifact, origins))
             case VersionDiff():
                 return await self._diff(request, resource)
@@ -187,26 +202,26 @@ class _ArtifactsEndpoint:
             case _:
                 assert_never(resource)
 
-    async def _follow(self, context_id: str, owner: str) -> ContextSubscription:
-        await self._check_context(context_id, owner)
-        return await self._journal.follow_context(context_id)
+    async def _follow(self, context: Found) -> ContextSubscription:
+        await self._check_context(context)
+        return await self._journal.follow_context(context.key)
 
-    async def _check_context(self, context_id: str, owner: str) -> None:
-        if not await self._journal.has_context(context_id, owner):
-            raise ContextNotFound(context_id)
+    async def _check_context(self, context: Found) -> None:
+        if not await self._journal.has_context(context.key, context.owner):
+            raise ContextNotFound(context.key)
 
     async def _listing(self, context_id: str, prefix: str) -> dict[str, Any]:
         artifacts = []
         for artifact in await self._store.list(context_id):
             versions = await self._store.versions(Ref(context_id, artifact.artifact_id, ""))
-            url = prefix + artifact_path(context_id, artifact.artifact_id)
+            url = prefix + artifact_path(public_id(context_id), artifact.artifact_id)
             urls = {"artifact": url, "versions": f"{url}/versions"}
             artifacts.append(artifact_summary(artifact, versions) | {"urls": urls})
-        events = f"{prefix}{context_path(context_id)}/events"
-        return {"contextId": context_id, "artifacts": artifacts, "urls": {"events": events}}
+        events = f"{prefix}{context_path(public_id(context_id))}/events"
+        return {"contextId": public_id(context_id), "artifacts": artifacts, "urls": {"events": events}}
 
-    async def _archive(self, request: Request, context_id: str) -> Response:
-        context = await self._contexts.get(context_id, owner_of(request))
+    async def _archive(self, request: Request, context_id: str, owner: str) -> Response:
+        context = await self._contexts.get(context_id, owner)
         artifacts = [replace(each, content=_unshared(each.content)) for each in await self._store.list(context_id)]
         disposition = {"Content-Disposition": attachment(f"{file_name(context.title)}.zip")}
         body = await asyncio.to_thread(archive, artifacts)

@@ -1,7 +1,7 @@
 """What the server's own HTTP routes read of a request: the caller, a conditional header, the rest of a path.
 
 Rules:
-1. An anonymous caller has the empty name.
+1. Authentication, if there is any, leaves the caller in the scope. Without it all callers are anonymous.
 2. A body has a strong ETag, over its bytes and its media type; an ETag beats a date (RFC 9110, section 13.2.2).
 """
 
@@ -13,24 +13,28 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from email.utils import parsedate_to_datetime
 
-from a2a.auth.user import User
-from a2a.server.routes.common import DefaultServerCallContextBuilder
+from a2a.server.context import ServerCallContext
 from starlette.convertors import Convertor, register_url_convertor
 from starlette.requests import Request
 from starlette.responses import Response
 
+from a2a_canvas.server.tasks.access import ANONYMOUS, Caller
+
 _QUALITY = re.compile(r"\s*q\s*=\s*(0(?:\.[0-9]{0,3})?|1(?:\.0{0,3})?)\s*", re.IGNORECASE)
-_CONTEXTS = DefaultServerCallContextBuilder()
+CALLER = "a2a_canvas.caller"
+"""Where authentication leaves the `Caller`: in the scope of a request, and in the state of A2A's call contexts."""
 
 
-def owner_of(request: Request) -> str:
-    """The caller's name (rule 1)."""
-    return owner_of_user(_CONTEXTS.build_user(request))
+def caller_of(request: Request) -> Caller:
+    """Who makes a request (rule 1)."""
+    caller: Caller = request.scope.get(CALLER, ANONYMOUS)
+    return caller
 
 
-def owner_of_user(user: User) -> str:
-    """The same for a user as A2A's call contexts have it."""
-    return user.user_name if user.is_authenticated else ""
+def caller_of_call(context: ServerCallContext) -> Caller:
+    """The same for an operation of A2A."""
+    caller: Caller = context.state.get(CALLER, ANONYMOUS)
+    return caller
 
 
 def etag_of(body: bytes, media_type: str = "") -> str:

@@ -127,6 +127,14 @@ class Journal(Protocol):
         """
         ...
 
+    async def owner_of(self, task_id: str) -> tuple[str, str]:
+        """The key of a task's context, and its owner; nothing else of the task is read.
+
+        Raises:
+            TaskNotFound: there is none.
+        """
+        ...
+
     async def follow(self, task_id: str) -> TaskSubscription:
         """A snapshot and what comes after it.
 
@@ -254,6 +262,10 @@ class InMemoryJournal:
     async def get(self, task_id: str) -> TaskRecord:
         return self._log(task_id).record
 
+    async def owner_of(self, task_id: str) -> tuple[str, str]:
+        record = self._log(task_id).record
+        return record.context_id, record.owner
+
     async def follow(self, task_id: str) -> TaskSubscription:
         return TaskSubscription(self._log(task_id))
 
@@ -288,7 +300,9 @@ class InMemoryJournal:
         return frozenset(ids[ids.index(record.task_id) + 1 :])
 
     async def list(self, query: TaskQuery) -> TaskPage:
-        return make_page((self._logs[task_id].record for task_id in self._owners.get(query.owner, ())), query)
+        return make_page(
+            (self._logs[task_id].record for owner in query.owners for task_id in self._owners.get(owner, ())), query
+        )
 
     def contexts_of(self, owner: str) -> Iterable[Sequence[TaskRecord]]:
         """The tasks of an owner, by context, each oldest first."""

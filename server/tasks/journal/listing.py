@@ -1,4 +1,4 @@
-"""Queries for an owner's tasks, and the order of the result (A2A 1.0, section 3.1.4). Pure.
+"""Queries for owners' tasks, and the order of the result (A2A 1.0, section 3.1.4). Pure.
 
 Rule: the newest status first; of two that changed at the same time, the greater id first.
 """
@@ -22,7 +22,8 @@ class TaskQuery:
     """What is asked for.
 
     Attributes:
-        context_id, state: empty and None for all.
+        owners: whose tasks.
+        context_id, state: a context's key, and a state; empty and None for all.
         since: tasks whose status changed then or later.
         after: tasks after this position.
         limit: maximal number of tasks.
@@ -30,7 +31,7 @@ class TaskQuery:
         max_bytes: how much may be read at once; the rest is `more`. One task is always read. None: no limit.
     """
 
-    owner: str
+    owners: tuple[str, ...]
     context_id: str = ""
     state: State | None = None
     since: datetime | None = None
@@ -54,7 +55,7 @@ def list_position(record: TaskRecord) -> ListPosition:
 
 
 def make_page(records: Iterable[TaskRecord], query: TaskQuery) -> TaskPage:
-    """A page of `records`, which are all tasks of the owner."""
+    """A page of `records`, which are all tasks of the owners."""
     matching = sorted((record for record in records if _matches(record, query)), key=list_position, reverse=True)
     rest = [record for record in matching if query.after is None or list_position(record) < query.after]
     return TaskPage(tuple(rest[: query.limit]), len(matching), len(rest) > query.limit)

@@ -1,12 +1,11 @@
 """The contexts of an owner: listed, renamed, and removed.
 
-Rule 1: an owner has the contexts in which it has a task. Their order is that of the newest status of these tasks, the
-        newest first; of two that changed at the same time, the greater id first.
-Rule 2: what is told of a context is the owner's: its name for it, its first message, the number of its tasks. The
-        artifacts are common to all owners of tasks in it.
+Rule 1: an owner has the contexts in which there are tasks of its own. Their order is that of the newest status of
+        these tasks, the newest first; of two that changed at the same time, the greater id first.
+Rule 2: what is told of a context is the same for all who see it: its name, its first message, the number of its tasks.
 Rule 3: a search takes the contexts in whose name or request all its words are, as parts of words and in any case.
 Rule 4: a context is removed with everything in it: tasks, artifacts, and which messages were accepted. So no task may
-        work in it, and nobody else may have a task in it. A task that waits for an answer is no obstacle. The id may be
+        work in it. A task that waits for an answer is no obstacle. The id may be
         used again: that begins another context (`context_log.py`, rule 4).
 """
 
@@ -19,7 +18,8 @@ from typing import Protocol
 
 from a2a_canvas.server.agent.events import AgentMessage, State, UserMessage
 from a2a_canvas.server.agent.intent import instruction_of
-from a2a_canvas.server.tasks.errors import ContextInUse, ContextNotFound, ContextShared
+from a2a_canvas.server.context_key import public_id
+from a2a_canvas.server.tasks.errors import ContextInUse, ContextNotFound
 from a2a_canvas.server.tasks.journal.journal import InMemoryJournal
 from a2a_canvas.server.tasks.journal.listing import ListPosition
 from a2a_canvas.server.tasks.record import TaskRecord
@@ -36,12 +36,13 @@ class ContextQuery:
     """What is asked for.
 
     Attributes:
+        owners: whose contexts.
         words: all of these (`words_of`).
         after: contexts after this position: when one changed, and its id.
         limit: maximal number of contexts.
     """
 
-    owner: str
+    owners: tuple[str, ...]
     words: tuple[str, ...] = ()
     after: ListPosition | None = None
     limit: int = 50
@@ -72,7 +73,7 @@ class ContextSummary:
     @property
     def title(self) -> str:
         """What it is called: its name, else the beginning of its request, else its id."""
-        return self.name or " ".join(self.request.split())[:MAX_TITLE] or self.context_id
+        return self.name or " ".join(self.request.split())[:MAX_TITLE] or public_id(self.context_id)
 
     @property
     def position(self) -> ListPosition:
@@ -91,7 +92,7 @@ class Contexts(Protocol):
     """The contexts of all owners. Every method may raise `Unavailable`."""
 
     async def list(self, query: ContextQuery) -> ContextPage:
-        """An owner's contexts, the newest first."""
+        """Owners' contexts, the newest first."""
         ...
 
     async def get(self, context_id: str, owner: str) -> ContextSummary:
@@ -115,7 +116,6 @@ class Contexts(Protocol):
 
         Raises:
             ContextNotFound: there is none.
-            ContextShared: somebody else has a task in it.
             ContextInUse: a task works in it.
         """
         ...
@@ -128,11 +128,8 @@ def check_removable(context_id: str, owner: str, tasks: Iterable[tuple[str, str,
         tasks: those of the context: id, owner and state.
     """
     found = [*tasks]
-    owners = {task_owner for _, task_owner, _ in found}
-    if owner not in owners:
+    if not any(task_owner == owner for _, task_owner, _ in found):
         raise ContextNotFound(context_id)
-    if len(owners) > 1:
-        raise ContextShared(context_id)
     for task_id, _, state in found:
         if not state.settled:
             raise ContextInUse(context_id, task_id)
@@ -164,7 +161,7 @@ class InMemoryContexts:
         self._names: dict[tuple[str, str], str] = {}  # by context and owner
 
     async def list(self, query: ContextQuery) -> ContextPage:
-        owned = [self._summary(query.owner, each) for each in self._journal.contexts_of(query.owner)]
+        owned = [self._summary(owner, each) for owner in query.owners for each in self._journal.contexts_of(owner)]
         found = [each for each in owned if matches(query.words, each.name, each.request)]
         rest = [each for each in found if query.after is None or each.position < query.after]
         in_order = sorted(rest, key=lambda each: each.position, reverse=True)

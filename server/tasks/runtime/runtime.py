@@ -15,6 +15,7 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable, Sequence
 from contextlib import asynccontextmanager, suppress
+from dataclasses import replace
 from datetime import datetime
 from functools import partial
 from typing import Any, TypeVar
@@ -31,13 +32,17 @@ from a2a_canvas.server.agent.events import (
 )
 from a2a_canvas.server.agent.intent import Converse, InvalidOperation, Operation, Put, Upload
 from a2a_canvas.server.agent.model import LLM
+from a2a_canvas.server.agent.turn.function_calls import nobody_has_it
 from a2a_canvas.server.agent.turn.history import to_user_input
 from a2a_canvas.server.agent.turn.turn import TurnLimits
+from a2a_canvas.server.context_key import context_key, public_id
 from a2a_canvas.server.log_output import about, set_task
+from a2a_canvas.server.tasks.access import Access, Caller, Level
 from a2a_canvas.server.tasks.errors import (
     ContextMismatch,
     Detached,
     DuplicateMessage,
+    ReadOnly,
     TaskFinished,
     TaskNotCancelable,
     TaskNotFound,
@@ -55,7 +60,7 @@ from a2a_canvas.server.tasks.runtime.turns import TurnHandle, Turns
 from a2a_canvas.store.artifact_store import ArtifactStore
 from a2a_canvas.store.errors import Unavailable
 from a2a_canvas.store.models import Ref
-from a2a_canvas.tools.functions.function_tool import AnyTool
+from a2a_canvas.tools.functions.function_tool import AnyTool, FindTool
 
 logger = logging.getLogger(__name__)
 
@@ -77,6 +82,8 @@ class Runtime:
         admission: how many turns run at once, and how many wait.
         instructions: who the agent is and how it works; they stand before our own rules in each system prompt.
         push: where push configs of tasks that are there already are stored; the journal stores that of a new one.
+        access: what callers may see; their own contexts alone if None.
+        find_tool: waits for a tool that is not there when a task goes on.
         now, new_id: the clock and the source of ids.
         sleep: waits before a model call is retried.
     """
@@ -95,10 +102,13 @@ class Runtime:
         sleep: Callable[[float], Awaitable[object]] = asyncio.sleep,
         admission: Admission | None = None,
         instructions: str = "",
+        access: Access | None = None,
+        find_tool: FindTool = nobody_has_it,
         push: PushConfigs | None = None,
     ) -> None:
         self.journal = journal
         self._push = push
+        self.access = access or Access(journal.has_context)
         self._store = store
         self._now = now
         self._new_id = new_id
@@ -115,49 +125,68 @@ class Runtime:
             sleep=sleep,
             admission=admission or Admission(),
             instructions=instructions,
+            find_tool=find_tool,
         )
         self._locks = _NamedLocks()
         self._background: set[asyncio.Task[Any]] = set()
 
     # ---------------------------------------------------------------- reading
 
-    async def get(self, task_id: str, owner: str) -> TaskRecord:
+    async def get(self, task_id: str, caller: Caller, level: Level = Level.READ) -> TaskRecord:
         """The current record of a task.
 
-        Raises:
-            TaskNotFound: there is none, or it is another owner's.
-        """
-        set_task(task_id)
-        record = await self.journal.get(task_id)
-        if record.owner != owner:
-            raise TaskNotFound(task_id)
-        set_task(task_id, record.context_id)
-        return record
+        Args:
+            level: what the caller must be allowed to do.
 
-    async def follow(self, task_id: str, owner: str) -> TaskSubscription:
+        Raises:
+            TaskNotFound: there is none that the caller may read.
+            ReadOnly: it may read the task, and no more.
+        """
+        await self._check(task_id, caller, level)
+        return await self.journal.get(task_id)
+
+    async def follow(self, task_id: str, caller: Caller) -> TaskSubscription:
         """A snapshot of the task and everything after it.
 
         Raises:
-            TaskNotFound: there is none, or it is another owner's.
+            TaskNotFound: there is none that the caller may read.
+        """
+        await self._check(task_id, caller, Level.READ)
+        return await self.journal.follow(task_id)
+
+    async def check_readable(self, task_id: str, caller: Caller) -> None:
+        """Raises `TaskNotFound` if there is no such task that the caller may read."""
+        await self._check(task_id, caller, Level.READ)
+
+    async def _check(self, task_id: str, caller: Caller, level: Level) -> tuple[str, str]:
+        """The key of the task's context, and its owner, if the caller may do that there.
+
+        It comes before anything of the task is read, so that what is not the caller's takes as long as what is not
+        there.
         """
         set_task(task_id)
-        subscription = await self.journal.follow(task_id)
-        if subscription.snapshot.owner != owner:
+        grants = await self.access.grants(caller)
+        context_id, owner = await self.journal.owner_of(task_id)
+        found = grants.level(context_id, owner)
+        if found < Level.READ:
             raise TaskNotFound(task_id)
-        set_task(task_id, subscription.snapshot.context_id)
-        return subscription
+        if found < level:
+            raise ReadOnly(context_id)
+        set_task(task_id, context_id)
+        return context_id, owner
 
     # --------------------------------------------------------------- accepting
 
-    async def send(self, incoming: Incoming) -> TaskSubscription:
+    async def send(self, incoming: Incoming, caller: Caller) -> TaskSubscription:
         """Accept a message; the subscription begins with the task it belongs to.
 
         Raises:
-            TaskNotFound, TaskFinished, TaskTakesNoMessages, ContextMismatch, InvalidOperation: the message was not
-                accepted.
+            TaskNotFound, TaskFinished, TaskTakesNoMessages, ContextMismatch, InvalidOperation, ReadOnly: the message
+                was not accepted.
             QueueFull: it was not accepted; the same message may be later.
             Unavailable: it is unknown whether it was accepted; if it was, the same message joins the task.
         """
+        incoming = await self._addressed(incoming, caller)
         key = incoming.key
         set_task(incoming.task_id, incoming.context_id)
         async with self._locks.hold(incoming.task_id or key):
@@ -179,6 +208,26 @@ class Runtime:
         if incoming.push and self._push:
             await self._push.add(incoming.push.of_task(record))
 
+    async def _addressed(self, incoming: Incoming, caller: Caller) -> Incoming:
+        """The message with its sender, and with the context that it goes to."""
+        if caller.author:
+            incoming = replace(incoming, message=replace(incoming.message, sender=caller.author))
+        if incoming.task_id:
+            if not isinstance(incoming.message.intent, Converse) and not incoming.changes:
+                raise InvalidOperation("message.taskId", "must be left out: an operation is a task of its own")
+            key, owner = await self._check(incoming.task_id, caller, Level.EDIT)
+            if incoming.context_id and incoming.context_id != public_id(key):
+                raise ContextMismatch(incoming.task_id, incoming.context_id)
+            return replace(incoming, owner=owner, context_id=key if incoming.context_id else "")
+        if not incoming.context_id:
+            if caller.link:
+                raise ReadOnly("")
+            return replace(incoming, owner=caller.name)
+        found = await self.access.find(caller, incoming.context_id)
+        if found is None or found.level < Level.EDIT:
+            raise ReadOnly(incoming.context_id)
+        return replace(incoming, owner=found.owner, context_id=found.key)
+
     async def _accept(self, incoming: Incoming, key: str) -> TaskSubscription:
         """The task that has taken the message, before anything was done for it."""
         intent = incoming.message.intent
@@ -187,17 +236,13 @@ class Runtime:
         if not incoming.task_id:
             return await self._answer_question(incoming, key) or await self._create(incoming, key)
         while True:
-            record = await self.get(incoming.task_id, incoming.owner)
-            if incoming.context_id and incoming.context_id != record.context_id:
-                raise ContextMismatch(incoming.task_id, incoming.context_id)
+            record = await self.journal.get(incoming.task_id)
             if record.state.terminal:
                 raise TaskFinished(incoming.task_id, record.state)
             if subscription := await self._continue(record, incoming, key):
                 return subscription
 
     async def _check_operation(self, operation: Operation, incoming: Incoming) -> None:
-        if incoming.task_id:
-            raise InvalidOperation("message.taskId", "must be left out: an operation is a task of its own")
         if not incoming.context_id:
             if isinstance(operation, Put | Upload) and operation.name is not None:
                 return
@@ -210,7 +255,7 @@ class Runtime:
             # Nobody who holds the lock of a task waits for the lock of a key.
             async with self._locks.hold(task_id):
                 with suppress(TaskNotFound):  # it has just been removed
-                    record = await self.get(task_id, incoming.owner)
+                    record = await self.journal.get(task_id)
                     waits = record.state.paused
                     if waits and (subscription := await self._continue(record, incoming, key)):
                         return subscription
@@ -226,7 +271,7 @@ class Runtime:
     async def _create(self, incoming: Incoming, key: str) -> TaskSubscription:
         record = TaskRecord(
             task_id=self._new_id(),
-            context_id=incoming.context_id or self._new_id(),
+            context_id=incoming.context_id or context_key(incoming.owner, self._new_id()),
             owner=incoming.owner,
             changed_at=self._now(),
             history=(incoming.message,),
@@ -393,15 +438,16 @@ class Runtime:
 
     # ---------------------------------------------------------------- stopping
 
-    async def cancel(self, task_id: str, owner: str) -> TaskRecord:
+    async def cancel(self, task_id: str, caller: Caller) -> TaskRecord:
         """Stop a task's turn at once, wherever it runs, and make the task `canceled`.
 
         Raises:
-            TaskNotFound: there is none, or it is another owner's.
+            TaskNotFound: there is none that the caller may read.
+            ReadOnly: it may read the task, and no more.
             TaskNotCancelable: it had ended before.
             Unavailable: it is unknown whether it was cancelled.
         """
-        record = await self.get(task_id, owner)
+        record = await self.get(task_id, caller, Level.EDIT)
         if record.state.terminal:
             raise TaskNotCancelable(task_id, record.state)
         while await self._is_running(task_id):
@@ -424,6 +470,8 @@ class Runtime:
             record = await self.journal.get(task_id)
             if self._turns.get(task_id) or not record.state.paused:
                 return not record.state.terminal
+            # First what its calls have begun elsewhere: if a crash comes between, the task can be cancelled again.
+            await self._turns.abandon(record)
             acquired = await self._ownership.acquire(task_id)
             if acquired is None:
                 await asyncio.sleep(POLL_INTERVAL)

@@ -38,7 +38,9 @@ from a2a_canvas.server.agent.intent import Operation, SelectionEdit
 from a2a_canvas.server.agent.listener import listener
 from a2a_canvas.server.agent.model import LLM
 from a2a_canvas.server.agent.models.wrappers import PacedLLM
+from a2a_canvas.server.agent.turn.function_calls import abandon, nobody_has_it
 from a2a_canvas.server.agent.turn.history import to_user_input
+from a2a_canvas.server.agent.turn.pending_calls import pending_calls
 from a2a_canvas.server.agent.turn.resume import InterruptedTurn, open_drafts, roll_back_drafts
 from a2a_canvas.server.agent.turn.turn import ModelLoop, TurnLimits, TurnLoop, TurnRequest
 from a2a_canvas.server.log_output import set_task
@@ -52,7 +54,7 @@ from a2a_canvas.store.artifact_store import ArtifactStore
 from a2a_canvas.store.evented import EventedArtifactStore
 from a2a_canvas.store.models import Ref
 from a2a_canvas.store.retrying import RetryingStore, retry_while_unavailable
-from a2a_canvas.tools.functions.function_tool import AnyTool
+from a2a_canvas.tools.functions.function_tool import AnyTool, FindTool, FunctionTool
 from a2a_canvas.tools.functions.running import HANDED_OVER
 
 logger = logging.getLogger(__name__)
@@ -163,11 +165,17 @@ class Turns:
     sleep: Callable[[float], Awaitable[object]]
     admission: Admission
     instructions: str = ""
+    find_tool: FindTool = nobody_has_it
 
     def __post_init__(self) -> None:
         self.llm = PacedLLM(self.llm, self.journal.wait_writable)
         self._loop: TurnLoop = ModelLoop(
-            llm=self.llm, tools=self.tools, new_id=self.new_id, instructions=self.instructions, sleep=self.sleep
+            llm=self.llm,
+            tools=self.tools,
+            find_tool=self.find_tool,
+            new_id=self.new_id,
+            instructions=self.instructions,
+            sleep=self.sleep,
         )
         self._handles: dict[str, TurnHandle] = {}
 
@@ -288,12 +296,18 @@ class Turns:
             await self._close_drafts(record, handle, emit)
             raise
         if ending:
+            await self.abandon(record)
             await self._close_drafts(record, handle, emit)
             await emit(ending)
         elif handle.operation:
             await self._run_operation(record, handle, handle.operation, emit)
         else:
             await self._run_conversation(record, handle, emit, earlier, drafts)
+
+    async def abandon(self, record: TaskRecord) -> None:
+        """A task is about to end without a turn: its calls that wait, or were interrupted, are not run again."""
+        tools = {tool.name: tool for tool in self.tools() if isinstance(tool, FunctionTool)}
+        await abandon(pending_calls(record.transcript), tools)
 
     def _ending(self, orphan: Orphan, handle: TurnHandle) -> StatusChanged | None:
         """The status of a task that is resumed only to end."""
@@ -365,7 +379,7 @@ class Turns:
             changed=tuple(record.artifacts),
             drafts=drafts,
             limits=self.limits,
-            caller=record.owner,
+            caller=record.sender,
         )
         flushed = partial(retry_while_unavailable, partial(self.journal.flushed, record.task_id), _pause)
         await self._loop.run(request, self.store_of(record.task_id, handle), emit, flushed)

@@ -25,7 +25,7 @@ from a2a_canvas.server.tool_sources.mcp_servers.input_schema import mended
 from a2a_canvas.server.tool_sources.mcp_servers.mcp_connection import DELAYS, Connection, Listing
 from a2a_canvas.server.tool_sources.mcp_servers.mcp_exchange import LONGEST, Exchange, Reply, running
 from a2a_canvas.server.tool_sources.mcp_servers.questions import MAX_ROUNDS, Questions
-from a2a_canvas.server.tool_sources.mcp_servers.tool_names import unique_names
+from a2a_canvas.server.tool_sources.mcp_servers.tool_names import name_prefix, unique_names
 from a2a_canvas.server.tool_sources.mcp_servers.tool_results import Part, contents_of, result_of
 from a2a_canvas.tools.functions.canvas import Canvas
 from a2a_canvas.tools.functions.function_tool import FunctionTool
@@ -63,6 +63,12 @@ class McpSource:
 
     def tools(self) -> Sequence[FunctionTool]:
         return self._tools
+
+    async def wait_for(self, name: str) -> str:
+        if self._tools or not name.startswith(name_prefix(self._server.prefix)):
+            return ""
+        there = await self._connection.client(CALL_WAIT)
+        return "" if there else f"the MCP server {self._server.name} is not there ({self._connection.reason})"
 
     # ------------------------------------------------------------- tools from what the server lists
 

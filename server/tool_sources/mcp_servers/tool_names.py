@@ -30,6 +30,11 @@ def unique_names(parts: Mapping[K, tuple[str, ...]], limit: int = MAX_NAME) -> d
     return names
 
 
+def name_prefix(word: str) -> str:
+    """What all names begin with that have this word in front, unless they had to be cut."""
+    return _NOT_ALLOWED.sub("_", word) + SEPARATOR
+
+
 def _hashed(plain: str, words: tuple[str, ...], limit: int) -> str:
     digest = hashlib.sha256("\0".join(words).encode(errors="replace")).hexdigest()[:8]
     return f"{plain[: limit - 9]}_{digest}"

@@ -14,6 +14,7 @@ from urllib.parse import urlsplit
 
 from a2a.types import a2a_pb2 as pb
 
+TOOL_PREFIX = "ask_"
 BINDINGS = ("JSONRPC", "HTTP+JSON")
 """Those that we speak."""
 MAX_NAME = 60
@@ -47,7 +48,7 @@ INPUT: Mapping[str, Any] = {
 def tool_name(card_name: str, taken: Collection[str]) -> str:
     """A name that every provider takes, and no other agent has."""
     plain = re.sub(r"[^a-z0-9]+", "_", card_name.lower()).strip("_")[: MAX_NAME - 8].rstrip("_") or "agent"
-    names = (f"ask_{plain}" + (f"_{number}" if number > 1 else "") for number in range(1, len(taken) + 2))
+    names = (f"{TOOL_PREFIX}{plain}" + (f"_{number}" if number > 1 else "") for number in range(1, len(taken) + 2))
     return next(name for name in names if name not in taken)
 
 

@@ -3,24 +3,33 @@
 Rule 1: an agent that is not there does not keep ours from starting; its card is read as soon as it is there.
 Rule 2: a tool keeps its name while the server runs. Of two agents with the same name in their cards, the one that is
         named first keeps it if both are there at the start.
+Rule 3: a call of before a restart waits for its tool, for as long as one waits for an agent that was lost.
 """
 
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from itertools import chain, repeat
 from typing import Any
 from urllib.parse import urlsplit
 
 from a2a.types import a2a_pb2 as pb
 
-from a2a_canvas.server.tool_sources.remote_agents.agent_card import INPUT, host_of, tool_description, tool_name
+from a2a_canvas.server.tool_sources.remote_agents.agent_card import (
+    INPUT,
+    TOOL_PREFIX,
+    host_of,
+    tool_description,
+    tool_name,
+)
 from a2a_canvas.server.tool_sources.remote_agents.agent_client import AgentClient, AgentFault
-from a2a_canvas.server.tool_sources.remote_agents.remote_task import TIMEOUT, RemoteAgent, RemoteTask
+from a2a_canvas.server.tool_sources.remote_agents.remote_task import CANCEL_TIMEOUT, TIMEOUT, RemoteAgent, RemoteTask
 from a2a_canvas.server.tool_sources.remote_agents.task_parts import line
-from a2a_canvas.tools.functions.canvas import Canvas
+from a2a_canvas.tools.functions.canvas import CallRecord, Canvas
 from a2a_canvas.tools.functions.function_tool import FunctionTool
 from a2a_canvas.tools.functions.results import Result, ToolError
 
@@ -28,6 +37,8 @@ logger = logging.getLogger(__name__)
 
 RETRIES = (1.0, 2.0, 5.0, 10.0, 30.0, 60.0)
 """Seconds before a card is read again; then the last one again and again."""
+WAIT = 120.0
+"""Seconds that a call waits for the card of its agent (rule 3)."""
 MARGIN = 30.0
 """Seconds that a tool may take longer than the task of its agent: to cancel it."""
 
@@ -47,10 +58,27 @@ class RemoteAgents:
         self._clients = {url: AgentClient(url, tokens.get(host_of(url), "")) for url in urls}
         self._timeout = timeout
         self._tools: dict[str, FunctionTool] = {}
-        self._trying: list[asyncio.Task[None]] = []
+        self._trying: dict[str, asyncio.Task[None]] = {}
+        self._reasons: dict[str, str] = {}
 
     def tools(self) -> Sequence[FunctionTool]:
         return tuple(self._tools.values())
+
+    async def wait_for(self, name: str) -> str:
+        if not name.startswith(TOOL_PREFIX):
+            return ""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(WAIT):
+                while name not in self._tools and (trying := self._unread()):
+                    await asyncio.wait(trying.values(), return_when=asyncio.FIRST_COMPLETED)
+        if name in self._tools:
+            return ""
+        return " and ".join(
+            f"the agent at {_plain(url)} cannot be asked ({self._reasons[url]})" for url in self._unread()
+        )
+
+    def _unread(self) -> dict[str, asyncio.Task[None]]:
+        return {url: task for url, task in self._trying.items() if not task.done()}
 
     async def start(self) -> None:
         cards = await asyncio.gather(*map(self._card, self._clients))
@@ -58,13 +86,13 @@ class RemoteAgents:
             if card:
                 self._offer(url, card)
             else:
-                self._trying.append(asyncio.create_task(self._try_again(url), name=f"card of {url}"))
+                self._trying[url] = asyncio.create_task(self._try_again(url), name=f"card of {url}")
 
     async def stop(self) -> None:
-        for task in self._trying:
+        for task in self._trying.values():
             task.cancel()
         if self._trying:
-            await asyncio.wait(self._trying)
+            await asyncio.wait(self._trying.values())
         for client in self._clients.values():
             await client.close()
 
@@ -79,21 +107,39 @@ class RemoteAgents:
         try:
             return await self._clients[url].read_card()
         except AgentFault as fault:
+            self._reasons[url] = str(fault)
             logger.log(log, "The agent at %s cannot be asked yet: %s. It is tried again", _plain(url), fault)
             return None
 
     def _offer(self, url: str, card: pb.AgentCard) -> None:
         name = tool_name(card.name, self._tools)
-        agent = RemoteAgent(name.removeprefix("ask_"), line(card.name), _plain(url), self._clients[url], self._timeout)
+        agent = RemoteAgent(
+            name.removeprefix(TOOL_PREFIX), line(card.name), _plain(url), self._clients[url], self._timeout
+        )
 
         async def ask(given: Mapping[str, Any], canvas: Canvas) -> Result:
             message, artifact_ids, context_id = _input(name, given)
             return await RemoteTask(agent, canvas, artifact_ids).run(message, context_id)
 
+        async def abandon(record: CallRecord) -> None:
+            await _cancel_task(agent, record)
+
         self._tools[name] = FunctionTool(
-            name, tool_description(card), INPUT, ask, self._timeout + MARGIN, parallel=True
+            name, tool_description(card), INPUT, ask, self._timeout + MARGIN, parallel=True, abandon=abandon
         )
         logger.info("The agent %s at %s can be asked as the tool %s", agent.title, agent.url, name)
+
+
+async def _cancel_task(agent: RemoteAgent, record: CallRecord) -> None:
+    """Cancel the task that a call has begun, as far as the agent lets us."""
+    begun, known = (json.loads(record.kept.get(name, "null")) for name in ("message", "task"))
+    if not known or begun["agent"] != agent.url:
+        return
+    try:
+        async with asyncio.timeout(CANCEL_TIMEOUT):
+            await agent.connection.cancel(known["id"])
+    except (AgentFault, TimeoutError) as fault:
+        logger.warning("The task %s of the agent at %s is not cancelled: %s", known["id"], agent.url, fault)
 
 
 def _input(name: str, given: Mapping[str, Any]) -> tuple[str, tuple[str, ...], str]:

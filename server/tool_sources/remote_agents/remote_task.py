@@ -7,6 +7,7 @@ Rule 2: a snapshot of the task is compared with what we have, and what differs i
         doubled or undone does not matter. When the task has ended or waits, there is a last one.
 Rule 3: what the agent has written stays, also if its task fails.
 Rule 4: the task is cancelled when ours is, and when it is given up; not when our server stops and another goes on.
+        While ours waits for the user no call runs: then its tool's `abandon` does it.
 """
 
 from __future__ import annotations

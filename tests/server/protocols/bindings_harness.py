@@ -32,6 +32,7 @@ from a2a_canvas.server.protocols.artifacts.routes import artifact_routes
 from a2a_canvas.server.protocols.edge.shutdown import GracefulServer, Shutdown, ShutdownMiddleware
 from a2a_canvas.server.protocols.guard.checks import BodyLimits
 from a2a_canvas.server.protocols.guard.http_guard import Guard
+from a2a_canvas.server.tasks.access import ANONYMOUS
 from a2a_canvas.server.tasks.incoming import Incoming
 from a2a_canvas.server.tasks.journal.context_log import ContextSubscription
 from a2a_canvas.server.tasks.journal.journal import InMemoryJournal, TaskSubscription
@@ -127,7 +128,7 @@ class Edge:
 
     async def begin(self) -> str:
         """Begin a task that has written to the artifact `doc` and holds; its id."""
-        following = await self.world.runtime.send(Incoming(said("m-1", "Write"), context_id="c"))
+        following = await self.world.runtime.send(Incoming(said("m-1", "Write"), context_id="c"), ANONYMOUS)
         await self.hold.reached.wait()
         return following.snapshot.task_id
 
@@ -138,7 +139,11 @@ def edge_app(world: ScriptedRuntime, shutdown: Shutdown, handler: A2AHandler) ->
         routes=[
             jsonrpc_route(handler),
             *artifact_routes(
-                world.store, world.runtime.journal, InMemoryContexts(world.runtime.journal, world.store), BodyLimits()
+                world.store,
+                world.runtime.journal,
+                InMemoryContexts(world.runtime.journal, world.store),
+                world.runtime.access,
+                BodyLimits(),
             ),
             *agui_routes(agui),
             rest_route(handler, "/rest"),

@@ -11,6 +11,7 @@ from typing import Any
 from a2a_canvas.server.agent.events import State, StatusChanged, TurnEvent
 from a2a_canvas.server.agent.listener import listener
 from a2a_canvas.server.backend import MemoryBackend
+from a2a_canvas.server.context_key import context_key, public_id
 from a2a_canvas.server.tasks.journal.owned_contexts import ContextPage, ContextQuery, ContextSummary, words_of
 from a2a_canvas.server.tasks.record import TaskRecord
 from a2a_canvas.server.tasks.sql.journal.journal_tables import metadata
@@ -37,7 +38,7 @@ class ContextHarness:
 
     async def begin(self, task: str, context: str = "c", owner: str = "", request: str = "Go") -> None:
         self.clock.move(SECOND)
-        self._of_task[task] = context
+        context = self._of_task[task] = context_key(owner, context)
         record = TaskRecord(task, context, owner, self.clock(), history=(said(f"m-{task}", request),))
         await self.backend.journal.create(record, f"key-{task}")
         await self.backend.journal.flushed(task)
@@ -65,13 +66,13 @@ class ContextHarness:
         await self.reach(task)
 
     async def page(self, owner: str = "", query: str = "", **more: Any) -> ContextPage:
-        return await self.contexts.list(ContextQuery(owner, words_of(query), **more))
+        return await self.contexts.list(ContextQuery((owner,), words_of(query), **more))
 
     async def list(self, owner: str = "", query: str = "") -> tuple[ContextSummary, ...]:
         return (await self.page(owner, query)).contexts
 
     async def ids(self, owner: str = "", query: str = "") -> list[str]:
-        return [each.context_id for each in await self.list(owner, query)]
+        return [public_id(each.context_id) for each in await self.list(owner, query)]
 
 
 @asynccontextmanager

@@ -86,6 +86,20 @@ async def read_context_id(connection: AsyncConnection, task_id: str) -> str:
     return str(found)
 
 
+async def read_owner(connection: AsyncConnection, task_id: str) -> tuple[str, str]:
+    """The key of a task's context, and its owner.
+
+    Raises:
+        TaskNotFound: there is none.
+    """
+    same = (tasks.c.context_id == task_contexts.c.context_id) & (tasks.c.task_id == task_contexts.c.task_id)
+    query = select(tasks.c.context_id, tasks.c.owner).join(task_contexts, same)
+    row = (await connection.execute(query.where(task_contexts.c.task_id == task_id))).one_or_none()
+    if row is None:
+        raise TaskNotFound(task_id)
+    return str(row.context_id), str(row.owner)
+
+
 async def count_tasks(connection: AsyncConnection) -> tuple[int, int]:
     """How many tasks there are, and how many contexts."""
     counts = [await connection.scalar(select(func.count()).select_from(table)) for table in (tasks, contexts)]

@@ -29,8 +29,9 @@ TaskKey = tuple[str, str]
 
 def config_row(config: PushConfig) -> dict[str, Any]:
     """The row of a config with nothing to deliver."""
-    names = ("registrant", "version", "url", "target", "token", "scheme", "credentials", "failure")
+    names = ("version", "url", "target", "token", "scheme", "credentials", "failure")
     values = {name: getattr(config, name) for name in names}
+    values |= {"registrant": config.registrant.name, "link": config.registrant.link}
     return {**config.key._asdict(), **values, "attempts": 0, "due_at": None, "claim": None}
 
 

@@ -74,13 +74,13 @@ class SqlContexts:
 
     async def list(self, query: ContextQuery) -> ContextPage:
         found = await self._find(query)
-        return ContextPage(await self._summaries(query.owner, found[: query.limit]), len(found) > query.limit)
+        return ContextPage(await self._summaries(found[: query.limit]), len(found) > query.limit)
 
     async def get(self, context_id: str, owner: str) -> ContextSummary:
         rows = await self._rows(select(owned_contexts).where(*_this(context_id, owner)))
         if not rows:
             raise ContextNotFound(context_id)
-        return (await self._summaries(owner, rows))[0]
+        return (await self._summaries(rows))[0]
 
     async def rename(self, context_id: str, owner: str, name: str | None) -> ContextSummary:
         async with self._database.write() as connection:
@@ -105,10 +105,10 @@ class SqlContexts:
             await asyncio.sleep(POLL_SECONDS)
         await self._refresh()
 
-    async def _summaries(self, owner: str, rows: Rows) -> tuple[ContextSummary, ...]:
+    async def _summaries(self, rows: Rows) -> tuple[ContextSummary, ...]:
         ids = [row["context_id"] for row in rows]
         async with self._database.read() as connection:
-            counts = await _count_tasks(connection, owner, ids)
+            counts = await _count_tasks(connection, ids)
             names = await _artifact_names(connection, ids)
         await self._name_artifacts(names)
         return tuple(_summary(row, counts.get(row["context_id"], (0, 0)), names[row["context_id"]]) for row in rows)
@@ -119,7 +119,7 @@ class SqlContexts:
         step = ROWS_PER_STEP if query.words else query.limit + 1
         after, more = query.after, True
         while more and len(found) <= query.limit:
-            rows = await self._rows(_newest(query.owner, after, step))
+            rows = await self._rows(_newest(query.owners, after, step))
             found += [row for row in rows if matches(query.words, row["name"], row["request"])]
             more = len(rows) == step
             after = _position(rows[-1]) if more else None
@@ -162,8 +162,8 @@ def _this(context_id: str, owner: str) -> tuple[ColumnElement[bool], ...]:
     return owned_contexts.c.context_id == context_id, owned_contexts.c.owner == owner
 
 
-def _newest(owner: str, after: ListPosition | None, limit: int) -> Select[Any]:
-    query = select(owned_contexts).where(owned_contexts.c.owner == owner)
+def _newest(owners: Collection[str], after: ListPosition | None, limit: int) -> Select[Any]:
+    query = select(owned_contexts).where(owned_contexts.c.owner.in_(owners))
     if after:
         query = query.where(tuple_(*_POSITION) < tuple_(to_microseconds(after[0]), after[1]))
     return query.order_by(*(column.desc() for column in _POSITION)).limit(limit)
@@ -192,10 +192,10 @@ def _summary(row: dict[str, Any], counts: tuple[int, int], names: dict[str, str 
     )
 
 
-async def _count_tasks(connection: AsyncConnection, owner: str, ids: Collection[str]) -> dict[str, tuple[int, int]]:
-    """Of each context, how many tasks the owner has there, and how many of them are not settled."""
+async def _count_tasks(connection: AsyncConnection, ids: Collection[str]) -> dict[str, tuple[int, int]]:
+    """Of each context, how many tasks it has, and how many of them are not settled."""
     working = func.sum(case((tasks.c.state.in_(UNSETTLED), 1), else_=0))
-    query = select(tasks.c.context_id, func.count(), working).where(tasks.c.context_id.in_(ids), tasks.c.owner == owner)
+    query = select(tasks.c.context_id, func.count(), working).where(tasks.c.context_id.in_(ids))
     rows = await connection.execute(query.group_by(tasks.c.context_id))
     return {context_id: (count, int(some)) for context_id, count, some in rows}
 

@@ -11,7 +11,7 @@ from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequenc
 from datetime import datetime, timedelta
 from typing import Any
 
-from sqlalchemy import ScalarSelect, Select, func, null, select, tuple_
+from sqlalchemy import ColumnElement, ScalarSelect, Select, func, null, select, tuple_
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from a2a_canvas.server.agent.events import Transcript, TurnEvent, UserMessage
@@ -35,6 +35,7 @@ from a2a_canvas.server.tasks.sql.journal.journal_reading import (
     fold_for_list,
     fold_readable,
     read_heads,
+    read_owner,
     read_record,
     read_tasks,
     to_microseconds,
@@ -291,6 +292,13 @@ class SqlJournal:
             return log.record
         return await read_record(self._database, task_id, self._versions)
 
+    async def owner_of(self, task_id: str) -> tuple[str, str]:
+        log = self._running.get(task_id)
+        if log and not log.unsaved_new:
+            return log.record.context_id, log.record.owner
+        async with self._database.read() as connection:
+            return await read_owner(connection, task_id)
+
     async def follow(self, task_id: str) -> TaskSubscription:
         log = self._running.get(task_id)
         return TaskSubscription(log if log and not log.unsaved_new else await self._tails.read(task_id))
@@ -340,7 +348,7 @@ class SqlJournal:
             return frozenset(await connection.scalars(select(tasks.c.task_id).where(*later)))
 
     async def list(self, query: TaskQuery) -> TaskPage:
-        matching = [tasks.c.owner == query.owner]
+        matching: list[ColumnElement[bool]] = [tasks.c.owner.in_(query.owners)]
         if query.context_id:
             matching.append(tasks.c.context_id == query.context_id)
         if query.state:

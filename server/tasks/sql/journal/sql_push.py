@@ -18,6 +18,7 @@ from sqlalchemy import and_, delete, func, select, tuple_, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from a2a_canvas.server.agent.events import ArtifactChanged
+from a2a_canvas.server.tasks.access import Caller
 from a2a_canvas.server.tasks.codec import entries_of_json
 from a2a_canvas.server.tasks.errors import TaskNotFound, TooManyPushConfigs
 from a2a_canvas.server.tasks.push import (
@@ -223,8 +224,10 @@ def _key(row: Any) -> ConfigKey:
 
 
 def _config(row: Any) -> PushConfig:
-    names = ("registrant", "version", "url", "target", "token", "scheme", "credentials", "failure")
-    return PushConfig(key=_key(row), **{name: getattr(row, name) for name in names})
+    names = ("version", "url", "target", "token", "scheme", "credentials", "failure")
+    return PushConfig(
+        key=_key(row), registrant=Caller(row.registrant, row.link), **{name: getattr(row, name) for name in names}
+    )
 
 
 async def _entry(connection: AsyncConnection, row: Any) -> Entry:

@@ -8,9 +8,13 @@ from pydantic import BaseModel
 
 from a2a_canvas import Canvas, File, ToolError, tool
 from a2a_canvas.server.agent.events import ArtifactChanged, State, ToolFailed, ToolSucceeded
+from a2a_canvas.server.agent.turn.function_calls import abandon
+from a2a_canvas.server.agent.turn.pending_calls import FunctionCall
 from a2a_canvas.server.wire import CANVAS, is_yes
 from a2a_canvas.store.models import Limits
+from a2a_canvas.tools.functions.function_tool import FunctionTool
 from a2a_canvas.tools.functions.results import RESULT_LIMIT
+from a2a_canvas.tools.functions.running import HANDED_OVER
 from a2a_canvas.tools.registry import TOOLS
 from tests.fakes import BROKEN, FakeLLM, Hold, answer, broken, decline, text, write
 from tests.fakes import tool as call
@@ -494,3 +498,91 @@ async def test_a_tool_that_is_gone_after_a_restart_is_told_to_the_model() -> Non
     await life.run()
     assert life.told.of(ToolFailed)[0].error == "There is no tool 'delete' any more."
     assert life.record.state is State.COMPLETED
+
+
+async def restarted_without(tools, find_tool) -> Life:
+    """A task whose call was approved, and goes on where its tool is not there yet."""
+    llm = FakeLLM([answer(call("T1", "delete", {"path": "a.txt"})), answer(text("Done."))])
+    life = Life(llm, START, tools=tools)
+    await life.run()
+    life.answer("yes")
+    life.tools, life.find_tool = TOOLS, find_tool
+    await life.run()
+    assert life.record.state is State.COMPLETED
+    return life
+
+
+async def test_a_tool_that_is_not_there_yet_after_a_restart_is_waited_for() -> None:
+    ran: list[str] = []
+    tools = (*TOOLS, approved_tool(ran))
+
+    async def find_tool(name: str):
+        assert (name, ran) == ("delete", [])
+        await asyncio.sleep(0)
+        return tools[-1]
+
+    life = await restarted_without(tools, find_tool)
+    assert ran == ["a.txt"]
+    assert "Waiting for delete…" in life.told.tool_labels
+
+
+async def test_a_tool_that_does_not_come_is_told_with_the_reason() -> None:
+    async def find_tool(name: str) -> str:
+        return "the agent at http://a.example cannot be asked"
+
+    life = await restarted_without((*TOOLS, approved_tool([])), find_tool)
+    [failed] = life.told.of(ToolFailed)
+    reason = "delete could not go on: the agent at http://a.example cannot be asked."
+    assert failed.error == f"{reason} Do without it, or tell the user."
+
+
+# ------------------------------------------------------------------------------ giving up
+
+
+def asking_with_abandon(abandon, name: str = "book") -> FunctionTool:
+    async def run(given, canvas):
+        await canvas.remember("task", {"id": "7"})
+        return await canvas.ask("When?")
+
+    return FunctionTool(name, "Books.", {"type": "object"}, run, parallel=True, abandon=abandon)
+
+
+@pytest.mark.parametrize(("reason", "given_up"), [((), ['{"id": "7"}']), ((HANDED_OVER,), [])])
+async def test_a_call_that_waits_gives_up_when_its_turn_is_cancelled_and_not_when_it_goes_on_elsewhere(
+    reason, given_up
+) -> None:
+    hold, found = Hold(), []
+
+    async def abandon(record) -> None:
+        found.append(record.kept["task"])
+
+    @tool
+    async def later() -> str:
+        """Takes long."""
+        await hold()
+        return ""
+
+    calls = answer(call("T1", "book"), call("T2", "later", at=1))
+    running = TurnHarness(calls, tools=(*TOOLS, asking_with_abandon(abandon), later.tool)).start()
+    await hold.reached.wait()
+    running.cancel(*reason)
+    with pytest.raises(asyncio.CancelledError):
+        await running
+    assert found == given_up
+
+
+async def test_a_call_that_cannot_give_up_is_logged_and_keeps_no_other_from_it(caplog) -> None:
+    done = []
+
+    async def fails(record) -> None:
+        raise ZeroDivisionError
+
+    async def works(record) -> None:
+        done.append(record)
+
+    calls = [FunctionCall("T1", 0, "fails", {}), FunctionCall("T2", 1, "gone", {}), FunctionCall("T3", 2, "works", {})]
+    await abandon(calls, {each: asking_with_abandon(way, each) for each, way in (("fails", fails), ("works", works))})
+    assert (len(done), caplog.messages) == (
+        1,
+        ["What a call of gone has begun elsewhere is not ended: the tool is not there", "A call could not be given up"],
+    )

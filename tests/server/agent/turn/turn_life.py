@@ -11,6 +11,7 @@ from a2a_canvas.server.agent.events import (
     ToolUseStarted,
     TranscriptAppended,
 )
+from a2a_canvas.server.agent.turn.function_calls import nobody_has_it
 from a2a_canvas.server.agent.turn.history import to_user_input
 from a2a_canvas.server.agent.turn.resume import InterruptedTurn, open_drafts, roll_back_drafts
 from a2a_canvas.server.agent.turn.turn import TurnRequest, run_turn
@@ -35,6 +36,7 @@ class Life:
         self.base = record
         self.limits = limits
         self.tools = tools
+        self.find_tool = nobody_has_it
         self.store = WaitingStore(limits, documents)
 
     @property
@@ -68,6 +70,7 @@ class Life:
             emit=self.told,
             new_id=ids(),
             sleep=no_time,
+            find_tool=self.find_tool,
         )
 
     async def _take_back(self) -> None:

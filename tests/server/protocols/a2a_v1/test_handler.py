@@ -15,6 +15,7 @@ from a2a_canvas.server.protocols.a2a_v1.dispatch import event_json
 from a2a_canvas.server.protocols.a2a_v1.handler import MOST_READY, A2AHandler
 from a2a_canvas.server.protocols.a2a_v1.update_json import AS_JSON
 from a2a_canvas.server.settings import Settings
+from a2a_canvas.server.tasks.access import ANONYMOUS
 from a2a_canvas.server.tasks.incoming import Incoming
 from a2a_canvas.server.wire import TURN
 from tests.fakes import Hold, answer, said, text
@@ -74,7 +75,7 @@ async def test_a_reader_of_json_gets_what_is_ready_together_and_the_same_as_any_
     hold = Hold()
     world = ScriptedRuntime([answer(hold, *text("Done."))])
     handler = A2AHandler(world.runtime, pb.AgentCard(), push_operations())
-    following = await world.runtime.send(Incoming(said("m", "Go"), context_id="c"))
+    following = await world.runtime.send(Incoming(said("m", "Go"), context_id="c"), ANONYMOUS)
     await hold.reached.wait()
     task_id, place = following.snapshot.task_id, BlockPosition(0, 1, 0)
     one_by_one, reading = await read(handler, task_id, as_json=False)

@@ -18,6 +18,7 @@ from a2a_canvas.server.agent.events import ArtifactChanged, State, StatusChanged
 from a2a_canvas.server.protocols.a2a_v1.extensions import ActivatedExtensions
 from a2a_canvas.server.protocols.a2a_v1.parts import to_part
 from a2a_canvas.server.protocols.a2a_v1.projection import TaskProjection, to_task
+from a2a_canvas.server.tasks.access import ANONYMOUS
 from a2a_canvas.server.tasks.incoming import Incoming
 from a2a_canvas.server.tasks.journal.journal import InMemoryJournal
 from a2a_canvas.server.tasks.record import Entry, TaskRecord, fold
@@ -60,13 +61,13 @@ class InMemoryRuntime:
         """A task from its beginning to its end; every question is answered, after another task has made a step."""
         left = iter(steps)
         message = UserMessage("m", (text_part(text),))
-        following = await self.runtime.send(Incoming(message, context_id=CONTEXT))
+        following = await self.runtime.send(Incoming(message, context_id=CONTEXT), ANONYMOUS)
         entries = []
         async for entry in following:
             entries.append(entry)
             if isinstance(entry.event, StatusChanged) and entry.event.state is State.INPUT_REQUIRED:
                 await self._step(next(left, None))
-                await self.runtime.send(Incoming(message, task_id=following.snapshot.task_id))
+                await self.runtime.send(Incoming(message, task_id=following.snapshot.task_id), ANONYMOUS)
         return following.snapshot, entries
 
     async def _step(self, step: Change | None) -> None:
@@ -173,9 +174,9 @@ async def test_a_later_task_leaves_the_artifacts_of_a_finished_one_as_it_left_th
 ) -> None:
     runtime = InMemoryRuntime(Player([*first, (), *second], [7], {}))
     start, _ = await runtime.play("first")
-    left = to_task(await runtime.runtime.get(start.task_id, ""))
+    left = to_task(await runtime.runtime.get(start.task_id, ANONYMOUS))
     later, entries = await runtime.play("second")
-    assert to_task(await runtime.runtime.get(start.task_id, "")) == left
+    assert to_task(await runtime.runtime.get(start.task_id, ANONYMOUS)) == left
     store = {artifact.artifact_id: expected(artifact) for artifact in await runtime.store.list(CONTEXT)}
     for artifact_id, artifact in seen(folded(later, entries)).items():
         assert artifact == store[artifact_id]

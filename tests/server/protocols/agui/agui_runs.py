@@ -14,6 +14,7 @@ from a2a_canvas.server.agent.model import LLM
 from a2a_canvas.server.protocols.agui.older.older_state import OlderState
 from a2a_canvas.server.protocols.agui.run_events import RunProjection
 from a2a_canvas.server.protocols.agui.state import CanvasState, RunState, VersionsByArtifact, at_record
+from a2a_canvas.server.tasks.access import ANONYMOUS
 from a2a_canvas.server.tasks.incoming import Incoming
 from a2a_canvas.server.tasks.journal.journal import InMemoryJournal
 from a2a_canvas.server.tasks.record import Entry, TaskRecord, fold
@@ -118,7 +119,7 @@ class ScriptedRuntime:
     ) -> Played:
         """Send a message and follow its task. `meanwhile` is called with the task's id once it was accepted."""
         message = message or said("m", "Go")
-        following = await self.runtime.send(Incoming(message, context_id=CONTEXT, task_id=task_id))
+        following = await self.runtime.send(Incoming(message, context_id=CONTEXT, task_id=task_id), ANONYMOUS)
         if meanwhile:
             await meanwhile(following.snapshot.task_id)
         entries = []

@@ -7,13 +7,14 @@ import json
 from typing import Any
 
 import pytest
-from starlette.authentication import SimpleUser
 from starlette.types import ASGIApp, Message, Scope
 
 from a2a_canvas.server.agent.events import State
 from a2a_canvas.server.agent.model import ModelEvent
 from a2a_canvas.server.protocols.agui.routes import AgUiConfig, agui_routes
+from a2a_canvas.server.protocols.edge.http_requests import CALLER
 from a2a_canvas.server.protocols.guard.checks import BodyLimits
+from a2a_canvas.server.tasks.access import ANONYMOUS, Caller
 from a2a_canvas.server.tasks.errors import TaskNotFound
 from tests.fakes import Hold, answer, ask, ids, text
 from tests.server.protocols.agui.agui_runs import ScriptedRuntime
@@ -49,7 +50,7 @@ class Client:
             "headers": [(b"content-type", b"application/json")],
         }
         if self._user:
-            scope["user"] = SimpleUser(self._user)
+            scope[CALLER] = Caller(self._user)
         request = [{"type": "http.request", "body": json.dumps(body).encode(), "more_body": False}]
 
         async def receive() -> Message:
@@ -109,13 +110,13 @@ async def test_a_client_that_leaves_stops_its_task_only_if_the_operator_wants_it
     await client.until("TEXT_MESSAGE_CONTENT")
     client.leave()
     await sending
-    record = await world.runtime.get(client.task_id, "")
+    record = await world.runtime.get(client.task_id, ANONYMOUS)
     assert record.state is (State.CANCELED if cancels else State.WORKING)
     hold.release.set()
-    following = await world.runtime.follow(client.task_id, "")
+    following = await world.runtime.follow(client.task_id, ANONYMOUS)
     ends = [entry async for entry in following]
     assert bool(ends) is not cancels
-    record = await world.runtime.get(client.task_id, "")
+    record = await world.runtime.get(client.task_id, ANONYMOUS)
     assert record.state is (State.CANCELED if cancels else State.COMPLETED)
 
 
@@ -131,10 +132,10 @@ async def test_only_the_last_one_that_leaves_takes_the_task_along(first: int) ->
     assert clients[0].task_id == clients[1].task_id
     clients[first].leave()
     await sending[first]
-    assert (await world.runtime.get(clients[0].task_id, "")).state is State.WORKING
+    assert (await world.runtime.get(clients[0].task_id, ANONYMOUS)).state is State.WORKING
     clients[1 - first].leave()
     await sending[1 - first]
-    assert (await world.runtime.get(clients[0].task_id, "")).state is State.CANCELED
+    assert (await world.runtime.get(clients[0].task_id, ANONYMOUS)).state is State.CANCELED
     assert hold.release.is_set() is False
 
 
@@ -149,7 +150,7 @@ async def test_two_that_leave_at_the_same_time_take_the_task_along() -> None:
     for client in clients:
         client.leave()
     await asyncio.gather(*sending)
-    assert (await world.runtime.get(clients[0].task_id, "")).state is State.CANCELED
+    assert (await world.runtime.get(clients[0].task_id, ANONYMOUS)).state is State.CANCELED
 
 
 async def test_whoever_has_read_their_run_to_its_end_does_not_hold_the_task_for_those_that_leave_later() -> None:
@@ -163,7 +164,7 @@ async def test_whoever_has_read_their_run_to_its_end_does_not_hold_the_task_for_
     assert second.task_id == first.task_id
     second.leave()
     await sending
-    assert (await world.runtime.get(first.task_id, "")).state is State.CANCELED
+    assert (await world.runtime.get(first.task_id, ANONYMOUS)).state is State.CANCELED
 
 
 async def test_one_that_is_gone_before_its_stream_begins_is_no_exception() -> None:
@@ -183,7 +184,7 @@ async def test_one_that_leaves_a_question_behind_takes_it_not_along() -> None:
     await client.until("RUN_FINISHED")
     client.leave()
     await sending
-    assert (await world.runtime.get(client.task_id, "")).state is State.INPUT_REQUIRED
+    assert (await world.runtime.get(client.task_id, ANONYMOUS)).state is State.INPUT_REQUIRED
 
 
 # --------------------------------------------------------------------------- who asks
@@ -193,12 +194,12 @@ async def test_a_task_is_its_callers_own() -> None:
     world = ScriptedRuntime([answer(ask("T1", "Which?")), answer(text("Another."))])
     anns, bobs = Client(world, "ann"), Client(world, "bob")
     await anns.send(body())
-    assert (await world.runtime.get(anns.task_id, "ann")).state is State.INPUT_REQUIRED
+    assert (await world.runtime.get(anns.task_id, Caller("ann"))).state is State.INPUT_REQUIRED
     with pytest.raises(TaskNotFound):
-        await world.runtime.get(anns.task_id, "")
+        await world.runtime.get(anns.task_id, ANONYMOUS)
     await bobs.send(body(run="r2"))
     assert bobs.task_id != anns.task_id
-    assert (await world.runtime.get(anns.task_id, "ann")).state is State.INPUT_REQUIRED
+    assert (await world.runtime.get(anns.task_id, Caller("ann"))).state is State.INPUT_REQUIRED
 
 
 @pytest.mark.parametrize("status", ["resolved", "cancelled"])
@@ -210,7 +211,7 @@ async def test_nobody_else_can_answer_or_cancel_its_interrupt(status: str) -> No
     await bobs.send(body(run="r2", resume=answers))
     assert (bobs.status, bobs.events) == (404, [])
     assert anns.task_id in bobs.error["message"]
-    assert (await world.runtime.get(anns.task_id, "ann")).state is State.INPUT_REQUIRED
+    assert (await world.runtime.get(anns.task_id, Caller("ann"))).state is State.INPUT_REQUIRED
 
 
 async def test_the_same_run_of_another_caller_is_another_task() -> None:

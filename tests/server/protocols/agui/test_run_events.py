@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from a2a_canvas.server.agent import events as ev
 from a2a_canvas.server.protocols.agui.run_events import RunProjection
 from a2a_canvas.server.protocols.agui.state import CanvasState
+from a2a_canvas.server.tasks.access import ANONYMOUS
 from a2a_canvas.server.tasks.record import Entry, TaskRecord, fold
 from a2a_canvas.store.edits import EditChunk, EditStarted
 from a2a_canvas.store.models import Limits
@@ -36,7 +37,7 @@ async def cancelled(*calls: Any, message: ev.UserMessage | None = None) -> Playe
 
     async def cancel(task_id: str) -> None:
         await hold.reached.wait()
-        await world.runtime.cancel(task_id, "")
+        await world.runtime.cancel(task_id, ANONYMOUS)
 
     return await world.play(message, meanwhile=cancel)
 

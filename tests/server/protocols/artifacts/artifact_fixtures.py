@@ -16,8 +16,10 @@ from starlette.applications import Starlette
 
 from a2a_canvas.server.agent.events import TurnEvent
 from a2a_canvas.server.agent.listener import listener
+from a2a_canvas.server.context_key import context_key
 from a2a_canvas.server.protocols.artifacts.routes import artifact_routes
 from a2a_canvas.server.protocols.guard.checks import BodyLimits
+from a2a_canvas.server.tasks.access import Access
 from a2a_canvas.server.tasks.journal.journal import InMemoryJournal
 from a2a_canvas.server.tasks.journal.owned_contexts import InMemoryContexts
 from a2a_canvas.server.tasks.record import TaskRecord
@@ -41,7 +43,13 @@ class ArtifactHarness:
 
     @property
     def app(self) -> Starlette:
-        return Starlette(routes=[*artifact_routes(self.store, self.journal, self.contexts, BodyLimits())])
+        return Starlette(
+            routes=[
+                *artifact_routes(
+                    self.store, self.journal, self.contexts, Access(self.journal.has_context), BodyLimits()
+                )
+            ]
+        )
 
     async def begin(self, task_id: str, owner: str = "") -> EventedArtifactStore:
         async def emit(event: TurnEvent) -> None:
@@ -49,7 +57,9 @@ class ArtifactHarness:
 
         if task_id not in self._writers:
             asks = said("m", f"Do the work of {task_id}")
-            await self.journal.create(TaskRecord(task_id, self.context, owner, self.clock(), history=(asks,)))
+            await self.journal.create(
+                TaskRecord(task_id, context_key(owner, self.context), owner, self.clock(), history=(asks,))
+            )
             self._writers[task_id] = EventedArtifactStore(self.store, listener(emit))
         return self._writers[task_id]
 

@@ -159,14 +159,6 @@ async def test_a_context_is_not_deleted_while_a_task_works_in_it(harness: Artifa
     assert (await harness.get("ctx/doc")).status_code == 200
 
 
-async def test_a_context_in_which_others_have_tasks_is_not_deleted(harness: ArtifactHarness) -> None:
-    harness.context = "ctx"
-    await harness.begin("theirs", owner="ann")
-    answer = await harness.get("ctx", "DELETE")
-    assert error_of(answer)[0] == 409
-    assert answer.json()["error"]["details"][0]["reason"] == "CONTEXT_SHARED"
-
-
 @pytest.mark.parametrize(
     ("path", "method", "allowed"),
     [

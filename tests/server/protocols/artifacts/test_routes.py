@@ -9,14 +9,15 @@ import pytest
 from a2a.types import a2a_pb2 as pb
 from google.protobuf.json_format import ParseDict
 from starlette.applications import Starlette
-from starlette.authentication import AuthCredentials, AuthenticationBackend, SimpleUser
+from starlette.datastructures import Headers
 from starlette.middleware import Middleware
-from starlette.middleware.authentication import AuthenticationMiddleware
 from starlette.responses import Response
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from a2a_canvas.server.protocols.artifacts import routes
 from a2a_canvas.server.protocols.artifacts.raw_content import NoRawContent, RawContent, raw_content
-from a2a_canvas.server.protocols.edge.http_requests import conditional_response
+from a2a_canvas.server.protocols.edge.http_requests import CALLER, conditional_response
+from a2a_canvas.server.tasks.access import Caller
 from a2a_canvas.store.changes import AppendParts, ReplaceParts, Restore, Undo
 from a2a_canvas.store.models import Content, DataPart, FilePart, text_of, text_part
 from tests.server.protocols.artifacts.artifact_fixtures import ArtifactHarness
@@ -355,17 +356,20 @@ async def test_a_context_with_a_task_and_no_artifacts_is_an_empty_list() -> None
     assert (await harness.get("ctx")).json()["artifacts"] == []
 
 
-class Users(AuthenticationBackend):
-    async def authenticate(self, conn: Any) -> tuple[AuthCredentials, SimpleUser] | None:
-        name = conn.headers.get("user")
-        return (AuthCredentials(), SimpleUser(name)) if name else None
+class Users:
+    """Middleware: the header `user` names the caller."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        await self._app(scope | {CALLER: Caller(Headers(scope=scope).get("user", ""))}, receive, send)
 
 
-async def test_a_context_is_known_only_to_who_has_a_task_in_it() -> None:
+async def test_a_context_is_known_only_to_its_owner() -> None:
     harness = ArtifactHarness()
     await harness.begin("task", owner="ann")
-    middleware = [Middleware(AuthenticationMiddleware, backend=Users())]
-    app = Starlette(routes=harness.app.routes, middleware=middleware)
+    app = Starlette(routes=harness.app.routes, middleware=[Middleware(Users)])
     async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://here") as client:
         answers = [
             await client.get("/artifacts/ctx", headers={"user": name} if name else {}) for name in ("ann", "bob", "")

@@ -247,7 +247,7 @@ async def test_the_tasks_that_work_are_told_as_they_begin_and_settle(world) -> N
         await is_told(watcher, Activity(1, ()))
         await world.begin("t1")
         await is_told(watcher, Activity(1, ("t1",)))
-        await world.begin("t2", owner="another")
+        await world.begin("t2")
         await is_told(watcher, Activity(1, ("t1", "t2")))
         await world.begin("t3", "elsewhere")
         await world.reach("t1", State.INPUT_REQUIRED)

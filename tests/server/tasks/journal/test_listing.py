@@ -19,7 +19,7 @@ def task(task_id: str, second: float = 0, context: str = "c", state: State = Sta
 
 
 def page(records: list[TaskRecord], **query: Any) -> TaskPage:
-    return make_page(records, TaskQuery("", **query))
+    return make_page(records, TaskQuery(("",), **query))
 
 
 def ids(records: list[TaskRecord], **query: Any) -> list[str]:

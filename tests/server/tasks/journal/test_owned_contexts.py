@@ -10,7 +10,8 @@ import pytest
 from sqlalchemy import event, text
 
 from a2a_canvas.server.agent.events import State
-from a2a_canvas.server.tasks.errors import ContextInUse, ContextNotFound, ContextShared, StreamLost, TaskNotFound
+from a2a_canvas.server.context_key import context_key
+from a2a_canvas.server.tasks.errors import ContextInUse, ContextNotFound, StreamLost, TaskNotFound
 from a2a_canvas.server.tasks.journal.owned_contexts import ContextSummary, matches, words_of
 from a2a_canvas.server.tasks.sql.replica.sql_backend import SqlBackend
 from tests.server.tasks.context_harness import BACKENDS, ContextHarness, open_contexts
@@ -133,22 +134,23 @@ async def test_a_name_is_the_owners_own_and_is_found_and_taken_back(world) -> No
     await world.run("t1", "a", "ann", "Write")
     await world.run("t2", "a", "bob", "Read")
     await world.run("t3", "b", "ann")
-    renamed = await world.contexts.rename("a", "ann", "Tide pools")
+    key = context_key("ann", "a")
+    renamed = await world.contexts.rename(key, "ann", "Tide pools")
     assert renamed == (await world.list("ann"))[1]
     assert renamed.name == "Tide pools"
     assert [each.name for each in await world.list("bob")] == [None]
     assert await world.ids("ann", "TIDE write") == ["a"]
     await world.run("t4", "a", "ann")
     assert (await world.list("ann"))[0].name == "Tide pools"
-    assert (await world.contexts.rename("a", "ann", None)).name is None
+    assert (await world.contexts.rename(key, "ann", None)).name is None
     assert await world.ids("ann", "tide") == []
 
 
 async def test_nobody_renames_what_others_have_or_what_is_not_there(world) -> None:
     await world.run("t1", "a", "ann")
-    for context in ("a", "nowhere"):
+    for key in (context_key("ann", "a"), context_key("bob", "nowhere"), "a"):
         with pytest.raises(ContextNotFound):
-            await world.contexts.rename(context, "bob", "Mine")
+            await world.contexts.rename(key, "bob", "Mine")
     assert await world.list("bob") == ()
 
 
@@ -218,16 +220,12 @@ async def test_while_a_task_works_the_context_stays(world, state: State) -> None
     assert await world.ids() == []
 
 
-async def test_nobody_removes_what_others_have_work_in_or_what_is_not_there(world) -> None:
+async def test_nobody_removes_what_is_anothers_or_not_there(world) -> None:
     await world.run("t1", "a", "ann")
-    with pytest.raises(ContextNotFound):
-        await world.contexts.remove("a", "bob")
-    await world.begin("t2", "a", "bob")
-    for owner in ("ann", "bob"):
-        with pytest.raises(ContextShared):
-            await world.contexts.remove("a", owner)
-    with pytest.raises(ContextNotFound):
-        await world.contexts.remove("nowhere", "ann")
+    await world.run("t2", "a", "bob")
+    for key in (context_key("ann", "a"), context_key("bob", "nowhere"), "a"):
+        with pytest.raises(ContextNotFound):
+            await world.contexts.remove(key, "bob")
     assert await world.ids("ann") == await world.ids("bob") == ["a"]
 
 

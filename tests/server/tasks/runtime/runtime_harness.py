@@ -1,7 +1,7 @@
 """A runtime with a scripted model, in memory and on SQLite, and short words for what clients do."""
 
 import asyncio
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
 
 import pytest
@@ -13,12 +13,14 @@ from a2a_canvas.server.agent.events import (
 )
 from a2a_canvas.server.agent.model import ModelMessage
 from a2a_canvas.server.agent.turn.turn import TurnLimits
+from a2a_canvas.server.tasks.access import Caller
 from a2a_canvas.server.tasks.incoming import Incoming
 from a2a_canvas.server.tasks.journal.journal import InMemoryJournal, TaskSubscription
 from a2a_canvas.server.tasks.record import Entry, TaskRecord
 from a2a_canvas.server.tasks.runtime.admission import Admission
 from a2a_canvas.server.tasks.runtime.runtime import Runtime
 from a2a_canvas.store.memory import InMemoryArtifactStore
+from a2a_canvas.tools.functions.function_tool import AnyTool
 from a2a_canvas.tools.registry import TOOLS
 from tests.fakes import (
     Clock,
@@ -74,6 +76,7 @@ class RuntimeHarness:
         llm: FakeLLM | None = None,
         journal: type[InMemoryJournal] | None = None,
         admission: Admission | None = None,
+        tools: Sequence[AnyTool] = TOOLS,
     ) -> None:
         self.llm = llm or FakeLLM(calls)
         self.clock = Clock()
@@ -85,7 +88,7 @@ class RuntimeHarness:
             store=self.store,
             ownership=kept.ownership,
             llm=self.llm,
-            tools=lambda: TOOLS,
+            tools=lambda: tools,
             now=self.clock,
             new_id=ids(),
             limits=TurnLimits(rounds=10),
@@ -96,7 +99,9 @@ class RuntimeHarness:
     async def send(
         self, words: str, *, task: str = "", context: str = "c", owner: str = "", message_id: str = ""
     ) -> TaskSubscription:
-        return await self.runtime.send(Incoming(said(message_id or f"m-{words}", words), owner, context, task))
+        return await self.runtime.send(
+            Incoming(said(message_id or f"m-{words}", words), "", context, task), Caller(owner)
+        )
 
     async def settled(self, words: str, *, task: str = "", context: str = "c", owner: str = "") -> TaskRecord:
         """Send, and wait until the task has ended or asks."""

@@ -22,11 +22,14 @@ from a2a_canvas.server.agent.events import (
 from a2a_canvas.server.agent.model import ModelMessage, ModelText, ToolResult
 from a2a_canvas.server.agent.turn.turn import INTERNAL_ERROR
 from a2a_canvas.server.log_output import LineFormatter, set_task
+from a2a_canvas.server.tasks.access import ANONYMOUS, Caller
 from a2a_canvas.server.tasks.errors import ContextMismatch, TaskFinished, TaskNotCancelable, TaskNotFound
 from a2a_canvas.server.tasks.incoming import DEDUP_WINDOW
 from a2a_canvas.server.tasks.journal.journal import InMemoryJournal, TaskSubscription
 from a2a_canvas.server.tasks.record import TaskRecord
 from a2a_canvas.store.memory import InMemoryArtifactStore
+from a2a_canvas.tools.functions.function_tool import FunctionTool
+from a2a_canvas.tools.registry import TOOLS
 from tests.fakes import (
     BROKEN,
     FakeLLM,
@@ -63,7 +66,7 @@ async def test_a_message_without_a_task_starts_one() -> None:
     assert following.snapshot.state is State.SUBMITTED
     assert states(entries)[0] is State.WORKING
     assert entries[-1].event == StatusChanged(State.COMPLETED, AgentMessage("id-4", "Hello"))
-    record = await harness.runtime.get(following.snapshot.task_id, "")
+    record = await harness.runtime.get(following.snapshot.task_id, ANONYMOUS)
     assert (record.context_id, record.state, spoken(record)) == ("c", State.COMPLETED, ["Hi", "Hello"])
 
 
@@ -83,11 +86,11 @@ async def test_whoever_reads_a_task_writes_its_ids_to_the_log(read: str) -> None
     line = logging.makeLogRecord({"msg": "Sent"})
     set_task()
 
-    await getattr(harness.runtime, read)(task_id, "")
+    await getattr(harness.runtime, read)(task_id, ANONYMOUS)
     assert LineFormatter("text").format(line).endswith(f"Sent task={task_id} context=c")
 
     with pytest.raises(TaskNotFound):
-        await getattr(harness.runtime, read)(task_id, "somebody else")
+        await getattr(harness.runtime, read)(task_id, Caller("somebody else"))
     assert LineFormatter("text").format(line).endswith(f"Sent task={task_id}")
 
 
@@ -124,7 +127,7 @@ async def test_two_tasks_of_a_context_run_side_by_side() -> None:
     first = await harness.send("Slow")
     await hold.reached.wait()
     assert (await harness.settled("Fast")).state is State.COMPLETED
-    await harness.runtime.cancel(first.snapshot.task_id, "")
+    await harness.runtime.cancel(first.snapshot.task_id, ANONYMOUS)
 
 
 async def test_what_another_task_is_still_saying_is_not_told_as_history() -> None:
@@ -134,7 +137,7 @@ async def test_what_another_task_is_still_saying_is_not_told_as_history() -> Non
     await hold.reached.wait()
     await harness.settled("Fast")
     assert [message.content for message in harness.heard()] == [(ModelText("Fast"),)]
-    await harness.runtime.cancel(first.snapshot.task_id, "")
+    await harness.runtime.cancel(first.snapshot.task_id, ANONYMOUS)
 
 
 async def test_a_task_that_goes_on_after_a_pause_is_not_told_of_later_ones() -> None:
@@ -161,7 +164,7 @@ async def test_an_artifact_of_a_finished_task_stays_as_the_task_left_it() -> Non
     harness = RuntimeHarness(first, answer(), answer(write("T2", " World", append=True)), answer())
     one = await harness.settled("Write")
     two = await harness.settled("Go on")
-    assert (await harness.runtime.get(one.task_id, "")).artifacts["doc"].content.parts[0].text == "Hello"
+    assert (await harness.runtime.get(one.task_id, ANONYMOUS)).artifacts["doc"].content.parts[0].text == "Hello"
     assert (one.artifacts["doc"].version, two.artifacts["doc"].version) == (1, 2)
     assert two.artifacts["doc"].content.parts[0].text == "Hello World"
 
@@ -350,7 +353,7 @@ async def test_somebody_elses_task_is_not_there(call) -> None:
     theirs = await harness.settled("Paint", owner="ann")
     for task_id, owner in ((theirs.task_id, "bob"), (theirs.task_id, ""), ("gone", "ann")):
         with pytest.raises(TaskNotFound):
-            await getattr(harness.runtime, call)(task_id, owner)
+            await getattr(harness.runtime, call)(task_id, Caller(owner))
 
 
 async def test_a_message_to_a_finished_task_is_refused_and_told_how_to_go_on() -> None:
@@ -470,7 +473,7 @@ async def test_cancelling_stops_the_model_at_once_and_watchers_see_canceled_last
     hold = Hold()
     harness = RuntimeHarness(broken(write("T1", "Hello"), write("T2", " World", append=True, stopped=False), hold))
     following = await working(harness, hold)
-    record = await harness.runtime.cancel(following.snapshot.task_id, "")
+    record = await harness.runtime.cancel(following.snapshot.task_id, ANONYMOUS)
     assert record.state is State.CANCELED
     assert harness.llm.ends == ["CancelledError"]
     entries = await rest(following)
@@ -485,14 +488,14 @@ async def test_after_a_cancel_its_artifact_can_be_written_by_the_next_task() -> 
     hold = Hold()
     harness = RuntimeHarness(broken(write("T1", "Hel", stopped=False), hold), answer(write("T2", "Hello")), answer())
     following = await working(harness, hold)
-    await harness.runtime.cancel(following.snapshot.task_id, "")
+    await harness.runtime.cancel(following.snapshot.task_id, ANONYMOUS)
     assert (await harness.settled("Again")).artifacts["doc"].content.parts[0].text == "Hello"
 
 
 async def test_a_task_can_be_canceled_before_its_turn_has_taken_its_first_step() -> None:
     harness = RuntimeHarness(HELLO, journal=InMemoryJournal)
     following = await harness.send("Hi")
-    record = await harness.runtime.cancel(following.snapshot.task_id, "")
+    record = await harness.runtime.cancel(following.snapshot.task_id, ANONYMOUS)
     assert record.state is State.CANCELED
     assert [entry.event for entry in await rest(following)] == [StatusChanged(State.CANCELED)]
     assert harness.llm.requests == []
@@ -503,7 +506,7 @@ async def test_a_message_added_before_the_first_step_of_a_turn_that_is_canceled_
     following = await harness.send("Hi")
     task_id = following.snapshot.task_id
     await harness.send("Ho", task=task_id)
-    record = await harness.runtime.cancel(task_id, "")
+    record = await harness.runtime.cancel(task_id, ANONYMOUS)
     assert [item.content for item in record.transcript] == [(ModelText("Hi"),), (ModelText("Ho"),)]
 
 
@@ -511,7 +514,7 @@ async def test_two_cancels_at_once_cancel_once() -> None:
     hold = Hold()
     harness = RuntimeHarness(broken(hold))
     following = await working(harness, hold)
-    records = await asyncio.gather(*[harness.runtime.cancel(following.snapshot.task_id, "") for _ in range(2)])
+    records = await asyncio.gather(*[harness.runtime.cancel(following.snapshot.task_id, ANONYMOUS) for _ in range(2)])
     assert [record.state for record in records] == [State.CANCELED] * 2
     assert states(await rest(following)).count(State.CANCELED) == 1
 
@@ -520,9 +523,9 @@ async def test_a_second_cancel_does_not_break_off_the_closing_of_the_drafts() ->
     hold, store = Hold(), ClosingSlowly()
     harness = RuntimeHarness(broken(write("T1", "Hello"), hold), store=store)
     following = await working(harness, hold)
-    first = asyncio.create_task(harness.runtime.cancel(following.snapshot.task_id, ""))
+    first = asyncio.create_task(harness.runtime.cancel(following.snapshot.task_id, ANONYMOUS))
     await store.closing.reached.wait()
-    second = asyncio.create_task(harness.runtime.cancel(following.snapshot.task_id, ""))
+    second = asyncio.create_task(harness.runtime.cancel(following.snapshot.task_id, ANONYMOUS))
     await asyncio.sleep(0)
     store.closing.release.set()
     assert (await first).state is (await second).state is State.CANCELED
@@ -533,17 +536,45 @@ async def test_a_second_cancel_does_not_break_off_the_closing_of_the_drafts() ->
 async def test_a_task_that_asks_can_be_canceled() -> None:
     harness = RuntimeHarness(ASKS)
     asked = await harness.settled("Paint")
-    following = await harness.runtime.follow(asked.task_id, "")
-    assert (await harness.runtime.cancel(asked.task_id, "")).state is State.CANCELED
+    following = await harness.runtime.follow(asked.task_id, ANONYMOUS)
+    assert (await harness.runtime.cancel(asked.task_id, ANONYMOUS)).state is State.CANCELED
     assert [entry.event for entry in await rest(following)] == [StatusChanged(State.CANCELED)]
+
+
+async def test_a_task_that_asks_gives_up_what_its_calls_have_begun_before_it_is_canceled() -> None:
+    """So that a crash in between leaves a task that can be cancelled again."""
+    hold, given_up = Hold(), []
+
+    async def run(given, canvas):
+        await canvas.remember("task", {"id": "7"})
+        return await canvas.ask("When?")
+
+    async def give_up(record) -> None:
+        given_up.append(record.kept["task"])
+        await hold()
+
+    book = FunctionTool("book", "Books.", {"type": "object"}, run, abandon=give_up)
+    harness = RuntimeHarness(answer(tool("T1", "book")), tools=(*TOOLS, book))
+    asked = await harness.settled("Book")
+    cancelling = asyncio.create_task(harness.runtime.cancel(asked.task_id, ANONYMOUS))
+    await hold.reached.wait()
+    assert (await harness.journal.get(asked.task_id)).state is State.INPUT_REQUIRED
+    cancelling.cancel()
+    await asyncio.wait([cancelling])
+    hold.reached.clear()
+    cancelling = asyncio.create_task(harness.runtime.cancel(asked.task_id, ANONYMOUS))
+    await hold.reached.wait()
+    hold.release.set()
+    assert (await cancelling).state is State.CANCELED
+    assert given_up == ['{"id": "7"}'] * 2
 
 
 @pytest.mark.parametrize("cancel_first", [True, False])
 async def test_a_cancel_and_an_answer_at_once_come_one_after_the_other(cancel_first) -> None:
     harness = RuntimeHarness(ASKS, broken(Hold()))
     asked = await harness.settled("Paint")
-    following = await harness.runtime.follow(asked.task_id, "")
-    cancel, send = harness.runtime.cancel(asked.task_id, ""), harness.send("Blue", task=asked.task_id)
+    following = await harness.runtime.follow(asked.task_id, ANONYMOUS)
+    cancel, send = harness.runtime.cancel(asked.task_id, ANONYMOUS), harness.send("Blue", task=asked.task_id)
     both = (cancel, send) if cancel_first else (send, cancel)
     results = await asyncio.gather(*both, return_exceptions=True)
     assert (await rest(following))[-1].event == StatusChanged(State.CANCELED)
@@ -560,15 +591,15 @@ async def test_a_finished_task_cannot_be_canceled(end) -> None:
     harness = RuntimeHarness(end, end, end)
     done = await harness.settled("Hi")
     with pytest.raises(TaskNotCancelable, match=f"already {done.state.value}"):
-        await harness.runtime.cancel(done.task_id, "")
+        await harness.runtime.cancel(done.task_id, ANONYMOUS)
 
 
 async def test_a_canceled_task_cannot_be_canceled_again() -> None:
     harness = RuntimeHarness(ASKS)
     asked = await harness.settled("Paint")
-    await harness.runtime.cancel(asked.task_id, "")
+    await harness.runtime.cancel(asked.task_id, ANONYMOUS)
     with pytest.raises(TaskNotCancelable):
-        await harness.runtime.cancel(asked.task_id, "")
+        await harness.runtime.cancel(asked.task_id, ANONYMOUS)
 
 
 async def test_a_cancel_that_the_turns_end_overtakes_says_so() -> None:
@@ -588,7 +619,7 @@ async def test_a_cancel_that_the_turns_end_overtakes_says_so() -> None:
     harness = RuntimeHarness(llm=Stubborn([HELLO]))
     following = await working(harness, hold)
     with pytest.raises(TaskNotCancelable, match="already completed"):
-        await harness.runtime.cancel(following.snapshot.task_id, "")
+        await harness.runtime.cancel(following.snapshot.task_id, ANONYMOUS)
 
 
 async def test_what_was_said_in_a_canceled_task_is_remembered_in_the_context() -> None:
@@ -596,7 +627,7 @@ async def test_what_was_said_in_a_canceled_task_is_remembered_in_the_context() -
     harness = RuntimeHarness(broken(tool("T1", "artifact_list"), hold), HELLO)
     following = await working(harness, hold)
     await harness.send("Faster", task=following.snapshot.task_id)
-    await harness.runtime.cancel(following.snapshot.task_id, "")
+    await harness.runtime.cancel(following.snapshot.task_id, ANONYMOUS)
     await harness.settled("Hi")
     assert [message.content[-1] for message in harness.heard()][2:] == [
         ModelText("Faster"),

@@ -7,6 +7,7 @@ import pytest
 from a2a_canvas.server.agent.events import ArtifactChanged, State, StatusChanged, UserMessage
 from a2a_canvas.server.agent.intent import InvalidOperation
 from a2a_canvas.server.agent.model import ModelText
+from a2a_canvas.server.tasks.access import ANONYMOUS, Caller
 from a2a_canvas.server.tasks.errors import TaskFinished, TaskNotCancelable, TaskTakesNoMessages
 from a2a_canvas.server.tasks.incoming import Incoming
 from a2a_canvas.server.tasks.journal.journal import InMemoryJournal, TaskSubscription
@@ -53,7 +54,7 @@ class Office(RuntimeHarness):
         self, given=EDIT, words="Louder", *, task="", context="c", owner="", message_id=""
     ) -> TaskSubscription:
         message = UserMessage(message_id or f"m-{words}-{given}", (text_part(words),), {CANVAS: given})
-        return await self.runtime.send(Incoming(message, owner, context, task))
+        return await self.runtime.send(Incoming(message, "", context, task), Caller(owner))
 
     async def done(self, given=EDIT, words="Louder", **options):
         following = await self.ask(given, words, **options)
@@ -71,7 +72,7 @@ async def test_an_edit_is_a_task_of_its_own() -> None:
     entries = await rest(following)
     assert states(entries) == [State.WORKING, State.COMPLETED]
     assert phases(entry.event for entry in entries) == ["start", "chunk", "complete", "artifact"]
-    record = await harness.runtime.get(following.snapshot.task_id, "")
+    record = await harness.runtime.get(following.snapshot.task_id, ANONYMOUS)
     assert record.artifacts["doc"].content.text == await harness.text() == TEXT.replace("Two.", "TWO!")
     assert (record.artifacts["doc"].version, record.artifacts["doc"].author) == (2, "agent")
     assert record.open_edits == {}
@@ -92,7 +93,7 @@ async def test_one_who_joins_an_edit_finds_what_it_has_written_so_far() -> None:
     harness = await Office(answer(text("TW"), hold, text("O!"))).ready()
     following = await harness.ask()
     await until(following, EditChunk)
-    late = await harness.runtime.follow(following.snapshot.task_id, "")
+    late = await harness.runtime.follow(following.snapshot.task_id, ANONYMOUS)
     [open_edit] = late.snapshot.open_edits.values()
     assert str(open_edit.text) == "TW"
     hold.release.set()
@@ -123,7 +124,7 @@ async def test_what_cannot_be_is_refused_by_its_field_and_leaves_nothing_behind(
     with pytest.raises(InvalidOperation) as caught:
         await harness.ask(given, **where)
     assert caught.value.field == field
-    assert (await harness.journal.list(TaskQuery(""))).total == 0
+    assert (await harness.journal.list(TaskQuery(("",)))).total == 0
     assert (await harness.store.get(DOC)).version == 1
     assert harness.llm.requests == []
 
@@ -225,7 +226,7 @@ async def test_an_edit_and_a_turn_that_writes_the_same_artifact_keep_out_of_each
     record = await harness.done()
     assert record.state is State.REJECTED
     assert record.message.metadata[CANVAS] == {"artifactId": "doc", "artifactVersion": 1, "busy": True}
-    await harness.runtime.cancel(writing.snapshot.task_id, "")
+    await harness.runtime.cancel(writing.snapshot.task_id, ANONYMOUS)
 
 
 # -------------------------------------------------------------------------- stopping
@@ -237,7 +238,7 @@ async def test_a_canceled_edit_is_aborted_and_its_artifact_shown_as_it_is(journa
     harness = await Office(broken(text("TW"), hold), **({"journal": journal} if journal else {})).ready()
     following = await harness.ask()
     await hold.reached.wait()
-    record = await harness.runtime.cancel(following.snapshot.task_id, "")
+    record = await harness.runtime.cancel(following.snapshot.task_id, ANONYMOUS)
     assert (record.state, record.open_edits) == (State.CANCELED, {})
     *_, aborted, shown, ended = [entry.event for entry in await rest(following)]
     assert isinstance(aborted, EditAborted)
@@ -251,7 +252,7 @@ async def test_a_canceled_edit_is_aborted_and_its_artifact_shown_as_it_is(journa
 async def test_an_edit_canceled_before_its_first_step_says_nothing_of_it() -> None:
     harness = await Office(LOUDER, journal=InMemoryJournal).ready()
     following = await harness.ask()
-    await harness.runtime.cancel(following.snapshot.task_id, "")
+    await harness.runtime.cancel(following.snapshot.task_id, ANONYMOUS)
     assert [entry.event for entry in await rest(following)] == [StatusChanged(State.CANCELED)]
     assert harness.llm.requests == []
 
@@ -270,7 +271,7 @@ async def test_a_cancel_after_any_entry_leaves_an_edit_whole_or_undone() -> None
         else:
             break
         try:
-            await harness.runtime.cancel(following.snapshot.task_id, "")
+            await harness.runtime.cancel(following.snapshot.task_id, ANONYMOUS)
         except TaskNotCancelable:
             completed += 1
         else:
@@ -311,7 +312,7 @@ async def test_a_cancel_while_a_step_is_made_comes_too_late() -> None:
     following = await harness.ask(UNDO, "Undo")
     await asyncio.sleep(0)
     with pytest.raises(TaskNotCancelable, match="already completed"):
-        await harness.runtime.cancel(following.snapshot.task_id, "")
+        await harness.runtime.cancel(following.snapshot.task_id, ANONYMOUS)
     record = await harness.journal.get(following.snapshot.task_id)
     assert record.artifacts["doc"].version == (await harness.store.get(DOC)).version == 1
 
@@ -341,7 +342,7 @@ async def test_it_hears_of_a_canceled_edit_that_it_ended() -> None:
     harness = await Office(broken(text("TW"), hold), answer(text("Hello"))).ready()
     following = await harness.ask()
     await hold.reached.wait()
-    await harness.runtime.cancel(following.snapshot.task_id, "")
+    await harness.runtime.cancel(following.snapshot.task_id, ANONYMOUS)
     await harness.settled("Hi")
     assert [message.content[-1] for message in harness.heard()][1:] == [
         ModelText("(The task ended here.)"),

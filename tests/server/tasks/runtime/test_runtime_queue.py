@@ -8,6 +8,7 @@ import pytest
 
 from a2a_canvas.server.agent.events import AgentMessage, MessageReceived, State, StatusChanged, UserMessage
 from a2a_canvas.server.agent.model import ModelText, ToolResult
+from a2a_canvas.server.tasks.access import ANONYMOUS
 from a2a_canvas.server.tasks.errors import QueueFull
 from a2a_canvas.server.tasks.incoming import Incoming
 from a2a_canvas.server.tasks.journal.journal import TaskSubscription
@@ -55,10 +56,10 @@ async def test_what_waits_is_submitted_tells_its_place_and_then_works() -> None:
     first, second = await harness.send("One", context="a"), await harness.send("Two", context="b")
     await until(second, StatusChanged)
     assert len(harness.llm.requests) == 1
-    listed = await harness.journal.list(TaskQuery("", "b"))
+    listed = await harness.journal.list(TaskQuery(("",), "b"))
     assert [task.state for task in listed.records] == [State.SUBMITTED]
     hold.release.set()
-    entries = await rest(await harness.runtime.follow(second.snapshot.task_id, ""))
+    entries = await rest(await harness.runtime.follow(second.snapshot.task_id, ANONYMOUS))
     record = await harness.journal.get(second.snapshot.task_id)
     assert states(entries)[-1] is State.COMPLETED
     assert spoken(record) == ["Two", "Hello"]  # labels are not said
@@ -135,7 +136,7 @@ async def test_what_waits_is_cancelled_at_once() -> None:
     await busy(harness, hold)
     waiting = await harness.send("One", context="a")
     await harness.send("Two", task=waiting.snapshot.task_id, context="a")
-    record = await harness.runtime.cancel(waiting.snapshot.task_id, "")
+    record = await harness.runtime.cancel(waiting.snapshot.task_id, ANONYMOUS)
     assert (record.state, spoken(record)) == (State.CANCELED, ["One", "Two"])
     assert len(harness.llm.requests) == 1
     after = await harness.send("Three", context="b")
@@ -192,7 +193,7 @@ async def test_what_needs_no_model_waits_for_nobody(given: dict[str, str]) -> No
         await harness.store.apply(Ref("c", "doc", "t"), ReplaceParts((text_part(words),), last_chunk=True))
     await busy(harness, hold)
     message = UserMessage("m", (text_part("Go"),), {CANVAS: given})
-    entries = await rest(await harness.runtime.send(Incoming(message, "", "c", "")))
+    entries = await rest(await harness.runtime.send(Incoming(message, "", "c", ""), ANONYMOUS))
     assert states(entries) == [State.COMPLETED]
 
 
@@ -203,7 +204,7 @@ async def test_an_edit_of_the_model_waits() -> None:
     await busy(harness, hold)
     given = {"op": "edit", "artifactId": "doc", "selection": {"start": 0, "end": 3}}
     following = await harness.runtime.send(
-        Incoming(UserMessage("m", (text_part("Newer"),), {CANVAS: given}), "", "c", "")
+        Incoming(UserMessage("m", (text_part("Newer"),), {CANVAS: given}), "", "c", ""), ANONYMOUS
     )
     await until(following, StatusChanged)
     assert len(harness.llm.requests) == 1
@@ -217,7 +218,7 @@ async def test_a_turn_that_pauses_or_is_cancelled_makes_room() -> None:
     running = await busy(harness, hold)
     asking = await harness.send("Ask", context="a")
     last = await harness.send("Last", context="b")
-    await harness.runtime.cancel(running.snapshot.task_id, "")
+    await harness.runtime.cancel(running.snapshot.task_id, ANONYMOUS)
     await other.reached.wait()
     assert (await harness.journal.get(asking.snapshot.task_id)).state is State.INPUT_REQUIRED
     other.release.set()

@@ -12,6 +12,7 @@ import pytest
 from a2a_canvas.server.agent.events import UserMessage
 from a2a_canvas.server.agent.model import Usage
 from a2a_canvas.server.log_output import LineFormatter
+from a2a_canvas.server.tasks.access import ANONYMOUS
 from a2a_canvas.server.tasks.incoming import Incoming
 from a2a_canvas.server.wire import CANVAS
 from a2a_canvas.store.models import text_part
@@ -75,9 +76,9 @@ async def test_a_task_is_canceled_while_it_works_or_while_it_waits(reports: Repo
     harness = RuntimeHarness(answer(text("Hel"), hold), answer(ask("T1", "Why?")))
     working = await harness.send("Hi")
     await hold.reached.wait()
-    await harness.runtime.cancel(working.snapshot.task_id, "")
+    await harness.runtime.cancel(working.snapshot.task_id, ANONYMOUS)
     asking = await harness.settled("Ho")
-    await harness.runtime.cancel(asking.task_id, "")
+    await harness.runtime.cancel(asking.task_id, ANONYMOUS)
     assert [(line["message"], line["rounds"]) for line in reports()] == [
         ("Task canceled", 1),
         ("Task waits for an answer", 1),
@@ -94,7 +95,7 @@ async def test_a_refusal_by_the_server_has_its_reason(reports: Reports) -> None:
     harness = RuntimeHarness(answer(write("T1", "One", last_chunk=True)), HELLO)
     await harness.settled("Write")
     undo = UserMessage("m-undo", (text_part("Undo that"),), {CANVAS: {"op": "undo", "artifactId": "doc"}})
-    await (await harness.runtime.send(Incoming(undo, "", "c", ""))).settled()
+    await (await harness.runtime.send(Incoming(undo, "", "c", ""), ANONYMOUS)).settled()
     [_, refused] = reports()
     assert refused == told(
         "Task rejected",

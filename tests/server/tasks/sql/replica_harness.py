@@ -12,6 +12,7 @@ from sqlalchemy import delete
 
 from a2a_canvas.server.agent.events import UserMessage
 from a2a_canvas.server.agent.model import LLM
+from a2a_canvas.server.tasks.access import ANONYMOUS
 from a2a_canvas.server.tasks.incoming import Incoming
 from a2a_canvas.server.tasks.journal.journal import TaskSubscription
 from a2a_canvas.server.tasks.record import TaskRecord
@@ -68,10 +69,10 @@ class Replica:
     async def send(self, message: UserMessage | str, task: str = "", context: str = "c") -> TaskSubscription:
         if isinstance(message, str):
             message = said(f"m-{message}", message)
-        return await self.runtime.send(Incoming(message, "", context, task))
+        return await self.runtime.send(Incoming(message, "", context, task), ANONYMOUS)
 
     async def record(self, task_id: str) -> TaskRecord:
-        return await self.runtime.get(task_id, "")
+        return await self.runtime.get(task_id, ANONYMOUS)
 
     async def text(self, artifact_id: str = "doc", context: str = "c") -> str:
         return (await self.backend.store.get(Ref(context, artifact_id, ""))).text

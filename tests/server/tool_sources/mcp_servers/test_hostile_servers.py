@@ -107,6 +107,15 @@ async def test_the_agent_starts_without_a_server_that_does_not_start_or_hangs(
     assert any(message.startswith(told) for message in caplog.messages)
 
 
+@pytest.mark.parametrize(("name", "told"), [("h__echo", "the MCP server h is not there (it ended)"), ("echo", "")])
+async def test_a_call_of_before_a_restart_waits_for_a_server_that_has_such_tools(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, told: str
+) -> None:
+    monkeypatch.setattr(source, "CALL_WAIT", 0.3)
+    async with running(tmp_path, "exit") as hostile:
+        assert await hostile.wait_for(name) == told
+
+
 async def test_a_server_that_comes_later_is_there_then(tmp_path: Path) -> None:
     missing = McpServer("h", "h", Command(str(tmp_path / "later.py"), (str(tmp_path / "log"),), {}, str(tmp_path)))
     hostile = McpSource(missing, delays=(0.05,))

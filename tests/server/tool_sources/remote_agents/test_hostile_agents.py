@@ -307,7 +307,7 @@ async def test_an_agent_that_is_not_there_at_the_start_becomes_a_tool_when_it_is
     monkeypatch.setattr("a2a_canvas.server.tool_sources.remote_agents.agents_source.RETRIES", (0.01,))
     async with listening(make) as url, asking(url) as source:
         assert source.tools() == ()
-        [trying] = source._trying
+        [trying] = source._trying.values()
         await trying
         [tool] = source.tools()
         assert tool.name == "ask_bad"

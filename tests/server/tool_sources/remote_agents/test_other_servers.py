@@ -1,8 +1,10 @@
-"""Agents on other servers: a second instance of this one, the SDK's handler, fasta2a."""
+"""Agents on other servers: a second instance of this one, the SDK's handler, the JavaScript SDK's, fasta2a."""
 
 import asyncio
 import uuid
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
+from pathlib import Path
+from unittest import mock
 
 import pytest
 from a2a.helpers import new_task_from_user_message, new_text_message, new_text_part
@@ -17,11 +19,14 @@ from fasta2a.storage import InMemoryStorage
 from starlette.applications import Starlette
 
 from a2a_canvas.server.agent.events import State, ToolStep, TranscriptAppended
+from a2a_canvas.server.tool_sources.remote_agents import agents_source
+from a2a_canvas.server.tool_sources.remote_agents.agent_client import AgentClient, AgentFault
 from a2a_canvas.server.tool_sources.remote_agents.agents_source import RemoteAgents
 from a2a_canvas.tools.registry import TOOLS
 from tests.server.agent.turn.turn_harness import TurnHarness
-from tests.server.app_server import HTTP, sent, serving, text_of
+from tests.server.app_server import HTTP, WAYS, Served, sent, serving, text_of
 from tests.server.app_server import asking as app_asking
+from tests.server.canvas.node_tools import need_node
 from tests.server.tool_sources.remote_agents.listening import asked, asking, calls, life, listening, only, result, texts
 
 WRITTEN = {"report": "# report\n\nHello, wörld 😀.\n"}
@@ -177,6 +182,93 @@ async def test_a_restart_of_our_server_leaves_its_task_alone_and_follows_it_on(t
         assert len((await other.rpc("ListTasks", {}))["result"]["tasks"]) == 1
 
 
+async def state_there(other: Served) -> str:
+    [there] = (await other.rpc("ListTasks", {}))["result"]["tasks"]
+    return str(there["status"]["state"]).removeprefix("TASK_STATE_")
+
+
+@pytest.mark.parametrize("restarted", [False, True], ids=["at once", "after a restart"])
+@pytest.mark.parametrize("way", WAYS, ids=" ".join)
+async def test_a_task_that_waits_for_the_user_is_cancelled_with_its_task(tmp_path, way, restarted) -> None:
+    script = tmp_path / "asks.yaml"
+    script.write_text(ASKS)
+    async with serving(grpc=False) as other:
+        other.gate.open()
+        ours = {"agents": (other.url,), "database": f"sqlite:///{tmp_path}/ours.db"}
+        async with AsyncExitStack() as stack:
+            served = await stack.enter_async_context(serving(script, **ours))
+            task = await sent(served, ("JSONRPC", "1.0"), app_asking("draft then ask"))
+            assert (task.status.state, await state_there(other)) == (pb.TASK_STATE_INPUT_REQUIRED, "INPUT_REQUIRED")
+            if restarted:
+                await stack.aclose()
+                served = await stack.enter_async_context(serving(script, **ours))
+            cancelled = await served.client(*way).cancel_task(pb.CancelTaskRequest(id=task.id))
+            assert cancelled.status.state == pb.TASK_STATE_CANCELED
+            assert await state_there(other) == "CANCELED"
+
+
+async def test_a_task_that_waits_is_cancelled_also_when_the_agent_is_gone(tmp_path, caplog) -> None:
+    script = tmp_path / "asks.yaml"
+    script.write_text(ASKS)
+    async with AsyncExitStack() as stack:
+        other = await stack.enter_async_context(serving(grpc=False))
+        other.gate.open()
+        served = await stack.enter_async_context(serving(script, grpc=False, agents=(other.url,)))
+        task = await sent(served, ("JSONRPC", "1.0"), app_asking("draft then ask"))
+        with mock.patch.object(AgentClient, "cancel", side_effect=AgentFault("it does not answer", passing=True)):
+            cancelled = await served.client().cancel_task(pb.CancelTaskRequest(id=task.id))
+        assert cancelled.status.state == pb.TASK_STATE_CANCELED
+        assert "is not cancelled: it does not answer" in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("comes_back", "said"),
+    [
+        (True, "one two"),
+        (False, "ask_a2a_canvas could not go on: the agent at {url} cannot be asked (it does not answer)."),
+    ],
+    ids=["comes back", "stays away"],
+)
+async def test_a_call_waits_for_an_agent_whose_card_cannot_be_read_after_a_restart(
+    tmp_path, monkeypatch, comes_back, said
+) -> None:
+    script = tmp_path / "asks.yaml"
+    script.write_text(ASKS)
+    monkeypatch.setattr(agents_source, "RETRIES", (0.01,))
+    monkeypatch.setattr(agents_source, "WAIT", 30 if comes_back else 0.1)
+    away, read = asyncio.Event(), AgentClient.read_card
+
+    async def read_card(self: AgentClient) -> pb.AgentCard:
+        if away.is_set():
+            raise AgentFault("it does not answer", passing=True)
+        return await read(self)
+
+    monkeypatch.setattr(AgentClient, "read_card", read_card)
+    async with serving(grpc=False) as other:
+        other.gate.open()
+        ours = {"agents": (other.url,), "database": f"sqlite:///{tmp_path}/ours.db"}
+        async with serving(script, grpc=False, **ours) as served:
+            task = await sent(served, ("JSONRPC", "1.0"), app_asking("draft then ask"))
+        away.set()
+        async with serving(script, grpc=False, **ours) as served:
+            served.gate.open()
+            answer = app_asking("yes", context=task.context_id, task=task.id)
+            async for event in served.client().send_message(answer):
+                label = said_in(event)
+                if comes_back and label == "Waiting for ask_a2a_canvas…":
+                    away.clear()
+            task = await served.client().get_task(pb.GetTaskRequest(id=task.id))
+            assert task.status.state == pb.TASK_STATE_COMPLETED
+            read_by_model = str(served.model.requests[-1].messages)
+            assert said.format(url=other.url) in (text_of(task) if comes_back else read_by_model)
+            assert "There is no tool" not in read_by_model
+            assert await state_there(other) == ("COMPLETED" if comes_back else "INPUT_REQUIRED")
+
+
+def said_in(event: pb.StreamResponse) -> str:
+    return "".join(part.text for part in event.status_update.status.message.parts)
+
+
 # ------------------------------------------------------------------- the SDK's handler
 
 
@@ -221,21 +313,49 @@ def sdk_app(binding: str, version: str, *, streaming: bool = True):
     return make
 
 
+async def writes_here_and_asks(source) -> None:
+    turn = await asked(source, "Rome")
+    assert result(turn).startswith("It rains in Rome.\n[Its artifacts here: 'report']")
+    assert await texts(turn) == {"report": "Rain and wind."}
+    task = life(source, "ask")
+    await task.run()
+    assert (task.record.state, task.record.message.text) == (State.INPUT_REQUIRED, "Which city?")
+    task.answer("Oslo")
+    await task.run()
+    assert task.record.state is State.COMPLETED
+    assert task.llm._llm.requests[-1].messages[-1].content[0].content.startswith("It rains in Oslo.")
+    assert task.texts() == {"report": "Rain and wind."}
+
+
 @pytest.mark.parametrize("streaming", [True, False], ids=["streams", "is looked at"])
 @pytest.mark.parametrize("way", HTTP, ids=" ".join)
 async def test_the_sdks_handler_writes_here_and_asks(way, streaming) -> None:
     async with listening(sdk_app(*way, streaming=streaming)) as url, asking(url) as source:
-        turn = await asked(source, "Rome")
-        assert result(turn).startswith("It rains in Rome.\n[Its artifacts here: 'report']")
-        assert await texts(turn) == {"report": "Rain and wind."}
-        task = life(source, "ask")
-        await task.run()
-        assert (task.record.state, task.record.message.text) == (State.INPUT_REQUIRED, "Which city?")
-        task.answer("Oslo")
-        await task.run()
-        assert task.record.state is State.COMPLETED
-        assert task.llm._llm.requests[-1].messages[-1].content[0].content.startswith("It rains in Oslo.")
-        assert task.texts() == {"report": "Rain and wind."}
+        await writes_here_and_asks(source)
+
+
+# ------------------------------------------------------------------- the SDK for JavaScript
+
+
+@asynccontextmanager
+async def js_agent():
+    need_node("@a2a-js/sdk")
+    program = Path(__file__).parent / "js_agent.mjs"
+    pipes = {"stdin": asyncio.subprocess.PIPE, "stdout": asyncio.subprocess.PIPE}
+    process = await asyncio.create_subprocess_exec("node", program, **pipes)
+    try:
+        yield (await process.stdout.readline()).decode().strip()
+    finally:
+        process.kill()
+        await process.communicate()
+
+
+@pytest.mark.process
+@pytest.mark.parametrize("way", [("JSONRPC", "1.0"), ("HTTP+JSON", "1.0"), ("JSONRPC", "0.3")], ids=" ".join)
+async def test_the_sdk_for_javascript_writes_here_and_asks(way) -> None:
+    async with js_agent() as url, asking(url) as source:
+        only(source, *way)
+        await writes_here_and_asks(source)
 
 
 # ------------------------------------------------------------------- fasta2a

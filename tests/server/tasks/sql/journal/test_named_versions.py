@@ -13,6 +13,7 @@ import pytest
 from sqlalchemy import select
 
 from a2a_canvas.server.agent.events import AgentMessage, ArtifactChanged, State, StatusChanged, UserMessage
+from a2a_canvas.server.tasks.access import ANONYMOUS
 from a2a_canvas.server.tasks.codec import names_of_json
 from a2a_canvas.server.tasks.incoming import Incoming
 from a2a_canvas.server.tasks.journal.listing import TaskQuery
@@ -58,7 +59,7 @@ async def run(replica: Replica, operation: dict[str, object]) -> TaskRecord:
     """The task of an operation on `doc`, as its sender saw it in the end."""
     given = {"artifactId": "doc", **operation}
     message = UserMessage(f"m-{json.dumps(given)}", (text_part("Louder"),), {CANVAS: given})
-    return await (await replica.runtime.send(Incoming(message, "", "c", ""))).settled()
+    return await (await replica.runtime.send(Incoming(message, "", "c", ""), ANONYMOUS)).settled()
 
 
 def edit_of(passage: str, content: str = TEXT) -> dict[str, object]:
@@ -116,7 +117,7 @@ async def test_each_task_of_a_conversation_shows_its_own_version(started: Replic
     seen = [await run(replica, edit_of(letter)) for letter in ("O", "T", "n", "w", "r")]
     await replica.stop()
     later = await started.start()
-    page = await later.backend.journal.list(TaskQuery(""))
+    page = await later.backend.journal.list(TaskQuery(("",)))
     assert page.records == tuple(reversed(seen))
     assert await later.backend.journal.context("c") == tuple(seen)
     assert [record.artifacts["doc"].version for record in seen] == [2, 3, 4, 5, 6]
@@ -135,9 +136,9 @@ async def test_a_list_without_artifacts_reads_no_version(started: Replicas, monk
         return await read(self, connection, keys)
 
     monkeypatch.setattr(VersionContents, "read", counted)
-    await replica.backend.journal.list(TaskQuery("", artifacts=False))
+    await replica.backend.journal.list(TaskQuery(("",), artifacts=False))
     assert asked == []
-    [listed] = (await replica.backend.journal.list(TaskQuery(""))).records
+    [listed] = (await replica.backend.journal.list(TaskQuery(("",)))).records
     assert (asked, listed) == ([1], seen)
 
 
@@ -145,9 +146,9 @@ async def test_the_limit_of_a_list_counts_what_is_named(started: Replicas) -> No
     replica = await with_text(await started.start(*(answer(text(str(number))) for number in range(4))), "x" * 9000)
     for number in range(4):
         await run(replica, {"op": "edit", "selection": {"start": number, "end": number + 1, "text": "x"}})
-    page = await replica.backend.journal.list(TaskQuery("", max_bytes=22_000))
+    page = await replica.backend.journal.list(TaskQuery(("",), max_bytes=22_000))
     assert (len(page.records), page.more) == (2, True)
-    whole = await replica.backend.journal.list(TaskQuery("", max_bytes=22_000, artifacts=False))
+    whole = await replica.backend.journal.list(TaskQuery(("",), max_bytes=22_000, artifacts=False))
     assert (len(whole.records), whole.more) == (4, False)
 
 
@@ -168,7 +169,7 @@ async def test_a_working_task_that_is_saved_names_what_is_closed_and_keeps_its_d
     assert ("content" in stored["doc"], "A draft" in json.dumps(stored["other"])) == (False, True)
     await replica.crash()
     later = await started.start(CALM)
-    seen = await (await later.runtime.follow(following.snapshot.task_id, "")).settled()
+    seen = await (await later.runtime.follow(following.snapshot.task_id, ANONYMOUS)).settled()
     assert (seen.state, seen.artifacts["doc"].content.text) == (State.COMPLETED, TEXT)
     assert seen.artifacts["other"].content.text == await later.text("other") == "A draft"
 
@@ -231,9 +232,9 @@ async def test_a_watcher_elsewhere_sees_an_edit_as_its_sender_does(several: Repl
     b = await several.start()
     everything = await b.runtime.journal.follow_context("c")
     message = UserMessage("m", (text_part("Louder"),), {CANVAS: {"artifactId": "doc", **edit_of("Two.")}})
-    here = await a.runtime.send(Incoming(message, "", "c", ""))
+    here = await a.runtime.send(Incoming(message, "", "c", ""), ANONYMOUS)
     await hold.reached.wait()
-    there = await b.runtime.follow(here.snapshot.task_id, "")
+    there = await b.runtime.follow(here.snapshot.task_id, ANONYMOUS)
     hold.release.set()
     ours, theirs = await rest(here), await rest(there)
     assert theirs == ours[there.snapshot.generation - here.snapshot.generation :]
@@ -251,7 +252,7 @@ async def test_a_page_of_several_versions_shows_each_of_them(several: Replicas) 
     following = await a.send("Write")
     await hold.reached.wait()
     task_id = following.snapshot.task_id
-    there = await b.runtime.follow(task_id, "")
+    there = await b.runtime.follow(task_id, ANONYMOUS)
     made = Ref("c", "doc", task_id)
     for number in range(3):  # in one step of the event loop, so in one page
         applied = await a.backend.store.apply(made, EditText(Span(0, 1), str(number), base=number + 1))
@@ -332,7 +333,7 @@ async def test_the_text_of_a_pruned_version_is_nowhere_and_its_task_says_so(star
     assert await stored(replica) == []
     gone = TaskArtifact("doc", pruned_content("d.md", 2), 2, "agent", pruned=True)
     assert (await replica.record(seen.task_id)).artifacts == {"doc": gone}
-    [listed] = (await replica.backend.journal.list(TaskQuery(""))).records
+    [listed] = (await replica.backend.journal.list(TaskQuery(("",)))).records
     assert listed == replace(seen, artifacts={"doc": gone})
     assert await pruned(replica) == PruneResult()
 
@@ -359,7 +360,7 @@ async def test_no_version_is_pruned_while_a_task_works_in_its_context(started: R
     assert await pruned(replica, dry_run=True) == await pruned(replica) == PruneResult()
     await replica.crash()
     later = await started.start(CALM)
-    ended = await (await later.runtime.follow(following.snapshot.task_id, "")).settled()
+    ended = await (await later.runtime.follow(following.snapshot.task_id, ANONYMOUS)).settled()
     assert ended.artifacts["doc"].content.text == TEXT
     result = await pruned(later)
     assert (result.versions, result.tasks) == (1, 1)

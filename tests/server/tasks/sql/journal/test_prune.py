@@ -132,7 +132,8 @@ async def add_task(
     await put(database, task_contexts, context_id=name, task_id=name)
     await put(database, context_watchers, context_id=name, replica_id="gone", streams=1)
     config = {"context_id": name, "task_id": name, "config_id": "c"}
-    told = dict.fromkeys(("registrant", "version", "url", "target", "token", "scheme", "credentials", "failure"), "")
+    texts = ("registrant", "link", "version", "url", "target", "token", "scheme", "credentials", "failure")
+    told = dict.fromkeys(texts, "")
     await put(database, push_configs, **config, **told, attempts=0)
     await put(database, push_outbox, **config, generation=2, epoch=1, written_at=0, entry="[]")
     await put(database, owned_contexts, context_id=name, owner="", changed_at=to_microseconds(at))

@@ -14,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sqlalchemy import insert, select
 
+from a2a_canvas.server.tasks.access import ANONYMOUS
 from a2a_canvas.server.tasks.errors import StreamLost, TaskNotFound
 from a2a_canvas.server.tasks.sql.journal.journal_tables import contexts, metadata
 from a2a_canvas.server.tasks.sql.journal.prune import PruneResult, Retention, prune
@@ -195,7 +196,7 @@ async def test_who_follows_a_task_of_a_removed_context_is_told(two) -> None:
     following = await a.send("1")
     task_id = following.snapshot.task_id
     await b.backend._listener.stop()  # it hears nothing of the task's end
-    there = await b.runtime.follow(task_id, "")
+    there = await b.runtime.follow(task_id, ANONYMOUS)
     await rest(following)
     await two.remove(a)
     await b.backend.journal.refresh_all()

@@ -10,6 +10,7 @@ import pytest
 from sqlalchemy import insert, select, update
 
 from a2a_canvas.server.agent.events import State, UserMessage
+from a2a_canvas.server.tasks.access import ANONYMOUS
 from a2a_canvas.server.tasks.codec import artifacts_to_json
 from a2a_canvas.server.tasks.incoming import Incoming
 from a2a_canvas.server.tasks.record import TaskRecord
@@ -66,7 +67,9 @@ async def replica(several: Replicas) -> Replica:
         at = (await replica.text()).index(letter)
         given = {"op": "edit", "artifactId": "doc", "selection": {"start": at, "end": at + 1, "text": letter}}
         message = UserMessage(f"m-{letter}", (text_part("Mark it"),), {CANVAS: given})
-        assert (await (await replica.runtime.send(Incoming(message, "", "c", ""))).settled()).state is State.COMPLETED
+        assert (
+            await (await replica.runtime.send(Incoming(message, "", "c", ""), ANONYMOUS)).settled()
+        ).state is State.COMPLETED
     return replica
 
 

@@ -13,6 +13,7 @@ import pytest
 
 from a2a_canvas.server.agent.events import State, StatusChanged
 from a2a_canvas.server.agent.model import ModelEvent, ModelRequest, ModelText
+from a2a_canvas.server.tasks.access import ANONYMOUS
 from a2a_canvas.server.tasks.journal.journal import TaskSubscription
 from a2a_canvas.server.tasks.record import Entry, fold
 from a2a_canvas.server.tasks.runtime.admission import Admission
@@ -51,7 +52,7 @@ async def queued(replica: Replica, words: str, context: str) -> TaskSubscription
 
 async def waits(replica: Replica, task_id: str, epoch: int = 1) -> None:
     """Come back when the task has been told its place."""
-    following = await replica.runtime.follow(task_id, "")
+    following = await replica.runtime.follow(task_id, ANONYMOUS)
     record = following.snapshot
     while not (record.epoch == epoch and record.message and record.message.text.startswith("Waiting")):
         record = fold(record, await anext(aiter(following)))
@@ -74,7 +75,7 @@ async def test_a_dead_replicas_turns_wait_at_one_that_is_full_and_what_had_begun
     await busy(b, ours, "ours")
     working = await busy(a, theirs, "working")
     waiting = [await queued(a, words, words) for words in ("One", "Two")]
-    there = {f: await b.runtime.follow(f.snapshot.task_id, "") for f in (working, *waiting)}
+    there = {f: await b.runtime.follow(f.snapshot.task_id, ANONYMOUS) for f in (working, *waiting)}
     await a.backend.commits.flushed()
     await a.crash()
     for following in there:
@@ -94,7 +95,7 @@ async def test_what_waits_when_its_replica_stops_goes_on_at_another_one(several)
     a = await several.start(broken(hold), admission=Admission(1, 10, interval=0))
     b = await several.start(*[HELLO] * 4, admission=Admission(1, 10, interval=0))
     following = [await busy(a, hold, "busy"), *[await queued(a, words, words) for words in ("One", "Two", "Three")]]
-    there = [await b.runtime.follow(each.snapshot.task_id, "") for each in following]
+    there = [await b.runtime.follow(each.snapshot.task_id, ANONYMOUS) for each in following]
     await a.runtime.close()
     for seen in there:
         assert states(await rest(seen))[-1] is State.COMPLETED
@@ -108,7 +109,7 @@ async def test_what_waits_is_cancelled_and_written_to_from_another_replica(sever
     await busy(a, hold, "busy")
     one, two = [await queued(a, words, words) for words in ("One", "Two")]
     await b.send("And more", two.snapshot.task_id, "Two")
-    assert (await b.runtime.cancel(one.snapshot.task_id, "")).state is State.CANCELED
+    assert (await b.runtime.cancel(one.snapshot.task_id, ANONYMOUS)).state is State.CANCELED
     assert len(a.llm.requests) == 1
     hold.release.set()
     await rest(two)
@@ -128,7 +129,7 @@ async def test_crashes_of_its_servers_are_not_counted_against_what_only_waited(s
         await replica.backend.commits.flushed()
         await replica.crash()
     last = await several.start(HELLO, HELLO)
-    assert states(await rest(await last.runtime.follow(task_id, "")))[-1] is State.COMPLETED
+    assert states(await rest(await last.runtime.follow(task_id, ANONYMOUS)))[-1] is State.COMPLETED
 
 
 async def test_alone_what_waited_is_taken_up_in_the_order_in_which_it_came(tmp_path: Path) -> None:

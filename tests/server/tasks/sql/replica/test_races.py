@@ -19,6 +19,7 @@ from a2a_canvas.server.agent.events import (
     ToolInputAdded,
 )
 from a2a_canvas.server.agent.model import ModelText
+from a2a_canvas.server.tasks.access import ANONYMOUS
 from a2a_canvas.server.tasks.errors import StreamLost, TaskNotFound
 from a2a_canvas.server.tasks.incoming import Incoming
 from a2a_canvas.server.tasks.journal.journal import TaskSubscription
@@ -57,7 +58,7 @@ async def several() -> AsyncIterator[Replicas]:
 async def ended(replica: Replica, task_id: str) -> TaskRecord:
     """The task when nothing follows any more."""
     async with asyncio.timeout(SOON):
-        await rest(await replica.runtime.follow(task_id, ""))
+        await rest(await replica.runtime.follow(task_id, ANONYMOUS))
     return await replica.record(task_id)
 
 
@@ -213,7 +214,7 @@ async def test_whoever_follows_a_task_on_the_replica_that_takes_it_over_sees_it_
     b = await several.start(answer(text("Written.")))
     here = await a.send("Write")
     task_id = here.snapshot.task_id
-    there = await b.runtime.follow(task_id, "")
+    there = await b.runtime.follow(task_id, ANONYMOUS)
     await b.backend._listener.stop()  # news are slower than the takeover
     await hold.reached.wait()
     await a.backend.commits.flushed()
@@ -300,7 +301,7 @@ async def test_a_cancel_that_comes_while_a_task_is_taken_up_leaves_no_draft_open
     await taking.reached.wait()
     taking.release.set()
     async with asyncio.timeout(SOON):
-        assert (await b.runtime.cancel(task_id, "")).state is State.CANCELED
+        assert (await b.runtime.cancel(task_id, ANONYMOUS)).state is State.CANCELED
     monkeypatch.undo()
     [artifact] = await b.backend.store.list("c")
     assert (artifact.open, artifact.text, artifact.version) == (False, "One. ", 1)
@@ -346,7 +347,7 @@ async def test_changes_that_come_by_two_ways_at_once_are_made_once(several) -> N
     change = EditText(Span(0, 3), "Mine", None)
     incoming = Incoming(said("m", "Look"), "", "c", "", (("doc", change),))
     async with asyncio.timeout(SOON):
-        first, second = await asyncio.gather(*(each.runtime.send(incoming) for each in (b, c)))
+        first, second = await asyncio.gather(*(each.runtime.send(incoming, ANONYMOUS) for each in (b, c)))
     assert first.snapshot.task_id == second.snapshot.task_id
     await ended(a, first.snapshot.task_id)
     versions = await a.backend.store.versions(Ref("c", "doc", ""))
@@ -366,7 +367,7 @@ async def test_a_message_and_the_changes_that_come_with_it_are_one_transaction(s
 
     monkeypatch.setattr(a.backend.store, "collect", collected)
     incoming = Incoming(said("m", "Look"), "", "c", "", (("doc", EditText(Span(0, 3), "Mine", None)),))
-    await rest(await a.runtime.send(incoming))
+    await rest(await a.runtime.send(incoming, ANONYMOUS))
     assert next(writes for owned, writes in written if owned) == 1
 
 
@@ -374,7 +375,7 @@ async def test_a_sender_who_hangs_up_has_sent_changes_and_all(several) -> None:
     a = await several.start(answer(write("T1", "One", last_chunk=True)), HELLO, HELLO)
     await rest(await a.send("Write"))
     incoming = Incoming(said("m", "Look"), "", "c", "", (("doc", EditText(Span(0, 3), "Mine", None)),))
-    await hung_up(a, asyncio.create_task(a.runtime.send(incoming)))
+    await hung_up(a, asyncio.create_task(a.runtime.send(incoming, ANONYMOUS)))
     [(_, task_id)] = a.backend.journal.running
     async with asyncio.timeout(SOON):
         await a.backend.commits.flushed()
@@ -401,7 +402,7 @@ async def test_a_cancel_that_comes_when_the_task_has_just_asked_cancels_it(sever
 
     monkeypatch.setattr(b.backend.ownership, "request_cancel", too_late)
     async with asyncio.timeout(SOON):
-        assert (await b.runtime.cancel(task_id, "")).state is State.CANCELED
+        assert (await b.runtime.cancel(task_id, ANONYMOUS)).state is State.CANCELED
 
 
 # -------------------------------------------------------------------------------- following
@@ -424,7 +425,7 @@ async def test_who_could_not_read_for_so_long_that_it_was_pruned_is_told_and_com
     task_id = writing.snapshot.task_id
     await hold.reached.wait()
     await a.backend.commits.flushed()
-    task, context = await b.runtime.follow(task_id, ""), await b.backend.journal.follow_context("c")
+    task, context = await b.runtime.follow(task_id, ANONYMOUS), await b.backend.journal.follow_context("c")
     await b.backend._listener.stop()  # it hears nothing, for as long as it takes
     hold.release.set()
     await rest(writing)
@@ -436,7 +437,7 @@ async def test_who_could_not_read_for_so_long_that_it_was_pruned_is_told_and_com
         for lost in (task, context):
             with pytest.raises(StreamLost):
                 await rest(lost)
-    assert (await b.runtime.follow(task_id, "")).snapshot.state is State.COMPLETED
+    assert (await b.runtime.follow(task_id, ANONYMOUS)).snapshot.state is State.COMPLETED
     there = (await b.backend.journal.follow_context("c")).snapshot
     assert (there.position, there.artifacts["doc"].closed) == (context.snapshot.position + 1, True)
 
@@ -447,14 +448,14 @@ async def test_who_comes_to_a_task_of_which_another_has_missed_something_begins_
     b = await several.start()
     task_id = (await a.send("Paint")).snapshot.task_id
     await hold.reached.wait()
-    missed = await b.runtime.follow(task_id, "")
+    missed = await b.runtime.follow(task_id, ANONYMOUS)
     await b.backend._listener.stop()
     hold.release.set()
     await a.runtime.idle()
     await a.backend.commits.flushed()
     async with a.backend._database.write() as connection:
         await connection.execute(delete(pages))
-    assert (await b.runtime.follow(task_id, "")).snapshot.state is State.INPUT_REQUIRED
+    assert (await b.runtime.follow(task_id, ANONYMOUS)).snapshot.state is State.INPUT_REQUIRED
     with pytest.raises(StreamLost):
         await rest(missed)
 
@@ -630,10 +631,10 @@ async def test_a_message_that_nobody_has_begun_to_write_when_it_is_refused_is_no
     monkeypatch.undo()
     a.backend.commits.start()
     await a.backend.commits.flushed()
-    assert (await a.backend.journal.list(TaskQuery(""))).total == 0
+    assert (await a.backend.journal.list(TaskQuery(("",)))).total == 0
     assert a.backend.journal.running == ()
     assert states(await rest(await a.send("Hello")))[-1] is State.COMPLETED
-    assert (await a.backend.journal.list(TaskQuery(""))).total == 1
+    assert (await a.backend.journal.list(TaskQuery(("",)))).total == 1
 
 
 async def test_a_message_that_is_being_written_when_its_sender_is_told_to_try_again_is_carried_out_once(
@@ -656,5 +657,5 @@ async def test_a_message_that_is_being_written_when_its_sender_is_told_to_try_ag
     monkeypatch.undo()
     go_on.set()
     assert states(await rest(await a.send("Hello")))[-1] is State.COMPLETED
-    assert (await a.backend.journal.list(TaskQuery(""))).total == 1
+    assert (await a.backend.journal.list(TaskQuery(("",)))).total == 1
     assert len(a.llm.requests) == 1

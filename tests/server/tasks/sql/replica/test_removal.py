@@ -9,6 +9,7 @@ import pytest
 from sqlalchemy import func, select
 
 from a2a_canvas.server.agent.events import State
+from a2a_canvas.server.tasks.access import ANONYMOUS
 from a2a_canvas.server.tasks.errors import ContextInUse, ContextNotFound, StreamLost, TaskNotFound
 from a2a_canvas.server.tasks.sql.journal.removal import IN_CONTEXT
 from a2a_canvas.store.models import Ref
@@ -46,7 +47,10 @@ async def test_its_streams_end_on_every_replica_and_its_id_begins_anew(several: 
     streams = [
         aiter(stream)
         for replica in (first, other)
-        for stream in (await replica.runtime.follow(task_id, ""), await replica.backend.journal.follow_context("c"))
+        for stream in (
+            await replica.runtime.follow(task_id, ANONYMOUS),
+            await replica.backend.journal.follow_context("c"),
+        )
     ]
     await other.text()  # it is in memory there
     await other.backend.contexts.remove("c", "")

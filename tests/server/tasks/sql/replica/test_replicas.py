@@ -15,6 +15,7 @@ from a2a_canvas.server.agent.events import (
     ToolInputAdded,
 )
 from a2a_canvas.server.agent.model import ModelText, ToolResult
+from a2a_canvas.server.tasks.access import ANONYMOUS
 from a2a_canvas.server.tasks.errors import StreamLost, TaskFinished, TaskNotCancelable
 from a2a_canvas.server.tasks.incoming import Incoming
 from a2a_canvas.server.tasks.journal.listing import TaskQuery, list_position
@@ -36,7 +37,7 @@ async def several() -> AsyncIterator[Replicas]:
 
 
 async def joined(replica: Replica, task_id: str):
-    return await replica.runtime.follow(task_id, "")
+    return await replica.runtime.follow(task_id, ANONYMOUS)
 
 
 # ---------------------------------------------------------------------- the same everywhere
@@ -141,7 +142,7 @@ async def test_whatever_is_asked_about_a_task_is_answered_anywhere(several) -> N
     a, b = await several.start(answer(write("T1", "Text", last_chunk=True)), HELLO), await several.start()
     following = await a.send("Write")
     await rest(following)
-    [task] = (await b.backend.journal.list(TaskQuery(""))).records
+    [task] = (await b.backend.journal.list(TaskQuery(("",)))).records
     assert task == await b.record(following.snapshot.task_id)
     assert await b.backend.journal.context("c") == (task,)
     assert await b.backend.journal.has_context("c", "")
@@ -156,7 +157,7 @@ async def test_a_page_ends_at_a_number_of_bytes_and_the_next_one_goes_on_there(s
     for number in range(4):
         await rest(await a.send(f"Write {number}", context=f"c{number}"))
     for artifacts, sizes in ((True, [2, 2]), (False, [4])):
-        pages, query, more = [], TaskQuery("", max_bytes=18_000, artifacts=artifacts), True
+        pages, query, more = [], TaskQuery(("",), max_bytes=18_000, artifacts=artifacts), True
         while more:
             page = await a.backend.journal.list(query)
             assert page.total == 4
@@ -306,7 +307,7 @@ async def test_the_same_message_at_two_replicas_at_once_makes_one_task(several) 
     for following in followings:
         await rest(following)
     assert len(a.llm.requests) + len(b.llm.requests) == 1
-    assert (await a.backend.journal.list(TaskQuery(""))).total == 1
+    assert (await a.backend.journal.list(TaskQuery(("",)))).total == 1
 
 
 # ------------------------------------------------------------------------------- cancelling
@@ -317,12 +318,12 @@ async def test_a_cancel_on_another_replica_stops_the_model_call(several) -> None
     a, b = await several.start(broken(write("T1", "Half", stopped=False), hold)), await several.start()
     here = await a.send("Write")
     await hold.reached.wait()
-    record = await b.runtime.cancel(here.snapshot.task_id, "")
+    record = await b.runtime.cancel(here.snapshot.task_id, ANONYMOUS)
     assert record.state is State.CANCELED
     assert a.llm.ends == ["CancelledError"]
     assert (await rest(here))[-1].event.state is State.CANCELED
     with pytest.raises(TaskNotCancelable):
-        await b.runtime.cancel(here.snapshot.task_id, "")
+        await b.runtime.cancel(here.snapshot.task_id, ANONYMOUS)
 
 
 async def test_a_task_that_waits_is_cancelled_on_any_replica(several) -> None:
@@ -330,7 +331,7 @@ async def test_a_task_that_waits_is_cancelled_on_any_replica(several) -> None:
     asked = await a.send("Paint")
     while (await a.record(asked.snapshot.task_id)).state is not State.INPUT_REQUIRED:
         await until(asked, StatusChanged)
-    assert (await b.runtime.cancel(asked.snapshot.task_id, "")).state is State.CANCELED
+    assert (await b.runtime.cancel(asked.snapshot.task_id, ANONYMOUS)).state is State.CANCELED
     assert (await a.record(asked.snapshot.task_id)).state is State.CANCELED
 
 
@@ -348,7 +349,7 @@ async def test_an_artifact_that_is_being_written_on_one_replica_is_busy_on_the_o
     [result] = b.llm.requests[1].messages[-1].content
     assert result.is_error
     assert str(ArtifactBusy("doc", "")) in result.content
-    await a.runtime.cancel(here.snapshot.task_id, "")
+    await a.runtime.cancel(here.snapshot.task_id, ANONYMOUS)
     assert await b.text() == "One"
 
 
@@ -406,7 +407,7 @@ async def test_a_cancel_that_its_owner_did_not_live_to_hear_is_carried_out(sever
     await hold.reached.wait()
     await a.backend.commits.flushed()
     a.freeze()
-    assert (await b.runtime.cancel(here.snapshot.task_id, "")).state is State.CANCELED
+    assert (await b.runtime.cancel(here.snapshot.task_id, ANONYMOUS)).state is State.CANCELED
     assert b.llm.requests == []
     assert await b.text() == "Half."
     await a.crash()
@@ -492,4 +493,4 @@ async def test_nothing_is_accepted_by_a_replica_that_stops(several) -> None:
     a = await several.start(HELLO)
     await a.runtime.close()
     with pytest.raises(Exception, match="this server is stopping"):
-        await a.runtime.send(Incoming(said("m", "Hi"), "", "c", ""))
+        await a.runtime.send(Incoming(said("m", "Hi"), "", "c", ""), ANONYMOUS)

@@ -18,6 +18,7 @@ from a2a_canvas.server.agent.events import (
     ThinkingAdded,
     TurnEvent,
 )
+from a2a_canvas.server.tasks.access import ANONYMOUS
 from a2a_canvas.server.tasks.errors import StreamLost, Unreadable
 from a2a_canvas.server.tasks.incoming import Incoming
 from a2a_canvas.server.tasks.journal.listing import TaskQuery
@@ -90,7 +91,7 @@ async def idle(several: Replicas, *calls: Sequence[object]) -> Replica:
 
 async def ended(replica: Replica, task_id: str) -> TaskRecord:
     async with asyncio.timeout(SOON):
-        await rest(await replica.runtime.follow(task_id, ""))
+        await rest(await replica.runtime.follow(task_id, ANONYMOUS))
     return await replica.record(task_id)
 
 
@@ -200,7 +201,7 @@ async def test_what_is_behind_the_snapshot_of_a_working_task_never_weighs_more_t
         last = snapshot
         record = a.backend.journal._running["t0"].newest
         assert await b.record("t0") == record
-        [shown] = (await b.backend.journal.list(TaskQuery(""))).records
+        [shown] = (await b.backend.journal.list(TaskQuery(("",)))).records
         assert shown == record
     async with b.backend._database.read() as connection:
         said_in_all = sum(len(entries) for entries in await connection.scalars(select(pages.c.entries)))
@@ -255,12 +256,12 @@ async def test_a_record_that_cannot_be_read_stops_neither_a_start_nor_the_others
     assert await columns(c, "t1", "state", "resumptions", "cancel_requested") == ("failed", 1, False)
     for asked in (
         c.record,
-        lambda task_id: c.runtime.follow(task_id, ""),
-        lambda task_id: c.runtime.cancel(task_id, ""),
+        lambda task_id: c.runtime.follow(task_id, ANONYMOUS),
+        lambda task_id: c.runtime.cancel(task_id, ANONYMOUS),
     ):
         with pytest.raises(Unreadable, match="send the message again"):
             await asked("t1")
-    listed = {record.task_id: record for record in (await c.backend.journal.list(TaskQuery(""))).records}
+    listed = {record.task_id: record for record in (await c.backend.journal.list(TaskQuery(("",)))).records}
     assert listed.keys() == set(ids)
     assert (listed["t1"].state, listed["t1"].owner, listed["t1"].context_id) == (State.FAILED, "", "c-t1")
     assert "cannot be read" in listed["t1"].message.text
@@ -470,11 +471,11 @@ async def test_a_message_with_changes_that_is_sent_again_before_it_is_durable_ch
 
     monkeypatch.setattr(GroupCommit, "_commit", slowly)
     incoming = Incoming(said("m", "Look"), "", "c", "", (("doc", ReplaceParts(parts("Mine"), last_chunk=True)),))
-    first = asyncio.create_task(a.runtime.send(incoming))
+    first = asyncio.create_task(a.runtime.send(incoming, ANONYMOUS))
     await writing.reached.wait()
     first.cancel()  # its sender hangs up
     await asyncio.wait([first])
-    again = asyncio.create_task(a.runtime.send(incoming))
+    again = asyncio.create_task(a.runtime.send(incoming, ANONYMOUS))
     for _ in range(100):
         await asyncio.sleep(0)
     writing.release.set()

@@ -9,6 +9,7 @@ import pytest
 
 from a2a_canvas.server.agent.events import State, UserMessage
 from a2a_canvas.server.log_output import LineFormatter
+from a2a_canvas.server.tasks.access import ANONYMOUS
 from a2a_canvas.server.tasks.codec import message_to_json
 from a2a_canvas.server.tasks.errors import StreamLost, TaskNotFound, Unwritable
 from a2a_canvas.server.tasks.journal.journal import TaskSubscription
@@ -80,7 +81,7 @@ async def failed(replica: Replica, task_id: str) -> TaskRecord:
     async with asyncio.timeout(SOON):
         while True:
             try:
-                await rest(await replica.runtime.follow(task_id, ""))
+                await rest(await replica.runtime.follow(task_id, ANONYMOUS))
                 break
             except StreamLost:
                 continue
