@@ -12,6 +12,10 @@ from typing import Any
 from aiohttp import web
 
 
+WITHIN = 30
+"""Seconds after which a test says what it got in place of what it waits for."""
+
+
 @dataclass(frozen=True)
 class Notification:
     headers: dict[str, str]
@@ -49,8 +53,11 @@ class Receiver:
 
     async def until(self, enough: Callable[[list[Notification]], bool]) -> list[Notification]:
         """What it got, once it is enough."""
-        async with self._news:
-            await self._news.wait_for(lambda: enough(self.got))
+        try:
+            async with asyncio.timeout(WITHIN), self._news:
+                await self._news.wait_for(lambda: enough(self.got))
+        except TimeoutError:
+            raise AssertionError(f"it got {[each.body[:500] for each in self.got]}") from None
         return self.got
 
     async def until_state(self, state: str) -> list[Notification]:
