@@ -10,6 +10,7 @@ import logging
 from collections.abc import Callable
 from datetime import datetime, timedelta
 
+from a2a_canvas.server.metrics import Metrics
 from a2a_canvas.server.open_database import make_database, prepare_database
 from a2a_canvas.server.settings import Settings
 from a2a_canvas.server.tasks.runtime.ownership import TaskRunner
@@ -38,8 +39,10 @@ def retention_of(settings: Settings) -> Retention:
 class DurableBackend(SqlBackend):
     """A `Backend` in a database."""
 
-    def __init__(self, settings: Settings, now: Callable[[], datetime], limits: Limits) -> None:
-        super().__init__(make_database(settings.database), now, limits, grace=settings.shutdown_grace)
+    def __init__(
+        self, settings: Settings, now: Callable[[], datetime], limits: Limits, metrics: Metrics | None = None
+    ) -> None:
+        super().__init__(make_database(settings.database), now, limits, grace=settings.shutdown_grace, metrics=metrics)
         self._retention = retention_of(settings)
         self._now = now
         self._beside: list[asyncio.Task[None]] = []
