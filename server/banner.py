@@ -8,7 +8,6 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from importlib.metadata import version
-from ipaddress import ip_address
 from pathlib import Path
 from textwrap import fill
 from typing import Final
@@ -19,7 +18,7 @@ from a2a_canvas.server.agent.models.claude_params import unused_keys
 from a2a_canvas.server.agent.models.rehearsal import START_NOTICE
 from a2a_canvas.server.agent_folder import AGENT_FILE
 from a2a_canvas.server.model_choice import KINDS, OLLAMA
-from a2a_canvas.server.settings import ALL_ADDRESSES, REHEARSAL, Settings, authority, without_password
+from a2a_canvas.server.settings import ALL_ADDRESSES, REHEARSAL, Settings, authority, is_loopback, without_password
 
 DEFAULT_PORT: Final = 8000
 """The port that the client takes without `--url`."""
@@ -78,22 +77,13 @@ def folded(text: str, columns: int) -> str:
 
 def _reachable(settings: Settings) -> Iterator[str]:
     """Who can reach the server, if others than programs on this machine can."""
-    open_to_all = (
-        "" if _is_loopback(settings.host) else " There is no authentication: anyone who reaches it can use it."
-    )
+    open_to_all = "" if is_loopback(settings.host) else " There is no authentication: anyone who reaches it can use it."
     if settings.public_url:
         yield f"Its card says {settings.url}.{open_to_all}"
     elif settings.host in ALL_ADDRESSES:
         yield f"Its card says {settings.url}: clients on other machines need --public-url.{open_to_all}"
     elif open_to_all:
         yield open_to_all.strip()
-
-
-def _is_loopback(host: str) -> bool:
-    try:
-        return ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"
 
 
 def _place(database: str, count: DataCount | None) -> str:
