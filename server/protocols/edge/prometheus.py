@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import socket
-from collections.abc import AsyncIterator, Generator, Iterator
+from collections.abc import AsyncIterator, Callable, Generator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from importlib.metadata import version
 
@@ -22,7 +22,7 @@ from prometheus_client.metrics_core import (
 from prometheus_client.registry import Collector
 from starlette.applications import Starlette
 from starlette.requests import Request
-from starlette.responses import Response
+from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from a2a_canvas.server.metrics import PREFIX, AnySeries, CountSeries, DurationSeries, Metrics
@@ -32,6 +32,7 @@ from a2a_canvas.store.errors import Unavailable
 logger = logging.getLogger(__name__)
 
 PATH = "/metrics"
+NOT_FOR_ALL = "Metrics are shown to callers with credentials alone. To have them without, start with --metrics-port."
 
 
 class _SeriesCollector(Collector):
@@ -58,12 +59,20 @@ def _family(series: AnySeries) -> Metric:
     return family
 
 
-def metrics_route(metrics: Metrics) -> Route:
+def metrics_route(metrics: Metrics, may_read: Callable[[Request], bool] = lambda request: True) -> Route:
+    """The route.
+
+    Args:
+        may_read: whether the metrics are shown to who asks for them.
+    """
     registry = CollectorRegistry()
     registry.register(_SeriesCollector(metrics))
     ProcessCollector(registry=registry)
 
     async def read(request: Request) -> Response:
+        if not may_read(request):
+            refusal = {"code": 403, "status": "PERMISSION_DENIED", "message": NOT_FOR_ALL}
+            return JSONResponse({"error": refusal}, 403, NO_STORE)
         await _refresh(metrics)
         encode, media_type = choose_encoder(request.headers.get("accept", ""))
         return Response(encode(registry), headers={"Content-Type": media_type, **NO_STORE})

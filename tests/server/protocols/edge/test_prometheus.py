@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import httpx
 import pytest
 from prometheus_client.openmetrics.parser import text_string_to_metric_families as parse_openmetrics
 from prometheus_client.parser import text_string_to_metric_families as parse
 from starlette.applications import Starlette
 
-from a2a_canvas.server.app import create_app, shows_metrics
+from a2a_canvas.server.app import create_app
 from a2a_canvas.server.metrics import CountSeries, DurationSeries, GaugeSeries, Metrics
 from a2a_canvas.server.protocols.edge.prometheus import metrics_route
 from a2a_canvas.server.settings import Settings
@@ -97,13 +99,30 @@ async def test_a_port_of_its_own_has_the_metrics_and_nothing_else() -> None:
         await httpx.AsyncClient().get(f"{own}/metrics")
 
 
+LOCAL: dict[str, Any] = {"host": "127.0.0.1"}
+PUBLIC: dict[str, Any] = {"host": "0.0.0.0", "allow_anonymous": True}
+KEYED: dict[str, Any] = {"shared_token": "s3cret" * 5}
+
+
 @pytest.mark.parametrize(
-    ("settings", "shown"),
-    [({}, True), ({"host": "localhost"}, True), ({"host": "0.0.0.0"}, False), ({"metrics_port": 9100}, False)],
+    ("settings", "token", "status"),
+    [
+        (LOCAL, "", 200),
+        (LOCAL | {"public_url": "https://agent.example.com"}, "", 403),
+        (PUBLIC, "", 403),
+        (LOCAL | KEYED, "", 401),
+        (LOCAL | KEYED, KEYED["shared_token"], 200),
+        (LOCAL | KEYED | {"allow_anonymous": True}, "", 403),
+        (PUBLIC | KEYED, KEYED["shared_token"], 200),
+        (PUBLIC | {"metrics_port": 9100}, "", 404),
+    ],
 )
-def test_they_are_on_the_port_for_all_only_where_nobody_else_can_read_them(
-    settings: dict[str, object], shown: bool
+async def test_on_the_port_for_all_they_are_for_users_and_else_for_this_machine_alone(
+    settings: dict[str, Any], token: str, status: int
 ) -> None:
-    given = Settings(database="memory", model="rehearsal", **settings)
-    assert shows_metrics(given) is shown
-    assert ("/metrics" in [route.path for route in create_app(given).routes]) is shown  # type: ignore[attr-defined]
+    app = create_app(Settings(database="memory", model="rehearsal", **settings))
+    headers = {"Authorization": f"Bearer {token}"} if token else {}
+    async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://127.0.0.1") as client:
+        response = await client.get("/metrics", headers=headers)
+    assert response.status_code == status
+    assert ("a2a_canvas_turns_running" in response.text) == (status == 200)
