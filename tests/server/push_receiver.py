@@ -11,7 +11,6 @@ from typing import Any
 
 from aiohttp import web
 
-
 WITHIN = 30
 """Seconds after which a test says what it got in place of what it waits for."""
 

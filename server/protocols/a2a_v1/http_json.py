@@ -90,6 +90,9 @@ def _legacy_answer(call: Call, answer: Any) -> Json:
     match answer:
         case None:
             return {}
+        case pb.AgentCard():
+            card: Json = to_legacy(answer).model_dump(mode="json", by_alias=True, exclude_none=True)
+            return card
         case pb.TaskPushNotificationConfig():
             return MessageToDict(_legacy_config(answer))
         case pb.ListTaskPushNotificationConfigsResponse():
