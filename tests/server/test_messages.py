@@ -177,7 +177,7 @@ async def test_a_run_is_refused_in_the_words_of_ag_ui(served: Served, run: Any, 
     assert (await served.http.post("/canvas/stream", json=run)).json()["error"]["message"].startswith(says)
 
 
-ALL = "There are /.well-known/agent-card.json, /healthz, /readyz, / (JSON-RPC), /artifacts/…, /canvas/stream"
+ALL = "There are /.well-known/agent-card.json, /healthz, /readyz, /metrics, / (JSON-RPC), /artifacts/…"
 PATHS = [
     ("GET", "/nope", 404, f"There is nothing at '/nope'. {ALL}"),
     ("GET", "/message:send", 404, "There is nothing at '/message:send'. Did you mean /rest/message:send or"),
