@@ -21,6 +21,7 @@ from a2a_canvas.server import log_output
 from a2a_canvas.server.agent.models.claude_params import available
 from a2a_canvas.server.app import create_app
 from a2a_canvas.server.banner import DataCount, banner, folded, hints, ollama_hint
+from a2a_canvas.server.listening import lent_socket, listen
 from a2a_canvas.server.model_choice import choose_llm, ollama_address
 from a2a_canvas.server.protocols.a2a_v1.card_file import CardError
 from a2a_canvas.server.protocols.edge.connections import ConnectionLimits, limited_connection
@@ -59,8 +60,9 @@ def serve(given: Mapping[str, Any], program: str = "a2a-canvas") -> int:
     log_output.configure(settings.log_level, settings.log_format)
     llm = choose_llm(settings, os.environ)
     app = create_app(settings, llm)
-    for port in filter(None, (settings.port, settings.grpc_port)):
-        _check_free(settings.host, port)
+    lent = lent_socket(settings.host, settings.port)
+    for port in filter(None, (None if lent else settings.port, settings.grpc_port)):
+        listen(settings.host, port).close()
     count = None if settings.database == "memory" else asyncio.run(_check_database(settings))
     config = uvicorn.Config(
         app,
@@ -77,7 +79,7 @@ def serve(given: Mapping[str, Any], program: str = "a2a-canvas") -> int:
     # Outside of the server, whose own handler stops it gracefully: at the start, and when it has stopped.
     signal.signal(signal.SIGINT, _end_at_once)
     lines = (*banner(settings, llm.name, count, program), *hints(settings, os.environ, program))
-    ForegroundServer(config, app.state.shutdown, settings, lines, program).run()
+    ForegroundServer(config, app.state.shutdown, settings, lines, program).run([lent] if lent else None)
     return 0
 
 
@@ -190,13 +192,3 @@ async def _check_database(settings: Settings) -> DataCount | None:
         return None
     finally:
         await database.close()
-
-
-def _check_free(host: str, port: int) -> None:
-    """Raises `OSError`, with one line for the user, if the server could not listen there."""
-    try:
-        socket.create_server((host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET).close()
-    except (OSError, UnicodeError) as error:
-        number = getattr(error, "errno", None) or 0
-        why = os.strerror(number) if number > 0 else "no such host"  # the resolver's numbers are not the system's
-        raise OSError(f"Cannot listen on {host}:{port}: {why}. Choose another host or port.") from None
