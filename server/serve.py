@@ -10,6 +10,7 @@ import socket
 import sys
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from contextlib import suppress
+from itertools import chain
 from math import ceil
 from shutil import get_terminal_size
 from types import FrameType
@@ -19,7 +20,7 @@ import uvicorn
 
 from a2a_canvas.server import log_output
 from a2a_canvas.server.agent.models.claude_params import available
-from a2a_canvas.server.app import create_app
+from a2a_canvas.server.app import check_programs, create_app
 from a2a_canvas.server.banner import DataCount, banner, folded, hints, ollama_hint
 from a2a_canvas.server.listening import lent_socket, listen
 from a2a_canvas.server.model_choice import choose_llm, ollama_address
@@ -78,19 +79,24 @@ def serve(given: Mapping[str, Any], program: str = "a2a-canvas") -> int:
     )
     # Outside of the server, whose own handler stops it gracefully: at the start, and when it has stopped.
     signal.signal(signal.SIGINT, _end_at_once)
-    lines = (*banner(settings, llm.name, count, program), *hints(settings, os.environ, program))
+    # Read when the server serves: by then the tools of MCP servers are known.
+    said = banner(settings, llm.name, count, program, app.state.tool_sources)
+    lines = chain(said, hints(settings, os.environ, program))
     ForegroundServer(config, app.state.shutdown, settings, lines, program).run([lent] if lent else None)
     return 0
 
 
 def check_agent(given: Mapping[str, Any]) -> str:
-    """Whether a server could be started, apart from its ports and its database; what to tell the user.
+    """Whether a server could be started, apart from its ports and its database, with all the agent's tools; what to
+    tell the user.
 
     Raises:
         One of `REFUSALS`.
     """
     settings = load(given)
     create_app(settings, choose_llm(settings, os.environ))
+    if settings.mcp_config:
+        check_programs(settings.mcp_config)
     return f"{settings.agent or 'The agent'} can be served."
 
 
