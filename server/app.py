@@ -108,7 +108,7 @@ def create_app(settings: Settings, llm: LLM | None = None, clock: Clock | None =
     shutdown = Shutdown(runtime.close, settings.shutdown_grace)
     limits = body_limits(settings)
     budget = BodyBudget(max(limits.max_bodies_bytes, limits.max_body_bytes))
-    handler = A2AHandler(runtime, card, limits, expose_thinking=settings.expose_thinking)
+    handler = A2AHandler(runtime, card, limits, expose_thinking=settings.expose_thinking, current_card=current_card)
     app = Starlette(
         routes=[
             card_route(current_card, clock.now),

@@ -24,7 +24,10 @@ from a2a_canvas.server.protocols.a2a_v1.parts import check_ids, check_tenant, ch
 from a2a_canvas.server.protocols.a2a_v1.projection import A2AEvent, Streamed, TaskProjection, to_task
 from a2a_canvas.server.protocols.a2a_v1.update_json import AS_JSON
 from a2a_canvas.server.protocols.edge.http_requests import caller_of_call
+from a2a_canvas.server.protocols.edge.permission import PermissionDeniedError
 from a2a_canvas.server.protocols.guard.checks import BodyLimits
+from a2a_canvas.server.protocols.identity.denials import UnauthenticatedError
+from a2a_canvas.server.tasks.access import ANONYMOUS
 from a2a_canvas.server.tasks.errors import TaskFinished
 from a2a_canvas.server.tasks.incoming import Incoming
 from a2a_canvas.server.tasks.journal.journal import TaskSubscription
@@ -78,15 +81,23 @@ class A2AHandler(RequestHandler):
         card: its input modes are checked.
         limits: the sizes that a message may have.
         expose_thinking: clients of turn:v1 may see the model's thinking.
+        current_card: the card as it is now, which is the extended one for callers that are known; None for none.
     """
 
     def __init__(
-        self, runtime: Runtime, card: pb.AgentCard, limits: BodyLimits | None = None, *, expose_thinking: bool = True
+        self,
+        runtime: Runtime,
+        card: pb.AgentCard,
+        limits: BodyLimits | None = None,
+        *,
+        expose_thinking: bool = True,
+        current_card: Callable[[], Awaitable[pb.AgentCard]] | None = None,
     ) -> None:
         self._runtime = runtime
         self._card = card
         self._limits = limits or BodyLimits()
         self._expose_thinking = expose_thinking
+        self._current_card = current_card
 
     @_unary
     async def on_message_send(self, params: pb.SendMessageRequest, context: ServerCallContext) -> pb.Task:
@@ -207,7 +218,15 @@ class A2AHandler(RequestHandler):
     async def on_get_extended_agent_card(
         self, params: pb.GetExtendedAgentCardRequest, context: ServerCallContext
     ) -> pb.AgentCard:
-        raise UnsupportedOperationError(f"This agent has no other card than {AGENT_CARD_WELL_KNOWN_PATH}.")
+        card = await self._current_card() if self._current_card else self._card
+        if not card.capabilities.extended_agent_card:
+            raise UnsupportedOperationError(f"This agent has no other card than {AGENT_CARD_WELL_KNOWN_PATH}.")
+        caller = caller_of_call(context)
+        if caller == ANONYMOUS:
+            raise UnauthenticatedError("The extended card is for callers with credentials.")
+        if caller.link:
+            raise PermissionDeniedError("The extended card is for users: a link opens one context, and nothing else.")
+        return card
 
 
 def _check_history_length(given: Any, within: str = "") -> None:
