@@ -11,7 +11,6 @@ Rule 5: a tool of the agent is called if the message says which (`tool_calls.py`
 from __future__ import annotations
 
 import asyncio
-import functools
 import itertools
 from collections.abc import AsyncGenerator, Iterable, Iterator, Sequence
 from dataclasses import replace
@@ -33,7 +32,6 @@ from a2a_canvas.server.agent.models.rehearsal import NOTICE
 from a2a_canvas.server.agent.models.rehearsal.tool_calls import asked_for, example, examples
 from a2a_canvas.server.agent.models.script.change_turn import say, say_failed
 from a2a_canvas.server.agent.models.script.current_turn import current_turn
-from a2a_canvas.server.agent.models.script.rules import read_rules
 from a2a_canvas.server.agent.models.script.scripted_model import ScriptedModel
 from a2a_canvas.server.agent.models.script.values import fill
 from a2a_canvas.tools.registry import TOOLS
@@ -45,8 +43,6 @@ UNKNOWN = "I am a script, and I have no rule for that. Nothing is changed."
 UNKNOWN_EDIT = "I know no rule for that, so nothing is changed."
 MAX_READ_CHARACTERS = 2_000
 """The rest of a message is not searched."""
-_read_once = functools.cache(read_rules)
-"""The file belongs to the package: it does not change while a process runs, and takes a tenth of a second to read."""
 
 
 class Rehearsal(ScriptedModel):
@@ -62,7 +58,7 @@ class Rehearsal(ScriptedModel):
     def __init__(
         self, *, chunk: int = 6, delay: float = 0.02, sleep: Sleep = asyncio.sleep, new_id: NewId = fresh_tool_id
     ) -> None:
-        super().__init__(SCRIPT, new_id=new_id, sleep=sleep, read=_read_once)
+        super().__init__(SCRIPT, new_id=new_id, sleep=sleep)
         self.name = "rehearsal"
         self._chunk = chunk
         self._delay = delay
