@@ -134,8 +134,9 @@ def test_a_file_on_the_command_line_is_where_the_user_is(folder: Path) -> None:
     ("toml", "says"),
     [
         ('# who\nmodle = "x"', "reef/agent.toml, line 2: modle is not a setting. Did you mean model?"),
+        ("[agent]\nport = 1", "line 1: the settings stand at the top, not below [agent]. Remove that line."),
         ("agent = 'x'", "line 1: agent is not a setting. Did you mean agents?"),
-        ("port = 1\n[limits]\nx = 1", "line 2: limits is not a setting. a2a-canvas serve --help lists the settings."),
+        ("port = 1\n[limits]\nx = 1", "line 2: the settings stand at the top, not below [limits]. Remove that line."),
         ("max_turns = 1\nmax-turns = 2", "line 1: max_turns is set twice. Leave one out."),
         ("port", "reef/agent.toml, line 1: Expected '=' after a key in a key/value pair. It must be TOML"),
         ("\nport = [", "reef/agent.toml, line 2: Invalid value. It must be TOML"),

@@ -124,3 +124,10 @@ def test_a_test_talks_with_the_agent_and_answers_it(made: Path, tmp_path: Path) 
         thanks = it.send("Brest")
         assert (thanks.state, thanks.text) == ("completed", "Thank you.")
         assert it.send("fail").state == "failed"
+
+
+def test_an_mcp_server_that_is_not_there_fails_the_test_with_the_reason(made: Path) -> None:
+    (made / "mcp.json").write_text('{"mcpServers": {"tides": {"command": "no-such-program"}}}')
+    told = "The MCP server tides is not there: 'no-such-program' cannot be run"
+    with pytest.raises(RuntimeError, match=told), agent(made, made / "tests/script.yaml"):
+        pass
