@@ -12,7 +12,7 @@ from a2a.utils.errors import (
 
 from a2a_canvas.server.protocols.edge.permission import PermissionDeniedError
 from a2a_canvas.server.protocols.guard.checks import Refusal, invalid
-from a2a_canvas.server.tasks.errors import ContextInUse, ContextNotFound, ReadOnly
+from a2a_canvas.server.tasks.errors import ContextInUse, ContextNotFound, NobodyToShare, ReadOnly, ShareNotFound
 
 
 def _new_kind(reason: str, http_status: int, status: str) -> type[A2AError]:
@@ -33,7 +33,10 @@ _KINDS = {
     ContextNotFound: CONTEXT_NOT_FOUND,
     ContextInUse: _new_kind("CONTEXT_IN_USE", 409, "FAILED_PRECONDITION"),
     ReadOnly: PermissionDeniedError,
+    NobodyToShare: PermissionDeniedError,
+    ShareNotFound: _new_kind("SHARE_NOT_FOUND", 404, "NOT_FOUND"),
 }
+ContextError = ContextNotFound | ContextInUse | ReadOnly | NobodyToShare | ShareNotFound
 
 
 class ResourceError(Exception):
@@ -48,7 +51,7 @@ class ResourceError(Exception):
         self.headers = headers or {}
 
 
-def context_refusal(error: ContextNotFound | ContextInUse | ReadOnly) -> Refusal:
+def context_refusal(error: ContextError) -> Refusal:
     return Refusal(_KINDS[type(error)], str(error))
 
 
