@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import os
 import re
+import time
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
@@ -33,7 +34,7 @@ from a2a_canvas.server.agent.models.wrappers import FramedLLM
 from a2a_canvas.server.agent.turn.turn import TurnLimits
 from a2a_canvas.server.backend import Backend, make_backend
 from a2a_canvas.server.model_choice import choose_llm
-from a2a_canvas.server.protocols.a2a_v1.card import REST_PREFIX, Addresses, card_route, load_card
+from a2a_canvas.server.protocols.a2a_v1.card import REST_PREFIX, Addresses, CurrentCard, card_route, load_card
 from a2a_canvas.server.protocols.a2a_v1.extensions import ExtensionsEcho
 from a2a_canvas.server.protocols.a2a_v1.handler import A2AHandler
 from a2a_canvas.server.protocols.a2a_v1.http_json import rest_route
@@ -48,10 +49,15 @@ from a2a_canvas.server.protocols.guard.error_forms import method_not_allowed, no
 from a2a_canvas.server.protocols.guard.hosts import HostCheck, Hosts, cors_options
 from a2a_canvas.server.protocols.guard.http_guard import Guard
 from a2a_canvas.server.protocols.guard.rest import REST_PATHS
+from a2a_canvas.server.protocols.identity.attempts import FailedAttempts
+from a2a_canvas.server.protocols.identity.authenticator import Authenticator, ConfiguredKeys
+from a2a_canvas.server.protocols.identity.http_authentication import Authentication
 from a2a_canvas.server.protocols.page.routes import page_routes
 from a2a_canvas.server.settings import REHEARSAL, Settings, SettingsError
+from a2a_canvas.server.tasks.access import Access
 from a2a_canvas.server.tasks.runtime.admission import Admission
 from a2a_canvas.server.tasks.runtime.runtime import Runtime
+from a2a_canvas.server.tasks.sharing import Sharing
 from a2a_canvas.store.artifact_store import ArtifactStore
 from a2a_canvas.tools.functions.function_tool import AnyTool, ToolSource
 from a2a_canvas.tools.registry import SCRIPT_TOOLS, TOOLS
@@ -98,18 +104,22 @@ def create_app(settings: Settings, llm: LLM | None = None, clock: Clock | None =
     loaded = load_card(settings.agent_card, addresses, advertise_0_3=settings.advertise_0_3, note=note, name=name)
     card = loaded.content
     backend = make_backend(settings, clock.now)
+    authenticator = make_authenticator(settings, backend)
+    current_card = CurrentCard(loaded, partial(_tools_from, sources), authenticator.security)
     runtime = build_runtime(settings, llm, clock, backend, sources)
     shutdown = Shutdown(runtime.close, settings.shutdown_grace)
     limits = body_limits(settings)
     budget = BodyBudget(max(limits.max_bodies_bytes, limits.max_body_bytes))
-    handler = A2AHandler(runtime, card, limits, expose_thinking=settings.expose_thinking)
+    page = settings.url if settings.page else ""
+    sharing = Sharing(runtime.access, backend.shares, clock.now, clock.new_id, page)
+    handler = A2AHandler(runtime, card, limits, sharing=sharing, expose_thinking=settings.expose_thinking)
     app = Starlette(
         routes=[
-            card_route(loaded, partial(_tools_from, sources), clock.now),
+            card_route(current_card, clock.now),
             health_route(),
             ready_route(backend.ready),
             jsonrpc_route(handler),
-            *artifact_routes(backend.store, runtime.journal, backend.contexts, runtime.access, limits),
+            *artifact_routes(backend.store, runtime.journal, backend.contexts, runtime.access, sharing, limits),
             *agui_routes(_agui(settings, runtime, backend.store, clock)),
             rest_route(handler, REST_PREFIX),
             *page_routes(_about(settings, card), settings.page_origins, page=settings.page),
@@ -117,12 +127,13 @@ def create_app(settings: Settings, llm: LLM | None = None, clock: Clock | None =
         middleware=[
             *([Middleware(CORSMiddleware, **cors_options(settings.cors_origins))] if settings.cors_origins else []),
             Middleware(HostCheck, hosts=hosts_of(settings)),
+            Middleware(Authentication, authenticator=authenticator),
             Middleware(Guard, limits=limits, budget=budget, rest_prefix=REST_PREFIX),
             Middleware(ShutdownMiddleware, shutdown=shutdown),
             Middleware(ExtensionsEcho),
         ],
         exception_handlers={HTTPException: _router_error},
-        lifespan=_lifespan(settings, shutdown, handler, budget, backend, runtime, llm, sources),
+        lifespan=_lifespan(settings, shutdown, handler, budget, backend, runtime, llm, sources, authenticator),
     )
     app.state.shutdown = shutdown
     app.router.redirect_slashes = False  # an unknown path is 404
@@ -158,6 +169,18 @@ def _allowed(request: Request) -> list[str]:
     """The methods of all routes of a path: the router names those of the first one."""
     routes = [route for route in request.app.routes if route.matches(request.scope)[0] is Match.PARTIAL]
     return sorted({method for route in routes for method in route.methods})
+
+
+def make_authenticator(settings: Settings, backend: Backend) -> Authenticator:
+    """Who is let in."""
+    stored = (backend.api_keys,) if backend.api_keys else ()
+    return Authenticator(
+        FailedAttempts(time.monotonic),
+        token=settings.shared_token or "",
+        keys=(ConfiguredKeys(settings.keys), *stored),
+        links=backend.shares,
+        anonymous=settings.allow_anonymous,
+    )
 
 
 def hosts_of(settings: Settings) -> Hosts:
@@ -262,6 +285,7 @@ def build_runtime(
         limits=TurnLimits(settings.max_rounds, settings.max_tool_errors),
         admission=Admission(settings.max_turns, settings.max_queued),
         instructions=_instructions(settings),
+        access=Access(backend.journal.has_context, backend.shares),
     )
 
 
@@ -285,6 +309,7 @@ def _lifespan(
     runtime: Runtime,
     llm: LLM,
     sources: Sequence[ToolSource],
+    authenticator: Authenticator,
 ) -> Callable[[Starlette], AbstractAsyncContextManager[None]]:
     @asynccontextmanager
     async def lifespan(app: Starlette) -> AsyncIterator[None]:
@@ -293,10 +318,16 @@ def _lifespan(
         await backend.start(runtime)
         if settings.grpc_port:
             from a2a_canvas.server.protocols.a2a_v1.grpc_server import grpc_server
+            from a2a_canvas.server.protocols.identity.grpc_authentication import GrpcAuthentication
 
-            limits = body_limits(settings)
             shutdown.grpc_server = grpc_server(
-                handler, settings.host, settings.grpc_port, limits, budget, settings.max_connections
+                handler,
+                settings.host,
+                settings.grpc_port,
+                body_limits(settings),
+                budget,
+                settings.max_connections,
+                GrpcAuthentication(authenticator),
             )
             await shutdown.grpc_server.start()
         watch = asyncio.create_task(_shut_down_with_uvicorn(shutdown))

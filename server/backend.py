@@ -6,6 +6,7 @@ from collections.abc import Callable
 from datetime import datetime
 from typing import Protocol
 
+from a2a_canvas.server.api_key import ApiKeys
 from a2a_canvas.server.settings import Settings
 from a2a_canvas.server.tasks.access import Shares
 from a2a_canvas.server.tasks.journal.journal import InMemoryJournal, Journal
@@ -21,6 +22,7 @@ class Backend(Protocol):
     """Where a server stores tasks and artifacts.
 
     Attributes:
+        api_keys: None if there is nowhere to store them.
         ownership: None if nothing outlives the process.
     """
 
@@ -32,6 +34,8 @@ class Backend(Protocol):
     def contexts(self) -> Contexts: ...
     @property
     def shares(self) -> Shares: ...
+    @property
+    def api_keys(self) -> ApiKeys | None: ...
     @property
     def ownership(self) -> Ownership | None: ...
 
@@ -73,6 +77,7 @@ class MemoryBackend:
         shares = InMemoryShares(now)
         self.shares: Shares = shares
         self.contexts: Contexts = InMemoryContexts(journal, store, shares)
+        self.api_keys: ApiKeys | None = None
         self.ownership: Ownership | None = None
 
     async def start(self, runner: TaskRunner) -> None:

@@ -10,9 +10,11 @@ import logging
 from collections.abc import Callable
 from datetime import datetime, timedelta
 
+from a2a_canvas.server.api_key import ApiKeys
 from a2a_canvas.server.open_database import make_database, prepare_database
 from a2a_canvas.server.settings import Settings
 from a2a_canvas.server.tasks.runtime.ownership import TaskRunner
+from a2a_canvas.server.tasks.sql.identity.sql_api_keys import SqlApiKeys
 from a2a_canvas.server.tasks.sql.journal.prune import Retention, prune
 from a2a_canvas.server.tasks.sql.journal.rewriting import name_versions
 from a2a_canvas.server.tasks.sql.replica.sql_backend import SqlBackend
@@ -40,6 +42,7 @@ class DurableBackend(SqlBackend):
 
     def __init__(self, settings: Settings, now: Callable[[], datetime], limits: Limits) -> None:
         super().__init__(make_database(settings.database), now, limits, grace=settings.shutdown_grace)
+        self.api_keys: ApiKeys | None = SqlApiKeys(self._database)
         self._retention = retention_of(settings)
         self._now = now
         self._beside: list[asyncio.Task[None]] = []

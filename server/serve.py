@@ -20,7 +20,7 @@ import uvicorn
 from a2a_canvas.server import log_output
 from a2a_canvas.server.agent.models.claude_params import available
 from a2a_canvas.server.app import create_app
-from a2a_canvas.server.banner import DataCount, banner, folded, hints, ollama_hint
+from a2a_canvas.server.banner import DataCount, banner, folded, hints, is_loopback, ollama_hint
 from a2a_canvas.server.model_choice import choose_llm, ollama_address
 from a2a_canvas.server.protocols.a2a_v1.card_file import CardError
 from a2a_canvas.server.protocols.edge.connections import ConnectionLimits, limited_connection
@@ -62,6 +62,7 @@ def serve(given: Mapping[str, Any], program: str = "a2a-canvas") -> int:
     for port in filter(None, (settings.port, settings.grpc_port)):
         _check_free(settings.host, port)
     count = None if settings.database == "memory" else asyncio.run(_check_database(settings))
+    check_open(settings, keys=count.keys if count else 0)
     config = uvicorn.Config(
         app,
         host=settings.host,
@@ -140,6 +141,10 @@ class ForegroundServer(GracefulServer):
         except BrokenPipeError:  # nobody reads it; Python would complain once more when it flushes
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
+    async def serve(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().serve(sockets)
+        await _leave_what_does_not_end()
+
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         grace = self._settings.shutdown_grace
         logger.info("The server stops; its streams end within %g seconds. Ctrl+C ends it at once.", grace)
@@ -151,6 +156,34 @@ class ForegroundServer(GracefulServer):
         self.should_exit = True  # uvicorn's own handler would let the signal end the process once more, at its end
 
 
+def check_open(settings: Settings, keys: int) -> None:
+    """Raises `SettingsError` if others could reach the server, and it could not tell who they are.
+
+    Args:
+        keys: how many API keys the database has, or had.
+    """
+    if is_loopback(settings.host) or settings.authenticates or keys or settings.allow_anonymous:
+        return
+    raise SettingsError(
+        f"--host {settings.host} lets others in, and there is no authentication: set A2A_CANVAS_SHARED_TOKEN to a "
+        "secret (openssl rand -hex 16), or make a key with a2a-canvas key new NAME; --allow-anonymous serves everybody."
+    )
+
+
+async def _leave_what_does_not_end() -> None:
+    """Cancel what still runs. asyncio would wait for a tool that ignores it for ever, so it does not learn of it."""
+    rest = asyncio.all_tasks() - {asyncio.current_task()}
+    for task in rest:
+        task.cancel()
+    _, running = await asyncio.wait(rest, timeout=CUT_OFF_SECONDS) if rest else (rest, rest)
+    for task in running:
+        asyncio._unregister_task(task)
+    if running:
+        logger.warning(
+            "%d calls of tools were cancelled and have not ended; the server stops without them", len(running)
+        )
+
+
 async def _check_database(settings: Settings) -> DataCount | None:
     """What is in the database, if it counts that in time; a SQLite file is created and upgraded.
 
@@ -158,6 +191,7 @@ async def _check_database(settings: Settings) -> DataCount | None:
         SettingsError: the server could not use it.
     """
     from a2a_canvas.server.open_database import DatabaseError, make_database, prepare_database
+    from a2a_canvas.server.tasks.sql.identity.sql_api_keys import count_keys
     from a2a_canvas.server.tasks.sql.journal.journal_reading import count_tasks
 
     database = make_database(settings.database)
@@ -167,7 +201,7 @@ async def _check_database(settings: Settings) -> DataCount | None:
         raise SettingsError(str(error)) from error
     try:
         async with database.read() as connection:
-            return DataCount(*await count_tasks(connection))
+            return DataCount(*await count_tasks(connection), await count_keys(connection))
     except Unavailable:
         return None
     finally:

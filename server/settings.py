@@ -22,6 +22,8 @@ from pydantic.fields import FieldInfo
 from pydantic_settings import BaseSettings, NoDecode, PydanticBaseSettingsSource, SettingsConfigDict
 
 from a2a_canvas.server.agent_folder import AgentFolder, FolderError, is_database_file, read_folder
+from a2a_canvas.server.api_key import PREFIX as KEY_PREFIX
+from a2a_canvas.server.api_key import ApiKey, key_of_pair
 from a2a_canvas.server.command_form import GroupedOption
 from a2a_canvas.server.log_output import FORMATS
 from a2a_canvas.server.tasks.runtime.admission import MAX_QUEUED, MAX_TURNS
@@ -119,6 +121,19 @@ class Settings(BaseSettings):
         le=MAX_DAYS,
         description="days to keep a conversation, with its tasks and artifacts, after its last change; for ever unless "
         "given",
+    )
+    shared_token: str | None = Field(
+        None,
+        description="a token that every request needs, unless it has another credential; all who have it are one user, "
+        "'shared'",
+    )
+    api_keys: str | None = Field(
+        None,
+        description="API keys beside those of the database, as 'NAME=KEY' or 'NAME=sha256:HASH' separated by commas; "
+        "NAME is the user",
+    )
+    allow_anonymous: bool = Field(
+        False, description="serve callers without credentials, too, also on other addresses than the loopback"
     )
     public_url: str | None = Field(None, description="the address in the card, if it is not 'http://HOST:PORT'")
     allowed_hosts: str | None = Field(
@@ -235,6 +250,22 @@ class Settings(BaseSettings):
             raise ValueError("must be pairs such as agent.example.com=TOKEN, separated by commas")
         return value
 
+    @field_validator("shared_token")
+    @classmethod
+    def _hard_to_guess(cls, value: str | None) -> str | None:
+        if value and (not re.fullmatch(r"[\w~+/=-]{16,}", value, re.ASCII) or value.startswith(KEY_PREFIX)):
+            raise ValueError(
+                "must be 16 or more letters, digits and -_~+/=, such as openssl rand -hex 16 prints, and no API key"
+            )
+        return value
+
+    @field_validator("api_keys")
+    @classmethod
+    def _key_pairs(cls, value: str | None) -> str | None:
+        if value and not all(key_of_pair(pair) for pair in _split_names(value)):
+            raise ValueError("must be pairs such as ann=KEY or ann=sha256:HASH, as a2a-canvas key new prints them")
+        return value
+
     @field_validator("database")
     @classmethod
     def _known_database(cls, value: str) -> str:
@@ -315,6 +346,16 @@ class Settings(BaseSettings):
         return {host.lower(): token for host, _, token in pairs}
 
     @property
+    def keys(self) -> tuple[ApiKey, ...]:
+        """The keys in `api_keys`."""
+        return tuple(filter(None, map(key_of_pair, _split_names(self.api_keys or ""))))
+
+    @property
+    def authenticates(self) -> bool:
+        """Whether these settings alone tell callers apart; keys in the database may do so, too."""
+        return bool(self.shared_token or self.api_keys)
+
+    @property
     def cors_origins(self) -> tuple[str, ...]:
         """The origins in `cors_origin`, in lower case as browsers send them."""
         return _split_names((self.cors_origin or "").lower())
@@ -390,6 +431,8 @@ def _postgresql_url(url: str) -> str:
 _SHOWN: Mapping[str, Callable[[Any], str]] = {
     "database": lambda given: without_password(str(given)),
     "agent_tokens": lambda given: "'***'",
+    "shared_token": lambda given: "'***'",
+    "api_keys": lambda given: "'***'",
 }
 """How a value is shown that may have a secret in it."""
 
@@ -406,7 +449,7 @@ def option_name(field: str) -> str:
     return _OPTION_NAMES.get(field, "--" + field.replace("_", "-"))
 
 
-_OPTION_NAMES = {"agent": "FOLDER", "agents": "--agent", "advertise_0_3": "--advertise-0.3"}
+_OPTION_NAMES = {"agent": "FOLDER", "agents": "--agent", "shared_token": "--token", "advertise_0_3": "--advertise-0.3"}
 """The options that are not called as their field, and the one argument."""
 _REPEATABLE = ("tools", "agents", "cors_origin")
 
@@ -439,6 +482,7 @@ GROUPS: Mapping[str, tuple[str, ...]] = {
         *("advertise_0_3", "advertise_grpc"),
     ),
     "Address": ("host", "port", "grpc_port", "public_url", "allowed_hosts", "cors_origin"),
+    "Identity": ("shared_token", "api_keys", "allow_anonymous"),
     "Model": (
         *("model", "thinking", "expose_thinking", "max_output_tokens", "context_window", "temperature"),
         *("max_rounds", "max_tool_errors"),

@@ -49,5 +49,5 @@ def context_path(context_id: str) -> str:
 
 
 def artifact_path(context_id: str, artifact_id: str) -> str:
-    """The percent-encoded path of an artifact, after `/artifacts/`. `{context}/events` and `…/shares` are no artifacts."""
+    """The percent-encoded path of an artifact, after `/artifacts/`. A context's events and shares are no artifacts."""
     return f"{context_path(context_id)}/{_RESERVED.get(artifact_id) or context_path(artifact_id)}"

@@ -4,7 +4,8 @@ Rule 1: a context belongs to one owner, and so do all tasks and artifacts in it,
 Rule 2: an owner may give others a share of a context: to read it, or to edit it.
 Rule 3: what a caller may not read does not exist for it: the answer is the same, and takes as many queries.
 Rule 4: what a caller names is looked for among its own contexts, then among those that are shared with it, the oldest
-        share first, then, if it has adopted them, among those of anonymous callers. If there is none, the id is a new context's, of its own.
+        share first, then, if it has adopted them, among those of anonymous callers. If there is none, the id is a new
+        context's, of its own.
 """
 
 from __future__ import annotations

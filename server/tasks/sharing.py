@@ -181,4 +181,5 @@ class InMemoryShares:
     def _where(self, wanted: Callable[[Share], bool]) -> tuple[Share, ...]:
         now = self._now()
         self._shares = {id_: share for id_, share in self._shares.items() if share.in_force(now)}
-        return tuple(share for share in self._shares.values() if wanted(share))
+        found = (share for share in self._shares.values() if wanted(share))
+        return tuple(sorted(found, key=lambda share: (share.made_at, share.share_id)))

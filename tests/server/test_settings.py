@@ -36,6 +36,9 @@ VALUES: dict[str, tuple[str, Any]] = {
     "keep_journals": ("0.5", 0.5),
     "keep_versions": ("30", 30.0),
     "keep_contexts": ("365", 365.0),
+    "shared_token": ("0123456789abcdef", "0123456789abcdef"),
+    "api_keys": (f"ann=sha256:{'0' * 64}", f"ann=sha256:{'0' * 64}"),
+    "allow_anonymous": ("true", True),
     "public_url": ("https://agent.example.com/", "https://agent.example.com"),
     "allowed_hosts": ("agent.example.com, *.example.org", "agent.example.com, *.example.org"),
     "agent_card": ("/tmp/card.json", Path("/tmp/card.json")),
@@ -71,6 +74,7 @@ FILE = "a file such as ./my.db, sqlite:///FILE"
 SWITCHES = {
     "advertise_0_3": "--no-advertise-0.3",
     "advertise_grpc": "--no-advertise-grpc",
+    "allow_anonymous": "--allow-anonymous",
     "expose_thinking": "--no-expose-thinking",
     "page": "--no-page",
 }
@@ -227,6 +231,10 @@ def test_the_card_names_an_address_that_can_be_reached(arguments: list[str], url
         (["--cors-origin", "*"], "--cors-origin=*: must be origins such as https://app.example.com, without a path"),
         (["--cors-origin", "https://a.example.com/"], "must be origins such as"),
         (["--cors-origin", "a.example.com"], "must be origins such as"),
+        (["--token", "short"], "--token='***': must be 16 or more letters, digits and -_~+/="),
+        (["--token", "0123456789 abcdef"], "--token='***': must be 16 or more"),
+        (["--token", "a2ac_0123456789abcdef"], "--token='***': must be 16 or more"),
+        (["--api-keys", "ann=s3cret"], "--api-keys='***': must be pairs such as ann=KEY or ann=sha256:HASH"),
         (["--keep-journals", "0"], "--keep-journals=0: must be more than 0, at most 36500"),
         (["--keep-versions", "inf"], "--keep-versions=inf: must be more than 0, at most 36500"),
         (["--keep-contexts", "month"], "--keep-contexts=month: must be a number"),

@@ -9,6 +9,7 @@ Rule 3: `ask` leaves the tool by an exception that no `except Exception` catches
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
@@ -111,6 +112,7 @@ class Canvas:
     async def progress(self, label: str) -> None:
         """Show what the tool is doing, as one line of text; clients show it until the next one."""
         self._check_open()
+        await asyncio.sleep(0)  # a tool that does nothing else would keep the event loop for itself
         if line := " ".join(label.split())[:200]:
             await self._services.label(line)
 

@@ -153,8 +153,11 @@ async def _run(
     if canvas_name:
         values[canvas_name] = canvas
     call = partial(function, **values)
-    outcome: Any = await (call() if inspect.iscoroutinefunction(function) else in_thread(call))
-    if isinstance(outcome, Awaitable):
-        outcome = await outcome
+    try:
+        outcome: Any = await (call() if inspect.iscoroutinefunction(function) else in_thread(call))
+        if isinstance(outcome, Awaitable):
+            outcome = await outcome
+    except (SystemExit, KeyboardInterrupt) as error:  # asyncio lets them end the process
+        raise RuntimeError(repr(error)) from error
     result: Result = outcome
     return result

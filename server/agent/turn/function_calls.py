@@ -24,9 +24,9 @@ from a2a_canvas.server.agent.turn.call import TurnOutput
 from a2a_canvas.server.agent.turn.pending_calls import FunctionCall, pending_calls
 from a2a_canvas.server.wire import is_yes
 from a2a_canvas.store.models import JsonValue
-from a2a_canvas.tools.functions.canvas import CallRecord, CallServices, Canvas, Paused, StepKind
+from a2a_canvas.tools.functions.canvas import CallRecord, CallServices, Canvas, CanvasArtifact, Paused, StepKind
 from a2a_canvas.tools.functions.function_tool import FindTool, FunctionTool
-from a2a_canvas.tools.functions.results import ToolError, digest
+from a2a_canvas.tools.functions.results import File, ToolError, digest
 from a2a_canvas.tools.functions.running import HANDED_OVER, TooSlow, bounded
 from a2a_canvas.tools.tool import Ask, Done, Failed, Outcome, Workspace
 
@@ -135,7 +135,7 @@ class FunctionCalls:
             result = await bounded(tool.name, tool.run(call.input, canvas), tool.timeout)
             shown = digest(result, tool.name, call.id)
             for artifact_id, file in shown.files:
-                await canvas.artifact(artifact_id).replace(file, name=file.name or None)
+                await _keep(tool.name, file, canvas.artifact(artifact_id))
             return Done(shown.text)
         except Paused as paused:
             return Ask(paused.question, authentication=paused.authentication)
@@ -194,6 +194,13 @@ class FunctionCalls:
         await self.output.emit(event)
         await self.output.append_transcript((result,) if result else ())
         return outcome
+
+
+async def _keep(tool: str, file: File, artifact: CanvasArtifact) -> None:
+    try:
+        await artifact.replace(file, name=file.name or None)
+    except ToolError as error:
+        raise ToolError(f"{tool} has run, but what it returned cannot be kept: {error}") from None
 
 
 async def abandon(calls: Sequence[FunctionCall], tools: Mapping[str, FunctionTool]) -> None:

@@ -54,7 +54,8 @@ def contexts_json(page: ContextPage, prefix: str, shared: Mapping[str, Share]) -
         shared: which of the contexts others share with the caller.
     """
     contexts = [
-        context_json(each, prefix) | (shared_json(share.owner, share.level) if (share := shared.get(each.context_id)) else {})
+        context_json(each, prefix)
+        | (shared_json(share.owner, share.level) if (share := shared.get(each.context_id)) else {})
         for each in page.contexts
     ]
     return {"contexts": contexts, "nextPageToken": _token(page.contexts[-1]) if page.more else ""}

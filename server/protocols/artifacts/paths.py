@@ -96,13 +96,22 @@ def parse_path(raw: str) -> Resource | None:
             return ShareList(context)
         case [_, "shares", _], [context, _, share]:
             return OneShare(context, share)
-        case [_, _], [context, artifact]:
+        case [_, _, *_], [context, artifact, *_]:
+            return _artifact_resource(context, artifact, pieces[2:], ids[2:])
+        case _:
+            return None
+
+
+def _artifact_resource(context: str, artifact: str, pieces: list[str], ids: list[str]) -> ArtifactResource | None:
+    """What is below the path of an artifact."""
+    match pieces, ids:
+        case [], []:
             return CurrentArtifact(context, artifact)
-        case [_, _, "versions"], [context, artifact, _]:
+        case ["versions"], [_]:
             return VersionList(context, artifact)
-        case [_, _, "versions", _], [context, artifact, _, number]:
+        case ["versions", _], [_, number]:
             return ArtifactVersion(context, artifact, number)
-        case [_, _, "versions", _, "diff"], [context, artifact, _, number, _]:
+        case ["versions", _, "diff"], [_, number, _]:
             return VersionDiff(context, artifact, number)
         case _:
             return None

@@ -65,9 +65,9 @@ from a2a_canvas.server.protocols.artifacts.raw_content import (
 )
 from a2a_canvas.server.protocols.artifacts.refusals import (
     ARTIFACT_NOT_FOUND,
+    CONTEXT_ERRORS,
     PATH_NOT_FOUND,
     VERSION_NOT_FOUND,
-    ContextError,
     ResourceError,
     context_refusal,
     invalid_value,
@@ -103,8 +103,8 @@ THREAD_THRESHOLD = 2**20
 """Artifacts of more bytes are encoded in a thread; smaller ones take milliseconds."""
 
 NO_SUCH_PATH = (
-    "There is nothing at {path}. There are /artifacts, /artifacts/{{context}}, and below it events, "
-    "shares[/{{share}}] and {{artifact}}[/versions[/{{n}}[/diff]]]. A context's id is the contextId of its tasks; /artifacts lists them."
+    "There is nothing at {path}. There are /artifacts, /artifacts/{{context}}, and below it events, shares[/{{share}}] "
+    "and {{artifact}}[/versions[/{{n}}[/diff]]]. A context's id is the contextId of its tasks; /artifacts lists them."
 )
 
 
@@ -139,7 +139,7 @@ class _ArtifactsEndpoint:
             response = await self._answer(Request(scope, receive))
         except ResourceError as error:
             response = rest_response(error.refusal, error.headers | NO_SNIFF)
-        except ContextError as error:
+        except CONTEXT_ERRORS as error:
             response = rest_response(context_refusal(error), NO_SNIFF)
         except VersionNotFound as error:
             response = rest_response(Refusal(VERSION_NOT_FOUND, str(error)), NO_SNIFF)

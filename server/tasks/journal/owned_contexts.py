@@ -4,9 +4,9 @@ Rule 1: an owner has the contexts in which there are tasks of its own. Their ord
         these tasks, the newest first; of two that changed at the same time, the greater id first.
 Rule 2: what is told of a context is the same for all who see it: its name, its first message, the number of its tasks.
 Rule 3: a search takes the contexts in whose name or request all its words are, as parts of words and in any case.
-Rule 4: a context is removed with everything in it: tasks, artifacts, shares, and which messages were accepted. So no task may
-        work in it. A task that waits for an answer is no obstacle. The id may be
-        used again: that begins another context (`context_log.py`, rule 4).
+Rule 4: a context is removed with everything in it: tasks, artifacts, shares, and which messages were accepted. So no
+        task may work in it. A task that waits for an answer is no obstacle. The id may be used again: that begins
+        another context (`context_log.py`, rule 4).
 """
 
 from __future__ import annotations

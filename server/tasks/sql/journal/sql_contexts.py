@@ -163,7 +163,7 @@ def _this(context_id: str, owner: str) -> tuple[ColumnElement[bool], ...]:
 
 
 def _newest(query: ContextQuery, after: ListPosition | None, limit: int) -> Select[Any]:
-    listed = owned_contexts.c.owner.in_(query.owners)
+    listed: ColumnElement[bool] = owned_contexts.c.owner.in_(query.owners)
     if query.shared:
         # A key names its owner, but for the contexts of anonymous callers, which have no other one.
         listed = or_(listed, owned_contexts.c.context_id.in_(query.shared))
