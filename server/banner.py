@@ -67,10 +67,10 @@ def banner(settings: Settings, model: str, count: DataCount | None, program: str
         yield "The rehearsal model follows no instructions and calls no tools of the agent."
     authenticates = settings.authenticates or bool(count and count.keys)
     yield from _reachable(settings, authenticates)
-    yield f"Tasks and artifacts are stored {_place(settings.database, count)}."
-    browser = f"open {_page_url(settings)} in a browser, or " if settings.page else ""
     if authenticates:
         yield f"Clients need a key or token: {program} send takes it from {TOKEN_VARIABLE}."
+    yield f"Tasks and artifacts are stored {_place(settings.database, count)}."
+    browser = f"open {_page_url(settings)} in a browser, or " if settings.page else ""
     command = f'{program} send "write an outline about tide pools"{_url_option(settings)}'
     yield f"Next, {browser}in a second terminal:\n{command}"
 

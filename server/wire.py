@@ -4,6 +4,7 @@ The extensions are specified in docs/extensions.md, the paths in protocols/artif
 """
 
 import json
+from typing import Any
 from urllib.parse import quote
 
 TURN = "urn:a2a-canvas:turn:v1"
@@ -38,6 +39,19 @@ def is_yes(answer: str) -> bool:
         words = answer.lower().replace(",", " ").replace(".", " ").replace("!", " ").split()
         return bool(words) and words[0] in YES
     return given.get("approved") is True if isinstance(given, dict) else given is True
+
+
+def whole_numbers(value: Any) -> Any:
+    """Protobuf stores every number as a float; a 3 that was sent should not become 3.0."""
+    match value:
+        case float() if value.is_integer() and abs(value) < 2**53:
+            return int(value)
+        case dict():
+            return {key: whole_numbers(item) for key, item in value.items()}
+        case list():
+            return [whole_numbers(item) for item in value]
+        case _:
+            return value
 
 
 _RESERVED = {"events": "%65vents", "shares": "%73hares"}

@@ -14,12 +14,14 @@ from typing import Any
 
 import pytest
 import yaml
-from a2a.utils.errors import A2A_ERROR_MAPPING
+from a2a.utils.errors import A2A_ERROR_MAPPING, JSON_RPC_ERROR_CODE_MAP
 from starlette.applications import Starlette
 
 import a2a_canvas
 from a2a_canvas.server.cli import main
 from a2a_canvas.server.protocols.edge.availability import RETRY_AFTER, UnavailableError
+from a2a_canvas.server.protocols.identity.attempts import BURST, SECONDS_PER_ATTEMPT
+from a2a_canvas.server.protocols.identity.denials import TooManyAttemptsError, UnauthenticatedError
 from a2a_canvas.server.settings import PREFIX, load
 from tests.command_line import parsed
 from tests.database_fixtures import postgresql_url
@@ -115,6 +117,24 @@ def test_every_command_for_the_database_can_be_given(database: Path, capsys: pyt
         assert main(shlex.split(command)) == 0
     said = capsys.readouterr().out.splitlines()
     assert [line.split()[0] for line in said[-2:]] == ["Would", "Removed"]
+
+
+def test_every_command_for_keys_can_be_given(database: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    commands = re.findall(r"^    a2a-canvas (key .*)$", section(PAGE, "Who may use it"), re.MULTILINE)
+    assert [command.split()[1] for command in commands] == ["new", "new", "list", "revoke"]
+    for command in commands:
+        assert main(shlex.split(command)) == 0
+    assert "ann" in capsys.readouterr().out
+
+
+def test_the_codes_of_who_is_refused_are_those_of_the_server() -> None:
+    [*_, table] = re.findall(r"(?:^\|.*\n)+", section(PAGE, "Who may use it"), re.MULTILINE)
+    for kind in (UnauthenticatedError, TooManyAttemptsError):
+        mapping = A2A_ERROR_MAPPING[kind]
+        told = (str(mapping.http_code), mapping.grpc_status, str(JSON_RPC_ERROR_CODE_MAP[kind]))
+        assert all(code in table for code in told)
+    minute = f"{BURST} times at once and then {60 / SECONDS_PER_ATTEMPT:.0f} times a minute"
+    assert minute in section(PAGE, "Who may use it")
 
 
 def test_every_server_that_is_started_could_be(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -12,6 +13,7 @@ from uuid import uuid4
 import httpx
 
 from tests.server.app_server import Served
+from tests.server.protocols.agui.agui_verifier import CLIENTS, HERE, verify
 from tests.server.protocols.agui.state_patches import meaning, patched
 
 Json = dict[str, Any]
@@ -163,3 +165,16 @@ def shown(run: Run, artifact_id: str) -> Json:
     artifact = run.state["artifacts"][artifact_id]
     told = {name: artifact[name] for name in ("name", "version", "open", "versions")}
     return {"text": run.text(artifact_id), **told}
+
+
+async def agent(thread: Thread, *messages: str, client: str = CLIENTS[0]) -> Json:
+    """What AG-UI's own client has after a run for each message."""
+    verify()
+    process = await asyncio.create_subprocess_exec(
+        *("node", str(HERE / "agent.mjs"), client, thread.served.url + PATH, thread.id, *messages),
+        stdout=asyncio.subprocess.PIPE,
+    )
+    out, _ = await process.communicate()
+    found: Json = json.loads(out)
+    assert "error" not in found, found
+    return found

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,14 @@ from a2a_canvas.server.app import create_app
 from a2a_canvas.server.settings import PREFIX, Settings, SettingsError, load
 from tests.server.app_server import asking, sent, serving
 
+COUNT = '''
+from a2a_canvas import tool
+
+@tool
+def count(text: str) -> str:
+    """Counts the words of a text."""
+    return str(len(text.split()))
+'''
 AGENT = Path(__file__).parent / "fixtures" / "agent"
 
 
@@ -195,6 +204,26 @@ async def test_the_agent_has_the_name_and_the_instructions_of_its_folder() -> No
         assert card["name"] == "agent"
         await sent(served, ("JSONRPC", "1.0"), asking("write report"))
         assert {request.system.partition("\n\n")[0] for request in served.model.requests} == {"You are Captain Reef."}
+
+
+@pytest.fixture
+def only_read(folder: Path) -> Iterator[Path]:
+    """The folder, which may not be written to, and is not, even if the superuser runs the test."""
+    (folder / "tools.py").write_text(COUNT)
+    (folder / "mcp.json").write_text('{"mcpServers": {}}')
+    (folder / "agent_card.json").write_text('{"name": "Reef"}')
+    there = {*folder.iterdir()}
+    for path in (*there, folder):
+        path.chmod(path.stat().st_mode & ~0o222)
+    yield folder
+    folder.chmod(0o755)
+    assert {*folder.iterdir()} - there <= {folder / "__pycache__"}  # which Python does without
+
+
+async def test_a_folder_that_may_only_be_read_is_served(only_read: Path, tmp_path: Path) -> None:
+    async with serving(agent=only_read, database=f"sqlite:///{tmp_path}/elsewhere.db", grpc=False) as served:
+        await sent(served, ("JSONRPC", "1.0"), asking("write report"))
+        assert "count" in {tool.name for tool in served.model.requests[0].tools}
 
 
 @pytest.mark.parametrize(("content", "says"), [(b"\xff", "are not UTF-8"), (None, "cannot be read")])

@@ -12,7 +12,7 @@ import pytest
 import pytest_asyncio
 from a2a.types import a2a_pb2 as pb
 
-from tests.server.agui_client import PATH, Json, Run, Thread, shown
+from tests.server.agui_client import PATH, Json, Run, Thread, agent, shown
 from tests.server.app_server import (
     SCRIPT,
     SERVER_STOPPED,
@@ -26,7 +26,7 @@ from tests.server.app_server import (
 )
 from tests.server.canvas_client import AGENTSTACK, CANVAS, CODE, LOOP, POOLS, WORDS, selected
 from tests.server.canvas_client import SCRIPT as CANVAS_SCRIPT
-from tests.server.protocols.agui.agui_verifier import CLIENTS, HERE, missing, verify
+from tests.server.protocols.agui.agui_verifier import CLIENTS, missing, verify
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -828,19 +828,6 @@ async def test_the_servers_stop_ends_the_run_with_its_reason_and_the_answer_is_c
 
 
 # --------------------------------------------------------------------- AG-UI's own client
-
-
-async def agent(thread: Thread, *messages: str, client: str = CLIENTS[0]) -> Json:
-    """What AG-UI's own client has after a run for each message."""
-    verify()
-    process = await asyncio.create_subprocess_exec(
-        *("node", str(HERE / "agent.mjs"), client, thread.served.url + PATH, thread.id, *messages),
-        stdout=asyncio.subprocess.PIPE,
-    )
-    out, _ = await process.communicate()
-    found: Json = json.loads(out)
-    assert "error" not in found, found
-    return found
 
 
 async def test_agui_s_own_client_has_the_conversation_and_the_artifact_in_the_end(thread: Thread) -> None:

@@ -9,8 +9,9 @@ from a2a.types import a2a_pb2 as pb
 from google.protobuf.json_format import MessageToDict
 
 from a2a_canvas.server.wire import CANVAS
-from tests.server.agui_client import Thread
+from tests.server.agui_client import Thread, agent
 from tests.server.app_server import WAYS, Served, asking, said, sent
+from tests.server.protocols.agui.agui_verifier import CLIENTS
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -88,3 +89,18 @@ async def test_in_ag_ui_it_is_an_interrupt(served: Served, payload: Any, outcome
     answered = await thread.run("", resume=resume)
     assert (answered.task_id, answered.said[-1]) == (asked.task_id, "Settled.")
     assert outcome in what_the_model_read(served)
+
+
+@pytest.mark.parametrize("client", CLIENTS)
+async def test_ag_ui_s_own_client_shows_the_interrupt_and_answers_it(served: Served, client: str) -> None:
+    found = await agent(Thread(served), "delete", "resume:yes", client=client)
+    [interrupt] = [
+        each
+        for event in found["events"]
+        if event["type"] == "RUN_FINISHED"
+        for each in (event.get("outcome") or {}).get("interrupts", ())
+    ]
+    [call] = interrupt["metadata"]["approvals"]
+    assert (call["tool"], call["input"], interrupt["message"]) == ("delete_file", {"path": "a.txt"}, QUESTION)
+    assert found["messages"][-1]["content"] == "Settled."
+    assert "a.txt is gone." in what_the_model_read(served)

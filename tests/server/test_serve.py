@@ -21,6 +21,9 @@ import pytest
 
 from a2a_canvas.server.settings import PREFIX
 from tests.free_port import free_port
+from tests.server.agent.models.strict_chat_completions import KEY, ChatCompletionsApi
+from tests.server.agent.models.strict_messages_api import Answer, Json, calls, says
+from tests.server.agent.models.strict_messages_api import serving as serving_provider
 from tests.server.faults.server_processes import eventually
 
 ROOT = Path(__file__).parents[2]
@@ -270,3 +273,26 @@ async def healthy(client: httpx.AsyncClient) -> bool:
     with suppress(httpx.TransportError):
         return (await client.get("/healthz")).status_code == 200
     return False
+
+
+# --------------------------------------------------------------------- models, folders
+
+
+async def test_a_model_of_another_server_writes_and_reads_what_its_tools_return(tmp_path: Path) -> None:
+    given = {"append": False, "artifact": {"artifact_id": "a", "parts": [{"kind": "text", "text": "Tides."}]}}
+
+    def answered(request: Json) -> Answer:
+        if request["messages"][-1]["role"] == "tool":
+            return Answer((says(f"It says: {request['messages'][-1]['content']}"),))
+        return Answer((calls("c1", "artifact_update", given),), stop="tool_use", step=5)
+
+    api = ChatCompletionsApi(answered)
+    async with (
+        serving_provider(api) as url,
+        serving("--model", "openai:m", cwd=tmp_path, OPENAI_BASE_URL=f"{url}/v1", OPENAI_API_KEY=KEY) as server,
+    ):
+        assert (await server.line()).endswith(" with openai:m")
+        task = await server.send("Write")
+        assert task["status"]["message"]["parts"][0]["text"].startswith("It says: ")
+        assert task["artifacts"][0]["parts"][0]["text"] == "Tides."
+    assert (len(api.requests), api.refusals) == (2, [])

@@ -29,7 +29,7 @@ Written = str | File | JsonValue
 
 T = TypeVar("T")
 StepKind = Literal["called", "began", "asked", "changed", "kept"]
-"""What a call records: docs at `ToolStep`."""
+"""What a call records; `ToolStep` says what each kind means."""
 
 
 class Paused(BaseException):
@@ -172,36 +172,33 @@ class Canvas:
 
     async def save(self) -> None:
         """Record that the changes so far are made (rule 2)."""
-        store, touched = self._workspace.store, tuple(self._touched.values())
-        for ref in touched:
-            await store.prepare(ref)
+        touched = await self.prepare()
         if self._changes > self._record.changes:  # nothing below waits
             for ref in touched:
-                await store.complete_call(ref)
+                await self._workspace.store.complete_call(ref)
             await self._services.record("changed", "", str(self._changes))
 
-    async def prepare(self) -> None:
-        """Prepare `close`, which then does not wait."""
-        for ref in self._touched.values():
+    async def prepare(self) -> tuple[Ref, ...]:
+        """Prepare `close`, which then does not wait; the artifacts that it is about."""
+        touched = tuple(self._touched.values())
+        for ref in touched:
             await self._workspace.store.prepare(ref)
+        return touched
 
     async def close(self) -> None:
         """The call has succeeded: each artifact that it has changed gets a version."""
         for ref in self._touched.values():
             await self._workspace.store.close(ref)
-        self._end()
+        self.release()
 
     async def undo(self) -> None:
         """The call has failed: take its changes back, down to what is recorded."""
         for ref in self._touched.values():
             await self._workspace.store.discard(ref)
-        self._end()
+        self.release()
 
     def release(self) -> None:
-        """The call waits for the user: its changes stay as they are."""
-        self._end()
-
-    def _end(self) -> None:
+        """The call ends, or waits for the user: its changes stay as they are."""
         self._ended = True
         writers = self._services.writers
         for artifact_id in [each for each, call_id in writers.items() if call_id == self._call_id]:

@@ -33,10 +33,9 @@ from a2a_canvas.server.agent.models.provider_errors import (
     Provider,
     retry_after,
     says_too_long,
-    tokens_in,
-    window_in,
 )
 from a2a_canvas.server.agent.models.sse_decoder import EventStreamDecoder
+from a2a_canvas.server.agent.models.token_limits import TokenLimits
 
 logger = logging.getLogger(__name__)
 
@@ -167,8 +166,7 @@ class ClaudeModel:
         self.name = name or model
         self.thinking = sends_thinking
         self._model = model
-        self._max_output = max_tokens
-        self._context_window = context_window
+        self._limits = TokenLimits(max_tokens, context_window)
         self._thinking_mode = thinking
         self._temperature = temperature
         self._client = client or client_from(os.environ)
@@ -179,11 +177,7 @@ class ClaudeModel:
 
     @property
     def window(self) -> int:
-        return self._context_window - self._max_tokens
-
-    @property
-    def _max_tokens(self) -> int:
-        return min(self._max_output, self._context_window // 2)
+        return self._limits.request
 
     async def stream(self, request: m.ModelRequest) -> AsyncGenerator[m.ModelEvent, None]:
         """Ask the model. Closing the iterator closes the connection at once.
@@ -216,7 +210,7 @@ class ClaudeModel:
     async def _ask(self, request: m.ModelRequest) -> _RawStream:
         """Call, and repeat without what the provider refuses (rule 3)."""
         params = to_params(
-            request, self._model, self._max_tokens, self._thinking_mode, self._without, self._temperature
+            request, self._model, self._limits.answer, self._thinking_mode, self._without, self._temperature
         )
         try:
             return cast(_RawStream, await self._client.messages.create(**params, stream=True))
@@ -230,7 +224,7 @@ class ClaudeModel:
         """The request to send instead of a refused one; None if nothing is left to omit."""
         message = _message(error)
         if says_too_long(error.status_code, message):
-            return request if self._narrowed(message) else None
+            return request if self._limits.narrow(message) else None
         if "thinking" in message and (bare := without_thinking(request)) != request:
             what, less = "earlier thinking", bare
         elif (unknown := _unknown(error)) and unknown not in self._without:
@@ -242,15 +236,6 @@ class ClaudeModel:
             return None
         logger.warning("The provider is asked again without the %s%s", what, self._provider.quoted(message))
         return less
-
-    def _narrowed(self, message: str) -> bool:
-        """Note a smaller window; whether the request fits into it with a shorter answer."""
-        most, counted = window_in(message), tokens_in(message)
-        if most is None or most >= self._context_window:
-            return False
-        logger.warning("The model has a window of %d tokens: set --context-window", most)
-        self._context_window = most
-        return counted is not None and counted <= self.window
 
     @property
     def _provider(self) -> Provider:

@@ -32,10 +32,9 @@ from a2a_canvas.server.agent.models.provider_errors import (
     Provider,
     answer_limit_in,
     says_too_long,
-    tokens_in,
-    window_in,
 )
 from a2a_canvas.server.agent.models.sse_decoder import EventStreamDecoder
+from a2a_canvas.server.agent.models.token_limits import TokenLimits
 
 logger = logging.getLogger(__name__)
 
@@ -93,8 +92,7 @@ class OpenAIModel:
         self.name = f"openai:{model}"
         self.thinking = sends_thinking
         self._model = model
-        self._max_output = max_tokens
-        self._context_window = context_window
+        self._limits = TokenLimits(max_tokens, context_window)
         self._thinks = thinks
         self._temperature = temperature
         self._client = client or client_from(os.environ)
@@ -105,11 +103,7 @@ class OpenAIModel:
 
     @property
     def window(self) -> int:
-        return self._context_window - self._max_tokens
-
-    @property
-    def _max_tokens(self) -> int:
-        return min(self._max_output, self._context_window // 2)
+        return self._limits.request
 
     async def stream(self, request: m.ModelRequest) -> AsyncGenerator[m.ModelEvent, None]:
         """Ask the model. Closing the iterator closes the connection at once.
@@ -164,7 +158,7 @@ class OpenAIModel:
         params = to_params(
             request,
             self._model,
-            self._max_tokens,
+            self._limits.answer,
             thinks=self._thinks,
             temperature=self._temperature,
             deviations=self._deviations,
@@ -180,11 +174,11 @@ class OpenAIModel:
     def _less(self, request: m.ModelRequest, status: int, message: str) -> m.ModelRequest | None:
         """The request to send instead of a refused one; None if nothing is left to change."""
         if says_too_long(status, message):
-            return request if self._narrowed(message) else None
+            return request if self._limits.narrow(message) else None
         if status not in (400, 422) and not _REFUSES_FILES.search(message):
             return None
-        if (most := answer_limit_in(message)) and most < self._max_tokens:
-            self._max_output, what, less = most, f"max_tokens={most}", request
+        if (most := answer_limit_in(message)) and most < self._limits.answer:
+            self._limits.max_output, what, less = most, f"max_tokens={most}", request
         elif demanded := deviation(message, self._deviations):
             self._deviations.append(demanded)
             what, less = demanded, request
@@ -194,15 +188,6 @@ class OpenAIModel:
             return None
         logger.warning("The provider is asked again, %s%s", what, self._provider.quoted(message))
         return less
-
-    def _narrowed(self, message: str) -> bool:
-        """Note a smaller window; whether the request fits into it with a shorter answer."""
-        most, counted = window_in(message), tokens_in(message)
-        if most is None or most >= self._context_window:
-            return False
-        logger.warning("The model has a window of %d tokens: set --context-window", most)
-        self._context_window = most
-        return counted is not None and counted <= self.window
 
     @property
     def _provider(self) -> Provider:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from typing import Any, assert_never, cast
+from typing import assert_never, cast
 
 from a2a.types import a2a_pb2 as pb
 from google.protobuf.json_format import MessageToDict, ParseDict
@@ -14,7 +14,7 @@ from google.protobuf.struct_pb2 import Struct, Value
 from a2a_canvas.server.agent.events import AgentMessage, ArtifactChanged, UserMessage
 from a2a_canvas.server.protocols.a2a_v1.errors import invalid_field
 from a2a_canvas.server.protocols.guard.checks import BodyLimits, check_json
-from a2a_canvas.server.wire import AGENTSTACK, CANVAS
+from a2a_canvas.server.wire import AGENTSTACK, CANVAS, whole_numbers
 from a2a_canvas.store.models import Content, DataPart, FilePart, JsonValue, Metadata, Part, Parts, TextPart, text_part
 from a2a_canvas.store.text.unicode import MAX_ID, valid_id
 
@@ -107,7 +107,7 @@ def with_operations(metadata: Metadata, of_request: Metadata) -> dict[str, JsonV
 def _operation(given: JsonValue) -> JsonValue:
     """Some clients can send only strings: an object may be written as JSON in one."""
     value = check_json(given.encode(), OPERATION_LIMITS) if isinstance(given, str) else None
-    return cast("JsonValue", _whole_numbers(value)) if isinstance(value, dict) else given
+    return cast("JsonValue", whole_numbers(value)) if isinstance(value, dict) else given
 
 
 def check_text(message: UserMessage, limit: int, field: str) -> None:
@@ -162,23 +162,10 @@ def _fields(struct: Struct, where: str) -> dict[str, JsonValue]:
 
 def _json(value: Value | Struct, where: str) -> JsonValue:
     try:
-        plain: JsonValue = _whole_numbers(MessageToDict(value))
+        plain: JsonValue = whole_numbers(MessageToDict(value))
         return plain
     except (ValueError, RecursionError):
         raise invalid_field(where, "must be plain JSON, without NaN or infinite numbers") from None
-
-
-def _whole_numbers(value: Any) -> Any:
-    """Protobuf stores every number as a float; a 3 that was sent should not become 3.0."""
-    match value:
-        case float() if value.is_integer() and abs(value) < 2**53:
-            return int(value)
-        case dict():
-            return {key: _whole_numbers(item) for key, item in value.items()}
-        case list():
-            return [_whole_numbers(item) for item in value]
-        case _:
-            return value
 
 
 # ------------------------------------------------------------------------- writing

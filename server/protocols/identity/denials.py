@@ -32,17 +32,12 @@ class UnauthenticatedError(A2AError):
     """The caller is not known. A2A leaves it to the transport."""
 
 
-class PermissionDeniedError(A2AError):
-    """The caller is known, and may not do this."""
-
-
 class TooManyAttemptsError(UnavailableError):
     """The address has tried too many credentials."""
 
 
 for _kind, _status, _grpc, _code in (
     (UnauthenticatedError, 401, "UNAUTHENTICATED", -32000),
-    (PermissionDeniedError, 403, "PERMISSION_DENIED", -32000),
     (TooManyAttemptsError, 429, "RESOURCE_EXHAUSTED", -32603),
 ):
     A2A_ERROR_REASONS[_kind] = _grpc

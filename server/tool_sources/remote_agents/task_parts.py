@@ -10,6 +10,7 @@ from typing import Any, assert_never
 from a2a.types import a2a_pb2 as pb
 from google.protobuf.json_format import MessageToDict, ParseDict
 
+from a2a_canvas.server.wire import whole_numbers
 from a2a_canvas.store.changes import AppendParts, ReplaceParts, by_kind
 from a2a_canvas.store.models import Artifact, DataPart, FilePart, JsonValue, Part, Parts, TextPart, text_of, text_part
 from a2a_canvas.tools.functions.results import File
@@ -51,21 +52,8 @@ def parts_of(wire: Sequence[pb.Part], origin: Origin | None = None, *, append: b
 
 
 def _json(value: Any) -> JsonValue:
-    plain: JsonValue = _whole_numbers(MessageToDict(value))
+    plain: JsonValue = whole_numbers(MessageToDict(value))
     return plain
-
-
-def _whole_numbers(value: Any) -> Any:
-    """Protobuf has every number as a float."""
-    match value:
-        case float() if value.is_integer() and abs(value) < 2**53:
-            return int(value)
-        case dict():
-            return {key: _whole_numbers(item) for key, item in value.items()}
-        case list():
-            return [_whole_numbers(item) for item in value]
-        case _:
-            return value
 
 
 def line(text: str) -> str:

@@ -1,4 +1,4 @@
-"""Node for the tests of the page. `make setup-node` installs what they need.
+"""Node for the tests of the page, and of what others have written for it. `make setup-node` installs what they need.
 
 Without it they are skipped, unless the environment variable `TESTS_NEED_NODE` is set: then they fail.
 """
@@ -25,7 +25,7 @@ def run_node(*arguments: Path | str, installed: str = "") -> str:
     Raises:
         AssertionError: it failed; the message is all that it printed.
     """
-    _need(installed)
+    need_node(installed)
     done = subprocess.run(["node", *arguments], cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
@@ -33,11 +33,12 @@ def run_node(*arguments: Path | str, installed: str = "") -> str:
 
 def installed_file(package: str, path: str) -> str:
     """The text of a file of a package. Skips the test, or fails it, if the package is not installed."""
-    _need(package)
+    need_node(package)
     return (ROOT / "node_modules" / package / path).read_text()
 
 
-def _need(package: str) -> None:
+def need_node(package: str) -> None:
+    """Skips the test, or fails it, if node or this package is not installed."""
     if reason := _missing(package):
         if os.environ.get(NEEDS_NODE):
             pytest.fail(f"{reason}, and {NEEDS_NODE} is set")

@@ -129,6 +129,14 @@ async def test_without_a_terminal_send_says_what_to_type(served: Served, word: s
     assert ran(served) is runs
 
 
+async def test_watch_shows_the_call_and_says_what_to_type(served: Served) -> None:
+    task = (await typed("send", "go", "--url", served.url)).out.splitlines()[-1].split()[-4]
+    watched = await typed("watch", task, "--url", served.url)
+    assert (watched.code, watched.err) == (0, "")
+    assert watched.out.count(ASKED) == 1
+    assert f"Approve with: a2a-canvas send --task {task} yes --url {served.url}\n" in watched.out
+
+
 async def test_json_has_the_call(served: Served) -> None:
     asked = await typed("send", "go", "--json", "--url", served.url)
     *_, last = map(json.loads, asked.out.splitlines())

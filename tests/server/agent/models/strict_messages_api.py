@@ -18,6 +18,7 @@ import socket
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Final, Protocol
 
 import anthropic
@@ -435,21 +436,6 @@ class MessagesApi:
             api_key=KEY, base_url="http://provider.test", max_retries=retries, http_client=http
         )
 
-    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
-        """As an ASGI application."""
-        if scope["type"] != "http":
-            return
-        body = b""
-        while (message := await receive()).get("more_body") or message.get("body"):
-            body += message["body"]
-            if not message.get("more_body"):
-                break
-        status, content, breaks = self.reply(body)
-        await send({"type": "http.response.start", "status": status, "headers": [*_headers(status).items()]})
-        await send({"type": "http.response.body", "body": content, "more_body": breaks})
-        if breaks:
-            raise ConnectionResetError
-
 
 def _headers(status: int) -> dict[bytes, bytes]:
     kind = b"text/event-stream; charset=utf-8" if status == 200 else b"application/json"
@@ -489,12 +475,30 @@ class Wire(httpx2.AsyncBaseTransport):
         return httpx2.Response(status, headers=[*_headers(status).items()], stream=_Body(content, breaks))
 
 
+async def _answered(api: Replying, scope: Any, receive: Any, send: Any) -> None:
+    """The provider as an ASGI application."""
+    if scope["type"] != "http":
+        return
+    body = b""
+    while (message := await receive()).get("more_body") or message.get("body"):
+        body += message["body"]
+        if not message.get("more_body"):
+            break
+    status, content, breaks = api.reply(body)
+    await send({"type": "http.response.start", "status": status, "headers": [*_headers(status).items()]})
+    await send({"type": "http.response.body", "body": content, "more_body": breaks})
+    if breaks:
+        raise ConnectionResetError
+
+
 @asynccontextmanager
-async def serving(api: MessagesApi) -> AsyncIterator[str]:
-    """The provider on loopback: what ANTHROPIC_BASE_URL is to be."""
+async def serving(api: Replying) -> AsyncIterator[str]:
+    """The provider on loopback: what ANTHROPIC_BASE_URL is to be, or OPENAI_BASE_URL."""
     with socket.socket(proto=socket.IPPROTO_TCP) as listener:
         listener.bind(("127.0.0.1", 0))
-        server = uvicorn.Server(uvicorn.Config(api, log_config=None, lifespan="off"))
+        server = uvicorn.Server(
+            uvicorn.Config(partial(_answered, api), interface="asgi3", log_config=None, lifespan="off")
+        )
         running = asyncio.create_task(server.serve(sockets=[listener]))
         try:
             yield f"http://127.0.0.1:{listener.getsockname()[1]}"

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import contextlib
-import itertools
 import json
 import os
 import socket
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import anthropic
@@ -44,29 +43,15 @@ from a2a_canvas.server.agent.models import claude as llm
 from a2a_canvas.server.agent.models.claude import ClaudeModel
 from a2a_canvas.server.agent.models.claude_params import available
 from tests.property_examples import examples
+from tests.server.agent.models.provider_answers import REQUEST, said, streamed
 from tests.server.agent.models.strict_messages_api import Answer, MessagesApi, says
 
 BASE = "http://provider.test"
 KEY = "sk-ant-a-secret-of-ours"
-REQUEST = ModelRequest("Be brief.", (ModelMessage("user", (ModelText("Write."),)),))
 
 
 def recorded(name: str) -> bytes:
     return (Path(__file__).parent / "fixtures" / f"{name}.sse").read_bytes()
-
-
-async def pieces(body: bytes, cuts: list[int] | None = None, then: Exception | None = None) -> AsyncIterator[bytes]:
-    """A body in pieces, whole by default, that may end in an error of the transport."""
-    borders = [0, *sorted(cuts or []), len(body)]
-    for start, end in itertools.pairwise(borders):
-        yield body[start:end]
-    if then is not None:
-        raise then
-
-
-def answer(body: bytes, cuts: list[int] | None = None, then: Exception | None = None) -> httpx.Response:
-    headers = {"content-type": "text/event-stream; charset=utf-8"}
-    return httpx.Response(200, headers=headers, content=pieces(body, cuts, then))
 
 
 def refusal(status: int, message: str = "", **headers: str) -> httpx.Response:
@@ -92,12 +77,8 @@ def answering(*answers: httpx.Response | Exception) -> Iterator[respx.Route]:
         yield router.post(f"{BASE}/v1/messages").mock(side_effect=list(answers))
 
 
-async def said(model: ClaudeModel, request: ModelRequest = REQUEST) -> list[ModelEvent]:
-    return [event async for event in model.stream(request)]
-
-
 async def played(name: str, cuts: list[int] | None = None) -> list[ModelEvent]:
-    with answering(answer(recorded(name), cuts)):
+    with answering(streamed(recorded(name), cuts)):
         return await said(claude())
 
 
@@ -178,7 +159,7 @@ async def test_several_tools_in_one_message_each_have_their_block() -> None:
 
 async def test_a_call_without_an_id_or_a_name_has_empty_ones() -> None:
     body = recorded("several_tools").replace(b'"toolu_01A"', b"null").replace(b'"artifact_list"', b"null")
-    with answering(answer(body)):
+    with answering(streamed(body)):
         starts = [event for event in await said(claude()) if isinstance(event, BlockStart)]
 
     assert [(e.tool_use_id, e.name) for e in starts] == [
@@ -256,7 +237,7 @@ async def test_a_server_that_sends_only_the_needful_is_understood() -> None:
     ],
 )
 async def test_every_stop_reason_is_one_of_ours(told: str, meant: str) -> None:
-    with answering(answer(recorded("text").replace(b'"end_turn"', f'"{told}"'.encode()))):
+    with answering(streamed(recorded("text").replace(b'"end_turn"', f'"{told}"'.encode()))):
         events = await said(claude())
 
     assert events[-2:] == [StopReasonDelta(meant), MessageStop(meant, Usage(12, 15, 400, 30))]
@@ -279,7 +260,7 @@ async def test_one_byte_at_a_time_is_the_same_too() -> None:
 
 async def test_the_request_is_streamed_with_the_tools_asked_for_and_our_key() -> None:
     tool = ToolSpec("artifact_update", "Writes.", {"type": "object"}, eager=True)
-    with answering(answer(recorded("text"))) as route:
+    with answering(streamed(recorded("text"))) as route:
         await said(claude(), ModelRequest("Be brief.", REQUEST.messages, (tool,)))
 
     sent = route.calls.last.request
@@ -295,7 +276,7 @@ async def test_the_request_is_streamed_with_the_tools_asked_for_and_our_key() ->
 async def test_earlier_thinking_that_the_provider_cannot_read_is_left_out_and_the_call_made_again() -> None:
     refused = refusal(400, "messages.1.content.0: Invalid `signature` in `thinking` block.")
     thought = ModelMessage("assistant", (Thinking("Hm.", "sig"), ModelText("Yes.")))
-    with answering(refused, answer(recorded("text"))) as route:
+    with answering(refused, streamed(recorded("text"))) as route:
         events = await said(claude(), ModelRequest("", (*REQUEST.messages, thought, *REQUEST.messages)))
 
     assert isinstance(events[-1], MessageStop)
@@ -315,7 +296,7 @@ def kinds(call: respx.models.Call) -> list[str]:
 async def test_an_attachment_that_the_provider_refuses_is_named_instead_and_the_call_made_again(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    with answering(refusal(400, "Could not process image"), answer(recorded("text"))) as route:
+    with answering(refusal(400, "Could not process image"), streamed(recorded("text"))) as route:
         events = await said(claude(), SHOWN)
 
     assert isinstance(events[-1], MessageStop)
@@ -331,7 +312,7 @@ async def test_a_request_may_lose_its_thinking_and_then_its_attachments() -> Non
     thinking = refusal(400, "messages.0.content.0: Invalid `signature` in `thinking` block.")
     thought = ModelMessage("assistant", (Thinking("Hm.", "sig"), ModelText("Yes.")))
     request = ModelRequest("", (*SHOWN.messages, thought, *REQUEST.messages))
-    with answering(thinking, refusal(400, "Could not process image"), answer(recorded("text"))) as route:
+    with answering(thinking, refusal(400, "Could not process image"), streamed(recorded("text"))) as route:
         await said(claude(), request)
 
     assert ["thinking" in kinds(call) for call in route.calls] == [True, False, False]
@@ -368,7 +349,7 @@ async def test_a_window_that_is_smaller_than_was_thought_is_learned_and_the_answ
     words = "'max_tokens' is too large: 32000. The maximum context length is 32768 tokens; your request has "
     model = claude()
     assert model.window == 168_000
-    with answering(refusal(400, words + "900 input tokens"), answer(recorded("text"))) as route:
+    with answering(refusal(400, words + "900 input tokens"), streamed(recorded("text"))) as route:
         assert isinstance((await said(model))[-1], MessageStop)
 
     assert [json.loads(call.request.content)["max_tokens"] for call in route.calls] == [32_000, 16_384]
@@ -377,7 +358,7 @@ async def test_a_window_that_is_smaller_than_was_thought_is_learned_and_the_answ
 
 async def test_a_small_window_can_be_said() -> None:
     model = ClaudeModel(context_window=32_768, client=anthropic.AsyncAnthropic(api_key=KEY, base_url=BASE))
-    with answering(answer(recorded("text"))) as route:
+    with answering(streamed(recorded("text"))) as route:
         await said(model)
 
     assert json.loads(route.calls.last.request.content)["max_tokens"] == model.window == 16_384
@@ -401,7 +382,7 @@ EAGER = ToolSpec("artifact_update", "Writes.", {"type": "object"}, eager=True)
 )
 async def test_a_field_that_a_gateway_does_not_know_is_left_out_from_then_on(status, words, left_out) -> None:
     model, request = claude(), ModelRequest("Be brief.", REQUEST.messages, (EAGER,))
-    with answering(refusal(status, words), *[answer(recorded("text")) for _ in range(2)]) as route:
+    with answering(refusal(status, words), *[streamed(recorded("text")) for _ in range(2)]) as route:
         for _ in range(2):
             assert isinstance((await said(model, request))[-1], MessageStop)
 
@@ -432,7 +413,7 @@ async def test_a_gateway_may_know_none_of_them() -> None:
 async def test_any_refusal_that_names_thinking_is_answered_by_a_try_without_that_of_the_conversation(words) -> None:
     thought = ModelMessage("assistant", (Thinking("Hm.", "sig"), ModelText("Yes.")))
     request = ModelRequest("", (*REQUEST.messages, thought, *REQUEST.messages))
-    with answering(refusal(400, words), answer(recorded("text"))) as route:
+    with answering(refusal(400, words), streamed(recorded("text"))) as route:
         await said(claude(), request)
 
     assert ["thinking" in kinds(call) for call in route.calls] == [True, False]
@@ -448,7 +429,7 @@ TOO_LONG = "The request is too long for the model: send less at a time, or raise
     "first", [refusal(status) for status in (429, 500, 503, 529)], ids=lambda r: str(r.status_code)
 )
 async def test_an_overloaded_provider_is_asked_again_by_the_sdk(first: httpx.Response) -> None:
-    with answering(first, answer(recorded("text"))) as route:
+    with answering(first, streamed(recorded("text"))) as route:
         events = await said(claude(retries=2))
 
     assert isinstance(events[-1], MessageStop)
@@ -457,7 +438,7 @@ async def test_an_overloaded_provider_is_asked_again_by_the_sdk(first: httpx.Res
 
 async def test_a_connection_that_cannot_be_made_is_tried_again_by_the_sdk(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("anthropic._base_client.INITIAL_RETRY_DELAY", 0)
-    with answering(httpx2.ConnectError("refused"), answer(recorded("text"))) as route:
+    with answering(httpx2.ConnectError("refused"), streamed(recorded("text"))) as route:
         events = await said(claude(retries=2))
 
     assert isinstance(events[-1], MessageStop)
@@ -511,12 +492,12 @@ async def sent_temperatures(model: ClaudeModel, *answers: httpx.Response) -> lis
 
 
 async def test_a_temperature_is_sent_if_there_is_one() -> None:
-    assert await sent_temperatures(claude(), answer(recorded("text"))) == [None]
+    assert await sent_temperatures(claude(), streamed(recorded("text"))) == [None]
 
 
 async def test_a_temperature_is_left_out_from_then_on_where_it_is_refused() -> None:
     model = ClaudeModel(client=claude()._client, temperature=0.2)
-    first, *others = (answer(recorded("text")) for _ in range(3))
+    first, *others = (streamed(recorded("text")) for _ in range(3))
 
     assert await sent_temperatures(model, first, refusal(400, "temperature: deprecated"), *others) == [
         *(0.2, 0.2),
@@ -585,23 +566,23 @@ async def test_an_address_where_nobody_listens_is_named_without_its_password() -
 
 
 def broken_transport() -> httpx.Response:
-    return answer(recorded("text")[:900], then=httpx2.ReadError("reset by peer"))
+    return streamed(recorded("text")[:900], then=httpx2.ReadError("reset by peer"))
 
 
 def error_event() -> httpx.Response:
-    return answer(recorded("error"))
+    return streamed(recorded("error"))
 
 
 def end_without_stop_reason() -> httpx.Response:
-    return answer(recorded("text").partition(b"event: message_delta")[0])
+    return streamed(recorded("text").partition(b"event: message_delta")[0])
 
 
 def unreadable_data() -> httpx.Response:
-    return answer(recorded("text")[:900] + b"\n\nevent: ping2\ndata: {not json\n\n")
+    return streamed(recorded("text")[:900] + b"\n\nevent: ping2\ndata: {not json\n\n")
 
 
 def not_a_stream_at_all() -> httpx.Response:
-    return answer(b"<html>welcome</html>")
+    return streamed(b"<html>welcome</html>")
 
 
 BREAKS = [broken_transport, error_event, end_without_stop_reason, unreadable_data, not_a_stream_at_all]
@@ -631,7 +612,7 @@ async def test_what_came_before_the_break_was_passed_on(broken: Callable[[], htt
 
 async def test_an_error_event_says_what_the_provider_says() -> None:
     overloaded = await failed(error_event())
-    other = await failed(answer(recorded("error").replace(b"overloaded_error", b"api_error")))
+    other = await failed(streamed(recorded("error").replace(b"overloaded_error", b"api_error")))
 
     assert overloaded.reason == "The model provider is overloaded: try again later."
     assert other.reason == "The model provider broke off its answer: Overloaded"
@@ -639,7 +620,7 @@ async def test_an_error_event_says_what_the_provider_says() -> None:
 
 @pytest.mark.parametrize("then", [None, httpx2.ReadError("reset by peer")])
 async def test_an_answer_whose_stop_reason_has_been_told_is_whole(then: Exception | None) -> None:
-    with answering(answer(recorded("text").partition(b"event: message_stop")[0], then=then)):
+    with answering(streamed(recorded("text").partition(b"event: message_stop")[0], then=then)):
         events = await said(claude())
 
     assert events == await played("text")
@@ -657,7 +638,7 @@ async def test_how_long_the_provider_wants_to_be_left_alone_is_told(header: dict
 
 
 async def test_nothing_is_read_after_message_stop() -> None:
-    with answering(answer(recorded("text"), then=httpx2.ReadError("late"))):
+    with answering(streamed(recorded("text"), then=httpx2.ReadError("late"))):
         assert isinstance((await said(claude()))[-1], MessageStop)
 
 
@@ -692,7 +673,7 @@ def environ(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
 
 async def sent_key(url: str) -> str:
     with respx.mock(using="httpcore2") as router:
-        route = router.post(f"{url}/v1/messages").mock(side_effect=[answer(recorded("text"))])
+        route = router.post(f"{url}/v1/messages").mock(side_effect=[streamed(recorded("text"))])
         await said(configured())
     return str(route.calls.last.request.headers.raw)
 

@@ -20,17 +20,14 @@ from a2a_canvas.server.agent.model import (
     MessageStop,
     ModelError,
     ModelEvent,
-    ModelMessage,
-    ModelRequest,
-    ModelText,
     TextDelta,
 )
 from a2a_canvas.server.agent.models.claude import ClaudeModel, client_from
 from tests.free_port import free_port
 from tests.server.agent.models.loopback_provider import END, STREAM, Provider, chunk
+from tests.server.agent.models.provider_answers import REQUEST
 
 KEY = "sk-ant-a-secret-of-ours"
-REQUEST = ModelRequest("Be brief.", (ModelMessage("user", (ModelText("Write."),)),))
 BROKEN = "The connection to the model provider broke before the answer was complete."
 
 

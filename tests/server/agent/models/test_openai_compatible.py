@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import contextlib
-import itertools
 import json
 import logging
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import httpx
@@ -33,28 +32,19 @@ from a2a_canvas.server.agent.model import (
 )
 from a2a_canvas.server.agent.models.openai_compatible import OpenAIModel, client_from
 from tests.server.agent.models.chat_chunks import Json, body, calling, chunk, folded, piece, usage
+from tests.server.agent.models.provider_answers import REQUEST, said, streamed
 from tests.server.agent.models.strict_chat_completions import ChatCompletionsApi
 from tests.server.agent.models.strict_messages_api import Answer, calls, says, sealed
 
 BASE = "http://provider.test/v1"
 KEY = "sk-a-secret-of-ours"
-REQUEST = ModelRequest("Be brief.", (ModelMessage("user", (ModelText("Write."),)),))
 HELLO = [chunk({"role": "assistant", "content": ""}), chunk({"content": "Hello"}), chunk({"content": "."})]
 WHOLE = body(*HELLO, chunk(finish="stop"), usage(7, 2))
 BROKEN = "The connection to the model provider broke before the answer was complete."
 
 
-async def pieces(content: bytes, cuts: list[int] | None = None, then: Exception | None = None) -> AsyncIterator[bytes]:
-    """A body in pieces, whole by default, that may end in an error of the transport."""
-    for start, end in itertools.pairwise([0, *sorted(cuts or []), len(content)]):
-        yield content[start:end]
-    if then is not None:
-        raise then
-
-
 def answer(content: bytes = WHOLE, cuts: list[int] | None = None, then: Exception | None = None) -> httpx.Response:
-    headers = {"content-type": "text/event-stream; charset=utf-8"}
-    return httpx.Response(200, headers=headers, content=pieces(content, cuts, then))
+    return streamed(content, cuts, then)
 
 
 def refusal(status: int, message: Any = "", **headers: str) -> httpx.Response:
@@ -73,10 +63,6 @@ def model(retries: int = 0, base_url: str = BASE, **options: Any) -> OpenAIModel
 def answering(*answers: httpx.Response | Exception, base_url: str = BASE) -> Iterator[respx.Route]:
     with respx.mock(using="httpcore2") as router:
         yield router.post(f"{base_url}/chat/completions").mock(side_effect=list(answers))
-
-
-async def said(llm: OpenAIModel, request: ModelRequest = REQUEST) -> list[ModelEvent]:
-    return [event async for event in llm.stream(request)]
 
 
 async def failed(*answers: httpx.Response | Exception, llm: OpenAIModel | None = None) -> ModelError:

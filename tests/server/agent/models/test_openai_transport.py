@@ -8,13 +8,13 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from a2a_canvas.server.agent.model import MessageStart, MessageStop, ModelError, ModelMessage, ModelRequest, ModelText
+from a2a_canvas.server.agent.model import MessageStart, MessageStop, ModelError
 from a2a_canvas.server.agent.models.openai_compatible import OpenAIModel, client_from
 from tests.server.agent.models.chat_chunks import body, folded, usage
 from tests.server.agent.models.chat_chunks import chunk as completion
 from tests.server.agent.models.loopback_provider import END, STREAM, Provider, chunk
+from tests.server.agent.models.provider_answers import REQUEST
 
-REQUEST = ModelRequest("Be brief.", (ModelMessage("user", (ModelText("Write."),)),))
 HELLO = [completion({"content": "Grüße"}), completion({"content": ", Welt 👋"})]
 WHOLE = body(*HELLO, completion(finish="stop"), usage(7, 2))
 BEGUN = STREAM + chunk(body(*HELLO, done=False))

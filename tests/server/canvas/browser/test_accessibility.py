@@ -13,7 +13,7 @@ from tests.server.canvas.browser.browser_harness import OpenPage
 from tests.server.canvas.browser.conftest import Opener
 from tests.server.canvas.browser.page_actions import ask
 from tests.server.canvas.browser.test_passages import LONG, bar, edit_source, select, with_document
-from tests.server.canvas.browser.test_typing import path_of
+from tests.server.canvas.browser.test_typing import changed_by_two
 from tests.server.canvas.node_tools import installed_file
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -76,14 +76,7 @@ async def compare(window: OpenPage, _: Opener, served: Served) -> Page:
 
 
 async def conflict(window: OpenPage, open_window: Opener, served: Served) -> Page:
-    page = await with_document(window, served, "swans")
-    other = (await open_window(served.url, path_of(page))).page
-    for each in (page, other):
-        await edit_source(each)
-        await each.locator(".cm-line", has_text="About swans").click()
-        await each.keyboard.press("End")
-    await page.keyboard.type("one")
-    await other.keyboard.type("two")
+    page, other = await changed_by_two(window, open_window, served, "swans", ("one", "two"))
     found = page.get_by_role("region", name="Conflict")
     await expect(found.or_(page.get_by_text("Saved", exact=True))).to_be_visible()
     later = page if await found.is_visible() else other

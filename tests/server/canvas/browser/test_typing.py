@@ -41,6 +41,21 @@ def path_of(page: Page) -> str:
     return "/" + page.url.split("/", 3)[3]
 
 
+async def changed_by_two(
+    window: OpenPage, open_window: Opener, served: Served, topic: str, words: tuple[str, str]
+) -> tuple[Page, Page]:
+    """Two pages in which the end of the same heading is typed on at once."""
+    page = await with_document(window, served, topic)
+    other = (await open_window(served.url, path_of(page))).page
+    for each in (page, other):
+        await edit_source(each)
+        await each.locator(".cm-line", has_text=f"About {topic}").click()
+        await each.keyboard.press("End")
+    await page.keyboard.type(words[0])
+    await other.keyboard.type(words[1])
+    return page, other
+
+
 async def test_what_is_typed_is_saved_and_seen_by_others(window: OpenPage, open_window: Opener, served: Served) -> None:
     page = await with_document(window, served, "cats")
     await edit_source(page)
@@ -79,14 +94,7 @@ async def test_two_people_type_into_different_passages(window: OpenPage, open_wi
 async def test_the_same_words_changed_by_two_are_shown_and_decided(
     window: OpenPage, open_window: Opener, served: Served
 ) -> None:
-    page = await with_document(window, served, "wolves")
-    other = (await open_window(served.url, path_of(page))).page
-    for each in (page, other):
-        await edit_source(each)
-        await each.locator(".cm-line", has_text="About wolves").click()
-        await each.keyboard.press("End")
-    await page.keyboard.type("hounds")
-    await other.keyboard.type("cubs")
+    page, other = await changed_by_two(window, open_window, served, "wolves", ("hounds", "cubs"))
     # Whoever is saved first is not asked.
     await expect(page.get_by_role("region", name="Conflict").or_(saved(page))).to_be_visible()
     asked = await page.get_by_role("region", name="Conflict").is_visible()

@@ -556,13 +556,13 @@ async def test_a_task_that_asks_gives_up_what_its_calls_have_begun_before_it_is_
     book = FunctionTool("book", "Books.", {"type": "object"}, run, abandon=give_up)
     harness = RuntimeHarness(answer(tool("T1", "book")), tools=(*TOOLS, book))
     asked = await harness.settled("Book")
-    cancelling = asyncio.create_task(harness.runtime.cancel(asked.task_id, ""))
+    cancelling = asyncio.create_task(harness.runtime.cancel(asked.task_id, ANONYMOUS))
     await hold.reached.wait()
     assert (await harness.journal.get(asked.task_id)).state is State.INPUT_REQUIRED
     cancelling.cancel()
     await asyncio.wait([cancelling])
     hold.reached.clear()
-    cancelling = asyncio.create_task(harness.runtime.cancel(asked.task_id, ""))
+    cancelling = asyncio.create_task(harness.runtime.cancel(asked.task_id, ANONYMOUS))
     await hold.reached.wait()
     hold.release.set()
     assert (await cancelling).state is State.CANCELED

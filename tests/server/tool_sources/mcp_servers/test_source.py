@@ -18,10 +18,12 @@ from a2a_canvas.tools.functions.canvas import Paused
 from a2a_canvas.tools.functions.function_tool import FunctionTool
 from a2a_canvas.tools.functions.results import File
 from tests.free_port import free_port
+from tests.server.canvas.node_tools import ROOT, need_node
 from tests.server.tool_sources.mcp_servers import our_server
 from tests.server.tool_sources.mcp_servers.call_canvas import CallCanvas, outcome
 from tests.server.tool_sources.mcp_servers.test_hostile_servers import eventually
 
+EVERYTHING = "@modelcontextprotocol/server-everything"
 TRANSPORTS = (
     "stdio",
     "http",
@@ -76,6 +78,39 @@ async def test_a_server_of_the_registry_over_stdio() -> None:
         wrong = await outcome(tools["time__get_current_time"], {"timezone": "Nowhere"})
         assert wrong.startswith("ToolError: ")
         assert "Invalid timezone" in wrong
+
+
+async def test_the_server_of_the_registry_that_does_everything_over_stdio() -> None:
+    need_node(EVERYTHING)
+    program = Command("node", (str(ROOT / "node_modules" / EVERYTHING / "dist/index.js"), "stdio"))
+    async with started(McpServer("all", "all", program)) as (source,):
+        tools = {each.name.removeprefix("all__"): each for each in source.tools()}
+        assert await outcome(tools["echo"], {"message": "hi"}) == ["Echo: hi"]
+        assert await outcome(tools["get-sum"], {"a": 1, "b": 2}) == ["The sum of 1 and 2 is 3."]
+        _, image, _ = await outcome(tools["get-tiny-image"], {})
+        assert (image.media_type, image.content[:4]) == ("image/png", b"\x89PNG")
+        [weather] = await outcome(tools["get-structured-content"], {"location": "New York"})
+        assert json.loads(weather)["conditions"] == "Cloudy"
+        _, link, _ = await outcome(tools["get-resource-links"], {"count": 2})
+        assert "(demo://resource/dynamic/blob/1, which all__read_resource reads)" in link
+        read = await outcome(tools["read_resource"], {"uri": "demo://resource/dynamic/text/1"})
+        assert "Resource 1: This is a plaintext resource" in read[0]
+        canvas = CallCanvas()
+        await outcome(tools["trigger-long-running-operation"], {"duration": 0.02, "steps": 2}, canvas)
+        assert canvas.labels[-1] == "all__trigger-long-running-operation: 2 of 2"
+
+
+async def test_what_the_server_that_does_everything_asks_is_asked_and_answered() -> None:
+    need_node(EVERYTHING)
+    program = Command("node", (str(ROOT / "node_modules" / EVERYTHING / "dist/index.js"), "stdio"))
+    async with started(McpServer("all", "all", program)) as (source,):
+        [asks] = [each for each in source.tools() if each.name == "all__trigger-elicitation-request"]
+        asked = CallCanvas()
+        assert await outcome(asks, {}, asked) is Paused
+        assert "- name (String): Your full, legal name [text]" in asked.questions[0]
+        assert "[one of hero-1 (Superman), hero-2 (Green Lantern)" in asked.questions[0]
+        told = await outcome(asks, {}, CallCanvas(("Ann",), asked.kept))
+        assert told[1] == "User inputs:\n- Name: Ann\n- Favorite Integer: 42\n- Favorite Number: 3.14"
 
 
 @pytest.mark.parametrize("transport", TRANSPORTS)

@@ -1,8 +1,9 @@
-"""Agents on other servers: a second instance of this one, the SDK's handler, fasta2a."""
+"""Agents on other servers: a second instance of this one, the SDK's handler, the JavaScript SDK's, fasta2a."""
 
 import asyncio
 import uuid
 from contextlib import AsyncExitStack, asynccontextmanager
+from pathlib import Path
 from unittest import mock
 
 import pytest
@@ -25,6 +26,7 @@ from a2a_canvas.tools.registry import TOOLS
 from tests.server.agent.turn.turn_harness import TurnHarness
 from tests.server.app_server import HTTP, WAYS, Served, sent, serving, text_of
 from tests.server.app_server import asking as app_asking
+from tests.server.canvas.node_tools import need_node
 from tests.server.tool_sources.remote_agents.listening import asked, asking, calls, life, listening, only, result, texts
 
 WRITTEN = {"report": "# report\n\nHello, wörld 😀.\n"}
@@ -311,21 +313,49 @@ def sdk_app(binding: str, version: str, *, streaming: bool = True):
     return make
 
 
+async def writes_here_and_asks(source) -> None:
+    turn = await asked(source, "Rome")
+    assert result(turn).startswith("It rains in Rome.\n[Its artifacts here: 'report']")
+    assert await texts(turn) == {"report": "Rain and wind."}
+    task = life(source, "ask")
+    await task.run()
+    assert (task.record.state, task.record.message.text) == (State.INPUT_REQUIRED, "Which city?")
+    task.answer("Oslo")
+    await task.run()
+    assert task.record.state is State.COMPLETED
+    assert task.llm._llm.requests[-1].messages[-1].content[0].content.startswith("It rains in Oslo.")
+    assert task.texts() == {"report": "Rain and wind."}
+
+
 @pytest.mark.parametrize("streaming", [True, False], ids=["streams", "is looked at"])
 @pytest.mark.parametrize("way", HTTP, ids=" ".join)
 async def test_the_sdks_handler_writes_here_and_asks(way, streaming) -> None:
     async with listening(sdk_app(*way, streaming=streaming)) as url, asking(url) as source:
-        turn = await asked(source, "Rome")
-        assert result(turn).startswith("It rains in Rome.\n[Its artifacts here: 'report']")
-        assert await texts(turn) == {"report": "Rain and wind."}
-        task = life(source, "ask")
-        await task.run()
-        assert (task.record.state, task.record.message.text) == (State.INPUT_REQUIRED, "Which city?")
-        task.answer("Oslo")
-        await task.run()
-        assert task.record.state is State.COMPLETED
-        assert task.llm._llm.requests[-1].messages[-1].content[0].content.startswith("It rains in Oslo.")
-        assert task.texts() == {"report": "Rain and wind."}
+        await writes_here_and_asks(source)
+
+
+# ------------------------------------------------------------------- the SDK for JavaScript
+
+
+@asynccontextmanager
+async def js_agent():
+    need_node("@a2a-js/sdk")
+    program = Path(__file__).parent / "js_agent.mjs"
+    pipes = {"stdin": asyncio.subprocess.PIPE, "stdout": asyncio.subprocess.PIPE}
+    process = await asyncio.create_subprocess_exec("node", program, **pipes)
+    try:
+        yield (await process.stdout.readline()).decode().strip()
+    finally:
+        process.kill()
+        await process.communicate()
+
+
+@pytest.mark.process
+@pytest.mark.parametrize("way", [("JSONRPC", "1.0"), ("HTTP+JSON", "1.0"), ("JSONRPC", "0.3")], ids=" ".join)
+async def test_the_sdk_for_javascript_writes_here_and_asks(way) -> None:
+    async with js_agent() as url, asking(url) as source:
+        only(source, *way)
+        await writes_here_and_asks(source)
 
 
 # ------------------------------------------------------------------- fasta2a

@@ -52,7 +52,7 @@ NOW = datetime(2030, 6, 15, 12, tzinfo=UTC)
 DAY = timedelta(days=1)
 OLD, YOUNG = NOW - 10 * DAY, NOW - 2 * DAY
 KEEP = Retention(5 * DAY, 5 * DAY, 5 * DAY)
-OF_NO_CONTEXT = {"replicas", "rewrites"}
+OF_NO_CONTEXT = {"replicas", "rewrites", "api_keys", "server_secrets"}
 Url = Callable[[Path], str]
 
 
@@ -193,6 +193,8 @@ async def add_artifact(database: Database, context_id: str, at: datetime = OLD, 
     await put(database, latest_changes, context_id=context_id, **standing)
     letter = {"task_id": context_id, "inbox_id": "m", "sent_at": to_microseconds(NOW), "key": "", "message": "{}"}
     await put(database, inbox_messages, context_id=context_id, **letter)
+    given = {"owner": "", "level": 1, "made_at": 0, "user_name": "bob", "token_hash": ""}
+    await put(database, shares, context_id=context_id, share_id=context_id, **given)
     await put(
         database,
         message_keys,
