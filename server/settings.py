@@ -12,6 +12,7 @@ import difflib
 import os
 import re
 from collections.abc import Callable, Collection, Mapping
+from ipaddress import ip_address
 from pathlib import Path
 from typing import Annotated, Any, Self, get_args
 from urllib.parse import parse_qsl, urlsplit
@@ -96,6 +97,12 @@ class Settings(BaseSettings):
     host: str = Field("127.0.0.1", description="address to listen on")
     port: int = Field(8000, ge=1, le=65535, description="port for JSON-RPC, HTTP+JSON and the card")
     grpc_port: int | None = Field(None, ge=1, le=65535, description="port for gRPC; off unless given")
+    metrics_port: int | None = Field(
+        None,
+        ge=1,
+        le=65535,
+        description="port for '/metrics', which asks for no credentials; it is then not on the other port",
+    )
     model: str | None = Field(
         None,
         description="a model's name, 'openai:NAME', 'ollama:NAME', 'rehearsal' or 'script:FILE.yaml'; "
@@ -330,8 +337,13 @@ class Settings(BaseSettings):
 
     @model_validator(mode="after")
     def _ports_differ(self) -> Self:
-        if self.grpc_port == self.port:
-            raise ValueError(f"port and grpc_port are both {self.port}; gRPC needs a port of its own")
+        ports = {"port": self.port, "grpc_port": self.grpc_port, "metrics_port": self.metrics_port}
+        taken: dict[int, str] = {}
+        for name, port in ports.items():
+            if port in taken:
+                raise ValueError(f"{taken[port]} and {name} are both {port}; each needs a port of its own")
+            if port:
+                taken[port] = name
         return self
 
     @property
@@ -392,6 +404,14 @@ def _read_folder(folder: Path) -> AgentFolder:
 def authority(host: str, port: int) -> str:
     """`host:port` of a URL."""
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+
+def is_loopback(host: str) -> bool:
+    """Whether only programs on this machine reach an address."""
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
 
 
 def _split_names(names: str) -> tuple[str, ...]:
@@ -481,7 +501,7 @@ GROUPS: Mapping[str, tuple[str, ...]] = {
         *("agent", "instructions", "tools", "mcp_config", "agents", "agent_tokens", "agent_card"),
         *("advertise_0_3", "advertise_grpc"),
     ),
-    "Address": ("host", "port", "grpc_port", "public_url", "allowed_hosts", "cors_origin"),
+    "Address": ("host", "port", "grpc_port", "metrics_port", "public_url", "allowed_hosts", "cors_origin"),
     "Identity": ("shared_token", "api_keys", "allow_anonymous"),
     "Model": (
         *("model", "thinking", "expose_thinking", "max_output_tokens", "context_window", "temperature"),

@@ -27,6 +27,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from a2a_canvas.server.agent.intent import InvalidOperation
 from a2a_canvas.server.context_key import public_id
+from a2a_canvas.server.metrics import Metrics
 from a2a_canvas.server.protocols.artifacts.archive import ZIP, archive
 from a2a_canvas.server.protocols.artifacts.context_forms import context_json, context_query, contexts_json, new_name
 from a2a_canvas.server.protocols.artifacts.diff import unified_diff
@@ -109,10 +110,16 @@ NO_SUCH_PATH = (
 
 
 def artifact_routes(
-    store: ArtifactStore, journal: Journal, contexts: Contexts, access: Access, sharing: Sharing, limits: BodyLimits
+    store: ArtifactStore,
+    journal: Journal,
+    contexts: Contexts,
+    access: Access,
+    sharing: Sharing,
+    limits: BodyLimits,
+    metrics: Metrics | None = None,
 ) -> list[Route]:
     """`/artifacts` and what is below. The routes take every method, and refuse a wrong one themselves."""
-    endpoint = _ArtifactsEndpoint(store, journal, contexts, access, sharing, limits)
+    endpoint = _ArtifactsEndpoint(store, journal, contexts, access, sharing, limits, metrics or Metrics())
     return [Route("/artifacts", endpoint), Route(f"/artifacts/{{rest:{ANYTHING}}}", endpoint)]
 
 
@@ -125,6 +132,7 @@ class _ArtifactsEndpoint:
         access: Access,
         sharing: Sharing,
         limits: BodyLimits,
+        metrics: Metrics,
     ) -> None:
         self._access = access
         self._sharing = sharing
@@ -132,6 +140,7 @@ class _ArtifactsEndpoint:
         self._journal = journal
         self._contexts = contexts
         self._limits = limits
+        self._metrics = metrics
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         response: ASGIApp
@@ -171,8 +180,8 @@ class _ArtifactsEndpoint:
             return await self._rename(request, found, prefix)
         if isinstance(resource, ContextEvents):
             followed = await begun(self._follow(found, caller_of(request)))
-            activity = self._journal.watch(found.key)
-            return event_stream(public_id(found.key), followed, activity, request.headers.get("last-event-id"))
+            activity, last = self._journal.watch(found.key), request.headers.get("last-event-id")
+            return event_stream(public_id(found.key), followed, activity, last, self._metrics)
         await self._check_context(found)
         try:
             return await self._read(request, resource, found, prefix)
