@@ -9,10 +9,12 @@ from typing import Protocol
 from a2a_canvas.server.api_key import ApiKeys
 from a2a_canvas.server.metrics import Metrics
 from a2a_canvas.server.settings import Settings
+from a2a_canvas.server.tasks.access import Shares
 from a2a_canvas.server.tasks.journal.journal import InMemoryJournal, Journal
 from a2a_canvas.server.tasks.journal.owned_contexts import Contexts, InMemoryContexts
 from a2a_canvas.server.tasks.journal.push_outbox import PushStore
 from a2a_canvas.server.tasks.runtime.ownership import Ownership, TaskRunner
+from a2a_canvas.server.tasks.sharing import InMemoryShares
 from a2a_canvas.store.artifact_store import ArtifactStore
 from a2a_canvas.store.memory import InMemoryArtifactStore
 from a2a_canvas.store.models import Limits
@@ -34,6 +36,8 @@ class Backend(Protocol):
     def contexts(self) -> Contexts: ...
     @property
     def push(self) -> PushStore: ...
+    @property
+    def shares(self) -> Shares: ...
     @property
     def api_keys(self) -> ApiKeys | None: ...
     @property
@@ -75,7 +79,9 @@ class MemoryBackend:
         self.push: PushStore = journal.push
         store = InMemoryArtifactStore(limits)
         self.store: ArtifactStore = store
-        self.contexts: Contexts = InMemoryContexts(journal, store)
+        shares = InMemoryShares(now)
+        self.shares: Shares = shares
+        self.contexts: Contexts = InMemoryContexts(journal, store, shares)
         self.api_keys: ApiKeys | None = None
         self.ownership: Ownership | None = None
 

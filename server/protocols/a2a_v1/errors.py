@@ -24,9 +24,12 @@ from a2a_canvas.server.protocols.edge.permission import PermissionDeniedError
 from a2a_canvas.server.protocols.guard.checks import invalid
 from a2a_canvas.server.tasks.errors import (
     ContextMismatch,
+    ContextNotFound,
+    NobodyToShare,
     PushConfigNotFound,
     QueueFull,
     ReadOnly,
+    ShareNotFound,
     StreamLost,
     TaskError,
     TaskFinished,
@@ -47,7 +50,10 @@ ERRORS: dict[type[TaskError], type[A2AError]] = {
     TaskNotCancelable: TaskNotCancelableError,
     TaskTakesNoMessages: UnsupportedOperationError,
     ContextMismatch: InvalidParamsError,
+    ContextNotFound: InvalidParamsError,
+    ShareNotFound: InvalidParamsError,
     ReadOnly: PermissionDeniedError,
+    NobodyToShare: PermissionDeniedError,
     Unwritable: InternalError,
     PushConfigNotFound: TaskNotFoundError,
     TooManyPushConfigs: InvalidParamsError,
