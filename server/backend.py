@@ -6,6 +6,8 @@ from collections.abc import Callable
 from datetime import datetime
 from typing import Protocol
 
+from a2a_canvas.server.api_key import ApiKeys
+from a2a_canvas.server.metrics import Metrics
 from a2a_canvas.server.settings import Settings
 from a2a_canvas.server.tasks.journal.journal import InMemoryJournal, Journal
 from a2a_canvas.server.tasks.journal.owned_contexts import Contexts, InMemoryContexts
@@ -19,6 +21,7 @@ class Backend(Protocol):
     """Where a server stores tasks and artifacts.
 
     Attributes:
+        api_keys: None if there is nowhere to store them.
         ownership: None if nothing outlives the process.
     """
 
@@ -28,6 +31,8 @@ class Backend(Protocol):
     def store(self) -> ArtifactStore: ...
     @property
     def contexts(self) -> Contexts: ...
+    @property
+    def api_keys(self) -> ApiKeys | None: ...
     @property
     def ownership(self) -> Ownership | None: ...
 
@@ -48,14 +53,14 @@ class Backend(Protocol):
         ...
 
 
-def make_backend(settings: Settings, now: Callable[[], datetime]) -> Backend:
+def make_backend(settings: Settings, now: Callable[[], datetime], metrics: Metrics | None = None) -> Backend:
     """The backend that the settings name; it is not opened yet."""
     limits = Limits(settings.max_artifact_bytes, settings.max_parts)
     if settings.database == "memory":
         return MemoryBackend(now, limits)
     from a2a_canvas.server.durable_backend import DurableBackend
 
-    return DurableBackend(settings, now, limits)
+    return DurableBackend(settings, now, limits, metrics)
 
 
 class MemoryBackend:
@@ -67,6 +72,7 @@ class MemoryBackend:
         store = InMemoryArtifactStore(limits)
         self.store: ArtifactStore = store
         self.contexts: Contexts = InMemoryContexts(journal, store)
+        self.api_keys: ApiKeys | None = None
         self.ownership: Ownership | None = None
 
     async def start(self, runner: TaskRunner) -> None:

@@ -8,7 +8,6 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from importlib.metadata import version
-from ipaddress import ip_address
 from pathlib import Path
 from textwrap import fill
 from typing import Final
@@ -19,7 +18,8 @@ from a2a_canvas.server.agent.models.claude_params import unused_keys
 from a2a_canvas.server.agent.models.rehearsal import START_NOTICE
 from a2a_canvas.server.agent_folder import AGENT_FILE
 from a2a_canvas.server.model_choice import KINDS, OLLAMA
-from a2a_canvas.server.settings import ALL_ADDRESSES, REHEARSAL, Settings, authority, without_password
+from a2a_canvas.server.settings import ALL_ADDRESSES, REHEARSAL, Settings, authority, is_loopback, without_password
+from a2a_canvas.server.wire import TOKEN_VARIABLE
 
 DEFAULT_PORT: Final = 8000
 """The port that the client takes without `--url`."""
@@ -35,6 +35,7 @@ class DataCount:
 
     tasks: int = 0
     contexts: int = 0
+    keys: int = 0
 
     def __str__(self) -> str:
         if not self.tasks:
@@ -63,7 +64,10 @@ def banner(settings: Settings, model: str, count: DataCount | None, program: str
         yield f"The agent is the one in {settings.agent.absolute()}."
     if model == REHEARSAL and (settings.instructions or settings.tools or settings.mcp_config or settings.agents):
         yield "The rehearsal model follows no instructions and calls no tools of the agent."
-    yield from _reachable(settings)
+    authenticates = settings.authenticates or bool(count and count.keys)
+    yield from _reachable(settings, authenticates)
+    if authenticates:
+        yield f"Clients need a key or token: {program} send takes it from {TOKEN_VARIABLE}."
     yield f"Tasks and artifacts are stored {_place(settings.database, count)}."
     browser = f"open {_page_url(settings)} in a browser, or " if settings.page else ""
     command = f'{program} send "write an outline about tide pools"{_url_option(settings)}'
@@ -76,24 +80,18 @@ def folded(text: str, columns: int) -> str:
     return "\n".join([fill(said, columns, break_long_words=False, break_on_hyphens=False), *command])
 
 
-def _reachable(settings: Settings) -> Iterator[str]:
+def _reachable(settings: Settings, authenticates: bool) -> Iterator[str]:
     """Who can reach the server, if others than programs on this machine can."""
-    open_to_all = (
-        "" if _is_loopback(settings.host) else " There is no authentication: anyone who reaches it can use it."
-    )
+    no_one_asks = "Callers without credentials are served" if authenticates else "There is no authentication"
+    open_to_all = f" {no_one_asks}: anyone who reaches it can use it."
+    if is_loopback(settings.host) or (authenticates and not settings.allow_anonymous):
+        open_to_all = ""
     if settings.public_url:
         yield f"Its card says {settings.url}.{open_to_all}"
     elif settings.host in ALL_ADDRESSES:
         yield f"Its card says {settings.url}: clients on other machines need --public-url.{open_to_all}"
     elif open_to_all:
         yield open_to_all.strip()
-
-
-def _is_loopback(host: str) -> bool:
-    try:
-        return ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"
 
 
 def _place(database: str, count: DataCount | None) -> str:

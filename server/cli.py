@@ -56,6 +56,7 @@ COMMANDS = {
         "serve": (__name__, "start the server"),
         "models": (__name__, "list the models that are there, each as --model takes it"),
         "db": (__name__, "prepare, check or prune the database"),
+        "key": (__name__, "make, list or revoke API keys"),
         "completion": (__name__, "print the completion of commands and options for a shell"),
     },
 }
@@ -108,7 +109,7 @@ class Commands(click.Group):
             if cmd_name in group:
                 module, does = group[cmd_name]
                 form: CommandForm | None = import_module(module).command_forms().get(cmd_name)
-                return form.command(cmd_name, does) if form else _database_commands(does)
+                return form.command(cmd_name, does) if form else _GROUPS[cmd_name](does)
         if ctx.resilient_parsing:
             return None
         raise click.exceptions.NoSuchCommand(cmd_name, possibilities=self.list_commands(ctx), ctx=ctx)
@@ -184,6 +185,33 @@ def _database_commands(does: str) -> click.Group:
     return click.Group("db", commands, help=f"{does.capitalize()}.")
 
 
+def _key_commands(does: str) -> click.Group:
+    from a2a_canvas.server.settings import options
+
+    name = click.Argument(["name"])
+    user = click.Option(["--user"], default="", help="to whom the key belongs; NAME unless given")
+    no_store = click.Option(["--no-store"], is_flag=True, help="only print the key, and what A2A_CANVAS_API_KEYS needs")
+    database = tuple(options(["database"]))
+    forms = {
+        "new": CommandForm(
+            partial(_key, "new"),
+            (name, user, no_store, *database),
+            "The key is shown once. It is in force on all servers of the database within two seconds.",
+            ("key new ann", "key new ci --user ann"),
+        ),
+        "list": CommandForm(partial(_key, "list"), database, examples=("key list",)),
+        "revoke": CommandForm(partial(_key, "revoke"), (name, *database), examples=("key revoke ann",)),
+    }
+    told = {"new": "make an API key", "list": "list the API keys", "revoke": "revoke an API key"}
+    return click.Group(
+        "key", [form.command(each, told[each]) for each, form in forms.items()], help=f"{does.capitalize()}."
+    )
+
+
+_GROUPS = {"db": _database_commands, "key": _key_commands}
+"""The commands that have commands."""
+
+
 def _new(folder: Path) -> int:
     from a2a_canvas.server.agent_folder import FolderError
     from a2a_canvas.server.new_agent import new_agent
@@ -236,6 +264,26 @@ def _db(action: str, dry_run: bool = False, **given: Any) -> int:
     try:
         # Python has no standard output if the shell has closed it (`>&-`): then nobody reads it.
         return asyncio.run(database_command(action, given, sys.stdout or io.StringIO(), dry_run=dry_run))
+    except (SettingsError, DatabaseError) as error:
+        return refused(str(error))
+
+
+def _key(action: str, name: str = "", user: str = "", no_store: bool = False, **given: Any) -> int:
+    import asyncio
+
+    from a2a_canvas.server.key_cli import end_key, make_key, show_keys
+    from a2a_canvas.server.open_database import DatabaseError
+    from a2a_canvas.server.settings import SettingsError
+
+    out = sys.stdout or io.StringIO()
+    try:
+        match action:
+            case "new":
+                return asyncio.run(make_key(name, user, given, out, sys.stderr or io.StringIO(), stored=not no_store))
+            case "list":
+                return asyncio.run(show_keys(given, out))
+            case _:
+                return asyncio.run(end_key(name, given, out))
     except (SettingsError, DatabaseError) as error:
         return refused(str(error))
 

@@ -24,8 +24,9 @@ from a2a_canvas.server.banner import DataCount, banner, folded, hints, ollama_hi
 from a2a_canvas.server.model_choice import choose_llm, ollama_address
 from a2a_canvas.server.protocols.a2a_v1.card_file import CardError
 from a2a_canvas.server.protocols.edge.connections import ConnectionLimits, limited_connection
+from a2a_canvas.server.protocols.edge.request_metrics import refused_connections
 from a2a_canvas.server.protocols.edge.shutdown import GracefulServer
-from a2a_canvas.server.settings import Settings, SettingsError, load
+from a2a_canvas.server.settings import Settings, SettingsError, is_loopback, load
 from a2a_canvas.store.errors import Unavailable
 
 logger = logging.getLogger(__name__)
@@ -59,14 +60,15 @@ def serve(given: Mapping[str, Any], program: str = "a2a-canvas") -> int:
     log_output.configure(settings.log_level, settings.log_format)
     llm = choose_llm(settings, os.environ)
     app = create_app(settings, llm)
-    for port in filter(None, (settings.port, settings.grpc_port)):
+    for port in filter(None, (settings.port, settings.grpc_port, settings.metrics_port)):
         _check_free(settings.host, port)
     count = None if settings.database == "memory" else asyncio.run(_check_database(settings))
+    check_open(settings, keys=count.keys if count else 0)
     config = uvicorn.Config(
         app,
         host=settings.host,
         port=settings.port,
-        http=limited_connection(ConnectionLimits(settings.max_connections)),
+        http=limited_connection(ConnectionLimits(settings.max_connections), refused_connections(app.state.metrics)),
         ws="none",
         log_config=None,
         timeout_graceful_shutdown=ceil(settings.shutdown_grace) + CUT_OFF_SECONDS,
@@ -155,6 +157,20 @@ class ForegroundServer(GracefulServer):
         self.should_exit = True  # uvicorn's own handler would let the signal end the process once more, at its end
 
 
+def check_open(settings: Settings, keys: int) -> None:
+    """Raises `SettingsError` if others could reach the server, and it could not tell who they are.
+
+    Args:
+        keys: how many API keys the database has, or had.
+    """
+    if is_loopback(settings.host) or settings.authenticates or keys or settings.allow_anonymous:
+        return
+    raise SettingsError(
+        f"--host {settings.host} lets others in, and there is no authentication: set A2A_CANVAS_SHARED_TOKEN to a "
+        "secret (openssl rand -hex 16), or make a key with a2a-canvas key new NAME; --allow-anonymous serves everybody."
+    )
+
+
 async def _leave_what_does_not_end() -> None:
     """Cancel what still runs. asyncio would wait for a tool that ignores it for ever, so it does not learn of it."""
     rest = asyncio.all_tasks() - {asyncio.current_task()}
@@ -176,6 +192,7 @@ async def _check_database(settings: Settings) -> DataCount | None:
         SettingsError: the server could not use it.
     """
     from a2a_canvas.server.open_database import DatabaseError, make_database, prepare_database
+    from a2a_canvas.server.tasks.sql.identity.sql_api_keys import count_keys
     from a2a_canvas.server.tasks.sql.journal.journal_reading import count_tasks
 
     database = make_database(settings.database)
@@ -185,7 +202,7 @@ async def _check_database(settings: Settings) -> DataCount | None:
         raise SettingsError(str(error)) from error
     try:
         async with database.read() as connection:
-            return DataCount(*await count_tasks(connection))
+            return DataCount(*await count_tasks(connection), await count_keys(connection))
     except Unavailable:
         return None
     finally:

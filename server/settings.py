@@ -12,6 +12,7 @@ import difflib
 import os
 import re
 from collections.abc import Callable, Collection, Mapping
+from ipaddress import ip_address
 from pathlib import Path
 from typing import Annotated, Any, Self, get_args
 from urllib.parse import parse_qsl, urlsplit
@@ -22,6 +23,8 @@ from pydantic.fields import FieldInfo
 from pydantic_settings import BaseSettings, NoDecode, PydanticBaseSettingsSource, SettingsConfigDict
 
 from a2a_canvas.server.agent_folder import AgentFolder, FolderError, is_database_file, read_folder
+from a2a_canvas.server.api_key import PREFIX as KEY_PREFIX
+from a2a_canvas.server.api_key import ApiKey, key_of_pair
 from a2a_canvas.server.command_form import GroupedOption
 from a2a_canvas.server.log_output import FORMATS
 from a2a_canvas.server.tasks.runtime.admission import MAX_QUEUED, MAX_TURNS
@@ -94,6 +97,12 @@ class Settings(BaseSettings):
     host: str = Field("127.0.0.1", description="address to listen on")
     port: int = Field(8000, ge=1, le=65535, description="port for JSON-RPC, HTTP+JSON and the card")
     grpc_port: int | None = Field(None, ge=1, le=65535, description="port for gRPC; off unless given")
+    metrics_port: int | None = Field(
+        None,
+        ge=1,
+        le=65535,
+        description="port for '/metrics', which asks for no credentials; it is then not on the other port",
+    )
     model: str | None = Field(
         None,
         description="a model's name, 'openai:NAME', 'ollama:NAME', 'rehearsal' or 'script:FILE.yaml'; "
@@ -119,6 +128,19 @@ class Settings(BaseSettings):
         le=MAX_DAYS,
         description="days to keep a conversation, with its tasks and artifacts, after its last change; for ever unless "
         "given",
+    )
+    shared_token: str | None = Field(
+        None,
+        description="a token that every request needs, unless it has another credential; all who have it are one user, "
+        "'shared'",
+    )
+    api_keys: str | None = Field(
+        None,
+        description="API keys beside those of the database, as 'NAME=KEY' or 'NAME=sha256:HASH' separated by commas; "
+        "NAME is the user",
+    )
+    allow_anonymous: bool = Field(
+        False, description="serve callers without credentials, too, also on other addresses than the loopback"
     )
     public_url: str | None = Field(None, description="the address in the card, if it is not 'http://HOST:PORT'")
     allowed_hosts: str | None = Field(
@@ -235,6 +257,22 @@ class Settings(BaseSettings):
             raise ValueError("must be pairs such as agent.example.com=TOKEN, separated by commas")
         return value
 
+    @field_validator("shared_token")
+    @classmethod
+    def _hard_to_guess(cls, value: str | None) -> str | None:
+        if value and (not re.fullmatch(r"[\w~+/=-]{16,}", value, re.ASCII) or value.startswith(KEY_PREFIX)):
+            raise ValueError(
+                "must be 16 or more letters, digits and -_~+/=, such as openssl rand -hex 16 prints, and no API key"
+            )
+        return value
+
+    @field_validator("api_keys")
+    @classmethod
+    def _key_pairs(cls, value: str | None) -> str | None:
+        if value and not all(key_of_pair(pair) for pair in _split_names(value)):
+            raise ValueError("must be pairs such as ann=KEY or ann=sha256:HASH, as a2a-canvas key new prints them")
+        return value
+
     @field_validator("database")
     @classmethod
     def _known_database(cls, value: str) -> str:
@@ -299,8 +337,13 @@ class Settings(BaseSettings):
 
     @model_validator(mode="after")
     def _ports_differ(self) -> Self:
-        if self.grpc_port == self.port:
-            raise ValueError(f"port and grpc_port are both {self.port}; gRPC needs a port of its own")
+        ports = {"port": self.port, "grpc_port": self.grpc_port, "metrics_port": self.metrics_port}
+        taken: dict[int, str] = {}
+        for name, port in ports.items():
+            if port in taken:
+                raise ValueError(f"{taken[port]} and {name} are both {port}; each needs a port of its own")
+            if port:
+                taken[port] = name
         return self
 
     @property
@@ -313,6 +356,16 @@ class Settings(BaseSettings):
         """The tokens in `agent_tokens`, by host."""
         pairs = (pair.partition("=") for pair in _split_names(self.agent_tokens or ""))
         return {host.lower(): token for host, _, token in pairs}
+
+    @property
+    def keys(self) -> tuple[ApiKey, ...]:
+        """The keys in `api_keys`."""
+        return tuple(filter(None, map(key_of_pair, _split_names(self.api_keys or ""))))
+
+    @property
+    def authenticates(self) -> bool:
+        """Whether these settings alone tell callers apart; keys in the database may do so, too."""
+        return bool(self.shared_token or self.api_keys)
 
     @property
     def cors_origins(self) -> tuple[str, ...]:
@@ -353,6 +406,14 @@ def authority(host: str, port: int) -> str:
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
+def is_loopback(host: str) -> bool:
+    """Whether only programs on this machine reach an address."""
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
 def _split_names(names: str) -> tuple[str, ...]:
     return tuple(name.strip() for name in names.split(",") if name.strip())
 
@@ -390,6 +451,8 @@ def _postgresql_url(url: str) -> str:
 _SHOWN: Mapping[str, Callable[[Any], str]] = {
     "database": lambda given: without_password(str(given)),
     "agent_tokens": lambda given: "'***'",
+    "shared_token": lambda given: "'***'",
+    "api_keys": lambda given: "'***'",
 }
 """How a value is shown that may have a secret in it."""
 
@@ -406,7 +469,7 @@ def option_name(field: str) -> str:
     return _OPTION_NAMES.get(field, "--" + field.replace("_", "-"))
 
 
-_OPTION_NAMES = {"agent": "FOLDER", "agents": "--agent", "advertise_0_3": "--advertise-0.3"}
+_OPTION_NAMES = {"agent": "FOLDER", "agents": "--agent", "shared_token": "--token", "advertise_0_3": "--advertise-0.3"}
 """The options that are not called as their field, and the one argument."""
 _REPEATABLE = ("tools", "agents", "cors_origin")
 
@@ -438,7 +501,8 @@ GROUPS: Mapping[str, tuple[str, ...]] = {
         *("agent", "instructions", "tools", "mcp_config", "agents", "agent_tokens", "agent_card"),
         *("advertise_0_3", "advertise_grpc"),
     ),
-    "Address": ("host", "port", "grpc_port", "public_url", "allowed_hosts", "cors_origin"),
+    "Address": ("host", "port", "grpc_port", "metrics_port", "public_url", "allowed_hosts", "cors_origin"),
+    "Identity": ("shared_token", "api_keys", "allow_anonymous"),
     "Model": (
         *("model", "thinking", "expose_thinking", "max_output_tokens", "context_window", "temperature"),
         *("max_rounds", "max_tool_errors"),

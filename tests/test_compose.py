@@ -56,6 +56,12 @@ def test_every_setting_is_one() -> None:
     assert given <= fields
 
 
+def test_the_servers_take_what_tells_callers_apart_from_the_shell() -> None:
+    environment = SERVICES["server"]["environment"]
+    assert environment["A2A_CANVAS_SHARED_TOKEN"] is environment["A2A_CANVAS_API_KEYS"] is None
+    assert "A2A_CANVAS_ALLOW_ANONYMOUS" not in environment
+
+
 def test_the_command_of_the_upgrade_is_one() -> None:
     program, *arguments = SERVICES["upgrade"]["command"]
     assert program == "a2a-canvas"

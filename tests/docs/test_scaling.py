@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 
+from a2a_canvas.server.tasks.sql.identity import identity_tables as _identity  # they add themselves to the metadata
 from a2a_canvas.server.tasks.sql.journal.journal_tables import metadata as schema
 from a2a_canvas.server.tasks.sql.replica.notifications import POLL_INTERVAL
 from a2a_canvas.server.tasks.sql.replica.sql_backend import LEASE_TIMING
@@ -13,6 +14,7 @@ from a2a_canvas.store.sql.sql_artifact_store import SHOWN_INTERVAL
 from tests.docs.pages import page, rows
 
 PAGE = page("scaling")
+assert _identity
 
 
 def test_every_table_is_named_with_its_key() -> None:

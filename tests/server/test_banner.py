@@ -20,6 +20,8 @@ from tests.free_port import free_port
 
 VERSION = f"a2a-canvas {version('a2a-canvas')}"
 OPEN = "There is no authentication: anyone who reaches it can use it."
+SHARED = "0123456789abcdef"
+NEEDED = "Clients need a key or token: canvas send takes it from A2A_CANVAS_TOKEN."
 SEND = 'in a second terminal:\ncanvas send "write an outline about tide pools"'
 
 
@@ -46,12 +48,36 @@ def lines(model: str = "script:app.yaml", count: DataCount | None = None, **sett
             ["http://[::]:8000", f"Its card says https://a.example.com. {OPEN}"],
         ),
         ({"host": "192.0.2.1"}, ["http://192.0.2.1:8000", OPEN]),
+        ({"host": "192.0.2.1", "shared_token": SHARED}, ["http://192.0.2.1:8000"]),
+        (
+            {"host": "192.0.2.1", "shared_token": SHARED, "allow_anonymous": True},
+            [
+                "http://192.0.2.1:8000",
+                OPEN.replace("There is no authentication", "Callers without credentials are served"),
+            ],
+        ),
     ],
 )
 def test_it_says_where_it_listens_what_its_card_says_and_who_can_use_it(
     settings: dict[str, Any], said: list[str]
 ) -> None:
-    assert lines(**settings)[:-2] == [f"{VERSION} listens on {said[0]} with script:app.yaml", *said[1:]]
+    told = [line for line in lines(**settings)[:-2] if line != NEEDED]
+    assert told == [f"{VERSION} listens on {said[0]} with script:app.yaml", *said[1:]]
+
+
+@pytest.mark.parametrize(
+    ("settings", "keys", "needed"),
+    [
+        ({}, 0, False),
+        ({"shared_token": SHARED}, 0, True),
+        ({"api_keys": f"ann=sha256:{'0' * 64}"}, 0, True),
+        ({}, 1, True),
+    ],
+)
+def test_it_says_that_clients_need_a_key(settings: dict[str, Any], keys: int, needed: bool) -> None:
+    said = lines(count=DataCount(keys=keys), **settings)
+    assert (NEEDED in said) == needed
+    assert SHARED not in "".join(said)
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,8 @@ Rule: a card that has no skills of its own has those of the tools that there are
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
@@ -25,6 +26,8 @@ from starlette.routing import Route
 
 from a2a_canvas.server.protocols.a2a_v1.card_file import Described, filled, invalid, read_card, with_tools
 from a2a_canvas.server.protocols.edge.http_requests import etag_of, is_not_modified
+from a2a_canvas.server.protocols.identity.security import Security
+from a2a_canvas.store.errors import Unavailable
 
 REST_PREFIX = "/rest"
 CACHE_SECONDS = 300
@@ -105,25 +108,56 @@ def _interfaces(addresses: Addresses, advertise_0_3: bool) -> Iterator[pb.AgentI
             yield pb.AgentInterface(url=addresses.grpc, protocol_binding="GRPC", protocol_version=version)
 
 
+class CurrentCard:
+    """The card as it is now.
+
+    Args:
+        tools: lists those that there are.
+        security: tells what a request needs; None if it needs nothing.
+    """
+
+    def __init__(
+        self,
+        loaded: LoadedCard,
+        tools: Callable[[], Sequence[Described]] = tuple,
+        security: Callable[[], Awaitable[Security]] | None = None,
+    ) -> None:
+        self._loaded, self._tools, self._security = loaded, tools, security
+        self._made_of: tuple[Sequence[Described], Security] | None = None
+        self._needed = Security()
+        self._card = loaded.content
+
+    async def __call__(self) -> pb.AgentCard:
+        """The card; the same object until something changes."""
+        if self._security:
+            with suppress(Unavailable):  # then it is as it was
+                self._needed = await self._security()
+        made_of = self._tools(), self._needed
+        if made_of != self._made_of:
+            self._made_of = made_of
+            self._card = self._needed.describe(self._loaded.with_tools(made_of[0]))
+        return self._card
+
+
 class _Served:
-    """The bytes of a card, as they are now, and since when."""
+    """The bytes of a card, and since when they are what they are."""
 
-    def __init__(self, card: LoadedCard, tools: Callable[[], Sequence[Described]], now: Callable[[], datetime]) -> None:
-        self._card, self._tools, self._now = card, tools, now
-        self._made_of: Sequence[Described] | None = None
+    def __init__(self, now: Callable[[], datetime]) -> None:
+        self._now = now
+        self._card: pb.AgentCard | None = None
         self.body = b""
-        self.modified = datetime.min.replace(tzinfo=UTC)
-        self.refresh()
+        self.modified = now().astimezone(UTC).replace(microsecond=0)
 
-    def refresh(self) -> None:
-        tools = self._tools()
-        if tools == self._made_of:
+    def refresh(self, card: pb.AgentCard) -> None:
+        if card is self._card:
             return
-        self._made_of = tools
-        body = json.dumps(agent_card_to_dict(self._card.with_tools(tools)), ensure_ascii=False).encode()
+        first, self._card = self._card is None, card
+        body = json.dumps(agent_card_to_dict(card), ensure_ascii=False).encode()
         if body != self.body:
-            now = self._now().astimezone(UTC).replace(microsecond=0)
-            self.body, self.modified = body, max(now, self.modified + timedelta(seconds=1))
+            self.body = body
+            if not first:
+                now = self._now().astimezone(UTC).replace(microsecond=0)
+                self.modified = max(now, self.modified + timedelta(seconds=1))
 
     @property
     def headers(self) -> dict[str, str]:
@@ -134,16 +168,12 @@ class _Served:
         }
 
 
-def card_route(card: LoadedCard, tools: Callable[[], Sequence[Described]], now: Callable[[], datetime]) -> Route:
-    """`GET /.well-known/agent-card.json`, with `ETag`, `Last-Modified` and `Cache-Control`.
-
-    Args:
-        tools: lists those that there are now.
-    """
-    served = _Served(card, tools, now)
+def card_route(current: CurrentCard, now: Callable[[], datetime]) -> Route:
+    """`GET /.well-known/agent-card.json`, with `ETag`, `Last-Modified` and `Cache-Control`."""
+    served = _Served(now)
 
     async def serve(request: Request) -> Response:
-        served.refresh()
+        served.refresh(await current())
         headers = served.headers
         if is_not_modified(request, headers["ETag"], served.modified):
             return Response(status_code=304, headers=headers)

@@ -91,11 +91,23 @@ _ALTERNATIVES: Mapping[type[Message], str] = {
 EMPTY_PAGE_JSON: Json = {"tasks": [], "nextPageToken": "", "pageSize": 0, "totalSize": 0}
 """The members of `ListTasksResponse`. A2A requires all of them, also those that are empty."""
 
+
+def _legacy_card(card: pb.AgentCard) -> Any:
+    """A card in 0.3, also if it offers this version to nobody: whoever asks speaks it."""
+    offered = pb.AgentCard()
+    offered.CopyFrom(card)
+    if not any(each.protocol_version.startswith("0.3") for each in offered.supported_interfaces):
+        for each in offered.supported_interfaces:
+            each.protocol_version = "0.3"
+    return conversions.to_compat_agent_card(offered)
+
+
 _LEGACY: Mapping[type[Message], Callable[[Any], Any]] = {
     pb.Task: conversions.to_compat_task,
     pb.Message: conversions.to_compat_message,
     pb.TaskStatusUpdateEvent: conversions.to_compat_task_status_update_event,
     pb.TaskArtifactUpdateEvent: conversions.to_compat_task_artifact_update_event,
+    pb.AgentCard: _legacy_card,
 }
 
 
@@ -118,5 +130,5 @@ def answer_json(call: Call, answer: Message) -> Json:
 
 
 def to_legacy(answer: Message) -> Any:
-    """An event or an answer as the SDK's model of it in 0.3. Push configs and cards are never answered."""
+    """An event or an answer as the SDK's model of it in 0.3. Push configs are never answered."""
     return _LEGACY[type(answer)](answer)

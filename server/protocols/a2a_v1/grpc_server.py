@@ -9,15 +9,20 @@ import grpc
 import grpc.aio
 from a2a.compat.v0_3.a2a_v0_3_pb2_grpc import add_A2AServiceServicer_to_server as add_0_3
 from a2a.compat.v0_3.grpc_handler import CompatGrpcHandler
-from a2a.server.request_handlers.grpc_handler import GrpcHandler
+from a2a.server.context import ServerCallContext
+from a2a.server.request_handlers.grpc_handler import DefaultGrpcServerCallContextBuilder, GrpcHandler
 from a2a.server.request_handlers.request_handler import RequestHandler
 from a2a.types import a2a_pb2
 from a2a.types.a2a_pb2_grpc import add_A2AServiceServicer_to_server as add_1_0
 
+from a2a_canvas.server.metrics import Metrics
 from a2a_canvas.server.protocols.a2a_v1.extensions import activated_header, extension_headers
+from a2a_canvas.server.protocols.edge.http_requests import CALLER
+from a2a_canvas.server.protocols.edge.request_metrics import MetricsInterceptor
 from a2a_canvas.server.protocols.guard.bodies import BodyBudget
 from a2a_canvas.server.protocols.guard.checks import BodyLimits
 from a2a_canvas.server.protocols.guard.grpc_guard import GuardInterceptor
+from a2a_canvas.server.protocols.identity.grpc_authentication import GrpcAuthentication, caller_in
 
 CONNECTION_OPTIONS = {
     "grpc.max_concurrent_streams": 256,
@@ -44,18 +49,27 @@ def grpc_server(
     limits: BodyLimits,
     budget: BodyBudget | None = None,
     max_calls: int | None = None,
+    authentication: GrpcAuthentication | None = None,
+    metrics: Metrics | None = None,
 ) -> grpc.aio.Server:
     """A server that is bound but not started.
 
     Args:
         budget: of all request bodies; one of its own if not given.
         max_calls: how many calls there may be at once; any number if not given.
+        metrics: count the streams and the refusals.
+        authentication: who is let in; everybody if not given.
 
     Raises:
         GrpcError: the port is not free.
     """
     server = grpc.aio.server(
-        interceptors=[GuardInterceptor(limits, budget), GrpcExtensionsEcho()],
+        interceptors=[
+            MetricsInterceptor(metrics or Metrics()),
+            *filter(None, [authentication]),
+            GuardInterceptor(limits, budget),
+            GrpcExtensionsEcho(),
+        ],
         options=[
             ("grpc.so_reuseport", 0),
             ("grpc.max_receive_message_length", limits.max_body_bytes),
@@ -63,13 +77,23 @@ def grpc_server(
         ],
         maximum_concurrent_rpcs=max_calls,
     )
-    add_1_0(GrpcHandler(handler), server)  # type: ignore[no-untyped-call]
-    add_0_3(CompatGrpcHandler(handler), server)  # type: ignore[no-untyped-call]
+    contexts = _CallContexts()
+    add_1_0(GrpcHandler(handler, contexts), server)  # type: ignore[no-untyped-call]
+    add_0_3(CompatGrpcHandler(handler, contexts), server)  # type: ignore[no-untyped-call]
     try:
         server.add_insecure_port(f"{f'[{host}]' if ':' in host else host}:{port}")
     except RuntimeError:
         raise GrpcError(f"gRPC cannot listen on {host}:{port}: the port may be in use. Choose another.") from None
     return server
+
+
+class _CallContexts(DefaultGrpcServerCallContextBuilder):
+    """A2A's call contexts, with the caller that authentication has found."""
+
+    def build(self, context: Any) -> ServerCallContext:
+        built = super().build(context)
+        built.state[CALLER] = caller_in(context)
+        return built
 
 
 class GrpcExtensionsEcho(grpc.aio.ServerInterceptor):

@@ -17,6 +17,7 @@ from a2a.utils.task import apply_history_length
 from google.protobuf.message import Message
 
 from a2a_canvas.server.agent.events import StatusChanged
+from a2a_canvas.server.metrics import Metrics
 from a2a_canvas.server.protocols.a2a_v1.errors import invalid_field, to_a2a_error
 from a2a_canvas.server.protocols.a2a_v1.extensions import ActivatedExtensions
 from a2a_canvas.server.protocols.a2a_v1.list_tasks import list_tasks
@@ -24,7 +25,10 @@ from a2a_canvas.server.protocols.a2a_v1.parts import check_ids, check_tenant, ch
 from a2a_canvas.server.protocols.a2a_v1.projection import A2AEvent, Streamed, TaskProjection, to_task
 from a2a_canvas.server.protocols.a2a_v1.update_json import AS_JSON
 from a2a_canvas.server.protocols.edge.http_requests import caller_of_call
+from a2a_canvas.server.protocols.edge.permission import PermissionDeniedError
 from a2a_canvas.server.protocols.guard.checks import BodyLimits
+from a2a_canvas.server.protocols.identity.denials import UnauthenticatedError
+from a2a_canvas.server.tasks.access import ANONYMOUS
 from a2a_canvas.server.tasks.errors import TaskFinished
 from a2a_canvas.server.tasks.incoming import Incoming
 from a2a_canvas.server.tasks.journal.journal import TaskSubscription
@@ -78,15 +82,26 @@ class A2AHandler(RequestHandler):
         card: its input modes are checked.
         limits: the sizes that a message may have.
         expose_thinking: clients of turn:v1 may see the model's thinking.
+        metrics: measure how late entries are sent.
+        current_card: the card as it is now, which is the extended one for callers that are known; None for none.
     """
 
     def __init__(
-        self, runtime: Runtime, card: pb.AgentCard, limits: BodyLimits | None = None, *, expose_thinking: bool = True
+        self,
+        runtime: Runtime,
+        card: pb.AgentCard,
+        limits: BodyLimits | None = None,
+        *,
+        expose_thinking: bool = True,
+        metrics: Metrics | None = None,
+        current_card: Callable[[], Awaitable[pb.AgentCard]] | None = None,
     ) -> None:
         self._runtime = runtime
         self._card = card
         self._limits = limits or BodyLimits()
         self._expose_thinking = expose_thinking
+        self._metrics = metrics or Metrics()
+        self._current_card = current_card
 
     @_unary
     async def on_message_send(self, params: pb.SendMessageRequest, context: ServerCallContext) -> pb.Task:
@@ -162,7 +177,9 @@ class A2AHandler(RequestHandler):
         if projection.ends(following.snapshot.state):
             return
         ready: list[A2AEvent] = []
+        oldest = following.snapshot.changed_at
         async for entry in following:
+            oldest = oldest if ready else entry.at
             ready += projection.project(entry, behind=following.has_next)
             ended = isinstance(entry.event, StatusChanged) and projection.ends(entry.event.state)
             if ready and (ended or not following.has_next or len(ready) >= MOST_READY):
@@ -172,6 +189,7 @@ class A2AHandler(RequestHandler):
                     for event in ready:
                         yield event
                 ready.clear()
+                self._metrics.sent(oldest)
             if ended:
                 return
 
@@ -207,7 +225,15 @@ class A2AHandler(RequestHandler):
     async def on_get_extended_agent_card(
         self, params: pb.GetExtendedAgentCardRequest, context: ServerCallContext
     ) -> pb.AgentCard:
-        raise UnsupportedOperationError(f"This agent has no other card than {AGENT_CARD_WELL_KNOWN_PATH}.")
+        card = await self._current_card() if self._current_card else self._card
+        if not card.capabilities.extended_agent_card:
+            raise UnsupportedOperationError(f"This agent has no other card than {AGENT_CARD_WELL_KNOWN_PATH}.")
+        caller = caller_of_call(context)
+        if caller == ANONYMOUS:
+            raise UnauthenticatedError("The extended card is for callers with credentials.")
+        if caller.link:
+            raise PermissionDeniedError("The extended card is for users: a link opens one context, and nothing else.")
+        return card
 
 
 def _check_history_length(given: Any, within: str = "") -> None:

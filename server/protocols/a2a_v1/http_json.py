@@ -86,5 +86,8 @@ def _legacy_event(event: Message) -> Json:
 
 
 def _legacy_answer(call: Call, answer: Any) -> Json:
+    if isinstance(answer, pb.AgentCard):
+        card: Json = to_legacy(answer).model_dump(mode="json", by_alias=True, exclude_none=True)
+        return card
     write = ToProto.task_or_message if isinstance(call.params, pb.SendMessageRequest) else ToProto.task
     return MessageToDict(write(to_legacy(answer)))

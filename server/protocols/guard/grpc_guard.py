@@ -27,7 +27,7 @@ import grpc.aio
 from a2a.compat.v0_3 import a2a_v0_3_pb2
 from a2a.types import a2a_pb2
 from a2a.utils.error_handlers import A2A_DOMAIN
-from a2a.utils.errors import A2A_ERROR_MAPPING, InvalidParamsError
+from a2a.utils.errors import A2A_ERROR_MAPPING, A2AError, InvalidParamsError
 from a2a.utils.grpc_status import status_to_grpc
 from a2a.utils.proto_utils import ValidationDetail, validation_errors_to_bad_request
 from google.protobuf.duration_pb2 import Duration
@@ -46,11 +46,10 @@ logger = logging.getLogger(__name__)
 
 Context: TypeAlias = "grpc.aio.ServicerContext[Any, Any]"
 
-_SERVICES = {
+SERVICES = {
     a2a_pb2.DESCRIPTOR.services_by_name["A2AService"].full_name: "1.0",
     a2a_v0_3_pb2.DESCRIPTOR.services_by_name["A2AService"].full_name: "0.3",
 }
-_RETRY = error_details_pb2.RetryInfo(retry_delay=Duration(seconds=RETRY_AFTER_SECONDS))
 
 
 class GuardInterceptor(grpc.aio.ServerInterceptor):
@@ -67,7 +66,7 @@ class GuardInterceptor(grpc.aio.ServerInterceptor):
     ) -> grpc.RpcMethodHandler[Any, Any] | None:
         handler = await continuation(handler_call_details)
         service = handler_call_details.method.rpartition("/")[0].lstrip("/")
-        version = _SERVICES.get(service)
+        version = SERVICES.get(service)
         if handler is None:
             return _no_such_method(handler_call_details.method)
         if version is None:
@@ -81,8 +80,8 @@ class GuardInterceptor(grpc.aio.ServerInterceptor):
 def _no_such_method(method: str) -> grpc.RpcMethodHandler[Any, Any]:
     """Answers any call with the methods that may be meant, else with the services."""
     service, _, name = method.strip("/").rpartition("/")
-    near = nearest(name, REQUESTS) if service in _SERVICES else ()
-    services = choice((f"{service} (A2A {version})" for service, version in _SERVICES.items()), "and")
+    near = nearest(name, REQUESTS) if service in SERVICES else ()
+    services = choice((f"{service} (A2A {version})" for service, version in SERVICES.items()), "and")
     these = f"Did you mean {choice(near)}?" if near else f"The services are {services}."
 
     async def abort(request: bytes, context: Context) -> NoReturn:
@@ -156,7 +155,7 @@ class _GuardedCall:
     async def _abort(self, refusal: Refusal, context: Context) -> NoReturn:
         # The SDK's client of 0.3 knows the kind of an error by this name only, and its service writes it, too.
         name = f"{refusal.kind.__name__}: " if self.version == "0.3" else ""
-        await _abort(refusal, context, name)
+        await abort_call(refusal, context, name)
 
     def _check(self, request: Message) -> Message | Refusal | None:
         if self.version == "0.3":
@@ -168,7 +167,10 @@ class _GuardedCall:
 
 
 class _RetryingContext:
-    """A call's context for the SDK's handlers, with rule 5 for the errors that they abort with."""
+    """A call's context for the SDK's handlers, with rule 5 for the errors that they abort with.
+
+    So have errors that A2A lacks, and the SDK therefore calls UNKNOWN.
+    """
 
     def __init__(self, inner: Context) -> None:
         self._inner = inner
@@ -178,17 +180,20 @@ class _RetryingContext:
 
     async def abort(self, code: grpc.StatusCode, details: str = "", trailing_metadata: Any = ()) -> NoReturn:
         error = sys.exception()  # the SDK aborts in the except block of the error
-        if isinstance(error, UnavailableError):
-            await _abort(Refusal(type(error), error.message), self._inner)
+        if isinstance(error, UnavailableError) or (isinstance(error, A2AError) and code is grpc.StatusCode.UNKNOWN):
+            await abort_call(Refusal(type(error), error.message), self._inner)
         await self._inner.abort(code, details, trailing_metadata)
 
 
-async def _abort(refusal: Refusal, context: Context, name: str = "") -> NoReturn:
+async def abort_call(
+    refusal: Refusal, context: Context, name: str = "", retry_after: int = RETRY_AFTER_SECONDS
+) -> NoReturn:
+    """End a call with the status of a refusal; `name` comes before its message."""
     mapping = A2A_ERROR_MAPPING[refusal.kind]
     code = grpc.StatusCode[mapping.grpc_status]
     status = status_pb2.Status(code=code.value[0], message=f"{name}{refusal.message}")
     if issubclass(refusal.kind, UnavailableError):
-        status.details.add().Pack(_RETRY)
+        status.details.add().Pack(error_details_pb2.RetryInfo(retry_delay=Duration(seconds=retry_after)))
     else:
         status.details.add().Pack(error_details_pb2.ErrorInfo(reason=mapping.reason, domain=A2A_DOMAIN))
     if refusal.fields:

@@ -12,7 +12,7 @@ from a2a.client import A2ACardResolver
 from a2a.types import a2a_pb2 as pb
 from starlette.applications import Starlette
 
-from a2a_canvas.server.protocols.a2a_v1.card import Addresses, LoadedCard, card_route, load_card
+from a2a_canvas.server.protocols.a2a_v1.card import Addresses, CurrentCard, LoadedCard, card_route, load_card
 from a2a_canvas.server.protocols.a2a_v1.card_file import CardError, Described
 from a2a_canvas.server.protocols.a2a_v1.extensions import SUPPORTED
 
@@ -31,7 +31,7 @@ def load(path: Path | None = CARD, addresses: Addresses = HERE, **options: Any) 
 
 
 def app_of(card: pb.AgentCard) -> Starlette:
-    return Starlette(routes=[card_route(LoadedCard(card, names_skills=True), list, lambda: MODIFIED)])
+    return Starlette(routes=[card_route(CurrentCard(LoadedCard(card, names_skills=True)), lambda: MODIFIED)])
 
 
 async def get(app: Starlette, **headers: str) -> httpx.Response:
@@ -332,7 +332,7 @@ class Changing:
     def __init__(self, card: LoadedCard) -> None:
         self.tools: Sequence[Described] = []
         self.time = MODIFIED
-        self.app = Starlette(routes=[card_route(card, lambda: list(self.tools), lambda: self.time)])
+        self.app = Starlette(routes=[card_route(CurrentCard(card, lambda: list(self.tools)), lambda: self.time)])
 
     async def skills(self) -> list[str]:
         return [skill["id"] for skill in (await get(self.app)).json()["skills"]]

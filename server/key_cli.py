@@ -1,0 +1,108 @@
+"""The commands for API keys: `a2a-canvas key new`, `key list` and `key revoke`."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterator, Mapping
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime
+from typing import Any, TextIO
+
+from a2a_canvas.server.api_key import HASH_PREFIX, ApiKey, hash_of, new_key, valid_name
+from a2a_canvas.server.migrations import check, revision, upgrade
+from a2a_canvas.server.open_database import DatabaseError, open_database
+from a2a_canvas.server.settings import PREFIX, SettingsError, load
+from a2a_canvas.server.tasks.sql.identity.sql_api_keys import add_key, list_keys, revoke_key
+from a2a_canvas.store.sql.database import Database
+
+VARIABLE = f"{PREFIX}API_KEYS"
+
+
+async def make_key(
+    name: str, user: str, given: Mapping[str, Any], out: TextIO, remarks: TextIO, *, stored: bool
+) -> int:
+    """Run `key new`: the key is written once, alone in its stream, so that a shell can put it where it belongs.
+
+    Args:
+        user: the name if it is empty.
+        given: the options of the command line, as `load` takes them.
+        stored: put it into the database; otherwise its line for the settings is written.
+
+    Raises:
+        SettingsError: a name, an option or a variable is wrong, or there is a key of this name.
+        DatabaseError: the database cannot be opened, reached or used.
+    """
+    _check_names(name, user or name)
+    text = new_key()
+    if stored:
+        key = ApiKey(name, user or name, hash_of(text), made_at=datetime.now(UTC))
+        async with _keys_of(given, new=True) as database:
+            if not await add_key(database, key):
+                raise SettingsError(f"There is a key {name} in force: revoke it first, or choose another name.")
+    out.write(f"{text}\n")
+    out.flush()
+    remarks.write(f"{_remark(name, user or name, text, stored)}\n")
+    return 0
+
+
+async def show_keys(given: Mapping[str, Any], out: TextIO) -> int:
+    """Run `key list`; raises as `make_key` does."""
+    async with _keys_of(given) as database:
+        keys = await list_keys(database)
+    out.writelines(f"{line}\n" for line in _table(keys))
+    return 0
+
+
+async def end_key(name: str, given: Mapping[str, Any], out: TextIO) -> int:
+    """Run `key revoke`; raises as `make_key` does."""
+    async with _keys_of(given) as database:
+        if not await revoke_key(database, name, datetime.now(UTC)):
+            raise SettingsError(f"There is no key {name} in force. a2a-canvas key list has those there are.")
+    out.write(f"The key {name} is revoked: within two seconds no server of this database takes it.\n")
+    return 0
+
+
+@asynccontextmanager
+async def _keys_of(given: Mapping[str, Any], *, new: bool = False) -> AsyncIterator[Database]:
+    """The database, which a server may have open, too; a new SQLite file gets its schema."""
+    url = load(given).database
+    if url == "memory":
+        raise DatabaseError(f"--database memory stores no keys: name the server's database, or set {VARIABLE}.")
+    async with open_database(url, shared=True, new=new) as database:
+        if new and database.file and not await _has_schema(database):
+            await upgrade(database)
+        await check(database)
+        yield database
+
+
+async def _has_schema(database: Database) -> bool:
+    async with database.read() as connection:
+        return bool(await connection.run_sync(revision))
+
+
+def _check_names(name: str, user: str) -> None:
+    for what, given in (("name", name), ("user", user)):
+        if not valid_name(given):
+            raise SettingsError(f"The {what} {given!r} must be 1 to 128 characters, without spaces, commas and =.")
+
+
+def _remark(name: str, user: str, text: str, stored: bool) -> str:
+    if stored:
+        return f"This is the key {name} of {user}. It is not shown again: only its hash is stored."
+    setting = f"{VARIABLE}={name}={HASH_PREFIX}{hash_of(text)}"
+    return f"This is the key {name}. It is stored nowhere: a server takes it with {setting}"
+
+
+def _table(keys: list[ApiKey]) -> Iterator[str]:
+    if not keys:
+        yield "There are no keys. a2a-canvas key new NAME makes one."
+        return
+    rows = [("NAME", "USER", "MADE", "STATE"), *(_row(key) for key in keys)]
+    widths = [max(len(row[column]) for row in rows) for column in range(3)]
+    for *cells, last in rows:
+        yield "  ".join([*(cell.ljust(width) for cell, width in zip(cells, widths, strict=True)), last])
+
+
+def _row(key: ApiKey) -> tuple[str, str, str, str]:
+    assert key.made_at
+    state = f"revoked {key.revoked_at:%Y-%m-%d}" if key.revoked_at else "in force"
+    return key.name, key.user, f"{key.made_at:%Y-%m-%d}", state

@@ -1,0 +1,87 @@
+"""How a request without a valid credential is answered, in the form of its binding. Pure.
+
+Rule 1: HTTP 401 with `WWW-Authenticate` (RFC 6750) in every binding of HTTP, JSON-RPC included; gRPC UNAUTHENTICATED.
+        Too many attempts are 429 with `Retry-After`; gRPC RESOURCE_EXHAUSTED.
+Rule 2: the body is not read, so an error of JSON-RPC has no id.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import assert_never
+
+from a2a.server.jsonrpc_models import JSONRPCError
+from a2a.server.request_handlers.response_helpers import EXCEPTION_MAP
+from a2a.utils.errors import (
+    A2A_ERROR_MAPPING,
+    A2A_ERROR_REASONS,
+    JSON_RPC_ERROR_CODE_MAP,
+    A2AError,
+    ErrorMapping,
+)
+from starlette.responses import JSONResponse
+
+from a2a_canvas.server.protocols.edge.availability import NO_STORE, UnavailableError
+from a2a_canvas.server.protocols.guard.checks import Refusal
+from a2a_canvas.server.protocols.guard.error_forms import ErrorForm, JsonRpcForm, RestForm
+from a2a_canvas.server.protocols.identity.authenticator import Denial, Invalid, Missing, TooManyAttempts
+from a2a_canvas.server.protocols.identity.credentials import HEADER, SCHEME
+
+
+class UnauthenticatedError(A2AError):
+    """The caller is not known. A2A leaves it to the transport."""
+
+
+class TooManyAttemptsError(UnavailableError):
+    """The address has tried too many credentials."""
+
+
+for _kind, _status, _grpc, _code in (
+    (UnauthenticatedError, 401, "UNAUTHENTICATED", -32000),
+    (TooManyAttemptsError, 429, "RESOURCE_EXHAUSTED", -32603),
+):
+    A2A_ERROR_REASONS[_kind] = _grpc
+    A2A_ERROR_MAPPING[_kind] = ErrorMapping(_status, _grpc, _grpc)
+    JSON_RPC_ERROR_CODE_MAP[_kind] = _code
+    EXCEPTION_MAP[_kind] = JSONRPCError
+
+REALM = f'{SCHEME} realm="a2a-canvas"'
+
+
+def refusal_of(denial: Denial) -> Refusal:
+    """What a caller is told; it does not tell what was wrong with a credential."""
+    match denial:
+        case Missing():
+            text = f"This agent needs credentials: send {HEADER}: {SCHEME} and a key or token. Its card says which."
+            return Refusal(UnauthenticatedError, text)
+        case Invalid():
+            return Refusal(UnauthenticatedError, "These credentials are not valid. Get new ones, and send those.")
+        case TooManyAttempts():
+            text = f"Too many credentials that are not valid came from there. Try again in {denial.seconds} seconds."
+            return Refusal(TooManyAttemptsError, text)
+        case _:
+            assert_never(denial)
+
+
+def headers_of(denial: Denial) -> Mapping[str, str]:
+    """The headers of the answer over HTTP (rule 1)."""
+    match denial:
+        case Missing():
+            return {"WWW-Authenticate": REALM, **NO_STORE}
+        case Invalid():
+            return {"WWW-Authenticate": f'{REALM}, error="invalid_token"', **NO_STORE}
+        case TooManyAttempts():
+            return {"Retry-After": str(denial.seconds), **NO_STORE}
+        case _:
+            assert_never(denial)
+
+
+def form_of(method: str, path: str) -> ErrorForm:
+    """The form of errors at a path: JSON-RPC's, or REST's."""
+    return JsonRpcForm() if path == "/" and method not in ("GET", "HEAD") else RestForm()
+
+
+def denied_response(denial: Denial, form: ErrorForm) -> JSONResponse:
+    """The answer over HTTP."""
+    refusal = refusal_of(denial)
+    return JSONResponse(form.payload(refusal), A2A_ERROR_MAPPING[refusal.kind].http_code, dict(headers_of(denial)))

@@ -1,0 +1,97 @@
+"""Authentication of gRPC calls, as the first server interceptor: the same decisions as over HTTP, by the metadata.
+
+Rule 1: every call is refused in the same way, also that of a method which is not there.
+Rule 2: the caller is an attribute of the context that handlers get; `caller_in` reads it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Callable
+from typing import Any
+from urllib.parse import unquote
+
+import grpc
+import grpc.aio
+from starlette.datastructures import Headers
+
+from a2a_canvas.server.protocols.edge.availability import RETRY_AFTER_SECONDS, UnavailableError, unavailable_error
+from a2a_canvas.server.protocols.guard.checks import Refusal
+from a2a_canvas.server.protocols.guard.grpc_guard import SERVICES, Context, abort_call
+from a2a_canvas.server.protocols.identity.authenticator import Authenticator, TooManyAttempts
+from a2a_canvas.server.protocols.identity.denials import refusal_of
+from a2a_canvas.server.tasks.access import ANONYMOUS, Caller
+from a2a_canvas.store.errors import Unavailable
+
+
+class GrpcAuthentication(grpc.aio.ServerInterceptor):
+    """Lets in whom `authenticator` knows."""
+
+    def __init__(self, authenticator: Authenticator) -> None:
+        self._authenticator = authenticator
+
+    async def intercept_service(
+        self,
+        continuation: Callable[[grpc.HandlerCallDetails], Awaitable[grpc.RpcMethodHandler[Any, Any] | None]],
+        handler_call_details: grpc.HandlerCallDetails,
+    ) -> grpc.RpcMethodHandler[Any, Any] | None:
+        handler: Any = await continuation(handler_call_details)
+        if handler is None:
+            return None
+        name_of_error = SERVICES.get(handler_call_details.method.rpartition("/")[0].lstrip("/")) == "0.3"
+
+        async def unary(request: Any, context: Context) -> Any:
+            return await handler.unary_unary(request, await self._authenticated(context, name_of_error))
+
+        async def stream(request: Any, context: Context) -> AsyncIterator[Any]:
+            async for response in handler.unary_stream(request, await self._authenticated(context, name_of_error)):
+                yield response
+
+        form = (handler.request_deserializer, handler.response_serializer)
+        if handler.response_streaming:
+            return grpc.unary_stream_rpc_method_handler(stream, *form)
+        return grpc.unary_unary_rpc_method_handler(unary, *form)
+
+    async def _authenticated(self, context: Context, name_of_error: bool) -> Any:
+        """The context of a call whose caller is known; any other call ends here."""
+        try:
+            verdict = await self._authenticator.authenticate(_headers(context), address_of(context.peer() or ""))
+        except Unavailable as error:
+            await abort_call(Refusal(UnavailableError, unavailable_error(error).message), context)
+        if not isinstance(verdict, Caller):
+            refusal = refusal_of(verdict)
+            name = f"{refusal.kind.__name__}: " if name_of_error else ""
+            wait = verdict.seconds if isinstance(verdict, TooManyAttempts) else RETRY_AFTER_SECONDS
+            await abort_call(refusal, context, name, wait)
+        return _IdentifiedContext(context, verdict)
+
+
+class _IdentifiedContext:
+    """A call's context, with its caller."""
+
+    def __init__(self, inner: Context, caller: Caller) -> None:
+        self._inner = inner
+        self.caller = caller
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._inner, name)
+
+
+def caller_in(context: Any) -> Caller:
+    """The caller of a gRPC call."""
+    caller: Caller = getattr(context, "caller", ANONYMOUS)
+    return caller
+
+
+def address_of(peer: str) -> str:
+    """The address in gRPC's name of a peer, such as `ipv4:127.0.0.1:5000` or `ipv6:%5B::1%5D:5000`."""
+    kind, _, where = unquote(peer).partition(":")
+    return where.rpartition(":")[0].strip("[]") if kind in ("ipv4", "ipv6") else peer
+
+
+def _headers(context: Context) -> Headers:
+    metadata = context.invocation_metadata() or ()
+    return Headers(raw=[(key.lower().encode(), _bytes(value)) for key, value in metadata])
+
+
+def _bytes(value: str | bytes) -> bytes:
+    return value if isinstance(value, bytes) else value.encode("latin-1", "replace")

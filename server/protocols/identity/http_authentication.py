@@ -1,0 +1,70 @@
+"""Authentication of HTTP requests, as ASGI middleware before the guard: nothing is read for who is not known.
+
+Rule 1: without credentials there are the agent card, the health of the server, the page's files, which are the same for
+        everybody, and what signs people in. Everything else, known path or not, is refused in the same way.
+Rule 2: the caller is left in the scope; `caller_of` reads it. Starlette's `user` is there for what the SDK builds.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from a2a.utils.constants import AGENT_CARD_WELL_KNOWN_PATH
+from starlette.authentication import SimpleUser
+from starlette.datastructures import Headers
+from starlette.responses import JSONResponse
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from a2a_canvas.server.protocols.edge.availability import RETRY_AFTER, UnavailableError, unavailable_error
+from a2a_canvas.server.protocols.edge.http_requests import CALLER
+from a2a_canvas.server.protocols.guard.checks import Refusal
+from a2a_canvas.server.protocols.identity.authenticator import Authenticator
+from a2a_canvas.server.protocols.identity.denials import denied_response, form_of
+from a2a_canvas.server.tasks.access import Caller
+from a2a_canvas.store.errors import Unavailable
+
+OPEN_PATHS: Final = ("/", AGENT_CARD_WELL_KNOWN_PATH, "/healthz", "/readyz")
+PAGE_FILES: Final = "/page/"
+SIGN_IN: Final = "/auth/"
+
+
+def is_open(method: str, path: str) -> bool:
+    """Whether a request needs no credentials (rule 1). `POST /` is JSON-RPC; signing in posts to its own paths."""
+    if path.startswith(SIGN_IN):
+        return True
+    return method in ("GET", "HEAD") and (path in OPEN_PATHS or path.startswith(PAGE_FILES))
+
+
+class Authentication:
+    """ASGI middleware that lets in whom `authenticator` knows."""
+
+    def __init__(self, app: ASGIApp, *, authenticator: Authenticator) -> None:
+        self._app = app
+        self._authenticator = authenticator
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        path = scope["path"].removeprefix(scope.get("root_path", ""))
+        if is_open(scope["method"], path):
+            await self._app(scope, receive, send)
+            return
+        app = await self._authenticated(scope, path)
+        await app(scope, receive, send)
+
+    async def _authenticated(self, scope: Scope, path: str) -> ASGIApp:
+        """The application, for a caller that is known; what refuses it, for any other."""
+        form = form_of(scope["method"], path)
+        address = (scope.get("client") or ("",))[0]
+        try:
+            verdict = await self._authenticator.authenticate(Headers(scope=scope), address)
+        except Unavailable as error:
+            refusal = Refusal(UnavailableError, unavailable_error(error).message)
+            return JSONResponse(form.payload(refusal), form.status(refusal), dict(RETRY_AFTER))
+        if not isinstance(verdict, Caller):
+            return denied_response(verdict, form)
+        scope[CALLER] = verdict
+        if verdict.name:
+            scope["user"] = SimpleUser(verdict.name)
+        return self._app

@@ -1,0 +1,62 @@
+"""What the agent card says of credentials: its `securitySchemes` and `securityRequirements`. Pure.
+
+Rule 1: each requirement is an alternative: a request needs what one of them names.
+Rule 2: where callers may present nothing, the last alternative is empty, as OpenAPI has it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from a2a.types import a2a_pb2 as pb
+
+BEARER_SCHEME = "bearer"
+OPENID_SCHEME = "openId"
+
+
+@dataclass(frozen=True, slots=True)
+class Security:
+    """What a request needs.
+
+    Attributes:
+        bearer: a token, a key, or a token of an issuer that does not describe itself.
+        openid_url: where the issuer describes itself, whose tokens are taken; empty for none.
+        optional: a request may also have nothing.
+    """
+
+    bearer: bool = False
+    openid_url: str = ""
+    optional: bool = False
+
+    @property
+    def required(self) -> bool:
+        """Whether there is anything to check."""
+        return self.bearer or bool(self.openid_url)
+
+    def describe(self, card: pb.AgentCard) -> pb.AgentCard:
+        """The card of a server that needs this; what needs nothing leaves it as it is."""
+        if not self.required:
+            return card
+        described = pb.AgentCard()
+        described.CopyFrom(card)
+        described.capabilities.extended_agent_card = True
+        described.security_schemes.clear()
+        del described.security_requirements[:]
+        for name, scheme in self._schemes().items():
+            described.security_schemes[name].CopyFrom(scheme)
+            described.security_requirements.add().schemes[name].SetInParent()
+        if self.optional:
+            described.security_requirements.add()
+        return described
+
+    def _schemes(self) -> dict[str, pb.SecurityScheme]:
+        schemes: dict[str, pb.SecurityScheme] = {}
+        if self.bearer:
+            text = "A key or a token that the operator of this server has given you."
+            http = pb.HTTPAuthSecurityScheme(scheme="Bearer", description=text)
+            schemes[BEARER_SCHEME] = pb.SecurityScheme(http_auth_security_scheme=http)
+        if self.openid_url:
+            text = "A token of this issuer."
+            openid = pb.OpenIdConnectSecurityScheme(open_id_connect_url=self.openid_url, description=text)
+            schemes[OPENID_SCHEME] = pb.SecurityScheme(open_id_connect_security_scheme=openid)
+        return schemes

@@ -1,0 +1,46 @@
+"""The tables of identity. Times are microseconds since 1970.
+
+Rule 1: no row of `api_keys` is deleted, and none is revoked twice: so the number of rows, and that of revoked ones,
+        tell every change (`sql_api_keys.py`), and what a key did can be traced to its user.
+Rule 2: of keys and of the tokens of links there are only hashes. A row of `server_secrets` is a secret itself.
+"""
+
+from __future__ import annotations
+
+from sqlalchemy import BigInteger, Column, Index, Integer, Table
+
+from a2a_canvas.store.sql.tables import Text, metadata
+
+api_keys = Table(
+    "api_keys",
+    metadata,
+    Column("key_hash", Text, primary_key=True),
+    Column("name", Text, nullable=False),
+    Column("user_name", Text, nullable=False),
+    Column("made_at", BigInteger, nullable=False),
+    Column("revoked_at", BigInteger),  # null while it is in force
+)
+
+shares = Table(
+    "shares",
+    metadata,
+    Column("share_id", Text, primary_key=True),
+    Column("context_id", Text, nullable=False),  # the context's key
+    Column("owner", Text, nullable=False),
+    Column("level", Integer, nullable=False),
+    Column("made_at", BigInteger, nullable=False),
+    Column("user_name", Text, nullable=False),  # empty for a link
+    Column("token_hash", Text, nullable=False),  # empty for a user
+    Column("expires_at", BigInteger),  # null for never
+    Index("shares_by_context", "context_id"),
+    Index("shares_by_user", "user_name"),
+    Index("shares_by_token", "token_hash"),
+)
+
+server_secrets = Table(
+    "server_secrets",  # what servers of one database sign with, by what it is for
+    metadata,
+    Column("name", Text, primary_key=True),
+    Column("secret", Text, nullable=False),
+    Column("made_at", BigInteger, nullable=False),
+)

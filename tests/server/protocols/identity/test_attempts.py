@@ -1,0 +1,93 @@
+"""How many wrong credentials an address may try."""
+
+from __future__ import annotations
+
+import pytest
+
+from a2a_canvas.server.protocols.identity import attempts
+from a2a_canvas.server.protocols.identity.attempts import BURST, SECONDS_PER_ATTEMPT, FailedAttempts, network_of
+
+HERE, ELSEWHERE = "192.0.2.1", "198.51.100.1"
+
+
+class Attempts(FailedAttempts):
+    """With a clock that the test moves."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+        super().__init__(lambda: self.now)
+
+    def fail(self, count: int, address: str = HERE) -> list[int]:
+        waits = []
+        for number in range(count):
+            waits.append(self.begin(address, f"wrong {number}"))
+            self.failed(f"wrong {number}")
+        return waits
+
+
+def test_some_may_fail_at_once_and_then_one_has_to_wait() -> None:
+    tried = Attempts()
+    assert tried.fail(BURST) == [0] * BURST
+    assert tried.fail(2) == [SECONDS_PER_ATTEMPT] * 2
+
+
+def test_after_the_wait_one_more_may_fail() -> None:
+    tried = Attempts()
+    tried.fail(BURST)
+    tried.now += tried.fail(1)[0]
+    assert tried.fail(2) == [0, SECONDS_PER_ATTEMPT]
+
+
+def test_another_address_does_not_wait() -> None:
+    tried = Attempts()
+    tried.fail(BURST + 1)
+    assert tried.begin(ELSEWHERE, "wrong") == 0
+
+
+def test_what_was_right_is_no_attempt_and_passes_while_others_of_its_address_wait() -> None:
+    tried = Attempts()
+    for _ in range(BURST * 2):
+        assert tried.begin(HERE, "right") == 0
+        tried.succeeded(HERE, "right")
+    tried.fail(BURST)
+    assert tried.fail(1) == [SECONDS_PER_ATTEMPT]
+    assert tried.begin(HERE, "right") == 0
+
+
+def test_what_is_not_right_any_more_counts_again() -> None:
+    tried = Attempts()
+    tried.begin(HERE, "right")
+    tried.succeeded(HERE, "right")
+    tried.failed("right")
+    tried.fail(BURST)
+    assert tried.begin(HERE, "right") == SECONDS_PER_ATTEMPT
+
+
+def test_many_at_once_are_no_way_around() -> None:
+    tried = Attempts()
+    assert [tried.begin(HERE, str(number)) for number in range(BURST + 1)] == [0] * BURST + [SECONDS_PER_ATTEMPT]
+
+
+def test_it_remembers_a_bounded_number(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(attempts, "MAX_REMEMBERED", 3)
+    tried = Attempts()
+    for number in range(10):
+        tried.begin(f"192.0.2.{number}", "wrong")
+        tried.succeeded(HERE, str(number))
+    assert len(tried._allowances) == len(tried._known) == 3
+
+
+@pytest.mark.parametrize(
+    ("address", "network"),
+    [
+        ("192.0.2.1", "192.0.2.1"),
+        ("::ffff:192.0.2.1", "192.0.2.1"),
+        ("2001:db8::1", "2001:0db8:0000:0000::/64"),
+        ("2001:db8::2:1", "2001:0db8:0000:0000::/64"),
+        ("fe80::1%eth0", "fe80:0000:0000:0000::/64"),
+        ("unix:", "unix:"),
+        ("", ""),
+    ],
+)
+def test_one_network_counts_as_one_address(address: str, network: str) -> None:
+    assert network_of(address) == network

@@ -1,0 +1,101 @@
+"""Who is let in, and as whom."""
+
+from __future__ import annotations
+
+import pytest
+from starlette.datastructures import Headers
+
+from a2a_canvas.server.api_key import ApiKey, hash_of, new_key
+from a2a_canvas.server.protocols.identity.attempts import BURST, FailedAttempts
+from a2a_canvas.server.protocols.identity.authenticator import (
+    Authenticator,
+    ConfiguredKeys,
+    Denial,
+    Invalid,
+    Missing,
+    TooManyAttempts,
+)
+from a2a_canvas.server.protocols.identity.security import Security
+from a2a_canvas.server.tasks.access import ANONYMOUS, Caller
+
+TOKEN = "0123456789abcdef"
+KEY, OTHER_KEY = new_key(), new_key()
+ANN = Caller("ann")
+KEYS = ConfiguredKeys([ApiKey("ci", "ann", hash_of(KEY))])
+
+
+class FakeJwts:
+    async def user_of(self, token: str) -> str | None:
+        return "joe" if token == "a.b.c" else None
+
+
+def authenticator(**options: object) -> Authenticator:
+    return Authenticator(FailedAttempts(lambda: 0.0), **options)  # type: ignore[arg-type]
+
+
+async def asked(given: Authenticator, credential: str | None = None) -> Caller | Denial:
+    headers = Headers({"Authorization": f"Bearer {credential}"} if credential else {})
+    return await given.authenticate(headers, "192.0.2.1")
+
+
+@pytest.mark.parametrize("credential", [None, TOKEN, KEY, "a.b.c"])
+async def test_without_authentication_everybody_is_anonymous_whatever_they_send(credential: str | None) -> None:
+    assert await asked(authenticator(), credential) == ANONYMOUS
+    assert await asked(authenticator(keys=(ConfiguredKeys([]),)), credential) == ANONYMOUS
+
+
+@pytest.mark.parametrize(
+    ("credential", "caller"),
+    [(TOKEN, Caller("shared")), (KEY, ANN), ("a.b.c", Caller("joe"))],
+    ids=["token", "key", "jwt"],
+)
+async def test_each_credential_is_somebodys(credential: str, caller: Caller) -> None:
+    all_of_them = authenticator(token=TOKEN, keys=(ConfiguredKeys([]), KEYS), jwts=FakeJwts())
+    assert await asked(all_of_them, credential) == caller
+
+
+@pytest.mark.parametrize("credential", [TOKEN[:-1], TOKEN + "x", OTHER_KEY, "a.b.d", "ü", hash_of(KEY)])
+async def test_any_other_is_not_valid(credential: str) -> None:
+    all_of_them = authenticator(token=TOKEN, keys=(KEYS,), jwts=FakeJwts())
+    assert await asked(all_of_them, credential) == Invalid()
+
+
+@pytest.mark.parametrize("credential", [TOKEN, KEY, "a.b.c"])
+@pytest.mark.parametrize("options", [{"token": TOKEN * 2}, {"jwts": FakeJwts()}], ids=["token", "jwts"])
+async def test_a_credential_of_a_kind_that_the_server_does_not_have_is_not_valid(
+    options: dict[str, object], credential: str
+) -> None:
+    expected = Caller("joe") if "jwts" in options and credential == "a.b.c" else Invalid()
+    assert await asked(authenticator(**options), credential) == expected
+
+
+async def test_no_credential_is_missing_unless_anonymous_callers_are_served() -> None:
+    assert await asked(authenticator(token=TOKEN)) == Missing()
+    assert await asked(authenticator(token=TOKEN, anonymous=True)) == ANONYMOUS
+
+
+async def test_a_wrong_credential_is_not_valid_even_where_anonymous_callers_are_served() -> None:
+    assert await asked(authenticator(token=TOKEN, anonymous=True), "wrong") == Invalid()
+
+
+async def test_whoever_tries_many_has_to_wait_also_with_the_right_one() -> None:
+    slow = authenticator(token=TOKEN)
+    for number in range(BURST):
+        assert await asked(slow, f"wrong{number}") == Invalid()
+    assert isinstance(await asked(slow, TOKEN), TooManyAttempts)
+    assert await asked(slow) == Missing()
+
+
+@pytest.mark.parametrize(
+    ("options", "security"),
+    [
+        ({}, Security()),
+        ({"token": TOKEN}, Security(bearer=True)),
+        ({"keys": (KEYS,)}, Security(bearer=True)),
+        ({"jwts": FakeJwts()}, Security(bearer=True)),
+        ({"jwts": FakeJwts(), "openid_url": "https://i/x"}, Security(openid_url="https://i/x")),
+        ({"token": TOKEN, "anonymous": True}, Security(bearer=True, optional=True)),
+    ],
+)
+async def test_it_says_what_a_request_needs(options: dict[str, object], security: Security) -> None:
+    assert await authenticator(**options).security() == security

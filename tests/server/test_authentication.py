@@ -1,0 +1,296 @@
+"""A server that asks who calls: every method of every binding and version, and every route, with no credential, a wrong
+one and a right one."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import AsyncIterator, Mapping
+from typing import Any
+
+import grpc
+import grpc.aio
+import httpx
+import pytest
+import pytest_asyncio
+from a2a.client import ClientCallContext
+from a2a.compat.v0_3 import a2a_v0_3_pb2 as pb03
+from a2a.types import a2a_pb2 as pb
+from a2a.utils.constants import AGENT_CARD_WELL_KNOWN_PATH
+from a2a.utils.errors import TaskNotFoundError
+
+from a2a_canvas.server.api_key import hash_of, new_key
+from a2a_canvas.server.protocols.guard.calls import LEGACY_METHODS, REQUESTS
+from a2a_canvas.server.protocols.guard.rest import REST_ROUTES
+from a2a_canvas.server.protocols.identity.attempts import BURST
+from tests.server.app_server import WAYS, Served, asking, envelope, sent, serving
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+TOKEN = "0123456789abcdef"
+KEY, HASHED, UNKNOWN = new_key(), new_key(), new_key()
+RIGHT = {"token": TOKEN, "key": KEY, "hashed key": HASHED}
+"""Each kind of credential."""
+WRONG = {"token": TOKEN[::-1], "key": UNKNOWN, "jwt": "eyJhbGciOiJub25lIn0.eyJzdWIiOiJhbm4ifQ.c2ln"}
+MALFORMED = ["Bearer", "Basic c2hhcmVkOjAxMjM", TOKEN]
+
+SERVICES = {module.DESCRIPTOR.services_by_name["A2AService"] for module in (pb, pb03)}
+GRPC = [f"/{service.full_name}/{method.name}" for service in SERVICES for method in service.methods]
+Request = tuple[str, str, Any]
+JSONRPC: list[Request] = [("POST", "/", envelope(method, {})) for method in (*REQUESTS, *LEGACY_METHODS)]
+REST: list[Request] = [
+    (route.method, "/rest/" + re.sub(r"\(\?P<\w+>[^)]*\)", "x", route.path).replace("\\", ""), None)
+    for route in REST_ROUTES
+]
+OTHERS: list[Request] = [
+    *(("GET", f"/artifacts{below}", None) for below in ("", "/c", "/c/events", "/c/a", "/c/a/versions/1/diff")),
+    *((method, "/artifacts/c", None) for method in ("PATCH", "DELETE", "PUT")),
+    ("POST", "/canvas/stream", {}),
+    ("GET", "/canvas/stream", None),
+    ("DELETE", "/", None),
+    ("GET", "/nothing", None),
+    ("POST", "/healthz", None),
+    ("GET", "/page", None),
+    ("GET", "/authentic", None),
+]
+HTTP = [*JSONRPC, *REST, *OTHERS]
+
+
+def described(request: Request) -> str:
+    method, path, body = request
+    return f"{method} {path} {body.get('method', '') if body else ''}".strip()
+
+
+every_request = pytest.mark.parametrize("request_", HTTP, ids=described)
+every_call = pytest.mark.parametrize("method", GRPC)
+
+
+@pytest_asyncio.fixture(loop_scope="module", scope="module")
+async def server() -> AsyncIterator[Served]:
+    async with serving(shared_token=TOKEN, api_keys=f"ann={KEY},joe=sha256:{hash_of(HASHED)}") as running:
+        yield running
+
+
+def bearer(credential: str) -> dict[str, str]:
+    return {"Authorization": f"Bearer {credential}"}
+
+
+async def answer(served: Served, request: Request, headers: Mapping[str, str]) -> httpx.Response:
+    method, path, body = request
+    async with served.http.stream(method, path, json=body, headers=headers) as response:
+        if "event-stream" not in response.headers.get("content-type", ""):
+            await response.aread()
+        return response
+
+
+async def call(served: Served, method: str, metadata: Mapping[str, str]) -> grpc.aio.AioRpcError | None:
+    """The error of a call with an empty request."""
+    async with grpc.aio.insecure_channel(served.grpc) as channel:
+        given = [(name.lower(), value) for name, value in metadata.items()]
+        try:
+            await channel.unary_unary(method)(b"", metadata=given, timeout=10)
+        except grpc.aio.AioRpcError as error:
+            return error
+    return None
+
+
+def assert_refused(response: httpx.Response, challenge: str) -> None:
+    assert response.status_code == 401
+    assert response.headers["www-authenticate"] == challenge
+    assert response.headers["cache-control"] == "no-store"
+
+
+# -------------------------------------------------------------------------- refused
+
+
+@every_request
+async def test_without_a_credential_a_request_is_refused_in_the_form_of_its_binding(
+    served: Served, request_: Request
+) -> None:
+    response = await answer(served, request_, {})
+    assert_refused(response, 'Bearer realm="a2a-canvas"')
+    error = response.json()["error"]
+    assert error["message"].startswith("This agent needs credentials")
+    if request_[1] == "/":
+        assert (response.json()["jsonrpc"], response.json()["id"], error["code"]) == ("2.0", None, -32000)
+    else:
+        assert (error["code"], error["status"]) == (401, "UNAUTHENTICATED")
+
+
+@every_call
+async def test_without_a_credential_a_call_is_refused(served: Served, method: str) -> None:
+    error = await call(served, method, {})
+    assert error
+    assert error.code() is grpc.StatusCode.UNAUTHENTICATED
+    assert "This agent needs credentials" in (error.details() or "")
+
+
+async def test_a_call_of_what_is_not_there_is_refused_as_any_other(served: Served) -> None:
+    here, nowhere = await call(served, GRPC[0], {}), await call(served, "/nothing/Here", {})
+    assert here
+    assert nowhere
+    assert here.code() is nowhere.code() is grpc.StatusCode.UNAUTHENTICATED
+
+
+@pytest.mark.parametrize("credential", [*(f"Bearer {each}" for each in WRONG.values()), *MALFORMED])
+async def test_what_is_wrong_with_a_credential_is_not_said(credential: str) -> None:
+    # A server of its own, on which not too many attempts have failed yet.
+    async with serving(shared_token=TOKEN, api_keys=f"ann={KEY}") as served:
+        headers = {"Authorization": credential}
+        rpc = await answer(served, JSONRPC[0], headers)
+        rest = await answer(served, REST[0], headers)
+        error = await call(served, GRPC[0], headers)
+    for response in (rpc, rest):
+        assert_refused(response, 'Bearer realm="a2a-canvas", error="invalid_token"')
+        assert response.json()["error"]["message"] == "These credentials are not valid. Get new ones, and send those."
+    assert error
+    assert error.code() is grpc.StatusCode.UNAUTHENTICATED
+    assert "These credentials are not valid." in (error.details() or "")
+
+
+async def test_who_tries_many_has_to_wait_in_every_binding() -> None:
+    async with serving(shared_token=TOKEN) as served:
+        assert (await served.http.get("/artifacts", headers=bearer(TOKEN))).status_code == 200
+        for number in range(BURST):
+            assert (await served.http.get("/artifacts", headers=bearer(f"wrong{number}"))).status_code == 401
+        rest = await served.http.get("/artifacts", headers=bearer("wrong"))
+        rpc = await answer(served, JSONRPC[0], bearer("wrong"))
+        error = await call(served, GRPC[0], bearer("wrong"))
+        known = await served.http.get("/artifacts", headers=bearer(TOKEN))
+    for response in (rest, rpc):
+        assert response.status_code == 429
+        assert 0 < int(response.headers["retry-after"]) <= 6
+    assert rest.json()["error"]["status"] == "RESOURCE_EXHAUSTED"
+    assert (rpc.json()["error"]["code"], "retryable" in rpc.text) == (-32603, True)
+    assert error
+    assert error.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
+    assert known.status_code == 200
+
+
+# --------------------------------------------------------------------------- let in
+
+
+@every_request
+async def test_with_a_credential_it_is_answered_as_without_authentication(served: Served, request_: Request) -> None:
+    response = await answer(served, request_, bearer(TOKEN))
+    assert response.status_code != 401
+    assert "www-authenticate" not in response.headers
+
+
+@every_call
+async def test_with_a_credential_a_call_is_answered(served: Served, method: str) -> None:
+    error = await call(served, method, bearer(TOKEN))
+    assert error is None or error.code() is not grpc.StatusCode.UNAUTHENTICATED
+
+
+@pytest.mark.parametrize("way", WAYS, ids="-".join)
+@pytest.mark.parametrize("credential", RIGHT.values(), ids=RIGHT)
+async def test_a_client_of_the_sdk_talks_with_each_kind_of_credential(
+    served: Served, way: tuple[str, str], credential: str
+) -> None:
+    task = await with_credential(served, way, credential)
+    assert task.status.state == pb.TASK_STATE_COMPLETED
+
+
+async def with_credential(served: Served, way: tuple[str, str], credential: str) -> pb.Task:
+    context = ClientCallContext(service_parameters=bearer(credential))
+    client = served.client(*way, streaming=False)
+    [event] = [event async for event in client.send_message(asking("write report"), context=context)]
+    return event.task
+
+
+@pytest.mark.parametrize("way", WAYS, ids="-".join)
+async def test_what_one_user_makes_another_does_not_see(served: Served, way: tuple[str, str]) -> None:
+    task = await with_credential(served, way, KEY)
+    client = served.client(*way)
+    own, other = (ClientCallContext(service_parameters=bearer(each)) for each in (KEY, HASHED))
+    assert (await client.get_task(pb.GetTaskRequest(id=task.id), context=own)).id == task.id
+    with pytest.raises(TaskNotFoundError):
+        await client.get_task(pb.GetTaskRequest(id=task.id), context=other)
+
+
+# ------------------------------------------------------------------------------ open
+
+
+@pytest.mark.parametrize("path", [AGENT_CARD_WELL_KNOWN_PATH, "/healthz", "/readyz", "/"])
+@pytest.mark.parametrize("method", ["GET", "HEAD"])
+async def test_the_card_the_health_and_the_page_need_no_credential(served: Served, method: str, path: str) -> None:
+    response = await served.http.request(method, path, headers={"Accept": "text/html"})
+    assert response.status_code == (200 if method == "GET" or path == "/" else response.status_code)
+    assert response.status_code != 401
+
+
+async def test_the_files_of_the_page_need_no_credential(served: Served) -> None:
+    assets = (await served.http.get("/")).json()["assets"]
+    assert (await served.http.get(f"/{assets}/main.js")).status_code == 200
+
+
+async def test_the_card_says_what_a_request_needs_in_both_versions(served: Served) -> None:
+    card = (await served.http.get(AGENT_CARD_WELL_KNOWN_PATH)).json()
+    assert list(card["securitySchemes"]) == ["bearer"]
+    assert card["securityRequirements"] == [{"schemes": {"bearer": {}}}]
+    assert card["security"] == [{"bearer": []}]
+
+
+# ------------------------------------------------------------------ without a credential
+
+
+async def test_anonymous_callers_are_served_beside_others_if_the_operator_says_so() -> None:
+    async with serving(shared_token=TOKEN, allow_anonymous=True) as served:
+        task = await sent(served, WAYS[0], asking("write report"))
+        assert task.status.state == pb.TASK_STATE_COMPLETED
+        assert (await served.http.get("/artifacts", headers=bearer("wrong"))).status_code == 401
+        card = (await served.http.get(AGENT_CARD_WELL_KNOWN_PATH)).json()
+        assert card["securityRequirements"] == [{"schemes": {"bearer": {}}}, {}]
+
+
+async def test_a_server_without_authentication_serves_everybody_whatever_they_send() -> None:
+    async with serving(grpc=False) as served:
+        assert (await served.http.get("/artifacts", headers=bearer("anything"))).status_code == 200
+        card = (await served.http.get(AGENT_CARD_WELL_KNOWN_PATH)).json()
+        assert "securitySchemes" not in card
+        assert json.dumps(card["capabilities"]).count("extendedAgentCard") <= 1
+
+
+# ----------------------------------------------------------------------- the extended card
+
+
+async def extended(served: Served, way: tuple[str, str], credential: str = "") -> pb.AgentCard:
+    context = ClientCallContext(service_parameters=bearer(credential) if credential else {})
+    client = served.client(*way)
+    return await client.get_extended_agent_card(pb.GetExtendedAgentCardRequest(), context=context)
+
+
+@pytest.mark.parametrize("way", WAYS, ids="-".join)
+async def test_the_extended_card_is_for_callers_with_credentials(served: Served, way: tuple[str, str]) -> None:
+    card = await extended(served, way, KEY)
+    assert card.name
+    assert card.capabilities.extended_agent_card
+    assert list(card.security_schemes) == ["bearer"]
+
+
+async def test_without_the_interfaces_of_0_3_its_clients_get_the_card_nevertheless() -> None:
+    async with serving(shared_token=TOKEN, advertise_0_3=False, grpc=False) as served:
+        for way in (("JSONRPC", "0.3"), ("HTTP+JSON", "0.3")):
+            assert (await extended(served, way, TOKEN)).name
+
+
+EXTENDED: list[Request] = [
+    ("POST", "/", envelope("GetExtendedAgentCard", {})),
+    ("POST", "/", envelope("agent/getAuthenticatedExtendedCard", {})),
+    ("GET", "/rest/extendedAgentCard", None),
+    ("GET", "/rest/v1/card", None),
+]
+
+
+async def test_where_anonymous_callers_are_served_the_extended_card_still_needs_credentials() -> None:
+    async with serving(shared_token=TOKEN, allow_anonymous=True) as served:
+        for request in EXTENDED:
+            version = "0.3" if "Authenticated" in str(request) or "v1" in request[1] else "1.0"
+            response = await answer(served, request, {"A2A-Version": version})
+            assert response.status_code == 401, response.text
+        for method in GRPC:
+            if method.endswith("Card"):
+                error = await call(served, method, {})
+                assert error
+                assert error.code() is grpc.StatusCode.UNAUTHENTICATED

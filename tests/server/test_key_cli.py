@@ -1,0 +1,97 @@
+"""API keys from the command line: shown once, listed without them, revoked."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from a2a_canvas.server.api_key import hash_of, is_key, key_of_pair
+from a2a_canvas.server.cli import main
+from a2a_canvas.server.settings import PREFIX
+
+Run = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture(autouse=True)
+def database(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    for name in tuple(os.environ):
+        if name.startswith(PREFIX):
+            monkeypatch.delenv(name)
+    monkeypatch.setenv("A2A_CANVAS_DATABASE", f"{tmp_path}/keys.db")
+
+
+@pytest.fixture
+def run(capsys: pytest.CaptureFixture[str]) -> Run:
+    def run(*arguments: str) -> tuple[int, str, str]:
+        code = main(["key", *arguments])
+        said = capsys.readouterr()
+        return code, said.out, said.err
+
+    return run
+
+
+def test_a_new_key_is_shown_alone_and_once(run: Run) -> None:
+    code, key, remark = run("new", "ann")
+    assert code == 0
+    assert is_key(key.removesuffix("\n"))
+    assert remark == "This is the key ann of ann. It is not shown again: only its hash is stored.\n"
+    listed = run("list")[1]
+    assert key.strip() not in listed
+    assert hash_of(key.strip()) not in listed
+
+
+def test_keys_are_listed_with_their_users_and_when_they_were_made_and_revoked(run: Run) -> None:
+    assert run("list")[0] == 2  # there is no database yet
+    run("new", "ann")
+    run("new", "ci", "--user", "ann")
+    assert run("revoke", "ci") == (
+        0,
+        "The key ci is revoked: within two seconds no server of this database takes it.\n",
+        "",
+    )
+    day = r"\d{4}-\d\d-\d\d"
+    lines = run("list")[1].splitlines()
+    assert lines[0].split() == ["NAME", "USER", "MADE", "STATE"]
+    assert re.fullmatch(f"ann   ann   {day}  in force", lines[1])
+    assert re.fullmatch(f"ci    ann   {day}  revoked {day}", lines[2])
+
+
+def test_a_name_is_taken_until_its_key_is_revoked(run: Run) -> None:
+    run("new", "ann")
+    assert run("new", "ann") == (
+        2,
+        "",
+        "a2a-canvas: There is a key ann in force: revoke it first, or choose another name.\n",
+    )
+    run("revoke", "ann")
+    assert run("new", "ann")[0] == 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (("revoke", "ann"), "There is no key ann in force. a2a-canvas key list has those there are."),
+        (("new", "a b"), "The name 'a b' must be 1 to 128 characters, without spaces, commas and =."),
+        (("new", "ann", "--user", "a,b"), "The user 'a,b' must be 1 to 128 characters, without spaces, commas and =."),
+        (("new", "ann", "--database", "memory"), "--database memory stores no keys: name the server's database"),
+    ],
+)
+def test_what_cannot_be_done_is_said_in_one_line(run: Run, arguments: tuple[str, ...], says: str) -> None:
+    run("new", "another")
+    code, out, error = run(*arguments)
+    assert (code, out) == (2, "")
+    assert error.startswith(f"a2a-canvas: {says}")
+    assert error.count("\n") == 1
+
+
+def test_a_key_that_is_stored_nowhere_comes_with_its_line_for_the_settings(run: Run, tmp_path: Path) -> None:
+    code, key, remark = run("new", "ann", "--no-store")
+    assert code == 0
+    pair = key_of_pair(remark.split("A2A_CANVAS_API_KEYS=")[1].strip())
+    assert pair
+    assert (pair.user, pair.key_hash) == ("ann", hash_of(key.strip()))
+    assert list(tmp_path.iterdir()) == []
