@@ -58,7 +58,7 @@ from a2a_canvas.server.protocols.identity.authenticator import Authenticator, Co
 from a2a_canvas.server.protocols.identity.http_authentication import Authentication
 from a2a_canvas.server.protocols.page.routes import page_routes
 from a2a_canvas.server.settings import REHEARSAL, Settings, SettingsError, is_loopback
-from a2a_canvas.server.tasks.access import ANONYMOUS
+from a2a_canvas.server.tasks.access import ANONYMOUS, Access
 from a2a_canvas.server.tasks.runtime.admission import Admission
 from a2a_canvas.server.tasks.runtime.runtime import Runtime
 from a2a_canvas.store.artifact_store import ArtifactStore
@@ -308,6 +308,7 @@ def build_runtime(
         limits=TurnLimits(settings.max_rounds, settings.max_tool_errors),
         admission=Admission(settings.max_turns, settings.max_queued),
         instructions=_instructions(settings),
+        access=Access(backend.journal.has_context, adopter=settings.adopt_anonymous or ""),
         metrics=metrics,
     )
 
