@@ -350,7 +350,7 @@ def build_runtime(
         admission=Admission(settings.max_turns, settings.max_queued),
         instructions=_instructions(settings),
         push=backend.push,
-        access=Access(backend.journal.has_context, backend.shares),
+        access=Access(backend.journal.has_context, backend.shares, settings.adopt_anonymous or ""),
         metrics=metrics,
     )
 

@@ -32,7 +32,7 @@ from a2a_canvas.server.settings import Settings
 from tests.free_port import free_port
 
 # Where the SDK's server is imported before its client, the client lacks this, and speaks 1.0 to gRPC of 0.3.
-client_factory.CompatGrpcTransport = CompatGrpcTransport
+vars(client_factory)["CompatGrpcTransport"] = CompatGrpcTransport
 
 SCRIPT = Path(__file__).parent / "scripts" / "app.yaml"
 TURN = "urn:a2a-canvas:turn:v1"
