@@ -153,6 +153,7 @@ def create_app(settings: Settings, llm: LLM | None = None, clock: Clock | None =
         lifespan=_lifespan(settings, shutdown, handler, budget, backend, runtime, llm, sources, authenticator, metrics),
     )
     app.state.shutdown, app.state.metrics = shutdown, metrics
+    app.state.tool_sources = sources
     app.router.redirect_slashes = False  # an unknown path is 404
     return app
 
@@ -267,6 +268,21 @@ def _mcp_servers(config: Path) -> Sequence[ToolSource]:
         raise SettingsError(str(error)) from None
 
 
+def check_programs(config: Path) -> None:
+    """Whether the programs of MCP servers are there. A server that runs goes on without one, and tries it again.
+
+    Raises:
+        SettingsError: one is not.
+    """
+    from a2a_canvas.server.tool_sources.mcp_servers.config import load_mcp_config
+    from a2a_canvas.server.tool_sources.mcp_servers.transports import missing_program
+
+    for server in load_mcp_config(config):
+        if program := missing_program(server):
+            place = f"{config}: mcpServers.{server.name}.command"
+            raise SettingsError(f"{place}: there is no program {program}. Install it, or name its path.")
+
+
 def _other_agents(settings: Settings) -> Sequence[ToolSource]:
     from a2a_canvas.server.tool_sources.remote_agents.agents_source import RemoteAgents
 
@@ -315,7 +331,7 @@ def build_runtime(
         limits=TurnLimits(settings.max_rounds, settings.max_tool_errors),
         admission=Admission(settings.max_turns, settings.max_queued),
         instructions=_instructions(settings),
-        access=Access(backend.journal.has_context, backend.shares),
+        access=Access(backend.journal.has_context, backend.shares, settings.adopt_anonymous or ""),
         metrics=metrics,
     )
 
