@@ -2,7 +2,7 @@
 
 Rule 1: one attempt for each claim; the next notification of the config follows when it was accepted. A receiver that
         accepts many in a row makes room for others now and then.
-Rule 2: what is not accepted is tried again, later each time (`attempts.py`), and given up in the end: the log says so,
+Rule 2: what is not accepted is tried again, later each time (`retries.py`), and given up in the end: the log says so,
         and so does the config.
 Rule 3: the log names task, config and host: never a path, a token or a credential.
 """
@@ -19,7 +19,7 @@ from datetime import datetime
 from typing import Any
 
 from a2a_canvas.server.log_output import about
-from a2a_canvas.server.push.attempts import Accepted, NotAccepted, Outcome, delay_after
+from a2a_canvas.server.push.retries import Accepted, NotAccepted, Outcome, delay_after
 from a2a_canvas.server.push.sending import Send
 from a2a_canvas.server.push.signing import headers_of
 from a2a_canvas.server.tasks.errors import TaskError, TaskNotFound

@@ -19,7 +19,7 @@ from typing import Protocol
 import aiohttp
 from aiohttp.abc import AbstractResolver, ResolveResult
 
-from a2a_canvas.server.push.attempts import NotAccepted, Outcome, outcome_of
+from a2a_canvas.server.push.retries import NotAccepted, Outcome, outcome_of
 from a2a_canvas.server.push.targets import (
     AllowedTargets,
     Target,

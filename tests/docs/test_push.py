@@ -8,8 +8,8 @@ from http.server import ThreadingHTTPServer
 from queue import Queue
 from typing import Any
 
-from a2a_canvas.server.push.attempts import MAX_ATTEMPTS
 from a2a_canvas.server.push.delivery import MAX_FAILING, MAX_SENDING, PER_TARGET
+from a2a_canvas.server.push.retries import MAX_ATTEMPTS
 from a2a_canvas.server.push.sending import TOTAL_SECONDS
 from a2a_canvas.server.tasks.push import CLAIM_SECONDS, MAX_CONFIGS
 from tests.docs.curl import Curl
