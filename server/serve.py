@@ -61,7 +61,7 @@ def serve(given: Mapping[str, Any], program: str = "a2a-canvas") -> int:
     llm = choose_llm(settings, os.environ)
     app = create_app(settings, llm)
     for port in filter(None, (settings.port, settings.grpc_port, settings.metrics_port)):
-        _check_free(settings.host, port)
+        check_free(settings.host, port)
     count = None if settings.database == "memory" else asyncio.run(_check_database(settings))
     check_open(settings, keys=count.keys if count else 0)
     config = uvicorn.Config(
@@ -209,7 +209,7 @@ async def _check_database(settings: Settings) -> DataCount | None:
         await database.close()
 
 
-def _check_free(host: str, port: int) -> None:
+def check_free(host: str, port: int) -> None:
     """Raises `OSError`, with one line for the user, if the server could not listen there."""
     try:
         socket.create_server((host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET).close()
