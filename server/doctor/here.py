@@ -39,9 +39,10 @@ from a2a_canvas.server.doctor.judgements import (
     judge_openness,
     judge_space,
 )
+from a2a_canvas.server.listening import listen
 from a2a_canvas.server.model_choice import choose_llm
 from a2a_canvas.server.protocols.a2a_v1.card_file import CardError
-from a2a_canvas.server.serve import check_free, check_open
+from a2a_canvas.server.serve import check_open
 from a2a_canvas.server.settings import ALL_ADDRESSES, REHEARSAL, Settings, SettingsError, authority
 
 if TYPE_CHECKING:
@@ -235,7 +236,7 @@ async def check_ports(settings: Settings) -> AsyncIterator[Finding]:
 def _fault(host: str, port: int) -> str:
     """Why a server could not listen there; empty if it could."""
     try:
-        check_free(host, port)
+        listen(host, port).close()
     except OSError as error:
         return str(error)
     return ""

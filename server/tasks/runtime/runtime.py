@@ -5,8 +5,8 @@ Rule 1: a message is accepted in one of five ways (`send`): it starts a task, an
         One that names no task and is no operation answers the task of its context that waits, if it is the only one.
 Rule 2: the sender gets a snapshot first, before any slow work, and then everything that follows it.
 Rule 3: what has been accepted is durable: it is carried out even if this process ends in the next moment.
-Rule 4: a message and the changes that come with it are accepted in one step, or not at all. From that step on the
-        work continues even if the sender hangs up.
+Rule 4: a message and the changes that come with it are accepted in one step, or not at all. From that step on, and
+        from when a task that waits is acquired, the work continues even if the sender hangs up.
 """
 
 from __future__ import annotations
@@ -152,7 +152,19 @@ class Runtime:
             TaskNotFound: there is none that the caller may read.
         """
         await self._check(task_id, caller, Level.READ)
-        return await self.journal.follow(task_id)
+        return await self._guarded(await self.journal.follow(task_id), caller)
+
+    async def _guarded(self, following: TaskSubscription, caller: Caller) -> TaskSubscription:
+        """The subscription; a guest's ends with `TaskNotFound` when the context is not shared with it any more."""
+        task_id, key, owner = following.snapshot.task_id, following.snapshot.context_id, following.snapshot.owner
+
+        async def check() -> None:
+            if await self.access.level(caller, key, owner) < Level.READ:
+                raise TaskNotFound(task_id)
+
+        if await self.access.level(caller, key, owner) < Level.OWN:
+            following.guard(check)
+        return following
 
     async def _check(self, task_id: str, caller: Caller, level: Level) -> tuple[str, str]:
         """The key of the task's context, and its owner, if the caller may do that there.
@@ -182,7 +194,9 @@ class Runtime:
             QueueFull: it was not accepted; the same message may be later.
             Unavailable: it is unknown whether it was accepted; if it was, the same message joins the task.
         """
-        incoming = await self._addressed(incoming, caller)
+        return await self._guarded(await self._send(await self._addressed(incoming, caller)), caller)
+
+    async def _send(self, incoming: Incoming) -> TaskSubscription:
         key = incoming.key
         set_task(incoming.task_id, incoming.context_id)
         async with self._locks.hold(incoming.task_id or key):
@@ -291,7 +305,10 @@ class Runtime:
     async def _continue_after_question(
         self, record: TaskRecord, incoming: Incoming, key: str
     ) -> TaskSubscription | None:
-        """The task waits for input: its turn continues here."""
+        """The task waits for input: its turn continues here, also if the sender hangs up (rule 4)."""
+        return await asyncio.shield(self._in_background(self._acquire_and_begin(record, incoming, key)))
+
+    async def _acquire_and_begin(self, record: TaskRecord, incoming: Incoming, key: str) -> TaskSubscription | None:
         with self._turns.reserve(None) as queued:
             await self._prepare(incoming, record)
             acquired = await self._ownership.acquire(record.task_id)
@@ -456,13 +473,16 @@ class Runtime:
                 return not record.state.terminal
             # First what its calls have begun elsewhere: if a crash comes between, the task can be cancelled again.
             await self._turns.abandon(record)
-            acquired = await self._ownership.acquire(task_id)
-            if acquired is None:
-                await asyncio.sleep(POLL_INTERVAL)
-                return True
-            if acquired.state.paused:
-                await self._end(task_id, StatusChanged(State.CANCELED))
+            return not await asyncio.shield(self._in_background(self._acquire_and_cancel(task_id)))
+
+    async def _acquire_and_cancel(self, task_id: str) -> bool:
+        acquired = await self._ownership.acquire(task_id)
+        if acquired is None:
+            await asyncio.sleep(POLL_INTERVAL)
             return False
+        if acquired.state.paused:
+            await self._end(task_id, StatusChanged(State.CANCELED))
+        return True
 
     async def close(self) -> None:
         """Stop every turn: the server shuts down. If tasks are durable, another replica takes them over."""

@@ -35,6 +35,7 @@ def clean(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in tuple(os.environ):
         if name.startswith((PREFIX, "ANTHROPIC_", "OPENAI_")):
             monkeypatch.delenv(name)
+    monkeypatch.setenv(f"{PREFIX}DATABASE", "memory")
 
 
 async def examined(url: str = "", token: str = "", *, model_call: bool = False, **given: Any) -> Found:
