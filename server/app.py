@@ -10,7 +10,7 @@ import os
 import re
 import time
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
@@ -33,15 +33,21 @@ from a2a_canvas.server.agent.models.rehearsal import NOTICE
 from a2a_canvas.server.agent.models.wrappers import FramedLLM
 from a2a_canvas.server.agent.turn.turn import TurnLimits
 from a2a_canvas.server.backend import Backend, make_backend
+from a2a_canvas.server.metrics import Metrics
 from a2a_canvas.server.model_choice import choose_llm
 from a2a_canvas.server.protocols.a2a_v1.card import REST_PREFIX, Addresses, CurrentCard, card_route, load_card
 from a2a_canvas.server.protocols.a2a_v1.extensions import ExtensionsEcho
 from a2a_canvas.server.protocols.a2a_v1.handler import A2AHandler
 from a2a_canvas.server.protocols.a2a_v1.http_json import rest_route
 from a2a_canvas.server.protocols.a2a_v1.jsonrpc import jsonrpc_route
+from a2a_canvas.server.protocols.a2a_v1.push_operations import PushOperations
+from a2a_canvas.server.protocols.a2a_v1.push_payload import PushPayloads
 from a2a_canvas.server.protocols.agui.routes import AgUiConfig, agui_routes
 from a2a_canvas.server.protocols.artifacts.routes import artifact_routes
 from a2a_canvas.server.protocols.edge.availability import health_route, ready_route
+from a2a_canvas.server.protocols.edge.http_requests import caller_of
+from a2a_canvas.server.protocols.edge.prometheus import metrics_route, metrics_server
+from a2a_canvas.server.protocols.edge.request_metrics import MetricsMiddleware
 from a2a_canvas.server.protocols.edge.shutdown import Shutdown, ShutdownMiddleware, exit_of_plain_uvicorn
 from a2a_canvas.server.protocols.guard.bodies import BodyBudget
 from a2a_canvas.server.protocols.guard.checks import BodyLimits
@@ -53,10 +59,16 @@ from a2a_canvas.server.protocols.identity.attempts import FailedAttempts
 from a2a_canvas.server.protocols.identity.authenticator import Authenticator, ConfiguredKeys
 from a2a_canvas.server.protocols.identity.http_authentication import Authentication
 from a2a_canvas.server.protocols.page.routes import page_routes
-from a2a_canvas.server.settings import REHEARSAL, Settings, SettingsError
+from a2a_canvas.server.push.delivery import PushDelivery
+from a2a_canvas.server.push.sending import HttpSender, SystemLookup, TargetCheck
+from a2a_canvas.server.push.targets import AllowedTargets
+from a2a_canvas.server.settings import REHEARSAL, Settings, SettingsError, is_loopback
+from a2a_canvas.server.tasks.access import ANONYMOUS, Access
+from a2a_canvas.server.tasks.journal.push_outbox import Outbox
 from a2a_canvas.server.tasks.quotas import Meter, Quota
 from a2a_canvas.server.tasks.runtime.admission import Admission
 from a2a_canvas.server.tasks.runtime.runtime import Runtime
+from a2a_canvas.server.tasks.sharing import Sharing
 from a2a_canvas.store.artifact_store import ArtifactStore
 from a2a_canvas.tools.functions.function_tool import AnyTool, ToolSource
 from a2a_canvas.tools.registry import SCRIPT_TOOLS, TOOLS
@@ -102,26 +114,52 @@ def create_app(settings: Settings, llm: LLM | None = None, clock: Clock | None =
     sources = tool_sources(settings)
     loaded = load_card(settings.agent_card, addresses, advertise_0_3=settings.advertise_0_3, note=note, name=name)
     card = loaded.content
-    backend = make_backend(settings, clock.now)
-    runtime = build_runtime(settings, llm, clock, backend, sources)
+    metrics = Metrics(clock.now)
+    backend = make_backend(settings, clock.now, metrics)
+    runtime = build_runtime(settings, llm, clock, backend, sources, metrics)
     authenticator = make_authenticator(settings, backend, runtime.meter)
     current_card = CurrentCard(loaded, partial(_tools_from, sources), authenticator.security)
     shutdown = Shutdown(runtime.close, settings.shutdown_grace)
     limits = body_limits(settings)
     budget = BodyBudget(max(limits.max_bodies_bytes, limits.max_body_bytes))
-    handler = A2AHandler(runtime, card, limits, expose_thinking=settings.expose_thinking)
+    check = TargetCheck(AllowedTargets.of(settings.push_targets), SystemLookup())
+    page = settings.url if settings.page else ""
+    sharing = Sharing(runtime.access, backend.shares, clock.now, clock.new_id, page)
+    handler = A2AHandler(
+        runtime,
+        card,
+        PushOperations(backend.push, check),
+        limits,
+        sharing=sharing,
+        expose_thinking=settings.expose_thinking,
+        current_card=current_card,
+        metrics=metrics,
+    )
+    push = PushDelivery(backend.push, PushPayloads(runtime), HttpSender(check), clock.now)
+    metrics.refreshers.append(partial(_count_outbox, backend.push, metrics, clock.now))
     app = Starlette(
         routes=[
             card_route(current_card, clock.now),
             health_route(),
             ready_route(backend.ready),
+            *([] if settings.metrics_port else [metrics_route(metrics, metrics_readers(settings))]),
             jsonrpc_route(handler),
-            *artifact_routes(backend.store, runtime.journal, backend.contexts, runtime.access, limits, runtime.meter),
-            *agui_routes(_agui(settings, runtime, backend.store, clock)),
+            *artifact_routes(
+                backend.store,
+                runtime.journal,
+                backend.contexts,
+                runtime.access,
+                sharing,
+                limits,
+                metrics,
+                runtime.meter,
+            ),
+            *agui_routes(_agui(settings, runtime, backend.store, clock, metrics)),
             rest_route(handler, REST_PREFIX),
             *page_routes(_about(settings, card), settings.page_origins, page=settings.page),
         ],
         middleware=[
+            Middleware(MetricsMiddleware, metrics=metrics),
             *([Middleware(CORSMiddleware, **cors_options(settings.cors_origins))] if settings.cors_origins else []),
             Middleware(HostCheck, hosts=hosts_of(settings)),
             Middleware(Authentication, authenticator=authenticator),
@@ -130,9 +168,12 @@ def create_app(settings: Settings, llm: LLM | None = None, clock: Clock | None =
             Middleware(ExtensionsEcho),
         ],
         exception_handlers={HTTPException: _router_error},
-        lifespan=_lifespan(settings, shutdown, handler, budget, backend, runtime, llm, sources, authenticator),
+        lifespan=_lifespan(
+            settings, shutdown, handler, budget, backend, runtime, llm, sources, authenticator, metrics, push
+        ),
     )
-    app.state.shutdown = shutdown
+    app.state.shutdown, app.state.metrics = shutdown, metrics
+    app.state.tool_sources = sources
     app.router.redirect_slashes = False  # an unknown path is 404
     return app
 
@@ -141,6 +182,12 @@ def _about(settings: Settings, card: pb.AgentCard) -> dict[str, Any]:
     """What `GET /` says of a server to programs."""
     about = {"name": card.name, "version": card.version, "agentCard": settings.url + AGENT_CARD_WELL_KNOWN_PATH}
     return about | ({"page": f"{settings.url}/", "servers": settings.page_origins} if settings.page else {})
+
+
+async def _count_outbox(outbox: Outbox, metrics: Metrics, now: Callable[[], datetime]) -> None:
+    backlog = await outbox.backlog()
+    metrics.outbox_depth.set(backlog.depth)
+    metrics.outbox_age.set((now() - backlog.oldest).total_seconds() if backlog.oldest else 0)
 
 
 BINDINGS = {"/": " (JSON-RPC)", f"{REST_PREFIX}/…": " (HTTP+JSON)", "/canvas/stream": " (AG-UI)"}
@@ -168,6 +215,13 @@ def _allowed(request: Request) -> list[str]:
     return sorted({method for route in routes for method in route.methods})
 
 
+def metrics_readers(settings: Settings) -> Callable[[Request], bool]:
+    """Who may read `/metrics` on the port for everybody: users; without credentials whoever is on this machine."""
+    local = is_loopback(settings.host) and not (settings.public_url or settings.allow_anonymous)
+    allowed = (ANONYMOUS,) if local else ()
+    return lambda request: bool(caller_of(request).name) or caller_of(request) in allowed
+
+
 def make_authenticator(settings: Settings, backend: Backend, meter: Meter) -> Authenticator:
     """Who is let in, and how often."""
     stored = (backend.api_keys,) if backend.api_keys else ()
@@ -175,6 +229,7 @@ def make_authenticator(settings: Settings, backend: Backend, meter: Meter) -> Au
         FailedAttempts(time.monotonic),
         token=settings.shared_token or "",
         keys=(ConfiguredKeys(settings.keys), *stored),
+        links=backend.shares,
         anonymous=settings.allow_anonymous,
         count=meter.count_request,
     )
@@ -194,7 +249,7 @@ def body_limits(settings: Settings) -> BodyLimits:
     return BodyLimits(settings.max_body_bytes, settings.max_bodies_bytes, settings.max_text_bytes)
 
 
-def _agui(settings: Settings, runtime: Runtime, store: ArtifactStore, clock: Clock) -> AgUiConfig:
+def _agui(settings: Settings, runtime: Runtime, store: ArtifactStore, clock: Clock, metrics: Metrics) -> AgUiConfig:
     return AgUiConfig(
         runtime,
         store,
@@ -202,6 +257,7 @@ def _agui(settings: Settings, runtime: Runtime, store: ArtifactStore, clock: Clo
         clock.new_id,
         expose_thinking=settings.expose_thinking,
         cancel_on_disconnect=settings.on_disconnect == "cancel",
+        metrics=metrics,
     )
 
 
@@ -245,6 +301,21 @@ def _mcp_servers(config: Path) -> Sequence[ToolSource]:
         raise SettingsError(str(error)) from None
 
 
+def check_programs(config: Path) -> None:
+    """Whether the programs of MCP servers are there. A server that runs goes on without one, and tries it again.
+
+    Raises:
+        SettingsError: one is not.
+    """
+    from a2a_canvas.server.tool_sources.mcp_servers.config import load_mcp_config
+    from a2a_canvas.server.tool_sources.mcp_servers.transports import missing_program
+
+    for server in load_mcp_config(config):
+        if program := missing_program(server):
+            place = f"{config}: mcpServers.{server.name}.command"
+            raise SettingsError(f"{place}: there is no program {program}. Install it, or name its path.")
+
+
 def _other_agents(settings: Settings) -> Sequence[ToolSource]:
     from a2a_canvas.server.tool_sources.remote_agents.agents_source import RemoteAgents
 
@@ -272,7 +343,12 @@ async def _find_tool(sources: Sequence[ToolSource], name: str) -> AnyTool | str:
 
 
 def build_runtime(
-    settings: Settings, llm: LLM, clock: Clock, backend: Backend | None = None, sources: Sequence[ToolSource] = ()
+    settings: Settings,
+    llm: LLM,
+    clock: Clock,
+    backend: Backend | None = None,
+    sources: Sequence[ToolSource] = (),
+    metrics: Metrics | None = None,
 ) -> Runtime:
     backend = backend or make_backend(settings, clock.now)
     own = SCRIPT_TOOLS if llm.name.startswith(SCRIPT_PREFIX) else TOOLS
@@ -288,6 +364,9 @@ def build_runtime(
         limits=TurnLimits(settings.max_rounds, settings.max_tool_errors),
         admission=Admission(settings.max_turns, settings.max_queued, meter=make_meter(settings, clock.now)),
         instructions=_instructions(settings),
+        push=backend.push,
+        access=Access(backend.journal.has_context, backend.shares, settings.adopt_anonymous or ""),
+        metrics=metrics,
     )
 
 
@@ -312,12 +391,15 @@ def _lifespan(
     llm: LLM,
     sources: Sequence[ToolSource],
     authenticator: Authenticator,
+    metrics: Metrics,
+    push: PushDelivery,
 ) -> Callable[[Starlette], AbstractAsyncContextManager[None]]:
     @asynccontextmanager
     async def lifespan(app: Starlette) -> AsyncIterator[None]:
         # Before the turns that go on after a restart, which may need their tools at once.
         await asyncio.gather(*(source.start() for source in sources))
         await backend.start(runtime)
+        push.start()
         if settings.grpc_port:
             from a2a_canvas.server.protocols.a2a_v1.grpc_server import grpc_server
             from a2a_canvas.server.protocols.identity.grpc_authentication import GrpcAuthentication
@@ -330,14 +412,18 @@ def _lifespan(
                 budget,
                 settings.max_connections,
                 GrpcAuthentication(authenticator),
+                metrics,
             )
             await shutdown.grpc_server.start()
         watch = asyncio.create_task(_shut_down_with_uvicorn(shutdown))
+        port = settings.metrics_port
         try:
-            yield
+            async with metrics_server(metrics, settings.host, port) if port else nullcontext():
+                yield
         finally:
             watch.cancel()
             await shutdown()
+            await push.stop()
             await backend.stop()
             await asyncio.gather(*(source.stop() for source in sources))
             await close_llm(llm)

@@ -7,10 +7,14 @@ from datetime import datetime
 from typing import Protocol
 
 from a2a_canvas.server.api_key import ApiKeys
+from a2a_canvas.server.metrics import Metrics
 from a2a_canvas.server.settings import Settings
+from a2a_canvas.server.tasks.access import Shares
 from a2a_canvas.server.tasks.journal.journal import InMemoryJournal, Journal
 from a2a_canvas.server.tasks.journal.owned_contexts import Contexts, InMemoryContexts
+from a2a_canvas.server.tasks.journal.push_outbox import PushStore
 from a2a_canvas.server.tasks.runtime.ownership import Ownership, TaskRunner
+from a2a_canvas.server.tasks.sharing import InMemoryShares
 from a2a_canvas.store.artifact_store import ArtifactStore
 from a2a_canvas.store.memory import InMemoryArtifactStore
 from a2a_canvas.store.models import Limits
@@ -30,6 +34,10 @@ class Backend(Protocol):
     def store(self) -> ArtifactStore: ...
     @property
     def contexts(self) -> Contexts: ...
+    @property
+    def push(self) -> PushStore: ...
+    @property
+    def shares(self) -> Shares: ...
     @property
     def api_keys(self) -> ApiKeys | None: ...
     @property
@@ -52,14 +60,14 @@ class Backend(Protocol):
         ...
 
 
-def make_backend(settings: Settings, now: Callable[[], datetime]) -> Backend:
+def make_backend(settings: Settings, now: Callable[[], datetime], metrics: Metrics | None = None) -> Backend:
     """The backend that the settings name; it is not opened yet."""
     limits = Limits(settings.max_artifact_bytes, settings.max_parts)
     if settings.database == "memory":
         return MemoryBackend(now, limits)
     from a2a_canvas.server.durable_backend import DurableBackend
 
-    return DurableBackend(settings, now, limits)
+    return DurableBackend(settings, now, limits, metrics)
 
 
 class MemoryBackend:
@@ -68,9 +76,12 @@ class MemoryBackend:
     def __init__(self, now: Callable[[], datetime], limits: Limits) -> None:
         journal = InMemoryJournal(now)
         self.journal: Journal = journal
+        self.push: PushStore = journal.push
         store = InMemoryArtifactStore(limits)
         self.store: ArtifactStore = store
-        self.contexts: Contexts = InMemoryContexts(journal, store)
+        shares = InMemoryShares(now)
+        self.shares: Shares = shares
+        self.contexts: Contexts = InMemoryContexts(journal, store, shares)
         self.api_keys: ApiKeys | None = None
         self.ownership: Ownership | None = None
 

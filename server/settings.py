@@ -12,6 +12,7 @@ import difflib
 import os
 import re
 from collections.abc import Callable, Collection, Mapping
+from ipaddress import ip_address, ip_network
 from pathlib import Path
 from typing import Annotated, Any, Self, get_args
 from urllib.parse import parse_qsl, urlsplit
@@ -96,6 +97,12 @@ class Settings(BaseSettings):
     host: str = Field("127.0.0.1", description="address to listen on")
     port: int = Field(8000, ge=1, le=65535, description="port for JSON-RPC, HTTP+JSON and the card")
     grpc_port: int | None = Field(None, ge=1, le=65535, description="port for gRPC; off unless given")
+    metrics_port: int | None = Field(
+        None,
+        ge=1,
+        le=65535,
+        description="port for '/metrics', which asks for no credentials; it is then not on the other port",
+    )
     model: str | None = Field(
         None,
         description="a model's name, 'openai:NAME', 'ollama:NAME', 'rehearsal' or 'script:FILE.yaml'; "
@@ -135,6 +142,11 @@ class Settings(BaseSettings):
     allow_anonymous: bool = Field(
         False, description="serve callers without credentials, too, also on other addresses than the loopback"
     )
+    adopt_anonymous: str | None = Field(
+        None,
+        description="a user who also has the conversations of anonymous callers, such as those from before there were "
+        "users; without it nobody sees them",
+    )
     public_url: str | None = Field(None, description="the address in the card, if it is not 'http://HOST:PORT'")
     allowed_hosts: str | None = Field(
         None,
@@ -150,6 +162,11 @@ class Settings(BaseSettings):
         None,
         description="an origin such as 'https://app.example.com' whose pages may use the server from a browser (CORS); "
         "repeatable, or several separated by commas; none unless given",
+    )
+    push_allow: str | None = Field(
+        None,
+        description="hosts and networks that push notifications may go to although they are not on the public internet "
+        "(names, addresses, '10.0.0.0/8'), separated by commas; http is allowed there, too",
     )
     page: bool = Field(True, description="serve the page for people at '/'")
     page_servers: str | None = Field(
@@ -238,7 +255,7 @@ class Settings(BaseSettings):
             case _:
                 return value
 
-    @field_validator("cors_origin", "page_servers", "allowed_hosts", mode="before")
+    @field_validator("cors_origin", "page_servers", "allowed_hosts", "push_allow", mode="before")
     @classmethod
     def _joined(cls, value: Any) -> Any:
         return ",".join(map(str, value)) if isinstance(value, list) else value
@@ -322,6 +339,16 @@ class Settings(BaseSettings):
             raise ValueError("must be names such as agent.example.com, without ports, separated by commas; * for any")
         return value
 
+    @field_validator("push_allow")
+    @classmethod
+    def _hosts_and_networks(cls, value: str | None) -> str | None:
+        for each in _split_names(value or ""):
+            if not re.fullmatch(r"[\w.-]+|\[?[0-9A-Fa-f:.]+\]?(/\d+)?", each) or (
+                "/" in each and not _is_network(each)
+            ):
+                raise ValueError("must be hosts and networks such as hooks.internal,10.0.0.0/8, separated by commas")
+        return value
+
     @field_validator("cors_origin")
     @classmethod
     def _origins(cls, value: str | None) -> str | None:
@@ -343,14 +370,24 @@ class Settings(BaseSettings):
 
     @model_validator(mode="after")
     def _ports_differ(self) -> Self:
-        if self.grpc_port == self.port:
-            raise ValueError(f"port and grpc_port are both {self.port}; gRPC needs a port of its own")
+        ports = {"port": self.port, "grpc_port": self.grpc_port, "metrics_port": self.metrics_port}
+        taken: dict[int, str] = {}
+        for name, port in ports.items():
+            if port in taken:
+                raise ValueError(f"{taken[port]} and {name} are both {port}; each needs a port of its own")
+            if port:
+                taken[port] = name
         return self
 
     @property
     def hosts(self) -> tuple[str, ...]:
         """The names in `allowed_hosts`."""
         return _split_names(self.allowed_hosts or "")
+
+    @property
+    def push_targets(self) -> tuple[str, ...]:
+        """The hosts and networks in `push_allow`."""
+        return _split_names(self.push_allow or "")
 
     @property
     def tokens(self) -> Mapping[str, str]:
@@ -407,8 +444,24 @@ def authority(host: str, port: int) -> str:
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
+def is_loopback(host: str) -> bool:
+    """Whether only programs on this machine reach an address."""
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
 def _split_names(names: str) -> tuple[str, ...]:
     return tuple(name.strip() for name in names.split(",") if name.strip())
+
+
+def _is_network(text: str) -> bool:
+    try:
+        ip_network(text, strict=False)
+    except ValueError:
+        return False
+    return True
 
 
 def _sqlite_url(url: str) -> str:
@@ -494,14 +547,15 @@ GROUPS: Mapping[str, tuple[str, ...]] = {
         *("agent", "instructions", "tools", "mcp_config", "agents", "agent_tokens", "agent_card"),
         *("advertise_0_3", "advertise_grpc"),
     ),
-    "Address": ("host", "port", "grpc_port", "public_url", "allowed_hosts", "cors_origin"),
-    "Identity": ("shared_token", "api_keys", "allow_anonymous"),
+    "Address": ("host", "port", "grpc_port", "metrics_port", "public_url", "allowed_hosts", "cors_origin"),
+    "Identity": ("shared_token", "api_keys", "allow_anonymous", "adopt_anonymous"),
     "Model": (
         *("model", "thinking", "expose_thinking", "max_output_tokens", "context_window", "temperature"),
         *("max_rounds", "max_tool_errors"),
     ),
     "Data": ("database", "keep_journals", "keep_versions", "keep_contexts"),
     "Page": ("page", "page_servers"),
+    "Push notifications": ("push_allow",),
     "Streams": ("frame_ms", "on_disconnect", "shutdown_grace"),
     "Limits": (
         *("max_turns", "max_queued", "max_artifact_bytes", "max_parts", "max_body_bytes", "max_bodies_bytes"),

@@ -9,7 +9,11 @@ TaskError
 ├── ContextNotFound     there is no such context, or it is another owner's
 ├── ContextInUse        a task works in the context: it cannot be removed
 ├── ReadOnly            the context is shared with the caller, who may not do that there
+├── ShareNotFound       the context has no such share
+├── NobodyToShare       the caller has no name, and shares nothing
 ├── Unwritable          the message cannot be stored: a fault of the server
+├── PushConfigNotFound  there is no such config, or it was given up
+├── TooManyPushConfigs  the task has as many push configs as it may have
 ├── QueueFull           the server has no room for another turn: nothing is wrong with the request
 ├── QuotaReached        the caller, or all callers together, have used what they may for now
 ├── Unreadable          the stored task cannot be decoded
@@ -108,6 +112,17 @@ class ReadOnly(TaskError):
         self.context_id = named
 
 
+class ShareNotFound(TaskError):
+    def __init__(self, context_id: str, share_id: str) -> None:
+        named = public_id(context_id)
+        super().__init__(f"Context {named!r} has no share {share_id!r}. GET /artifacts/…/shares lists those there are.")
+
+
+class NobodyToShare(TaskError):
+    def __init__(self) -> None:
+        super().__init__("Contexts of callers without a name are everybody's: send the credentials of a user to share.")
+
+
 class Unwritable(TaskError):
     def __init__(self, task_id: str) -> None:
         super().__init__("The message could not be stored and was not accepted. This is a server error; see its log.")
@@ -135,6 +150,24 @@ class QuotaReached(TaskError):
     def __init__(self, reason: str, seconds: float) -> None:
         self.retry_after = ceil(seconds)
         super().__init__(f"{reason} Try again in {self.retry_after} s.")
+
+
+class TooManyPushConfigs(TaskError):
+    def __init__(self, task_id: str, most: int) -> None:
+        super().__init__(
+            f"Task {task_id!r} has {most} push notification configs, the most that a task may have. Delete one first."
+        )
+        self.task_id = task_id
+
+
+class PushConfigNotFound(TaskError):
+    def __init__(self, config_id: str, failure: str = "") -> None:
+        why = f": it was given up, because {failure}" if failure else ""
+        super().__init__(
+            f"There is no push notification config {config_id!r}{why}. ListTaskPushNotificationConfigs has those there "
+            "are; CreateTaskPushNotificationConfig makes it."
+        )
+        self.config_id = config_id
 
 
 class Unreadable(TaskError):

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from datetime import datetime
+from datetime import UTC, datetime
 
 from a2a_canvas.server.tasks.access import LINK
 from a2a_canvas.server.tasks.errors import QuotaReached
@@ -143,7 +143,12 @@ class Meter:
         of_all: how much all together may. Its turns are `Admission`'s matter.
     """
 
-    def __init__(self, now: Callable[[], datetime], of_user: Quota | None = None, of_all: Quota | None = None) -> None:
+    def __init__(
+        self,
+        now: Callable[[], datetime] = lambda: datetime.now(UTC),
+        of_user: Quota | None = None,
+        of_all: Quota | None = None,
+    ) -> None:
         self._now = now
         self._of_user = of_user or Quota()
         self._of_all = of_all or Quota()

@@ -13,9 +13,11 @@ import grpc.aio
 import httpx
 import pytest
 import pytest_asyncio
+from a2a.client import ClientCallContext
 from a2a.compat.v0_3 import a2a_v0_3_pb2 as pb03
 from a2a.types import a2a_pb2 as pb
 from a2a.utils.constants import AGENT_CARD_WELL_KNOWN_PATH
+from a2a.utils.errors import TaskNotFoundError
 
 from a2a_canvas.server.api_key import hash_of, new_key
 from a2a_canvas.server.protocols.guard.calls import LEGACY_METHODS, REQUESTS
@@ -191,8 +193,6 @@ async def test_a_client_of_the_sdk_talks_with_each_kind_of_credential(
 
 
 async def with_credential(served: Served, way: tuple[str, str], credential: str) -> pb.Task:
-    from a2a.client import ClientCallContext
-
     context = ClientCallContext(service_parameters=bearer(credential))
     client = served.client(*way, streaming=False)
     [event] = [event async for event in client.send_message(asking("write report"), context=context)]
@@ -201,9 +201,6 @@ async def with_credential(served: Served, way: tuple[str, str], credential: str)
 
 @pytest.mark.parametrize("way", WAYS, ids="-".join)
 async def test_what_one_user_makes_another_does_not_see(served: Served, way: tuple[str, str]) -> None:
-    from a2a.client import ClientCallContext
-    from a2a.utils.errors import TaskNotFoundError
-
     task = await with_credential(served, way, KEY)
     client = served.client(*way)
     own, other = (ClientCallContext(service_parameters=bearer(each)) for each in (KEY, HASHED))
@@ -253,3 +250,47 @@ async def test_a_server_without_authentication_serves_everybody_whatever_they_se
         card = (await served.http.get(AGENT_CARD_WELL_KNOWN_PATH)).json()
         assert "securitySchemes" not in card
         assert json.dumps(card["capabilities"]).count("extendedAgentCard") <= 1
+
+
+# ----------------------------------------------------------------------- the extended card
+
+
+async def extended(served: Served, way: tuple[str, str], credential: str = "") -> pb.AgentCard:
+    context = ClientCallContext(service_parameters=bearer(credential) if credential else {})
+    client = served.client(*way)
+    return await client.get_extended_agent_card(pb.GetExtendedAgentCardRequest(), context=context)
+
+
+@pytest.mark.parametrize("way", WAYS, ids="-".join)
+async def test_the_extended_card_is_for_callers_with_credentials(served: Served, way: tuple[str, str]) -> None:
+    card = await extended(served, way, KEY)
+    assert card.name
+    assert card.capabilities.extended_agent_card
+    assert list(card.security_schemes) == ["bearer"]
+
+
+async def test_without_the_interfaces_of_0_3_its_clients_get_the_card_nevertheless() -> None:
+    async with serving(shared_token=TOKEN, advertise_0_3=False, grpc=False) as served:
+        for way in (("JSONRPC", "0.3"), ("HTTP+JSON", "0.3")):
+            assert (await extended(served, way, TOKEN)).name
+
+
+EXTENDED: list[Request] = [
+    ("POST", "/", envelope("GetExtendedAgentCard", {})),
+    ("POST", "/", envelope("agent/getAuthenticatedExtendedCard", {})),
+    ("GET", "/rest/extendedAgentCard", None),
+    ("GET", "/rest/v1/card", None),
+]
+
+
+async def test_where_anonymous_callers_are_served_the_extended_card_still_needs_credentials() -> None:
+    async with serving(shared_token=TOKEN, allow_anonymous=True) as served:
+        for request in EXTENDED:
+            version = "0.3" if "Authenticated" in str(request) or "v1" in request[1] else "1.0"
+            response = await answer(served, request, {"A2A-Version": version})
+            assert response.status_code == 401, response.text
+        for method in GRPC:
+            if method.endswith("Card"):
+                error = await call(served, method, {})
+                assert error
+                assert error.code() is grpc.StatusCode.UNAUTHENTICATED

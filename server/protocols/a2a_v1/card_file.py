@@ -1,7 +1,7 @@
 """The file of an agent card: a few lines are enough, what they leave out is filled in.
 
-Rule 1: the interfaces, that this server streams, and our extensions are the server's to say; of everything else the
-        file has the word.
+Rule 1: the interfaces, that this server streams and pushes, and our extensions are the server's to say; of everything
+        else the file has the word.
 Rule 2: skills that the file leaves out are made from the tools, with those that every agent here has. The tools of
         other servers and agents come and go.
 Rule 3: a card of A2A 0.3 is converted.
@@ -67,6 +67,7 @@ def read_card(path: Path) -> Fields:
         fields = json.loads(path.read_text(encoding="utf-8-sig"))
         if not isinstance(fields, dict):
             raise ValueError("it must be a JSON object")
+        _check_types(fields)
         card = _parsed(_with_ids(fields))
     except OSError as error:
         raise CardError(f"The agent card {path} cannot be read: {error.strerror}.") from None
@@ -74,11 +75,19 @@ def read_card(path: Path) -> Fields:
         raise invalid(path, _reason(error)) from None
     except RecursionError:
         raise invalid(path, "it is nested too deeply") from None
-    for promise in ("push_notifications", "extended_agent_card"):
-        if getattr(card.capabilities, promise):
-            name = card.capabilities.DESCRIPTOR.fields_by_name[promise].json_name
-            raise invalid(path, f"capabilities.{name}: this server does not offer it; leave it out")
+    if card.capabilities.extended_agent_card:
+        raise invalid(path, "capabilities.extendedAgentCard: this server does not offer it; leave it out")
     return MessageToDict(card)
+
+
+def _check_types(fields: Fields) -> None:
+    """Name what has a wrong type: the messages of the parser speak of Python."""
+    for name in ("name", "description", "version"):
+        if not isinstance(fields.get(name, ""), str):
+            raise ValueError(f'"{name}" must be a text in quotes')
+    skills = fields.get("skills", [])
+    if not isinstance(skills, list) or not all(isinstance(each, dict) for each in skills):
+        raise ValueError('"skills" must be a list of objects, such as {"name": "Tell tides", "description": "When…"}')
 
 
 def invalid(path: Path, why: str) -> CardError:

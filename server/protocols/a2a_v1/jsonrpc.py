@@ -2,7 +2,8 @@
 
 Rules:
 1. The guard runs before this (`guard/http_guard.py`): it has parsed and checked the call, and left it in the scope.
-2. An answer has HTTP status 200, the request's id, and `result` or `error`.
+2. An answer has HTTP status 200, or 401 if only the caller's credentials are missing, the request's id, and `result`
+   or `error`.
 3. What fails before a stream begins has an ordinary answer (`edge/sse_response.py`, rule 2). What fails later the guard
    makes the stream's last event, with `event: error`. In 0.3 both are data events: its clients read nothing else.
 4. The handler raises only `A2AError`; any other exception is a bug, and the guard answers it.
@@ -14,6 +15,7 @@ from collections.abc import AsyncGenerator
 from typing import Any
 
 from a2a.server.request_handlers.request_handler import RequestHandler
+from a2a.types import a2a_pb2 as pb
 from a2a.utils.errors import A2AError
 from google.protobuf.message import Message
 from pydantic_core import to_json
@@ -30,9 +32,11 @@ from a2a_canvas.server.protocols.a2a_v1.dispatch import (
     event_json,
     to_legacy,
 )
+from a2a_canvas.server.protocols.edge.request_metrics import note_refusal
 from a2a_canvas.server.protocols.edge.sse_response import SseResponse, sse_event
 from a2a_canvas.server.protocols.guard.calls import CALL, Call
 from a2a_canvas.server.protocols.guard.error_forms import JsonRpcForm
+from a2a_canvas.server.protocols.identity.denials import UnauthenticatedError
 
 
 def jsonrpc_route(handler: RequestHandler) -> Route:
@@ -49,9 +53,10 @@ class _JsonRpcEndpoint:
         try:
             answer = await self._operations.run(call, request)
         except A2AError as error:
+            note_refusal(request.scope, type(error))
             if call.legacy and self._operations.streams(call):
                 return SseResponse(_failed(call, error))
-            return JSONResponse(_error(call, error))
+            return JSONResponse(_error(call, error), 401 if isinstance(error, UnauthenticatedError) else 200)
         if isinstance(answer, EventStream):
             return SseResponse(_legacy_sse(call, answer) if call.legacy else _sse(call, answer))
         return JSONResponse(_response(call, _result(call, answer)))
@@ -74,7 +79,7 @@ async def _failed(call: Call, error: A2AError) -> AsyncGenerator[bytes, None]:
     yield sse_event(to_json(_error(call, error)))
 
 
-def _response(call: Call, result: Json | None) -> Json:
+def _response(call: Call, result: Json | list[Json] | None) -> Json:
     return {"result": result, "id": call.id, "jsonrpc": "2.0"}
 
 
@@ -82,9 +87,11 @@ def _error(call: Call, error: A2AError) -> Json:
     return JsonRpcForm(call.id, call.legacy).error_payload(error)
 
 
-def _result(call: Call, answer: Message | None) -> Json | None:
+def _result(call: Call, answer: Message | None) -> Json | list[Json] | None:
     if answer is None:
         return None
+    if call.legacy and isinstance(answer, pb.ListTaskPushNotificationConfigsResponse):
+        return [_legacy_json(each) for each in answer.configs]
     return _legacy_json(answer) if call.legacy else answer_json(call, answer)
 
 

@@ -3,7 +3,7 @@
 Rule 1: a stream that cannot continue ends with RUN_ERROR and the code `unavailable`: its task runs on, and the client
         rejoins it by sending the run again. A stream that is cut when the server stops ends the same way.
 Rule 2: a run that is refused after its stream has begun (edge/sse_response.py, rule 2) is one RUN_ERROR, with the code
-        `rejected` unless it may be sent again.
+        `rejected` unless it may be sent again. So does the stream of a guest whose share has ended.
 """
 
 from __future__ import annotations
@@ -14,12 +14,13 @@ from typing import TypeAlias
 
 from ag_ui.core import BaseEvent
 
+from a2a_canvas.server.metrics import Metrics
 from a2a_canvas.server.protocols.a2a_v1.errors import to_a2a_error
 from a2a_canvas.server.protocols.agui.run_events import RunProjection, rejected, unavailable
 from a2a_canvas.server.protocols.edge.availability import UnavailableError, unavailable_error
 from a2a_canvas.server.protocols.edge.shutdown import FinalEvent
 from a2a_canvas.server.protocols.edge.sse_response import SseResponse, sse_event
-from a2a_canvas.server.tasks.errors import StreamLost
+from a2a_canvas.server.tasks.errors import StreamLost, TaskNotFound
 from a2a_canvas.server.tasks.journal.journal import TaskSubscription
 from a2a_canvas.store.errors import Unavailable
 
@@ -30,17 +31,23 @@ OpenedRun: TypeAlias = tuple[RunProjection, TaskSubscription]
 
 
 def run_response(
-    opened: asyncio.Future[OpenedRun], final_event: FinalEvent, on_disconnect: Callable[[], Awaitable[None]] | None
+    opened: asyncio.Future[OpenedRun],
+    final_event: FinalEvent,
+    on_disconnect: Callable[[], Awaitable[None]] | None,
+    metrics: Metrics,
 ) -> SseResponse:
     """The SSE response for a run, which may still be opened.
 
     Args:
         on_disconnect: called when the client disconnects.
+        metrics: measure how late entries are sent.
     """
-    return SseResponse(_events(opened, final_event), line_end=LINE_END, on_disconnect=on_disconnect)
+    return SseResponse(_events(opened, final_event, metrics), line_end=LINE_END, on_disconnect=on_disconnect)
 
 
-async def _events(opened: asyncio.Future[OpenedRun], final_event: FinalEvent) -> AsyncGenerator[bytes, None]:
+async def _events(
+    opened: asyncio.Future[OpenedRun], final_event: FinalEvent, metrics: Metrics
+) -> AsyncGenerator[bytes, None]:
     stopping = "The server is stopping. Send the run again in a moment to join its task."
     final_event.text = _sse(unavailable(stopping))
     try:
@@ -48,13 +55,13 @@ async def _events(opened: asyncio.Future[OpenedRun], final_event: FinalEvent) ->
     except Exception as error:
         yield _sse(_refused(error))
     else:
-        async for event in _run(run, following):
+        async for event in _run(run, following, metrics):
             yield event
     # The generator resumes after its last event has been sent.
     final_event.text = b""
 
 
-async def _run(run: RunProjection, following: TaskSubscription) -> AsyncGenerator[bytes, None]:
+async def _run(run: RunProjection, following: TaskSubscription, metrics: Metrics) -> AsyncGenerator[bytes, None]:
     try:
         for event in run.begin():
             yield _sse(event)
@@ -62,10 +69,13 @@ async def _run(run: RunProjection, following: TaskSubscription) -> AsyncGenerato
             async for entry in following:
                 for event in run.project(entry, behind=following.has_next):
                     yield _sse(event)
+                metrics.sent(entry.at)
                 if run.ended:
                     break
     except StreamLost:
         yield _sse(unavailable("The connection to the task was lost. Send the run again to join it."))
+    except TaskNotFound:
+        yield _sse(rejected("This thread is not shared with you any more."))
     except Unavailable as error:
         yield _sse(unavailable(unavailable_error(error).message))
 

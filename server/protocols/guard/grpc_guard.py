@@ -27,7 +27,7 @@ import grpc.aio
 from a2a.compat.v0_3 import a2a_v0_3_pb2
 from a2a.types import a2a_pb2
 from a2a.utils.error_handlers import A2A_DOMAIN
-from a2a.utils.errors import A2A_ERROR_MAPPING, InvalidParamsError
+from a2a.utils.errors import A2A_ERROR_MAPPING, A2AError, InvalidParamsError
 from a2a.utils.grpc_status import status_to_grpc
 from a2a.utils.proto_utils import ValidationDetail, validation_errors_to_bad_request
 from google.protobuf.duration_pb2 import Duration
@@ -167,7 +167,10 @@ class _GuardedCall:
 
 
 class _RetryingContext:
-    """A call's context for the SDK's handlers, with rule 5 for the errors that they abort with."""
+    """A call's context for the SDK's handlers, with rule 5 for the errors that they abort with.
+
+    So have errors that A2A lacks, and the SDK therefore calls UNKNOWN.
+    """
 
     def __init__(self, inner: Context) -> None:
         self._inner = inner
@@ -177,7 +180,7 @@ class _RetryingContext:
 
     async def abort(self, code: grpc.StatusCode, details: str = "", trailing_metadata: Any = ()) -> NoReturn:
         error = sys.exception()  # the SDK aborts in the except block of the error
-        if isinstance(error, UnavailableError):
+        if isinstance(error, UnavailableError) or (isinstance(error, A2AError) and code is grpc.StatusCode.UNKNOWN):
             await abort_call(Refusal.of(error), self._inner)
         await self._inner.abort(code, details, trailing_metadata)
 

@@ -21,7 +21,6 @@ import asyncio
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterator
 from contextlib import ExitStack, contextmanager
-from datetime import UTC, datetime
 from typing import Generic, TypeVar
 
 from a2a_canvas.server.tasks.errors import QueueFull
@@ -164,7 +163,7 @@ class Admission:
         interval: float = POSITION_INTERVAL,
         meter: Meter | None = None,
     ) -> None:
-        self.meter = meter or Meter(lambda: datetime.now(UTC))
+        self.meter = meter or Meter()
         self._max_turns = max_turns
         self._max_queued = max_queued
         self._interval = interval
@@ -172,6 +171,11 @@ class Admission:
         self._running = 0
         self._reserved = 0
         self._update_due = False
+
+    @property
+    def waiting(self) -> int:
+        """How many turns wait."""
+        return len(self._queue)
 
     @contextmanager
     def reserve(self, user: str = "") -> Iterator[bool]:

@@ -5,8 +5,8 @@ Rule 1: a message is accepted in one of five ways (`send`): it starts a task, an
         One that names no task and is no operation answers the task of its context that waits, if it is the only one.
 Rule 2: the sender gets a snapshot first, before any slow work, and then everything that follows it.
 Rule 3: what has been accepted is durable: it is carried out even if this process ends in the next moment.
-Rule 4: a message and the changes that come with it are accepted in one step, or not at all. From that step on the
-        work continues even if the sender hangs up.
+Rule 4: a message and the changes that come with it are accepted in one step, or not at all. From that step on, and
+        from when a task that waits is acquired, the work continues even if the sender hangs up.
 """
 
 from __future__ import annotations
@@ -37,6 +37,7 @@ from a2a_canvas.server.agent.turn.history import to_user_input
 from a2a_canvas.server.agent.turn.turn import TurnLimits
 from a2a_canvas.server.context_key import context_key, public_id
 from a2a_canvas.server.log_output import about, set_task
+from a2a_canvas.server.metrics import Metrics
 from a2a_canvas.server.tasks.access import Access, Caller, Level
 from a2a_canvas.server.tasks.errors import (
     ContextMismatch,
@@ -51,6 +52,7 @@ from a2a_canvas.server.tasks.errors import (
 )
 from a2a_canvas.server.tasks.incoming import Incoming
 from a2a_canvas.server.tasks.journal.journal import Journal, TaskSubscription
+from a2a_canvas.server.tasks.journal.push_outbox import PushConfigs
 from a2a_canvas.server.tasks.record import TaskRecord
 from a2a_canvas.server.tasks.runtime.admission import Admission
 from a2a_canvas.server.tasks.runtime.ownership import LocalOwnership, Orphan, Ownership
@@ -80,6 +82,8 @@ class Runtime:
         ownership: which replica runs which task; None if there is only this process, and it stores nothing.
         admission: how many turns run at once, and how many wait.
         instructions: who the agent is and how it works; they stand before our own rules in each system prompt.
+        push: where push configs of tasks that are there already are stored; the journal stores that of a new one.
+        metrics: count what the turns do.
         access: what callers may see; their own contexts alone if None.
         find_tool: waits for a tool that is not there when a task goes on.
         now, new_id: the clock and the source of ids.
@@ -100,10 +104,13 @@ class Runtime:
         sleep: Callable[[float], Awaitable[object]] = asyncio.sleep,
         admission: Admission | None = None,
         instructions: str = "",
+        metrics: Metrics | None = None,
         access: Access | None = None,
         find_tool: FindTool = nobody_has_it,
+        push: PushConfigs | None = None,
     ) -> None:
         self.journal = journal
+        self._push = push
         self.access = access or Access(journal.has_context)
         self._store = store
         self._now = now
@@ -123,6 +130,7 @@ class Runtime:
             sleep=sleep,
             admission=admission,
             instructions=instructions,
+            metrics=metrics or Metrics(now),
             find_tool=find_tool,
         )
         self._locks = _NamedLocks()
@@ -150,7 +158,23 @@ class Runtime:
             TaskNotFound: there is none that the caller may read.
         """
         await self._check(task_id, caller, Level.READ)
-        return await self.journal.follow(task_id)
+        return await self._guarded(await self.journal.follow(task_id), caller)
+
+    async def _guarded(self, following: TaskSubscription, caller: Caller) -> TaskSubscription:
+        """The subscription; a guest's ends with `TaskNotFound` when the context is not shared with it any more."""
+        task_id, key, owner = following.snapshot.task_id, following.snapshot.context_id, following.snapshot.owner
+
+        async def check() -> None:
+            if await self.access.level(caller, key, owner) < Level.READ:
+                raise TaskNotFound(task_id)
+
+        if await self.access.level(caller, key, owner) < Level.OWN:
+            following.guard(check)
+        return following
+
+    async def check_readable(self, task_id: str, caller: Caller) -> None:
+        """Raises `TaskNotFound` if there is no such task that the caller may read."""
+        await self._check(task_id, caller, Level.READ)
 
     async def _check(self, task_id: str, caller: Caller, level: Level) -> tuple[str, str]:
         """The key of the task's context, and its owner, if the caller may do that there.
@@ -180,7 +204,9 @@ class Runtime:
             QueueFull: it was not accepted; the same message may be later.
             Unavailable: it is unknown whether it was accepted; if it was, the same message joins the task.
         """
-        incoming = await self._addressed(incoming, caller)
+        return await self._guarded(await self._send(await self._addressed(incoming, caller)), caller)
+
+    async def _send(self, incoming: Incoming) -> TaskSubscription:
         key = incoming.key
         set_task(incoming.task_id, incoming.context_id)
         async with self._locks.hold(incoming.task_id or key):
@@ -188,10 +214,19 @@ class Runtime:
                 joined = await self.journal.find_duplicate(key)
                 if joined:
                     await self.journal.flushed(joined)
-                    return await self.journal.follow(joined)
+                    return await self._join(joined, incoming)
                 return await self._accept(incoming, key)
             except DuplicateMessage as duplicate:
-                return await self.journal.follow(duplicate.task_id)
+                return await self._join(duplicate.task_id, incoming)
+
+    async def _join(self, task_id: str, incoming: Incoming) -> TaskSubscription:
+        subscription = await self.journal.follow(task_id)
+        await self._register_push(incoming, subscription.snapshot)
+        return subscription
+
+    async def _register_push(self, incoming: Incoming, record: TaskRecord) -> None:
+        if incoming.push and self._push:
+            await self._push.add(incoming.push.of_task(record))
 
     async def _addressed(self, incoming: Incoming, caller: Caller) -> Incoming:
         """The message with its sender, and with the context that it goes to."""
@@ -262,12 +297,13 @@ class Runtime:
             history=(incoming.message,),
             transcript=(to_user_input(incoming.message),),
         )
+        push = incoming.push and incoming.push.of_task(record)
         with self._turns.reserve(record, incoming.message.sender):
             await self._prepare(incoming, record)
             if incoming.changes and (joined := await self.journal.find_duplicate(key)):
                 # A replica that took the same message made the changes before it released the artifacts.
                 raise DuplicateMessage(joined)
-            return await self._begin(record, incoming, partial(self.journal.create, record, key))
+            return await self._begin(record, incoming, partial(self.journal.create, record, key, push))
 
     async def _continue(self, record: TaskRecord, incoming: Incoming, key: str) -> TaskSubscription | None:
         """The task, if it has taken the message in the state of `record`; None if its state has changed since."""
@@ -276,6 +312,7 @@ class Runtime:
             return await self._continue_after_question(record, incoming, key)
         if record.operation:
             raise TaskTakesNoMessages(record.task_id)
+        await self._register_push(incoming, record)
         if handle is None:
             posted = await self._ownership.post(record.task_id, incoming.message, key)
             return await self.journal.follow(record.task_id) if posted else None
@@ -289,7 +326,10 @@ class Runtime:
     async def _continue_after_question(
         self, record: TaskRecord, incoming: Incoming, key: str
     ) -> TaskSubscription | None:
-        """The task waits for input: its turn continues here."""
+        """The task waits for input: its turn continues here, also if the sender hangs up (rule 4)."""
+        return await asyncio.shield(self._in_background(self._acquire_and_begin(record, incoming, key)))
+
+    async def _acquire_and_begin(self, record: TaskRecord, incoming: Incoming, key: str) -> TaskSubscription | None:
         with self._turns.reserve(record, incoming.message.sender) as queued:
             await self._prepare(incoming, record)
             acquired = await self._ownership.acquire(record.task_id)
@@ -297,6 +337,7 @@ class Runtime:
                 await asyncio.sleep(POLL_INTERVAL)  # another replica is about to write that it works again
             if acquired is None or not acquired.state.paused:
                 return None
+            await self._register_push(incoming, record)
             status = StatusChanged(State.SUBMITTED if queued else State.WORKING)
             accept = partial(self._append_answer, record.task_id, incoming.message, status, key)
             return await self._begin(acquired, incoming, accept)
@@ -454,13 +495,16 @@ class Runtime:
                 return not record.state.terminal
             # First what its calls have begun elsewhere: if a crash comes between, the task can be cancelled again.
             await self._turns.abandon(record)
-            acquired = await self._ownership.acquire(task_id)
-            if acquired is None:
-                await asyncio.sleep(POLL_INTERVAL)
-                return True
-            if acquired.state.paused:
-                await self._end(task_id, StatusChanged(State.CANCELED))
+            return not await asyncio.shield(self._in_background(self._acquire_and_cancel(task_id)))
+
+    async def _acquire_and_cancel(self, task_id: str) -> bool:
+        acquired = await self._ownership.acquire(task_id)
+        if acquired is None:
+            await asyncio.sleep(POLL_INTERVAL)
             return False
+        if acquired.state.paused:
+            await self._end(task_id, StatusChanged(State.CANCELED))
+        return True
 
     async def close(self) -> None:
         """Stop every turn: the server shuts down. If tasks are durable, another replica takes them over."""

@@ -40,9 +40,11 @@ from a2a_canvas.server.tasks.journal.listing import TaskPage, TaskQuery
 from a2a_canvas.server.tasks.journal.owned_contexts import InMemoryContexts
 from a2a_canvas.server.tasks.record import TaskRecord
 from a2a_canvas.server.tasks.runtime.admission import Admission
+from a2a_canvas.server.tasks.sharing import InMemoryShares, Sharing
 from tests.fakes import Hold, answer, ids, said, text, write
 from tests.free_port import free_port
 from tests.server.protocols.agui.agui_runs import ScriptedRuntime
+from tests.server.protocols.push_fixtures import push_operations
 
 Json = dict[str, Any]
 V10 = {"A2A-Version": "1.0"}
@@ -85,6 +87,10 @@ class FailingJournal(InMemoryJournal):
     async def find_duplicate(self, key: str) -> str:
         await self._answer()
         return await super().find_duplicate(key)
+
+    async def owner_of(self, task_id: str) -> tuple[str, str]:
+        await self._answer()
+        return await super().owner_of(task_id)
 
     async def get(self, task_id: str) -> TaskRecord:
         await self._answer()
@@ -133,6 +139,8 @@ class Edge:
 
 
 def edge_app(world: ScriptedRuntime, shutdown: Shutdown, handler: A2AHandler) -> Starlette:
+    now, access = world.runtime._now, world.runtime.access
+    shares = InMemoryShares(now)
     agui = AgUiConfig(world.runtime, world.store, BodyLimits(), ids("run"))
     return Starlette(
         routes=[
@@ -140,10 +148,11 @@ def edge_app(world: ScriptedRuntime, shutdown: Shutdown, handler: A2AHandler) ->
             *artifact_routes(
                 world.store,
                 world.runtime.journal,
-                InMemoryContexts(world.runtime.journal, world.store),
-                world.runtime.access,
+                InMemoryContexts(world.runtime.journal, world.store, shares),
+                access,
+                Sharing(access, shares, now, ids("share")),
                 BodyLimits(),
-                world.runtime.meter,
+                meter=world.runtime.meter,
             ),
             *agui_routes(agui),
             rest_route(handler, "/rest"),
@@ -169,7 +178,7 @@ async def edge(
     journal, hold = FailingJournal(), Hold()
     calls = [answer(*write("T1", "Half")), answer(*text("Done."), hold), answer(*text("Hello."))]
     world = ScriptedRuntime(calls, journal=journal, admission=admission)
-    handler = A2AHandler(world.runtime, pb.AgentCard(default_input_modes=["text/plain"]))
+    handler = A2AHandler(world.runtime, pb.AgentCard(default_input_modes=["text/plain"]), push_operations())
     shutdown = Shutdown(close or world.runtime.close, grace)
     port = free_port()
     shutdown.grpc_server = grpc_server(handler, "127.0.0.1", port, BodyLimits(max_body_bytes=2**20))

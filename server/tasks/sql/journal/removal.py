@@ -8,6 +8,7 @@ from contextlib import AbstractContextManager
 from sqlalchemy import ColumnElement, delete, select
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from a2a_canvas.server.tasks.sql.identity.identity_tables import shares
 from a2a_canvas.server.tasks.sql.journal.journal_tables import (
     context_watchers,
     contexts,
@@ -16,6 +17,8 @@ from a2a_canvas.server.tasks.sql.journal.journal_tables import (
     message_keys,
     owned_contexts,
     pages,
+    push_configs,
+    push_outbox,
     replicas,
     task_contexts,
     tasks,
@@ -25,6 +28,8 @@ from a2a_canvas.store.sql.tables import artifacts, drafts, versions
 
 IN_CONTEXT = (
     pages,
+    push_outbox,
+    push_configs,
     latest_changes,
     inbox_messages,
     drafts,
@@ -63,7 +68,7 @@ async def remove_context(
                 return False
             of_it = select(tasks.c.task_id).where(tasks.c.context_id == context_id)
             await connection.execute(delete(task_contexts).where(task_contexts.c.task_id.in_(of_it)))
-            for table in (message_keys, *IN_CONTEXT):
+            for table in (message_keys, shares, *IN_CONTEXT):
                 await connection.execute(delete(table).where(table.c.context_id == context_id))
             return True
 

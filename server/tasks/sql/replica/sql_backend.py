@@ -24,10 +24,13 @@ from sqlalchemy import Connection
 
 from a2a_canvas.server.agent.turn.resume import open_drafts
 from a2a_canvas.server.log_output import about
+from a2a_canvas.server.metrics import Metrics
 from a2a_canvas.server.tasks.errors import Unwritable
 from a2a_canvas.server.tasks.runtime.ownership import TaskRunner
+from a2a_canvas.server.tasks.sql.identity.sql_shares import SqlShares
 from a2a_canvas.server.tasks.sql.journal.sql_contexts import SqlContexts
 from a2a_canvas.server.tasks.sql.journal.sql_journal import SqlJournal
+from a2a_canvas.server.tasks.sql.journal.sql_push import SqlPush
 from a2a_canvas.server.tasks.sql.replica.inbox import Inbox
 from a2a_canvas.server.tasks.sql.replica.lease import Lease, LeaseTiming
 from a2a_canvas.server.tasks.sql.replica.notifications import Notification, NotificationListener, notify
@@ -56,6 +59,7 @@ class SqlBackend:
 
     Args:
         grace: seconds that a shutdown may take; a database that does not answer is closed after a third of them.
+        metrics: count what is written, and the lease.
     """
 
     def __init__(
@@ -66,14 +70,23 @@ class SqlBackend:
         spacing: float = COMMIT_SPACING,
         timing: LeaseTiming = LEASE_TIMING,
         grace: float = SHUTDOWN_GRACE,
+        metrics: Metrics | None = None,
     ) -> None:
         self._database = database
-        self.commits = GroupCommit(database, self._on_lease_lost, self._on_unwritable, spacing=spacing)
+        self._metrics = metrics or Metrics(now)
+        self._metrics.refreshers.append(self._report_written)
+        self.commits = GroupCommit(
+            database, self._on_lease_lost, self._on_unwritable, spacing=spacing, committed=self._metrics.commits.add
+        )
         self._lease = Lease(database, timing)
         self.store = SqlArtifactStore(database, self.commits, self._lease, limits)
         versions = self.store.version_contents
-        self.journal = SqlJournal(database, self.commits, self._lease, versions, _notify_written, now)
+        self.push = SqlPush(database, now)
+        self.journal = SqlJournal(
+            database, self.commits, self._lease, versions, _notify_written, now, self.push.wake.set
+        )
         self.contexts = SqlContexts(database, self.store.frozen, _notify_all, self.journal.refresh_all)
+        self.shares = SqlShares(database, now)
         for participant in (self._lease, self.journal, self.store):
             self.commits.join(participant)
         self._inbox = Inbox(database, self.journal, now)
@@ -102,6 +115,7 @@ class SqlBackend:
         """
         self._runner = runner
         await self._lease.register()
+        await self.push.recover()
         self.commits.start()
         self._start_heartbeat()
         await self._take_over()
@@ -149,14 +163,25 @@ class SqlBackend:
         while True:
             await asyncio.sleep(self._lease.timing.heartbeat)
             try:
-                if await self._lease.heartbeat(self.journal.followed):
+                held = await self._lease.heartbeat(self.journal.followed)
+                self._count_renewal("renewed" if held else "lost")
+                if held:
                     self._takeover_due.set()
                 elif not self.ownership.resigned:
                     self._on_lease_lost()
             except Unavailable:
+                self._count_renewal("unavailable")
                 continue  # the group commit logs it, if there is anything to write
             except Exception:
                 logger.exception("The heartbeat failed")
+
+    def _count_renewal(self, outcome: str) -> None:
+        if not self._lease.exclusive:
+            self._metrics.lease_renewals.add(outcome)
+
+    async def _report_written(self) -> None:
+        self._metrics.commit_failures.set(self.commits.failures)
+        self._metrics.written_bytes.set(self._database.written_bytes)
 
     def _on_lease_lost(self) -> None:
         """Another replica has taken over: memory is invalid, and this process becomes a new replica."""
