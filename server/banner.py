@@ -8,7 +8,6 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from importlib.metadata import version
-from ipaddress import ip_address
 from pathlib import Path
 from textwrap import fill
 from typing import Final
@@ -19,7 +18,7 @@ from a2a_canvas.server.agent.models.claude_params import unused_keys
 from a2a_canvas.server.agent.models.rehearsal import START_NOTICE
 from a2a_canvas.server.agent_folder import AGENT_FILE
 from a2a_canvas.server.model_choice import KINDS, OLLAMA
-from a2a_canvas.server.settings import ALL_ADDRESSES, REHEARSAL, Settings, authority, without_password
+from a2a_canvas.server.settings import ALL_ADDRESSES, REHEARSAL, Settings, authority, is_loopback, without_password
 from a2a_canvas.server.wire import TOKEN_VARIABLE
 
 DEFAULT_PORT: Final = 8000
@@ -93,14 +92,6 @@ def _reachable(settings: Settings, authenticates: bool) -> Iterator[str]:
         yield f"Its card says {settings.url}: clients on other machines need --public-url.{open_to_all}"
     elif open_to_all:
         yield open_to_all.strip()
-
-
-def is_loopback(host: str) -> bool:
-    """Whether only programs on this machine reach what listens there."""
-    try:
-        return ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"
 
 
 def _place(database: str, count: DataCount | None) -> str:

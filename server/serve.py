@@ -20,12 +20,12 @@ import uvicorn
 from a2a_canvas.server import log_output
 from a2a_canvas.server.agent.models.claude_params import available
 from a2a_canvas.server.app import create_app
-from a2a_canvas.server.banner import DataCount, banner, folded, hints, is_loopback, ollama_hint
+from a2a_canvas.server.banner import DataCount, banner, folded, hints, ollama_hint
 from a2a_canvas.server.model_choice import choose_llm, ollama_address
 from a2a_canvas.server.protocols.a2a_v1.card_file import CardError
 from a2a_canvas.server.protocols.edge.connections import ConnectionLimits, limited_connection
 from a2a_canvas.server.protocols.edge.shutdown import GracefulServer
-from a2a_canvas.server.settings import Settings, SettingsError, load
+from a2a_canvas.server.settings import Settings, SettingsError, is_loopback, load
 from a2a_canvas.store.errors import Unavailable
 
 logger = logging.getLogger(__name__)
