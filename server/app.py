@@ -10,7 +10,7 @@ import os
 import re
 import time
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
@@ -33,6 +33,7 @@ from a2a_canvas.server.agent.models.rehearsal import NOTICE
 from a2a_canvas.server.agent.models.wrappers import FramedLLM
 from a2a_canvas.server.agent.turn.turn import TurnLimits
 from a2a_canvas.server.backend import Backend, make_backend
+from a2a_canvas.server.metrics import Metrics
 from a2a_canvas.server.model_choice import choose_llm
 from a2a_canvas.server.protocols.a2a_v1.card import REST_PREFIX, Addresses, CurrentCard, card_route, load_card
 from a2a_canvas.server.protocols.a2a_v1.extensions import ExtensionsEcho
@@ -42,6 +43,9 @@ from a2a_canvas.server.protocols.a2a_v1.jsonrpc import jsonrpc_route
 from a2a_canvas.server.protocols.agui.routes import AgUiConfig, agui_routes
 from a2a_canvas.server.protocols.artifacts.routes import artifact_routes
 from a2a_canvas.server.protocols.edge.availability import health_route, ready_route
+from a2a_canvas.server.protocols.edge.http_requests import caller_of
+from a2a_canvas.server.protocols.edge.prometheus import metrics_route, metrics_server
+from a2a_canvas.server.protocols.edge.request_metrics import MetricsMiddleware
 from a2a_canvas.server.protocols.edge.shutdown import Shutdown, ShutdownMiddleware, exit_of_plain_uvicorn
 from a2a_canvas.server.protocols.guard.bodies import BodyBudget
 from a2a_canvas.server.protocols.guard.checks import BodyLimits
@@ -54,7 +58,8 @@ from a2a_canvas.server.protocols.identity.authenticator import Authenticator, Co
 from a2a_canvas.server.protocols.identity.http_authentication import Authentication
 from a2a_canvas.server.protocols.identity.security import discovery_url
 from a2a_canvas.server.protocols.page.routes import page_routes
-from a2a_canvas.server.settings import REHEARSAL, Settings, SettingsError, option_name
+from a2a_canvas.server.settings import REHEARSAL, Settings, SettingsError, is_loopback, option_name
+from a2a_canvas.server.tasks.access import ANONYMOUS
 from a2a_canvas.server.tasks.runtime.admission import Admission
 from a2a_canvas.server.tasks.runtime.runtime import Runtime
 from a2a_canvas.store.artifact_store import ArtifactStore
@@ -102,26 +107,36 @@ def create_app(settings: Settings, llm: LLM | None = None, clock: Clock | None =
     sources = tool_sources(settings)
     loaded = load_card(settings.agent_card, addresses, advertise_0_3=settings.advertise_0_3, note=note, name=name)
     card = loaded.content
-    backend = make_backend(settings, clock.now)
+    metrics = Metrics(clock.now)
+    backend = make_backend(settings, clock.now, metrics)
     authenticator = make_authenticator(settings, backend)
     current_card = CurrentCard(loaded, partial(_tools_from, sources), authenticator.security)
-    runtime = build_runtime(settings, llm, clock, backend, sources)
+    runtime = build_runtime(settings, llm, clock, backend, sources, metrics)
     shutdown = Shutdown(runtime.close, settings.shutdown_grace)
     limits = body_limits(settings)
     budget = BodyBudget(max(limits.max_bodies_bytes, limits.max_body_bytes))
-    handler = A2AHandler(runtime, card, limits, expose_thinking=settings.expose_thinking, current_card=current_card)
+    handler = A2AHandler(
+        runtime,
+        card,
+        limits,
+        expose_thinking=settings.expose_thinking,
+        current_card=current_card,
+        metrics=metrics,
+    )
     app = Starlette(
         routes=[
             card_route(current_card, clock.now),
             health_route(),
             ready_route(backend.ready),
+            *([] if settings.metrics_port else [metrics_route(metrics, metrics_readers(settings))]),
             jsonrpc_route(handler),
-            *artifact_routes(backend.store, runtime.journal, backend.contexts, runtime.access, limits),
-            *agui_routes(_agui(settings, runtime, backend.store, clock)),
+            *artifact_routes(backend.store, runtime.journal, backend.contexts, runtime.access, limits, metrics),
+            *agui_routes(_agui(settings, runtime, backend.store, clock, metrics)),
             rest_route(handler, REST_PREFIX),
             *page_routes(_about(settings, card), settings.page_origins, page=settings.page),
         ],
         middleware=[
+            Middleware(MetricsMiddleware, metrics=metrics),
             *([Middleware(CORSMiddleware, **cors_options(settings.cors_origins))] if settings.cors_origins else []),
             Middleware(HostCheck, hosts=hosts_of(settings)),
             Middleware(Authentication, authenticator=authenticator),
@@ -130,9 +145,9 @@ def create_app(settings: Settings, llm: LLM | None = None, clock: Clock | None =
             Middleware(ExtensionsEcho),
         ],
         exception_handlers={HTTPException: _router_error},
-        lifespan=_lifespan(settings, shutdown, handler, budget, backend, runtime, llm, sources, authenticator),
+        lifespan=_lifespan(settings, shutdown, handler, budget, backend, runtime, llm, sources, authenticator, metrics),
     )
-    app.state.shutdown = shutdown
+    app.state.shutdown, app.state.metrics = shutdown, metrics
     app.router.redirect_slashes = False  # an unknown path is 404
     return app
 
@@ -166,6 +181,13 @@ def _allowed(request: Request) -> list[str]:
     """The methods of all routes of a path: the router names those of the first one."""
     routes = [route for route in request.app.routes if route.matches(request.scope)[0] is Match.PARTIAL]
     return sorted({method for route in routes for method in route.methods})
+
+
+def metrics_readers(settings: Settings) -> Callable[[Request], bool]:
+    """Who may read `/metrics` on the port for everybody: users; without credentials whoever is on this machine."""
+    local = is_loopback(settings.host) and not (settings.public_url or settings.allow_anonymous)
+    allowed = (ANONYMOUS,) if local else ()
+    return lambda request: bool(caller_of(request).name) or caller_of(request) in allowed
 
 
 def make_authenticator(settings: Settings, backend: Backend) -> Authenticator:
@@ -207,7 +229,7 @@ def body_limits(settings: Settings) -> BodyLimits:
     return BodyLimits(settings.max_body_bytes, settings.max_bodies_bytes, settings.max_text_bytes)
 
 
-def _agui(settings: Settings, runtime: Runtime, store: ArtifactStore, clock: Clock) -> AgUiConfig:
+def _agui(settings: Settings, runtime: Runtime, store: ArtifactStore, clock: Clock, metrics: Metrics) -> AgUiConfig:
     return AgUiConfig(
         runtime,
         store,
@@ -215,6 +237,7 @@ def _agui(settings: Settings, runtime: Runtime, store: ArtifactStore, clock: Clo
         clock.new_id,
         expose_thinking=settings.expose_thinking,
         cancel_on_disconnect=settings.on_disconnect == "cancel",
+        metrics=metrics,
     )
 
 
@@ -285,7 +308,12 @@ async def _find_tool(sources: Sequence[ToolSource], name: str) -> AnyTool | str:
 
 
 def build_runtime(
-    settings: Settings, llm: LLM, clock: Clock, backend: Backend | None = None, sources: Sequence[ToolSource] = ()
+    settings: Settings,
+    llm: LLM,
+    clock: Clock,
+    backend: Backend | None = None,
+    sources: Sequence[ToolSource] = (),
+    metrics: Metrics | None = None,
 ) -> Runtime:
     backend = backend or make_backend(settings, clock.now)
     own = SCRIPT_TOOLS if llm.name.startswith(SCRIPT_PREFIX) else TOOLS
@@ -301,6 +329,7 @@ def build_runtime(
         limits=TurnLimits(settings.max_rounds, settings.max_tool_errors),
         admission=Admission(settings.max_turns, settings.max_queued),
         instructions=_instructions(settings),
+        metrics=metrics,
     )
 
 
@@ -325,6 +354,7 @@ def _lifespan(
     llm: LLM,
     sources: Sequence[ToolSource],
     authenticator: Authenticator,
+    metrics: Metrics,
 ) -> Callable[[Starlette], AbstractAsyncContextManager[None]]:
     @asynccontextmanager
     async def lifespan(app: Starlette) -> AsyncIterator[None]:
@@ -343,11 +373,14 @@ def _lifespan(
                 budget,
                 settings.max_connections,
                 GrpcAuthentication(authenticator),
+                metrics,
             )
             await shutdown.grpc_server.start()
         watch = asyncio.create_task(_shut_down_with_uvicorn(shutdown))
+        port = settings.metrics_port
         try:
-            yield
+            async with metrics_server(metrics, settings.host, port) if port else nullcontext():
+                yield
         finally:
             watch.cancel()
             await shutdown()

@@ -7,6 +7,7 @@ from datetime import datetime
 from typing import Protocol
 
 from a2a_canvas.server.api_key import ApiKeys
+from a2a_canvas.server.metrics import Metrics
 from a2a_canvas.server.settings import Settings
 from a2a_canvas.server.tasks.journal.journal import InMemoryJournal, Journal
 from a2a_canvas.server.tasks.journal.owned_contexts import Contexts, InMemoryContexts
@@ -52,14 +53,14 @@ class Backend(Protocol):
         ...
 
 
-def make_backend(settings: Settings, now: Callable[[], datetime]) -> Backend:
+def make_backend(settings: Settings, now: Callable[[], datetime], metrics: Metrics | None = None) -> Backend:
     """The backend that the settings name; it is not opened yet."""
     limits = Limits(settings.max_artifact_bytes, settings.max_parts)
     if settings.database == "memory":
         return MemoryBackend(now, limits)
     from a2a_canvas.server.durable_backend import DurableBackend
 
-    return DurableBackend(settings, now, limits)
+    return DurableBackend(settings, now, limits, metrics)
 
 
 class MemoryBackend:

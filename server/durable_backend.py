@@ -11,6 +11,7 @@ from collections.abc import Callable
 from datetime import datetime, timedelta
 
 from a2a_canvas.server.api_key import ApiKeys
+from a2a_canvas.server.metrics import Metrics
 from a2a_canvas.server.open_database import make_database, prepare_database
 from a2a_canvas.server.settings import Settings
 from a2a_canvas.server.tasks.runtime.ownership import TaskRunner
@@ -40,8 +41,10 @@ def retention_of(settings: Settings) -> Retention:
 class DurableBackend(SqlBackend):
     """A `Backend` in a database."""
 
-    def __init__(self, settings: Settings, now: Callable[[], datetime], limits: Limits) -> None:
-        super().__init__(make_database(settings.database), now, limits, grace=settings.shutdown_grace)
+    def __init__(
+        self, settings: Settings, now: Callable[[], datetime], limits: Limits, metrics: Metrics | None = None
+    ) -> None:
+        super().__init__(make_database(settings.database), now, limits, grace=settings.shutdown_grace, metrics=metrics)
         self.api_keys: ApiKeys | None = SqlApiKeys(self._database)
         self._retention = retention_of(settings)
         self._now = now

@@ -24,6 +24,7 @@ from a2a_canvas.server.banner import DataCount, banner, folded, hints, ollama_hi
 from a2a_canvas.server.model_choice import choose_llm, ollama_address
 from a2a_canvas.server.protocols.a2a_v1.card_file import CardError
 from a2a_canvas.server.protocols.edge.connections import ConnectionLimits, limited_connection
+from a2a_canvas.server.protocols.edge.request_metrics import refused_connections
 from a2a_canvas.server.protocols.edge.shutdown import GracefulServer
 from a2a_canvas.server.settings import Settings, SettingsError, is_loopback, load
 from a2a_canvas.store.errors import Unavailable
@@ -59,7 +60,7 @@ def serve(given: Mapping[str, Any], program: str = "a2a-canvas") -> int:
     log_output.configure(settings.log_level, settings.log_format)
     llm = choose_llm(settings, os.environ)
     app = create_app(settings, llm)
-    for port in filter(None, (settings.port, settings.grpc_port)):
+    for port in filter(None, (settings.port, settings.grpc_port, settings.metrics_port)):
         _check_free(settings.host, port)
     count = None if settings.database == "memory" else asyncio.run(_check_database(settings))
     check_open(settings, keys=count.keys if count else 0)
@@ -67,7 +68,7 @@ def serve(given: Mapping[str, Any], program: str = "a2a-canvas") -> int:
         app,
         host=settings.host,
         port=settings.port,
-        http=limited_connection(ConnectionLimits(settings.max_connections)),
+        http=limited_connection(ConnectionLimits(settings.max_connections), refused_connections(app.state.metrics)),
         ws="none",
         log_config=None,
         timeout_graceful_shutdown=ceil(settings.shutdown_grace) + CUT_OFF_SECONDS,

@@ -97,6 +97,12 @@ class Settings(BaseSettings):
     host: str = Field("127.0.0.1", description="address to listen on")
     port: int = Field(8000, ge=1, le=65535, description="port for JSON-RPC, HTTP+JSON and the card")
     grpc_port: int | None = Field(None, ge=1, le=65535, description="port for gRPC; off unless given")
+    metrics_port: int | None = Field(
+        None,
+        ge=1,
+        le=65535,
+        description="port for '/metrics', which asks for no credentials; it is then not on the other port",
+    )
     model: str | None = Field(
         None,
         description="a model's name, 'openai:NAME', 'ollama:NAME', 'rehearsal' or 'script:FILE.yaml'; "
@@ -346,8 +352,13 @@ class Settings(BaseSettings):
 
     @model_validator(mode="after")
     def _ports_differ(self) -> Self:
-        if self.grpc_port == self.port:
-            raise ValueError(f"port and grpc_port are both {self.port}; gRPC needs a port of its own")
+        ports = {"port": self.port, "grpc_port": self.grpc_port, "metrics_port": self.metrics_port}
+        taken: dict[int, str] = {}
+        for name, port in ports.items():
+            if port in taken:
+                raise ValueError(f"{taken[port]} and {name} are both {port}; each needs a port of its own")
+            if port:
+                taken[port] = name
         return self
 
     @property
@@ -399,14 +410,6 @@ def is_trusted_url(url: str) -> bool:
     return bool(host) and (parts.scheme == "https" or (parts.scheme == "http" and is_loopback(host)))
 
 
-def is_loopback(host: str) -> bool:
-    """Whether only programs on this machine reach what listens there."""
-    try:
-        return ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"
-
-
 class _FolderSource(PydanticBaseSettingsSource):
     """What the folder of the agent sets, for what neither the caller nor the environment does."""
 
@@ -426,6 +429,14 @@ def _read_folder(folder: Path) -> AgentFolder:
 def authority(host: str, port: int) -> str:
     """`host:port` of a URL."""
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+
+def is_loopback(host: str) -> bool:
+    """Whether only programs on this machine reach an address."""
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
 
 
 def _split_names(names: str) -> tuple[str, ...]:
@@ -515,7 +526,7 @@ GROUPS: Mapping[str, tuple[str, ...]] = {
         *("agent", "instructions", "tools", "mcp_config", "agents", "agent_tokens", "agent_card"),
         *("advertise_0_3", "advertise_grpc"),
     ),
-    "Address": ("host", "port", "grpc_port", "public_url", "allowed_hosts", "cors_origin"),
+    "Address": ("host", "port", "grpc_port", "metrics_port", "public_url", "allowed_hosts", "cors_origin"),
     "Identity": (
         *("shared_token", "api_keys", "allow_anonymous"),
         *("jwt_issuer", "jwt_audience", "jwt_jwks_url", "jwt_user_claim"),

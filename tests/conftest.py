@@ -9,11 +9,9 @@ Rule 4: a test that is not marked `postgres` cannot start PostgreSQL: a quick ru
 
 from __future__ import annotations
 
-import functools
 import gc
 import os
 import shutil
-import ssl
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -76,16 +74,10 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
     return True if left_out and not any(place in argument for argument in config.args) else None
 
 
-def pytest_collection() -> None:
-    """What is collected stays: a search for garbage finds nothing."""
-    gc.disable()
-
-
 def pytest_collection_finish() -> None:
     """Leaves modules and tests, which stay to the end, out of every later search for garbage."""
     gc.collect()
     gc.freeze()
-    gc.enable()
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -98,18 +90,13 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         items[:] = [item for item in items if item not in set(left_out)]
 
 
-@functools.cache
-def _markers_of_place(path: Path) -> tuple[str, ...]:
-    place = path.relative_to(ROOT)
-    return tuple(marker for folder, marker in MARKED.items() if place.is_relative_to(folder))
-
-
 def _markers(item: pytest.Item) -> Iterator[str]:
+    place = item.path.relative_to(ROOT)
     parameters = getattr(item, "callspec", None)
     if parameters and "postgresql" in parameters.id:
         yield "postgres"
-    for marker in _markers_of_place(item.path):
-        if not (marker == "postgres" and parameters and "sqlite" in parameters.id):
+    for folder, marker in MARKED.items():
+        if place.is_relative_to(folder) and not (marker == "postgres" and parameters and "sqlite" in parameters.id):
             yield marker
     # All transports show the same projection: a quick run tests it by the first one, and a few tests by all.
     way = parameters.params.get("way", FIRST_WAY) if parameters else FIRST_WAY
@@ -127,14 +114,6 @@ def no_file_in_the_working_directory() -> Iterator[None]:
     """A server keeps what it has in memory, unless its test names a database: no test finds what another one left."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("A2A_CANVAS_DATABASE", "memory")
-        yield
-
-
-@pytest.fixture(scope="session", autouse=True)
-def one_ssl_context() -> Iterator[None]:
-    """Every client of httpx reads all certificates anew, and no test speaks TLS."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(ssl, "create_default_context", functools.cache(ssl.create_default_context))
         yield
 
 

@@ -147,7 +147,9 @@ class Answer(Generic[B]):
     def check_ended(self) -> None:
         """Raises `ModelError` if the stream ended without `MessageStop`."""
         if not self.ended:
-            raise m.ModelError("The connection to the model ended in the middle of its answer.", retryable=True)
+            raise m.ModelError(
+                "The connection to the model ended in the middle of its answer.", retryable=True, kind="broken"
+            )
 
     async def _text(self, block: B, delta: str) -> None:
         """Text was added to a block."""

@@ -261,6 +261,23 @@ ModelEvent = (
 )
 
 
+ErrorKind = Literal[
+    "unreachable",
+    "timeout",
+    "credentials",
+    "payment",
+    "unknown_model",
+    "rate_limited",
+    "overloaded",
+    "failed",
+    "refused",
+    "too_long",
+    "broken",
+    "other",
+]
+"""What kind of error a model call ends with, for those who count them. `broken`: in the middle of the answer."""
+
+
 class ModelError(Exception):
     """A model call failed.
 
@@ -270,8 +287,11 @@ class ModelError(Exception):
         retry_after: seconds that the provider asks to wait first; None if it does not.
     """
 
-    def __init__(self, reason: str, *, retryable: bool, retry_after: float | None = None) -> None:
+    def __init__(
+        self, reason: str, *, retryable: bool, retry_after: float | None = None, kind: ErrorKind = "other"
+    ) -> None:
         super().__init__(reason)
+        self.kind = kind
         self.reason = reason
         self.retryable = retryable
         self.retry_after = retry_after
@@ -285,7 +305,7 @@ class TooLong(ModelError):
     """
 
     def __init__(self, reason: str, tokens: int | None = None) -> None:
-        super().__init__(reason, retryable=False)
+        super().__init__(reason, retryable=False, kind="too_long")
         self.tokens = tokens
 
 

@@ -104,9 +104,10 @@ class GroupCommit:
         failed: called with a context and the error when the work of that context cannot be written (rule 4).
         interval: seconds that `flush_soon` may take.
         spacing: seconds from one transaction to the next. The longer, the more callers share one.
+        committed: called with the seconds that a committed transaction took.
 
     Attributes:
-        commits: number of committed transactions.
+        commits, failures: number of committed transactions, and of failed attempts.
         failing: why the last attempt failed; None if it succeeded.
         healthy: set while the last attempt succeeded.
     """
@@ -118,8 +119,10 @@ class GroupCommit:
         failed: Callable[[str, Exception], None],
         interval: float = INTERVAL,
         spacing: float = COMMIT_SPACING,
+        committed: Callable[[float], None] | None = None,
     ) -> None:
-        self.commits = 0
+        self.commits = self.failures = 0
+        self._observe = committed
         self._spacing = spacing
         self._stopping = False
         self._given_up = 0
@@ -261,10 +264,12 @@ class GroupCommit:
     async def _write(self, works: Sequence[StagedWork]) -> _OneTransaction | _PerContext:
         writing: _OneTransaction | _PerContext = _OneTransaction(works)
         while True:
+            begun = asyncio.get_running_loop().time()
             try:
                 with suppress(AlreadyCommitted):
                     await self._database.transact(writing.write)
             except Unavailable as error:
+                self.failures += 1
                 self._set_failing(error)
                 if self._stopping:
                     raise LeaseLost(_STOPPING) from error
@@ -272,12 +277,15 @@ class GroupCommit:
             except LeaseLost:
                 raise
             except Exception:
+                self.failures += 1
                 if isinstance(writing, _PerContext):
                     raise
                 writing = _PerContext(works)
             else:
                 self._set_failing(None)
                 self.commits += 1
+                if self._observe:
+                    self._observe(asyncio.get_running_loop().time() - begun)
                 return writing
 
     def _set_failing(self, failing: Unavailable | None) -> None:

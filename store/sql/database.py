@@ -14,7 +14,7 @@ Rule 5: SQLite blocks its caller. `read` and `write` hand each statement over to
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import Any, Literal, TypeVar
@@ -47,6 +47,9 @@ IDLE_IN_TRANSACTION = "3s"
 """How long a transaction on PostgreSQL may wait for its client. A stopped or disconnected client must not keep its
 locks for longer than its lease (`server/tasks/sql/replica/lease.py`)."""
 
+_WRITTEN = "a2a_canvas.written_bytes"
+"""In `Connection.info`: what the transaction has written so far."""
+
 _RETRYABLE = ("08", "25P03", "40", "53", "55P03", "57P", "57014", "58", "25006")
 """Prefixes of PostgreSQL's error codes: connection, rollback, resources, shutdown, time-out, disk, read-only."""
 
@@ -61,6 +64,7 @@ class Database:
         file: the file of a SQLite database.
         threads: in which SQLite waits for locks and for the disk.
         terminated: `terminate` was called.
+        written_bytes: size of the rows that `transact` has written (`count_written`).
     """
 
     def __init__(self, url: str) -> None:
@@ -72,6 +76,7 @@ class Database:
         self._drivers: WeakSet[Any] = WeakSet()
         self._connecting: set[asyncio.Task[Any]] = set()
         self.terminated = False
+        self.written_bytes = 0
         self.file = file = DatabaseFile(Path(parsed.database or "")) if self.dialect == "sqlite" else None
         self.threads = Threads(READERS + 1)
         if file:
@@ -113,7 +118,11 @@ class Database:
             Unavailable: as `write`.
         """
         async with self.write() as connection:
-            return await connection.run_sync(lambda sync: statements(sync.execution_options(**{IN_PLACE: True})))
+            connection.info[_WRITTEN] = 0
+            result = await connection.run_sync(lambda sync: statements(sync.execution_options(**{IN_PLACE: True})))
+            written: int = connection.info[_WRITTEN]
+        self.written_bytes += written
+        return result
 
     def heartbeat(self) -> AbstractAsyncContextManager[AsyncConnection]:
         """As `write`, for the heartbeat, which has a PostgreSQL connection of its own.
@@ -219,6 +228,12 @@ def _sqlite(url: URL, threads: Threads, begin: str, connections: int) -> AsyncEn
     return create_async_engine(
         url, threads=threads, begin=begin, pool_size=connections, max_overflow=0, hide_parameters=True
     )
+
+
+def count_written(connection: Connection, rows: Iterable[Iterable[Any]]) -> None:
+    """Count the texts and bytes of rows that this transaction writes; of a text its characters."""
+    size = sum(len(value) for row in rows for value in row if isinstance(value, str | bytes))
+    connection.info[_WRITTEN] = connection.info.get(_WRITTEN, 0) + size
 
 
 def insert(connection: AsyncConnection | Connection, table: Table) -> Any:

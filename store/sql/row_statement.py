@@ -9,7 +9,7 @@ from typing import Any
 from sqlalchemy import Connection
 from sqlalchemy import Dialect as Driver
 
-from a2a_canvas.store.sql.database import Dialect
+from a2a_canvas.store.sql.database import Dialect, count_written
 
 Row = Mapping[str, Any]
 
@@ -36,6 +36,7 @@ class RowStatement:
         given = [values(row) for row in rows]
         if given:
             connection.exec_driver_sql(text, given)
+            count_written(connection, given)
 
     def _compile(self, driver: Driver) -> tuple[str, Callable[[Row], tuple[Any, ...]]]:
         dialect: Dialect = "sqlite" if driver.name == "sqlite" else "postgresql"

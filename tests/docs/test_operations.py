@@ -9,8 +9,9 @@ import sqlite3
 import subprocess
 import sys
 from collections.abc import Iterator
+from http import HTTPStatus
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 import yaml
@@ -18,8 +19,13 @@ from a2a.utils.errors import A2A_ERROR_MAPPING, JSON_RPC_ERROR_CODE_MAP
 from starlette.applications import Starlette
 
 import a2a_canvas
+from a2a_canvas.server.agent.events import State
+from a2a_canvas.server.agent.model import ErrorKind, StopReason
+from a2a_canvas.server.agent.models.wrappers import provider_of
 from a2a_canvas.server.cli import main
+from a2a_canvas.server.metrics import Metrics
 from a2a_canvas.server.protocols.edge.availability import RETRY_AFTER, UnavailableError
+from a2a_canvas.server.protocols.edge.request_metrics import binding_of
 from a2a_canvas.server.protocols.identity.attempts import BURST, SECONDS_PER_ATTEMPT
 from a2a_canvas.server.protocols.identity.denials import TooManyAttemptsError, UnauthenticatedError
 from a2a_canvas.server.protocols.identity.json_web_tokens import ALGORITHMS, LEEWAY
@@ -27,7 +33,8 @@ from a2a_canvas.server.protocols.identity.key_set import MAX_AGE, MIN_INTERVAL
 from a2a_canvas.server.settings import PREFIX, load
 from tests.command_line import parsed
 from tests.database_fixtures import postgresql_url
-from tests.docs.pages import ROOT, blocks, page, section
+from tests.docs.metrics_table import generated
+from tests.docs.pages import ROOT, blocks, page, rows, section
 
 PAGE = page("operations")
 COMPOSE = yaml.safe_load((ROOT / "compose.yaml").read_text())
@@ -59,6 +66,36 @@ def test_the_load_balanced_servers_are_those_of_the_compose_file() -> None:
     assert set(re.findall(r"--scale (\w+)=", told)) <= COMPOSE["services"].keys()
     [password] = re.findall(r"\b(\w+)=\S+ docker compose", told)
     assert f"${{{password}:?" in (ROOT / "compose.yaml").read_text()
+
+
+def test_the_table_of_metrics_is_the_one_that_is_generated() -> None:
+    assert generated(PAGE) == PAGE, "run `make docs`"
+
+
+def test_the_labels_of_the_metrics_have_the_values_of_the_code() -> None:
+    told = {row[0].strip("`"): set(re.findall(r"`([\w+-]+)`", row[1])) for row in label_rows()}
+    assert told.keys() == {label for series in Metrics().all for label in series.labels}
+    assert told["state"] == {state.value for state in State if state.settled}
+    assert told["kind"] == set(get_args(ErrorKind))
+    assert told["stop_reason"] == set(get_args(StopReason))
+    names = ("claude-x", "openai:x", "ollama:x", "script:x.yaml", "rehearsal")
+    assert told["provider"] == {provider_of(name) for name in names}
+    paths = ("/", "/rest/x", "/canvas/stream", "/artifacts", "/x")
+    assert told["binding"] == {*(binding_of("POST", path) for path in paths), "GRPC"}
+    assert told["reason"] <= {status.name.lower() for status in HTTPStatus}
+
+
+def label_rows() -> list[list[str]]:
+    return rows("# Labels\n" + section(PAGE, "Metrics").partition("<!-- End of the metrics")[2], "Labels")
+
+
+def test_alerts_and_scraping_name_metrics_that_there_are() -> None:
+    scraping, alerts = (yaml.safe_load(block) for block in blocks(section(PAGE, "Metrics"), "yaml"))
+    [job] = scraping["scrape_configs"]
+    assert job["static_configs"][0]["targets"] == ["127.0.0.1:9100"]
+    [group] = alerts["groups"]
+    named = {name for rule in group["rules"] for name in re.findall(r"a2a_canvas_\w+", rule["expr"])}
+    assert {name.removesuffix("_bucket") for name in named} <= {series.name for series in Metrics().all}
 
 
 @pytest.fixture

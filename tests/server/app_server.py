@@ -6,7 +6,6 @@ The model is a script. Its delays are gates: the test decides when the next delt
 from __future__ import annotations
 
 import asyncio
-import functools
 import socket
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import aclosing, asynccontextmanager
@@ -26,7 +25,6 @@ from google.protobuf.json_format import MessageToDict
 
 from a2a_canvas.server.agent.model import LLM, ModelEvent, ModelRequest
 from a2a_canvas.server.agent.models.script import ScriptedModel
-from a2a_canvas.server.agent.models.script.rules import read_rules
 from a2a_canvas.server.app import create_app
 from a2a_canvas.server.protocols.edge.shutdown import GracefulServer
 from a2a_canvas.server.settings import Settings
@@ -36,8 +34,6 @@ SCRIPT = Path(__file__).parent / "scripts" / "app.yaml"
 TURN = "urn:a2a-canvas:turn:v1"
 WAYS = [(binding, version) for binding in ("JSONRPC", "HTTP+JSON", "GRPC") for version in ("1.0", "0.3")]
 HTTP = [way for way in WAYS if way[0] != "GRPC"]
-_read_once = functools.cache(read_rules)
-"""Many tests have a server of their own on the same script."""
 SERVER_STOPPED = "The server was stopped before the task was done. Send it again."
 
 
@@ -150,7 +146,7 @@ async def stoppable(
 ) -> AsyncIterator[tuple[GracefulServer, asyncio.Task[None], Served]]:
     """The same with its server, which stops when its `should_exit` is set, and the task that it runs in."""
     gate = Gate()
-    watched = WatchedModel(model or ScriptedModel(script, sleep=gate.sleep, read=_read_once))
+    watched = WatchedModel(model or ScriptedModel(script, sleep=gate.sleep))
     # asyncio turns Nagle's algorithm off only where a socket says that it is TCP.
     with socket.socket(proto=socket.IPPROTO_TCP) as listener:
         listener.bind(("127.0.0.1", settings.get("port", 0)))

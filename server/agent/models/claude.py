@@ -66,11 +66,13 @@ def _broken(error: Exception, provider: Provider) -> m.ModelError:
     """The error of a call whose stream broke."""
     match error:
         case anthropic.APIStatusError(type="overloaded_error"):
-            return m.ModelError(OVERLOADED, retryable=True, retry_after=retry_after(error.response.headers))
+            return m.ModelError(
+                OVERLOADED, retryable=True, retry_after=retry_after(error.response.headers), kind="overloaded"
+            )
         case anthropic.APIStatusError():
             return provider.broke_off(_message(error), error.response.headers)
         case _:
-            return m.ModelError(BROKEN, retryable=True)
+            return m.ModelError(BROKEN, retryable=True, kind="broken")
 
 
 def _message(error: anthropic.APIStatusError) -> str:
@@ -198,7 +200,7 @@ class ClaudeModel:
             if mapper.end() is None:
                 raise _broken(error, self._provider) from error
         if (end := mapper.end()) is None:
-            raise m.ModelError(BROKEN, retryable=True)
+            raise m.ModelError(BROKEN, retryable=True, kind="broken")
         yield end
 
     async def _open(self, request: m.ModelRequest) -> _RawStream:

@@ -121,11 +121,13 @@ class OpenAIModel:
                         yield event
         except (m.ModelError, httpx2.RequestError, ValueError) as error:
             if not mapper.complete:
-                raise error if isinstance(error, m.ModelError) else m.ModelError(BROKEN, retryable=True) from error
+                raise (
+                    error if isinstance(error, m.ModelError) else m.ModelError(BROKEN, retryable=True, kind="broken")
+                ) from error
         for event in mapper.end(done):
             yield event
         if not mapper.complete:
-            raise m.ModelError(BROKEN, retryable=True)
+            raise m.ModelError(BROKEN, retryable=True, kind="broken")
 
     async def _chunks(self, response: httpx2.Response) -> AsyncGenerator[Mapping[str, Any] | None, None]:
         """The chunks of an answer, as they were sent, and None where the server says that it is the end.
@@ -206,11 +208,14 @@ class OpenAIModel:
                     f"The model provider has no chat completions at {self._provider.host}"
                     f"{self._client.base_url.path}chat/completions: check OPENAI_BASE_URL, which often ends in /v1.",
                     retryable=False,
+                    kind="unknown_model",
                 )
             case openai.BadRequestError(code="tool_use_failed"):
                 # Groq checks the input of a call against its schema. The model may write a better one.
                 quoted = self._provider.quoted(error_message(error.body))
-                return m.ModelError(f"The model wrote a call that its provider refuses{quoted}", retryable=True)
+                return m.ModelError(
+                    f"The model wrote a call that its provider refuses{quoted}", retryable=True, kind="refused"
+                )
             case openai.APIStatusError(status_code=status):
                 return self._provider.refused(status, error_message(error.body), self._model)
             case _:

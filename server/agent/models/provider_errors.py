@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from a2a_canvas.server.agent.model import ModelError, TooLong
+from a2a_canvas.server.agent.model import ErrorKind, ModelError, TooLong
 
 BROKEN: Final = "The connection to the model provider broke before the answer was complete."
 SMALLEST_WINDOW: Final = 1_024
@@ -53,6 +53,14 @@ _REASONS: Final[Mapping[int, str]] = {
     429: "The model provider's rate limit has been reached{said}: try again later.",
     529: "The model provider is overloaded: try again later.",
 }
+_KINDS: Final[Mapping[int, ErrorKind]] = {
+    401: "credentials",
+    402: "payment",
+    403: "credentials",
+    404: "unknown_model",
+    429: "rate_limited",
+    529: "overloaded",
+}
 _FAILED: Final = "The model provider failed (HTTP {status}): try again later."
 _OTHER_STATUS: Final = "The model provider answered with HTTP {status}{message}"
 OVERLOADED: Final = _REASONS[529]
@@ -81,12 +89,14 @@ class Provider:
 
     def not_in_time(self) -> ModelError:
         """It did not answer."""
-        return ModelError(f"The model provider at {self.host} did not answer in time.", retryable=False)
+        return ModelError(f"The model provider at {self.host} did not answer in time.", retryable=False, kind="timeout")
 
     def unreachable(self) -> ModelError:
         """No connection could be made."""
         return ModelError(
-            f"The model provider at {self.host} cannot be reached: check the network and {self.url}.", retryable=False
+            f"The model provider at {self.host} cannot be reached: check the network and {self.url}.",
+            retryable=False,
+            kind="unreachable",
         )
 
     def refused(self, status: int, message: str, model: str) -> ModelError:
@@ -102,12 +112,13 @@ class Provider:
             said=f" (it says: {said.rstrip('.')})" if said else "",
             message=self.quoted(message),
         )
-        return ModelError(reason, retryable=False)
+        kind = _KINDS.get(status, "failed" if status >= 500 else "refused")
+        return ModelError(reason, retryable=False, kind=kind)
 
     def broke_off(self, message: str, headers: Mapping[str, str]) -> ModelError:
         """It sent an error instead of the rest of its answer."""
         reason = f"The model provider broke off its answer{self.quoted(message)}"
-        return ModelError(reason, retryable=True, retry_after=retry_after(headers))
+        return ModelError(reason, retryable=True, retry_after=retry_after(headers), kind="broken")
 
 
 def retry_after(headers: Mapping[str, str]) -> float | None:

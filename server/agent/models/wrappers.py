@@ -1,4 +1,5 @@
-"""Models around a model: `FramedLLM` joins deltas, `PacedLLM` reads no faster than the database writes.
+"""Models around a model: `FramedLLM` joins deltas, `PacedLLM` reads no faster than the database writes, `MeasuredLLM`
+counts what fails.
 
 The rules of `FramedLLM`, which exists so that a fast model does not cost an event per token:
 
@@ -20,10 +21,29 @@ import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import aclosing
 
-from a2a_canvas.server.agent.model import LLM, BlockStart, InputDelta, ModelEvent, ModelRequest, TextDelta, window_of
+from a2a_canvas.server.agent.model import (
+    LLM,
+    BlockStart,
+    InputDelta,
+    ModelError,
+    ModelEvent,
+    ModelRequest,
+    TextDelta,
+    window_of,
+)
+from a2a_canvas.server.metrics import Metrics
 
 UNJOINED_CHARACTERS = 512
 """Characters: longer than the input before the first text of an artifact, shorter than a typical artifact."""
+
+_PREFIXES = ("openai", "ollama", "script", "rehearsal")
+"""How the names of models begin that are not of the Messages API."""
+
+
+def provider_of(name: str) -> str:
+    """The kind of provider that has a model of this name."""
+    kind = name.partition(":")[0]
+    return kind if kind in _PREFIXES else "messages-api"
 
 
 class LLMWrapper:
@@ -57,6 +77,24 @@ class PacedLLM(LLMWrapper):
             async for event in events:
                 yield event
                 await self._wait_writable()
+
+
+class MeasuredLLM(LLMWrapper):
+    """Counts the errors of the model. Its calls and tokens are counted where all calls end (`LlmCallCompleted`)."""
+
+    def __init__(self, llm: LLM, metrics: Metrics) -> None:
+        super().__init__(llm)
+        self._errors = metrics.model_errors
+        self._provider = provider_of(llm.name)
+
+    async def stream(self, request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
+        try:
+            async with aclosing(self._llm.stream(request)) as events:
+                async for event in events:
+                    yield event
+        except ModelError as error:
+            self._errors.add(self._provider, error.kind)
+            raise
 
 
 class FramedLLM(LLMWrapper):

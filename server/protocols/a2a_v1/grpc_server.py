@@ -15,8 +15,10 @@ from a2a.server.request_handlers.request_handler import RequestHandler
 from a2a.types import a2a_pb2
 from a2a.types.a2a_pb2_grpc import add_A2AServiceServicer_to_server as add_1_0
 
+from a2a_canvas.server.metrics import Metrics
 from a2a_canvas.server.protocols.a2a_v1.extensions import activated_header, extension_headers
 from a2a_canvas.server.protocols.edge.http_requests import CALLER
+from a2a_canvas.server.protocols.edge.request_metrics import MetricsInterceptor
 from a2a_canvas.server.protocols.guard.bodies import BodyBudget
 from a2a_canvas.server.protocols.guard.checks import BodyLimits
 from a2a_canvas.server.protocols.guard.grpc_guard import GuardInterceptor
@@ -48,19 +50,26 @@ def grpc_server(
     budget: BodyBudget | None = None,
     max_calls: int | None = None,
     authentication: GrpcAuthentication | None = None,
+    metrics: Metrics | None = None,
 ) -> grpc.aio.Server:
     """A server that is bound but not started.
 
     Args:
         budget: of all request bodies; one of its own if not given.
         max_calls: how many calls there may be at once; any number if not given.
+        metrics: count the streams and the refusals.
         authentication: who is let in; everybody if not given.
 
     Raises:
         GrpcError: the port is not free.
     """
     server = grpc.aio.server(
-        interceptors=[*filter(None, [authentication]), GuardInterceptor(limits, budget), GrpcExtensionsEcho()],
+        interceptors=[
+            MetricsInterceptor(metrics or Metrics()),
+            *filter(None, [authentication]),
+            GuardInterceptor(limits, budget),
+            GrpcExtensionsEcho(),
+        ],
         options=[
             ("grpc.so_reuseport", 0),
             ("grpc.max_receive_message_length", limits.max_body_bytes),

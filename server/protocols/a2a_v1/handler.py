@@ -17,6 +17,7 @@ from a2a.utils.task import apply_history_length
 from google.protobuf.message import Message
 
 from a2a_canvas.server.agent.events import StatusChanged
+from a2a_canvas.server.metrics import Metrics
 from a2a_canvas.server.protocols.a2a_v1.errors import invalid_field, to_a2a_error
 from a2a_canvas.server.protocols.a2a_v1.extensions import ActivatedExtensions
 from a2a_canvas.server.protocols.a2a_v1.list_tasks import list_tasks
@@ -81,6 +82,7 @@ class A2AHandler(RequestHandler):
         card: its input modes are checked.
         limits: the sizes that a message may have.
         expose_thinking: clients of turn:v1 may see the model's thinking.
+        metrics: measure how late entries are sent.
         current_card: the card as it is now, which is the extended one for callers that are known; None for none.
     """
 
@@ -91,12 +93,14 @@ class A2AHandler(RequestHandler):
         limits: BodyLimits | None = None,
         *,
         expose_thinking: bool = True,
+        metrics: Metrics | None = None,
         current_card: Callable[[], Awaitable[pb.AgentCard]] | None = None,
     ) -> None:
         self._runtime = runtime
         self._card = card
         self._limits = limits or BodyLimits()
         self._expose_thinking = expose_thinking
+        self._metrics = metrics or Metrics()
         self._current_card = current_card
 
     @_unary
@@ -173,7 +177,9 @@ class A2AHandler(RequestHandler):
         if projection.ends(following.snapshot.state):
             return
         ready: list[A2AEvent] = []
+        oldest = following.snapshot.changed_at
         async for entry in following:
+            oldest = oldest if ready else entry.at
             ready += projection.project(entry, behind=following.has_next)
             ended = isinstance(entry.event, StatusChanged) and projection.ends(entry.event.state)
             if ready and (ended or not following.has_next or len(ready) >= MOST_READY):
@@ -183,6 +189,7 @@ class A2AHandler(RequestHandler):
                     for event in ready:
                         yield event
                 ready.clear()
+                self._metrics.sent(oldest)
             if ended:
                 return
 

@@ -31,6 +31,7 @@ from a2a_canvas.server.protocols.a2a_v1.dispatch import (
     event_json,
     to_legacy,
 )
+from a2a_canvas.server.protocols.edge.request_metrics import note_refusal
 from a2a_canvas.server.protocols.edge.sse_response import SseResponse, sse_event
 from a2a_canvas.server.protocols.guard.calls import CALL, Call
 from a2a_canvas.server.protocols.guard.error_forms import JsonRpcForm
@@ -51,6 +52,7 @@ class _JsonRpcEndpoint:
         try:
             answer = await self._operations.run(call, request)
         except A2AError as error:
+            note_refusal(request.scope, type(error))
             if call.legacy and self._operations.streams(call):
                 return SseResponse(_failed(call, error))
             return JSONResponse(_error(call, error), 401 if isinstance(error, UnauthenticatedError) else 200)

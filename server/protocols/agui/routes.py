@@ -14,7 +14,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 
 from a2a.utils.errors import A2AError, InvalidParamsError
@@ -24,6 +24,7 @@ from starlette.types import Receive, Scope, Send
 
 from a2a_canvas.server.agent.intent import InvalidOperation
 from a2a_canvas.server.context_key import public_id
+from a2a_canvas.server.metrics import Metrics
 from a2a_canvas.server.protocols.a2a_v1.errors import ERRORS, to_a2a_error
 from a2a_canvas.server.protocols.a2a_v1.parts import check_text
 from a2a_canvas.server.protocols.agui.input import RunInput, in_forwarded_props, last_message_field, run_input
@@ -72,6 +73,7 @@ class AgUiConfig:
         new_id: makes the run ids of older requests that have none.
         expose_thinking: clients may see the model's thinking.
         cancel_on_disconnect: when the last client of a task disconnects, the task is cancelled.
+        metrics: measure how late entries are sent.
     """
 
     runtime: Runtime
@@ -80,6 +82,7 @@ class AgUiConfig:
     new_id: Callable[[], str]
     expose_thinking: bool = True
     cancel_on_disconnect: bool = False
+    metrics: Metrics = field(default_factory=Metrics)
 
 
 def agui_routes(agui: AgUiConfig) -> list[Route]:
@@ -108,7 +111,8 @@ class _RunEndpoint:
             return
         try:
             on_disconnect = partial(self._leave, watch) if self._agui.cancel_on_disconnect else None
-            await run_response(opened, final_event_of(scope), on_disconnect)(scope, receive, send)
+            response = run_response(opened, final_event_of(scope), on_disconnect, self._agui.metrics)
+            await response(scope, receive, send)
         finally:
             watch.stop()
 

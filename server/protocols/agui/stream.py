@@ -14,6 +14,7 @@ from typing import TypeAlias
 
 from ag_ui.core import BaseEvent
 
+from a2a_canvas.server.metrics import Metrics
 from a2a_canvas.server.protocols.a2a_v1.errors import to_a2a_error
 from a2a_canvas.server.protocols.agui.run_events import RunProjection, rejected, unavailable
 from a2a_canvas.server.protocols.edge.availability import UnavailableError, unavailable_error
@@ -30,17 +31,23 @@ OpenedRun: TypeAlias = tuple[RunProjection, TaskSubscription]
 
 
 def run_response(
-    opened: asyncio.Future[OpenedRun], final_event: FinalEvent, on_disconnect: Callable[[], Awaitable[None]] | None
+    opened: asyncio.Future[OpenedRun],
+    final_event: FinalEvent,
+    on_disconnect: Callable[[], Awaitable[None]] | None,
+    metrics: Metrics,
 ) -> SseResponse:
     """The SSE response for a run, which may still be opened.
 
     Args:
         on_disconnect: called when the client disconnects.
+        metrics: measure how late entries are sent.
     """
-    return SseResponse(_events(opened, final_event), line_end=LINE_END, on_disconnect=on_disconnect)
+    return SseResponse(_events(opened, final_event, metrics), line_end=LINE_END, on_disconnect=on_disconnect)
 
 
-async def _events(opened: asyncio.Future[OpenedRun], final_event: FinalEvent) -> AsyncGenerator[bytes, None]:
+async def _events(
+    opened: asyncio.Future[OpenedRun], final_event: FinalEvent, metrics: Metrics
+) -> AsyncGenerator[bytes, None]:
     stopping = "The server is stopping. Send the run again in a moment to join its task."
     final_event.text = _sse(unavailable(stopping))
     try:
@@ -48,13 +55,13 @@ async def _events(opened: asyncio.Future[OpenedRun], final_event: FinalEvent) ->
     except Exception as error:
         yield _sse(_refused(error))
     else:
-        async for event in _run(run, following):
+        async for event in _run(run, following, metrics):
             yield event
     # The generator resumes after its last event has been sent.
     final_event.text = b""
 
 
-async def _run(run: RunProjection, following: TaskSubscription) -> AsyncGenerator[bytes, None]:
+async def _run(run: RunProjection, following: TaskSubscription, metrics: Metrics) -> AsyncGenerator[bytes, None]:
     try:
         for event in run.begin():
             yield _sse(event)
@@ -62,6 +69,7 @@ async def _run(run: RunProjection, following: TaskSubscription) -> AsyncGenerato
             async for entry in following:
                 for event in run.project(entry, behind=following.has_next):
                     yield _sse(event)
+                metrics.sent(entry.at)
                 if run.ended:
                     break
     except StreamLost:

@@ -29,6 +29,7 @@ from google.protobuf.json_format import MessageToDict
 from pydantic_core import to_json
 
 from a2a_canvas.server.agent.events import ArtifactChanged
+from a2a_canvas.server.metrics import Metrics
 from a2a_canvas.server.protocols.a2a_v1.parts import to_artifact, to_update
 from a2a_canvas.server.protocols.artifacts.raw_content import NO_SNIFF
 from a2a_canvas.server.protocols.edge.sse_response import SseResponse, sse_event
@@ -50,14 +51,16 @@ def event_stream(
     followed: asyncio.Future[ContextSubscription],
     activity: AsyncGenerator[Activity, None],
     last_event_id: str | None,
+    metrics: Metrics,
 ) -> SseResponse:
     """The response to a client that has everything up to `last_event_id`.
 
     Args:
         followed: the subscription, which may still be opened, or refused.
         activity: of the context; it is not begun before the subscription is opened.
+        metrics: measure how late changes are sent.
     """
-    events = _events(context_id, followed, last_event_id)
+    events = _events(context_id, followed, last_event_id, metrics)
     return SseResponse(events, beside=_activity(followed, activity), headers=NO_SNIFF)
 
 
@@ -74,7 +77,7 @@ async def _activity(
 
 
 async def _events(
-    context_id: str, followed: asyncio.Future[ContextSubscription], last_event_id: str | None
+    context_id: str, followed: asyncio.Future[ContextSubscription], last_event_id: str | None, metrics: Metrics
 ) -> AsyncGenerator[bytes, None]:
     try:
         following = await followed
@@ -87,8 +90,10 @@ async def _events(
         del artifact
     with suppress(StreamLost, Unavailable):
         async for change in changes:
+            at = change.entry.at
             yield _sse(_id(change.incarnation, change.position), change_json(context_id, change))
             del change
+            metrics.sent(at)
 
 
 def _begin(snapshot: ContextSnapshot, last_event_id: str | None) -> Iterator[tuple[str, ContextArtifact]]:

@@ -25,6 +25,7 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from a2a_canvas.server.context_key import public_id
+from a2a_canvas.server.metrics import Metrics
 from a2a_canvas.server.protocols.artifacts.archive import ZIP, archive
 from a2a_canvas.server.protocols.artifacts.context_forms import context_json, context_query, contexts_json, new_name
 from a2a_canvas.server.protocols.artifacts.diff import unified_diff
@@ -101,22 +102,34 @@ NO_SUCH_PATH = (
 
 
 def artifact_routes(
-    store: ArtifactStore, journal: Journal, contexts: Contexts, access: Access, limits: BodyLimits
+    store: ArtifactStore,
+    journal: Journal,
+    contexts: Contexts,
+    access: Access,
+    limits: BodyLimits,
+    metrics: Metrics | None = None,
 ) -> list[Route]:
     """`/artifacts` and what is below. The routes take every method, and refuse a wrong one themselves."""
-    endpoint = _ArtifactsEndpoint(store, journal, contexts, access, limits)
+    endpoint = _ArtifactsEndpoint(store, journal, contexts, access, limits, metrics or Metrics())
     return [Route("/artifacts", endpoint), Route(f"/artifacts/{{rest:{ANYTHING}}}", endpoint)]
 
 
 class _ArtifactsEndpoint:
     def __init__(
-        self, store: ArtifactStore, journal: Journal, contexts: Contexts, access: Access, limits: BodyLimits
+        self,
+        store: ArtifactStore,
+        journal: Journal,
+        contexts: Contexts,
+        access: Access,
+        limits: BodyLimits,
+        metrics: Metrics,
     ) -> None:
         self._access = access
         self._store = store
         self._journal = journal
         self._contexts = contexts
         self._limits = limits
+        self._metrics = metrics
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         response: ASGIApp
@@ -156,8 +169,8 @@ class _ArtifactsEndpoint:
             return await self._rename(request, found, prefix)
         if isinstance(resource, ContextEvents):
             followed = await begun(self._follow(found))
-            activity = self._journal.watch(found.key)
-            return event_stream(public_id(found.key), followed, activity, request.headers.get("last-event-id"))
+            activity, last = self._journal.watch(found.key), request.headers.get("last-event-id")
+            return event_stream(public_id(found.key), followed, activity, last, self._metrics)
         await self._check_context(found)
         try:
             return await self._read(request, resource, found.owner, prefix)

@@ -16,7 +16,7 @@ from __future__ import annotations
 import asyncio
 import json
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Any, ClassVar, Final
@@ -74,6 +74,7 @@ class LimitedConnection(H11Protocol):
     """One connection. `limited_connection` makes the class that a server is given."""
 
     limits: ClassVar[ConnectionLimits]
+    refused: ClassVar[Callable[[int], None]]
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -146,6 +147,7 @@ class LimitedConnection(H11Protocol):
     def _refuse(self, status: int, text: str, headers: Mapping[str, str] | None = None) -> None:
         """Send an error, if no answer has begun, and close the connection (rule 4)."""
         if self.conn.our_state in (h11.IDLE, h11.SEND_RESPONSE):
+            type(self).refused(status)
             body = json.dumps({"error": {"code": status, "message": text}}).encode()
             fields = {"content-type": "application/json", "content-length": str(len(body)), "connection": "close"}
             head = [(name.encode(), value.encode()) for name, value in {**fields, **(headers or {})}.items()]
@@ -167,6 +169,12 @@ class LimitedConnection(H11Protocol):
             self.transport.write_eof()
 
 
-def limited_connection(limits: ConnectionLimits) -> type[LimitedConnection]:
-    """The class of connections for `uvicorn.Config(http=...)`."""
-    return type("LimitedConnection", (LimitedConnection,), {"limits": limits})
+def limited_connection(
+    limits: ConnectionLimits, refused: Callable[[int], None] = lambda status: None
+) -> type[LimitedConnection]:
+    """The class of connections for `uvicorn.Config(http=...)`.
+
+    Args:
+        refused: called with the status of each refusal.
+    """
+    return type("LimitedConnection", (LimitedConnection,), {"limits": limits, "refused": staticmethod(refused)})

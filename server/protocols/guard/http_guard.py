@@ -30,6 +30,7 @@ from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from a2a_canvas.server.protocols.edge.availability import RETRY_AFTER
+from a2a_canvas.server.protocols.edge.request_metrics import note_refusal
 from a2a_canvas.server.protocols.edge.sse_response import sse_event
 from a2a_canvas.server.protocols.guard.bodies import (
     SMALL_BODY_BYTES,
@@ -168,6 +169,8 @@ class _HttpExchange:
     send: Send
 
     async def refuse(self, binding: ErrorForm, refusal: Refusal, headers: dict[str, str] | None = None) -> None:
+        if isinstance(binding, JsonRpcForm):
+            note_refusal(self.scope, refusal.kind)
         await self.answer(binding.status(refusal), binding.payload(refusal), headers)
 
     async def answer(self, status: int, payload: dict[str, Any], headers: dict[str, str] | None = None) -> None:

@@ -128,6 +128,11 @@ class Admission:
         self._reserved = 0
         self._update_due = False
 
+    @property
+    def waiting(self) -> int:
+        """How many turns wait."""
+        return len(self._queue)
+
     @contextmanager
     def reserve(self) -> Iterator[bool]:
         """Reserve a place for a turn that is about to be accepted; whether it will have to wait.

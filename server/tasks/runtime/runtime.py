@@ -37,6 +37,7 @@ from a2a_canvas.server.agent.turn.history import to_user_input
 from a2a_canvas.server.agent.turn.turn import TurnLimits
 from a2a_canvas.server.context_key import context_key, public_id
 from a2a_canvas.server.log_output import about, set_task
+from a2a_canvas.server.metrics import Metrics
 from a2a_canvas.server.tasks.access import Access, Caller, Level
 from a2a_canvas.server.tasks.errors import (
     ContextMismatch,
@@ -80,6 +81,7 @@ class Runtime:
         ownership: which replica runs which task; None if there is only this process, and it stores nothing.
         admission: how many turns run at once, and how many wait.
         instructions: who the agent is and how it works; they stand before our own rules in each system prompt.
+        metrics: count what the turns do.
         access: what callers may see; their own contexts alone if None.
         find_tool: waits for a tool that is not there when a task goes on.
         now, new_id: the clock and the source of ids.
@@ -100,6 +102,7 @@ class Runtime:
         sleep: Callable[[float], Awaitable[object]] = asyncio.sleep,
         admission: Admission | None = None,
         instructions: str = "",
+        metrics: Metrics | None = None,
         access: Access | None = None,
         find_tool: FindTool = nobody_has_it,
     ) -> None:
@@ -121,6 +124,7 @@ class Runtime:
             sleep=sleep,
             admission=admission or Admission(),
             instructions=instructions,
+            metrics=metrics or Metrics(now),
             find_tool=find_tool,
         )
         self._locks = _NamedLocks()

@@ -37,18 +37,20 @@ from a2a_canvas.server.agent.events import (
 from a2a_canvas.server.agent.intent import Operation, SelectionEdit
 from a2a_canvas.server.agent.listener import listener
 from a2a_canvas.server.agent.model import LLM
-from a2a_canvas.server.agent.models.wrappers import PacedLLM
+from a2a_canvas.server.agent.models.wrappers import MeasuredLLM, PacedLLM
 from a2a_canvas.server.agent.turn.function_calls import abandon, nobody_has_it
 from a2a_canvas.server.agent.turn.history import to_user_input
 from a2a_canvas.server.agent.turn.pending_calls import pending_calls
 from a2a_canvas.server.agent.turn.resume import InterruptedTurn, open_drafts, roll_back_drafts
 from a2a_canvas.server.agent.turn.turn import ModelLoop, TurnLimits, TurnLoop, TurnRequest
 from a2a_canvas.server.log_output import set_task
+from a2a_canvas.server.metrics import Metrics
 from a2a_canvas.server.tasks.errors import Detached
 from a2a_canvas.server.tasks.journal.journal import Journal
 from a2a_canvas.server.tasks.record import TaskRecord
 from a2a_canvas.server.tasks.runtime.admission import Admission, Ticket
 from a2a_canvas.server.tasks.runtime.ownership import Orphan
+from a2a_canvas.server.tasks.runtime.turn_metrics import TurnMetrics
 from a2a_canvas.server.tasks.runtime.turn_report import TurnReport, log_call, log_status
 from a2a_canvas.store.artifact_store import ArtifactStore
 from a2a_canvas.store.evented import EventedArtifactStore
@@ -100,9 +102,11 @@ class TurnHandle:
         detached: the task does not belong to this process any more, or not to this run.
         ending: what the task becomes if it is stopped.
         began, report: when the run began, and what it has done so far, for the log.
+        metrics: counts what it does.
     """
 
     began: datetime
+    metrics: TurnMetrics
     operation: Operation | None = None
     ticket: Ticket | None = None
     task: asyncio.Task[None] | None = None
@@ -165,10 +169,12 @@ class Turns:
     sleep: Callable[[float], Awaitable[object]]
     admission: Admission
     instructions: str = ""
+    metrics: Metrics = field(default_factory=Metrics)
     find_tool: FindTool = nobody_has_it
 
     def __post_init__(self) -> None:
-        self.llm = PacedLLM(self.llm, self.journal.wait_writable)
+        self.llm = MeasuredLLM(PacedLLM(self.llm, self.journal.wait_writable), self.metrics)
+        self.metrics.refreshers.append(self._report_running)
         self._loop: TurnLoop = ModelLoop(
             llm=self.llm,
             tools=self.tools,
@@ -195,20 +201,36 @@ class Turns:
 
     def start(self, record: TaskRecord) -> None:
         """Run a task's turn: from its beginning, or on from the answer to a question."""
-        handle = TurnHandle(self.now(), record.operation)
+        handle = self._handle(record.operation)
         self._spawn(record, handle, partial(self._run_started, record, handle))
 
     def resume(self, orphan: Orphan) -> None:
         """Run the turn of a task that another process has left."""
         record = orphan.record
-        handle = TurnHandle(self.now(), record.operation, new_messages=list(unread_messages(record)))
+        handle = self._handle(record.operation)
+        handle.new_messages = list(unread_messages(record))
         self._spawn(record, handle, partial(self._run_resumed, orphan, handle), begun=record.state is State.WORKING)
+
+    def _handle(self, operation: Operation | None) -> TurnHandle:
+        began = self.now()
+        metrics = TurnMetrics(
+            self.metrics,
+            lambda: {tool.name for tool in self.tools()},
+            lambda: self.now() - began,
+            conversation=operation is None,
+        )
+        return TurnHandle(began, metrics, operation)
 
     def _spawn(self, record: TaskRecord, handle: TurnHandle, run: Run, *, begun: bool = False) -> None:
         self._handles[record.task_id] = handle
         if needs_model(handle.operation):
             handle.ticket = self.admission.enter(record.context_id, begun=begun)
         handle.task = asyncio.create_task(self._run(record, handle, run), name=f"turn of task {record.task_id}")
+
+    async def _report_running(self) -> None:
+        waiting = self.admission.waiting
+        self.metrics.turns_waiting.set(waiting)
+        self.metrics.turns_running.set(len(self._handles) - waiting)
 
     # ---------------------------------------------------------------------- stopping
 
@@ -252,6 +274,7 @@ class Turns:
             raise Detached(task_id)
         await self.journal.append(task_id, event)
         handle.report = handle.report.after(event)
+        handle.metrics.count(event)
         match event:
             case StatusChanged():
                 log_status(event, handle.report, self.now() - handle.began)

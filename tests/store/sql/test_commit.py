@@ -142,11 +142,13 @@ class Broke(Unavailable):
 
 
 class CommitHarness:
-    def __init__(self, interval: float = 60.0) -> None:
+    def __init__(self, interval: float = 60.0, committed: Callable[[float], None] | None = None) -> None:
         self.paper = Paper()
         self.lost = 0
         self.unwritten: dict[str, str] = {}
-        self.commits = GroupCommit(cast(Database, self.paper), self._lose, self._fail, interval, spacing=0)
+        self.commits = GroupCommit(
+            cast(Database, self.paper), self._lose, self._fail, interval, spacing=0, committed=committed
+        )
         self.commits.join(LeaseGuard(self.paper))
         self.one, self.other = Writer(self.paper), Writer(self.paper)
         self.commits.join(self.one)
@@ -502,3 +504,20 @@ async def test_who_waits_when_it_stops_is_told(harness: CommitHarness, monkeypat
     await harness.commits.stop()
     with pytest.raises(Unavailable, match="stopping"):
         await waiting
+
+
+async def test_the_duration_of_each_commit_is_told_and_failed_attempts_are_counted(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(commit, "RETRY_SECONDS", 0)
+    told: list[float] = []
+    harness = CommitHarness(committed=told.append)
+    errors = [Unavailable("no disk")]
+    harness.paper.failing = lambda: errors.pop() if errors else None
+    harness.commits.start()
+    harness.one.staged.append("a")
+    harness.commits.flush_now()
+    await harness.commits.flushed()
+    await harness.commits.stop()
+    assert (len(told), harness.commits.failures) == (1, 1)
+    assert told[0] >= 0

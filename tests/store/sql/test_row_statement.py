@@ -58,3 +58,18 @@ async def test_values_are_converted_as_their_columns_say(database: Database) -> 
     assert await found(database) == [(1, "half \ufffd, nothing \ufffd")]
     async with database.read() as connection:
         assert await connection.scalar(select(artifacts.c.draft_dirty)) is True
+
+
+async def test_what_is_written_is_counted_when_it_is_committed(database: Database) -> None:
+    def change(connection: Connection) -> None:
+        ADD.execute(connection, rows(1, 2))
+
+    def fails(connection: Connection) -> None:
+        ADD.execute(connection, rows(3, content="x" * 1000))
+        raise ValueError
+
+    await database.transact(change)
+    with pytest.raises(ValueError):
+        await database.transact(fails)
+    await database.transact(lambda connection: None)
+    assert database.written_bytes == 2 * len("caappendx")

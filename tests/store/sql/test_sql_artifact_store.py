@@ -822,7 +822,6 @@ async def test_an_odd_id_is_one_artifact_however_it_is_looked_for(harness: SqlSt
     assert [artifact.text for artifact in (*shown, *listed)] == ["x" * 20] * 3
 
 
-@pytest.mark.slow
 async def test_who_cannot_get_hold_is_told_so_and_lets_others_run(
     harness: SqlStoreHarness, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -9,7 +9,6 @@ Rule 4: an edit is answered by a `change` alone. For any other rule it fails wit
 from __future__ import annotations
 
 import asyncio
-import functools
 import itertools
 from collections.abc import AsyncGenerator, Iterable, Iterator
 from dataclasses import replace
@@ -28,7 +27,6 @@ from a2a_canvas.server.agent.model import (
 from a2a_canvas.server.agent.models.playback import AssistantBlock, NewId, Sleep, answer, fresh_tool_id, paced
 from a2a_canvas.server.agent.models.rehearsal import NOTICE
 from a2a_canvas.server.agent.models.script.change_turn import say_failed
-from a2a_canvas.server.agent.models.script.rules import read_rules
 from a2a_canvas.server.agent.models.script.scripted_model import ScriptedModel
 from a2a_canvas.server.agent.models.script.values import fill
 
@@ -36,8 +34,6 @@ SCRIPT = Path(__file__).with_name("rehearsal.yaml")
 UNKNOWN_EDIT = "I know no rule for that, so nothing is changed."
 MAX_READ_CHARACTERS = 2_000
 """The rest of a message is not searched."""
-_read_once = functools.cache(read_rules)
-"""The file belongs to the package: it does not change while a process runs, and takes a tenth of a second to read."""
 
 
 class Rehearsal(ScriptedModel):
@@ -53,7 +49,7 @@ class Rehearsal(ScriptedModel):
     def __init__(
         self, *, chunk: int = 6, delay: float = 0.02, sleep: Sleep = asyncio.sleep, new_id: NewId = fresh_tool_id
     ) -> None:
-        super().__init__(SCRIPT, new_id=new_id, sleep=sleep, read=_read_once)
+        super().__init__(SCRIPT, new_id=new_id, sleep=sleep)
         self.name = "rehearsal"
         self._chunk = chunk
         self._delay = delay

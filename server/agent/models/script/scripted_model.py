@@ -13,7 +13,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 import pathlib
-from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Sequence
+from collections.abc import AsyncGenerator, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from http import HTTPStatus
 from typing import Literal
@@ -45,8 +45,6 @@ from a2a_canvas.server.agent.models.script.values import (
 _MAX_KNOWN_ATTEMPTS = 1000
 _OVERLOADED = 529
 
-ReadRules = Callable[[str], tuple[ScriptRule, ...]]
-
 
 @dataclass(frozen=True, slots=True)
 class ScriptAnswer:
@@ -64,7 +62,6 @@ class ScriptedModel:
         path: a YAML file.
         new_id: makes the id of each tool call.
         sleep: waits for a time in seconds, between deltas.
-        read: reads and checks the script.
 
     Raises:
         ScriptError: the script cannot be used; its message is `FILE:LINE: reason`.
@@ -73,15 +70,10 @@ class ScriptedModel:
     thinking: Literal["delta", "accumulated"] = "delta"
 
     def __init__(
-        self,
-        path: str | pathlib.Path,
-        *,
-        new_id: NewId = fresh_tool_id,
-        sleep: Sleep = asyncio.sleep,
-        read: ReadRules = read_rules,
+        self, path: str | pathlib.Path, *, new_id: NewId = fresh_tool_id, sleep: Sleep = asyncio.sleep
     ) -> None:
         self.name = f"{SCRIPT_PREFIX}{pathlib.Path(path).name}"
-        self._rules = read(str(path))
+        self._rules = read_rules(str(path))
         self._new_id = new_id
         self._sleep = sleep
         self._attempts: dict[tuple[int, int, str, int], int] = {}

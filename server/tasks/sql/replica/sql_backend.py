@@ -24,6 +24,7 @@ from sqlalchemy import Connection
 
 from a2a_canvas.server.agent.turn.resume import open_drafts
 from a2a_canvas.server.log_output import about
+from a2a_canvas.server.metrics import Metrics
 from a2a_canvas.server.tasks.errors import Unwritable
 from a2a_canvas.server.tasks.runtime.ownership import TaskRunner
 from a2a_canvas.server.tasks.sql.journal.sql_contexts import SqlContexts
@@ -56,6 +57,7 @@ class SqlBackend:
 
     Args:
         grace: seconds that a shutdown may take; a database that does not answer is closed after a third of them.
+        metrics: count what is written, and the lease.
     """
 
     def __init__(
@@ -66,9 +68,14 @@ class SqlBackend:
         spacing: float = COMMIT_SPACING,
         timing: LeaseTiming = LEASE_TIMING,
         grace: float = SHUTDOWN_GRACE,
+        metrics: Metrics | None = None,
     ) -> None:
         self._database = database
-        self.commits = GroupCommit(database, self._on_lease_lost, self._on_unwritable, spacing=spacing)
+        self._metrics = metrics or Metrics(now)
+        self._metrics.refreshers.append(self._report_written)
+        self.commits = GroupCommit(
+            database, self._on_lease_lost, self._on_unwritable, spacing=spacing, committed=self._metrics.commits.add
+        )
         self._lease = Lease(database, timing)
         self.store = SqlArtifactStore(database, self.commits, self._lease, limits)
         versions = self.store.version_contents
@@ -149,14 +156,25 @@ class SqlBackend:
         while True:
             await asyncio.sleep(self._lease.timing.heartbeat)
             try:
-                if await self._lease.heartbeat(self.journal.followed):
+                held = await self._lease.heartbeat(self.journal.followed)
+                self._count_renewal("renewed" if held else "lost")
+                if held:
                     self._takeover_due.set()
                 elif not self.ownership.resigned:
                     self._on_lease_lost()
             except Unavailable:
+                self._count_renewal("unavailable")
                 continue  # the group commit logs it, if there is anything to write
             except Exception:
                 logger.exception("The heartbeat failed")
+
+    def _count_renewal(self, outcome: str) -> None:
+        if not self._lease.exclusive:
+            self._metrics.lease_renewals.add(outcome)
+
+    async def _report_written(self) -> None:
+        self._metrics.commit_failures.set(self.commits.failures)
+        self._metrics.written_bytes.set(self._database.written_bytes)
 
     def _on_lease_lost(self) -> None:
         """Another replica has taken over: memory is invalid, and this process becomes a new replica."""

@@ -13,6 +13,7 @@ from a2a_canvas.server.agent.events import (
 )
 from a2a_canvas.server.agent.model import ModelMessage
 from a2a_canvas.server.agent.turn.turn import TurnLimits
+from a2a_canvas.server.metrics import Metrics
 from a2a_canvas.server.tasks.access import Caller
 from a2a_canvas.server.tasks.incoming import Incoming
 from a2a_canvas.server.tasks.journal.journal import InMemoryJournal, TaskSubscription
@@ -83,6 +84,7 @@ class RuntimeHarness:
         kept = in_memory(self.clock, journal) if journal else self.backend(self.clock)
         self.journal = kept.journal
         self.store = store or kept.store
+        self.metrics = Metrics(self.clock)
         self.runtime = Runtime(
             journal=self.journal,
             store=self.store,
@@ -94,6 +96,7 @@ class RuntimeHarness:
             limits=TurnLimits(rounds=10),
             sleep=no_time,
             admission=admission,
+            metrics=self.metrics,
         )
 
     async def send(

@@ -178,7 +178,6 @@ async def test_more_at_once_than_may_be_is_refused_and_the_task_cancelled() -> N
     assert cancelled == ["t"]
 
 
-@pytest.mark.slow
 async def test_an_endless_flood_of_events_ends_with_the_time() -> None:
     def answers(method: str, params: Any, request: Request) -> Response:
         async def flood() -> AsyncIterator[bytes]:
