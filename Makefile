@@ -7,7 +7,7 @@ ifeq ($(shell command -v uv),)
 VENV = $(PYTHON) -m venv .venv
 PIP = $(BIN)/python -m pip --disable-pip-version-check
 else
-VENV = uv venv --allow-existing --python $(PYTHON) .venv
+VENV = uv venv --seed --allow-existing --python $(PYTHON) .venv
 PIP = VIRTUAL_ENV=.venv uv pip
 endif
 
@@ -25,12 +25,12 @@ setup: .venv/.done  ## make .venv with the server, the checks and the tests, all
 	$(install) -e '.[dev]'
 	@touch $@
 
-# An environment with the checks and tests has the server, too.
+# An environment with the checks and tests has the server, too. What an agent's own tests need comes with the server.
 SERVER := $(if $(wildcard .venv/.done),.venv/.done,.venv/.server)
 
 .venv/.server: pyproject.toml constraints.txt
 	@echo "Installing the server into .venv"
-	$(install) -e .
+	$(install) -e '.[test]'
 	@touch $@
 
 define install

@@ -11,11 +11,12 @@ No port is opened, and nothing is stored. What a script may say is in docs/scrip
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Iterator, Mapping
+from asyncio import gather
+from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 from uuid import uuid4
 
 from starlette.testclient import TestClient
@@ -24,10 +25,14 @@ from a2a_canvas.server.agent.model import ModelEvent, ModelRequest, ToolResult
 from a2a_canvas.server.agent.models.script import ScriptedModel
 from a2a_canvas.server.app import create_app
 from a2a_canvas.server.settings import Settings
+from a2a_canvas.tools.functions.function_tool import ToolSource
 
 __all__ = ["Answer", "TestedAgent", "agent"]
 
 _URL = "http://127.0.0.1:8000"
+
+_SERVER_SECONDS = 60
+"""Seconds that an MCP server has to start: a machine that runs tests is busy."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,12 +91,31 @@ def agent(folder: str | Path, script: str | Path, **settings: Any) -> Iterator[T
 
     Raises:
         Exception: the agent cannot be served; the message is that of `a2a-canvas serve`.
+        RuntimeError: an MCP server is not there. `serve` would go on without it.
     """
     model = _RecordedModel(script)
     given = {"public_url": _URL, "database": "memory", "page": False, **settings}
     app = create_app(Settings(agent=Path(folder), **given), model)
     with TestClient(app, base_url=_URL) as client:
+        assert client.portal
+        client.portal.call(_await_servers, app.state.tool_sources)
         yield TestedAgent(client, model)
+
+
+async def _await_servers(sources: Sequence[ToolSource]) -> None:
+    servers = [source for source in sources if isinstance(source, _Server)]
+    for server, reason in zip(servers, await gather(*(each.tried(_SERVER_SECONDS) for each in servers)), strict=True):
+        if reason:
+            raise RuntimeError(f"The {server.name} is not there: {reason}.")
+
+
+@runtime_checkable
+class _Server(Protocol):
+    """A tool source that is a program or service of its own, which may be slow to start."""
+
+    name: str
+
+    async def tried(self, within: float) -> str: ...
 
 
 class _RecordedModel(ScriptedModel):

@@ -69,7 +69,7 @@ def read_folder(folder: Path, settings: Collection[str]) -> AgentFolder:
         raise FolderError(f"The folder {folder} cannot be read: {error.strerror}.") from None
     text = _read(file) if file.is_file() else ""
     table = _parse(file, text)
-    keys = {_setting(file, text, key, settings): key for key in table}
+    keys = {_setting(file, text, key, value, settings): key for key, value in table.items()}
     if twice := table.keys() - keys.values():
         raise FolderError(f"{_place(file, text, min(twice))}: {min(twice)} is set twice. Leave one out.")
     values = {field: _in_folder(folder, field, table[key]) for field, key in keys.items()}
@@ -113,12 +113,16 @@ def _parse(file: Path, text: str) -> Mapping[str, Any]:
         raise FolderError(f"{file} is nested too deeply.") from None
 
 
-def _setting(file: Path, text: str, key: str, settings: Collection[str]) -> str:
+def _setting(file: Path, text: str, key: str, value: Any, settings: Collection[str]) -> str:
     """The setting that a key names, with hyphens or underscores."""
     name = key.replace("-", "_").replace(".", "_")
     name = SHORT_KEYS.get(name, name)
     if name in settings:
         return name
+    if isinstance(value, dict):
+        raise FolderError(
+            f"{_place(file, text, key)}: the settings stand at the top, not below [{key}]. Remove that line."
+        )
     close = difflib.get_close_matches(name, [*settings, *SHORT_KEYS], n=1)
     hint = f"Did you mean {close[0]}?" if close else "a2a-canvas serve --help lists the settings."
     raise FolderError(f"{_place(file, text, key)}: {key} is not a setting. {hint}")

@@ -59,9 +59,10 @@ from a2a_canvas.server.protocols.identity.http_authentication import Authenticat
 from a2a_canvas.server.protocols.identity.security import discovery_url
 from a2a_canvas.server.protocols.page.routes import page_routes
 from a2a_canvas.server.settings import REHEARSAL, Settings, SettingsError, is_loopback, option_name
-from a2a_canvas.server.tasks.access import ANONYMOUS
+from a2a_canvas.server.tasks.access import ANONYMOUS, Access
 from a2a_canvas.server.tasks.runtime.admission import Admission
 from a2a_canvas.server.tasks.runtime.runtime import Runtime
+from a2a_canvas.server.tasks.sharing import Sharing
 from a2a_canvas.store.artifact_store import ArtifactStore
 from a2a_canvas.tools.functions.function_tool import AnyTool, ToolSource
 from a2a_canvas.tools.registry import SCRIPT_TOOLS, TOOLS
@@ -115,10 +116,13 @@ def create_app(settings: Settings, llm: LLM | None = None, clock: Clock | None =
     shutdown = Shutdown(runtime.close, settings.shutdown_grace)
     limits = body_limits(settings)
     budget = BodyBudget(max(limits.max_bodies_bytes, limits.max_body_bytes))
+    page = settings.url if settings.page else ""
+    sharing = Sharing(runtime.access, backend.shares, clock.now, clock.new_id, page)
     handler = A2AHandler(
         runtime,
         card,
         limits,
+        sharing=sharing,
         expose_thinking=settings.expose_thinking,
         current_card=current_card,
         metrics=metrics,
@@ -130,7 +134,9 @@ def create_app(settings: Settings, llm: LLM | None = None, clock: Clock | None =
             ready_route(backend.ready),
             *([] if settings.metrics_port else [metrics_route(metrics, metrics_readers(settings))]),
             jsonrpc_route(handler),
-            *artifact_routes(backend.store, runtime.journal, backend.contexts, runtime.access, limits, metrics),
+            *artifact_routes(
+                backend.store, runtime.journal, backend.contexts, runtime.access, sharing, limits, metrics
+            ),
             *agui_routes(_agui(settings, runtime, backend.store, clock, metrics)),
             rest_route(handler, REST_PREFIX),
             *page_routes(_about(settings, card), settings.page_origins, page=settings.page),
@@ -148,6 +154,7 @@ def create_app(settings: Settings, llm: LLM | None = None, clock: Clock | None =
         lifespan=_lifespan(settings, shutdown, handler, budget, backend, runtime, llm, sources, authenticator, metrics),
     )
     app.state.shutdown, app.state.metrics = shutdown, metrics
+    app.state.tool_sources = sources
     app.router.redirect_slashes = False  # an unknown path is 404
     return app
 
@@ -200,6 +207,7 @@ def make_authenticator(settings: Settings, backend: Backend) -> Authenticator:
         keys=(ConfiguredKeys(settings.keys), *stored),
         jwts=_jwts(settings),
         openid_url=discovery_url(discovered) if discovered else "",
+        links=backend.shares,
         anonymous=settings.allow_anonymous,
     )
 
@@ -281,6 +289,21 @@ def _mcp_servers(config: Path) -> Sequence[ToolSource]:
         raise SettingsError(str(error)) from None
 
 
+def check_programs(config: Path) -> None:
+    """Whether the programs of MCP servers are there. A server that runs goes on without one, and tries it again.
+
+    Raises:
+        SettingsError: one is not.
+    """
+    from a2a_canvas.server.tool_sources.mcp_servers.config import load_mcp_config
+    from a2a_canvas.server.tool_sources.mcp_servers.transports import missing_program
+
+    for server in load_mcp_config(config):
+        if program := missing_program(server):
+            place = f"{config}: mcpServers.{server.name}.command"
+            raise SettingsError(f"{place}: there is no program {program}. Install it, or name its path.")
+
+
 def _other_agents(settings: Settings) -> Sequence[ToolSource]:
     from a2a_canvas.server.tool_sources.remote_agents.agents_source import RemoteAgents
 
@@ -329,6 +352,7 @@ def build_runtime(
         limits=TurnLimits(settings.max_rounds, settings.max_tool_errors),
         admission=Admission(settings.max_turns, settings.max_queued),
         instructions=_instructions(settings),
+        access=Access(backend.journal.has_context, backend.shares),
         metrics=metrics,
     )
 

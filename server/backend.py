@@ -9,9 +9,11 @@ from typing import Protocol
 from a2a_canvas.server.api_key import ApiKeys
 from a2a_canvas.server.metrics import Metrics
 from a2a_canvas.server.settings import Settings
+from a2a_canvas.server.tasks.access import Shares
 from a2a_canvas.server.tasks.journal.journal import InMemoryJournal, Journal
 from a2a_canvas.server.tasks.journal.owned_contexts import Contexts, InMemoryContexts
 from a2a_canvas.server.tasks.runtime.ownership import Ownership, TaskRunner
+from a2a_canvas.server.tasks.sharing import InMemoryShares
 from a2a_canvas.store.artifact_store import ArtifactStore
 from a2a_canvas.store.memory import InMemoryArtifactStore
 from a2a_canvas.store.models import Limits
@@ -31,6 +33,8 @@ class Backend(Protocol):
     def store(self) -> ArtifactStore: ...
     @property
     def contexts(self) -> Contexts: ...
+    @property
+    def shares(self) -> Shares: ...
     @property
     def api_keys(self) -> ApiKeys | None: ...
     @property
@@ -71,7 +75,9 @@ class MemoryBackend:
         self.journal: Journal = journal
         store = InMemoryArtifactStore(limits)
         self.store: ArtifactStore = store
-        self.contexts: Contexts = InMemoryContexts(journal, store)
+        shares = InMemoryShares(now)
+        self.shares: Shares = shares
+        self.contexts: Contexts = InMemoryContexts(journal, store, shares)
         self.api_keys: ApiKeys | None = None
         self.ownership: Ownership | None = None
 

@@ -5,17 +5,18 @@ from __future__ import annotations
 import asyncio
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
 from textwrap import fill
-from typing import Final
+from typing import Final, Protocol
 
 import httpx
 
 from a2a_canvas.server.agent.models.claude_params import unused_keys
 from a2a_canvas.server.agent.models.rehearsal import START_NOTICE
+from a2a_canvas.server.agent.models.rehearsal.tool_calls import Offered, example
 from a2a_canvas.server.agent_folder import AGENT_FILE
 from a2a_canvas.server.model_choice import KINDS, OLLAMA
 from a2a_canvas.server.settings import ALL_ADDRESSES, REHEARSAL, Settings, authority, is_loopback, without_password
@@ -47,13 +48,25 @@ def _counted(count: int, what: str) -> str:
     return f"{count} {what}" if count == 1 else f"{count} {what}s"
 
 
-def banner(settings: Settings, model: str, count: DataCount | None, program: str) -> Iterator[str]:
+class OfferedTools(Protocol):
+    """A source of tools, as it is told."""
+
+    @property
+    def name(self) -> str: ...
+
+    def tools(self) -> Sequence[Offered]: ...
+
+
+def banner(
+    settings: Settings, model: str, count: DataCount | None, program: str, sources: Sequence[OfferedTools] = ()
+) -> Iterator[str]:
     """The lines for whoever has started the server.
 
     Args:
         model: its name.
         count: of what was there before; None if that is not known.
         program: how the user calls this program.
+        sources: of the agent's own tools, which have started.
     """
     grpc = f" (gRPC: {authority(settings.host, settings.grpc_port)})" if settings.grpc_port else ""
     address = f"http://{authority(settings.host, settings.port)}"
@@ -62,8 +75,12 @@ def banner(settings: Settings, model: str, count: DataCount | None, program: str
         yield START_NOTICE
     if settings.agent:
         yield f"The agent is the one in {settings.agent.absolute()}."
-    if model == REHEARSAL and (settings.instructions or settings.tools or settings.mcp_config or settings.agents):
-        yield "The rehearsal model follows no instructions and calls no tools of the agent."
+    if settings.instructions or sources:
+        yield from _has(settings, sources)
+    if model == REHEARSAL and (tools := [tool for source in sources for tool in source.tools()]):
+        yield f'The rehearsal model calls a tool when you say so: {program} send "{example(tools[-1])}"'
+    elif model == REHEARSAL and settings.instructions:
+        yield "The rehearsal model follows no instructions."
     authenticates = settings.authenticates or bool(count and count.keys)
     yield from _reachable(settings, authenticates)
     if authenticates:
@@ -72,6 +89,14 @@ def banner(settings: Settings, model: str, count: DataCount | None, program: str
     browser = f"open {_page_url(settings)} in a browser, or " if settings.page else ""
     command = f'{program} send "write an outline about tide pools"{_url_option(settings)}'
     yield f"Next, {browser}in a second terminal:\n{command}"
+
+
+def _has(settings: Settings, sources: Sequence[OfferedTools]) -> Iterator[str]:
+    """What the agent has of its own."""
+    if settings.instructions:
+        yield f"Its instructions: {settings.instructions}"
+    for source in sources:
+        yield f"Its tools of {source.name}: {', '.join(tool.name for tool in source.tools()) or 'none, as yet'}"
 
 
 def folded(text: str, columns: int) -> str:

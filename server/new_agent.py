@@ -6,6 +6,7 @@ import json
 import re
 import shlex
 from collections.abc import Iterator
+from importlib.util import find_spec
 from pathlib import Path
 
 from a2a_canvas.server.agent_folder import FolderError
@@ -33,15 +34,25 @@ def new_agent(folder: Path, program: str) -> Iterator[str]:
         raise FolderError(f"{folder} is there already, and not an empty folder. Take another name.")
     name = folder.resolve().name
     image = re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-") or "agent"
+    values = {
+        "name": json.dumps(name, ensure_ascii=False)[1:-1],
+        "image": image,
+        "program": program,
+        "python": _python(program),
+        "folder": shlex.quote(str(folder)),
+    }
     for source in sorted(TEMPLATE.rglob(f"*{_SUFFIX}")):
         file = folder / _target(source)
         file.parent.mkdir(parents=True, exist_ok=True)
         text = source.read_text(encoding="utf-8")
-        filled = text.replace("{name}", json.dumps(name, ensure_ascii=False)[1:-1]).replace("{image}", image)
-        file.write_text(filled, encoding="utf-8")
+        for key, value in values.items():
+            text = text.replace(f"{{{key}}}", value)
+        file.write_text(text, encoding="utf-8")
     yield f"Made the agent {name} in {folder}: its instructions, tools, card, settings and tests. Next:"
-    yield f"{program} serve {shlex.quote(str(folder))} --reload"
-    yield f"{_python(program)} -m pytest {shlex.quote(str(folder))}"
+    yield f"{program} serve {values['folder']} --reload"
+    yield f"{_python(program)} -m pytest {values['folder']}   # its tests need no model"
+    if not find_spec("pytest"):
+        yield f"The tests need pytest: {_python(program)} -m pip install pytest"
 
 
 def _target(source: Path) -> Path:

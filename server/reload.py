@@ -1,32 +1,49 @@
 """`serve --reload`: a process that serves, and this one, which starts it anew when a file of the agent changes.
 
-Rule 1: a change with which the agent cannot be served is told, and the server goes on as it was.
-Rule 2: the server that stops hands over its turns as at any restart: with a database the new one takes them up.
+Rule 1: a new server loads the agent first. Only when it could, the old one stops and hands over its turns as at any
+        restart, and the new one serves what it has loaded, whatever the files have become since. With an agent that
+        cannot be loaded the old server goes on.
+Rule 2: the listening socket is this process's, and is lent to the servers: between two of them connections wait.
+Rule 3: a port that is not free ends the first start, as it does without `--reload`.
 """
 
 from __future__ import annotations
 
+import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 
 import click
 from watchfiles import Change, DefaultFilter, watch
 
+from a2a_canvas.server.listening import CHANNEL, listen
+
 WATCHED = (".py", ".toml", ".md", ".json", ".yaml", ".yml")
 """The endings of the files that an agent is made of. Its database is in the folder, too, and what its tools write."""
 
+PYTEST_FOLDER = "pytest-cache-files-"
+"""How pytest's cache is called while pytest makes it, with a README.md in it."""
+
 STOP_SECONDS = 15
 """Seconds that a server may take to stop, before it is killed: who edits a file does not wait longer."""
+
+LOOK_MILLISECONDS = 200
+"""How often it is looked whether the server still runs."""
 
 
 class AgentFiles(DefaultFilter):
     """The changes that matter, without folders such as .git and .venv."""
 
     def __call__(self, change: Change, path: str) -> bool:
+        if any(part.startswith(PYTEST_FOLDER) for part in Path(path).parts):
+            return False
         return path.endswith(WATCHED) and super().__call__(change, path)
 
 
@@ -39,25 +56,145 @@ def serve_and_reload(folder: Path, arguments: Sequence[str]) -> int:
 
     Returns:
         The exit code.
+
+    Raises:
+        OSError: a port is not free at the first start.
     """
     signal.signal(signal.SIGTERM, signal.default_int_handler)
-    environment = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1"}  # one of the same second would count as current
-    command = [*_program(), *arguments]
-    server = subprocess.Popen(command, env=environment)
+    servers = _Servers([*_program(), *arguments])
     try:
-        for changes in watch(folder, watch_filter=AgentFiles(), raise_interrupt=True):
-            names = sorted({os.path.relpath(path, folder) for _, path in changes})
-            _say(f"{', '.join(names)} changed.")
-            if subprocess.run([*command, "--check"], env=environment, stdout=subprocess.DEVNULL).returncode:
-                _say("The agent is served as it was before." if server.poll() is None else "Waiting for a change.")
-                continue
-            _stop(server)
-            server = subprocess.Popen(command, env=environment)
+        # The first time it yields nothing: it watches from before the agent is loaded.
+        for changes in watch(
+            folder,
+            watch_filter=AgentFiles(),
+            raise_interrupt=True,
+            yield_on_timeout=True,
+            rust_timeout=LOOK_MILLISECONDS,
+        ):
+            if changes:
+                _say(f"{', '.join(sorted({os.path.relpath(path, folder) for _, path in changes}))} changed.")
+            if changes or servers.first:
+                servers.renew()
+            else:
+                servers.look()
     except KeyboardInterrupt:
         pass
     finally:
-        _stop(server)
+        servers.stop()
     return 0
+
+
+@dataclass(slots=True)
+class _Server:
+    """A process that serves, or will as soon as it is given the socket."""
+
+    process: subprocess.Popen[bytes]
+    channel: socket.socket
+
+    def loaded(self) -> tuple[str, int] | None:
+        """Its host and port, when it has loaded the agent; None if it could not, and has ended."""
+        said = self.channel.recv(4096)
+        if not said:
+            self.process.wait()
+            return None
+        host, port = json.loads(said)
+        return host, port
+
+    def serve(self, listener: socket.socket) -> None:
+        socket.send_fds(self.channel, [b"."], [listener.fileno()])
+
+    def stop(self) -> None:
+        self.channel.close()
+        if self.process.poll() is None:
+            self.process.terminate()
+        try:
+            self.process.wait(STOP_SECONDS)
+        except (subprocess.TimeoutExpired, KeyboardInterrupt):
+            self.process.kill()
+            self.process.wait()
+
+
+class _Servers:
+    """The server that runs, the one that replaces it, and the socket that they share.
+
+    Attributes:
+        first: nothing was started yet.
+    """
+
+    def __init__(self, command: Sequence[str]) -> None:
+        self.first = True
+        self._command = command
+        self._running: _Server | None = None
+        self._listener: socket.socket | None = None
+        self._address: tuple[str, int] | None = None
+
+    def renew(self) -> None:
+        """Serve the agent as it is now; if it cannot be loaded, as it was (rule 1).
+
+        Raises:
+            OSError: the port is not free, and nothing was served yet (rule 3).
+        """
+        new = _start(self._command)
+        try:
+            if not self._replaced_by(new):
+                new.stop()
+                self._tell()
+        except BaseException:
+            new.stop()
+            raise
+        finally:
+            self.first = False
+
+    def look(self) -> None:
+        """If the server has ended by itself, no client may wait for it."""
+        if self._running and self._running.process.poll() is not None:
+            self.stop()
+            self._tell()
+
+    def stop(self) -> None:
+        if self._listener:
+            self._listener.close()
+        if self._running:
+            self._running.stop()
+        self._listener = self._address = self._running = None
+
+    def _replaced_by(self, new: _Server) -> bool:
+        address = new.loaded()
+        listener = self._listener_at(address) if address else None
+        if not listener:
+            return False
+        old, self._running = self._running, new
+        if old:
+            old.stop()
+        with suppress(BrokenPipeError):  # it has just ended, which `look` will find
+            new.serve(listener)
+        return True
+
+    def _listener_at(self, address: tuple[str, int]) -> socket.socket | None:
+        if address != self._address:
+            try:
+                listener = listen(*address)
+            except OSError as error:
+                if self.first:
+                    raise
+                _say(str(error))
+                return None
+            if self._listener:
+                self._listener.close()
+            self._listener, self._address = listener, address
+        return self._listener
+
+    def _tell(self) -> None:
+        _say("The agent is served as it was before." if self._running else "Waiting for a change.")
+
+
+def _start(command: Sequence[str]) -> _Server:
+    ours, theirs = socket.socketpair()
+    with theirs:
+        number = theirs.fileno()
+        # Bytecode of the same second would count as current.
+        environment = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1", CHANNEL: str(number)}
+        return _Server(subprocess.Popen(command, env=environment, pass_fds=[number]), ours)
 
 
 def _program() -> list[str]:
@@ -65,16 +202,6 @@ def _program() -> list[str]:
     if Path(called).name == "__main__.py":
         return [sys.executable, "-m", "a2a_canvas"]
     return [sys.executable, called]
-
-
-def _stop(server: subprocess.Popen[bytes]) -> None:
-    if server.poll() is None:
-        server.terminate()
-    try:
-        server.wait(STOP_SECONDS)
-    except (subprocess.TimeoutExpired, KeyboardInterrupt):
-        server.kill()
-        server.wait()
 
 
 def _say(line: str) -> None:

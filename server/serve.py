@@ -10,6 +10,7 @@ import socket
 import sys
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from contextlib import suppress
+from itertools import chain
 from math import ceil
 from shutil import get_terminal_size
 from types import FrameType
@@ -19,8 +20,9 @@ import uvicorn
 
 from a2a_canvas.server import log_output
 from a2a_canvas.server.agent.models.claude_params import available
-from a2a_canvas.server.app import create_app
+from a2a_canvas.server.app import check_programs, create_app
 from a2a_canvas.server.banner import DataCount, banner, folded, hints, ollama_hint
+from a2a_canvas.server.listening import lent_socket, listen
 from a2a_canvas.server.model_choice import choose_llm, ollama_address
 from a2a_canvas.server.protocols.a2a_v1.card_file import CardError
 from a2a_canvas.server.protocols.edge.connections import ConnectionLimits, limited_connection
@@ -60,8 +62,9 @@ def serve(given: Mapping[str, Any], program: str = "a2a-canvas") -> int:
     log_output.configure(settings.log_level, settings.log_format)
     llm = choose_llm(settings, os.environ)
     app = create_app(settings, llm)
-    for port in filter(None, (settings.port, settings.grpc_port, settings.metrics_port)):
-        _check_free(settings.host, port)
+    lent = lent_socket(settings.host, settings.port)
+    for port in filter(None, (None if lent else settings.port, settings.grpc_port, settings.metrics_port)):
+        listen(settings.host, port).close()
     count = None if settings.database == "memory" else asyncio.run(_check_database(settings))
     check_open(settings, keys=count.keys if count else 0)
     config = uvicorn.Config(
@@ -78,19 +81,24 @@ def serve(given: Mapping[str, Any], program: str = "a2a-canvas") -> int:
     )
     # Outside of the server, whose own handler stops it gracefully: at the start, and when it has stopped.
     signal.signal(signal.SIGINT, _end_at_once)
-    lines = (*banner(settings, llm.name, count, program), *hints(settings, os.environ, program))
-    ForegroundServer(config, app.state.shutdown, settings, lines, program).run()
+    # Read when the server serves: by then the tools of MCP servers are known.
+    said = banner(settings, llm.name, count, program, app.state.tool_sources)
+    lines = chain(said, hints(settings, os.environ, program))
+    ForegroundServer(config, app.state.shutdown, settings, lines, program).run([lent] if lent else None)
     return 0
 
 
 def check_agent(given: Mapping[str, Any]) -> str:
-    """Whether a server could be started, apart from its ports and its database; what to tell the user.
+    """Whether a server could be started, apart from its ports and its database, with all the agent's tools; what to
+    tell the user.
 
     Raises:
         One of `REFUSALS`.
     """
     settings = load(given)
     create_app(settings, choose_llm(settings, os.environ))
+    if settings.mcp_config:
+        check_programs(settings.mcp_config)
     return f"{settings.agent or 'The agent'} can be served."
 
 
@@ -207,13 +215,3 @@ async def _check_database(settings: Settings) -> DataCount | None:
         return None
     finally:
         await database.close()
-
-
-def _check_free(host: str, port: int) -> None:
-    """Raises `OSError`, with one line for the user, if the server could not listen there."""
-    try:
-        socket.create_server((host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET).close()
-    except (OSError, UnicodeError) as error:
-        number = getattr(error, "errno", None) or 0
-        why = os.strerror(number) if number > 0 else "no such host"  # the resolver's numbers are not the system's
-        raise OSError(f"Cannot listen on {host}:{port}: {why}. Choose another host or port.") from None

@@ -54,11 +54,14 @@ def whole_numbers(value: Any) -> Any:
             return value
 
 
+_RESERVED = {"events": "%65vents", "shares": "%73hares"}
+
+
 def context_path(context_id: str) -> str:
     """The percent-encoded path of a context's artifacts, after `/artifacts/`."""
     return context_id.replace(".", "%2E") if context_id in (".", "..") else quote(context_id, safe="")
 
 
 def artifact_path(context_id: str, artifact_id: str) -> str:
-    """The percent-encoded path of an artifact, after `/artifacts/`. `{context}/events` is the event stream."""
-    return f"{context_path(context_id)}/{'%65vents' if artifact_id == 'events' else context_path(artifact_id)}"
+    """The percent-encoded path of an artifact, after `/artifacts/`. A context's events and shares are no artifacts."""
+    return f"{context_path(context_id)}/{_RESERVED.get(artifact_id) or context_path(artifact_id)}"

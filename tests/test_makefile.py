@@ -33,9 +33,9 @@ def would_run(checkout: Path, target: str, path: str = os.defpath) -> str:
     return done.stdout
 
 
-def test_serve_installs_the_server_and_nothing_else(checkout: Path) -> None:
+def test_serve_installs_the_server_and_what_tests_of_an_agent_need(checkout: Path) -> None:
     lines = would_run(checkout, "serve")
-    assert "pip --disable-pip-version-check install --quiet -c constraints.txt -e .\n" in lines
+    assert "pip --disable-pip-version-check install --quiet -c constraints.txt -e '.[test]'\n" in lines
     assert "[dev]" not in lines
 
 
@@ -55,8 +55,8 @@ def test_uv_is_used_if_it_is_there(checkout: Path) -> None:
     uv.parent.mkdir()
     uv.touch(mode=0o755)
     lines = would_run(checkout, "serve", f"{uv.parent}:{os.defpath}")
-    assert "uv venv" in lines
-    assert "uv pip install --quiet -c constraints.txt -e ." in lines
+    assert "uv venv --seed" in lines  # with pip, which installs what an agent's tools need
+    assert "uv pip install --quiet -c constraints.txt -e '.[test]'" in lines
     assert "-m pip" not in lines
 
 

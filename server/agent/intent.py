@@ -132,7 +132,7 @@ def intent_of(metadata: Metadata, parts: Parts) -> Intent:
     if ours is not None:
         return _intent(_object(CANVAS, ours), parts)
     if agentstack is not None:
-        return _read(_AgentStackForm, _object(AGENTSTACK, agentstack)).intent(parts)
+        return read_form(_AgentStackForm, _object(AGENTSTACK, agentstack)).intent(parts)
     return Converse()
 
 
@@ -149,21 +149,23 @@ def _object(uri: str, given: Any) -> Mapping[str, Any]:
 
 def _intent(given: Mapping[str, Any], parts: Parts) -> Intent:
     if "op" not in given:
-        return Converse(_read(_FocusForm, given).focus())
+        return Converse(read_form(_FocusForm, given).focus())
     op = given["op"]
     if not isinstance(op, str) or op not in _OPERATIONS:
         raise InvalidOperation("op", f"is {shown(op)} and must be {choice(_OPERATIONS)}")
-    return _read(_OPERATIONS[op], given).intent(parts)
+    return read_form(_OPERATIONS[op], given).intent(parts)
 
 
-class _Form(BaseModel):
+class OperationForm(BaseModel):
+    """The fields of an operation, as they are sent."""
+
     model_config = ConfigDict(extra="forbid", strict=True, alias_generator=to_camel)
 
 
 Id = Annotated[str, Field(min_length=1, max_length=MAX_ID), AfterValidator(valid_id)]
 
 
-class _SelectionForm(_Form):
+class _SelectionForm(OperationForm):
     start: int | None = None
     end: int | None = None
     unit: Unit = "utf16"
@@ -186,7 +188,7 @@ class _SelectionForm(_Form):
         return SelectionRequest(self.start, self.end, self.unit, self.text, self.line_start, last_line)
 
 
-class _ArtifactOperationForm(_Form):
+class _ArtifactOperationForm(OperationForm):
     artifact_id: Id
     base_version: int | None = None
 
@@ -285,7 +287,12 @@ _OPERATIONS: Mapping[str, type[_EditForm | _StepForm | _RestoreForm | _PutForm]]
 F = TypeVar("F", bound=BaseModel)
 
 
-def _read(form: type[F], given: Mapping[str, Any]) -> F:
+def read_form(form: type[F], given: Mapping[str, Any]) -> F:
+    """The fields that were sent.
+
+    Raises:
+        InvalidOperation: one is unknown, missing or invalid.
+    """
     try:
         return form.model_validate(given)
     except ValidationError as error:

@@ -32,6 +32,9 @@ from a2a_canvas.server.client.display import clean, fit, one_line
 from a2a_canvas.server.client.fold import OVER, AskedCall, SeenTask, extension_data, part_label
 from a2a_canvas.server.wire import TURN
 
+MAX_ERROR = 300
+"""Of the line that says that a call of a tool has failed."""
+
 _RULE = 40
 """Columns of a horizontal rule."""
 _REDRAWN = 0.1
@@ -67,6 +70,7 @@ class Screen:
         self._area = ""
         self._shown: dict[str, _Shown] = {}
         self._said = self._asked = ""
+        self._calls: dict[str, str] = {}
 
     def show(self, response: pb.StreamResponse, seen: SeenTask, *, artifacts: bool = True) -> None:
         """Show what one response says, which led to `seen`. The closing message is for `final`.
@@ -90,6 +94,11 @@ class Screen:
                 self.reply(seen.reply)
             case {"event_type": "thinking", "data": {"content": str(text)}} if self._thinking and text.strip():
                 self.status(text)
+            case {"event_type": "tool_use_start", "data": {"tool_use_id": str(call), "name": str(name)}}:
+                self._calls[call] = name
+            case {"event_type": "tool_execution_error", "data": {"tool_use_id": str(call), "error": str(error)}}:
+                name = one_line(self._calls.get(call, "A tool"))
+                self._paper.remark(fit(f"{name} failed: {one_line(error)}", MAX_ERROR))
             case {"event_type": "final_message_start" | "completed"}:
                 self.status("")
             case {"event_type": _}:
@@ -233,6 +242,9 @@ class PlainPaper:
             self._messages.print(text, soft_wrap=True)
         self._label = text
 
+    def remark(self, text: str) -> None:
+        self._messages.print(text, soft_wrap=True)
+
     def _write(self, text: str) -> None:
         if text:
             self._out.write(text)
@@ -283,6 +295,10 @@ class StyledPaper:
     def status(self, text: str) -> None:
         self._label = text
         self._draw()
+
+    def remark(self, text: str) -> None:
+        self.close()
+        self.line(text, dim=True)
 
     def _print(self, text: str) -> None:
         if text.strip() or (text and not _is_markdown(self._name)):

@@ -3,12 +3,14 @@
 Rule 1: a context belongs to one owner, and so do all tasks and artifacts in it, whoever made them.
 Rule 2: an owner may give others a share of a context: to read it, or to edit it.
 Rule 3: what a caller may not read does not exist for it: the answer is the same, and takes as many queries.
-Rule 4: what a caller names is looked for among its own contexts, then among those that are shared with it, then, if it
-        has adopted them, among those of anonymous callers. If there is none, the id is a new context's, of its own.
+Rule 4: what a caller names is looked for among its own contexts, then among those that are shared with it, the oldest
+        share first, then, if it has adopted them, among those of anonymous callers. If there is none, the id is a new
+        context's, of its own.
 """
 
 from __future__ import annotations
 
+from asyncio import gather
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -72,12 +74,39 @@ class Share:
     token_hash: str = ""
     expires_at: datetime | None = None
 
+    def in_force(self, now: datetime) -> bool:
+        """Whether it has not expired."""
+        return self.expires_at is None or now < self.expires_at
+
 
 class Shares(Protocol):
-    """The shares of all contexts. Every method may raise `Unavailable`."""
+    """The shares of all contexts. Every method may raise `Unavailable`, and tells only of shares that are in force.
+
+    What was added, has expired or was revoked has its effect on every server within 2 seconds.
+    """
 
     async def of(self, caller: Caller) -> tuple[Share, ...]:
-        """Those that a caller has now: that have not expired."""
+        """Those that a caller has, the oldest first."""
+        ...
+
+    async def link(self, token_hash: str) -> Share | None:
+        """The one whose link has the token with this hash."""
+        ...
+
+    async def list(self, context: str) -> tuple[Share, ...]:
+        """Those of a context, the oldest first."""
+        ...
+
+    async def add(self, share: Share) -> None:
+        """Add one. It replaces the one of the same context that its user has.
+
+        Raises:
+            ContextNotFound: its context has just been removed.
+        """
+        ...
+
+    async def revoke(self, context: str, share_id: str) -> bool:
+        """Remove one of a context; whether it was there."""
         ...
 
 
@@ -95,7 +124,7 @@ class Grants:
     """What a caller may see, at one moment. Pure.
 
     Attributes:
-        shares: by the key of their context; of two for the same one, that which allows more.
+        shares: by the key of their context, the oldest first.
         adopts: the caller also has the contexts of anonymous callers.
     """
 
@@ -145,8 +174,12 @@ class Access:
     async def grants(self, caller: Caller) -> Grants:
         """What a caller may see now."""
         found = await self._shares.of(caller) if self._shares and caller != ANONYMOUS else ()
-        shares = {share.context: share for share in sorted(found, key=lambda share: share.level)}
+        shares = {share.context: share for share in found}
         return Grants(caller, shares, adopts=bool(self._adopter) and caller.name == self._adopter)
+
+    async def level(self, caller: Caller, key: str, owner: str) -> Level:
+        """What a caller may do with a context of `owner` now."""
+        return (await self.grants(caller)).level(key, owner)
 
     async def find(self, caller: Caller, context_id: str) -> Found | None:
         """The context that a caller means; None if it cannot have one of this id.
@@ -159,3 +192,17 @@ class Access:
                 if await self._has_context(found.key, found.owner):
                     return found
         return candidates[0] if candidates else None
+
+    async def exists(self, context: Found) -> bool:
+        """Whether a context that was found has begun."""
+        return await self._has_context(context.key, context.owner)
+
+    async def shared(self, caller: Caller) -> dict[str, Share]:
+        """The shares of the contexts that the caller finds by their ids, by their keys.
+
+        A share is left out if the caller has a context of its own with the same id, or an older share (rule 4).
+        """
+        shares = (await self.grants(caller)).shares
+        found = await gather(*(self.find(caller, public_id(key)) for key in shares))
+        keys = {each.key for each in found if each}
+        return {key: share for key, share in shares.items() if key in keys}

@@ -9,6 +9,8 @@ TaskError
 ├── ContextNotFound     there is no such context, or it is another owner's
 ├── ContextInUse        a task works in the context: it cannot be removed
 ├── ReadOnly            the context is shared with the caller, who may not do that there
+├── ShareNotFound       the context has no such share
+├── NobodyToShare       the caller has no name, and shares nothing
 ├── Unwritable          the message cannot be stored: a fault of the server
 ├── QueueFull           the server has no room for another turn: nothing is wrong with the request
 ├── Unreadable          the stored task cannot be decoded
@@ -104,6 +106,17 @@ class ReadOnly(TaskError):
             else "Your link is for one context: send its contextId."
         )
         self.context_id = named
+
+
+class ShareNotFound(TaskError):
+    def __init__(self, context_id: str, share_id: str) -> None:
+        named = public_id(context_id)
+        super().__init__(f"Context {named!r} has no share {share_id!r}. GET /artifacts/…/shares lists those there are.")
+
+
+class NobodyToShare(TaskError):
+    def __init__(self) -> None:
+        super().__init__("Contexts of callers without a name are everybody's: send the credentials of a user to share.")
 
 
 class Unwritable(TaskError):

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from a2a_canvas import File
 from a2a_canvas.server.agent.events import State
 from a2a_canvas.server.agent_folder import AGENT_FILE, USUAL_FILES
 from a2a_canvas.server.cli import main
@@ -78,7 +79,7 @@ def test_the_card_is_enough(tmp_path: Path) -> None:
 
 
 async def test_the_tools_do_what_the_page_says(tmp_path: Path) -> None:
-    [source] = blocks(section(PAGE, "Tools"), "python")
+    source, files = blocks(section(PAGE, "Tools"), "python")
     module: dict[str, Any] = {}
     exec(compile(source, "tools.py", "exec"), module)
     tools = [each.tool for each in module.values() if isinstance(each, PythonTool)]
@@ -102,3 +103,6 @@ async def test_the_tools_do_what_the_page_says(tmp_path: Path) -> None:
     assert life.texts() == {"log": "Brest, 2 nights: number 42\n"}
     assert "Sending the receipt…" in life.told.tool_labels
     assert life.record.message.text == "Booked."
+    exec(compile(files, "files.py", "exec"), module)
+    assert module["tide_table"]("Brest") == File("tides.csv", "text/csv", b"port,high\nBrest,5.9\n")
+    assert [type(each) for each in module["chart"]("Brest")] == [str, File]

@@ -12,6 +12,8 @@ from a2a_canvas.server.protocols.artifacts.paths import (
     ContextEvents,
     ContextList,
     CurrentArtifact,
+    OneShare,
+    ShareList,
     VersionDiff,
     VersionList,
     parse_path,
@@ -52,13 +54,15 @@ def test_every_path_is_in_the_table() -> None:
         VersionList,
         ArtifactVersion,
         VersionDiff,
+        ShareList,
+        OneShare,
         ContextEvents,
     ]
 
 
 def test_the_table_of_contexts_has_the_fields_of_one(read: dict[str, Answer]) -> None:
     said = [name.strip("` ") for row in rows(PAGE, "Contexts") for name in row[0].split(",")]
-    assert said == [*read["/artifacts"].results[0]["contexts"][0]]
+    assert said == [*read["/artifacts"].results[0]["contexts"][0], "shared"]
 
 
 def test_a_missing_resource_is_answered_as_the_page_says(address: str) -> None:

@@ -7,12 +7,16 @@ import shlex
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
+from starlette.testclient import TestClient
 
+from a2a_canvas.server.agent.models.rehearsal.rehearsal import Rehearsal
+from a2a_canvas.server.app import create_app
 from a2a_canvas.server.cli import main
 from a2a_canvas.server.settings import Settings
-from a2a_canvas.testing import agent
+from a2a_canvas.testing import TestedAgent, agent
 from tests.docs.examples import assert_goes_as_shown, printed
 from tests.docs.pages import README, blocks, rows
 
@@ -90,6 +94,20 @@ def test_the_agent_of_the_page_has_its_tool_its_mcp_server_and_its_instructions(
     [command] = re.findall(shape, README, re.MULTILINE)
     monkeypatch.chdir(tmp_path)
     assert main([*shlex.split(command), "--check"]) == 0
+
+
+@pytest.mark.process
+def test_without_a_key_its_tools_are_called_by_their_names(made: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    settings = Settings(agent=made, database="memory", public_url="http://127.0.0.1:8000")
+    app = create_app(settings, Rehearsal(delay=0))
+    with TestClient(app, base_url=settings.url) as client:
+        reef = TestedAgent(client, SimpleNamespace(results={}))
+        tide, time = (reef.send(words).text for words in re.findall(r"`send (call .*?)`", README))
+        card = client.get("/.well-known/agent-card.json").json()
+    assert tide.startswith("In Brest at 05:12 and at 17:38.")
+    assert '"timezone": "UTC"' in time
+    assert (card["name"], card["description"].partition(".")[0]) == ("Reef", "Knows tides, and writes about the sea")
 
 
 @pytest.mark.process

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from a2a_canvas.server.app import create_app
+from a2a_canvas.server.cli import main
 from a2a_canvas.server.settings import PREFIX, Settings, SettingsError, load
 from tests.server.app_server import asking, sent, serving
 
@@ -131,8 +134,9 @@ def test_a_file_on_the_command_line_is_where_the_user_is(folder: Path) -> None:
     ("toml", "says"),
     [
         ('# who\nmodle = "x"', "reef/agent.toml, line 2: modle is not a setting. Did you mean model?"),
+        ("[agent]\nport = 1", "line 1: the settings stand at the top, not below [agent]. Remove that line."),
         ("agent = 'x'", "line 1: agent is not a setting. Did you mean agents?"),
-        ("port = 1\n[limits]\nx = 1", "line 2: limits is not a setting. a2a-canvas serve --help lists the settings."),
+        ("port = 1\n[limits]\nx = 1", "line 2: the settings stand at the top, not below [limits]. Remove that line."),
         ("max_turns = 1\nmax-turns = 2", "line 1: max_turns is set twice. Leave one out."),
         ("port", "reef/agent.toml, line 1: Expected '=' after a key in a key/value pair. It must be TOML"),
         ("\nport = [", "reef/agent.toml, line 2: Invalid value. It must be TOML"),
@@ -237,3 +241,42 @@ def test_instructions_that_cannot_be_read_are_refused(folder: Path, content: byt
         file.write_bytes(content)
     with pytest.raises(SettingsError, match=f"reef/instructions.md {says}"):
         create_app(settings)
+
+
+# ---------------------------------------------------------------------------- serve --check
+
+
+@pytest.mark.parametrize(
+    ("server", "why"),
+    [
+        ({"command": "no-such-program"}, "there is no program no-such-program. Install it, or name its path."),
+        (
+            {"command": "./no-such-program"},
+            "there is no program {folder}/no-such-program. Install it, or name its path.",
+        ),
+        (
+            {"command": "python", "env": {"PATH": "/nowhere"}},
+            "there is no program python. Install it, or name its path.",
+        ),
+        ({"command": "python"}, ""),
+        ({"url": "http://127.0.0.1:1/mcp"}, ""),
+        ({"command": "no-such-program", "disabled": True}, ""),
+    ],
+)
+def test_a_check_looks_for_the_programs_of_mcp_servers(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], server: dict[str, Any], why: str
+) -> None:
+    (tmp_path / "mcp.json").write_text(json.dumps({"mcpServers": {"tides": server}}))
+    assert main(["serve", str(tmp_path), "--check"]) == (2 if why else 0)
+    told = f"a2a-canvas: {tmp_path}/mcp.json: mcpServers.tides.command: {why}\n".replace("{folder}", str(tmp_path))
+    assert capsys.readouterr().err == (told if why else "")
+
+
+def test_a_check_refuses_a_tool_whose_result_can_never_be_one(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "tools.py").write_text(
+        'from a2a_canvas import tool\n\n\n@tool\ndef picture() -> bytes:\n    """Draws."""\n    return b""\n'
+    )
+    assert main(["serve", str(tmp_path), "--check"]) == 2
+    assert "the tool picture returns bytes: return them as a File" in capsys.readouterr().err

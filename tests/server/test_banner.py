@@ -7,12 +7,14 @@ import json
 import socket
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from a2a_canvas.server.agent.model import ToolSpec
 from a2a_canvas.server.agent.models.rehearsal import START_NOTICE
 from a2a_canvas.server.banner import DataCount, banner, folded, hints, ollama_hint
 from a2a_canvas.server.settings import Settings
@@ -145,11 +147,34 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def test_it_says_where_the_agent_is_and_that_the_rehearsal_is_not_it(folder: Path) -> None:
     said = lines("rehearsal", agent=Path("."))
-    assert said[2:4] == [
+    assert said[2:5] == [
         f"The agent is the one in {folder}.",
-        "The rehearsal model follows no instructions and calls no tools of the agent.",
+        "Its instructions: instructions.md",
+        "The rehearsal model follows no instructions.",
     ]
     assert not [line for line in lines("claude-sonnet-5-5", agent=Path(".")) if "rehearsal" in line]
+
+
+@dataclass(frozen=True)
+class Source:
+    name: str
+    names: tuple[str, ...] = ()
+
+    def tools(self) -> list[ToolSpec]:
+        return [ToolSpec(name, "", {"required": ["port"]}) for name in self.names]
+
+
+@pytest.mark.parametrize("model", ["rehearsal", "claude-sonnet-5-5"])
+def test_it_says_which_tools_the_agent_has_and_how_the_rehearsal_calls_one(folder: Path, model: str) -> None:
+    sources = (Source("MCP server time"), Source("tools.py", ("count_words", "high_water")))
+    said = list(banner(Settings(agent=Path(".")), model, None, "canvas", sources))
+    place = said.index("Its instructions: instructions.md")
+    assert said[place + 1 : place + 3] == [
+        "Its tools of MCP server time: none, as yet",
+        "Its tools of tools.py: count_words, high_water",
+    ]
+    how = 'The rehearsal model calls a tool when you say so: canvas send "call high_water port=…"'
+    assert (how in said) is (model == "rehearsal")
 
 
 # ------------------------------------------------------------------------------ hints

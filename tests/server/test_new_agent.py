@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import stat
 import subprocess
 import sys
@@ -10,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from a2a_canvas.server import new_agent
 from a2a_canvas.server.cli import main
 from a2a_canvas.testing import agent
 from tests.server.app_server import asking, said, sent, serving
@@ -28,10 +30,13 @@ def made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.mark.process
-def test_it_passes_its_own_tests(made: Path) -> None:
+@pytest.mark.parametrize(("where", "what"), [(".", "my-agent"), ("my-agent", "."), ("my-agent", None)])
+def test_it_passes_its_own_tests_whatever_is_around_it(made: Path, where: str, what: str | None) -> None:
+    Path("pyproject.toml").write_text("[tool.pytest.ini_options]\naddopts = '--strict-config'\nunknown_option = 1\n")
     alone = {name: value for name, value in os.environ.items() if not name.startswith(("A2A_CANVAS", "PYTEST"))}
     ran = subprocess.run(
-        [sys.executable, "-W", "ignore", "-m", "pytest", "-q", "-p", "no:cacheprovider", made],
+        [sys.executable, "-W", "ignore", "-m", "pytest", "-q", "-p", "no:cacheprovider", *filter(None, [what])],
+        cwd=where,
         env=alone,
         capture_output=True,
         text=True,
@@ -55,7 +60,13 @@ def test_the_next_two_commands_are_said(tmp_path: Path, capsys: pytest.CaptureFi
     assert main(["new", str(folder)]) == 0
     _, serve, test = capsys.readouterr().out.splitlines()
     assert serve.endswith(f" serve '{folder}' --reload")
-    assert test.endswith(f" -m pytest '{folder}'")
+    assert test.partition("   #")[0].endswith(f" -m pytest '{folder}'")
+
+
+def test_without_pytest_it_is_said_how_to_get_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(new_agent, "find_spec", lambda name: None)
+    said = list(new_agent.new_agent(tmp_path / "reef", ".venv/bin/a2a-canvas"))
+    assert said[-1] == "The tests need pytest: .venv/bin/python -m pip install pytest"
 
 
 def test_an_empty_folder_is_filled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -82,7 +93,14 @@ def test_what_is_there_is_left_alone(
 def test_every_file_is_one_that_the_user_may_change(made: Path) -> None:
     assert all(path.stat().st_mode & stat.S_IWUSR for path in made.rglob("*"))
     assert not list(made.rglob("*.template"))
-    assert not [path for path in made.rglob("*") if path.is_file() and "{name}" in path.read_text()]
+    assert not [path for path in made.rglob("*") if path.is_file() and re.search(r"\{[a-z]+\}", path.read_text())]
+
+
+def test_its_readme_has_the_commands_as_the_user_types_them(tmp_path: Path) -> None:
+    list(new_agent.new_agent(tmp_path / "reef", ".venv/bin/a2a-canvas"))
+    text = (tmp_path / "reef/README.md").read_text()
+    assert f"    .venv/bin/a2a-canvas serve {tmp_path}/reef --reload" in text
+    assert f"    .venv/bin/python -m pytest {tmp_path}/reef" in text
 
 
 # ---------------------------------------------------------------------------- the helper of its tests
@@ -106,3 +124,10 @@ def test_a_test_talks_with_the_agent_and_answers_it(made: Path, tmp_path: Path) 
         thanks = it.send("Brest")
         assert (thanks.state, thanks.text) == ("completed", "Thank you.")
         assert it.send("fail").state == "failed"
+
+
+def test_an_mcp_server_that_is_not_there_fails_the_test_with_the_reason(made: Path) -> None:
+    (made / "mcp.json").write_text('{"mcpServers": {"tides": {"command": "no-such-program"}}}')
+    told = "The MCP server tides is not there: 'no-such-program' cannot be run"
+    with pytest.raises(RuntimeError, match=told), agent(made, made / "tests/script.yaml"):
+        pass

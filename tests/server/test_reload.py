@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import socket
 import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -12,8 +13,10 @@ from typing import Any
 
 import httpx
 import pytest
+from watchfiles import Change
 
 from a2a_canvas.server.cli import main
+from a2a_canvas.server.reload import AgentFiles
 from tests.server.test_serve import ROOT, Serving, serving
 
 pytestmark = pytest.mark.process
@@ -61,7 +64,7 @@ async def rpc(server: Serving, method: str, params: dict[str, Any]) -> dict[str,
 
 
 async def card(server: Serving) -> dict[str, Any]:
-    async with httpx.AsyncClient(trust_env=False) as http:
+    async with httpx.AsyncClient(trust_env=False, timeout=60) as http:
         answer = await http.get(f"http://127.0.0.1:{server.port}/.well-known/agent-card.json")
     fields: dict[str, Any] = answer.json()
     return fields
@@ -125,6 +128,65 @@ async def test_an_agent_that_is_broken_from_the_start_is_served_once_it_is_not(f
         assert await server.logged("modle is not a setting")
         (folder / "agent.toml").write_text(toml)
         assert " listens on " in await server.line()
+
+
+async def test_a_server_that_has_ended_by_itself_is_told_and_keeps_no_client_waiting(folder: Path) -> None:
+    (folder / "agent.toml").write_text('model = "script:tests/slow.yaml"\ndatabase = "postgresql://127.0.0.1:1/none"')
+    async with reloading(folder) as server:
+        await server.logged("Waiting for a change.")
+        with pytest.raises(httpx.ConnectError):
+            await card(server)
+        (folder / "agent.toml").write_text('model = "script:tests/slow.yaml"')
+        assert " listens on " in await server.line()
+
+
+async def test_a_port_that_is_not_free_ends_it_at_once(folder: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        async with serving(
+            "reef", "--reload", "--port", str(port), cwd=folder.parent, A2A_CANVAS_DATABASE=""
+        ) as server:
+            _, log = await server.process.communicate()
+    assert server.process.returncode == 1
+    assert log.decode() == (
+        f"a2a-canvas: Cannot listen on 127.0.0.1:{port}: Address already in use. Choose another host or port.\n"
+    )
+
+
+async def test_connections_wait_while_the_next_server_starts(folder: Path) -> None:
+    async with reloading(folder) as server:
+        await server.line()
+        (folder / "agent_card.json").write_text('{"name": "Other"}')
+        await server.logged("The server stops")
+        assert (await card(server))["name"] == "Other"
+
+
+async def test_after_good_and_bad_changes_in_a_row_the_newest_good_one_is_served(folder: Path) -> None:
+    async with reloading(folder) as server:
+        await server.line()
+        for text in ('{"name": "First"}', "{", '{"name": "Last"}'):
+            (folder / "agent_card.json").write_text(text)
+            await server.logged("agent_card.json changed.")
+        name = ""
+        while name != "Last":
+            while " listens on " not in await server.line():
+                pass
+            name = (await card(server))["name"]
+
+
+@pytest.mark.parametrize(
+    ("path", "counts"),
+    [
+        ("tools.py", True),
+        ("tests/script.yaml", True),
+        ("a2a-canvas.db", False),
+        (".venv/lib/a.py", False),
+        (".pytest_cache/README.md", False),
+        ("pytest-cache-files-x1/README.md", False),
+    ],
+)
+def test_what_pytest_and_other_programs_write_is_no_change(path: str, counts: bool) -> None:
+    assert AgentFiles()(Change.modified, f"/reef/{path}") is counts
 
 
 def test_reload_needs_a_folder(capsys: pytest.CaptureFixture[str]) -> None:

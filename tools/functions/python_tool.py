@@ -6,7 +6,7 @@ import inspect
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Generic, ParamSpec, TypeVar, get_type_hints, overload
+from typing import Any, Generic, Never, NoReturn, ParamSpec, TypeVar, get_args, get_origin, get_type_hints, overload
 
 import docstring_parser
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError, create_model
@@ -14,7 +14,7 @@ from pydantic.errors import PydanticUserError
 
 from a2a_canvas.tools.functions.canvas import Canvas
 from a2a_canvas.tools.functions.function_tool import TIMEOUT, Approval, FunctionTool
-from a2a_canvas.tools.functions.results import Result, ToolError
+from a2a_canvas.tools.functions.results import RETURNED, WRAP_BYTES, Result, ToolError
 from a2a_canvas.tools.functions.running import in_thread
 from a2a_canvas.tools.tool import explain
 
@@ -66,7 +66,8 @@ def tool(function: Callable[..., Any] | None = None, /, **options: Any) -> Any:
 
     The parameters need type hints, which pydantic knows; the docstring says what the tool does, and in `Args:` what its
     parameters mean. An `async def` may have a parameter of type `Canvas`; a plain `def` runs in a thread. It returns
-    `str`, a pydantic model, a `File`, or a list of these, and raises `ToolError` to tell the model what went wrong.
+    `str`, a JSON value, a pydantic model, a `File`, or a list of these, and raises `ToolError` to tell the model what
+    went wrong.
 
     Args:
         name: what the model calls it; the function's name by default.
@@ -98,6 +99,7 @@ def tool(function: Callable[..., Any] | None = None, /, **options: Any) -> Any:
 def _tool(function: Callable[..., Any], *, name: str | None = None, **options: Any) -> PythonTool[Any, Any]:
     if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
         raise ToolDefinitionError(function, f"is a generator: {_IN_ONE_PIECE}")
+    _check_returned(function)
     doc = docstring_parser.parse(inspect.getdoc(function) or "")
     if not doc.description:
         raise ToolDefinitionError(function, "has no docstring. Write what it does: the model reads it.")
@@ -109,12 +111,35 @@ def _tool(function: Callable[..., Any], *, name: str | None = None, **options: A
     return PythonTool(function, FunctionTool(named, doc.description, schema, run, **options))
 
 
-def _parameters(function: Callable[..., Any], about: Mapping[str, str]) -> tuple[type[BaseModel], str]:
-    """The model of a function's parameters, and the name of the one that is the `Canvas`, empty if there is none."""
+def _hints(function: Callable[..., Any]) -> dict[str, Any]:
     try:
-        hints = get_type_hints(function, include_extras=True)
+        return get_type_hints(function, include_extras=True)
     except (NameError, TypeError, SyntaxError) as error:
         raise ToolDefinitionError(function, f"has a type hint that cannot be read: {error}") from None
+
+
+def _check_returned(function: Callable[..., Any]) -> None:
+    """Refuse a type of results that can never be one."""
+    returned = _hints(function).get("return")
+    if inspect.isclass(origin := get_origin(returned)) and issubclass(origin, Awaitable):
+        returned = get_args(returned)[-1]
+    if returned in (bytes, bytearray, memoryview):
+        raise ToolDefinitionError(function, f"returns {returned.__name__}: {WRAP_BYTES}")
+    if returned in (None, NoReturn, Never) or (inspect.isclass(returned) and issubclass(returned, BaseModel)):
+        return
+    try:
+        TypeAdapter(returned).json_schema(mode="serialization")
+    except PydanticUserError:
+        raise ToolDefinitionError(function, f"returns {_named(returned)}: {RETURNED}") from None
+
+
+def _named(kind: Any) -> str:
+    return kind.__name__ if inspect.isclass(kind) else str(kind)
+
+
+def _parameters(function: Callable[..., Any], about: Mapping[str, str]) -> tuple[type[BaseModel], str]:
+    """The model of a function's parameters, and the name of the one that is the `Canvas`, empty if there is none."""
+    hints = _hints(function)
     canvas = ""
     fields: dict[str, Any] = {}
     for name, parameter in inspect.signature(function).parameters.items():

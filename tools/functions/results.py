@@ -1,16 +1,19 @@
 """What a tool returns or raises, and what becomes of it: text for the model, files for the context.
 
-Rule: a text longer than `RESULT_LIMIT` becomes a file of an artifact. The model reads its beginning, and where the rest
-      is.
+Rule 1: a text longer than `RESULT_LIMIT` becomes a file of an artifact. The model reads its beginning, and where the
+        rest is.
+Rule 2: what is no text, file or model is read as JSON. A list that is made of those three, or has a file in it, is read
+        item by item.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import assert_never
+from typing import Any
 
 from pydantic import BaseModel
+from pydantic_core import PydanticSerializationError, to_json
 
 from a2a_canvas.store.text.unicode import replace_surrogates, valid_id
 
@@ -18,6 +21,9 @@ RESULT_LIMIT = 50_000
 """Characters of a result that the model reads."""
 BEGINNING = 2_000
 """Characters of a longer one that it reads."""
+
+RETURNED = "a tool returns str, a JSON value, a pydantic model, a File, or a list of these."
+WRAP_BYTES = 'return them as a File, such as File("tides.png", "image/png", content).'
 
 
 class ToolError(Exception):
@@ -29,27 +35,52 @@ class ToolError(Exception):
     """
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, init=False)
 class File:
     """A file that a tool returns or writes: `content` or `url`, exactly one of them.
 
-    >>> File("notes.txt", "text/plain", b"Two lines").name
-    'notes.txt'
+    Args:
+        name: with its extension.
+        media_type: `text/plain` for content that is a `str`, unless given; otherwise `application/octet-stream`.
+        content: `bytes`, or a `str`, which becomes UTF-8.
+        url: where the file is.
+
+    Raises:
+        TypeError: one of them has another type.
+        ValueError: there are both content and a url, or none.
+
+    >>> File("tides.csv", "text/csv", "port,high\\nBrest,5.9\\n").content
+    b'port,high\\nBrest,5.9\\n'
     """
 
     name: str
-    media_type: str = "application/octet-stream"
-    content: bytes | None = None
-    url: str = ""
+    media_type: str
+    content: bytes | None
+    url: str
 
-    def __post_init__(self) -> None:
-        if (self.content is None) == (not self.url):
-            raise ValueError("A File has content or a url, exactly one of them.")
+    def __init__(self, name: str, media_type: str = "", content: bytes | str | None = None, url: str = "") -> None:
+        for field, value in (("name", name), ("media_type", media_type), ("url", url)):
+            if not isinstance(value, str):
+                raise TypeError(f"The {field} of a File is a str, not {type(value).__name__}.")
+        if not isinstance(content, bytes | str | None):
+            raise TypeError(f"The content of a File is bytes or str, not {type(content).__name__}.")
+        if (content is None) == (not url):
+            raise ValueError(f"A File has content or a url, exactly one of them; {name!r} has {_has(url)}.")
+        default = "text/plain" if isinstance(content, str) else "application/octet-stream"
+        encoded = replace_surrogates(content).encode() if isinstance(content, str) else content
+        object.__setattr__(self, "name", name)
+        object.__setattr__(self, "media_type", media_type or default)
+        object.__setattr__(self, "content", encoded)
+        object.__setattr__(self, "url", url)
+
+
+def _has(url: str) -> str:
+    return "both" if url else "none"
 
 
 Single = str | BaseModel | File
-Result = Single | Sequence[Single] | None
-"""What a tool may return."""
+Result = Any
+"""What a tool may return: `Single`, a list of these, None, or what pydantic can write as JSON."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,20 +95,15 @@ def digest(result: Result, tool: str, call_id: str) -> Digest:
     """What becomes of a result.
 
     Raises:
-        TypeError: it is none of `Result`.
+        TypeError: it cannot be a result.
     """
     texts: list[str] = []
     files: list[tuple[str, File]] = []
-    for item in _items(result, tool):
-        match item:
-            case str():
-                texts.append(replace_surrogates(item))
-            case BaseModel():
-                texts.append(item.model_dump_json())
-            case File():
-                files.append((_artifact_id(item.name or f"{tool}-{call_id}"), item))
-            case _:
-                assert_never(item)
+    for item in _items(result):
+        if isinstance(item, File):
+            files.append((_artifact_id(item.name or f"{tool}-{call_id}"), item))
+        else:
+            texts.append(_text(item, tool))
     text = "\n".join(texts)
     if len(text) > RESULT_LIMIT:
         whole = File(f"{tool}-{call_id}.txt", "text/plain", text.encode())
@@ -87,13 +113,28 @@ def digest(result: Result, tool: str, call_id: str) -> Digest:
     return Digest("\n".join(filter(None, (text, *notes))) or "Done; it returned nothing.", tuple(files))
 
 
-def _items(result: Result, tool: str) -> Iterable[Single]:
+def _items(result: Result) -> Sequence[Any]:
+    """The parts of a result that are read one by one (rule 2)."""
     if result is None:
         return ()
-    items = (result,) if isinstance(result, str | BaseModel | File) else result
-    if isinstance(items, Sequence) and all(isinstance(item, str | BaseModel | File) for item in items):
-        return items
-    raise TypeError(f"{tool} returned {type(result).__name__}; a tool returns str, a pydantic model, a File or a list")
+    if isinstance(result, list | tuple) and (
+        all(isinstance(item, Single) for item in result) or any(isinstance(item, File) for item in result)
+    ):
+        return result
+    return (result,)
+
+
+def _text(item: Any, tool: str) -> str:
+    if isinstance(item, str):
+        return replace_surrogates(item)
+    if isinstance(item, BaseModel):
+        return item.model_dump_json()
+    if isinstance(item, bytes | bytearray | memoryview):
+        raise TypeError(f"{tool} returned {type(item).__name__}: {WRAP_BYTES}")
+    try:
+        return to_json(item).decode()
+    except (PydanticSerializationError, ValueError):
+        raise TypeError(f"{tool} returned {type(item).__name__}: {RETURNED}") from None
 
 
 def _artifact_id(name: str) -> str:

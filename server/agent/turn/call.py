@@ -11,6 +11,7 @@ Rule 3: a call's change, its result and its transcript are emitted in one event-
 from __future__ import annotations
 
 import json
+import logging
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
@@ -27,6 +28,8 @@ from a2a_canvas.server.agent.turn.pending_calls import FunctionCall
 from a2a_canvas.store.text.unicode import replace_surrogates
 from a2a_canvas.tools.functions.function_tool import AnyTool, FunctionTool
 from a2a_canvas.tools.tool import Failed, Outcome, Tool, ToolStream, Workspace, not_json
+
+logger = logging.getLogger(__name__)
 
 PARAGRAPH = "\n\n"
 """The separator of the texts of two blocks of one answer."""
@@ -257,12 +260,19 @@ class ModelCall(Answer[_Block]):
             if other.kind != "tool_use":
                 self._complete(other)
         self._add(block, ToolUse(block.tool_use_id, block.name, block.input or {}))
+        log_failure(block.name, outcome)
         result, event = to_tool_result(block.place.index, block.tool_use_id, outcome)
         if not result:
             self.asked.append(block.tool_use_id)
         await self._emit(event)
         await self._output.append_transcript((*self.unsaved_blocks(), result) if result else self.unsaved_blocks())
         return outcome
+
+
+def log_failure(tool: str, outcome: Outcome) -> None:
+    """Log that a call has failed; without what the model reads, which may be the user's."""
+    if isinstance(outcome, Failed):
+        logger.info("A call of %s failed", tool[:100])
 
 
 def _parsed(pieces: list[str]) -> Mapping[str, Any] | None:

@@ -20,7 +20,7 @@ from itertools import groupby
 
 from a2a_canvas.server.agent.endings import to_tool_result, visible_outcome
 from a2a_canvas.server.agent.events import ToolStep
-from a2a_canvas.server.agent.turn.call import TurnOutput
+from a2a_canvas.server.agent.turn.call import TurnOutput, log_failure
 from a2a_canvas.server.agent.turn.pending_calls import FunctionCall, pending_calls
 from a2a_canvas.server.wire import is_yes
 from a2a_canvas.store.models import JsonValue
@@ -190,6 +190,7 @@ class FunctionCalls:
         return shown
 
     async def _end(self, call: FunctionCall, outcome: Outcome) -> Outcome:
+        log_failure(call.name, outcome)
         result, event = to_tool_result(call.index, call.id, outcome)
         await self.output.emit(event)
         await self.output.append_transcript((result,) if result else ())

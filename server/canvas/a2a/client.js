@@ -231,9 +231,12 @@ function pathOf(id) {
   return id === "." || id === ".." ? id.replaceAll(".", "%2E") : encodeURIComponent(id);
 }
 
+/** Ids of artifacts that are words of the paths, too. */
+const RESERVED = new Map([["events", "%65vents"], ["shares", "%73hares"]]);
+
 /** @param {string} context @param {string} artifact */
 function artifactPath(context, artifact) {
-  return `${pathOf(context)}/${artifact === "events" ? "%65vents" : pathOf(artifact)}`;
+  return `${pathOf(context)}/${RESERVED.get(artifact) ?? pathOf(artifact)}`;
 }
 
 /** @param {Promise<Json>} answer */

@@ -67,6 +67,7 @@ def read_card(path: Path) -> Fields:
         fields = json.loads(path.read_text(encoding="utf-8-sig"))
         if not isinstance(fields, dict):
             raise ValueError("it must be a JSON object")
+        _check_types(fields)
         card = _parsed(_with_ids(fields))
     except OSError as error:
         raise CardError(f"The agent card {path} cannot be read: {error.strerror}.") from None
@@ -79,6 +80,16 @@ def read_card(path: Path) -> Fields:
             name = card.capabilities.DESCRIPTOR.fields_by_name[promise].json_name
             raise invalid(path, f"capabilities.{name}: this server does not offer it; leave it out")
     return MessageToDict(card)
+
+
+def _check_types(fields: Fields) -> None:
+    """Name what has a wrong type: the messages of the parser speak of Python."""
+    for name in ("name", "description", "version"):
+        if not isinstance(fields.get(name, ""), str):
+            raise ValueError(f'"{name}" must be a text in quotes')
+    skills = fields.get("skills", [])
+    if not isinstance(skills, list) or not all(isinstance(each, dict) for each in skills):
+        raise ValueError('"skills" must be a list of objects, such as {"name": "Tell tides", "description": "When…"}')
 
 
 def invalid(path: Path, why: str) -> CardError:

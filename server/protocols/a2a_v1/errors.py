@@ -24,8 +24,11 @@ from a2a_canvas.server.protocols.edge.permission import PermissionDeniedError
 from a2a_canvas.server.protocols.guard.checks import invalid
 from a2a_canvas.server.tasks.errors import (
     ContextMismatch,
+    ContextNotFound,
+    NobodyToShare,
     QueueFull,
     ReadOnly,
+    ShareNotFound,
     StreamLost,
     TaskError,
     TaskFinished,
@@ -45,7 +48,10 @@ ERRORS: dict[type[TaskError], type[A2AError]] = {
     TaskNotCancelable: TaskNotCancelableError,
     TaskTakesNoMessages: UnsupportedOperationError,
     ContextMismatch: InvalidParamsError,
+    ContextNotFound: InvalidParamsError,
+    ShareNotFound: InvalidParamsError,
     ReadOnly: PermissionDeniedError,
+    NobodyToShare: PermissionDeniedError,
     Unwritable: InternalError,
     QueueFull: OverloadedError,
     StreamLost: UnavailableError,

@@ -23,6 +23,7 @@ from a2a_canvas.server.protocols.a2a_v1.extensions import ActivatedExtensions
 from a2a_canvas.server.protocols.a2a_v1.list_tasks import list_tasks
 from a2a_canvas.server.protocols.a2a_v1.parts import check_ids, check_tenant, check_text, user_message
 from a2a_canvas.server.protocols.a2a_v1.projection import A2AEvent, Streamed, TaskProjection, to_task
+from a2a_canvas.server.protocols.a2a_v1.share_operations import answer_share_operation, share_operation
 from a2a_canvas.server.protocols.a2a_v1.update_json import AS_JSON
 from a2a_canvas.server.protocols.edge.http_requests import caller_of_call
 from a2a_canvas.server.protocols.edge.permission import PermissionDeniedError
@@ -33,6 +34,7 @@ from a2a_canvas.server.tasks.errors import TaskFinished
 from a2a_canvas.server.tasks.incoming import Incoming
 from a2a_canvas.server.tasks.journal.journal import TaskSubscription
 from a2a_canvas.server.tasks.runtime.runtime import Runtime
+from a2a_canvas.server.tasks.sharing import Sharing
 
 MOST_READY = 50
 """Events that are sent together at most: a subscriber that is far behind does not delay the others."""
@@ -81,6 +83,7 @@ class A2AHandler(RequestHandler):
         runtime: runs the tasks.
         card: its input modes are checked.
         limits: the sizes that a message may have.
+        sharing: None if nothing can be shared.
         expose_thinking: clients of turn:v1 may see the model's thinking.
         metrics: measure how late entries are sent.
         current_card: the card as it is now, which is the extended one for callers that are known; None for none.
@@ -92,11 +95,13 @@ class A2AHandler(RequestHandler):
         card: pb.AgentCard,
         limits: BodyLimits | None = None,
         *,
+        sharing: Sharing | None = None,
         expose_thinking: bool = True,
         metrics: Metrics | None = None,
         current_card: Callable[[], Awaitable[pb.AgentCard]] | None = None,
     ) -> None:
         self._runtime = runtime
+        self._sharing = sharing
         self._card = card
         self._limits = limits or BodyLimits()
         self._expose_thinking = expose_thinking
@@ -104,9 +109,11 @@ class A2AHandler(RequestHandler):
         self._current_card = current_card
 
     @_unary
-    async def on_message_send(self, params: pb.SendMessageRequest, context: ServerCallContext) -> pb.Task:
+    async def on_message_send(self, params: pb.SendMessageRequest, context: ServerCallContext) -> pb.Task | pb.Message:
         _check_history_length(params.configuration, "configuration.")
         following = await self._send(params, context)
+        if isinstance(following, pb.Message):
+            return following
         record = following.snapshot
         if not params.configuration.return_immediately:
             record = await following.settled()
@@ -118,6 +125,9 @@ class A2AHandler(RequestHandler):
     ) -> AsyncGenerator[Streamed, None]:
         _check_history_length(params.configuration, "configuration.")
         following = await self._send(params, context)
+        if isinstance(following, pb.Message):
+            yield following
+            return
         async for event in self._events(following, context, ends_at_pause=True):
             yield apply_history_length(event, params.configuration) if isinstance(event, pb.Task) else event
 
@@ -131,7 +141,8 @@ class A2AHandler(RequestHandler):
         async for event in self._events(following, context, ends_at_pause=False):
             yield event
 
-    async def _send(self, params: pb.SendMessageRequest, context: ServerCallContext) -> TaskSubscription:
+    async def _send(self, params: pb.SendMessageRequest, context: ServerCallContext) -> TaskSubscription | pb.Message:
+        """The task that takes the message; a message if the operation is about shares."""
         if params.configuration.HasField("task_push_notification_config"):
             raise PushNotificationNotSupportedError(
                 "Push notifications are not supported: leave out configuration.taskPushNotificationConfig, and follow "
@@ -141,6 +152,8 @@ class A2AHandler(RequestHandler):
         self._check_media_types(message)
         parsed = user_message(message, params.metadata)
         check_text(parsed, self._limits.max_text_bytes, "message.parts")
+        if self._sharing and (asked := share_operation(parsed.metadata)):
+            return await answer_share_operation(asked, message, caller_of_call(context), self._sharing)
         incoming = Incoming(parsed, context_id=message.context_id, task_id=message.task_id)
         return await self._runtime.send(incoming, caller_of_call(context))
 

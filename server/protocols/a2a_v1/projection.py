@@ -41,8 +41,8 @@ LABEL_INTERVAL = timedelta(seconds=1)
 A2AEvent = pb.Task | pb.TaskStatusUpdateEvent | pb.TaskArtifactUpdateEvent | JsonUpdate
 """What a subscriber is sent; a `JsonUpdate` only if it reads A2A's JSON."""
 
-Streamed = A2AEvent | tuple[A2AEvent, ...]
-"""What a handler streams: an event, or those that are ready together."""
+Streamed = A2AEvent | pb.Message | tuple[A2AEvent, ...]
+"""What a handler streams: an event, or those that are ready together; or one message."""
 
 STATES = {
     State.SUBMITTED: pb.TASK_STATE_SUBMITTED,

@@ -3,7 +3,7 @@
 Rule 1: a stream that cannot continue ends with RUN_ERROR and the code `unavailable`: its task runs on, and the client
         rejoins it by sending the run again. A stream that is cut when the server stops ends the same way.
 Rule 2: a run that is refused after its stream has begun (edge/sse_response.py, rule 2) is one RUN_ERROR, with the code
-        `rejected` unless it may be sent again.
+        `rejected` unless it may be sent again. So does the stream of a guest whose share has ended.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from a2a_canvas.server.protocols.agui.run_events import RunProjection, rejected,
 from a2a_canvas.server.protocols.edge.availability import UnavailableError, unavailable_error
 from a2a_canvas.server.protocols.edge.shutdown import FinalEvent
 from a2a_canvas.server.protocols.edge.sse_response import SseResponse, sse_event
-from a2a_canvas.server.tasks.errors import StreamLost
+from a2a_canvas.server.tasks.errors import StreamLost, TaskNotFound
 from a2a_canvas.server.tasks.journal.journal import TaskSubscription
 from a2a_canvas.store.errors import Unavailable
 
@@ -74,6 +74,8 @@ async def _run(run: RunProjection, following: TaskSubscription, metrics: Metrics
                     break
     except StreamLost:
         yield _sse(unavailable("The connection to the task was lost. Send the run again to join it."))
+    except TaskNotFound:
+        yield _sse(rejected("This thread is not shared with you any more."))
     except Unavailable as error:
         yield _sse(unavailable(unavailable_error(error).message))
 

@@ -16,7 +16,9 @@ from a2a_canvas.server.context_key import public_id
 from a2a_canvas.server.protocols.artifacts.json_forms import Json, timestamp
 from a2a_canvas.server.protocols.artifacts.refusals import ResourceError, invalid_value
 from a2a_canvas.server.protocols.edge.page_tokens import FOREIGN_TOKEN, page_token, position_of
+from a2a_canvas.server.protocols.edge.share_forms import shared_json
 from a2a_canvas.server.protocols.guard.checks import Refusal
+from a2a_canvas.server.tasks.access import Share
 from a2a_canvas.server.tasks.journal.owned_contexts import ContextPage, ContextQuery, ContextSummary, words_of
 from a2a_canvas.server.wire import context_path
 from a2a_canvas.store.models import JsonValue
@@ -29,8 +31,8 @@ MAX_NAME = 200
 """Characters of a name."""
 
 
-def context_query(given: Mapping[str, str], owners: tuple[str, ...]) -> ContextQuery:
-    """What the parameters of a request ask for, of the contexts of `owners`.
+def context_query(given: Mapping[str, str], owners: tuple[str, ...], shared: Mapping[str, Share]) -> ContextQuery:
+    """What the parameters of a request ask for, of the contexts of `owners` and of those that are shared.
 
     Raises:
         ResourceError: one of them is invalid.
@@ -41,16 +43,21 @@ def context_query(given: Mapping[str, str], owners: tuple[str, ...]) -> ContextQ
         raise invalid_value("pageSize", f"is {size!r} and must be {numbers(MAX_PAGE_SIZE)}")
     if token and after is None:
         raise invalid_value("pageToken", FOREIGN_TOKEN)
-    return ContextQuery(owners, words_of(given.get("query", "")), after, int(size or PAGE_SIZE))
+    return ContextQuery(owners, words_of(given.get("query", "")), after, int(size or PAGE_SIZE), tuple(shared))
 
 
-def contexts_json(page: ContextPage, prefix: str) -> Json:
+def contexts_json(page: ContextPage, prefix: str, shared: Mapping[str, Share]) -> Json:
     """A page.
 
     Args:
         prefix: the path that `context_path` continues.
+        shared: which of the contexts others share with the caller.
     """
-    contexts = [context_json(each, prefix) for each in page.contexts]
+    contexts = [
+        context_json(each, prefix)
+        | (shared_json(share.owner, share.level) if (share := shared.get(each.context_id)) else {})
+        for each in page.contexts
+    ]
     return {"contexts": contexts, "nextPageToken": _token(page.contexts[-1]) if page.more else ""}
 
 

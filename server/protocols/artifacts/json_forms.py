@@ -44,10 +44,13 @@ class VersionOrigins:
     messages: Mapping[str, UserMessage] = field(default_factory=dict)
 
     def of(self, version: Version) -> Json:
-        """`timestamp` as in A2A's JSON, and `request`, the beginning of the text; each left out if it is not known."""
+        """`timestamp` as in A2A's JSON, `request`, the beginning of the text, and `by`, the user who sent it.
+
+        Each is left out if it is not known.
+        """
         at, message = self.times.get(version.number), self.messages.get(version.task_id)
         text = instruction_of(message.parts) if message else ""
-        known = {"timestamp": at and timestamp(at), "request": text[:MAX_REQUEST]}
+        known = {"timestamp": at and timestamp(at), "request": text[:MAX_REQUEST], "by": message and message.sender}
         return {name: value for name, value in known.items() if value}
 
 

@@ -3,6 +3,8 @@
     /artifacts                                              the caller's contexts
     /artifacts/{context}                                    its artifacts
     /artifacts/{context}/events                             its event stream
+    /artifacts/{context}/shares                             to whom its owner has given it
+    /artifacts/{context}/shares/{id}                        one of these
     /artifacts/{context}/{artifact}                         one artifact
     /artifacts/{context}/{artifact}/versions                its versions
     /artifacts/{context}/{artifact}/versions/{n}            one version
@@ -11,7 +13,8 @@
 Rule 1: a path is split at the slashes of its raw form, then each piece is percent-decoded. So an id may have any
         character of an id (`store/text/unicode.py`): "a/b" is `a%2Fb`, "50%" is `50%25`.
 Rule 2: a word of the table has its meaning only in its position, and only if it is not percent-encoded. An artifact
-        whose id is "events" is `%65vents`; `versions` needs no care, because no artifact has that position.
+        whose id is "events" or "shares" is `%65vents` or `%73hares`; `versions` needs no care, because no artifact has
+        that position.
 Rule 3: the ids "." and ".." are `%2E` and `%2E%2E`; some clients normalise even those away before they send a request.
 """
 
@@ -48,6 +51,14 @@ class ArtifactList(_OfContext): ...
 class ContextEvents(_OfContext): ...
 
 
+class ShareList(_OfContext): ...
+
+
+@dataclass(frozen=True, slots=True)
+class OneShare(_OfContext):
+    share_id: str
+
+
 class CurrentArtifact(_OfArtifact): ...
 
 
@@ -60,7 +71,8 @@ class ArtifactVersion(_OfVersion): ...
 class VersionDiff(_OfVersion): ...
 
 
-ContextResource = ArtifactList | ContextEvents | CurrentArtifact | VersionList | ArtifactVersion | VersionDiff
+ArtifactResource = CurrentArtifact | VersionList | ArtifactVersion | VersionDiff
+ContextResource = ArtifactList | ContextEvents | ShareList | OneShare | ArtifactResource
 Resource = ContextList | ContextResource
 
 
@@ -80,13 +92,26 @@ def parse_path(raw: str) -> Resource | None:
             return ArtifactList(context)
         case [_, "events"], [context, _]:
             return ContextEvents(context)
-        case [_, _], [context, artifact]:
+        case [_, "shares"], [context, _]:
+            return ShareList(context)
+        case [_, "shares", _], [context, _, share]:
+            return OneShare(context, share)
+        case [_, _, *_], [context, artifact, *_]:
+            return _artifact_resource(context, artifact, pieces[2:], ids[2:])
+        case _:
+            return None
+
+
+def _artifact_resource(context: str, artifact: str, pieces: list[str], ids: list[str]) -> ArtifactResource | None:
+    """What is below the path of an artifact."""
+    match pieces, ids:
+        case [], []:
             return CurrentArtifact(context, artifact)
-        case [_, _, "versions"], [context, artifact, _]:
+        case ["versions"], [_]:
             return VersionList(context, artifact)
-        case [_, _, "versions", _], [context, artifact, _, number]:
+        case ["versions", _], [_, number]:
             return ArtifactVersion(context, artifact, number)
-        case [_, _, "versions", _, "diff"], [context, artifact, _, number, _]:
+        case ["versions", _, "diff"], [_, number, _]:
             return VersionDiff(context, artifact, number)
         case _:
             return None

@@ -12,7 +12,14 @@ from a2a.utils.errors import (
 
 from a2a_canvas.server.protocols.edge.permission import PermissionDeniedError
 from a2a_canvas.server.protocols.guard.checks import Refusal, invalid
-from a2a_canvas.server.tasks.errors import ContextInUse, ContextNotFound, ReadOnly
+from a2a_canvas.server.tasks.errors import (
+    ContextInUse,
+    ContextNotFound,
+    NobodyToShare,
+    ReadOnly,
+    ShareNotFound,
+    TaskError,
+)
 
 
 def _new_kind(reason: str, http_status: int, status: str) -> type[A2AError]:
@@ -29,11 +36,14 @@ ARTIFACT_NOT_FOUND = _new_kind("ARTIFACT_NOT_FOUND", 404, "NOT_FOUND")
 VERSION_NOT_FOUND = _new_kind("VERSION_NOT_FOUND", 404, "NOT_FOUND")
 
 
-_KINDS = {
+_KINDS: dict[type[TaskError], type[A2AError]] = {
     ContextNotFound: CONTEXT_NOT_FOUND,
     ContextInUse: _new_kind("CONTEXT_IN_USE", 409, "FAILED_PRECONDITION"),
     ReadOnly: PermissionDeniedError,
+    NobodyToShare: PermissionDeniedError,
+    ShareNotFound: _new_kind("SHARE_NOT_FOUND", 404, "NOT_FOUND"),
 }
+CONTEXT_ERRORS: tuple[type[TaskError], ...] = (*_KINDS,)
 
 
 class ResourceError(Exception):
@@ -48,7 +58,7 @@ class ResourceError(Exception):
         self.headers = headers or {}
 
 
-def context_refusal(error: ContextNotFound | ContextInUse | ReadOnly) -> Refusal:
+def context_refusal(error: TaskError) -> Refusal:
     return Refusal(_KINDS[type(error)], str(error))
 
 

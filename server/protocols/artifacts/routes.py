@@ -14,16 +14,18 @@ from __future__ import annotations
 import asyncio
 import json
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from functools import partial
 from typing import Any, TypeVar, assert_never
 
+from a2a.utils.errors import InvalidParamsError
 from starlette.requests import Request
-from starlette.responses import Response
+from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from a2a_canvas.server.agent.intent import InvalidOperation
 from a2a_canvas.server.context_key import public_id
 from a2a_canvas.server.metrics import Metrics
 from a2a_canvas.server.protocols.artifacts.archive import ZIP, archive
@@ -41,12 +43,15 @@ from a2a_canvas.server.protocols.artifacts.json_forms import (
 )
 from a2a_canvas.server.protocols.artifacts.paths import (
     ArtifactList,
+    ArtifactResource,
     ArtifactVersion,
     ContextEvents,
     ContextList,
     ContextResource,
     CurrentArtifact,
+    OneShare,
     Resource,
+    ShareList,
     VersionDiff,
     VersionList,
     parse_path,
@@ -61,6 +66,7 @@ from a2a_canvas.server.protocols.artifacts.raw_content import (
 )
 from a2a_canvas.server.protocols.artifacts.refusals import (
     ARTIFACT_NOT_FOUND,
+    CONTEXT_ERRORS,
     PATH_NOT_FOUND,
     VERSION_NOT_FOUND,
     ResourceError,
@@ -70,18 +76,20 @@ from a2a_canvas.server.protocols.artifacts.refusals import (
 )
 from a2a_canvas.server.protocols.edge.availability import UnavailableError, unavailable_error
 from a2a_canvas.server.protocols.edge.http_requests import ANYTHING, caller_of, conditional_response, negotiate
+from a2a_canvas.server.protocols.edge.share_forms import new_share_json, share_request, shared_json, shares_json
 from a2a_canvas.server.protocols.edge.sse_response import begun
 from a2a_canvas.server.protocols.guard.checks import BodyLimits, Refusal, check_content_type, check_json
 from a2a_canvas.server.protocols.guard.error_forms import method_not_allowed, rest_response
-from a2a_canvas.server.tasks.access import Access, Found, Level
-from a2a_canvas.server.tasks.errors import ContextInUse, ContextNotFound, ReadOnly
+from a2a_canvas.server.tasks.access import Access, Caller, Found, Level
+from a2a_canvas.server.tasks.errors import ContextNotFound, ReadOnly, StreamLost
 from a2a_canvas.server.tasks.journal.context_log import ContextSubscription
 from a2a_canvas.server.tasks.journal.journal import Journal
 from a2a_canvas.server.tasks.journal.owned_contexts import Contexts
+from a2a_canvas.server.tasks.sharing import Sharing
 from a2a_canvas.server.wire import artifact_path, context_path
 from a2a_canvas.store.artifact_store import ArtifactStore
 from a2a_canvas.store.errors import ArtifactNotFound, Unavailable, VersionNotFound
-from a2a_canvas.store.models import Artifact, Content, Ref, TextPart, Version
+from a2a_canvas.store.models import Artifact, Content, JsonValue, Ref, TextPart, Version
 from a2a_canvas.store.text.rope import Rope
 from a2a_canvas.store.text.unicode import valid_id
 from a2a_canvas.store.text.wording import choice, nearest, numbers, shown
@@ -96,8 +104,8 @@ THREAD_THRESHOLD = 2**20
 """Artifacts of more bytes are encoded in a thread; smaller ones take milliseconds."""
 
 NO_SUCH_PATH = (
-    "There is nothing at {path}. There are /artifacts, /artifacts/{{context}}, and below it events and "
-    "{{artifact}}[/versions[/{{n}}[/diff]]]. A context's id is the contextId of its tasks; /artifacts lists them."
+    "There is nothing at {path}. There are /artifacts, /artifacts/{{context}}, and below it events, shares[/{{share}}] "
+    "and {{artifact}}[/versions[/{{n}}[/diff]]]. A context's id is the contextId of its tasks; /artifacts lists them."
 )
 
 
@@ -106,11 +114,12 @@ def artifact_routes(
     journal: Journal,
     contexts: Contexts,
     access: Access,
+    sharing: Sharing,
     limits: BodyLimits,
     metrics: Metrics | None = None,
 ) -> list[Route]:
     """`/artifacts` and what is below. The routes take every method, and refuse a wrong one themselves."""
-    endpoint = _ArtifactsEndpoint(store, journal, contexts, access, limits, metrics or Metrics())
+    endpoint = _ArtifactsEndpoint(store, journal, contexts, access, sharing, limits, metrics or Metrics())
     return [Route("/artifacts", endpoint), Route(f"/artifacts/{{rest:{ANYTHING}}}", endpoint)]
 
 
@@ -121,10 +130,12 @@ class _ArtifactsEndpoint:
         journal: Journal,
         contexts: Contexts,
         access: Access,
+        sharing: Sharing,
         limits: BodyLimits,
         metrics: Metrics,
     ) -> None:
         self._access = access
+        self._sharing = sharing
         self._store = store
         self._journal = journal
         self._contexts = contexts
@@ -137,7 +148,7 @@ class _ArtifactsEndpoint:
             response = await self._answer(Request(scope, receive))
         except ResourceError as error:
             response = rest_response(error.refusal, error.headers | NO_SNIFF)
-        except (ContextNotFound, ContextInUse, ReadOnly) as error:
+        except CONTEXT_ERRORS as error:
             response = rest_response(context_refusal(error), NO_SNIFF)
         except VersionNotFound as error:
             response = rest_response(Refusal(VERSION_NOT_FOUND, str(error)), NO_SNIFF)
@@ -152,10 +163,10 @@ class _ArtifactsEndpoint:
             raise ResourceError(Refusal(PATH_NOT_FOUND, NO_SUCH_PATH.format(path=shown(request.url.path))))
         _check_method(request, resource)
         if isinstance(resource, ContextList):
-            owners = (await self._access.grants(caller_of(request))).owners
-            page = await self._contexts.list(context_query(request.query_params, owners))
-            return _json(request, contexts_json(page, prefix))
+            return await self._list(request, prefix)
         _check_ids(resource)
+        if isinstance(resource, ShareList | OneShare):
+            return await self._share(request, resource)
         found = await self._access.find(caller_of(request), resource.context_id)
         if found is None:
             raise ContextNotFound(resource.context_id)
@@ -168,12 +179,12 @@ class _ArtifactsEndpoint:
         if request.method == "PATCH":
             return await self._rename(request, found, prefix)
         if isinstance(resource, ContextEvents):
-            followed = await begun(self._follow(found))
+            followed = await begun(self._follow(found, caller_of(request)))
             activity, last = self._journal.watch(found.key), request.headers.get("last-event-id")
             return event_stream(public_id(found.key), followed, activity, last, self._metrics)
         await self._check_context(found)
         try:
-            return await self._read(request, resource, found.owner, prefix)
+            return await self._read(request, resource, found, prefix)
         except ArtifactNotFound as error:
             raise ResourceError(await self._no_such_artifact(resource.context_id, error.artifact_id)) from None
 
@@ -192,12 +203,45 @@ class _ArtifactsEndpoint:
         renamed = await self._contexts.rename(context.key, context.owner, new_name(body))
         return _json(request, context_json(renamed, prefix))
 
-    async def _read(self, request: Request, resource: ContextResource, owner: str, prefix: str) -> ASGIApp:
+    async def _list(self, request: Request, prefix: str) -> Response:
+        caller = caller_of(request)
+        shared = await self._access.shared(caller)
+        owners = (await self._access.grants(caller)).owners
+        page = await self._contexts.list(context_query(request.query_params, owners, shared))
+        return _json(request, contexts_json(page, prefix, shared))
+
+    async def _share(self, request: Request, resource: ShareList | OneShare) -> Response:
+        caller, context_id = caller_of(request), resource.context_id
+        if isinstance(resource, OneShare):
+            await self._sharing.revoke(caller, context_id, resource.share_id)
+            return Response(status_code=204)
+        if request.method != "POST":
+            return _json(request, shares_json(context_id, await self._sharing.shares(caller, context_id)))
+        try:
+            asked = share_request(await self._object(request), self._sharing.now())
+            new = await self._sharing.share(caller, context_id, asked)
+        except InvalidOperation as error:
+            raise invalid_value(error.field, error.reason) from None
+        return JSONResponse(new_share_json(new, self._sharing), 201, NO_SNIFF | {"Cache-Control": "no-store"})
+
+    async def _object(self, request: Request) -> Mapping[str, JsonValue]:
+        body = check_content_type(request.headers.get("content-type")) or check_json(await request.body(), self._limits)
+        if isinstance(body, Refusal):
+            raise ResourceError(body)
+        if not isinstance(body, dict):
+            text = f'The body is {shown(body)}; send one JSON object, such as {{"user": "bob", "level": "read"}}.'
+            raise ResourceError(Refusal(InvalidParamsError, text))
+        return body
+
+    async def _read(
+        self, request: Request, resource: ArtifactList | ArtifactResource, context: Found, prefix: str
+    ) -> ASGIApp:
+        owner = context.owner
         match resource:
             case ArtifactList():
                 if _wants_zip(request):
                     return await self._archive(request, resource.context_id, owner)
-                return _json(request, await self._listing(resource.context_id, prefix))
+                return _json(request, await self._listing(context, prefix))
             case CurrentArtifact():
                 artifact = await self._store.get(_ref(resource))
                 return await _document(request, resource, artifact, current_json)
@@ -210,28 +254,34 @@ class _ArtifactsEndpoint:
                 return await _document(request, resource, version, partial(version_json, artifact, origins))
             case VersionDiff():
                 return await self._diff(request, resource)
-            case ContextEvents():
-                raise AssertionError("it is a stream")
             case _:
                 assert_never(resource)
 
-    async def _follow(self, context: Found) -> ContextSubscription:
+    async def _follow(self, context: Found, caller: Caller) -> ContextSubscription:
+        async def check() -> None:
+            if await self._access.level(caller, context.key, context.owner) < Level.READ:
+                raise StreamLost
+
         await self._check_context(context)
-        return await self._journal.follow_context(context.key)
+        following = await self._journal.follow_context(context.key)
+        if context.level < Level.OWN:
+            following.guard(check)
+        return following
 
     async def _check_context(self, context: Found) -> None:
         if not await self._journal.has_context(context.key, context.owner):
             raise ContextNotFound(context.key)
 
-    async def _listing(self, context_id: str, prefix: str) -> dict[str, Any]:
-        artifacts = []
+    async def _listing(self, context: Found, prefix: str) -> dict[str, Any]:
+        artifacts, context_id = [], context.key
         for artifact in await self._store.list(context_id):
             versions = await self._store.versions(Ref(context_id, artifact.artifact_id, ""))
             url = prefix + artifact_path(public_id(context_id), artifact.artifact_id)
             urls = {"artifact": url, "versions": f"{url}/versions"}
             artifacts.append(artifact_summary(artifact, versions) | {"urls": urls})
         events = f"{prefix}{context_path(public_id(context_id))}/events"
-        return {"contextId": public_id(context_id), "artifacts": artifacts, "urls": {"events": events}}
+        shared = shared_json(context.owner, context.level) if context.level < Level.OWN else {}
+        return {"contextId": public_id(context_id), "artifacts": artifacts, "urls": {"events": events}, **shared}
 
     async def _archive(self, request: Request, context_id: str, owner: str) -> Response:
         context = await self._contexts.get(context_id, owner)
@@ -285,8 +335,15 @@ def _raw_path(request: Request) -> tuple[str, str]:
     return "/".join((*pieces[:slashes], "")), "/".join(pieces[slashes:])
 
 
+_METHODS = {
+    ArtifactList: ("GET", "HEAD", "PATCH", "DELETE"),
+    ShareList: ("GET", "HEAD", "POST"),
+    OneShare: ("DELETE",),
+}
+
+
 def _check_method(request: Request, resource: Resource) -> None:
-    allowed = ("GET", "HEAD", "PATCH", "DELETE") if isinstance(resource, ArtifactList) else ("GET", "HEAD")
+    allowed = _METHODS.get(type(resource), ("GET", "HEAD"))
     if request.method not in allowed:
         refusal = method_not_allowed(request.method, request.url.path, allowed)
         raise ResourceError(refusal, {"Allow": ", ".join(allowed)})
@@ -294,7 +351,11 @@ def _check_method(request: Request, resource: Resource) -> None:
 
 def _check_ids(resource: ContextResource) -> None:
     """Raises `ResourceError` for an invalid id, named as in `NO_SUCH_PATH`."""
-    ids = {"context": resource.context_id, "artifact": getattr(resource, "artifact_id", "")}
+    ids = {
+        "context": resource.context_id,
+        "artifact": getattr(resource, "artifact_id", ""),
+        "share": getattr(resource, "share_id", ""),
+    }
     for name, given in ids.items():
         try:
             valid_id(given)

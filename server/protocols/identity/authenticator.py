@@ -24,10 +24,12 @@ from a2a_canvas.server.protocols.identity.credentials import (
     OpaqueToken,
     PresentedJwt,
     PresentedKey,
+    PresentedLink,
     read_credential,
 )
 from a2a_canvas.server.protocols.identity.security import Security
-from a2a_canvas.server.tasks.access import ANONYMOUS, Caller
+from a2a_canvas.server.tasks.access import ANONYMOUS, Caller, Shares
+from a2a_canvas.server.tasks.sharing import hash_of_link
 
 SHARED_USER = "shared"
 """The user of whoever has the shared token."""
@@ -75,6 +77,7 @@ class Authenticator:
     Args:
         token: one that everybody shares; empty for none.
         keys: each store of API keys.
+        links: the shares whose links are credentials; None if there are none.
         jwts: checks bearer tokens of an issuer; None if there is none.
         openid_url: where the issuer describes itself; empty if it does not.
         anonymous: whoever presents nothing is let in.
@@ -86,6 +89,7 @@ class Authenticator:
         *,
         token: str = "",
         keys: tuple[ApiKeys, ...] = (),
+        links: Shares | None = None,
         jwts: JwtVerifier | None = None,
         openid_url: str = "",
         anonymous: bool = False,
@@ -93,6 +97,7 @@ class Authenticator:
         self._attempts = attempts
         self._token = token
         self._keys = keys
+        self._links = links
         self._jwts = jwts
         self._openid_url = openid_url
         self._anonymous = anonymous
@@ -144,6 +149,9 @@ class Authenticator:
                 return Caller(SHARED_USER) if self._is_shared_token(credential.text) else None
             case PresentedKey():
                 return await self._owner_of_key(hash_of(credential.text))
+            case PresentedLink():
+                share = await self._links.link(hash_of_link(credential.text)) if self._links else None
+                return Caller(link=share.share_id) if share else None
             case PresentedJwt():
                 user = await self._jwts.user_of(credential.text) if self._jwts else None
                 return Caller(user) if user else None

@@ -14,6 +14,7 @@ from typing import TypeAlias
 from starlette.datastructures import Headers
 
 from a2a_canvas.server.api_key import is_key
+from a2a_canvas.server.tasks.sharing import is_link_token
 
 HEADER = "Authorization"
 SCHEME = "Bearer"
@@ -35,6 +36,13 @@ class PresentedKey:
 
 
 @dataclass(frozen=True, slots=True, repr=False)
+class PresentedLink:
+    """The token of the link of a share."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True, repr=False)
 class PresentedJwt:
     """A signed JSON Web Token, in its compact form."""
 
@@ -46,7 +54,7 @@ class Malformed:
     """A header that no credential can be read from."""
 
 
-Credential: TypeAlias = OpaqueToken | PresentedKey | PresentedJwt | Malformed
+Credential: TypeAlias = OpaqueToken | PresentedKey | PresentedLink | PresentedJwt | Malformed
 
 
 def read_credential(headers: Headers) -> Credential | None:
@@ -63,4 +71,6 @@ def read_credential(headers: Headers) -> Credential | None:
 def _bearer(text: str) -> Credential:
     if is_key(text):
         return PresentedKey(text)
+    if is_link_token(text):
+        return PresentedLink(text)
     return PresentedJwt(text) if _JWT.fullmatch(text) else OpaqueToken(text)

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from a2a_canvas.server.agent.events import ArtifactChanged
-from a2a_canvas.server.tasks.journal.cursors import Cursor, Log
+from a2a_canvas.server.tasks.journal.cursors import Check, Cursor, GuardedCursor, Log
 from a2a_canvas.server.tasks.record import Entry, TaskArtifact, TaskRecord
 from a2a_canvas.store.models import new_incarnation
 
@@ -91,6 +91,10 @@ class ContextSubscription:
     def __init__(self, snapshot: ContextSnapshot, cursor: Cursor[ContextEntry]) -> None:
         self.snapshot = snapshot
         self._cursor = cursor
+
+    def guard(self, check: Check) -> None:
+        """Have it end with what `check` raises, which is asked now and again."""
+        self._cursor = GuardedCursor(self._cursor, check)
 
     def __aiter__(self) -> AsyncIterator[ContextEntry]:
         return _After(self._cursor, self.snapshot.position)

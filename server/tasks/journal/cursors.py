@@ -3,17 +3,25 @@
 Rule 1: a cursor gets every item that was appended after it was made, once and in order.
 Rule 2: a cursor costs nothing but the items it has not read; appending costs the same however many there are.
 Rule 3: a log may fail: a cursor that has read all items gets the error.
-Rule 4: an item stays in memory while a cursor has still to read it, and no longer. This needs no bookkeeping:
+Rule 4: a guarded cursor asks every CHECK_SECONDS whether it may read on, also while there is nothing to read.
+Rule 5: an item stays in memory while a cursor has still to read it, and no longer. This needs no bookkeeping:
         a cursor holds the link to the item it reads next, so what every cursor has passed is unreachable.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import suppress
 from typing import Generic, TypeVar
 
 T = TypeVar("T")
+
+CHECK_SECONDS = 0.8
+"""Together with the age of what is believed of shares, less than 2 seconds."""
+
+Check = Callable[[], Awaitable[None]]
+"""Raises what ends an iteration that may not go on."""
 
 
 class _Link(Generic[T]):
@@ -80,3 +88,23 @@ class Cursor(Generic[T]):
             await self._log.wait()
         item, self._at = filled
         return item
+
+
+class GuardedCursor(Cursor[T]):
+    """One that goes on from where another one is, as long as `check` raises nothing (rule 4)."""
+
+    def __init__(self, cursor: Cursor[T], check: Check) -> None:
+        super().__init__(cursor._log)
+        self._at = cursor._at
+        self._check = check
+        self._due = asyncio.get_running_loop().time() + CHECK_SECONDS
+
+    async def __anext__(self) -> T:
+        clock = asyncio.get_running_loop().time
+        while True:
+            if clock() >= self._due:
+                await self._check()
+                self._due = clock() + CHECK_SECONDS
+            with suppress(TimeoutError):
+                async with asyncio.timeout_at(self._due):
+                    return await super().__anext__()

@@ -21,7 +21,7 @@ from a2a_canvas.server.tasks.errors import StreamLost, TaskNotFound
 from a2a_canvas.server.tasks.incoming import RecentMessages
 from a2a_canvas.server.tasks.journal.activity import Activity, Elsewhere, WatchedContexts
 from a2a_canvas.server.tasks.journal.context_log import ContextLog, ContextSubscription
-from a2a_canvas.server.tasks.journal.cursors import Cursor, Log
+from a2a_canvas.server.tasks.journal.cursors import Check, Cursor, GuardedCursor, Log
 from a2a_canvas.server.tasks.journal.listing import TaskPage, TaskQuery, make_page
 from a2a_canvas.server.tasks.record import Entry, TaskRecord, fold
 
@@ -39,8 +39,12 @@ class TaskSubscription:
 
     def __init__(self, log: ReadableLog) -> None:
         self.snapshot = log.record
-        self._cursor = Cursor(log)
+        self._cursor: Cursor[Entry] = Cursor(log)
         self._ended = log.record.state.terminal
+
+    def guard(self, check: Check) -> None:
+        """Have it end with what `check` raises, which is asked now and again."""
+        self._cursor = GuardedCursor(self._cursor, check)
 
     @property
     def has_next(self) -> bool:

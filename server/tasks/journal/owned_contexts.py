@@ -4,9 +4,9 @@ Rule 1: an owner has the contexts in which there are tasks of its own. Their ord
         these tasks, the newest first; of two that changed at the same time, the greater id first.
 Rule 2: what is told of a context is the same for all who see it: its name, its first message, the number of its tasks.
 Rule 3: a search takes the contexts in whose name or request all its words are, as parts of words and in any case.
-Rule 4: a context is removed with everything in it: tasks, artifacts, and which messages were accepted. So no task may
-        work in it. A task that waits for an answer is no obstacle. The id may be
-        used again: that begins another context (`context_log.py`, rule 4).
+Rule 4: a context is removed with everything in it: tasks, artifacts, shares, and which messages were accepted. So no
+        task may work in it. A task that waits for an answer is no obstacle. The id may be used again: that begins
+        another context (`context_log.py`, rule 4).
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from a2a_canvas.server.tasks.errors import ContextInUse, ContextNotFound
 from a2a_canvas.server.tasks.journal.journal import InMemoryJournal
 from a2a_canvas.server.tasks.journal.listing import ListPosition
 from a2a_canvas.server.tasks.record import TaskRecord
+from a2a_canvas.server.tasks.sharing import InMemoryShares
 from a2a_canvas.store.memory import InMemoryArtifactStore
 
 MAX_REQUEST = 200
@@ -40,12 +41,14 @@ class ContextQuery:
         words: all of these (`words_of`).
         after: contexts after this position: when one changed, and its id.
         limit: maximal number of contexts.
+        shared: the keys of contexts of other owners, which are listed as well.
     """
 
     owners: tuple[str, ...]
     words: tuple[str, ...] = ()
     after: ListPosition | None = None
     limit: int = 50
+    shared: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,14 +158,17 @@ def request_of(messages: Sequence[UserMessage | AgentMessage]) -> str:
 class InMemoryContexts:
     """`Contexts` of a journal and a store in memory."""
 
-    def __init__(self, journal: InMemoryJournal, store: InMemoryArtifactStore) -> None:
+    def __init__(self, journal: InMemoryJournal, store: InMemoryArtifactStore, shares: InMemoryShares) -> None:
         self._journal = journal
         self._store = store
+        self._shares = shares
         self._names: dict[tuple[str, str], str] = {}  # by context and owner
 
     async def list(self, query: ContextQuery) -> ContextPage:
-        owned = [self._summary(owner, each) for owner in query.owners for each in self._journal.contexts_of(owner)]
-        found = [each for each in owned if matches(query.words, each.name, each.request)]
+        owned = [each for owner in query.owners for each in self._journal.contexts_of(owner)]
+        shared = [tasks for key in query.shared if (tasks := await self._journal.context(key))]
+        listed = [self._summary(tasks[0].owner, tasks) for tasks in (*owned, *shared)]
+        found = [each for each in listed if matches(query.words, each.name, each.request)]
         rest = [each for each in found if query.after is None or each.position < query.after]
         in_order = sorted(rest, key=lambda each: each.position, reverse=True)
         return ContextPage(tuple(in_order[: query.limit]), len(rest) > query.limit)
@@ -185,6 +191,7 @@ class InMemoryContexts:
         check_removable(context_id, owner, ((task.task_id, task.owner, task.state) for task in tasks))
         self._names.pop((context_id, owner), None)
         self._journal.remove(context_id)
+        self._shares.remove(context_id)
         self._store.remove(context_id)
 
     def _summary(self, owner: str, tasks: Sequence[TaskRecord]) -> ContextSummary:

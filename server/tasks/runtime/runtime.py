@@ -152,7 +152,19 @@ class Runtime:
             TaskNotFound: there is none that the caller may read.
         """
         await self._check(task_id, caller, Level.READ)
-        return await self.journal.follow(task_id)
+        return await self._guarded(await self.journal.follow(task_id), caller)
+
+    async def _guarded(self, following: TaskSubscription, caller: Caller) -> TaskSubscription:
+        """The subscription; a guest's ends with `TaskNotFound` when the context is not shared with it any more."""
+        task_id, key, owner = following.snapshot.task_id, following.snapshot.context_id, following.snapshot.owner
+
+        async def check() -> None:
+            if await self.access.level(caller, key, owner) < Level.READ:
+                raise TaskNotFound(task_id)
+
+        if await self.access.level(caller, key, owner) < Level.OWN:
+            following.guard(check)
+        return following
 
     async def _check(self, task_id: str, caller: Caller, level: Level) -> tuple[str, str]:
         """The key of the task's context, and its owner, if the caller may do that there.
@@ -182,7 +194,9 @@ class Runtime:
             QueueFull: it was not accepted; the same message may be later.
             Unavailable: it is unknown whether it was accepted; if it was, the same message joins the task.
         """
-        incoming = await self._addressed(incoming, caller)
+        return await self._guarded(await self._send(await self._addressed(incoming, caller)), caller)
+
+    async def _send(self, incoming: Incoming) -> TaskSubscription:
         key = incoming.key
         set_task(incoming.task_id, incoming.context_id)
         async with self._locks.hold(incoming.task_id or key):

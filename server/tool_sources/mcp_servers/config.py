@@ -174,7 +174,8 @@ class _EntryReader:
     def _connection(self, place: str, entry: Mapping[str, Any]) -> Command | Endpoint:
         has_command, has_url = "command" in entry, "url" in entry
         if has_command == has_url:
-            raise self.wrong(place, "must have either command (a program) or url (an address)")
+            meant = [f"{key} is no key, perhaps {choice(near)} is meant" for key in entry if (near := _misspelt(key))]
+            raise self.wrong(place, "; ".join(("must have either command (a program) or url (an address)", *meant)))
         kind = self._kind(place, entry, "stdio" if has_command else "auto")
         if (kind == "stdio") != has_command:
             raise self.wrong(f"{place}.type", f"is {shown(entry.get('type'))}, which does not go with {_of(has_url)}")
@@ -271,6 +272,11 @@ class _EntryReader:
             yield from (text[end : match.start()], value)
             end = match.end()
         yield text[end:]
+
+
+def _misspelt(key: str) -> tuple[str, ...]:
+    known = (*_COMMON, *_STDIO, *_HTTP)
+    return () if key in (*known, *_DESCRIPTIVE) else tuple(nearest(key, known))
 
 
 def _of(has_url: bool) -> str:

@@ -95,6 +95,11 @@ class Connection:
         if not await _within(START_TIMEOUT, self._tried):
             logger.warning("%s has not answered within %g seconds: the agent goes on", self._name, START_TIMEOUT)
 
+    async def tried(self, within: float) -> str:
+        """Wait until the first try to connect has ended; why there is no connection, or an empty text."""
+        await _within(within, self._tried)
+        return "" if self._client else self.reason
+
     async def stop(self) -> None:
         self._stopping = True
         self._wake.set()

@@ -60,6 +60,7 @@ class McpSource:
         self._exchanges: set[Exchange] = set()
         self.start = self._connection.start
         self.stop = self._connection.stop
+        self.tried = self._connection.tried
 
     def tools(self) -> Sequence[FunctionTool]:
         return self._tools

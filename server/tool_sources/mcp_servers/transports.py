@@ -10,6 +10,7 @@ import asyncio
 import logging
 import os
 import re
+import shutil
 import sys
 from collections import deque
 from collections.abc import AsyncIterator, Callable
@@ -81,6 +82,16 @@ def environment() -> dict[str, str]:
     """What every program gets of the environment; programs installed beside this one are found first."""
     few = get_default_environment()
     return few | {"PATH": os.pathsep.join((str(Path(sys.executable).parent), *filter(None, (few.get("PATH"),))))}
+
+
+def missing_program(server: McpServer) -> str:
+    """The program of a server that is not there, as far as that can be told without running it; else empty."""
+    match server.connection:
+        case Command(command=command, env=env):
+            path = env.get("PATH", environment()["PATH"])
+            return "" if shutil.which(command, path=path) else command
+        case _:
+            return ""
 
 
 async def _read(

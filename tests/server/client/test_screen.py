@@ -141,6 +141,18 @@ def test_the_reply_adds_up_from_its_pieces_and_begins_anew_with_every_answer() -
     assert shown(responses(*pieces)) == ("I am writing.\nWritten.\n", "")
 
 
+def test_a_call_that_has_failed_is_a_line_that_says_so() -> None:
+    failing = responses(
+        said("tool_use_start", tool_use_id="t-1", name="count_words"),
+        update("WORKING", "Running count_words…"),
+        said("tool_execution_error", tool_use_id="t-1", error="There is no text.\nCall artifact_list."),
+        said("tool_execution_error", tool_use_id="t-0", error="No."),
+    )
+    told = "count_words failed: There is no text. Call artifact_list."
+    assert shown(failing) == ("", f"Running count_words…\n{told}\nA tool failed: No.\n")
+    assert told in " ".join(STYLES.sub("", styled(failing)).split())
+
+
 def test_turn_events_that_are_malformed_show_nothing() -> None:
     for value in ({}, {"event_type": "assistant"}, {"event_type": 7, "data": 1}, "text"):
         assert shown(responses(turn(value))) == ("", "")

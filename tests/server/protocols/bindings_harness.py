@@ -40,6 +40,7 @@ from a2a_canvas.server.tasks.journal.listing import TaskPage, TaskQuery
 from a2a_canvas.server.tasks.journal.owned_contexts import InMemoryContexts
 from a2a_canvas.server.tasks.record import TaskRecord
 from a2a_canvas.server.tasks.runtime.admission import Admission
+from a2a_canvas.server.tasks.sharing import InMemoryShares, Sharing
 from tests.fakes import Hold, answer, ids, said, text, write
 from tests.free_port import free_port
 from tests.server.protocols.agui.agui_runs import ScriptedRuntime
@@ -133,6 +134,8 @@ class Edge:
 
 
 def edge_app(world: ScriptedRuntime, shutdown: Shutdown, handler: A2AHandler) -> Starlette:
+    now, access = world.runtime._now, world.runtime.access
+    shares = InMemoryShares(now)
     agui = AgUiConfig(world.runtime, world.store, BodyLimits(), ids("run"))
     return Starlette(
         routes=[
@@ -140,8 +143,9 @@ def edge_app(world: ScriptedRuntime, shutdown: Shutdown, handler: A2AHandler) ->
             *artifact_routes(
                 world.store,
                 world.runtime.journal,
-                InMemoryContexts(world.runtime.journal, world.store),
-                world.runtime.access,
+                InMemoryContexts(world.runtime.journal, world.store, shares),
+                access,
+                Sharing(access, shares, now, ids("share")),
                 BodyLimits(),
             ),
             *agui_routes(agui),

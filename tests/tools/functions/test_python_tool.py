@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import AsyncIterator, Callable, Iterator
+import socket
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from enum import Enum
-from typing import Any, Literal
+from typing import Any, Literal, NoReturn
 
 import pytest
 from pydantic import BaseModel
 
+from a2a_canvas import File
 from a2a_canvas.tools.functions.canvas import Canvas
 from a2a_canvas.tools.functions.python_tool import ToolDefinitionError, tool
 
@@ -115,9 +117,33 @@ async def in_pieces_later(city: str) -> AsyncIterator[str]:
     yield city
 
 
+def as_bytes() -> bytes:
+    """Draws the tides."""
+    return b""
+
+
+def as_connection() -> socket.socket:
+    """Opens a connection."""
+    return socket.socket()
+
+
+def as_callback() -> Callable[[], None]:
+    """Says what to call."""
+    return print
+
+
+def as_stream() -> AsyncIterator[str]:
+    """Says it in pieces."""
+    raise NotImplementedError
+
+
 @pytest.mark.parametrize(
     ("function", "why"),
     [
+        (as_bytes, "returns bytes: return them as a File"),
+        (as_connection, "returns socket: a tool returns str, a JSON value"),
+        (as_callback, "returns collections.abc.Callable[[], None]: a tool returns"),
+        (as_stream, "returns collections.abc.AsyncIterator[str]: a tool returns"),
         (no_docstring, "has no docstring"),
         (no_type, "write `city: str`, for example"),
         (no_schema, "has the parameter city of a type that no JSON value has"),
@@ -136,3 +162,15 @@ def test_what_cannot_be_a_tool_is_told_with_its_place(function: Any, why: str) -
     assert re.match(rf".*test_python_tool\.py, line {line}: the tool {function.__name__} ", str(refused.value))
     assert why in str(refused.value)
     assert "\n" not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    "returned",
+    [str, None, File, list[File], Place, dict[str, int], "int | None", Any, object, Awaitable[str], NoReturn],
+)
+def test_what_can_be_a_result_may_be_announced(returned: Any) -> None:
+    def answers() -> Any:
+        """Answers."""
+
+    answers.__annotations__["return"] = returned
+    assert tool(answers).tool.name == "answers"

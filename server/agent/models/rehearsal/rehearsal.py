@@ -4,13 +4,15 @@ Rule 1: the newest message is what it works on, also when it came along with too
 Rule 2: a failed call ends the turn with what the tool said.
 Rule 3: `NOTICE` ends the first reply of a conversation: its last text, or a question or refusal that comes before it.
 Rule 4: an edit is answered by a `change` alone. For any other rule it fails with what the rule says.
+Rule 5: a tool of the agent is called if the message says which (`tool_calls.py`), and the reply is its result. Where no
+        rule matches, the reply says how.
 """
 
 from __future__ import annotations
 
 import asyncio
 import itertools
-from collections.abc import AsyncGenerator, Iterable, Iterator
+from collections.abc import AsyncGenerator, Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -22,15 +24,22 @@ from a2a_canvas.server.agent.model import (
     ModelRequest,
     ModelText,
     ToolResult,
+    ToolSpec,
     ToolUse,
 )
 from a2a_canvas.server.agent.models.playback import AssistantBlock, NewId, Sleep, answer, fresh_tool_id, paced
 from a2a_canvas.server.agent.models.rehearsal import NOTICE
-from a2a_canvas.server.agent.models.script.change_turn import say_failed
+from a2a_canvas.server.agent.models.rehearsal.tool_calls import asked_for, example, examples
+from a2a_canvas.server.agent.models.script.change_turn import say, say_failed
+from a2a_canvas.server.agent.models.script.current_turn import current_turn
 from a2a_canvas.server.agent.models.script.scripted_model import ScriptedModel
 from a2a_canvas.server.agent.models.script.values import fill
+from a2a_canvas.tools.registry import TOOLS
 
 SCRIPT = Path(__file__).with_name("rehearsal.yaml")
+HOW_TO_CALL = "Only a language model follows instructions and chooses tools. I call one if you say so: {}."
+_NAMES = frozenset(tool.name for tool in TOOLS)
+UNKNOWN = "I am a script, and I have no rule for that. Nothing is changed."
 UNKNOWN_EDIT = "I know no rule for that, so nothing is changed."
 MAX_READ_CHARACTERS = 2_000
 """The rest of a message is not searched."""
@@ -67,14 +76,40 @@ class Rehearsal(ScriptedModel):
         failures = [each for each in request.messages[-1].content if isinstance(each, ToolResult) and each.is_error]
         if failures:
             return say_failed(failures[0].content)
+        own = [tool for tool in request.tools if tool.name not in _NAMES]
+        if own and not request.edit and (called := self._called(request, own)):
+            return called
         planned = self.plan(request)
         rule = planned.turn.rule
         if request.edit and rule and not rule.change:
             sentence = "" if rule.rounds[0].write else fill(rule.rounds[0].text, planned.turn.groups or {})
             raise ModelError(sentence or UNKNOWN_EDIT, retryable=False)
-        if request.edit or _was_said(NOTICE, request.messages):
+        if request.edit:
             return planned.blocks
-        return tuple(_with_notice(block, planned.blocks) for block in planned.blocks)
+        how = HOW_TO_CALL.format(examples(own)) if own else ""
+        if how and rule and rule.match.text and not rule.match.text.pattern:
+            return self._noted(request, say(f"{UNKNOWN} {how}"))
+        return self._noted(request, planned.blocks, how)
+
+    def _called(self, request: ModelRequest, own: Sequence[ToolSpec]) -> tuple[AssistantBlock, ...]:
+        """The call that the message asks for, or its result (rule 5)."""
+        turn = current_turn(self._rules, request.messages)
+        asked = asked_for(turn.text, own) if turn else None
+        if not turn or not asked:
+            return ()
+        if asked.input is None:
+            return self._noted(request, say(f"Say it like this: “{example(asked.tool)}”, or with a JSON object."))
+        if not turn.calls_made:
+            return (ToolUse(self._new_id(), asked.tool.name, asked.input),)
+        results = [each.content for each in request.messages[-1].content if isinstance(each, ToolResult)]
+        return self._noted(request, say("\n".join(results)))
+
+    def _noted(
+        self, request: ModelRequest, blocks: tuple[AssistantBlock, ...], how: str = ""
+    ) -> tuple[AssistantBlock, ...]:
+        if _was_said(NOTICE, request.messages):
+            return blocks
+        return tuple(_with_notice(block, blocks, f"{NOTICE} {how}".rstrip()) for block in blocks)
 
 
 def _by_message(messages: Iterable[ModelMessage]) -> Iterator[ModelMessage]:
@@ -97,11 +132,11 @@ def _was_said(words: str, messages: Iterable[ModelMessage]) -> bool:
     return any(words in str(item.input if isinstance(item, ToolUse) else item) for item in items)
 
 
-def _with_notice(block: AssistantBlock, blocks: tuple[AssistantBlock, ...]) -> AssistantBlock:
+def _with_notice(block: AssistantBlock, blocks: tuple[AssistantBlock, ...], notice: str) -> AssistantBlock:
     match block:
         case ModelText(text=text) if len(blocks) == 1:
-            return ModelText(f"{text}\n\n{NOTICE}")
+            return ModelText(f"{text}\n\n{notice}")
         case ToolUse(name="ask_user" | "decline_task"):
-            return replace(block, input={key: f"{text}\n\n{NOTICE}" for key, text in block.input.items()})
+            return replace(block, input={key: f"{text}\n\n{notice}" for key, text in block.input.items()})
         case _:
             return block

@@ -12,7 +12,8 @@ Rule 3 (contexts): a context is deleted with all its rows when none of its tasks
         out, as by rules 1 and 2: a request that uses it again in that moment finds the current artifacts.
 Rule 4: an artifact that is leased by a living replica is left for the next time. On SQLite no row says so; there the
         process asks its own store (`store/sql/artifact_lease.py`, rule 4).
-Rule 5: after a day, the deduplication keys of messages and the inbox rows that no replica has taken are deleted.
+Rule 5: after a day, the deduplication keys of messages, the inbox rows that no replica has taken, and the shares that
+        have expired are deleted.
 """
 
 from __future__ import annotations
@@ -31,6 +32,7 @@ from a2a_canvas.server.agent.events import State
 from a2a_canvas.server.log_output import about
 from a2a_canvas.server.tasks.codec import names_of_json
 from a2a_canvas.server.tasks.incoming import DEDUP_WINDOW
+from a2a_canvas.server.tasks.sql.identity.identity_tables import shares
 from a2a_canvas.server.tasks.sql.journal.journal_reading import UNSETTLED, to_microseconds
 from a2a_canvas.server.tasks.sql.journal.journal_tables import (
     contexts,
@@ -366,6 +368,7 @@ async def _expired_messages(database: Database, now: datetime) -> None:
     for name, at in (
         (message_keys.c.key, message_keys.c.accepted_at),
         (inbox_messages.c.inbox_id, inbox_messages.c.sent_at),
+        (shares.c.share_id, shares.c.expires_at),
     ):
         old = at < to_microseconds(now - DEDUP_WINDOW)
         some = delete(name.table).where(old, name.in_(select(name).where(old).limit(MESSAGE_BATCH_SIZE)))

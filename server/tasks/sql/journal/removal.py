@@ -8,6 +8,7 @@ from contextlib import AbstractContextManager
 from sqlalchemy import ColumnElement, delete, select
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from a2a_canvas.server.tasks.sql.identity.identity_tables import shares
 from a2a_canvas.server.tasks.sql.journal.journal_tables import (
     context_watchers,
     contexts,
@@ -63,7 +64,7 @@ async def remove_context(
                 return False
             of_it = select(tasks.c.task_id).where(tasks.c.context_id == context_id)
             await connection.execute(delete(task_contexts).where(task_contexts.c.task_id.in_(of_it)))
-            for table in (message_keys, *IN_CONTEXT):
+            for table in (message_keys, shares, *IN_CONTEXT):
                 await connection.execute(delete(table).where(table.c.context_id == context_id))
             return True
 

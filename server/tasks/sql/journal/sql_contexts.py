@@ -12,7 +12,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Collection, Iterable
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, Select, and_, case, func, select, tuple_, update
+from sqlalchemy import ColumnElement, Connection, Select, and_, case, func, or_, select, tuple_, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from a2a_canvas.server.agent.events import State
@@ -119,7 +119,7 @@ class SqlContexts:
         step = ROWS_PER_STEP if query.words else query.limit + 1
         after, more = query.after, True
         while more and len(found) <= query.limit:
-            rows = await self._rows(_newest(query.owners, after, step))
+            rows = await self._rows(_newest(query, after, step))
             found += [row for row in rows if matches(query.words, row["name"], row["request"])]
             more = len(rows) == step
             after = _position(rows[-1]) if more else None
@@ -162,11 +162,15 @@ def _this(context_id: str, owner: str) -> tuple[ColumnElement[bool], ...]:
     return owned_contexts.c.context_id == context_id, owned_contexts.c.owner == owner
 
 
-def _newest(owners: Collection[str], after: ListPosition | None, limit: int) -> Select[Any]:
-    query = select(owned_contexts).where(owned_contexts.c.owner.in_(owners))
+def _newest(query: ContextQuery, after: ListPosition | None, limit: int) -> Select[Any]:
+    listed: ColumnElement[bool] = owned_contexts.c.owner.in_(query.owners)
+    if query.shared:
+        # A key names its owner, but for the contexts of anonymous callers, which have no other one.
+        listed = or_(listed, owned_contexts.c.context_id.in_(query.shared))
+    rows = select(owned_contexts).where(listed)
     if after:
-        query = query.where(tuple_(*_POSITION) < tuple_(to_microseconds(after[0]), after[1]))
-    return query.order_by(*(column.desc() for column in _POSITION)).limit(limit)
+        rows = rows.where(tuple_(*_POSITION) < tuple_(to_microseconds(after[0]), after[1]))
+    return rows.order_by(*(column.desc() for column in _POSITION)).limit(limit)
 
 
 async def _check_removable(connection: AsyncConnection, context_id: str, owner: str) -> None:

@@ -27,6 +27,7 @@ from a2a_canvas.server.log_output import about
 from a2a_canvas.server.metrics import Metrics
 from a2a_canvas.server.tasks.errors import Unwritable
 from a2a_canvas.server.tasks.runtime.ownership import TaskRunner
+from a2a_canvas.server.tasks.sql.identity.sql_shares import SqlShares
 from a2a_canvas.server.tasks.sql.journal.sql_contexts import SqlContexts
 from a2a_canvas.server.tasks.sql.journal.sql_journal import SqlJournal
 from a2a_canvas.server.tasks.sql.replica.inbox import Inbox
@@ -81,6 +82,7 @@ class SqlBackend:
         versions = self.store.version_contents
         self.journal = SqlJournal(database, self.commits, self._lease, versions, _notify_written, now)
         self.contexts = SqlContexts(database, self.store.frozen, _notify_all, self.journal.refresh_all)
+        self.shares = SqlShares(database, now)
         for participant in (self._lease, self.journal, self.store):
             self.commits.join(participant)
         self._inbox = Inbox(database, self.journal, now)

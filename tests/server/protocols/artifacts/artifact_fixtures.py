@@ -23,11 +23,12 @@ from a2a_canvas.server.tasks.access import Access
 from a2a_canvas.server.tasks.journal.journal import InMemoryJournal
 from a2a_canvas.server.tasks.journal.owned_contexts import InMemoryContexts
 from a2a_canvas.server.tasks.record import TaskRecord
+from a2a_canvas.server.tasks.sharing import InMemoryShares, Sharing
 from a2a_canvas.store.changes import Change
 from a2a_canvas.store.evented import EventedArtifactStore
 from a2a_canvas.store.memory import InMemoryArtifactStore
 from a2a_canvas.store.models import Author, Ref
-from tests.fakes import Clock, said
+from tests.fakes import Clock, ids, said
 
 
 class ArtifactHarness:
@@ -38,17 +39,16 @@ class ArtifactHarness:
         self.store = InMemoryArtifactStore(now=Clock())
         self.clock = Clock()
         self.journal = InMemoryJournal(self.clock)
-        self.contexts = InMemoryContexts(self.journal, self.store)
+        self.shares = InMemoryShares(self.clock)
+        self.access = Access(self.journal.has_context, self.shares)
+        self.sharing = Sharing(self.access, self.shares, self.clock, ids("share"), "http://here")
+        self.contexts = InMemoryContexts(self.journal, self.store, self.shares)
         self._writers: dict[str, EventedArtifactStore] = {}
 
     @property
     def app(self) -> Starlette:
         return Starlette(
-            routes=[
-                *artifact_routes(
-                    self.store, self.journal, self.contexts, Access(self.journal.has_context), BodyLimits()
-                )
-            ]
+            routes=[*artifact_routes(self.store, self.journal, self.contexts, self.access, self.sharing, BodyLimits())]
         )
 
     async def begin(self, task_id: str, owner: str = "") -> EventedArtifactStore:

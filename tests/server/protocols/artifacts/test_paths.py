@@ -10,6 +10,8 @@ from a2a_canvas.server.protocols.artifacts.paths import (
     ArtifactVersion,
     ContextEvents,
     CurrentArtifact,
+    OneShare,
+    ShareList,
     VersionDiff,
     VersionList,
     parse_path,
@@ -17,7 +19,7 @@ from a2a_canvas.server.protocols.artifacts.paths import (
 from a2a_canvas.server.wire import artifact_path, context_path
 
 IDS = st.one_of(
-    st.sampled_from(["events", "versions", "diff", ".", "..", "a/b", "50%", "%2F", "a?b#c", " ", "+", "\n", "é 😀"]),
+    st.sampled_from(["events", "shares", "versions", ".", "..", "a/b", "50%", "%2F", "a?b#c", " ", "+", "\n", "é 😀"]),
     st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=8),
 )
 
@@ -27,6 +29,8 @@ def test_every_resource_has_a_path_that_names_it_whatever_is_in_its_ids(context:
     of_context, of_artifact = context_path(context), artifact_path(context, artifact)
     assert parse_path(of_context) == ArtifactList(context)
     assert parse_path(f"{of_context}/events") == ContextEvents(context)
+    assert parse_path(f"{of_context}/shares") == ShareList(context)
+    assert parse_path(f"{of_context}/shares/{context_path(artifact)}") == OneShare(context, artifact)
     assert parse_path(of_artifact) == CurrentArtifact(context, artifact)
     assert parse_path(f"{of_artifact}/versions") == VersionList(context, artifact)
     assert parse_path(f"{of_artifact}/versions/3") == ArtifactVersion(context, artifact, "3")
@@ -47,6 +51,11 @@ def test_a_client_sends_that_path_as_it_is(context: str, artifact: str) -> None:
         ("c/events", ContextEvents("c")),
         ("c/%65vents", CurrentArtifact("c", "events")),
         ("c/events/versions", VersionList("c", "events")),
+        ("c/shares", ShareList("c")),
+        ("c/shares/s-1", OneShare("c", "s-1")),
+        ("c/shares/versions", OneShare("c", "versions")),
+        ("c/%73hares", CurrentArtifact("c", "shares")),
+        ("c/%73hares/versions", VersionList("c", "shares")),
         ("c/versions", CurrentArtifact("c", "versions")),
         ("c/versions/versions", VersionList("c", "versions")),
         ("c/versions/versions/versions", ArtifactVersion("c", "versions", "versions")),
@@ -65,7 +74,18 @@ def test_a_word_counts_only_where_the_table_has_it_and_only_plainly(path, resour
 
 @pytest.mark.parametrize(
     "path",
-    ["/", "c/", "/d", "c//versions", "c/d/", "c/d/e", "c/d/versions/", "c/d/versions/1/x", "c/d/versions/1/diff/x"],
+    [
+        "/",
+        "c/",
+        "/d",
+        "c//versions",
+        "c/shares/s/x",
+        "c/d/",
+        "c/d/e",
+        "c/d/versions/",
+        "c/d/versions/1/x",
+        "c/d/versions/1/diff/x",
+    ],
 )
 def test_what_is_in_no_row_of_the_table_names_nothing(path) -> None:
     assert parse_path(path) is None

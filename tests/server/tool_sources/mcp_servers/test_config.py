@@ -117,6 +117,11 @@ def test_a_file_that_is_wrong_is_told_in_one_line(file: Path, text: str, reason:
     [
         ({}, "mcpServers.s must have either command (a program) or url (an address)."),
         ({"command": "x", "url": "http://h"}, "mcpServers.s must have either command (a program) or url (an address)."),
+        (
+            {"comand": "x"},
+            "mcpServers.s must have either command (a program) or url (an address); "
+            "comand is no key, perhaps command is meant.",
+        ),
         ({"command": 3}, "mcpServers.s.command is 3 and must be a string."),
         ({"command": ""}, "mcpServers.s.command is empty and must be a program."),
         ({"command": "x", "args": "y"}, "mcpServers.s.args is 'y' and must be a list of strings."),

@@ -20,10 +20,12 @@ from a2a_canvas.server.agent.model import (
     ModelText,
     TextDelta,
     ToolResult,
+    ToolSpec,
     ToolUse,
 )
 from a2a_canvas.server.agent.models.rehearsal import NOTICE, START_NOTICE
 from a2a_canvas.server.agent.models.rehearsal.rehearsal import SCRIPT, Rehearsal
+from a2a_canvas.tools.registry import TOOLS
 
 HAIKU = "write a haiku about rain"
 NO_RULE = "I have no rule for that"
@@ -223,3 +225,56 @@ async def test_closing_the_stream_early_leaves_nothing_behind() -> None:
     await stream.aclose()
     assert await anext(stream, None) is None
     assert asyncio.all_tasks() == {asyncio.current_task()}
+
+
+# ---------------------------------------------------------------------------- the agent's tools
+
+TIDES = ToolSpec("high_water", "", {"properties": {"port": {"type": "string"}, "days": {}}, "required": ["port"]})
+ASKED = user("call high_water port=Brest days=3")
+CALLED = assistant(ToolUse("t", "high_water", {}))
+
+
+async def with_tools(*messages: ModelMessage) -> tuple[str, dict[str, object]]:
+    """What it says, and the input of what it calls."""
+    tools = (TIDES, *(ToolSpec(tool.name, "", {}) for tool in TOOLS))
+    events = [event async for event in Rehearsal(delay=0).stream(ModelRequest("", messages, tools))]
+    written = "".join(event.partial_json for event in events if isinstance(event, InputDelta))
+    return "".join(event.text for event in events if isinstance(event, TextDelta)), json.loads(written or "{}")
+
+
+@pytest.mark.parametrize(
+    ("text", "given"),
+    [
+        ("call high_water port=Brest", {"port": "Brest"}),
+        ("Please call high_water port='Le Havre' days=3", {"port": "Le Havre", "days": 3}),
+        ("call high_water port=5", {"port": "5"}),
+        ('call high_water {"port": "Brest"}', {"port": "Brest"}),
+    ],
+)
+async def test_a_tool_of_the_agent_is_called_by_its_name(text: str, given: dict[str, object]) -> None:
+    assert await with_tools(user(text)) == ("", given)
+
+
+async def test_the_reply_is_what_the_tool_returned() -> None:
+    said, _ = await with_tools(ASKED, CALLED, user(ToolResult("t", "At five.")))
+    assert said == f"At five.\n\n{NOTICE}"
+    failed, _ = await with_tools(ASKED, CALLED, user(ToolResult("t", "No port.", is_error=True)))
+    assert failed == "That did not work: No port."
+
+
+@pytest.mark.parametrize("text", ["call high_water Brest", "call high_water {", "call high_water 'a"])
+async def test_a_call_that_cannot_be_read_is_told_how_it_would_be(text: str) -> None:
+    said, given = await with_tools(user(text))
+    assert "“call high_water port=…”" in said
+    assert not given
+
+
+@pytest.mark.parametrize("text", ["what time is it, and when is high water in Brest?", "hi", "qwertz"])
+async def test_its_first_reply_and_each_without_a_rule_says_how_to_call_the_tools(text: str) -> None:
+    how = "I call one if you say so: “call high_water port=…”."
+    first, _ = await with_tools(user(text))
+    assert how in first
+    assert "high_water" not in await said(user(text))
+    later, _ = await with_tools(user("hi"), assistant(first), user(text))
+    assert (how in later) is (text == "qwertz")
+    assert NOTICE not in later

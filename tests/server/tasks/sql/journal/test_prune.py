@@ -19,6 +19,7 @@ from sqlalchemy import Table, delete, func, insert, select, text, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from a2a_canvas.server.agent.events import State
+from a2a_canvas.server.tasks.sql.identity.identity_tables import api_keys, server_secrets, shares
 from a2a_canvas.server.tasks.sql.journal import prune as prune_module
 from a2a_canvas.server.tasks.sql.journal.journal_reading import to_microseconds
 from a2a_canvas.server.tasks.sql.journal.journal_tables import (
@@ -51,7 +52,7 @@ NOW = datetime(2030, 6, 15, 12, tzinfo=UTC)
 DAY = timedelta(days=1)
 OLD, YOUNG = NOW - 10 * DAY, NOW - 2 * DAY
 KEEP = Retention(5 * DAY, 5 * DAY, 5 * DAY)
-OF_NO_CONTEXT = {"replicas", "rewrites"}
+OF_NO_CONTEXT = {"replicas", "rewrites", "api_keys", "server_secrets"}
 Url = Callable[[Path], str]
 
 
@@ -168,7 +169,10 @@ async def test_many_tasks_go_in_several_transactions(database: Database) -> None
 def test_every_table_is_known_to_have_something_of_a_context_or_to_be_a_directory() -> None:
     keyed = {table for table in metadata.tables.values() if table.primary_key.columns.keys()[0] == "context_id"}
     assert set(IN_CONTEXT) == keyed
-    assert set(metadata.tables.values()) - keyed == {task_contexts, message_keys, rewrites, replicas}
+    assert set(metadata.tables.values()) - keyed == {
+        *(task_contexts, message_keys, rewrites, replicas),
+        *(api_keys, shares, server_secrets),
+    }
 
 
 async def add_artifact(database: Database, context_id: str, at: datetime = OLD, **values: Any) -> None:
@@ -189,6 +193,8 @@ async def add_artifact(database: Database, context_id: str, at: datetime = OLD, 
     await put(database, latest_changes, context_id=context_id, **standing)
     letter = {"task_id": context_id, "inbox_id": "m", "sent_at": to_microseconds(NOW), "key": "", "message": "{}"}
     await put(database, inbox_messages, context_id=context_id, **letter)
+    given = {"owner": "", "level": 1, "made_at": 0, "user_name": "bob", "token_hash": ""}
+    await put(database, shares, context_id=context_id, share_id=context_id, **given)
     await put(
         database,
         message_keys,
@@ -427,7 +433,7 @@ async def test_many_versions_go_in_many_transactions_and_each_that_stays_is_made
         counting = Counting(where)
         assert (await prune(counting, Retention(DAY, 5 * DAY), NOW)).versions == going
         await counting.close()
-        forgotten, last_look = 2, 1
+        forgotten, last_look = 3, 1
         assert counting.writes == forgotten + staying + 3 + last_look
         async with open_store(database, FakeReplica()) as harness:
             found = contents(await harness.store.versions(by("t")))

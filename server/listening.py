@@ -1,0 +1,42 @@
+"""The socket that a server listens on: its own, or the one that `serve --reload` lends to each of its servers."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import sys
+from typing import Final
+
+CHANNEL: Final = "_A2A_CANVAS_CHANNEL"
+"""The variable with the number of the socket over which a server tells that it is ready, and gets the listening one."""
+
+
+def listen(host: str, port: int) -> socket.socket:
+    """A socket that listens there.
+
+    Raises:
+        OSError: it cannot; with one line for the user.
+    """
+    try:
+        return socket.create_server((host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET)
+    except (OSError, UnicodeError) as error:
+        number = getattr(error, "errno", None) or 0
+        why = os.strerror(number) if number > 0 else "no such host"  # the resolver's numbers are not the system's
+        raise OSError(f"Cannot listen on {host}:{port}: {why}. Choose another host or port.") from None
+
+
+def lent_socket(host: str, port: int) -> socket.socket | None:
+    """In a server that has loaded its agent: the socket to serve on, as soon as the server before has stopped.
+
+    Returns:
+        None in a server that nobody reloads.
+    """
+    if not (number := os.environ.pop(CHANNEL, "")):
+        return None
+    with socket.socket(fileno=int(number)) as channel:
+        channel.send(json.dumps([host, port]).encode())
+        _, given, _, _ = socket.recv_fds(channel, 1, 1)
+    if not given:  # it is not needed after all
+        sys.exit(0)
+    return socket.socket(fileno=given[0])

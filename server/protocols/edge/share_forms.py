@@ -1,0 +1,102 @@
+"""Shares as JSON, for HTTP and for the operations of `canvas:v1`: what an owner gives, and what is told of it. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime, timedelta
+from typing import Annotated, Any, Literal
+
+from pydantic import AfterValidator, Field
+
+from a2a_canvas.server.agent.intent import InvalidOperation, OperationForm, read_form
+from a2a_canvas.server.context_key import public_id
+from a2a_canvas.server.tasks.access import Level, Share
+from a2a_canvas.server.tasks.sharing import NewShare, ShareRequest, Sharing
+from a2a_canvas.store.models import JsonValue
+from a2a_canvas.store.text.unicode import valid_id
+from a2a_canvas.store.text.wording import shown
+
+Json = dict[str, Any]
+
+MAX_USER = 256
+"""Characters of a user's name."""
+MAX_SECONDS = 100 * 366 * 24 * 3600
+
+_LEVELS = {"read": Level.READ, "edit": Level.EDIT}
+
+
+class _ShareForm(OperationForm):
+    user: Annotated[str, Field(min_length=1, max_length=MAX_USER), AfterValidator(valid_id)] | None = None
+    link: bool = False
+    level: Literal["read", "edit"] = "read"
+    expires: Any = None
+
+
+def share_request(given: Mapping[str, JsonValue], now: datetime) -> ShareRequest:
+    """What an owner asks for.
+
+    Raises:
+        InvalidOperation: a field is unknown or invalid, or it says not to whom.
+    """
+    form = read_form(_ShareForm, given)
+    if form.link == (form.user is not None):
+        raise InvalidOperation("user", "or link must be given, and not both: a user's name, or true for a link")
+    expires_at = None if form.expires is None else _expiry(form.expires, now)
+    return ShareRequest(_LEVELS[form.level], form.user or "", expires_at)
+
+
+def share_json(share: Share) -> Json:
+    """A share, without its context."""
+    return {
+        "shareId": share.share_id,
+        **({"user": share.user} if share.user else {"link": True}),
+        "level": _name(share.level),
+        "createdAt": _timestamp(share.made_at),
+        **({"expires": _timestamp(share.expires_at)} if share.expires_at else {}),
+    }
+
+
+def new_share_json(new: NewShare, sharing: Sharing) -> Json:
+    """A share that was just made: of a link with its token, and the address of the page with it."""
+    url = sharing.url_of(new.token) if new.token else ""
+    link = {"token": new.token, "url": url}
+    return share_json(new.share) | {name: value for name, value in link.items() if value}
+
+
+def shared_json(owner: str, level: Level) -> Json:
+    """What those who have a share are told with the context."""
+    return {"shared": {"owner": owner, "level": _name(level)}}
+
+
+def shares_json(context_id: str, shares: tuple[Share, ...]) -> Json:
+    """All of a context."""
+    return {"contextId": public_id(context_id), "shares": [share_json(each) for each in shares]}
+
+
+def _name(level: Level) -> str:
+    return next(name for name, each in _LEVELS.items() if each == level)
+
+
+def _expiry(given: JsonValue, now: datetime) -> datetime:
+    if isinstance(given, int) and not isinstance(given, bool):
+        if 0 < given <= MAX_SECONDS:
+            return now + timedelta(seconds=given)
+        raise InvalidOperation("expires", f"is {given} and must be 1 to {MAX_SECONDS} seconds")
+    at = _time(given)
+    if at is None or at.tzinfo is None:
+        reason = f"is {shown(given)} and must be a time with its zone, such as 2030-12-01T00:00:00Z, or seconds"
+        raise InvalidOperation("expires", reason)
+    if at <= now:
+        raise InvalidOperation("expires", f"is {shown(given)}, which is over")
+    return at
+
+
+def _time(given: JsonValue) -> datetime | None:
+    try:
+        return datetime.fromisoformat(given) if isinstance(given, str) else None
+    except ValueError:
+        return None
+
+
+def _timestamp(at: datetime) -> str:
+    return at.isoformat().replace("+00:00", "Z")

@@ -1,0 +1,185 @@
+"""Shares of contexts: what owners do with them, the tokens of links, and the shares of a server without a database.
+
+Rule 1: only the owner of a context shares it, and only one with a name: what anonymous callers have is everybody's.
+Rule 2: a user has one share of a context at most: another one replaces it. A context may have many links.
+Rule 3: the token of a link is told once, when the link is made; only its hash is stored. It is 256 random bits, so a
+        hash without salt is enough.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import secrets
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime
+
+from a2a_canvas.server.agent.intent import InvalidOperation
+from a2a_canvas.server.tasks.access import Access, Caller, Found, Level, Share, Shares
+from a2a_canvas.server.tasks.errors import ContextNotFound, NobodyToShare, ReadOnly, ShareNotFound
+
+MAX_SHARES = 1000
+"""Of one context."""
+LINK_PREFIX = "a2al_"
+"""Programs that look for leaked secrets know a token by it, and `Authenticator` tells it from other credentials."""
+_LINK_TOKEN = re.compile(rf"{LINK_PREFIX}[\w-]{{43}}", re.ASCII)
+
+
+@dataclass(frozen=True, slots=True)
+class ShareRequest:
+    """What an owner gives.
+
+    Attributes:
+        user: to whom; empty for a link.
+        expires_at: None for never.
+    """
+
+    level: Level
+    user: str = ""
+    expires_at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class NewShare:
+    """A share that was just made, and the token of its link (rule 3), which is empty for a user's."""
+
+    share: Share
+    token: str = ""
+
+
+def new_link_token() -> str:
+    """A token that nobody has."""
+    return f"{LINK_PREFIX}{secrets.token_urlsafe(32)}"
+
+
+def is_link_token(text: str) -> bool:
+    """Whether a text has the form of a link's token."""
+    return bool(_LINK_TOKEN.fullmatch(text))
+
+
+def hash_of_link(token: str) -> str:
+    """What is stored of a token."""
+    return hashlib.sha256(token.encode()).hexdigest()
+
+
+class Sharing:
+    """What owners do with the shares of their contexts. Every method may raise `Unavailable`.
+
+    Args:
+        access: finds the contexts.
+        now, new_id: the clock and the source of ids.
+        page: the address of the page; empty if there is none.
+    """
+
+    def __init__(
+        self, access: Access, shares: Shares, now: Callable[[], datetime], new_id: Callable[[], str], page: str = ""
+    ) -> None:
+        self._access = access
+        self._shares = shares
+        self._new_id = new_id
+        self._page = page
+        self.now = now
+
+    async def share(self, caller: Caller, context_id: str, request: ShareRequest) -> NewShare:
+        """Give others a context of the caller's.
+
+        Raises:
+            ContextNotFound, ReadOnly, NobodyToShare: the caller cannot share it.
+            InvalidOperation: the context has too many shares, or the user is the owner.
+        """
+        found = await self._owned(caller, context_id)
+        if request.user and request.user in (caller.name, found.owner):
+            raise InvalidOperation("user", "is the owner of the context: name somebody else")
+        if len(await self._shares.list(found.key)) >= MAX_SHARES:
+            raise InvalidOperation("contextId", f"is a context with {MAX_SHARES} shares: revoke some of them")
+        token = "" if request.user else new_link_token()
+        share = Share(
+            self._new_id(),
+            found.key,
+            found.owner,
+            request.level,
+            self.now(),
+            request.user,
+            hash_of_link(token) if token else "",
+            request.expires_at,
+        )
+        await self._shares.add(share)
+        return NewShare(share, token)
+
+    async def shares(self, caller: Caller, context_id: str) -> tuple[Share, ...]:
+        """The shares of a context of the caller's, the oldest first.
+
+        Raises:
+            ContextNotFound, ReadOnly, NobodyToShare: the caller does not own it.
+        """
+        return await self._shares.list((await self._owned(caller, context_id)).key)
+
+    async def revoke(self, caller: Caller, context_id: str, share_id: str) -> None:
+        """Take a share back.
+
+        Raises:
+            ContextNotFound, ReadOnly, NobodyToShare: the caller does not own the context.
+            ShareNotFound: there is no such share of it.
+        """
+        found = await self._owned(caller, context_id)
+        if not await self._shares.revoke(found.key, share_id):
+            raise ShareNotFound(found.key, share_id)
+
+    def url_of(self, token: str) -> str:
+        """The page with a link's token, in the fragment, which no server gets; empty if there is no page."""
+        return f"{self._page}/#share={token}" if self._page else ""
+
+    async def _owned(self, caller: Caller, context_id: str) -> Found:
+        found = await self._access.find(caller, context_id)
+        if found is None or not await self._access.exists(found):
+            raise ContextNotFound(context_id)
+        if found.level < Level.OWN:
+            raise ReadOnly(found.key)
+        if not caller.name:
+            raise NobodyToShare
+        return found
+
+
+class InMemoryShares:
+    """`Shares` in a dictionary, by their ids.
+
+    Args:
+        now: the clock.
+    """
+
+    def __init__(self, now: Callable[[], datetime]) -> None:
+        self._now = now
+        self._shares: dict[str, Share] = {}
+
+    async def of(self, caller: Caller) -> tuple[Share, ...]:
+        if caller.link:
+            return self._where(lambda share: share.share_id == caller.link)
+        return self._where(lambda share: bool(share.user) and share.user == caller.name)
+
+    async def link(self, token_hash: str) -> Share | None:
+        found = self._where(lambda share: share.token_hash == token_hash)
+        return found[0] if found else None
+
+    async def list(self, context: str) -> tuple[Share, ...]:
+        return self._where(lambda share: share.context == context)
+
+    async def add(self, share: Share) -> None:
+        for other in await self.list(share.context):
+            if share.user and other.user == share.user:
+                del self._shares[other.share_id]
+        self._shares[share.share_id] = share
+
+    async def revoke(self, context: str, share_id: str) -> bool:
+        there = any(share.share_id == share_id for share in await self.list(context))
+        return there and bool(self._shares.pop(share_id))
+
+    def remove(self, context: str) -> None:
+        """Forget a context that was removed."""
+        self._shares = {id_: share for id_, share in self._shares.items() if share.context != context}
+
+    def _where(self, wanted: Callable[[Share], bool]) -> tuple[Share, ...]:
+        now = self._now()
+        self._shares = {id_: share for id_, share in self._shares.items() if share.in_force(now)}
+        found = (share for share in self._shares.values() if wanted(share))
+        return tuple(sorted(found, key=lambda share: (share.made_at, share.share_id)))

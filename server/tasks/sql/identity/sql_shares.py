@@ -1,0 +1,124 @@
+"""Shares in a database.
+
+Rule 1: what was added or revoked has its effect on every server within MAX_AGE: what is in memory is read again when a
+        request comes and it is older. Requests that ask for the same at the same time wait for one query.
+Rule 2: a share expires by the clock of the server that is asked, also while it is in memory. Its row is removed when
+        its context is shared again, or by `prune`.
+Rule 3: a context is locked while a share of it is added, so that none is left when the context is removed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import OrderedDict
+from collections.abc import Callable
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import ColumnElement, Row, and_, delete, insert, or_, select
+
+from a2a_canvas.server.tasks.access import Caller, Level, Share
+from a2a_canvas.server.tasks.errors import ContextNotFound
+from a2a_canvas.server.tasks.sql.identity.identity_tables import shares
+from a2a_canvas.server.tasks.sql.journal.journal_reading import of_microseconds, to_microseconds
+from a2a_canvas.server.tasks.sql.journal.journal_tables import contexts
+from a2a_canvas.store.sql.database import Database
+
+MAX_AGE = 0.8
+"""Seconds for which shares in memory are believed. A stream asks about as often (`journal/cursors.py`)."""
+MAX_REMEMBERED = 10_000
+"""Callers and links whose shares are in memory."""
+
+Found = tuple[Share, ...]
+
+
+class SqlShares:
+    """`Shares` of a table.
+
+    Args:
+        now: the clock.
+        clock: seconds, for the age of what is in memory.
+    """
+
+    def __init__(
+        self, database: Database, now: Callable[[], datetime], clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._database = database
+        self._now = now
+        self._clock = clock
+        self._read: OrderedDict[tuple[str, str], tuple[float, asyncio.Task[Found]]] = OrderedDict()
+
+    async def of(self, caller: Caller) -> Found:
+        if caller.link:
+            return await self._remembered(shares.c.share_id, caller.link)
+        return await self._remembered(shares.c.user_name, caller.name) if caller.name else ()
+
+    async def link(self, token_hash: str) -> Share | None:
+        found = await self._remembered(shares.c.token_hash, token_hash)
+        return found[0] if found else None
+
+    async def list(self, context: str) -> Found:
+        return self._in_force(await self._where(shares.c.context_id == context))
+
+    async def add(self, share: Share) -> None:
+        over = shares.c.expires_at <= to_microseconds(self._now())
+        same = and_(shares.c.user_name == share.user, shares.c.user_name != "")
+        replaced = and_(shares.c.context_id == share.context, or_(over, same))
+        locked = select(contexts.c.context_id).where(contexts.c.context_id == share.context).with_for_update(read=True)
+        async with self._database.write() as connection:
+            if await connection.scalar(locked) is None:
+                raise ContextNotFound(share.context)
+            await connection.execute(delete(shares).where(replaced))
+            await connection.execute(insert(shares).values(_row_of(share)))
+        self._read.clear()
+
+    async def revoke(self, context: str, share_id: str) -> bool:
+        this = shares.c.context_id == context, shares.c.share_id == share_id
+        async with self._database.write() as connection:
+            removed = (await connection.execute(delete(shares).where(*this))).rowcount
+        self._read.clear()
+        return bool(removed)
+
+    async def _remembered(self, column: ColumnElement[str], value: str) -> Found:
+        """The shares with this value, as they were a moment ago (rule 1)."""
+        key = str(column), value
+        at, reading = self._read.get(key, (0.0, None))
+        failed = reading and reading.done() and (reading.cancelled() or reading.exception())
+        if reading is None or failed or self._clock() - at >= MAX_AGE:
+            reading = asyncio.create_task(self._where(column == value), name="shares")
+            self._read[key] = self._clock(), reading
+            self._read.move_to_end(key)
+            if len(self._read) > MAX_REMEMBERED:
+                self._read.popitem(last=False)
+        return self._in_force(await asyncio.shield(reading))
+
+    async def _where(self, condition: ColumnElement[bool]) -> Found:
+        query = select(shares).where(condition).order_by(shares.c.made_at, shares.c.share_id)
+        async with self._database.read() as connection:
+            return tuple(_share_of(row) for row in await connection.execute(query))
+
+    def _in_force(self, found: Found) -> Found:
+        now = self._now()
+        return tuple(share for share in found if share.in_force(now))
+
+
+def _row_of(share: Share) -> dict[str, Any]:
+    return {
+        "share_id": share.share_id,
+        "context_id": share.context,
+        "owner": share.owner,
+        "level": int(share.level),
+        "made_at": to_microseconds(share.made_at),
+        "user_name": share.user,
+        "token_hash": share.token_hash,
+        "expires_at": None if share.expires_at is None else to_microseconds(share.expires_at),
+    }
+
+
+def _share_of(row: Row[Any]) -> Share:
+    expires_at = None if row.expires_at is None else of_microseconds(row.expires_at)
+    made_at = of_microseconds(row.made_at)
+    return Share(
+        row.share_id, row.context_id, row.owner, Level(row.level), made_at, row.user_name, row.token_hash, expires_at
+    )

@@ -1,0 +1,151 @@
+"""Shares of contexts: who has which, until when; in memory and in a database."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+from sqlalchemy import event
+
+from a2a_canvas.server.context_key import context_key
+from a2a_canvas.server.tasks.access import ANONYMOUS, Access, Caller, Level, Share
+from a2a_canvas.server.tasks.errors import ContextNotFound
+from a2a_canvas.server.tasks.sharing import hash_of_link, is_link_token, new_link_token
+from a2a_canvas.server.tasks.sql.identity.sql_shares import MAX_AGE, SqlShares
+from tests.server.tasks.context_harness import BACKENDS, ContextHarness, open_contexts
+
+NOTES = context_key("ann", "notes")
+MADE = datetime(2026, 1, 1, tzinfo=UTC)
+BOB, CAROL = Caller("bob"), Caller("carol")
+
+
+def share(id: str, context: str = NOTES, level: Level = Level.READ, **more) -> Share:
+    made_at = MADE + timedelta(seconds=int(id))
+    return Share(id, context, "ann", level, made_at, **({"user": "bob"} | more))
+
+
+@pytest.fixture(params=BACKENDS)
+async def world(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[ContextHarness]:
+    """Where ann has the contexts `notes` and `plan`."""
+    async with open_contexts(request.param, tmp_path) as opened:
+        await opened.run("t1", "notes", "ann")
+        await opened.run("t2", "plan", "ann")
+        yield opened
+
+
+async def test_those_who_have_a_share_are_told_of_it_the_oldest_first(world) -> None:
+    shares, plan = world.backend.shares, share("1", context_key("ann", "plan"))
+    first, link = share("2"), share("3", user="", token_hash="hash")
+    for each in (first, plan, link):
+        await shares.add(each)
+    assert await shares.of(BOB) == (plan, first)
+    assert await shares.of(Caller(link="3")) == (link,)
+    assert await shares.list(NOTES) == (first, link)
+    assert (await shares.link("hash"), await shares.link("other")) == (link, None)
+    for nobody in (CAROL, ANONYMOUS, Caller("3"), Caller(link="1 ")):
+        assert await shares.of(nobody) == ()
+
+
+async def test_a_second_share_with_a_user_replaces_the_first(world) -> None:
+    shares = world.backend.shares
+    for each in (share("1"), share("2", user="carol"), share("3", level=Level.EDIT)):
+        await shares.add(each)
+    assert [each.share_id for each in await shares.list(NOTES)] == ["2", "3"]
+    assert [each.level for each in await shares.of(BOB)] == [Level.EDIT]
+
+
+async def test_a_share_is_revoked_in_its_own_context_alone(world) -> None:
+    shares = world.backend.shares
+    await shares.add(share("1"))
+    assert not await shares.revoke(context_key("ann", "plan"), "1")
+    assert await shares.revoke(NOTES, "1")
+    assert not await shares.revoke(NOTES, "1")
+    assert (await shares.of(BOB), await shares.list(NOTES)) == ((), ())
+
+
+async def test_an_expired_share_is_none(world) -> None:
+    shares, soon = world.backend.shares, world.clock() + timedelta(seconds=1)
+    await shares.add(share("1", expires_at=soon))
+    await shares.add(share("2", user="", token_hash="hash", expires_at=soon))
+    assert await shares.of(BOB)
+    assert await shares.link("hash")
+    world.clock.move(timedelta(seconds=1))
+    assert (await shares.of(BOB), await shares.list(NOTES), await shares.link("hash")) == ((), (), None)
+
+
+async def test_a_removed_context_loses_its_shares(world) -> None:
+    shares = world.backend.shares
+    await shares.add(share("1"))
+    await world.contexts.remove(NOTES, "ann")
+    await world.run("t3", "notes", "ann")
+    assert await shares.list(NOTES) == ()
+    if isinstance(shares, SqlShares):
+        await world.contexts.remove(NOTES, "ann")
+        with pytest.raises(ContextNotFound):
+            await shares.add(share("2"))
+
+
+async def test_shared_contexts_are_listed_among_the_own_ones(world) -> None:
+    await world.run("t3", "mine", "bob")
+    await world.run("t4", "notes", "ann")
+    shares = world.backend.shares
+    for number, context in enumerate(("notes", "plan")):
+        await shares.add(share(str(number), context_key("ann", context)))
+    access = Access(world.backend.journal.has_context, shares)
+    listed = tuple(await access.shared(BOB))
+    found = await world.page("bob", shared=listed)
+    assert [each.title for each in found.contexts] == ["Go"] * 3
+    assert [each.context_id for each in found.contexts] == [NOTES, context_key("bob", "mine"), listed[1]]
+
+
+async def test_an_own_context_hides_a_shared_one_of_the_same_id(world) -> None:
+    access = Access(world.backend.journal.has_context, world.backend.shares)
+    await world.backend.shares.add(share("1"))
+    found = await access.find(BOB, "notes")
+    assert found
+    assert (found.key, found.level, list(await access.shared(BOB))) == (NOTES, Level.READ, [NOTES])
+    await world.run("t3", "notes", "bob")
+    found = await access.find(BOB, "notes")
+    assert found
+    assert (found.key, found.level, await access.shared(BOB)) == (context_key("bob", "notes"), Level.OWN, {})
+
+
+class Seconds:
+    now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@pytest.mark.parametrize("world", ["sqlite"], indirect=True)
+async def test_another_server_knows_of_a_change_when_what_it_has_is_too_old(world) -> None:
+    seconds = Seconds()
+    here, there = world.backend.shares, SqlShares(world.backend._database, world.clock, seconds)
+    assert await there.of(BOB) == ()
+    await here.add(share("1"))
+    assert (len(await here.of(BOB)), await there.of(BOB)) == (1, ())
+    seconds.now += MAX_AGE
+    assert len(await there.of(BOB)) == 1
+    await here.revoke(NOTES, "1")
+    seconds.now += MAX_AGE
+    assert (await here.of(BOB), await there.of(BOB)) == ((), ())
+    assert MAX_AGE < 1
+
+
+@pytest.mark.parametrize("world", ["sqlite"], indirect=True)
+async def test_the_same_question_is_asked_of_the_database_once(world) -> None:
+    shares, asked = world.backend.shares, []
+    event.listen(world.backend._database._reader.sync_engine, "before_cursor_execute", lambda *a: asked.append(a[2]))
+    for _ in range(3):
+        await shares.of(BOB)
+    assert len(asked) == 1
+
+
+def test_the_token_of_a_link_is_known_by_its_form() -> None:
+    token = new_link_token()
+    assert is_link_token(token)
+    assert not any(map(is_link_token, (token[:-1], token + "a", token[5:], "a2al_", f"{token}\n", "")))
+    assert token not in hash_of_link(token)
+    assert new_link_token() != token
