@@ -150,6 +150,11 @@ class Settings(BaseSettings):
     allow_anonymous: bool = Field(
         False, description="serve callers without credentials, too, also on other addresses than the loopback"
     )
+    adopt_anonymous: str | None = Field(
+        None,
+        description="a user who also has the conversations of anonymous callers, such as those from before there were "
+        "users; without it nobody sees them",
+    )
     public_url: str | None = Field(None, description="the address in the card, if it is not 'http://HOST:PORT'")
     allowed_hosts: str | None = Field(
         None,
@@ -528,7 +533,7 @@ GROUPS: Mapping[str, tuple[str, ...]] = {
     ),
     "Address": ("host", "port", "grpc_port", "metrics_port", "public_url", "allowed_hosts", "cors_origin"),
     "Identity": (
-        *("shared_token", "api_keys", "allow_anonymous"),
+        *("shared_token", "api_keys", "allow_anonymous", "adopt_anonymous"),
         *("jwt_issuer", "jwt_audience", "jwt_jwks_url", "jwt_user_claim"),
     ),
     "Model": (
