@@ -47,6 +47,7 @@ VALUES: dict[str, tuple[str, Any]] = {
     "public_url": ("https://agent.example.com/", "https://agent.example.com"),
     "allowed_hosts": ("agent.example.com, *.example.org", "agent.example.com, *.example.org"),
     "agent_card": ("/tmp/card.json", Path("/tmp/card.json")),
+    "card_signing_key": (str(SCRIPT), SCRIPT),
     "advertise_0_3": ("false", False),
     "advertise_grpc": ("false", False),
     "cors_origin": ("https://a.example.com,http://localhost:3000", "https://a.example.com,http://localhost:3000"),
