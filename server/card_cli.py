@@ -87,14 +87,15 @@ def _published(client: httpx.Client, card_url: str, header: Mapping[str, Any]) -
     """The keys where the signature says that they are (rule 1)."""
     url = urljoin(card_url, str(header.get("jku", "")))
     if urlsplit(url)[:2] != urlsplit(card_url)[:2] or not is_trusted_url(url):
-        raise CardNotVerified(
-            f"The signature names keys at {url}, and not at {card_url}: pass those you trust as --key."
-        )
+        raise CardNotVerified(f"The signature names keys at {url}, which is elsewhere: pass those you trust as --key.")
     return list(_of_set(_read(client, url), str(header.get("kid", ""))))
 
 
 def _keys_in(path: Path) -> Sequence[Any]:
-    text = path.read_bytes()
+    try:
+        text = path.read_bytes()
+    except OSError as error:
+        raise CardNotVerified(f"{path} cannot be read: {error.strerror}.") from None
     try:
         return [load_pem_public_key(text)]
     except ValueError:

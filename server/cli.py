@@ -239,7 +239,7 @@ def _card_commands(does: str) -> click.Group:
     url = click.Argument(["url"])
     key = click.Option(
         ["--key"],
-        type=click.Path(exists=True, dir_okay=False, path_type=Path),
+        type=click.Path(path_type=Path),
         help="a file with the public keys that you trust, PEM or a JSON Web Key Set, instead of what the server says",
     )
     form = CommandForm(

@@ -44,6 +44,7 @@ VALUES: dict[str, tuple[str, Any]] = {
     "jwt_jwks_url": ("http://127.0.0.1:9000/keys", "http://127.0.0.1:9000/keys"),
     "jwt_user_claim": ("email", "email"),
     "allow_anonymous": ("true", True),
+    "adopt_anonymous": ("ann", "ann"),
     "public_url": ("https://agent.example.com/", "https://agent.example.com"),
     "allowed_hosts": ("agent.example.com, *.example.org", "agent.example.com, *.example.org"),
     "agent_card": ("/tmp/card.json", Path("/tmp/card.json")),
