@@ -56,13 +56,14 @@ from a2a_canvas.server.protocols.guard.hosts import HostCheck, Hosts, cors_optio
 from a2a_canvas.server.protocols.guard.http_guard import Guard
 from a2a_canvas.server.protocols.guard.rest import REST_PATHS
 from a2a_canvas.server.protocols.identity.attempts import FailedAttempts
-from a2a_canvas.server.protocols.identity.authenticator import Authenticator, ConfiguredKeys
+from a2a_canvas.server.protocols.identity.authenticator import Authenticator, ConfiguredKeys, JwtVerifier
 from a2a_canvas.server.protocols.identity.http_authentication import Authentication
+from a2a_canvas.server.protocols.identity.security import discovery_url
 from a2a_canvas.server.protocols.page.routes import page_routes
 from a2a_canvas.server.push.delivery import PushDelivery
 from a2a_canvas.server.push.sending import HttpSender, SystemLookup, TargetCheck
 from a2a_canvas.server.push.targets import AllowedTargets
-from a2a_canvas.server.settings import REHEARSAL, Settings, SettingsError, is_loopback
+from a2a_canvas.server.settings import REHEARSAL, Settings, SettingsError, is_loopback, option_name
 from a2a_canvas.server.tasks.access import ANONYMOUS, Access
 from a2a_canvas.server.tasks.journal.push_outbox import Outbox
 from a2a_canvas.server.tasks.runtime.admission import Admission
@@ -217,13 +218,33 @@ def metrics_readers(settings: Settings) -> Callable[[Request], bool]:
 def make_authenticator(settings: Settings, backend: Backend) -> Authenticator:
     """Who is let in."""
     stored = (backend.api_keys,) if backend.api_keys else ()
+    discovered = settings.jwt_issuer if not settings.jwt_jwks_url else None
     return Authenticator(
         FailedAttempts(time.monotonic),
         token=settings.shared_token or "",
         keys=(ConfiguredKeys(settings.keys), *stored),
+        jwts=_jwts(settings),
+        openid_url=discovery_url(discovered) if discovered else "",
         links=backend.shares,
         anonymous=settings.allow_anonymous,
     )
+
+
+def _jwts(settings: Settings) -> JwtVerifier | None:
+    given = [field for field in ("jwt_audience", "jwt_jwks_url") if getattr(settings, field)]
+    if not settings.jwt_issuer:
+        if given:
+            raise SettingsError(f"{option_name(given[0])} needs {option_name('jwt_issuer')}: who issues the tokens.")
+        return None
+    if not settings.jwt_audience:
+        raise SettingsError(
+            f"{option_name('jwt_issuer')} needs {option_name('jwt_audience')}: otherwise tokens that it issues for "
+            "other services would be taken, too."
+        )
+    from a2a_canvas.server.protocols.identity.issuer import IssuedTokens, Issuer
+
+    issuer = Issuer(settings.jwt_issuer, settings.jwt_jwks_url or "")
+    return IssuedTokens(issuer, settings.jwt_audience, settings.jwt_user_claim, time.monotonic)
 
 
 def hosts_of(settings: Settings) -> Hosts:

@@ -139,6 +139,14 @@ class Settings(BaseSettings):
         description="API keys beside those of the database, as 'NAME=KEY' or 'NAME=sha256:HASH' separated by commas; "
         "NAME is the user",
     )
+    jwt_issuer: str | None = Field(
+        None,
+        description="the issuer of bearer tokens (JWTs) that are taken, as it is in their 'iss'; its keys are found by "
+        "OpenID Connect discovery",
+    )
+    jwt_audience: str | None = Field(None, description="what the tokens are for, as it is in their 'aud'")
+    jwt_jwks_url: str | None = Field(None, description="where the issuer's keys are, if it does not describe itself")
+    jwt_user_claim: str = Field("sub", description="the claim of the tokens that is the user")
     allow_anonymous: bool = Field(
         False, description="serve callers without credentials, too, also on other addresses than the loopback"
     )
@@ -283,6 +291,13 @@ class Settings(BaseSettings):
             raise ValueError("must be pairs such as ann=KEY or ann=sha256:HASH, as a2a-canvas key new prints them")
         return value
 
+    @field_validator("jwt_issuer", "jwt_jwks_url")
+    @classmethod
+    def _trusted_url(cls, value: str | None) -> str | None:
+        if value and not is_trusted_url(value):
+            raise ValueError("must be an address with https, such as https://login.example.com")
+        return value
+
     @field_validator("database")
     @classmethod
     def _known_database(cls, value: str) -> str:
@@ -390,7 +405,7 @@ class Settings(BaseSettings):
     @property
     def authenticates(self) -> bool:
         """Whether these settings alone tell callers apart; keys in the database may do so, too."""
-        return bool(self.shared_token or self.api_keys)
+        return bool(self.shared_token or self.api_keys or self.jwt_issuer)
 
     @property
     def cors_origins(self) -> tuple[str, ...]:
@@ -408,6 +423,16 @@ class Settings(BaseSettings):
         if self.public_url:
             return self.public_url
         return f"http://{authority('localhost' if self.host in ALL_ADDRESSES else self.host, self.port)}"
+
+
+def is_trusted_url(url: str) -> bool:
+    """Whether what is read there is from whom it says: by HTTPS, or from this machine."""
+    try:
+        parts = urlsplit(url)
+        host = parts.hostname or ""
+    except ValueError:
+        return False
+    return bool(host) and (parts.scheme == "https" or (parts.scheme == "http" and is_loopback(host)))
 
 
 class _FolderSource(PydanticBaseSettingsSource):
@@ -535,7 +560,10 @@ GROUPS: Mapping[str, tuple[str, ...]] = {
         *("advertise_0_3", "advertise_grpc"),
     ),
     "Address": ("host", "port", "grpc_port", "metrics_port", "public_url", "allowed_hosts", "cors_origin"),
-    "Identity": ("shared_token", "api_keys", "allow_anonymous", "adopt_anonymous"),
+    "Identity": (
+        *("shared_token", "api_keys", "allow_anonymous", "adopt_anonymous"),
+        *("jwt_issuer", "jwt_audience", "jwt_jwks_url", "jwt_user_claim"),
+    ),
     "Model": (
         *("model", "thinking", "expose_thinking", "max_output_tokens", "context_window", "temperature"),
         *("max_rounds", "max_tool_errors"),
