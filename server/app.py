@@ -47,7 +47,7 @@ from a2a_canvas.server.protocols.agui.routes import AgUiConfig, agui_routes
 from a2a_canvas.server.protocols.artifacts.routes import artifact_routes
 from a2a_canvas.server.protocols.edge.availability import health_route, ready_route
 from a2a_canvas.server.protocols.edge.http_requests import caller_of
-from a2a_canvas.server.protocols.edge.prometheus import metrics_route, metrics_server
+from a2a_canvas.server.protocols.edge.metrics_routes import metrics_route, metrics_server
 from a2a_canvas.server.protocols.edge.request_metrics import MetricsMiddleware
 from a2a_canvas.server.protocols.edge.shutdown import Shutdown, ShutdownMiddleware, exit_of_plain_uvicorn
 from a2a_canvas.server.protocols.guard.bodies import BodyBudget
