@@ -58,7 +58,6 @@ VALUES: dict[str, tuple[str, Any]] = {
     "frame_ms": ("12.5", 12.5),
     "max_turns": ("2", 2),
     "max_queued": ("0", 0),
-    "adopt_anonymous": ("ann", "ann"),
     "max_turns_per_user": ("3", 3),
     "max_streams": ("40", 40),
     "max_streams_per_user": ("4", 4),
