@@ -12,7 +12,7 @@ from a2a.types import a2a_pb2 as pb
 from a2a.utils.errors import TaskNotFoundError
 
 from tests.server.app_server import WAYS, Served, asking, sent, serving
-from tests.server.push_receiver import Notification, Receiver, receiving, state_of
+from tests.server.push.receiver import Notification, Receiver, receiving, state_of
 
 Way = tuple[str, str]
 every_way = pytest.mark.parametrize("way", WAYS, ids="-".join)
