@@ -91,6 +91,10 @@ class FailingJournal(InMemoryJournal):
         await self._answer()
         return await super().get(task_id)
 
+    async def owner_of(self, task_id: str) -> tuple[str, str]:
+        await self._answer()
+        return await super().owner_of(task_id)
+
     async def follow(self, task_id: str) -> TaskSubscription:
         await self._answer()
         return await super().follow(task_id)
