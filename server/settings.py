@@ -12,7 +12,7 @@ import difflib
 import os
 import re
 from collections.abc import Callable, Collection, Mapping
-from ipaddress import ip_address
+from ipaddress import ip_address, ip_network
 from pathlib import Path
 from typing import Annotated, Any, Self, get_args
 from urllib.parse import parse_qsl, urlsplit
@@ -163,6 +163,11 @@ class Settings(BaseSettings):
         description="an origin such as 'https://app.example.com' whose pages may use the server from a browser (CORS); "
         "repeatable, or several separated by commas; none unless given",
     )
+    push_allow: str | None = Field(
+        None,
+        description="hosts and networks that push notifications may go to although they are not on the public internet "
+        "(names, addresses, '10.0.0.0/8'), separated by commas; http is allowed there, too",
+    )
     page: bool = Field(True, description="serve the page for people at '/'")
     page_servers: str | None = Field(
         None,
@@ -237,7 +242,7 @@ class Settings(BaseSettings):
             case _:
                 return value
 
-    @field_validator("cors_origin", "page_servers", "allowed_hosts", mode="before")
+    @field_validator("cors_origin", "page_servers", "allowed_hosts", "push_allow", mode="before")
     @classmethod
     def _joined(cls, value: Any) -> Any:
         return ",".join(map(str, value)) if isinstance(value, list) else value
@@ -321,6 +326,16 @@ class Settings(BaseSettings):
             raise ValueError("must be names such as agent.example.com, without ports, separated by commas; * for any")
         return value
 
+    @field_validator("push_allow")
+    @classmethod
+    def _hosts_and_networks(cls, value: str | None) -> str | None:
+        for each in _split_names(value or ""):
+            if not re.fullmatch(r"[\w.-]+|\[?[0-9A-Fa-f:.]+\]?(/\d+)?", each) or (
+                "/" in each and not _is_network(each)
+            ):
+                raise ValueError("must be hosts and networks such as hooks.internal,10.0.0.0/8, separated by commas")
+        return value
+
     @field_validator("cors_origin")
     @classmethod
     def _origins(cls, value: str | None) -> str | None:
@@ -355,6 +370,11 @@ class Settings(BaseSettings):
     def hosts(self) -> tuple[str, ...]:
         """The names in `allowed_hosts`."""
         return _split_names(self.allowed_hosts or "")
+
+    @property
+    def push_targets(self) -> tuple[str, ...]:
+        """The hosts and networks in `push_allow`."""
+        return _split_names(self.push_allow or "")
 
     @property
     def tokens(self) -> Mapping[str, str]:
@@ -421,6 +441,14 @@ def is_loopback(host: str) -> bool:
 
 def _split_names(names: str) -> tuple[str, ...]:
     return tuple(name.strip() for name in names.split(",") if name.strip())
+
+
+def _is_network(text: str) -> bool:
+    try:
+        ip_network(text, strict=False)
+    except ValueError:
+        return False
+    return True
 
 
 def _sqlite_url(url: str) -> str:
@@ -514,6 +542,7 @@ GROUPS: Mapping[str, tuple[str, ...]] = {
     ),
     "Data": ("database", "keep_journals", "keep_versions", "keep_contexts"),
     "Page": ("page", "page_servers"),
+    "Push notifications": ("push_allow",),
     "Streams": ("frame_ms", "on_disconnect", "shutdown_grace"),
     "Limits": (
         *("max_turns", "max_queued", "max_artifact_bytes", "max_parts", "max_body_bytes", "max_bodies_bytes"),

@@ -47,6 +47,7 @@ VALUES: dict[str, tuple[str, Any]] = {
     "advertise_grpc": ("false", False),
     "cors_origin": ("https://a.example.com,http://localhost:3000", "https://a.example.com,http://localhost:3000"),
     "page": ("false", False),
+    "push_allow": ("hooks.internal, 10.0.0.0/8, [::1]", "hooks.internal, 10.0.0.0/8, [::1]"),
     "page_servers": ("https://a.example.com, http://[::1]:9000", "https://a.example.com, http://[::1]:9000"),
     "frame_ms": ("12.5", 12.5),
     "max_turns": ("2", 2),
