@@ -19,22 +19,23 @@ from a2a.types import a2a_pb2 as pb
 from a2a.utils.constants import AGENT_CARD_WELL_KNOWN_PATH
 from a2a.utils.errors import TaskNotFoundError
 
-from a2a_canvas.server.api_key import hash_of, new_key
+from a2a_canvas.server.api_key import hash_of
 from a2a_canvas.server.protocols.guard.calls import LEGACY_METHODS, REQUESTS
 from a2a_canvas.server.protocols.guard.rest import REST_ROUTES
 from a2a_canvas.server.protocols.identity.attempts import BURST
+from tests.fakes import API_KEYS
 from tests.server.app_server import WAYS, Served, asking, envelope, sent, serving
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 TOKEN = "0123456789abcdef"
-KEY, HASHED, UNKNOWN = new_key(), new_key(), new_key()
+KEY, HASHED, UNKNOWN = API_KEYS
 RIGHT = {"token": TOKEN, "key": KEY, "hashed key": HASHED}
 """Each kind of credential."""
 WRONG = {"token": TOKEN[::-1], "key": UNKNOWN, "jwt": "eyJhbGciOiJub25lIn0.eyJzdWIiOiJhbm4ifQ.c2ln"}
 MALFORMED = ["Bearer", "Basic c2hhcmVkOjAxMjM", TOKEN]
 
-SERVICES = {module.DESCRIPTOR.services_by_name["A2AService"] for module in (pb, pb03)}
+SERVICES = [module.DESCRIPTOR.services_by_name["A2AService"] for module in (pb, pb03)]
 GRPC = [f"/{service.full_name}/{method.name}" for service in SERVICES for method in service.methods]
 Request = tuple[str, str, Any]
 JSONRPC: list[Request] = [("POST", "/", envelope(method, {})) for method in (*REQUESTS, *LEGACY_METHODS)]
