@@ -36,6 +36,7 @@ from a2a_canvas.server.backend import Backend, make_backend
 from a2a_canvas.server.metrics import Metrics
 from a2a_canvas.server.model_choice import choose_llm
 from a2a_canvas.server.protocols.a2a_v1.card import REST_PREFIX, Addresses, CurrentCard, card_route, load_card
+from a2a_canvas.server.protocols.a2a_v1.card_signing import card_keys_route, load_card_key
 from a2a_canvas.server.protocols.a2a_v1.extensions import ExtensionsEcho
 from a2a_canvas.server.protocols.a2a_v1.handler import A2AHandler
 from a2a_canvas.server.protocols.a2a_v1.http_json import rest_route
@@ -46,7 +47,7 @@ from a2a_canvas.server.protocols.agui.routes import AgUiConfig, agui_routes
 from a2a_canvas.server.protocols.artifacts.routes import artifact_routes
 from a2a_canvas.server.protocols.edge.availability import health_route, ready_route
 from a2a_canvas.server.protocols.edge.http_requests import caller_of
-from a2a_canvas.server.protocols.edge.prometheus import metrics_route, metrics_server
+from a2a_canvas.server.protocols.edge.metrics_routes import metrics_route, metrics_server
 from a2a_canvas.server.protocols.edge.request_metrics import MetricsMiddleware
 from a2a_canvas.server.protocols.edge.shutdown import Shutdown, ShutdownMiddleware, exit_of_plain_uvicorn
 from a2a_canvas.server.protocols.guard.bodies import BodyBudget
@@ -56,18 +57,20 @@ from a2a_canvas.server.protocols.guard.hosts import HostCheck, Hosts, cors_optio
 from a2a_canvas.server.protocols.guard.http_guard import Guard
 from a2a_canvas.server.protocols.guard.rest import REST_PATHS
 from a2a_canvas.server.protocols.identity.attempts import FailedAttempts
-from a2a_canvas.server.protocols.identity.authenticator import Authenticator, ConfiguredKeys
+from a2a_canvas.server.protocols.identity.authenticator import Authenticator, ConfiguredKeys, JwtVerifier
 from a2a_canvas.server.protocols.identity.http_authentication import Authentication
+from a2a_canvas.server.protocols.identity.security import discovery_url
 from a2a_canvas.server.protocols.page.routes import page_routes
 from a2a_canvas.server.push.delivery import PushDelivery
 from a2a_canvas.server.push.sending import HttpSender, SystemLookup, TargetCheck
 from a2a_canvas.server.push.targets import AllowedTargets
-from a2a_canvas.server.settings import REHEARSAL, Settings, SettingsError, is_loopback
+from a2a_canvas.server.settings import REHEARSAL, Settings, SettingsError, is_loopback, option_name
 from a2a_canvas.server.tasks.access import ANONYMOUS, Access
 from a2a_canvas.server.tasks.journal.push_outbox import Outbox
 from a2a_canvas.server.tasks.runtime.admission import Admission
 from a2a_canvas.server.tasks.runtime.runtime import Runtime
 from a2a_canvas.server.tasks.sharing import Sharing
+from a2a_canvas.server.wire import KEYS_PATH
 from a2a_canvas.store.artifact_store import ArtifactStore
 from a2a_canvas.tools.functions.function_tool import AnyTool, ToolSource
 from a2a_canvas.tools.registry import SCRIPT_TOOLS, TOOLS
@@ -116,7 +119,9 @@ def create_app(settings: Settings, llm: LLM | None = None, clock: Clock | None =
     metrics = Metrics(clock.now)
     backend = make_backend(settings, clock.now, metrics)
     authenticator = make_authenticator(settings, backend)
-    current_card = CurrentCard(loaded, partial(_tools_from, sources), authenticator.security)
+    card_key = load_card_key(settings.card_signing_key) if settings.card_signing_key else None
+    sign = partial(card_key.sign, keys_url=settings.url + KEYS_PATH) if card_key else None
+    current_card = CurrentCard(loaded, partial(_tools_from, sources), authenticator.security, sign)
     runtime = build_runtime(settings, llm, clock, backend, sources, metrics)
     shutdown = Shutdown(runtime.close, settings.shutdown_grace)
     limits = body_limits(settings)
@@ -139,6 +144,7 @@ def create_app(settings: Settings, llm: LLM | None = None, clock: Clock | None =
     app = Starlette(
         routes=[
             card_route(current_card, clock.now),
+            *([card_keys_route(card_key)] if card_key else []),
             health_route(),
             ready_route(backend.ready),
             *([] if settings.metrics_port else [metrics_route(metrics, metrics_readers(settings))]),
@@ -217,13 +223,33 @@ def metrics_readers(settings: Settings) -> Callable[[Request], bool]:
 def make_authenticator(settings: Settings, backend: Backend) -> Authenticator:
     """Who is let in."""
     stored = (backend.api_keys,) if backend.api_keys else ()
+    discovered = settings.jwt_issuer if not settings.jwt_jwks_url else None
     return Authenticator(
         FailedAttempts(time.monotonic),
         token=settings.shared_token or "",
         keys=(ConfiguredKeys(settings.keys), *stored),
+        jwts=_jwts(settings),
+        openid_url=discovery_url(discovered) if discovered else "",
         links=backend.shares,
         anonymous=settings.allow_anonymous,
     )
+
+
+def _jwts(settings: Settings) -> JwtVerifier | None:
+    given = [field for field in ("jwt_audience", "jwt_jwks_url") if getattr(settings, field)]
+    if not settings.jwt_issuer:
+        if given:
+            raise SettingsError(f"{option_name(given[0])} needs {option_name('jwt_issuer')}: who issues the tokens.")
+        return None
+    if not settings.jwt_audience:
+        raise SettingsError(
+            f"{option_name('jwt_issuer')} needs {option_name('jwt_audience')}: otherwise tokens that it issues for "
+            "other services would be taken, too."
+        )
+    from a2a_canvas.server.protocols.identity.issuer import IssuedTokens, Issuer
+
+    issuer = Issuer(settings.jwt_issuer, settings.jwt_jwks_url or "")
+    return IssuedTokens(issuer, settings.jwt_audience, settings.jwt_user_claim, time.monotonic)
 
 
 def hosts_of(settings: Settings) -> Hosts:

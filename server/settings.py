@@ -139,6 +139,14 @@ class Settings(BaseSettings):
         description="API keys beside those of the database, as 'NAME=KEY' or 'NAME=sha256:HASH' separated by commas; "
         "NAME is the user",
     )
+    jwt_issuer: str | None = Field(
+        None,
+        description="the issuer of bearer tokens (JWTs) that are taken, as it is in their 'iss'; its keys are found by "
+        "OpenID Connect discovery",
+    )
+    jwt_audience: str | None = Field(None, description="what the tokens are for, as it is in their 'aud'")
+    jwt_jwks_url: str | None = Field(None, description="where the issuer's keys are, if it does not describe itself")
+    jwt_user_claim: str = Field("sub", description="the claim of the tokens that is the user")
     allow_anonymous: bool = Field(
         False, description="serve callers without credentials, too, also on other addresses than the loopback"
     )
@@ -154,6 +162,9 @@ class Settings(BaseSettings):
         "of the public URL; '*' for any",
     )
     agent_card: Path | None = Field(None, description="the agent card to start from, if not the packaged one")
+    card_signing_key: Path | None = Field(
+        None, description="a PEM file with the private key that the agent card is signed with; not signed unless given"
+    )
     advertise_0_3: bool = Field(True, description="list the 0.3 interfaces in the card, as the A2A Inspector needs")
     advertise_grpc: bool = Field(
         True, description="list gRPC in the card, if it is on; google-adk refuses a card that has its 'host:port'"
@@ -247,7 +258,7 @@ class Settings(BaseSettings):
     def _joined(cls, value: Any) -> Any:
         return ",".join(map(str, value)) if isinstance(value, list) else value
 
-    @field_validator("instructions", "tools", "mcp_config")
+    @field_validator("instructions", "tools", "mcp_config", "card_signing_key")
     @classmethod
     def _files(cls, value: Path | tuple[Path, ...] | None) -> Path | tuple[Path, ...] | None:
         for path in value if isinstance(value, tuple) else filter(None, [value]):
@@ -281,6 +292,13 @@ class Settings(BaseSettings):
     def _key_pairs(cls, value: str | None) -> str | None:
         if value and not all(key_of_pair(pair) for pair in _split_names(value)):
             raise ValueError("must be pairs such as ann=KEY or ann=sha256:HASH, as a2a-canvas key new prints them")
+        return value
+
+    @field_validator("jwt_issuer", "jwt_jwks_url")
+    @classmethod
+    def _trusted_url(cls, value: str | None) -> str | None:
+        if value and not is_trusted_url(value):
+            raise ValueError("must be an address with https, such as https://login.example.com")
         return value
 
     @field_validator("database")
@@ -390,7 +408,7 @@ class Settings(BaseSettings):
     @property
     def authenticates(self) -> bool:
         """Whether these settings alone tell callers apart; keys in the database may do so, too."""
-        return bool(self.shared_token or self.api_keys)
+        return bool(self.shared_token or self.api_keys or self.jwt_issuer)
 
     @property
     def cors_origins(self) -> tuple[str, ...]:
@@ -408,6 +426,16 @@ class Settings(BaseSettings):
         if self.public_url:
             return self.public_url
         return f"http://{authority('localhost' if self.host in ALL_ADDRESSES else self.host, self.port)}"
+
+
+def is_trusted_url(url: str) -> bool:
+    """Whether what is read there is from whom it says: by HTTPS, or from this machine."""
+    try:
+        parts = urlsplit(url)
+        host = parts.hostname or ""
+    except ValueError:
+        return False
+    return bool(host) and (parts.scheme == "https" or (parts.scheme == "http" and is_loopback(host)))
 
 
 class _FolderSource(PydanticBaseSettingsSource):
@@ -532,10 +560,13 @@ def bounds_of(field: str) -> str:
 GROUPS: Mapping[str, tuple[str, ...]] = {
     "Agent": (
         *("agent", "instructions", "tools", "mcp_config", "agents", "agent_tokens", "agent_card"),
-        *("advertise_0_3", "advertise_grpc"),
+        *("card_signing_key", "advertise_0_3", "advertise_grpc"),
     ),
     "Address": ("host", "port", "grpc_port", "metrics_port", "public_url", "allowed_hosts", "cors_origin"),
-    "Identity": ("shared_token", "api_keys", "allow_anonymous", "adopt_anonymous"),
+    "Identity": (
+        *("shared_token", "api_keys", "allow_anonymous", "adopt_anonymous"),
+        *("jwt_issuer", "jwt_audience", "jwt_jwks_url", "jwt_user_claim"),
+    ),
     "Model": (
         *("model", "thinking", "expose_thinking", "max_output_tokens", "context_window", "temperature"),
         *("max_rounds", "max_tool_errors"),

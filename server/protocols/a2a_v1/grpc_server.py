@@ -18,8 +18,8 @@ from a2a.types.a2a_pb2_grpc import add_A2AServiceServicer_to_server as add_1_0
 from a2a_canvas.server.metrics import Metrics
 from a2a_canvas.server.protocols.a2a_v1.extensions import activated_header, extension_headers
 from a2a_canvas.server.protocols.a2a_v1.update_json import LEGACY
+from a2a_canvas.server.protocols.edge.grpc_metrics import MetricsInterceptor
 from a2a_canvas.server.protocols.edge.http_requests import CALLER
-from a2a_canvas.server.protocols.edge.request_metrics import MetricsInterceptor
 from a2a_canvas.server.protocols.guard.bodies import BodyBudget
 from a2a_canvas.server.protocols.guard.checks import BodyLimits
 from a2a_canvas.server.protocols.guard.grpc_guard import GuardInterceptor

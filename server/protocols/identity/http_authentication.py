@@ -1,7 +1,8 @@
 """Authentication of HTTP requests, as ASGI middleware before the guard: nothing is read for who is not known.
 
-Rule 1: without credentials there are the agent card, the health of the server, the page's files, which are the same for
-        everybody, and what signs people in. Everything else, known path or not, is refused in the same way.
+Rule 1: without credentials there are the agent card and the key of its signature, the health of the server, the page's
+        files, which are the same for everybody, and what signs people in. Everything else, known path or not, is
+        refused in the same way.
 Rule 2: the caller is left in the scope; `caller_of` reads it. Starlette's `user` is there for what the SDK builds.
 """
 
@@ -15,15 +16,15 @@ from starlette.datastructures import Headers
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from a2a_canvas.server.protocols.edge.availability import RETRY_AFTER, UnavailableError, unavailable_error
+from a2a_canvas.server.protocols.edge.availability import RETRY_AFTER
 from a2a_canvas.server.protocols.edge.http_requests import CALLER
-from a2a_canvas.server.protocols.guard.checks import Refusal
-from a2a_canvas.server.protocols.identity.authenticator import Authenticator
-from a2a_canvas.server.protocols.identity.denials import denied_response, form_of
+from a2a_canvas.server.protocols.identity.authenticator import Authenticator, IssuerUnavailable
+from a2a_canvas.server.protocols.identity.denials import denied_response, form_of, unavailable
 from a2a_canvas.server.tasks.access import Caller
+from a2a_canvas.server.wire import KEYS_PATH
 from a2a_canvas.store.errors import Unavailable
 
-OPEN_PATHS: Final = ("/", AGENT_CARD_WELL_KNOWN_PATH, "/healthz", "/readyz")
+OPEN_PATHS: Final = ("/", AGENT_CARD_WELL_KNOWN_PATH, KEYS_PATH, "/healthz", "/readyz")
 PAGE_FILES: Final = "/page/"
 SIGN_IN: Final = "/auth/"
 
@@ -59,8 +60,8 @@ class Authentication:
         address = (scope.get("client") or ("",))[0]
         try:
             verdict = await self._authenticator.authenticate(Headers(scope=scope), address)
-        except Unavailable as error:
-            refusal = Refusal(UnavailableError, unavailable_error(error).message)
+        except (Unavailable, IssuerUnavailable) as error:
+            refusal = unavailable(error)
             return JSONResponse(form.payload(refusal), form.status(refusal), dict(RETRY_AFTER))
         if not isinstance(verdict, Caller):
             return denied_response(verdict, form)
