@@ -56,6 +56,7 @@ from a2a_canvas.server.protocols.guard.rest import REST_PATHS
 from a2a_canvas.server.protocols.identity.attempts import FailedAttempts
 from a2a_canvas.server.protocols.identity.authenticator import Authenticator, ConfiguredKeys
 from a2a_canvas.server.protocols.identity.http_authentication import Authentication
+from a2a_canvas.server.protocols.identity.session_routes import session_route
 from a2a_canvas.server.protocols.page.routes import page_routes
 from a2a_canvas.server.settings import REHEARSAL, Settings, SettingsError, is_loopback
 from a2a_canvas.server.tasks.access import ANONYMOUS, Access
@@ -138,6 +139,7 @@ def create_app(settings: Settings, llm: LLM | None = None, clock: Clock | None =
             ),
             *agui_routes(_agui(settings, runtime, backend.store, clock, metrics)),
             rest_route(handler, REST_PREFIX),
+            session_route(),
             *page_routes(_about(settings, card), settings.page_origins, page=settings.page),
         ],
         middleware=[
