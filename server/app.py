@@ -333,7 +333,7 @@ def build_runtime(
         limits=TurnLimits(settings.max_rounds, settings.max_tool_errors),
         admission=Admission(settings.max_turns, settings.max_queued),
         instructions=_instructions(settings),
-        access=Access(backend.journal.has_context, backend.shares),
+        access=Access(backend.journal.has_context, backend.shares, settings.adopt_anonymous or ""),
         metrics=metrics,
     )
 

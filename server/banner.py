@@ -77,8 +77,9 @@ def banner(
         yield f"The agent is the one in {settings.agent.absolute()}."
     if settings.instructions or sources:
         yield from _has(settings, sources)
-    if model == REHEARSAL and (tools := [tool for source in sources for tool in source.tools()]):
-        yield f'The rehearsal model calls a tool when you say so: {program} send "{example(tools[-1])}"'
+    if model == REHEARSAL and (tools := next((tools for source in sources if (tools := source.tools())), ())):
+        how = f"{program} send {example(tools[-1])}{_url_option(settings)}"
+        yield f"The rehearsal model calls a tool when you say so:\n{how}"
     elif model == REHEARSAL and settings.instructions:
         yield "The rehearsal model follows no instructions."
     authenticates = settings.authenticates or bool(count and count.keys)

@@ -33,6 +33,9 @@ COMMANDS = {
         "send": (_CLIENT, "send a task to an A2A server and watch it"),
         "chat": (_CLIENT, "talk with an agent, line by line"),
         "contexts": (_CLIENT, "list your conversations"),
+        "share": (_CLIENT, "give a conversation to a user, or to whoever has a link"),
+        "shares": (_CLIENT, "list with whom a conversation is shared"),
+        "unshare": (_CLIENT, "end a share"),
         "tasks": (_CLIENT, "list tasks"),
         "watch": (_CLIENT, "follow a task that runs, or see how it ended"),
         "cancel": (_CLIENT, "cancel a task"),
@@ -55,6 +58,7 @@ COMMANDS = {
         "new": (__name__, "make an agent of your own, in a folder"),
         "serve": (__name__, "start the server"),
         "models": (__name__, "list the models that are there, each as --model takes it"),
+        "doctor": (__name__, "check the settings, the model, the database, the machine, and access from outside"),
         "db": (__name__, "prepare, check or prune the database"),
         "key": (__name__, "make, list or revoke API keys"),
         "completion": (__name__, "print the completion of commands and options for a shell"),
@@ -161,6 +165,28 @@ def command_forms() -> dict[str, CommandForm]:
             more="The exit code is 0 if there is one besides those that need no provider.",
             examples=("models", "models | grep qwen"),
         ),
+        "doctor": CommandForm(
+            _doctor,
+            (
+                *settings.options(),
+                GroupedOption(
+                    ["--url"],
+                    metavar="URL",
+                    group="Outside",
+                    help="where clients find the server; look at it from there",
+                ),
+                GroupedOption(
+                    ["--model-call/--no-model-call"],
+                    default=True,
+                    group="Model",
+                    help="ask the model for one token (default: on)",
+                ),
+                GroupedOption(["--json", "as_json"], is_flag=True, group="Output", help="one JSON object"),
+            ),
+            "Takes the settings of serve. Nothing is written. With --url it sends the credentials in A2A_CANVAS_TOKEN, "
+            "too. The exit code is 0 if nothing has failed, else 1.",
+            ("doctor", "doctor my-agent --no-model-call", "doctor --url https://agent.example.com --json"),
+        ),
         "completion": CommandForm(_completion, (shell,), examples=("completion bash >> ~/.bashrc",)),
     }
 
@@ -244,6 +270,18 @@ def _serve_and_reload(folder: str) -> int:
     from a2a_canvas.server.reload import serve_and_reload
 
     return serve_and_reload(Path(folder), [word for word in sys.argv[1:] if word != "--reload"])
+
+
+def _doctor(url: str | None, model_call: bool, as_json: bool, **given: Any) -> int:
+    import asyncio
+
+    from a2a_canvas.server import log_output
+    from a2a_canvas.server.doctor.doctor_command import doctor_command
+    from a2a_canvas.server.wire import TOKEN_VARIABLE
+
+    log_output.configure("critical", "text")
+    out, token = sys.stdout or io.StringIO(), os.environ.get(TOKEN_VARIABLE, "")
+    return asyncio.run(doctor_command(given, out, url=url or "", token=token, model_call=model_call, json=as_json))
 
 
 def _models() -> int:

@@ -10,6 +10,7 @@ from a2a_canvas.server.durable_backend import retention_of
 from a2a_canvas.server.migrations import check, upgrade
 from a2a_canvas.server.open_database import DatabaseError, open_database
 from a2a_canvas.server.settings import Settings, load
+from a2a_canvas.server.tasks.sql.journal.journal_reading import count_anonymous
 from a2a_canvas.server.tasks.sql.journal.prune import PruneResult, prune
 from a2a_canvas.store.sql.database import Database
 
@@ -43,7 +44,16 @@ async def _done(action: str, settings: Settings, database: Database, *, dry_run:
     if action == "prune":
         found = await prune(database, retention_of(settings), datetime.now(UTC), dry_run=dry_run)
         return pruned_in_words(found, dry_run)
-    return f"The database {database.name} is of schema {revision}, as this version needs it."
+    async with database.read() as connection:
+        anonymous = await count_anonymous(connection)
+    return f"The database {database.name} is of schema {revision}, as this version needs it.{_of_anonymous(anonymous)}"
+
+
+def _of_anonymous(tasks: int) -> str:
+    if not tasks:
+        return ""
+    has = "It has 1 task" if tasks == 1 else f"It has {tasks} tasks"
+    return f" {has} of anonymous callers: a server with users shows them to the one that --adopt-anonymous names."
 
 
 def pruned_in_words(pruned: PruneResult, dry_run: bool) -> str:

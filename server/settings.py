@@ -142,6 +142,11 @@ class Settings(BaseSettings):
     allow_anonymous: bool = Field(
         False, description="serve callers without credentials, too, also on other addresses than the loopback"
     )
+    adopt_anonymous: str | None = Field(
+        None,
+        description="a user who also has the conversations of anonymous callers, such as those from before there were "
+        "users; without it nobody sees them",
+    )
     public_url: str | None = Field(None, description="the address in the card, if it is not 'http://HOST:PORT'")
     allowed_hosts: str | None = Field(
         None,
@@ -502,7 +507,7 @@ GROUPS: Mapping[str, tuple[str, ...]] = {
         *("advertise_0_3", "advertise_grpc"),
     ),
     "Address": ("host", "port", "grpc_port", "metrics_port", "public_url", "allowed_hosts", "cors_origin"),
-    "Identity": ("shared_token", "api_keys", "allow_anonymous"),
+    "Identity": ("shared_token", "api_keys", "allow_anonymous", "adopt_anonymous"),
     "Model": (
         *("model", "thinking", "expose_thinking", "max_output_tokens", "context_window", "temperature"),
         *("max_rounds", "max_tool_errors"),

@@ -112,6 +112,19 @@ def limit(text: str) -> int:
     return int(text)
 
 
+_SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800}
+
+
+def expiry(text: str) -> int | str:
+    """When something ends: seconds, as 7d says, or a time, which the server reads."""
+    span = re.fullmatch(r"([1-9][0-9]{0,8})([smhdw])", text, re.ASCII)
+    if span:
+        return int(span[1]) * _SECONDS[span[2]]
+    if not re.match(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T", text, re.ASCII):
+        raise ValueError(f"must be a span, as 7d, 12h or 30m, or a time, as 2030-12-01T00:00:00Z: {text!r}")
+    return text
+
+
 _SERVER, _OUTPUT = partial(option, group="Server"), partial(option, group="Output")
 _URL = f"the server's address, or that of its agent card (default: ${URL_VARIABLE}, else {DEFAULT_URL})"
 _TOKEN = f"send 'Authorization: Bearer TOKEN'; ${TOKEN_VARIABLE} does so, too, and is not seen in the list of processes"

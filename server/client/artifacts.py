@@ -102,11 +102,17 @@ def version_row(version: dict[str, Any]) -> tuple[str, ...]:
         "*" if version.get("current") else "",
         str(version.get("number", "")),
         local_time(str(version.get("timestamp", ""))),
-        str(version.get("author", "")),
+        made_by(version),
         str(version.get("parent") or _NONE),
         size_of(int(version.get("size", 0))),
         str(version.get("request", "")) + note,
     )
+
+
+def made_by(version: dict[str, Any]) -> str:
+    """Who made a version: the user, or the agent, and for whom, if that has a name."""
+    author, by = str(version.get("author", "")), str(version.get("by", ""))
+    return author if not by else by if author == "user" else f"{author} for {by}"
 
 
 def artifact_row(artifact: dict[str, Any]) -> tuple[str, ...]:

@@ -7,6 +7,7 @@ import click
 from a2a_canvas.server.client.arguments import (
     client_command,
     completing,
+    expiry,
     given,
     limit,
     lines,
@@ -38,6 +39,7 @@ _LAST = option(
     help="the conversation (default: the last one)",
 )
 _STEP = option("--step", is_flag=True, help="by one version, not by all that one task made")
+_SHARED = click.Argument(["context"], type=typed(given), metavar="CONTEXT", shell_complete=_KNOWN_CONTEXT)
 _ID = "The beginning of an id is enough."
 _NAME = "ARTIFACT is an id, a name, or the beginning of one; so is the ID of the conversation."
 
@@ -70,6 +72,33 @@ def command_forms() -> dict[str, CommandForm]:
             examples=("tasks", "tasks --state working", "tasks --context 7c8d --json"),
         ),
         "contexts": client_command("tasks:contexts", _LIMIT, examples=("contexts", "contexts --json")),
+        "share": client_command(
+            "shares:share",
+            _SHARED,
+            option("--with", "user", metavar="USER", type=typed(given), help="share it with this user"),
+            option("--link", is_flag=True, help="make a link, for whoever has it, and print it"),
+            option("--edit", is_flag=True, help="they may also edit it, and not only read it"),
+            option(
+                "--expires", metavar="WHEN", type=typed(expiry), help="a span, as 7d or 12h, or a time with its zone"
+            ),
+            more=f"{_ID} Sharing with a user once more replaces what was shared with that user before.",
+            examples=("share 7c8d --with bob --edit", "share 7c8d --link --expires 7d"),
+        ),
+        "shares": client_command(
+            "shares:shares",
+            click.Argument(
+                ["context"], type=typed(given), required=False, metavar="CONTEXT", shell_complete=_KNOWN_CONTEXT
+            ),
+            more=f"{_ID} Without it, that of the last conversation.",
+            examples=("shares 7c8d", "shares --json"),
+        ),
+        "unshare": client_command(
+            "shares:unshare",
+            _SHARED,
+            click.Argument(["typed"], type=typed(given), metavar="SHARE|USER"),
+            more=_ID,
+            examples=("unshare 7c8d bob", "unshare 7c8d 19f3"),
+        ),
         "watch": client_command(
             "tasks:watch",
             click.Argument(["typed"], metavar="TASK|CONTEXT", shell_complete=completing("task or context")),

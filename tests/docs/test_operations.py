@@ -96,6 +96,13 @@ def test_alerts_and_scraping_name_metrics_that_there_are() -> None:
     assert {name.removesuffix("_bucket") for name in named} <= {series.name for series in Metrics().all}
 
 
+def test_the_checks_of_the_doctor_are_those_of_the_code() -> None:
+    source = "".join(path.read_text() for path in (ROOT / "server/doctor").glob("*.py"))
+    made = set(re.findall(r'\b(?:ok|warning|failed)\)?\(\s*"(\w+)"', source))
+    told = re.findall(r"^\| (`[^|]*`) \|", section(PAGE, "Doctor"), re.MULTILINE)
+    assert {name for names in told for name in re.findall(r"`(\w+)`", names)} == made
+
+
 @pytest.fixture
 def database(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """A SQLite file whose latest transactions are in its write-ahead log alone, because it is open elsewhere."""

@@ -166,14 +166,14 @@ class Source:
 
 @pytest.mark.parametrize("model", ["rehearsal", "claude-sonnet-5-5"])
 def test_it_says_which_tools_the_agent_has_and_how_the_rehearsal_calls_one(folder: Path, model: str) -> None:
-    sources = (Source("MCP server time"), Source("tools.py", ("count_words", "high_water")))
+    sources = (Source("MCP server time"), Source("tools.py", ("count_words", "high_water")), Source("x", ("x_y",)))
     said = list(banner(Settings(agent=Path(".")), model, None, "canvas", sources))
     place = said.index("Its instructions: instructions.md")
     assert said[place + 1 : place + 3] == [
         "Its tools of MCP server time: none, as yet",
         "Its tools of tools.py: count_words, high_water",
     ]
-    how = 'The rehearsal model calls a tool when you say so: canvas send "call high_water port=…"'
+    how = "The rehearsal model calls a tool when you say so:\ncanvas send call high_water port=…"
     assert (how in said) is (model == "rehearsal")
 
 

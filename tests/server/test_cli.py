@@ -58,7 +58,7 @@ def taken() -> Iterator[int]:
 @pytest.mark.parametrize(
     ("arguments", "line"),
     [
-        (["sevre"], "a2a-canvas: No such command 'sevre'. Did you mean 'serve'? See a2a-canvas --help."),
+        (["servee"], "a2a-canvas: No such command 'servee'. Did you mean 'serve'? See a2a-canvas --help."),
         (["serve", "--prot", "9"], "a2a-canvas: No such option '--prot'. (Did you mean one of: '--host', '--port'?)"),
         (
             ["tasks", "--limit", "0"],

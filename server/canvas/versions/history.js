@@ -11,6 +11,7 @@
  * @property {boolean} [pruned]  its content was removed
  * @property {boolean} [incomplete]
  * @property {string} [timestamp]
+ * @property {string} [by]  the user who asked for it
  * @property {string} [request]
  */
 
@@ -40,9 +41,13 @@ export function counterpartOf(versions, shown) {
   return shown === current ? versions[shown - 1]?.parent || Math.max(1, shown - 1) : current;
 }
 
-/** Who made a version. @param {Version} version */
-export function authorOf({ author }) {
-  return author === "user" ? "You" : "Agent";
+/** The user whom all who have the server's token are. */
+const EVERYBODY = "shared";
+
+/** Who made a version: the user, or the agent, and for whom, if that user has a name. @param {Version} version */
+export function authorOf({ author, by = "" }) {
+  const named = by === EVERYBODY ? "" : by;
+  return author === "user" ? named || "You" : named ? `Agent for ${named}` : "Agent";
 }
 
 /** What the request of a user says that consists of an operation alone. @type {Record<string, string>} */

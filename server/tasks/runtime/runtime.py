@@ -5,8 +5,8 @@ Rule 1: a message is accepted in one of five ways (`send`): it starts a task, an
         One that names no task and is no operation answers the task of its context that waits, if it is the only one.
 Rule 2: the sender gets a snapshot first, before any slow work, and then everything that follows it.
 Rule 3: what has been accepted is durable: it is carried out even if this process ends in the next moment.
-Rule 4: a message and the changes that come with it are accepted in one step, or not at all. From that step on the
-        work continues even if the sender hangs up.
+Rule 4: a message and the changes that come with it are accepted in one step, or not at all. From that step on, and
+        from when a task that waits is acquired, the work continues even if the sender hangs up.
 """
 
 from __future__ import annotations
@@ -305,7 +305,10 @@ class Runtime:
     async def _continue_after_question(
         self, record: TaskRecord, incoming: Incoming, key: str
     ) -> TaskSubscription | None:
-        """The task waits for input: its turn continues here."""
+        """The task waits for input: its turn continues here, also if the sender hangs up (rule 4)."""
+        return await asyncio.shield(self._in_background(self._acquire_and_begin(record, incoming, key)))
+
+    async def _acquire_and_begin(self, record: TaskRecord, incoming: Incoming, key: str) -> TaskSubscription | None:
         with self._turns.reserve(None) as queued:
             await self._prepare(incoming, record)
             acquired = await self._ownership.acquire(record.task_id)
@@ -470,13 +473,16 @@ class Runtime:
                 return not record.state.terminal
             # First what its calls have begun elsewhere: if a crash comes between, the task can be cancelled again.
             await self._turns.abandon(record)
-            acquired = await self._ownership.acquire(task_id)
-            if acquired is None:
-                await asyncio.sleep(POLL_INTERVAL)
-                return True
-            if acquired.state.paused:
-                await self._end(task_id, StatusChanged(State.CANCELED))
+            return not await asyncio.shield(self._in_background(self._acquire_and_cancel(task_id)))
+
+    async def _acquire_and_cancel(self, task_id: str) -> bool:
+        acquired = await self._ownership.acquire(task_id)
+        if acquired is None:
+            await asyncio.sleep(POLL_INTERVAL)
             return False
+        if acquired.state.paused:
+            await self._end(task_id, StatusChanged(State.CANCELED))
+        return True
 
     async def close(self) -> None:
         """Stop every turn: the server shuts down. If tasks are durable, another replica takes them over."""

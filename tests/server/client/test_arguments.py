@@ -14,7 +14,10 @@ from tests.command_line import commands, parsed
 C = ["--context", "c"]
 TOKEN = RequestHeader("Authorization", "Bearer abc", "--token …")
 KEY = RequestHeader("X-Api-Key", "a: b", "--header 'X-Api-Key: …'")
-OF_THE_SERVER = {"new", "serve", "models", "demo", "completion", "db upgrade", "db check", "db prune"}
+OF_THE_SERVER = {
+    *("new", "serve", "models", "demo", "completion", "db upgrade", "db check", "db prune"),
+    *("key new", "key list", "key revoke"),
+}
 
 
 @pytest.fixture(autouse=True)

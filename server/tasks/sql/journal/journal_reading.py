@@ -106,6 +106,11 @@ async def count_tasks(connection: AsyncConnection) -> tuple[int, int]:
     return counts[0] or 0, counts[1] or 0
 
 
+async def count_anonymous(connection: AsyncConnection) -> int:
+    """How many tasks are of anonymous callers."""
+    return await connection.scalar(select(func.count()).select_from(tasks).where(tasks.c.owner == "")) or 0
+
+
 @dataclass(frozen=True, slots=True)
 class TaskRows:
     """The rows of a task.

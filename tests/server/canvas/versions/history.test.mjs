@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { counterpartOf, requestOf, stepsOf, timeOf } from "../../../../server/canvas/versions/history.js";
+import { authorOf, counterpartOf, requestOf, stepsOf, timeOf } from "../../../../server/canvas/versions/history.js";
 
 /** Versions by their parents; `current` is a number. */
 const line = (parents, current) => parents.map((parent, at) => ({ number: at + 1, parent, current: at + 1 === current }));
@@ -39,4 +39,12 @@ test("a version is told with what was asked for, or as the changes of the user",
   assert.equal(requestOf({ author: "user" }), "Your changes");
   assert.equal(requestOf({ author: "user", request: "restore" }), "Restored");
   assert.equal(requestOf({ author: "user", request: "shorter, please" }), "shorter, please");
+});
+
+test("a version is told with the user who made it or for whom the agent did, if there are several", () => {
+  assert.equal(authorOf({ author: "user" }), "You");
+  assert.equal(authorOf({ author: "agent" }), "Agent");
+  assert.equal(authorOf({ author: "user", by: "ann" }), "ann");
+  assert.equal(authorOf({ author: "agent", by: "ann" }), "Agent for ann");
+  assert.equal(authorOf({ author: "user", by: "shared" }), "You");
 });

@@ -108,6 +108,29 @@ async def test_an_answer_whose_sender_hangs_up_is_given_or_the_task_goes_on_to_w
     assert (record.state, texts(record).count("m-Blue")) == (State.COMPLETED, 1)
 
 
+@pytest.mark.parametrize("meant", ["to answer", "to cancel"])
+async def test_a_task_is_not_left_behind_by_who_hangs_up_when_it_was_just_acquired(several, monkeypatch, meant) -> None:
+    a = await several.start(answer(ask("T1", "Which?")), answer(text("Blue.")))
+    task_id = await waiting(a)
+    hold, acquire = Hold(), a.backend._takeover.acquire
+
+    async def slowly(record: TaskRecord) -> TaskRecord | None:
+        acquired = await acquire(record)
+        hold.reached.set()
+        await hold.release.wait()
+        return acquired
+
+    monkeypatch.setattr(a.backend._takeover, "acquire", slowly)
+    step = a.send("Blue", task_id) if meant == "to answer" else a.runtime.cancel(task_id, ANONYMOUS)
+    asking = asyncio.create_task(step)
+    await hold.reached.wait()
+    asking.cancel()
+    await asyncio.wait([asking])
+    hold.release.set()
+    record = await ended(a, task_id)
+    assert record.state is (State.COMPLETED if meant == "to answer" else State.CANCELED)
+
+
 # -------------------------------------------------------------------------- taking over
 
 

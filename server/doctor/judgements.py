@@ -1,0 +1,120 @@
+"""What a figure or an answer means. Pure: whoever measures is in `here.py` and `outside.py`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from urllib.parse import urlsplit
+
+from a2a_canvas.server.doctor.findings import Finding, failed, ok, warning
+from a2a_canvas.server.settings import ALL_ADDRESSES, Settings, is_loopback
+
+SLOW_DATABASE = 0.05
+"""Seconds of a query. Each message that is accepted waits for several."""
+LITTLE_SPACE, NO_SPACE = 2**30, 50 * 2**20
+"""Bytes that are free on the disk of a SQLite file."""
+CLOCKS_DIFFER = 2.0
+"""Seconds between two clocks that are noticed: a token may be refused, and times of entries look wrong."""
+OWN_FILES = 100
+"""Files that a server has open besides its connections: the database, its log, what it serves."""
+CALLS = 256
+"""Connections that gRPC and the metrics add, roughly."""
+
+
+def judge_latency(seconds: float) -> Finding:
+    milliseconds = f"{seconds * 1000:.1f} ms"
+    if seconds > SLOW_DATABASE:
+        advice = "Each message waits for several queries: run server and database in one place."
+        return warning("latency", f"The database answers a query in {milliseconds}.", advice)
+    return ok("latency", f"The database answers a query in {milliseconds}.")
+
+
+def judge_space(free: int, folder: str) -> Finding:
+    said = f"{free / 2**30:.1f} GB are free in {folder}."
+    if free < NO_SPACE:
+        return failed("disk", said, "With a full disk nothing is accepted: free some space.")
+    if free < LITTLE_SPACE:
+        return warning("disk", said, "Free some space, or shorten the --keep options (a2a-canvas db prune --dry-run).")
+    return ok("disk", said)
+
+
+def judge_clocks(difference: float, of: str) -> Finding:
+    """Args: difference: seconds that the other clock is ahead."""
+    if abs(difference) <= CLOCKS_DIFFER:
+        return ok("clock", f"The clock agrees with that of {of}.")
+    way = "ahead of" if difference > 0 else "behind"
+    said = f"The clock of {of} is {abs(difference):.0f} seconds {way} this one."
+    return warning("clock", said, "Synchronise both with NTP: tokens are valid by the clock of the server.")
+
+
+def judge_open_files(limit: int, settings: Settings) -> Finding:
+    need = settings.max_connections + OWN_FILES + (CALLS if settings.grpc_port else 0)
+    if limit < need:
+        said = f"{limit} files may be open, and --max-connections {settings.max_connections} needs {need}."
+        return warning("files", said, f"Start it after ulimit -n {need}, or with a smaller --max-connections.")
+    return ok("files", f"{limit} files may be open, and {need} are needed.")
+
+
+def judge_card(settings: Settings) -> Finding:
+    """Of a card that can be served: whether clients find what it says."""
+    if settings.host in ALL_ADDRESSES and not settings.public_url:
+        said = f"The card says {settings.url}, which only this machine finds."
+        return warning("card", said, "Set --public-url to the address that clients use.")
+    if (
+        settings.url.startswith("http://")
+        and settings.public_url
+        and not is_loopback(urlsplit(settings.url).hostname or "")
+    ):
+        said = f"The card says {settings.url}: everything is sent without encryption."
+        return warning("card", said, "Put it behind a proxy with TLS, and set --public-url https://…")
+    return ok("card", f"The card can be served; it says {settings.url}.")
+
+
+def judge_openness(settings: Settings, keys: int) -> Iterator[Finding]:
+    """Who is served. That `serve` would refuse to start is found by itself (`serve.check_open`)."""
+    reachable = not is_loopback(settings.host) or bool(settings.public_url)
+    if settings.allow_anonymous and reachable:
+        said = "Callers without credentials are served, and others can reach the server."
+        yield warning("access", said, "Leave out --allow-anonymous unless everybody may use the model at your cost.")
+    elif settings.authenticates or keys:
+        yield ok("access", "Callers need credentials.")
+    elif reachable:
+        said = f"{settings.url} lets others in, and there is no authentication."
+        yield warning("access", said, "Make a key with a2a-canvas key new NAME, or set A2A_CANVAS_SHARED_TOKEN.")
+    else:
+        yield ok("access", "There is no authentication; only programs on this machine reach the server.")
+    if settings.metrics_port and not is_loopback(settings.host):
+        said = f"--metrics-port {settings.metrics_port} asks for no credentials and listens on {settings.host}."
+        yield warning("metrics", said, "Let only your monitoring reach this port.")
+
+
+# ------------------------------------------------------------------------ from outside
+
+
+def judge_anonymous(answers: Mapping[str, int], local: bool) -> Finding:
+    """Args: answers: the HTTP status of each path for a caller without credentials."""
+    let_in = [path for path, status in answers.items() if status < 400]
+    broken = [
+        f"{path} (HTTP {status})" for path, status in answers.items() if status not in (401, 403, 404) and status >= 400
+    ]
+    if let_in:
+        said = f"Without credentials it answers at {', '.join(let_in)}."
+        advice = "Anyone who finds the address can use it: make a key with a2a-canvas key new NAME."
+        return (warning if local else failed)("anonymous", said, advice)
+    if broken:
+        advice = "Look at what stands before the server, and at its log."
+        return warning("anonymous", f"Without credentials it fails at {', '.join(broken)}.", advice)
+    return ok("anonymous", "Without credentials it refuses every operation.")
+
+
+def judge_credentials(status: int, variable: str) -> Finding:
+    match status:
+        case 200:
+            return ok("credentials", f"The credentials in {variable} are taken.")
+        case 401 | 403:
+            said = f"The credentials in {variable} are refused (HTTP {status})."
+            return failed("credentials", said, "Get a valid key: a2a-canvas key list says which there are.")
+        case 429:
+            return warning("credentials", "Too many wrong credentials came from here.", "Try again in some minutes.")
+        case _:
+            said = f"With the credentials in {variable} it answers with HTTP {status}."
+            return failed("credentials", said, "Look at what stands before the server, and at its log.")

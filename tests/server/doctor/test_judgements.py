@@ -1,0 +1,86 @@
+"""What the doctor makes of figures and answers: ok, to look at, or failed, and then always what to do."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from a2a_canvas.server.doctor.findings import Finding, Verdict
+from a2a_canvas.server.doctor.judgements import (
+    judge_anonymous,
+    judge_card,
+    judge_clocks,
+    judge_credentials,
+    judge_latency,
+    judge_open_files,
+    judge_openness,
+    judge_space,
+)
+from a2a_canvas.server.settings import Settings
+
+OK, WARNING, FAILED = Verdict.OK, Verdict.WARNING, Verdict.FAILED
+EVERYWHERE = {"host": "0.0.0.0"}
+NAMED = {"public_url": "https://agent.example.com"}
+
+
+def settings(**given: Any) -> Settings:
+    return Settings(**given)
+
+
+def refusing(status: int) -> dict[str, int]:
+    return {"/": status, "/artifacts": 401}
+
+
+@pytest.mark.parametrize(
+    ("finding", "status"),
+    [
+        (judge_latency(0.002), OK),
+        (judge_latency(0.2), WARNING),
+        (judge_space(5 * 2**30, "/data"), OK),
+        (judge_space(2**29, "/data"), WARNING),
+        (judge_space(2**20, "/data"), FAILED),
+        (judge_clocks(-1.0, "the database"), OK),
+        (judge_clocks(30.0, "the database"), WARNING),
+        (judge_clocks(-30.0, "the database"), WARNING),
+        (judge_open_files(1024, settings()), OK),
+        (judge_open_files(1024, settings(grpc_port=9000)), WARNING),
+        (judge_open_files(256, settings()), WARNING),
+        (judge_card(settings()), OK),
+        (judge_card(settings(**EVERYWHERE)), WARNING),
+        (judge_card(settings(**EVERYWHERE, **NAMED)), OK),
+        (judge_card(settings(public_url="http://agent.example.com")), WARNING),
+        (judge_card(settings(public_url="http://127.0.0.1:8000")), OK),
+        (judge_anonymous(refusing(401), local=False), OK),
+        (judge_anonymous(refusing(403), local=False), OK),
+        (judge_anonymous(refusing(200), local=False), FAILED),
+        (judge_anonymous(refusing(200), local=True), WARNING),
+        (judge_anonymous(refusing(502), local=False), WARNING),
+        (judge_credentials(200, "TOKEN"), OK),
+        (judge_credentials(401, "TOKEN"), FAILED),
+        (judge_credentials(429, "TOKEN"), WARNING),
+        (judge_credentials(502, "TOKEN"), FAILED),
+    ],
+)
+def test_a_judgement_says_what_to_do_unless_all_is_well(finding: Finding, status: Verdict) -> None:
+    assert finding.status is status
+    assert finding.message.endswith(".")
+    assert bool(finding.advice) == (status is not OK)
+
+
+@pytest.mark.parametrize(
+    ("given", "keys", "found"),
+    [
+        ({}, 0, [OK]),
+        (NAMED, 0, [WARNING]),
+        (NAMED, 1, [OK]),
+        (NAMED | {"shared_token": "s3cret" * 5}, 0, [OK]),
+        (EVERYWHERE | {"allow_anonymous": True}, 1, [WARNING]),
+        (EVERYWHERE | {"metrics_port": 9100}, 1, [OK, WARNING]),
+        ({"metrics_port": 9100}, 0, [OK]),
+    ],
+)
+def test_who_is_served_is_judged_by_who_can_reach_it(given: dict[str, Any], keys: int, found: list[Verdict]) -> None:
+    findings = [*judge_openness(settings(**given), keys)]
+    assert [each.status for each in findings] == found
+    assert not any("s3cret" in each.message + each.advice for each in findings)
