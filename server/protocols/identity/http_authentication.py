@@ -64,7 +64,7 @@ class Authentication:
         except Unavailable as error:
             refusal = Refusal(UnavailableError, unavailable_error(error).message)
             return JSONResponse(form.payload(refusal), form.status(refusal), dict(RETRY_AFTER))
-        if isinstance(verdict, Missing) and path == SESSION:
+        if isinstance(verdict, Missing) and (scope["method"], path) == ("GET", SESSION):
             return self._app
         if not isinstance(verdict, Caller):
             return denied_response(verdict, form)
