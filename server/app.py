@@ -40,11 +40,13 @@ from a2a_canvas.server.protocols.a2a_v1.extensions import ExtensionsEcho
 from a2a_canvas.server.protocols.a2a_v1.handler import A2AHandler
 from a2a_canvas.server.protocols.a2a_v1.http_json import rest_route
 from a2a_canvas.server.protocols.a2a_v1.jsonrpc import jsonrpc_route
+from a2a_canvas.server.protocols.a2a_v1.push_operations import PushOperations
+from a2a_canvas.server.protocols.a2a_v1.push_payload import PushPayloads
 from a2a_canvas.server.protocols.agui.routes import AgUiConfig, agui_routes
 from a2a_canvas.server.protocols.artifacts.routes import artifact_routes
 from a2a_canvas.server.protocols.edge.availability import health_route, ready_route
 from a2a_canvas.server.protocols.edge.http_requests import caller_of
-from a2a_canvas.server.protocols.edge.prometheus import metrics_route, metrics_server
+from a2a_canvas.server.protocols.edge.metrics_routes import metrics_route, metrics_server
 from a2a_canvas.server.protocols.edge.request_metrics import MetricsMiddleware
 from a2a_canvas.server.protocols.edge.shutdown import Shutdown, ShutdownMiddleware, exit_of_plain_uvicorn
 from a2a_canvas.server.protocols.guard.bodies import BodyBudget
@@ -54,12 +56,17 @@ from a2a_canvas.server.protocols.guard.hosts import HostCheck, Hosts, cors_optio
 from a2a_canvas.server.protocols.guard.http_guard import Guard
 from a2a_canvas.server.protocols.guard.rest import REST_PATHS
 from a2a_canvas.server.protocols.identity.attempts import FailedAttempts
-from a2a_canvas.server.protocols.identity.authenticator import Authenticator, ConfiguredKeys
+from a2a_canvas.server.protocols.identity.authenticator import Authenticator, ConfiguredKeys, JwtVerifier
 from a2a_canvas.server.protocols.identity.http_authentication import Authentication
+from a2a_canvas.server.protocols.identity.security import discovery_url
 from a2a_canvas.server.protocols.identity.session_routes import session_route
 from a2a_canvas.server.protocols.page.routes import page_routes
-from a2a_canvas.server.settings import REHEARSAL, Settings, SettingsError, is_loopback
+from a2a_canvas.server.push.delivery import PushDelivery
+from a2a_canvas.server.push.sending import HttpSender, SystemLookup, TargetCheck
+from a2a_canvas.server.push.targets import AllowedTargets
+from a2a_canvas.server.settings import REHEARSAL, Settings, SettingsError, is_loopback, option_name
 from a2a_canvas.server.tasks.access import ANONYMOUS, Access
+from a2a_canvas.server.tasks.journal.push_outbox import Outbox
 from a2a_canvas.server.tasks.runtime.admission import Admission
 from a2a_canvas.server.tasks.runtime.runtime import Runtime
 from a2a_canvas.server.tasks.sharing import Sharing
@@ -116,17 +123,21 @@ def create_app(settings: Settings, llm: LLM | None = None, clock: Clock | None =
     shutdown = Shutdown(runtime.close, settings.shutdown_grace)
     limits = body_limits(settings)
     budget = BodyBudget(max(limits.max_bodies_bytes, limits.max_body_bytes))
+    check = TargetCheck(AllowedTargets.of(settings.push_targets), SystemLookup())
     page = settings.url if settings.page else ""
     sharing = Sharing(runtime.access, backend.shares, clock.now, clock.new_id, page)
     handler = A2AHandler(
         runtime,
         card,
+        PushOperations(backend.push, check),
         limits,
         sharing=sharing,
         expose_thinking=settings.expose_thinking,
         current_card=current_card,
         metrics=metrics,
     )
+    push = PushDelivery(backend.push, PushPayloads(runtime), HttpSender(check), clock.now)
+    metrics.refreshers.append(partial(_count_outbox, backend.push, metrics, clock.now))
     app = Starlette(
         routes=[
             card_route(current_card, clock.now),
@@ -152,7 +163,9 @@ def create_app(settings: Settings, llm: LLM | None = None, clock: Clock | None =
             Middleware(ExtensionsEcho),
         ],
         exception_handlers={HTTPException: _router_error},
-        lifespan=_lifespan(settings, shutdown, handler, budget, backend, runtime, llm, sources, authenticator, metrics),
+        lifespan=_lifespan(
+            settings, shutdown, handler, budget, backend, runtime, llm, sources, authenticator, metrics, push
+        ),
     )
     app.state.shutdown, app.state.metrics = shutdown, metrics
     app.state.tool_sources = sources
@@ -164,6 +177,12 @@ def _about(settings: Settings, card: pb.AgentCard) -> dict[str, Any]:
     """What `GET /` says of a server to programs."""
     about = {"name": card.name, "version": card.version, "agentCard": settings.url + AGENT_CARD_WELL_KNOWN_PATH}
     return about | ({"page": f"{settings.url}/", "servers": settings.page_origins} if settings.page else {})
+
+
+async def _count_outbox(outbox: Outbox, metrics: Metrics, now: Callable[[], datetime]) -> None:
+    backlog = await outbox.backlog()
+    metrics.outbox_depth.set(backlog.depth)
+    metrics.outbox_age.set((now() - backlog.oldest).total_seconds() if backlog.oldest else 0)
 
 
 BINDINGS = {"/": " (JSON-RPC)", f"{REST_PREFIX}/…": " (HTTP+JSON)", "/canvas/stream": " (AG-UI)"}
@@ -201,13 +220,33 @@ def metrics_readers(settings: Settings) -> Callable[[Request], bool]:
 def make_authenticator(settings: Settings, backend: Backend) -> Authenticator:
     """Who is let in."""
     stored = (backend.api_keys,) if backend.api_keys else ()
+    discovered = settings.jwt_issuer if not settings.jwt_jwks_url else None
     return Authenticator(
         FailedAttempts(time.monotonic),
         token=settings.shared_token or "",
         keys=(ConfiguredKeys(settings.keys), *stored),
+        jwts=_jwts(settings),
+        openid_url=discovery_url(discovered) if discovered else "",
         links=backend.shares,
         anonymous=settings.allow_anonymous,
     )
+
+
+def _jwts(settings: Settings) -> JwtVerifier | None:
+    given = [field for field in ("jwt_audience", "jwt_jwks_url") if getattr(settings, field)]
+    if not settings.jwt_issuer:
+        if given:
+            raise SettingsError(f"{option_name(given[0])} needs {option_name('jwt_issuer')}: who issues the tokens.")
+        return None
+    if not settings.jwt_audience:
+        raise SettingsError(
+            f"{option_name('jwt_issuer')} needs {option_name('jwt_audience')}: otherwise tokens that it issues for "
+            "other services would be taken, too."
+        )
+    from a2a_canvas.server.protocols.identity.issuer import IssuedTokens, Issuer
+
+    issuer = Issuer(settings.jwt_issuer, settings.jwt_jwks_url or "")
+    return IssuedTokens(issuer, settings.jwt_audience, settings.jwt_user_claim, time.monotonic)
 
 
 def hosts_of(settings: Settings) -> Hosts:
@@ -333,6 +372,7 @@ def build_runtime(
         limits=TurnLimits(settings.max_rounds, settings.max_tool_errors),
         admission=Admission(settings.max_turns, settings.max_queued),
         instructions=_instructions(settings),
+        push=backend.push,
         access=Access(backend.journal.has_context, backend.shares, settings.adopt_anonymous or ""),
         metrics=metrics,
     )
@@ -360,12 +400,14 @@ def _lifespan(
     sources: Sequence[ToolSource],
     authenticator: Authenticator,
     metrics: Metrics,
+    push: PushDelivery,
 ) -> Callable[[Starlette], AbstractAsyncContextManager[None]]:
     @asynccontextmanager
     async def lifespan(app: Starlette) -> AsyncIterator[None]:
         # Before the turns that go on after a restart, which may need their tools at once.
         await asyncio.gather(*(source.start() for source in sources))
         await backend.start(runtime)
+        push.start()
         if settings.grpc_port:
             from a2a_canvas.server.protocols.a2a_v1.grpc_server import grpc_server
             from a2a_canvas.server.protocols.identity.grpc_authentication import GrpcAuthentication
@@ -389,6 +431,7 @@ def _lifespan(
         finally:
             watch.cancel()
             await shutdown()
+            await push.stop()
             await backend.stop()
             await asyncio.gather(*(source.stop() for source in sources))
             await close_llm(llm)

@@ -12,6 +12,7 @@ from a2a_canvas.server.settings import Settings
 from a2a_canvas.server.tasks.access import Shares
 from a2a_canvas.server.tasks.journal.journal import InMemoryJournal, Journal
 from a2a_canvas.server.tasks.journal.owned_contexts import Contexts, InMemoryContexts
+from a2a_canvas.server.tasks.journal.push_outbox import PushStore
 from a2a_canvas.server.tasks.runtime.ownership import Ownership, TaskRunner
 from a2a_canvas.server.tasks.sharing import InMemoryShares
 from a2a_canvas.store.artifact_store import ArtifactStore
@@ -33,6 +34,8 @@ class Backend(Protocol):
     def store(self) -> ArtifactStore: ...
     @property
     def contexts(self) -> Contexts: ...
+    @property
+    def push(self) -> PushStore: ...
     @property
     def shares(self) -> Shares: ...
     @property
@@ -73,6 +76,7 @@ class MemoryBackend:
     def __init__(self, now: Callable[[], datetime], limits: Limits) -> None:
         journal = InMemoryJournal(now)
         self.journal: Journal = journal
+        self.push: PushStore = journal.push
         store = InMemoryArtifactStore(limits)
         self.store: ArtifactStore = store
         shares = InMemoryShares(now)

@@ -12,7 +12,7 @@ import difflib
 import os
 import re
 from collections.abc import Callable, Collection, Mapping
-from ipaddress import ip_address
+from ipaddress import ip_address, ip_network
 from pathlib import Path
 from typing import Annotated, Any, Self, get_args
 from urllib.parse import parse_qsl, urlsplit
@@ -139,6 +139,14 @@ class Settings(BaseSettings):
         description="API keys beside those of the database, as 'NAME=KEY' or 'NAME=sha256:HASH' separated by commas; "
         "NAME is the user",
     )
+    jwt_issuer: str | None = Field(
+        None,
+        description="the issuer of bearer tokens (JWTs) that are taken, as it is in their 'iss'; its keys are found by "
+        "OpenID Connect discovery",
+    )
+    jwt_audience: str | None = Field(None, description="what the tokens are for, as it is in their 'aud'")
+    jwt_jwks_url: str | None = Field(None, description="where the issuer's keys are, if it does not describe itself")
+    jwt_user_claim: str = Field("sub", description="the claim of the tokens that is the user")
     allow_anonymous: bool = Field(
         False, description="serve callers without credentials, too, also on other addresses than the loopback"
     )
@@ -162,6 +170,11 @@ class Settings(BaseSettings):
         None,
         description="an origin such as 'https://app.example.com' whose pages may use the server from a browser (CORS); "
         "repeatable, or several separated by commas; none unless given",
+    )
+    push_allow: str | None = Field(
+        None,
+        description="hosts and networks that push notifications may go to although they are not on the public internet "
+        "(names, addresses, '10.0.0.0/8'), separated by commas; http is allowed there, too",
     )
     page: bool = Field(True, description="serve the page for people at '/'")
     page_servers: str | None = Field(
@@ -237,7 +250,7 @@ class Settings(BaseSettings):
             case _:
                 return value
 
-    @field_validator("cors_origin", "page_servers", "allowed_hosts", mode="before")
+    @field_validator("cors_origin", "page_servers", "allowed_hosts", "push_allow", mode="before")
     @classmethod
     def _joined(cls, value: Any) -> Any:
         return ",".join(map(str, value)) if isinstance(value, list) else value
@@ -276,6 +289,13 @@ class Settings(BaseSettings):
     def _key_pairs(cls, value: str | None) -> str | None:
         if value and not all(key_of_pair(pair) for pair in _split_names(value)):
             raise ValueError("must be pairs such as ann=KEY or ann=sha256:HASH, as a2a-canvas key new prints them")
+        return value
+
+    @field_validator("jwt_issuer", "jwt_jwks_url")
+    @classmethod
+    def _trusted_url(cls, value: str | None) -> str | None:
+        if value and not is_trusted_url(value):
+            raise ValueError("must be an address with https, such as https://login.example.com")
         return value
 
     @field_validator("database")
@@ -321,6 +341,16 @@ class Settings(BaseSettings):
             raise ValueError("must be names such as agent.example.com, without ports, separated by commas; * for any")
         return value
 
+    @field_validator("push_allow")
+    @classmethod
+    def _hosts_and_networks(cls, value: str | None) -> str | None:
+        for each in _split_names(value or ""):
+            if not re.fullmatch(r"[\w.-]+|\[?[0-9A-Fa-f:.]+\]?(/\d+)?", each) or (
+                "/" in each and not _is_network(each)
+            ):
+                raise ValueError("must be hosts and networks such as hooks.internal,10.0.0.0/8, separated by commas")
+        return value
+
     @field_validator("cors_origin")
     @classmethod
     def _origins(cls, value: str | None) -> str | None:
@@ -357,6 +387,11 @@ class Settings(BaseSettings):
         return _split_names(self.allowed_hosts or "")
 
     @property
+    def push_targets(self) -> tuple[str, ...]:
+        """The hosts and networks in `push_allow`."""
+        return _split_names(self.push_allow or "")
+
+    @property
     def tokens(self) -> Mapping[str, str]:
         """The tokens in `agent_tokens`, by host."""
         pairs = (pair.partition("=") for pair in _split_names(self.agent_tokens or ""))
@@ -370,7 +405,7 @@ class Settings(BaseSettings):
     @property
     def authenticates(self) -> bool:
         """Whether these settings alone tell callers apart; keys in the database may do so, too."""
-        return bool(self.shared_token or self.api_keys)
+        return bool(self.shared_token or self.api_keys or self.jwt_issuer)
 
     @property
     def cors_origins(self) -> tuple[str, ...]:
@@ -388,6 +423,16 @@ class Settings(BaseSettings):
         if self.public_url:
             return self.public_url
         return f"http://{authority('localhost' if self.host in ALL_ADDRESSES else self.host, self.port)}"
+
+
+def is_trusted_url(url: str) -> bool:
+    """Whether what is read there is from whom it says: by HTTPS, or from this machine."""
+    try:
+        parts = urlsplit(url)
+        host = parts.hostname or ""
+    except ValueError:
+        return False
+    return bool(host) and (parts.scheme == "https" or (parts.scheme == "http" and is_loopback(host)))
 
 
 class _FolderSource(PydanticBaseSettingsSource):
@@ -421,6 +466,14 @@ def is_loopback(host: str) -> bool:
 
 def _split_names(names: str) -> tuple[str, ...]:
     return tuple(name.strip() for name in names.split(",") if name.strip())
+
+
+def _is_network(text: str) -> bool:
+    try:
+        ip_network(text, strict=False)
+    except ValueError:
+        return False
+    return True
 
 
 def _sqlite_url(url: str) -> str:
@@ -507,13 +560,17 @@ GROUPS: Mapping[str, tuple[str, ...]] = {
         *("advertise_0_3", "advertise_grpc"),
     ),
     "Address": ("host", "port", "grpc_port", "metrics_port", "public_url", "allowed_hosts", "cors_origin"),
-    "Identity": ("shared_token", "api_keys", "allow_anonymous", "adopt_anonymous"),
+    "Identity": (
+        *("shared_token", "api_keys", "allow_anonymous", "adopt_anonymous"),
+        *("jwt_issuer", "jwt_audience", "jwt_jwks_url", "jwt_user_claim"),
+    ),
     "Model": (
         *("model", "thinking", "expose_thinking", "max_output_tokens", "context_window", "temperature"),
         *("max_rounds", "max_tool_errors"),
     ),
     "Data": ("database", "keep_journals", "keep_versions", "keep_contexts"),
     "Page": ("page", "page_servers"),
+    "Push notifications": ("push_allow",),
     "Streams": ("frame_ms", "on_disconnect", "shutdown_grace"),
     "Limits": (
         *("max_turns", "max_queued", "max_artifact_bytes", "max_parts", "max_body_bytes", "max_bodies_bytes"),

@@ -12,6 +12,8 @@ TaskError
 ├── ShareNotFound       the context has no such share
 ├── NobodyToShare       the caller has no name, and shares nothing
 ├── Unwritable          the message cannot be stored: a fault of the server
+├── PushConfigNotFound  there is no such config, or it was given up
+├── TooManyPushConfigs  the task has as many push configs as it may have
 ├── QueueFull           the server has no room for another turn: nothing is wrong with the request
 ├── Unreadable          the stored task cannot be decoded
 └── StreamLost          the lease was lost: a subscriber must subscribe again
@@ -129,6 +131,24 @@ class QueueFull(TaskError):
     def __init__(self, queued: int) -> None:
         super().__init__(f"The server is busy: {queued} tasks are waiting already. Send it again in a moment.")
         self.queued = queued
+
+
+class TooManyPushConfigs(TaskError):
+    def __init__(self, task_id: str, most: int) -> None:
+        super().__init__(
+            f"Task {task_id!r} has {most} push notification configs, the most that a task may have. Delete one first."
+        )
+        self.task_id = task_id
+
+
+class PushConfigNotFound(TaskError):
+    def __init__(self, config_id: str, failure: str = "") -> None:
+        why = f": it was given up, because {failure}" if failure else ""
+        super().__init__(
+            f"There is no push notification config {config_id!r}{why}. ListTaskPushNotificationConfigs has those there "
+            "are; CreateTaskPushNotificationConfig makes it."
+        )
+        self.config_id = config_id
 
 
 class Unreadable(TaskError):

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from a2a_canvas.server.agent.events import UserMessage
+from a2a_canvas.server.tasks.push import PushConfig
 from a2a_canvas.store.changes import Change
 from a2a_canvas.store.codec import CONVERTER
 
@@ -40,6 +41,7 @@ class Incoming:
         task_id: as the sender gave it; empty for none.
         changes: by artifact id, changes that the sender has already made: the task stores them as the user's, before
             anything else. An operation that comes with changes has been checked by the caller.
+        push: where the sender wants the notifications of the task that the message goes to; without a task yet.
     """
 
     message: UserMessage
@@ -47,6 +49,7 @@ class Incoming:
     context_id: str = ""
     task_id: str = ""
     changes: tuple[tuple[str, Change], ...] = ()
+    push: PushConfig | None = None
 
     @property
     def key(self) -> str:

@@ -22,7 +22,7 @@ def address() -> Iterator[str]:
         listener.bind(("127.0.0.1", 0))
         listener.listen()
         port = listener.getsockname()[1]
-        app = create_app(load({"port": port, "database": "memory"}), Rehearsal(delay=0))
+        app = create_app(load({"port": port, "database": "memory", "push_allow": "127.0.0.1"}), Rehearsal(delay=0))
         server = uvicorn.Server(uvicorn.Config(app, log_config=None, timeout_graceful_shutdown=1))
         running = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
         running.start()

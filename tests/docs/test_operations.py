@@ -28,6 +28,8 @@ from a2a_canvas.server.protocols.edge.availability import RETRY_AFTER, Unavailab
 from a2a_canvas.server.protocols.edge.request_metrics import binding_of
 from a2a_canvas.server.protocols.identity.attempts import BURST, SECONDS_PER_ATTEMPT
 from a2a_canvas.server.protocols.identity.denials import TooManyAttemptsError, UnauthenticatedError
+from a2a_canvas.server.protocols.identity.json_web_tokens import ALGORITHMS, LEEWAY
+from a2a_canvas.server.protocols.identity.key_set import MAX_AGE, MIN_INTERVAL
 from a2a_canvas.server.settings import PREFIX, load
 from tests.command_line import parsed
 from tests.database_fixtures import postgresql_url
@@ -179,6 +181,15 @@ def test_the_codes_of_who_is_refused_are_those_of_the_server() -> None:
         assert all(code in table for code in told)
     minute = f"{BURST} times at once and then {60 / SECONDS_PER_ATTEMPT:.0f} times a minute"
     assert minute in section(PAGE, "Who may use it")
+
+
+def test_the_signatures_and_the_times_of_tokens_are_those_of_the_server() -> None:
+    told = " ".join(section(PAGE, "Tokens of an issuer").split())
+    *names, last = (name for names in ALGORITHMS.values() for name in names)
+    assert f"Signatures are {', '.join(names)} or {last}," in told
+    assert f"Clocks may differ by {LEEWAY} seconds" in told
+    assert f"kept for {MAX_AGE / 60:.0f} minutes" in told
+    assert f"at most every {MIN_INTERVAL:.0f} seconds" in told
 
 
 def test_every_server_that_is_started_could_be(monkeypatch: pytest.MonkeyPatch) -> None:

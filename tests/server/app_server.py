@@ -18,7 +18,8 @@ import grpc
 import grpc.aio
 import httpx
 import uvicorn
-from a2a.client import Client, ClientCallContext, ClientConfig, ClientFactory
+from a2a.client import Client, ClientCallContext, ClientConfig, ClientFactory, client_factory
+from a2a.compat.v0_3.grpc_transport import CompatGrpcTransport
 from a2a.server.tasks.task_manager import append_artifact_to_task
 from a2a.types import a2a_pb2 as pb
 from google.protobuf.json_format import MessageToDict
@@ -29,6 +30,9 @@ from a2a_canvas.server.app import create_app
 from a2a_canvas.server.protocols.edge.shutdown import GracefulServer
 from a2a_canvas.server.settings import Settings
 from tests.free_port import free_port
+
+# Where the SDK's server is imported before its client, the client lacks this, and speaks 1.0 to gRPC of 0.3.
+vars(client_factory)["CompatGrpcTransport"] = CompatGrpcTransport
 
 SCRIPT = Path(__file__).parent / "scripts" / "app.yaml"
 TURN = "urn:a2a-canvas:turn:v1"

@@ -15,7 +15,6 @@ from a2a.utils.errors import (
     A2AError,
     ContentTypeNotSupportedError,
     InvalidParamsError,
-    PushNotificationNotSupportedError,
     TaskNotCancelableError,
     TaskNotFoundError,
     UnsupportedOperationError,
@@ -440,11 +439,9 @@ REFUSED_MESSAGES: dict[str, tuple[Callable[[Client, Any], Awaitable[Any]], type[
     "blank": (changed(lambda request: setattr(request.message.parts[0], "text", " \n")), InvalidParamsError),
     "no parts": (changed(lambda request: request.message.ClearField("parts")), InvalidParamsError),
     "an agent's": (changed(lambda request: setattr(request.message, "role", pb.ROLE_AGENT)), InvalidParamsError),
-    "push": (
-        changed(
-            lambda request: setattr(request.configuration.task_push_notification_config, "url", "https://example.com")
-        ),
-        PushNotificationNotSupportedError,
+    "push to this machine": (
+        changed(lambda request: setattr(request.configuration.task_push_notification_config, "url", "https://[::1]")),
+        InvalidParamsError,
     ),
 }
 REFUSED_CALLS: dict[str, tuple[Callable[[Client, Any], Awaitable[Any]], type[A2AError]]] = {
@@ -464,27 +461,27 @@ REFUSED_CALLS: dict[str, tuple[Callable[[Client, Any], Awaitable[Any]], type[A2A
     ),
     "create push": (
         lambda client, known: client.create_task_push_notification_config(
-            pb.TaskPushNotificationConfig(task_id=known["done"], url="https://example.com")
+            pb.TaskPushNotificationConfig(task_id=known["done"], url="https://127.0.0.1")
         ),
-        PushNotificationNotSupportedError,
+        InvalidParamsError,
     ),
     "get push": (
         lambda client, known: client.get_task_push_notification_config(
             pb.GetTaskPushNotificationConfigRequest(task_id=known["done"], id="1")
         ),
-        PushNotificationNotSupportedError,
+        TaskNotFoundError,
     ),
-    "list push": (
+    "list push of an unknown task": (
         lambda client, known: client.list_task_push_notification_configs(
-            pb.ListTaskPushNotificationConfigsRequest(task_id=known["done"])
+            pb.ListTaskPushNotificationConfigsRequest(task_id="nope")
         ),
-        PushNotificationNotSupportedError,
+        TaskNotFoundError,
     ),
-    "delete push": (
+    "delete push of an unknown task": (
         lambda client, known: client.delete_task_push_notification_config(
-            pb.DeleteTaskPushNotificationConfigRequest(task_id=known["done"], id="1")
+            pb.DeleteTaskPushNotificationConfigRequest(task_id="nope", id="1")
         ),
-        PushNotificationNotSupportedError,
+        TaskNotFoundError,
     ),
     "extended card": (
         lambda client, known: client.get_extended_agent_card(pb.GetExtendedAgentCardRequest()),
@@ -552,7 +549,7 @@ OLD_USER = {"role": "user", "messageId": "m", "parts": [{"kind": "text", "text":
         ("SendMessage", {"message": {**USER, "taskId": "{done}"}}, UnsupportedOperationError),
         ("SendMessage", {"message": {**USER, "parts": [{"text": ""}]}}, InvalidParamsError),
         ("SendMessage", {"message": {**USER, "parts": []}}, InvalidParamsError),
-        ("ListTaskPushNotificationConfigs", {"taskId": "{done}"}, PushNotificationNotSupportedError),
+        ("ListTaskPushNotificationConfigs", {"taskId": "nope"}, TaskNotFoundError),
         ("GetExtendedAgentCard", {}, UnsupportedOperationError),
         ("ListTasks", {"pageSize": 0}, InvalidParamsError),
     ],

@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
 from typing import Any
 
 import grpc
@@ -18,12 +19,21 @@ from a2a.compat.v0_3 import a2a_v0_3_pb2 as pb03
 from a2a.types import a2a_pb2 as pb
 from a2a.utils.constants import AGENT_CARD_WELL_KNOWN_PATH
 from a2a.utils.errors import TaskNotFoundError
+from starlette.applications import Starlette
+from starlette.responses import JSONResponse
+from starlette.routing import Route
 
 from a2a_canvas.server.api_key import hash_of, new_key
+from a2a_canvas.server.app import create_app
 from a2a_canvas.server.protocols.guard.calls import LEGACY_METHODS, REQUESTS
 from a2a_canvas.server.protocols.guard.rest import REST_ROUTES
 from a2a_canvas.server.protocols.identity.attempts import BURST
+from a2a_canvas.server.protocols.identity.security import DISCOVERY_PATH
+from a2a_canvas.server.settings import Settings, SettingsError
+from tests.free_port import free_port
 from tests.server.app_server import WAYS, Served, asking, envelope, sent, serving
+from tests.server.client.client_harness import serving as serving_app
+from tests.server.protocols.identity.tokens import SigningKey
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -32,6 +42,7 @@ KEY, HASHED, UNKNOWN = new_key(), new_key(), new_key()
 RIGHT = {"token": TOKEN, "key": KEY, "hashed key": HASHED}
 """Each kind of credential."""
 WRONG = {"token": TOKEN[::-1], "key": UNKNOWN, "jwt": "eyJhbGciOiJub25lIn0.eyJzdWIiOiJhbm4ifQ.c2ln"}
+INVALID = 'Bearer realm="a2a-canvas", error="invalid_token"'
 MALFORMED = ["Bearer", "Basic c2hhcmVkOjAxMjM", TOKEN]
 
 SERVICES = {module.DESCRIPTOR.services_by_name["A2AService"] for module in (pb, pb03)}
@@ -143,7 +154,7 @@ async def test_what_is_wrong_with_a_credential_is_not_said(credential: str) -> N
         rest = await answer(served, REST[0], headers)
         error = await call(served, GRPC[0], headers)
     for response in (rpc, rest):
-        assert_refused(response, 'Bearer realm="a2a-canvas", error="invalid_token"')
+        assert_refused(response, INVALID)
         assert response.json()["error"]["message"] == "These credentials are not valid. Get new ones, and send those."
     assert error
     assert error.code() is grpc.StatusCode.UNAUTHENTICATED
@@ -312,3 +323,66 @@ async def test_nobody_has_to_sign_in_where_anonymous_callers_are_let_in() -> Non
     async with serving(shared_token=TOKEN, allow_anonymous=True, grpc=False) as open_server:
         told = (await open_server.http.get("/auth/session")).json()
     assert told == {"signedIn": False, "required": False, "user": ""}
+
+
+# --------------------------------------------------------------------------- JSON Web Tokens
+
+
+@asynccontextmanager
+async def issuing(key: SigningKey) -> AsyncIterator[str]:
+    """An issuer on this machine; its name."""
+
+    def app(url: str) -> Starlette:
+        described = {"issuer": url, "jwks_uri": f"{url}/keys"}
+        return Starlette(
+            routes=[
+                Route(DISCOVERY_PATH, lambda _: JSONResponse(described)),
+                Route("/keys", lambda _: JSONResponse({"keys": [key.public]})),
+            ]
+        )
+
+    async with serving_app(app) as url:
+        yield url
+
+
+async def test_tokens_of_the_issuer_are_taken_in_every_binding_and_others_are_not() -> None:
+    key = SigningKey("1")
+    async with issuing(key) as url, serving(jwt_issuer=url, jwt_audience="canvas") as served:
+        for way in WAYS:
+            assert (await with_credential(served, way, key.token(iss=url))).status.state == pb.TASK_STATE_COMPLETED
+        wrong = [key.token(iss=url, exp=1), key.token(iss=url, aud="another"), SigningKey("1").token(iss=url)]
+        for token in wrong * BURST:
+            assert_refused(await answer(served, REST[0], bearer(token)), INVALID)
+        error = await call(served, GRPC[0], bearer(wrong[0]))
+        assert error
+        assert error.code() is grpc.StatusCode.UNAUTHENTICATED
+        card = (await served.http.get(AGENT_CARD_WELL_KNOWN_PATH)).json()
+        assert card["securitySchemes"]["openId"]["openIdConnectUrl"] == f"{url}{DISCOVERY_PATH}"
+        assert card["security"] == [{"openId": []}]
+
+
+async def test_while_the_issuer_cannot_be_asked_nobody_is_told_that_a_token_is_wrong() -> None:
+    key, nowhere = SigningKey("1"), f"http://127.0.0.1:{free_port()}"
+    async with serving(jwt_issuer=nowhere, jwt_audience="canvas", shared_token=TOKEN) as served:
+        rest = await answer(served, REST[0], bearer(key.token(iss=nowhere)))
+        assert (rest.status_code, rest.headers["retry-after"]) == (503, "1")
+        rpc = await answer(served, JSONRPC[0], bearer(key.token(iss=nowhere)))
+        assert (rpc.status_code, rpc.json()["error"]["code"]) == (200, -32603)
+        error = await call(served, GRPC[0], bearer(key.token(iss=nowhere)))
+        assert error
+        assert error.code() is grpc.StatusCode.UNAVAILABLE
+        assert nowhere not in rest.text + rpc.text + str(error.details())
+        assert (await answer(served, OTHERS[0], bearer(TOKEN))).status_code == 200
+
+
+@pytest.mark.parametrize(
+    ("settings", "says"),
+    [
+        ({"jwt_issuer": "https://i.example.com"}, "--jwt-issuer needs --jwt-audience: otherwise tokens that it issues"),
+        ({"jwt_audience": "canvas"}, "--jwt-audience needs --jwt-issuer: who issues the tokens."),
+        ({"jwt_jwks_url": "https://i.example.com"}, "--jwt-jwks-url needs --jwt-issuer: who issues the tokens."),
+    ],
+)
+async def test_half_of_what_tokens_need_is_refused_at_the_start(settings: dict[str, Any], says: str) -> None:
+    with pytest.raises(SettingsError, match=f"^{says}"):
+        create_app(Settings(model="rehearsal", database="memory", **settings))

@@ -68,7 +68,7 @@ PARAMS: list[tuple[str, Any, str]] = [
     (
         "SendMessage",
         {**saying(), "configuration": {"taskPushNotificationConfig": {"url": "http://127.0.0.1"}}},
-        "Push notifications are not supported: leave out configuration.taskPushNotificationConfig, and follow",
+        "configuration.taskPushNotificationConfig.url names a host, 127.0.0.1, that is not on the public internet.",
     ),
     ("GetTask", {"taskId": "x"}, "id is missing, and 'taskId' is no field here."),
     ("GetTask", {"id": "gone"}, "Task not found: 'gone'. ListTasks has those there are;"),
@@ -177,7 +177,7 @@ async def test_a_run_is_refused_in_the_words_of_ag_ui(served: Served, run: Any, 
     assert (await served.http.post("/canvas/stream", json=run)).json()["error"]["message"].startswith(says)
 
 
-ALL = "There are /.well-known/agent-card.json, /healthz, /readyz, / (JSON-RPC), /artifacts/…, /canvas/stream"
+ALL = "There are /.well-known/agent-card.json, /healthz, /readyz, /metrics, / (JSON-RPC), /artifacts/…"
 PATHS = [
     ("GET", "/nope", 404, f"There is nothing at '/nope'. {ALL}"),
     ("GET", "/message:send", 404, "There is nothing at '/message:send'. Did you mean /rest/message:send or"),

@@ -7,10 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from a2a_canvas.server.banner import is_loopback
 from a2a_canvas.server.cli import main
 from a2a_canvas.server.serve import check_open
-from a2a_canvas.server.settings import PREFIX, Settings, SettingsError
+from a2a_canvas.server.settings import PREFIX, Settings, SettingsError, is_loopback
 from tests.free_port import free_port
 
 REFUSED = (

@@ -11,6 +11,7 @@ from uuid import uuid4
 import pytest
 import pytest_asyncio
 from a2a.client import ClientCallContext
+from a2a.types import a2a_pb2 as pb
 from google.protobuf.json_format import MessageToDict
 
 from a2a_canvas.server.api_key import new_key
@@ -225,6 +226,20 @@ async def test_an_operation_of_somebody_else_is_refused(served: Served, notes: s
     asks = {"message": message | {"metadata": {CANVAS: {"op": "shares"}}}}
     refused = (await served.rpc("SendMessage", asks, **as_user(who)))["error"]["message"]
     assert ("There is no context" in refused) == (who == "carol")
+
+
+@pytest.mark.parametrize("way", WAYS, ids=" ".join)
+async def test_a_guest_gets_and_follows_tasks_over_every_binding_and_sends_nothing(
+    served: Served, notes: str, way: tuple[str, str]
+) -> None:
+    token = (await share(served, notes, link=True))["token"]
+    client, call = served.client(*way), ClientCallContext(service_parameters=as_user(token))
+    [task] = (await served.rpc("ListTasks", {"contextId": notes}, **as_user(token)))["result"]["tasks"]
+    assert (await client.get_task(pb.GetTaskRequest(id=task["id"]), context=call)).id == task["id"]
+    with pytest.raises(Exception, match="You may not do that in context"):
+        [_ async for _ in client.send_message(asking("write report", context=notes), context=call)]
+    with pytest.raises(Exception, match="You may not do that in context"):
+        await client.cancel_task(pb.CancelTaskRequest(id=task["id"]), context=call)
 
 
 # ------------------------------------------------------------------------------- streams

@@ -1,7 +1,7 @@
 """The file of an agent card: a few lines are enough, what they leave out is filled in.
 
-Rule 1: the interfaces, that this server streams, and our extensions are the server's to say; of everything else the
-        file has the word.
+Rule 1: the interfaces, that this server streams and pushes, and our extensions are the server's to say; of everything
+        else the file has the word.
 Rule 2: skills that the file leaves out are made from the tools, with those that every agent here has. The tools of
         other servers and agents come and go.
 Rule 3: a card of A2A 0.3 is converted.
@@ -75,10 +75,8 @@ def read_card(path: Path) -> Fields:
         raise invalid(path, _reason(error)) from None
     except RecursionError:
         raise invalid(path, "it is nested too deeply") from None
-    for promise in ("push_notifications", "extended_agent_card"):
-        if getattr(card.capabilities, promise):
-            name = card.capabilities.DESCRIPTOR.fields_by_name[promise].json_name
-            raise invalid(path, f"capabilities.{name}: this server does not offer it; leave it out")
+    if card.capabilities.extended_agent_card:
+        raise invalid(path, "capabilities.extendedAgentCard: this server does not offer it; leave it out")
     return MessageToDict(card)
 
 

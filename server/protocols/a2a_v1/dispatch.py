@@ -18,7 +18,7 @@ from pydantic_core import to_json
 from starlette.requests import Request
 
 from a2a_canvas.server.protocols.a2a_v1.projection import Streamed
-from a2a_canvas.server.protocols.a2a_v1.update_json import AS_JSON, JsonUpdate
+from a2a_canvas.server.protocols.a2a_v1.update_json import AS_JSON, LEGACY, JsonUpdate
 from a2a_canvas.server.protocols.edge.http_requests import CALLER, caller_of
 from a2a_canvas.server.protocols.edge.sse_response import begun, sse_event
 from a2a_canvas.server.protocols.guard.calls import Call
@@ -71,6 +71,7 @@ class Operations:
         """The answer of the operation. What fails before a stream begins is raised here."""
         context = (self._legacy_context if call.legacy else self._context)(request)
         context.state[AS_JSON], context.state[CALLER] = not call.legacy, caller_of(request)
+        context.state[LEGACY] = call.legacy
         if self.streams(call):
             events = self._streaming[call.operation](call.params, context)
             return EventStream(await begun(anext(events, None)), events)
@@ -107,6 +108,7 @@ _LEGACY: Mapping[type[Message], Callable[[Any], Any]] = {
     pb.Message: conversions.to_compat_message,
     pb.TaskStatusUpdateEvent: conversions.to_compat_task_status_update_event,
     pb.TaskArtifactUpdateEvent: conversions.to_compat_task_artifact_update_event,
+    pb.TaskPushNotificationConfig: conversions.to_compat_task_push_notification_config,
     pb.AgentCard: _legacy_card,
 }
 
@@ -130,5 +132,5 @@ def answer_json(call: Call, answer: Message) -> Json:
 
 
 def to_legacy(answer: Message) -> Any:
-    """An event or an answer as the SDK's model of it in 0.3. Push configs are never answered."""
+    """An event or an answer as the SDK's model of it in 0.3."""
     return _LEGACY[type(answer)](answer)

@@ -17,8 +17,9 @@ from a2a.types.a2a_pb2_grpc import add_A2AServiceServicer_to_server as add_1_0
 
 from a2a_canvas.server.metrics import Metrics
 from a2a_canvas.server.protocols.a2a_v1.extensions import activated_header, extension_headers
+from a2a_canvas.server.protocols.a2a_v1.update_json import LEGACY
+from a2a_canvas.server.protocols.edge.grpc_metrics import MetricsInterceptor
 from a2a_canvas.server.protocols.edge.http_requests import CALLER
-from a2a_canvas.server.protocols.edge.request_metrics import MetricsInterceptor
 from a2a_canvas.server.protocols.guard.bodies import BodyBudget
 from a2a_canvas.server.protocols.guard.checks import BodyLimits
 from a2a_canvas.server.protocols.guard.grpc_guard import GuardInterceptor
@@ -77,9 +78,8 @@ def grpc_server(
         ],
         maximum_concurrent_rpcs=max_calls,
     )
-    contexts = _CallContexts()
-    add_1_0(GrpcHandler(handler, contexts), server)  # type: ignore[no-untyped-call]
-    add_0_3(CompatGrpcHandler(handler, contexts), server)  # type: ignore[no-untyped-call]
+    add_1_0(GrpcHandler(handler, _CallContexts()), server)  # type: ignore[no-untyped-call]
+    add_0_3(CompatGrpcHandler(handler, _LegacyContexts()), server)  # type: ignore[no-untyped-call]
     try:
         server.add_insecure_port(f"{f'[{host}]' if ':' in host else host}:{port}")
     except RuntimeError:
@@ -93,6 +93,15 @@ class _CallContexts(DefaultGrpcServerCallContextBuilder):
     def build(self, context: Any) -> ServerCallContext:
         built = super().build(context)
         built.state[CALLER] = caller_in(context)
+        return built
+
+
+class _LegacyContexts(_CallContexts):
+    """The same for clients of A2A 0.3."""
+
+    def build(self, context: Any) -> ServerCallContext:
+        built = super().build(context)
+        built.state[LEGACY] = True
         return built
 
 

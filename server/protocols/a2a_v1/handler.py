@@ -12,7 +12,7 @@ from a2a.server.context import ServerCallContext
 from a2a.server.request_handlers.request_handler import RequestHandler
 from a2a.types import a2a_pb2 as pb
 from a2a.utils.constants import AGENT_CARD_WELL_KNOWN_PATH
-from a2a.utils.errors import ContentTypeNotSupportedError, PushNotificationNotSupportedError, UnsupportedOperationError
+from a2a.utils.errors import ContentTypeNotSupportedError, UnsupportedOperationError
 from a2a.utils.task import apply_history_length
 from google.protobuf.message import Message
 
@@ -23,16 +23,19 @@ from a2a_canvas.server.protocols.a2a_v1.extensions import ActivatedExtensions
 from a2a_canvas.server.protocols.a2a_v1.list_tasks import list_tasks
 from a2a_canvas.server.protocols.a2a_v1.parts import check_ids, check_tenant, check_text, user_message
 from a2a_canvas.server.protocols.a2a_v1.projection import A2AEvent, Streamed, TaskProjection, to_task
+from a2a_canvas.server.protocols.a2a_v1.push_operations import PushOperations
 from a2a_canvas.server.protocols.a2a_v1.share_operations import answer_share_operation, share_operation
-from a2a_canvas.server.protocols.a2a_v1.update_json import AS_JSON
+from a2a_canvas.server.protocols.a2a_v1.update_json import AS_JSON, LEGACY
 from a2a_canvas.server.protocols.edge.http_requests import caller_of_call
 from a2a_canvas.server.protocols.edge.permission import PermissionDeniedError
 from a2a_canvas.server.protocols.guard.checks import BodyLimits
 from a2a_canvas.server.protocols.identity.denials import UnauthenticatedError
-from a2a_canvas.server.tasks.access import ANONYMOUS
+from a2a_canvas.server.tasks.access import ANONYMOUS, Level
 from a2a_canvas.server.tasks.errors import TaskFinished
 from a2a_canvas.server.tasks.incoming import Incoming
 from a2a_canvas.server.tasks.journal.journal import TaskSubscription
+from a2a_canvas.server.tasks.push import PushConfig
+from a2a_canvas.server.tasks.record import TaskRecord
 from a2a_canvas.server.tasks.runtime.runtime import Runtime
 from a2a_canvas.server.tasks.sharing import Sharing
 
@@ -82,6 +85,7 @@ class A2AHandler(RequestHandler):
     Args:
         runtime: runs the tasks.
         card: its input modes are checked.
+        push: the push configs of tasks.
         limits: the sizes that a message may have.
         sharing: None if nothing can be shared.
         expose_thinking: clients of turn:v1 may see the model's thinking.
@@ -93,6 +97,7 @@ class A2AHandler(RequestHandler):
         self,
         runtime: Runtime,
         card: pb.AgentCard,
+        push: PushOperations,
         limits: BodyLimits | None = None,
         *,
         sharing: Sharing | None = None,
@@ -101,6 +106,7 @@ class A2AHandler(RequestHandler):
         current_card: Callable[[], Awaitable[pb.AgentCard]] | None = None,
     ) -> None:
         self._runtime = runtime
+        self._push = push
         self._sharing = sharing
         self._card = card
         self._limits = limits or BodyLimits()
@@ -143,19 +149,25 @@ class A2AHandler(RequestHandler):
 
     async def _send(self, params: pb.SendMessageRequest, context: ServerCallContext) -> TaskSubscription | pb.Message:
         """The task that takes the message; a message if the operation is about shares."""
-        if params.configuration.HasField("task_push_notification_config"):
-            raise PushNotificationNotSupportedError(
-                "Push notifications are not supported: leave out configuration.taskPushNotificationConfig, and follow "
-                "the task with SendStreamingMessage or SubscribeToTask."
-            )
         message = params.message
         self._check_media_types(message)
         parsed = user_message(message, params.metadata)
         check_text(parsed, self._limits.max_text_bytes, "message.parts")
         if self._sharing and (asked := share_operation(parsed.metadata)):
             return await answer_share_operation(asked, message, caller_of_call(context), self._sharing)
-        incoming = Incoming(parsed, context_id=message.context_id, task_id=message.task_id)
+        push = await self._push_config(params.configuration, context)
+        incoming = Incoming(parsed, context_id=message.context_id, task_id=message.task_id, push=push)
         return await self._runtime.send(incoming, caller_of_call(context))
+
+    async def _push_config(
+        self, configuration: pb.SendMessageConfiguration, context: ServerCallContext
+    ) -> PushConfig | None:
+        """The push config that comes with a message."""
+        if not configuration.HasField("task_push_notification_config"):
+            return None
+        given = configuration.task_push_notification_config
+        within = "configuration.taskPushNotificationConfig."
+        return await self._push.read(given, caller_of_call(context), _version(context), within)
 
     def _check_media_types(self, message: pb.Message) -> None:
         """Raises `ContentTypeNotSupportedError`.
@@ -224,15 +236,35 @@ class A2AHandler(RequestHandler):
         return to_task(cancelled, _activated(context))
 
     @_unary
-    async def _no_push_notifications(self, params: Message, context: ServerCallContext) -> Any:
-        raise PushNotificationNotSupportedError(
-            "Push notifications are not supported. Follow the task with SubscribeToTask, or ask with GetTask."
+    async def on_create_task_push_notification_config(
+        self, params: pb.TaskPushNotificationConfig, context: ServerCallContext
+    ) -> pb.TaskPushNotificationConfig:
+        record = await self._task_of_push(params.task_id, context)
+        return await self._push.create(record, params, caller_of_call(context), _version(context))
+
+    @_unary
+    async def on_get_task_push_notification_config(
+        self, params: pb.GetTaskPushNotificationConfigRequest, context: ServerCallContext
+    ) -> pb.TaskPushNotificationConfig:
+        return await self._push.get(
+            await self._task_of_push(params.task_id, context), params.id, caller_of_call(context)
         )
 
-    on_create_task_push_notification_config = _no_push_notifications
-    on_get_task_push_notification_config = _no_push_notifications
-    on_list_task_push_notification_configs = _no_push_notifications
-    on_delete_task_push_notification_config = _no_push_notifications
+    @_unary
+    async def on_list_task_push_notification_configs(
+        self, params: pb.ListTaskPushNotificationConfigsRequest, context: ServerCallContext
+    ) -> pb.ListTaskPushNotificationConfigsResponse:
+        return await self._push.list(await self._task_of_push(params.task_id, context), params, caller_of_call(context))
+
+    @_unary
+    async def on_delete_task_push_notification_config(
+        self, params: pb.DeleteTaskPushNotificationConfigRequest, context: ServerCallContext
+    ) -> None:
+        await self._push.delete(await self._task_of_push(params.task_id, context), params.id)
+
+    async def _task_of_push(self, task_id: str, context: ServerCallContext) -> TaskRecord:
+        """The task whose push configs the caller may read and write."""
+        return await self._runtime.get(task_id, caller_of_call(context), Level.EDIT)
 
     @_unary
     async def on_get_extended_agent_card(
@@ -253,6 +285,11 @@ def _check_history_length(given: Any, within: str = "") -> None:
     """Raises `InvalidParamsError` for a negative one."""
     if given.HasField("history_length") and given.history_length < 0:
         raise invalid_field(f"{within}historyLength", f"is {given.history_length} and must be 0 or more")
+
+
+def _version(context: ServerCallContext) -> str:
+    """The version of A2A that the caller speaks."""
+    return "0.3" if context.state.get(LEGACY) else "1.0"
 
 
 def _activated(context: ServerCallContext) -> ActivatedExtensions:

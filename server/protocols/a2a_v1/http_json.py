@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from a2a.compat.v0_3 import a2a_v0_3_pb2 as pb03
 from a2a.compat.v0_3.proto_utils import ToProto
 from a2a.server.request_handlers.request_handler import RequestHandler
 from a2a.types import a2a_pb2 as pb
@@ -86,8 +87,21 @@ def _legacy_event(event: Message) -> Json:
 
 
 def _legacy_answer(call: Call, answer: Any) -> Json:
-    if isinstance(answer, pb.AgentCard):
-        card: Json = to_legacy(answer).model_dump(mode="json", by_alias=True, exclude_none=True)
-        return card
-    write = ToProto.task_or_message if isinstance(call.params, pb.SendMessageRequest) else ToProto.task
-    return MessageToDict(write(to_legacy(answer)))
+    match answer:
+        case None:
+            return {}
+        case pb.AgentCard():
+            card: Json = to_legacy(answer).model_dump(mode="json", by_alias=True, exclude_none=True)
+            return card
+        case pb.TaskPushNotificationConfig():
+            return MessageToDict(_legacy_config(answer))
+        case pb.ListTaskPushNotificationConfigsResponse():
+            configs = [_legacy_config(each) for each in answer.configs]
+            return MessageToDict(pb03.ListTaskPushNotificationConfigResponse(configs=configs))
+        case _:
+            write = ToProto.task_or_message if isinstance(call.params, pb.SendMessageRequest) else ToProto.task
+            return MessageToDict(write(to_legacy(answer)))
+
+
+def _legacy_config(config: pb.TaskPushNotificationConfig) -> pb03.TaskPushNotificationConfig:
+    return ToProto.task_push_notification_config(to_legacy(config))

@@ -15,6 +15,7 @@ from collections.abc import AsyncGenerator
 from typing import Any
 
 from a2a.server.request_handlers.request_handler import RequestHandler
+from a2a.types import a2a_pb2 as pb
 from a2a.utils.errors import A2AError
 from google.protobuf.message import Message
 from pydantic_core import to_json
@@ -78,7 +79,7 @@ async def _failed(call: Call, error: A2AError) -> AsyncGenerator[bytes, None]:
     yield sse_event(to_json(_error(call, error)))
 
 
-def _response(call: Call, result: Json | None) -> Json:
+def _response(call: Call, result: Json | list[Json] | None) -> Json:
     return {"result": result, "id": call.id, "jsonrpc": "2.0"}
 
 
@@ -86,9 +87,11 @@ def _error(call: Call, error: A2AError) -> Json:
     return JsonRpcForm(call.id, call.legacy).error_payload(error)
 
 
-def _result(call: Call, answer: Message | None) -> Json | None:
+def _result(call: Call, answer: Message | None) -> Json | list[Json] | None:
     if answer is None:
         return None
+    if call.legacy and isinstance(answer, pb.ListTaskPushNotificationConfigsResponse):
+        return [_legacy_json(each) for each in answer.configs]
     return _legacy_json(answer) if call.legacy else answer_json(call, answer)
 
 

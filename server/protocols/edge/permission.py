@@ -5,7 +5,13 @@ HTTP answers 403, gRPC PERMISSION_DENIED, JSON-RPC -32603, as A2A has no code fo
 
 from __future__ import annotations
 
-from a2a.utils.errors import A2A_ERROR_MAPPING, A2A_ERROR_REASONS, A2AError, ErrorMapping
+from a2a.utils.errors import (
+    A2A_ERROR_MAPPING,
+    A2A_ERROR_REASONS,
+    JSON_RPC_ERROR_CODE_MAP,
+    A2AError,
+    ErrorMapping,
+)
 
 
 class PermissionDeniedError(A2AError):
@@ -14,4 +20,5 @@ class PermissionDeniedError(A2AError):
 
 # The SDK looks up an error's form in each binding by its class, in these tables alone.
 A2A_ERROR_REASONS[PermissionDeniedError] = "PERMISSION_DENIED"
+JSON_RPC_ERROR_CODE_MAP[PermissionDeniedError] = -32603
 A2A_ERROR_MAPPING[PermissionDeniedError] = ErrorMapping(403, "PERMISSION_DENIED", "PERMISSION_DENIED")

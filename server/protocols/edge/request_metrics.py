@@ -1,4 +1,4 @@
-"""Counts the open streams and the refused requests, at the edge of HTTP and of gRPC.
+"""Counts the open streams and the refused requests, at the edge of HTTP (`grpc_metrics.py`: of gRPC).
 
 Rule 1: a request is refused if it is answered with an error. The reason is the name of the HTTP status that says why,
         for every binding: what JSON-RPC answers with 200 and gRPC with a status of its own counts as REST answers it.
@@ -9,10 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from http import HTTPStatus
-from typing import Any
 
-import grpc
-import grpc.aio
 from a2a.utils.errors import A2A_ERROR_MAPPING
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -21,22 +18,6 @@ from a2a_canvas.server.metrics import OTHER, Metrics
 _REFUSED = "a2a_canvas.refused"
 _BINDINGS = (("/rest/", "HTTP+JSON"), ("/canvas/stream/", "AG-UI"), ("/artifacts/", "artifacts"))
 """The bindings by the beginning of their paths."""
-_STATUS = {
-    grpc.StatusCode.INVALID_ARGUMENT: 400,
-    grpc.StatusCode.FAILED_PRECONDITION: 400,
-    grpc.StatusCode.OUT_OF_RANGE: 400,
-    grpc.StatusCode.UNAUTHENTICATED: 401,
-    grpc.StatusCode.PERMISSION_DENIED: 403,
-    grpc.StatusCode.NOT_FOUND: 404,
-    grpc.StatusCode.ABORTED: 409,
-    grpc.StatusCode.ALREADY_EXISTS: 409,
-    grpc.StatusCode.RESOURCE_EXHAUSTED: 429,
-    grpc.StatusCode.CANCELLED: 499,
-    grpc.StatusCode.UNIMPLEMENTED: 501,
-    grpc.StatusCode.UNAVAILABLE: 503,
-    grpc.StatusCode.DEADLINE_EXCEEDED: 504,
-}
-"""The HTTP status of gRPC's codes, as google.rpc.Code defines it; of any other 500."""
 
 
 def reason_of(status: int) -> str:
@@ -117,57 +98,3 @@ class _CountedAnswer:
     def ended(self) -> None:
         if self._streams:
             self._metrics.open_streams.add(self._binding, amount=-1)
-
-
-class MetricsInterceptor(grpc.aio.ServerInterceptor):
-    """The same for gRPC, around all other interceptors."""
-
-    def __init__(self, metrics: Metrics) -> None:
-        self._metrics = metrics
-
-    async def intercept_service(
-        self,
-        continuation: Callable[[grpc.HandlerCallDetails], Awaitable[grpc.RpcMethodHandler[Any, Any] | None]],
-        handler_call_details: grpc.HandlerCallDetails,
-    ) -> grpc.RpcMethodHandler[Any, Any] | None:
-        handler: Any = await continuation(handler_call_details)
-        if handler is None:
-            return None
-        form = (handler.request_deserializer, handler.response_serializer)
-        if handler.response_streaming:
-            return grpc.unary_stream_rpc_method_handler(self._streaming(handler.unary_stream), *form)
-        return grpc.unary_unary_rpc_method_handler(self._unary(handler.unary_unary), *form)
-
-    def _unary(self, method: Any) -> Any:
-        async def counted(request: Any, context: Any) -> Any:
-            try:
-                return await method(request, context)
-            except grpc.aio.AbortError:
-                self._refuse(context)
-                raise
-
-        return counted
-
-    def _streaming(self, method: Any) -> Any:
-        async def counted(request: Any, context: Any) -> Any:
-            begun = False
-            try:
-                async for response in method(request, context):
-                    if not begun:
-                        begun = True
-                        self._metrics.open_streams.add("GRPC")
-                    yield response
-            except grpc.aio.AbortError:
-                if not begun:
-                    self._refuse(context)
-                raise
-            finally:
-                if begun:
-                    self._metrics.open_streams.add("GRPC", amount=-1)
-
-        return counted
-
-    def _refuse(self, context: Any) -> None:
-        code = context.code()
-        status = next((http for each, http in _STATUS.items() if code in (each, each.value[0])), 500)
-        self._metrics.refused.add("GRPC", reason_of(status))

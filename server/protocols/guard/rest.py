@@ -59,6 +59,7 @@ def _routes(prefix: str, version: str, send: type[Message], push: type[Message])
         RestRoute("GET", f"{prefix}{_CONFIG}", version, f"Get{_PUSH}"),
         RestRoute("POST", f"{prefix}{_CONFIGS}", version, f"Create{_PUSH}", push),
         RestRoute("GET", f"{prefix}{_CONFIGS}", version, f"List{_PUSH}s"),
+        RestRoute("DELETE", f"{prefix}{_CONFIG}", version, f"Delete{_PUSH}"),
     )
 
 
@@ -66,7 +67,6 @@ REST_ROUTES = (
     *_routes("v1/", "0.3", pb03.SendMessageRequest, pb03.CreateTaskPushNotificationConfigRequest),
     RestRoute("GET", "v1/card", "0.3", "GetExtendedAgentCard"),
     *_routes("", "1.0", REQUESTS["SendMessage"], REQUESTS[f"Create{_PUSH}"]),
-    RestRoute("DELETE", _CONFIG, "1.0", f"Delete{_PUSH}"),
     RestRoute("GET", "tasks", "1.0", "ListTasks"),
     RestRoute("GET", "extendedAgentCard", "1.0", "GetExtendedAgentCard"),
 )
@@ -75,12 +75,10 @@ REST_ROUTES = (
 
 REST_PATHS = tuple(
     dict.fromkeys(
-        re.sub(r"\(\?P<(\w+)>[^)]*\)", r"{\1}", route.path)
-        for route in REST_ROUTES
-        if route.version == "1.0" and _PUSH not in route.operation
+        re.sub(r"\(\?P<(\w+)>[^)]*\)", r"{\1}", route.path) for route in REST_ROUTES if route.version == "1.0"
     )
 )
-"""The paths of 1.0 as a sentence names them, without those of push notifications, which this server does not send."""
+"""The paths of 1.0 as a sentence names them."""
 
 
 def find_rest_route(method: str, path: str) -> tuple[RestRoute, Mapping[str, str]] | None:

@@ -59,8 +59,16 @@ class JwtVerifier(Protocol):
     """Checks JSON Web Tokens."""
 
     async def user_of(self, token: str) -> str | None:
-        """The user that a token names; None if it is not valid."""
+        """The user that a token names; None if it is not valid.
+
+        Raises:
+            IssuerUnavailable: the keys that it may be signed with cannot be read.
+        """
         ...
+
+
+class IssuerUnavailable(Exception):
+    """What an issuer of tokens publishes cannot be read; `str()` is for an operator."""
 
 
 class Authenticator:
@@ -112,13 +120,19 @@ class Authenticator:
 
         Raises:
             Unavailable: the keys cannot be read.
+            IssuerUnavailable: those of the issuer of tokens cannot.
         """
         if not (await self.security()).required:
             return ANONYMOUS
         credential = read_credential(headers)
         if credential is None:
             return ANONYMOUS if self._anonymous else Missing()
-        presented = ",".join(headers.getlist(HEADER))
+        if isinstance(credential, PresentedJwt):
+            return await self.verify(credential) or Invalid()
+        return await self._attempt(credential, ",".join(headers.getlist(HEADER)), address)
+
+    async def _attempt(self, credential: Credential, presented: str, address: str) -> Caller | Denial:
+        """The same for what can be guessed, unlike a signature."""
         if seconds := self._attempts.begin(address, presented):
             return TooManyAttempts(seconds)
         caller = await self.verify(credential)

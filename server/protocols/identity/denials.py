@@ -7,6 +7,7 @@ Rule 2: the body is not read, so an error of JSON-RPC has no id.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping
 from typing import assert_never
 
@@ -21,11 +22,20 @@ from a2a.utils.errors import (
 )
 from starlette.responses import JSONResponse
 
-from a2a_canvas.server.protocols.edge.availability import NO_STORE, UnavailableError
+from a2a_canvas.server.protocols.edge.availability import NO_STORE, UnavailableError, unavailable_error
 from a2a_canvas.server.protocols.guard.checks import Refusal
 from a2a_canvas.server.protocols.guard.error_forms import ErrorForm, JsonRpcForm, RestForm
-from a2a_canvas.server.protocols.identity.authenticator import Denial, Invalid, Missing, TooManyAttempts
+from a2a_canvas.server.protocols.identity.authenticator import (
+    Denial,
+    Invalid,
+    IssuerUnavailable,
+    Missing,
+    TooManyAttempts,
+)
 from a2a_canvas.server.protocols.identity.credentials import HEADER, SCHEME
+from a2a_canvas.store.errors import Unavailable
+
+logger = logging.getLogger(__name__)
 
 
 class UnauthenticatedError(A2AError):
@@ -61,6 +71,14 @@ def refusal_of(denial: Denial) -> Refusal:
             return Refusal(TooManyAttemptsError, text)
         case _:
             assert_never(denial)
+
+
+def unavailable(error: Unavailable | IssuerUnavailable) -> Refusal:
+    """The refusal of a request whose caller cannot be found out just now; the reason is logged."""
+    if isinstance(error, Unavailable):
+        return Refusal(UnavailableError, unavailable_error(error).message)
+    logger.warning("A request could not be answered. %s", error)
+    return Refusal(UnavailableError, "The issuer of your token cannot be asked just now. Try again in a moment.")
 
 
 def headers_of(denial: Denial) -> Mapping[str, str]:

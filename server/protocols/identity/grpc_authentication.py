@@ -14,11 +14,10 @@ import grpc
 import grpc.aio
 from starlette.datastructures import Headers
 
-from a2a_canvas.server.protocols.edge.availability import RETRY_AFTER_SECONDS, UnavailableError, unavailable_error
-from a2a_canvas.server.protocols.guard.checks import Refusal
+from a2a_canvas.server.protocols.edge.availability import RETRY_AFTER_SECONDS
 from a2a_canvas.server.protocols.guard.grpc_guard import SERVICES, Context, abort_call
-from a2a_canvas.server.protocols.identity.authenticator import Authenticator, TooManyAttempts
-from a2a_canvas.server.protocols.identity.denials import refusal_of
+from a2a_canvas.server.protocols.identity.authenticator import Authenticator, IssuerUnavailable, TooManyAttempts
+from a2a_canvas.server.protocols.identity.denials import refusal_of, unavailable
 from a2a_canvas.server.tasks.access import ANONYMOUS, Caller
 from a2a_canvas.store.errors import Unavailable
 
@@ -55,8 +54,8 @@ class GrpcAuthentication(grpc.aio.ServerInterceptor):
         """The context of a call whose caller is known; any other call ends here."""
         try:
             verdict = await self._authenticator.authenticate(_headers(context), address_of(context.peer() or ""))
-        except Unavailable as error:
-            await abort_call(Refusal(UnavailableError, unavailable_error(error).message), context)
+        except (Unavailable, IssuerUnavailable) as error:
+            await abort_call(unavailable(error), context)
         if not isinstance(verdict, Caller):
             refusal = refusal_of(verdict)
             name = f"{refusal.kind.__name__}: " if name_of_error else ""

@@ -16,11 +16,10 @@ from starlette.datastructures import Headers
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from a2a_canvas.server.protocols.edge.availability import RETRY_AFTER, UnavailableError, unavailable_error
+from a2a_canvas.server.protocols.edge.availability import RETRY_AFTER
 from a2a_canvas.server.protocols.edge.http_requests import CALLER
-from a2a_canvas.server.protocols.guard.checks import Refusal
-from a2a_canvas.server.protocols.identity.authenticator import Authenticator, Missing
-from a2a_canvas.server.protocols.identity.denials import denied_response, form_of
+from a2a_canvas.server.protocols.identity.authenticator import Authenticator, IssuerUnavailable, Missing
+from a2a_canvas.server.protocols.identity.denials import denied_response, form_of, unavailable
 from a2a_canvas.server.tasks.access import Caller
 from a2a_canvas.store.errors import Unavailable
 
@@ -61,8 +60,8 @@ class Authentication:
         address = (scope.get("client") or ("",))[0]
         try:
             verdict = await self._authenticator.authenticate(Headers(scope=scope), address)
-        except Unavailable as error:
-            refusal = Refusal(UnavailableError, unavailable_error(error).message)
+        except (Unavailable, IssuerUnavailable) as error:
+            refusal = unavailable(error)
             return JSONResponse(form.payload(refusal), form.status(refusal), dict(RETRY_AFTER))
         if isinstance(verdict, Missing) and (scope["method"], path) == ("GET", SESSION):
             return self._app

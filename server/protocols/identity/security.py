@@ -12,6 +12,12 @@ from a2a.types import a2a_pb2 as pb
 
 BEARER_SCHEME = "bearer"
 OPENID_SCHEME = "openId"
+DISCOVERY_PATH = "/.well-known/openid-configuration"
+
+
+def discovery_url(issuer: str) -> str:
+    """Where an issuer of tokens describes itself (OpenID Connect Discovery 1.0, section 4)."""
+    return issuer.rstrip("/") + DISCOVERY_PATH
 
 
 @dataclass(frozen=True, slots=True)

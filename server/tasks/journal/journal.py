@@ -23,6 +23,8 @@ from a2a_canvas.server.tasks.journal.activity import Activity, Elsewhere, Watche
 from a2a_canvas.server.tasks.journal.context_log import ContextLog, ContextSubscription
 from a2a_canvas.server.tasks.journal.cursors import Check, Cursor, GuardedCursor, Log
 from a2a_canvas.server.tasks.journal.listing import TaskPage, TaskQuery, make_page
+from a2a_canvas.server.tasks.journal.push_outbox import InMemoryPush
+from a2a_canvas.server.tasks.push import PushConfig, is_notified
 from a2a_canvas.server.tasks.record import Entry, TaskRecord, fold
 
 
@@ -80,11 +82,12 @@ class Journal(Protocol):
         """The id of the task that a message with this key went to, within 24 hours; empty if it is the first."""
         ...
 
-    async def create(self, record: TaskRecord, key: str = "") -> None:
+    async def create(self, record: TaskRecord, key: str = "", push: PushConfig | None = None) -> None:
         """Create a task: its journal begins with its first state, generation 1.
 
         Args:
             key: deduplication key of the message that began it; empty for none.
+            push: its first push config.
 
         Raises:
             Unavailable: the server is stopping.
@@ -187,12 +190,13 @@ class _TaskLog(ReadableLog):
         self.created_at = record.changed_at
         self._context = context
 
-    def add(self, event: TurnEvent, at: datetime) -> None:
+    def add(self, event: TurnEvent, at: datetime) -> Entry:
         entry = Entry(self.record.epoch, self.record.generation + 1, at, event)
         self.record = fold(self.record, entry)
         self.append(entry)
         if isinstance(event, ArtifactChanged):
             self._context.add(self.record, entry, event)
+        return entry
 
 
 def earlier_transcripts(tasks: Iterable[TaskRecord], record: TaskRecord) -> tuple[Transcript, ...]:
@@ -220,12 +224,15 @@ class InMemoryJournal:
         self._context_logs: WeakValueDictionary[str, ContextLog] = WeakValueDictionary()
         self._owners: dict[str, list[str]] = {}
         self._recent = RecentMessages(now)
+        self.push = InMemoryPush(now)
         self._watched = WatchedContexts(_InMemoryActivity(self))
 
     async def find_duplicate(self, key: str) -> str:
         return self._recent.task_of(key)
 
-    async def create(self, record: TaskRecord, key: str = "") -> None:
+    async def create(self, record: TaskRecord, key: str = "", push: PushConfig | None = None) -> None:
+        if push:
+            self.push.register(push)
         self._logs[record.task_id] = _TaskLog(record, self._context_log(record.context_id))
         self._contexts.setdefault(record.context_id, []).append(record.task_id)
         self._owners.setdefault(record.owner, []).append(record.task_id)
@@ -236,7 +243,10 @@ class InMemoryJournal:
         log = self._log(task_id)
         at = self._now()
         for event in events:
-            log.add(event, at)
+            notified = is_notified(log.record.state, event)
+            entry = log.add(event, at)
+            if notified:
+                self.push.put(log.record, entry)
         log.wake()
         if any(isinstance(event, StatusChanged) for event in events):
             self._watched.changed((log.record.context_id,))
@@ -312,6 +322,8 @@ class InMemoryJournal:
         for owner in {log.record.owner for log in removed.values()}:
             self._owners[owner] = [task_id for task_id in self._owners[owner] if task_id not in removed]
         self._recent.forget(removed)
+        for task_id in removed:
+            self.push.forget(context_id, task_id)
         for log in (*removed.values(), self._context_logs.pop(context_id, None)):
             if log is not None:
                 log.fail(StreamLost())

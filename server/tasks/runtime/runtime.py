@@ -52,6 +52,7 @@ from a2a_canvas.server.tasks.errors import (
 )
 from a2a_canvas.server.tasks.incoming import Incoming
 from a2a_canvas.server.tasks.journal.journal import Journal, TaskSubscription
+from a2a_canvas.server.tasks.journal.push_outbox import PushConfigs
 from a2a_canvas.server.tasks.record import TaskRecord
 from a2a_canvas.server.tasks.runtime.admission import Admission
 from a2a_canvas.server.tasks.runtime.ownership import LocalOwnership, Orphan, Ownership
@@ -81,6 +82,7 @@ class Runtime:
         ownership: which replica runs which task; None if there is only this process, and it stores nothing.
         admission: how many turns run at once, and how many wait.
         instructions: who the agent is and how it works; they stand before our own rules in each system prompt.
+        push: where push configs of tasks that are there already are stored; the journal stores that of a new one.
         metrics: count what the turns do.
         access: what callers may see; their own contexts alone if None.
         find_tool: waits for a tool that is not there when a task goes on.
@@ -105,8 +107,10 @@ class Runtime:
         metrics: Metrics | None = None,
         access: Access | None = None,
         find_tool: FindTool = nobody_has_it,
+        push: PushConfigs | None = None,
     ) -> None:
         self.journal = journal
+        self._push = push
         self.access = access or Access(journal.has_context)
         self._store = store
         self._now = now
@@ -166,6 +170,10 @@ class Runtime:
             following.guard(check)
         return following
 
+    async def check_readable(self, task_id: str, caller: Caller) -> None:
+        """Raises `TaskNotFound` if there is no such task that the caller may read."""
+        await self._check(task_id, caller, Level.READ)
+
     async def _check(self, task_id: str, caller: Caller, level: Level) -> tuple[str, str]:
         """The key of the task's context, and its owner, if the caller may do that there.
 
@@ -204,10 +212,19 @@ class Runtime:
                 joined = await self.journal.find_duplicate(key)
                 if joined:
                     await self.journal.flushed(joined)
-                    return await self.journal.follow(joined)
+                    return await self._join(joined, incoming)
                 return await self._accept(incoming, key)
             except DuplicateMessage as duplicate:
-                return await self.journal.follow(duplicate.task_id)
+                return await self._join(duplicate.task_id, incoming)
+
+    async def _join(self, task_id: str, incoming: Incoming) -> TaskSubscription:
+        subscription = await self.journal.follow(task_id)
+        await self._register_push(incoming, subscription.snapshot)
+        return subscription
+
+    async def _register_push(self, incoming: Incoming, record: TaskRecord) -> None:
+        if incoming.push and self._push:
+            await self._push.add(incoming.push.of_task(record))
 
     async def _addressed(self, incoming: Incoming, caller: Caller) -> Incoming:
         """The message with its sender, and with the context that it goes to."""
@@ -278,12 +295,13 @@ class Runtime:
             history=(incoming.message,),
             transcript=(to_user_input(incoming.message),),
         )
+        push = incoming.push and incoming.push.of_task(record)
         with self._turns.reserve(record.operation):
             await self._prepare(incoming, record)
             if incoming.changes and (joined := await self.journal.find_duplicate(key)):
                 # A replica that took the same message made the changes before it released the artifacts.
                 raise DuplicateMessage(joined)
-            return await self._begin(record, incoming, partial(self.journal.create, record, key))
+            return await self._begin(record, incoming, partial(self.journal.create, record, key, push))
 
     async def _continue(self, record: TaskRecord, incoming: Incoming, key: str) -> TaskSubscription | None:
         """The task, if it has taken the message in the state of `record`; None if its state has changed since."""
@@ -292,6 +310,7 @@ class Runtime:
             return await self._continue_after_question(record, incoming, key)
         if record.operation:
             raise TaskTakesNoMessages(record.task_id)
+        await self._register_push(incoming, record)
         if handle is None:
             posted = await self._ownership.post(record.task_id, incoming.message, key)
             return await self.journal.follow(record.task_id) if posted else None
@@ -316,6 +335,7 @@ class Runtime:
                 await asyncio.sleep(POLL_INTERVAL)  # another replica is about to write that it works again
             if acquired is None or not acquired.state.paused:
                 return None
+            await self._register_push(incoming, record)
             status = StatusChanged(State.SUBMITTED if queued else State.WORKING)
             accept = partial(self._append_answer, record.task_id, incoming.message, status, key)
             return await self._begin(acquired, incoming, accept)

@@ -44,6 +44,7 @@ from a2a_canvas.server.tasks.sharing import InMemoryShares, Sharing
 from tests.fakes import Hold, answer, ids, said, text, write
 from tests.free_port import free_port
 from tests.server.protocols.agui.agui_runs import ScriptedRuntime
+from tests.server.protocols.push_fixtures import push_operations
 
 Json = dict[str, Any]
 V10 = {"A2A-Version": "1.0"}
@@ -90,6 +91,10 @@ class FailingJournal(InMemoryJournal):
     async def get(self, task_id: str) -> TaskRecord:
         await self._answer()
         return await super().get(task_id)
+
+    async def owner_of(self, task_id: str) -> tuple[str, str]:
+        await self._answer()
+        return await super().owner_of(task_id)
 
     async def follow(self, task_id: str) -> TaskSubscription:
         await self._answer()
@@ -172,7 +177,7 @@ async def edge(
     journal, hold = FailingJournal(), Hold()
     calls = [answer(*write("T1", "Half")), answer(*text("Done."), hold), answer(*text("Hello."))]
     world = ScriptedRuntime(calls, journal=journal, admission=admission)
-    handler = A2AHandler(world.runtime, pb.AgentCard(default_input_modes=["text/plain"]))
+    handler = A2AHandler(world.runtime, pb.AgentCard(default_input_modes=["text/plain"]), push_operations())
     shutdown = Shutdown(close or world.runtime.close, grace)
     port = free_port()
     shutdown.grpc_server = grpc_server(handler, "127.0.0.1", port, BodyLimits(max_body_bytes=2**20))

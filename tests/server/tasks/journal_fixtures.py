@@ -11,6 +11,7 @@ from sqlalchemy import Connection
 
 from a2a_canvas.server.agent.events import TurnEvent
 from a2a_canvas.server.tasks.journal.journal import InMemoryJournal, Journal
+from a2a_canvas.server.tasks.push import PushConfig
 from a2a_canvas.server.tasks.record import TaskRecord
 from a2a_canvas.server.tasks.sql.journal.journal_tables import metadata
 from a2a_canvas.server.tasks.sql.journal.sql_journal import SqlJournal
@@ -27,7 +28,7 @@ Make = Callable[[Callable[[], datetime]], Awaitable[Journal]]
 class PromptJournal(SqlJournal):
     """Waits, as no turn does, until what it was told is durable: then it is as visible as it ever will be."""
 
-    async def create(self, record: TaskRecord, key: str = "") -> None:
+    async def create(self, record: TaskRecord, key: str = "", push: PushConfig | None = None) -> None:
         await super().create(record, key)
         await self.flushed(record.task_id)
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from sqlalchemy import BigInteger, Boolean, Column, Float, Index, Integer, LargeBinary, Table
+from sqlalchemy import BigInteger, Boolean, Column, Float, Index, Integer, LargeBinary, Table, false
 
 from a2a_canvas.store.sql.compression import compress, decompress
 from a2a_canvas.store.sql.tables import CompressedText, Text, incarnation, metadata
@@ -46,6 +46,7 @@ tasks = Table(
     Column("transcript", CompressedText, nullable=False),
     Column("artifacts", CompressedText, nullable=False),
     Column("named", Text),  # the versions that `artifacts` names; null for none
+    Column("push", Boolean, nullable=False, server_default=false()),  # it has push configs, or had some
     Index("tasks_by_owner", "owner", "changed_at", "task_id"),
     Index("tasks_by_state", "state", "replica"),
 )
@@ -105,6 +106,39 @@ inbox_messages = Table(
     Column("sent_at", BigInteger, nullable=False),
     Column("key", Text, nullable=False),  # as in `message_keys`; empty for none
     Column("message", Text, nullable=False),
+)
+
+push_configs = Table(
+    "push_configs",  # where clients want notifications; one row is a queue
+    metadata,
+    Column("context_id", Text, primary_key=True),
+    Column("task_id", Text, primary_key=True),
+    Column("config_id", Text, primary_key=True),
+    Column("registrant", Text, nullable=False),  # the name of the caller
+    Column("link", Text, nullable=False),  # the id of the share whose link the caller had; empty for none
+    Column("version", Text, nullable=False),  # of A2A
+    Column("url", Text, nullable=False),
+    Column("target", Text, nullable=False),  # host and port
+    Column("token", Text, nullable=False),
+    Column("scheme", Text, nullable=False),
+    Column("credentials", Text, nullable=False),
+    Column("attempts", Integer, nullable=False),  # that have failed, of its first notification
+    Column("due_at", BigInteger),  # when it is to be sent, or the claim expires; null for nothing to send
+    Column("claim", Text),  # of the process that delivers; null for none
+    Column("failure", Text, nullable=False),  # why it was given up; empty: it was not
+    Index("push_configs_by_due", "due_at"),
+)
+
+push_outbox = Table(
+    "push_outbox",  # notifications that are to be delivered
+    metadata,
+    Column("context_id", Text, primary_key=True),
+    Column("task_id", Text, primary_key=True),
+    Column("config_id", Text, primary_key=True),
+    Column("generation", Integer, primary_key=True),
+    Column("epoch", Integer, nullable=False),
+    Column("written_at", BigInteger, nullable=False),
+    Column("entry", CompressedText, nullable=False),  # as in `pages`; that of a version names it
 )
 
 task_contexts = Table(

@@ -46,6 +46,7 @@ from a2a_canvas.server.tasks.sql.journal.journal_tables import (
 )
 from a2a_canvas.server.tasks.sql.journal.logs import TaskBatch
 from a2a_canvas.server.tasks.sql.journal.named_versions import Contents, Names, named_by_entries, named_by_records
+from a2a_canvas.server.tasks.sql.journal.outbox_writing import add_configs, put_into_outbox
 from a2a_canvas.store.models import new_incarnation
 from a2a_canvas.store.sql.commit import LeaseLost
 from a2a_canvas.store.sql.database import Dialect, insert, insert_on
@@ -55,7 +56,7 @@ MAX_SAVED_CHARACTERS = 1_000_000
 """Approximate limit of the saved records of working tasks in one transaction; the others follow in the next one."""
 
 _LOCK = (
-    select(tasks.c.task_id, tasks.c.epoch)
+    select(tasks.c.task_id, tasks.c.epoch, tasks.c.push)
     .where(tuple_(tasks.c.context_id, tasks.c.task_id).in_(bindparam("keys", expanding=True)))
     .where(tasks.c.replica == bindparam("replica"))
     .order_by(tasks.c.context_id, tasks.c.task_id)
@@ -126,10 +127,16 @@ class JournalWork:
         self._write_keys(connection)
         placed = [_Placed.of(batch) for batch in self._batches if not batch.log.duplicate_of]
         batches = [each.batch for each in placed]
-        self._check_epochs(connection, [batch for batch in batches if not batch.created])
+        pushed = self._check_epochs(connection, [batch for batch in batches if not batch.created])
         self._assign_places(connection, placed)
         self._create(connection, [each for each in placed if each.batch.created])
         self._write_pages(connection, [each for each in placed if each.batch.entries])
+        add_configs(connection, [batch.push for batch in batches if batch.push])
+        put_into_outbox(
+            connection,
+            {_config_task(batch): batch.notified for batch in batches if batch.push or batch.newest.task_id in pushed},
+            self._at,
+        )
         _write_latest_changes(connection, placed)
         _write_owned_contexts(connection, batches)
         self._update(connection, [batch for batch in batches if batch.entries])
@@ -178,6 +185,7 @@ class JournalWork:
                 "replica": self._replica,
                 "resumptions": 0,
                 "cancel_requested": False,
+                "push": each.batch.push is not None,
                 **_key(record),
                 **_status_columns(record),
                 **_record_columns(record, {}),
@@ -188,16 +196,18 @@ class JournalWork:
         connection.execute(tasks.insert(), rows)
         connection.execute(task_contexts.insert(), [_key(each.batch.newest) for each in new])
 
-    def _check_epochs(self, connection: Connection, batches: Sequence[TaskBatch]) -> None:
+    def _check_epochs(self, connection: Connection, batches: Sequence[TaskBatch]) -> set[str]:
+        """The tasks among them that have push configs."""
         if not batches:
-            return
+            return set()
         expected = {batch.newest.task_id: batch.newest.epoch for batch in batches}
         keys = [(batch.newest.context_id, batch.newest.task_id) for batch in batches]
-        rows = connection.execute(_LOCK, {"keys": keys, "replica": self._replica})
-        found: dict[str, int] = {task_id: epoch for task_id, epoch in rows}
+        rows = connection.execute(_LOCK, {"keys": keys, "replica": self._replica}).all()
+        found: dict[str, int] = {task_id: epoch for task_id, epoch, _ in rows}
         if found != expected:
             lost = sorted(task_id for task_id in expected if found.get(task_id) != expected[task_id])
             raise LeaseLost(f"Tasks of another replica now: {', '.join(lost)}")
+        return {task_id for task_id, _, push in rows if push}
 
     def _assign_places(self, connection: Connection, placed: Iterable[_Placed]) -> None:
         by_context: defaultdict[str, list[_Placed]] = defaultdict(list)
@@ -370,6 +380,10 @@ def _delete_acknowledged(connection: Connection, batches: Iterable[TaskBatch]) -
         if batch.acknowledged:
             ours = [inbox_messages.c[name] == value for name, value in _key(batch.newest).items()]
             connection.execute(delete(inbox_messages).where(*ours, inbox_messages.c.inbox_id.in_(batch.acknowledged)))
+
+
+def _config_task(batch: TaskBatch) -> tuple[str, str]:
+    return batch.newest.context_id, batch.newest.task_id
 
 
 def _key(record: TaskRecord) -> dict[str, Any]:

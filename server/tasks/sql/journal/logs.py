@@ -17,6 +17,7 @@ from datetime import UTC, datetime
 
 from a2a_canvas.server.agent.events import BlockStopped, LlmCallCompleted, StatusChanged, ToolInputAdded, TurnEvent
 from a2a_canvas.server.tasks.journal.journal import ReadableLog
+from a2a_canvas.server.tasks.push import PushConfig, is_notified
 from a2a_canvas.server.tasks.record import Entry, TaskRecord, fold, is_durable
 
 MIN_SAVED_CHARACTERS = 128 * 1024
@@ -35,6 +36,8 @@ class TaskBatch:
         first: the number after the last one that was written before `entries`.
         newest: the task after `entries`.
         acknowledged: ids of the inbox rows whose messages are among the entries.
+        notified: those of the entries that push notifications tell of.
+        push: the push config that a new task begins with.
     """
 
     log: TaskLog
@@ -44,6 +47,8 @@ class TaskBatch:
     first: int
     newest: TaskRecord
     acknowledged: tuple[str, ...]
+    notified: tuple[Entry, ...] = ()
+    push: PushConfig | None = None
 
     @property
     def changes_activity(self) -> bool:
@@ -66,7 +71,7 @@ class TaskLog(ReadableLog):
         reading: held while new entries are read from the database.
     """
 
-    def __init__(self, record: TaskRecord, *, new: bool = False) -> None:
+    def __init__(self, record: TaskRecord, *, new: bool = False, push: PushConfig | None = None) -> None:
         super().__init__(record)
         self.newest = record
         self.duplicate_of = ""
@@ -78,6 +83,8 @@ class TaskLog(ReadableLog):
         self.keys: list[str] = []
         self.acknowledged: list[str] = []
         self._created = record if new else None
+        self._push = push
+        self._notified: list[Entry] = []
         self._unpublished: list[tuple[Entry, TaskRecord, bool]] = []
         self._unsaved: list[Entry] = []
         self._stored = record  # after the last entry that is to be stored
@@ -125,6 +132,8 @@ class TaskLog(ReadableLog):
         """Add an entry of a task that runs here; whether it must be durable before it is seen."""
         entry = Entry(self.newest.epoch, self.newest.generation + 1, at, event)
         durable = is_durable(self.newest.state, event)
+        if is_notified(self.newest.state, event):
+            self._notified.append(entry)
         self.newest = fold(self.newest, entry)
         self._unpublished.append((entry, self.newest, durable))
         self._store(entry)
@@ -151,7 +160,8 @@ class TaskLog(ReadableLog):
         first, self._taken = self._taken + 1, self._stored.generation
         taken = self._created, tuple(self.keys), tuple(self._unsaved), first, self._stored, tuple(self.acknowledged)
         self._created, self.keys, self._unsaved, self.acknowledged = None, [], [], []
-        return TaskBatch(self, *taken)
+        notified, push, self._notified, self._push = tuple(self._notified), self._push, [], None
+        return TaskBatch(self, *taken, notified, push)
 
     def mark_durable(self, generation: int) -> None:
         """Entries up to this one are durable."""

@@ -17,6 +17,8 @@ from a2a_canvas.server.tasks.sql.journal.journal_tables import (
     message_keys,
     owned_contexts,
     pages,
+    push_configs,
+    push_outbox,
     replicas,
     task_contexts,
     tasks,
@@ -26,6 +28,8 @@ from a2a_canvas.store.sql.tables import artifacts, drafts, versions
 
 IN_CONTEXT = (
     pages,
+    push_outbox,
+    push_configs,
     latest_changes,
     inbox_messages,
     drafts,

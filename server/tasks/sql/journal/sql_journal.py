@@ -22,6 +22,7 @@ from a2a_canvas.server.tasks.journal.activity import Activity, WatchedContexts
 from a2a_canvas.server.tasks.journal.context_log import ContextSubscription
 from a2a_canvas.server.tasks.journal.journal import TaskSubscription
 from a2a_canvas.server.tasks.journal.listing import TaskPage, TaskQuery, count_fitting
+from a2a_canvas.server.tasks.push import PushConfig
 from a2a_canvas.server.tasks.record import TaskRecord
 from a2a_canvas.server.tasks.sql.journal.contexts import ContextTails
 from a2a_canvas.server.tasks.sql.journal.journal_reading import (
@@ -65,6 +66,7 @@ class SqlJournal:
     Args:
         versions: the contents of versions.
         now: the clock.
+        notified: called when there may be push notifications to deliver.
     """
 
     def __init__(
@@ -75,6 +77,7 @@ class SqlJournal:
         versions: VersionContents,
         notify: Notify,
         now: Callable[[], datetime],
+        notified: Callable[[], None] = lambda: None,
     ) -> None:
         self._database = database
         self._commits = commits
@@ -82,6 +85,7 @@ class SqlJournal:
         self._versions = versions
         self._notify = notify
         self._now = now
+        self._notified = notified
         self._running: dict[str, TaskLog] = {}
         self._tails = TaskTails(database, versions, self.runs_here)
         self._dirty: dict[str, TaskLog] = {}
@@ -94,9 +98,9 @@ class SqlJournal:
 
     # ----------------------------------------------------------------------- appending
 
-    async def create(self, record: TaskRecord, key: str = "") -> None:
+    async def create(self, record: TaskRecord, key: str = "", push: PushConfig | None = None) -> None:
         self.check_open()
-        log = self._running[record.task_id] = self._tails.add(TaskLog(record, new=True))
+        log = self._running[record.task_id] = self._tails.add(TaskLog(record, new=True, push=push))
         await self.remember_message(key, record.task_id)
         self._dirty[record.task_id] = log
         self._commits.flush_now()
@@ -190,6 +194,8 @@ class SqlJournal:
             batch.log.mark_durable(batch.newest.generation)
             if batch.newest.state.settled and batch.log.saved and not batch.log.duplicate_of:
                 self._drop(batch.newest.task_id)
+        if any(batch.notified for batch in batches):
+            self._notified()
         self._contexts.changed({batch.newest.context_id for batch in batches})
         self._watched.changed({batch.newest.context_id for batch in batches if batch.changes_activity})
 

@@ -30,6 +30,7 @@ from a2a_canvas.server.tasks.runtime.ownership import TaskRunner
 from a2a_canvas.server.tasks.sql.identity.sql_shares import SqlShares
 from a2a_canvas.server.tasks.sql.journal.sql_contexts import SqlContexts
 from a2a_canvas.server.tasks.sql.journal.sql_journal import SqlJournal
+from a2a_canvas.server.tasks.sql.journal.sql_push import SqlPush
 from a2a_canvas.server.tasks.sql.replica.inbox import Inbox
 from a2a_canvas.server.tasks.sql.replica.lease import Lease, LeaseTiming
 from a2a_canvas.server.tasks.sql.replica.notifications import Notification, NotificationListener, notify
@@ -80,7 +81,10 @@ class SqlBackend:
         self._lease = Lease(database, timing)
         self.store = SqlArtifactStore(database, self.commits, self._lease, limits)
         versions = self.store.version_contents
-        self.journal = SqlJournal(database, self.commits, self._lease, versions, _notify_written, now)
+        self.push = SqlPush(database, now)
+        self.journal = SqlJournal(
+            database, self.commits, self._lease, versions, _notify_written, now, self.push.wake.set
+        )
         self.contexts = SqlContexts(database, self.store.frozen, _notify_all, self.journal.refresh_all)
         self.shares = SqlShares(database, now)
         for participant in (self._lease, self.journal, self.store):
@@ -111,6 +115,7 @@ class SqlBackend:
         """
         self._runner = runner
         await self._lease.register()
+        await self.push.recover()
         self.commits.start()
         self._start_heartbeat()
         await self._take_over()

@@ -77,7 +77,7 @@ def test_the_address_of_grpc_is_a_bare_host_and_port(url: str, expected: str) ->
 def test_it_says_what_this_server_can_do() -> None:
     card = load()
     assert card.capabilities.streaming
-    assert not card.capabilities.push_notifications
+    assert card.capabilities.push_notifications
     assert not card.capabilities.extended_agent_card
     assert {extension.uri for extension in card.capabilities.extensions} == SUPPORTED
     assert not any(extension.required for extension in card.capabilities.extensions)
@@ -269,7 +269,7 @@ def test_a_card_need_not_say_that_this_server_streams(tmp_path: Path) -> None:
     assert load(path).capabilities.streaming
 
 
-@pytest.mark.parametrize("capability", ["pushNotifications", "extendedAgentCard"])
+@pytest.mark.parametrize("capability", ["extendedAgentCard"])
 def test_a_card_that_promises_what_this_server_does_not_do_is_refused(tmp_path: Path, capability: str) -> None:
     path = tmp_path / "card.json"
     path.write_text(with_fields(capabilities={"streaming": True, capability: True}))

@@ -20,6 +20,7 @@ from a2a_canvas.server.tasks.incoming import Incoming
 from a2a_canvas.server.wire import TURN
 from tests.fakes import Hold, answer, said, text
 from tests.server.protocols.agui.agui_runs import ScriptedRuntime
+from tests.server.protocols.push_fixtures import push_operations
 
 
 async def send(part: dict[str, str]) -> dict[str, object]:
@@ -73,7 +74,7 @@ async def read(handler: A2AHandler, task_id: str, *, as_json: bool) -> tuple[lis
 async def test_a_reader_of_json_gets_what_is_ready_together_and_the_same_as_any_other() -> None:
     hold = Hold()
     world = ScriptedRuntime([answer(hold, *text("Done."))])
-    handler = A2AHandler(world.runtime, pb.AgentCard())
+    handler = A2AHandler(world.runtime, pb.AgentCard(), push_operations())
     following = await world.runtime.send(Incoming(said("m", "Go"), context_id="c"), ANONYMOUS)
     await hold.reached.wait()
     task_id, place = following.snapshot.task_id, BlockPosition(0, 1, 0)

@@ -39,6 +39,7 @@ from tests.server.protocols.bindings_harness import (
     rpc,
     streaming,
 )
+from tests.server.protocols.push_fixtures import push_operations
 
 AWAY_NOW = Unavailable("connection to secret.internal refused")
 INTERNAL_ERROR = "The connection to the task was lost. Subscribe to it again."
@@ -388,7 +389,7 @@ async def test_a_cancel_is_never_made_an_answer(end: type[BaseException]) -> Non
     journal = FailingJournal()
     journal.error = end()
     world = ScriptedRuntime(journal=journal)
-    handler = A2AHandler(world.runtime, pb.AgentCard())
+    handler = A2AHandler(world.runtime, pb.AgentCard(), push_operations())
     app = edge_app(world, Shutdown(world.runtime.close), handler)
     context = ServerCallContext()
     with pytest.raises(end):

@@ -169,7 +169,7 @@ CROSS_ORIGIN = [
     ("POST", "/", envelope("GetTask", {"id": "none"}), 200),
     ("GET", "/rest/tasks", None, 200),
     ("GET", "/rest/tasks/none", None, 404),
-    ("DELETE", "/rest/tasks/none/pushNotificationConfigs/x", None, 400),
+    ("DELETE", "/rest/tasks/none/pushNotificationConfigs/x", None, 404),
     ("GET", "/rest/nothing", None, 404),
     ("GET", "/artifacts/c/events", None, 404),
     ("POST", "/canvas/stream", {"messages": 7}, 400),

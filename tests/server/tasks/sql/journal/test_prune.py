@@ -30,6 +30,8 @@ from a2a_canvas.server.tasks.sql.journal.journal_tables import (
     message_keys,
     owned_contexts,
     pages,
+    push_configs,
+    push_outbox,
     replicas,
     rewrites,
     task_contexts,
@@ -130,6 +132,11 @@ async def add_task(
     await put(database, tasks, context_id=name, task_id=name, **(row | values))
     await put(database, task_contexts, context_id=name, task_id=name)
     await put(database, context_watchers, context_id=name, replica_id="gone", streams=1)
+    config = {"context_id": name, "task_id": name, "config_id": "c"}
+    texts = ("registrant", "link", "version", "url", "target", "token", "scheme", "credentials", "failure")
+    told = dict.fromkeys(texts, "")
+    await put(database, push_configs, **config, **told, attempts=0)
+    await put(database, push_outbox, **config, generation=2, epoch=1, written_at=0, entry="[]")
     await put(database, owned_contexts, context_id=name, owner="", changed_at=to_microseconds(at))
     for first in (1, 11, 21):
         facts = {"first": first, "last": first + 9, "epoch": 1, "entries": "0123456789"}

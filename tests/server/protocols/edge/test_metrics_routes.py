@@ -12,7 +12,7 @@ from starlette.applications import Starlette
 
 from a2a_canvas.server.app import create_app
 from a2a_canvas.server.metrics import CountSeries, DurationSeries, GaugeSeries, Metrics
-from a2a_canvas.server.protocols.edge.prometheus import metrics_route
+from a2a_canvas.server.protocols.edge.metrics_routes import metrics_route
 from a2a_canvas.server.settings import Settings
 from a2a_canvas.store.errors import Unavailable
 from tests.free_port import free_port

@@ -1,0 +1,86 @@
+"""`GET /metrics`, on the port for everybody or on one of its own."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Callable, Generator
+from contextlib import asynccontextmanager, contextmanager
+
+import uvicorn
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
+
+from a2a_canvas.server.listening import listen
+from a2a_canvas.server.metrics import Metrics
+from a2a_canvas.server.protocols.edge.availability import NO_STORE
+from a2a_canvas.store.errors import Unavailable
+
+logger = logging.getLogger(__name__)
+
+PATH = "/metrics"
+NOT_FOR_ALL = "Metrics are shown to callers with credentials alone. To have them without, start with --metrics-port."
+
+Exposition = Callable[[Metrics, str], tuple[bytes, str]]
+
+
+def metrics_route(metrics: Metrics, may_read: Callable[[Request], bool] = lambda request: True) -> Route:
+    """The route.
+
+    Args:
+        may_read: whether the metrics are shown to who asks for them.
+    """
+
+    async def read(request: Request) -> Response:
+        if not may_read(request):
+            refusal = {"code": 403, "status": "PERMISSION_DENIED", "message": NOT_FOR_ALL}
+            return JSONResponse({"error": refusal}, 403, NO_STORE)
+        await _refresh(metrics)
+        exposition = await asyncio.to_thread(_exposition)
+        body, media_type = exposition(metrics, request.headers.get("accept", ""))
+        return Response(body, headers={"Content-Type": media_type, **NO_STORE})
+
+    return Route(PATH, read, methods=["GET"])
+
+
+def _exposition() -> Exposition:
+    """Imported when it is needed: its library takes long, and many servers are never asked."""
+    from a2a_canvas.server.protocols.edge.prometheus import exposition
+
+    return exposition
+
+
+async def _refresh(metrics: Metrics) -> None:
+    """A database that does not answer is no reason not to show the rest."""
+    found = await asyncio.gather(*(refresh() for refresh in metrics.refreshers), return_exceptions=True)
+    for error in found:
+        if isinstance(error, Exception) and not isinstance(error, Unavailable):
+            logger.error("A metric could not be read", exc_info=error)
+
+
+class _MetricsServer(uvicorn.Server):
+    @contextmanager
+    def capture_signals(self) -> Generator[None, None, None]:
+        yield  # signals are for the server beside it
+
+
+@asynccontextmanager
+async def metrics_server(metrics: Metrics, host: str, port: int) -> AsyncIterator[None]:
+    """Serves the metrics alone on a port of their own.
+
+    Raises:
+        OSError: the port is not free.
+    """
+    listening = listen(host, port)
+    app = Starlette(routes=[metrics_route(metrics)])
+    config = uvicorn.Config(app, lifespan="off", ws="none", log_config=None, limit_concurrency=16)
+    server = _MetricsServer(config)
+    serving = asyncio.create_task(server.serve([listening]), name="metrics")
+    try:
+        yield
+    finally:
+        server.should_exit = server.force_exit = True
+        await asyncio.wait([serving])
+        listening.close()

@@ -1,0 +1,94 @@
+"""JSON Web Tokens of an issuer: whether one is valid, and whom it names. Pure, but for the time of day.
+
+Rule 1: the algorithms are those below, whatever a token says of itself: signatures with a public key only. One that the
+        key is not for is refused.
+Rule 2: a token has an issuer, an audience, an end and a user. Clocks may differ by LEEWAY.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import jwt
+
+from a2a_canvas.store.text.unicode import MAX_ID
+
+Jwk = Mapping[str, Any]
+"""A JSON Web Key, as its issuer publishes it."""
+
+LEEWAY = 60
+"""Seconds by which the clocks of the issuer and of this server may differ."""
+
+ALGORITHMS: Mapping[str, tuple[str, ...]] = {
+    "RSA": ("RS256", "RS384", "RS512", "PS256", "PS384", "PS512"),
+    "EC": ("ES256", "ES384", "ES512"),
+    "OKP": ("EdDSA",),
+}
+"""By the type of the key."""
+
+
+_INVALID = (jwt.PyJWTError, RecursionError, OverflowError)
+"""What a token can be made to raise: also by JSON that is nested deeply, and by numbers that are too large."""
+
+
+@dataclass(frozen=True, slots=True)
+class TokenRules:
+    """What a token must say.
+
+    Attributes:
+        user_claim: which of its claims is the user.
+    """
+
+    issuer: str
+    audience: str
+    user_claim: str = "sub"
+
+
+@dataclass(frozen=True, slots=True)
+class TokenHeader:
+    """What a token says of its signature; nothing of it is proved yet."""
+
+    algorithm: str
+    key_id: str = ""
+
+
+def header_of(token: str) -> TokenHeader | None:
+    """The header of a token that may be valid; None for any other."""
+    try:
+        header = jwt.get_unverified_header(token)
+    except _INVALID:
+        return None
+    algorithm, key_id = header.get("alg"), header.get("kid", "")
+    if not isinstance(key_id, str) or not any(algorithm in names for names in ALGORITHMS.values()):
+        return None
+    return TokenHeader(str(algorithm), key_id)
+
+
+def fits(key: Jwk, header: TokenHeader) -> bool:
+    """Whether a token may be signed with a key."""
+    return (
+        header.algorithm in ALGORITHMS.get(str(key.get("kty")), ())
+        and key.get("alg", header.algorithm) == header.algorithm
+        and key.get("use", "sig") == "sig"
+        and (not header.key_id or key.get("kid") == header.key_id)
+    )
+
+
+def user_in(token: str, key: Jwk, header: TokenHeader, rules: TokenRules) -> str | None:
+    """The user that a token names; None if it is not valid."""
+    try:
+        claims = jwt.decode(
+            token,
+            jwt.PyJWK(dict(key), header.algorithm),
+            algorithms=[header.algorithm],
+            audience=rules.audience,
+            issuer=rules.issuer,
+            leeway=LEEWAY,
+            options={"require": ["exp", "iss", "aud", rules.user_claim], "enforce_minimum_key_length": True},
+        )
+    except _INVALID:
+        return None
+    user = claims[rules.user_claim]
+    return user if isinstance(user, str) and 0 < len(user) <= MAX_ID and user.isprintable() else None

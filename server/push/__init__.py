@@ -1,0 +1,1 @@
+"""Delivers push notifications: over HTTP, to targets that are checked."""

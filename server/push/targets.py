@@ -1,0 +1,135 @@
+"""Where notifications may go. Pure.
+
+Rule 1: a target is an https address whose host has public addresses only. Private, loopback, link-local, shared,
+        multicast and reserved ones are refused, and so are those of IPv6 that have one of IPv4 in them: they are ways
+        around this rule.
+Rule 2: what the operator allows, by the name of the host or by its network, may be any address, and http.
+Rule 3: one address that is refused refuses the host: a name server must not choose between them.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Self
+
+from yarl import URL
+
+MAX_URL = 2048
+"""Characters of a url."""
+
+Address = ipaddress.IPv4Address | ipaddress.IPv6Address
+Network = ipaddress.IPv4Network | ipaddress.IPv6Network
+
+_UNICAST = ipaddress.IPv6Network("2000::/3")
+_REFUSED = tuple(
+    ipaddress.ip_network(each)
+    for each in ("192.0.0.0/24", "192.88.99.0/24", "224.0.0.0/3", "2001::/23", "2002::/16", "3fff::/20")
+)
+"""Networks that `is_global` takes for public, or that newer versions of Python do: those of special use."""
+
+
+class TargetRefused(Exception):
+    """A notification may not go there; `str()` says why, as the end of a sentence about the url."""
+
+
+@dataclass(frozen=True, slots=True)
+class AllowedTargets:
+    """What the operator allows (rule 2): names of hosts, in lower case, and networks."""
+
+    names: frozenset[str] = frozenset()
+    networks: tuple[Network, ...] = ()
+
+    @classmethod
+    def of(cls, given: Iterable[str]) -> Self:
+        """Names, addresses and networks."""
+        names, networks = set[str](), list[Network]()
+        for each in given:
+            try:
+                networks.append(ipaddress.ip_network(each.strip("[]"), strict=False))
+            except ValueError:
+                names.add(each.lower().rstrip("."))
+        return cls(frozenset(names), tuple(networks))
+
+    def has_name(self, host: str) -> bool:
+        return host.lower().rstrip(".") in self.names
+
+    def has_address(self, address: Address) -> bool:
+        return any(address.version == network.version and address in network for network in self.networks)
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """An address of a receiver, as it is connected to.
+
+    Attributes:
+        name: host and port.
+    """
+
+    url: URL
+    host: str
+    port: int
+
+    @property
+    def name(self) -> str:
+        return f"{self.host}:{self.port}"
+
+
+def target_of(url: str) -> Target:
+    """The target of a url.
+
+    Raises:
+        TargetRefused: it is none.
+    """
+    if len(url) > MAX_URL:
+        raise TargetRefused(f"must not be longer than {MAX_URL} characters")
+    if not re.fullmatch(r"https?://[!-~]+", url, re.IGNORECASE) or "\\" in url:
+        raise TargetRefused("must be an address such as https://client.example.com/notifications")
+    try:
+        parsed = URL(url)
+        host, port = parsed.host or "", parsed.port or 0
+    except ValueError:
+        raise TargetRefused("must be an address such as https://client.example.com/notifications") from None
+    if not host or not port or "%" in host:
+        raise TargetRefused("must be an address such as https://client.example.com/notifications")
+    if parsed.user is not None or parsed.password is not None:
+        raise TargetRefused("must not have a user or a password in it; give them as authentication")
+    return Target(parsed.with_fragment(None), host.lower(), port)
+
+
+def check_addresses(target: Target, addresses: Iterable[str], allowed: AllowedTargets) -> None:
+    """Raises `TargetRefused` if a target with these addresses may not be connected to."""
+    if allowed.has_name(target.host):
+        return
+    found = [address_of(each) for each in addresses]
+    if not found:
+        raise TargetRefused(f"names a host, {target.host}, that has no address")
+    if not all(allowed.has_address(each) or is_public(each) for each in found):
+        raise TargetRefused(f"names a host, {target.host}, that is not on the public internet")
+    if target.url.scheme == "http" and not all(allowed.has_address(each) for each in found):
+        raise TargetRefused("must begin with https://")
+
+
+def address_of(text: str) -> Address:
+    """An address; one of IPv4 that is written as one of IPv6 counts as what it is, for the networks allowed."""
+    address = ipaddress.ip_address(text.partition("%")[0])
+    return address.ipv4_mapped or address if isinstance(address, ipaddress.IPv6Address) else address
+
+
+def is_public(address: Address) -> bool:
+    """Whether anybody may be connected to there (rule 1)."""
+    if not address.is_global or address.is_multicast or address.is_reserved:
+        return False
+    if any(address.version == network.version and address in network for network in _REFUSED):
+        return False
+    return address.version == 4 or address in _UNICAST
+
+
+def literal_address(host: str) -> str | None:
+    """The host, if it is an address and no name."""
+    try:
+        return str(ipaddress.ip_address(host))
+    except ValueError:
+        return None

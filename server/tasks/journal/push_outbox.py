@@ -1,0 +1,234 @@
+"""The push configs of tasks, and the outbox of what is to be delivered to them.
+
+Rule 1: a notification is in the outbox from the moment its entry is durable: both are written in one transaction.
+Rule 2: a config with something to deliver is *due*. Who delivers claims it, for CLAIM_SECONDS: one process at a time
+        delivers to it, and what a process that ended has claimed is due again.
+Rule 3: when a notification is given up, so is its config, with everything that waits behind it: what comes later would
+        be out of order. It says why, until it is registered again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+from itertools import islice
+from typing import Protocol
+from uuid import uuid4
+
+from a2a_canvas.server.agent.events import ArtifactChanged
+from a2a_canvas.server.tasks.errors import TooManyPushConfigs
+from a2a_canvas.server.tasks.push import (
+    CLAIM_SECONDS,
+    MAX_CONFIGS,
+    Backlog,
+    ConfigKey,
+    Delivery,
+    Due,
+    PushConfig,
+    Room,
+)
+from a2a_canvas.server.tasks.record import Entry, TaskRecord
+
+
+class PushConfigs(Protocol):
+    """The push configs of tasks. Every method raises `Unavailable` while the database cannot be used."""
+
+    async def add(self, config: PushConfig) -> None:
+        """Register a config, in place of one with the same id.
+
+        Raises:
+            TaskNotFound: there is no such task.
+            TooManyPushConfigs: the task has as many as it may have.
+        """
+        ...
+
+    async def get(self, key: ConfigKey) -> PushConfig | None: ...
+
+    async def list(self, context_id: str, task_id: str, after: str, limit: int) -> Sequence[PushConfig]:
+        """Those that notifications are sent to, by id, from the one after `after`."""
+        ...
+
+    async def remove(self, key: ConfigKey) -> None:
+        """Remove a config, if there is one, with what waits for it."""
+        ...
+
+
+class Outbox(Protocol):
+    """What is to be delivered. Every method raises `Unavailable` while the database cannot be used.
+
+    Attributes:
+        wake: set when there may be more to deliver.
+    """
+
+    @property
+    def wake(self) -> asyncio.Event: ...
+
+    async def claim(self, room: Room) -> Sequence[Delivery]:
+        """Claim due configs, those first that are due the longest; the first notification of each."""
+        ...
+
+    async def delivered(self, delivery: Delivery) -> Delivery | None:
+        """It was accepted. The next one of the config, which stays claimed; None if there is none."""
+        ...
+
+    async def failed(self, delivery: Delivery, retry_at: datetime) -> None:
+        """It was not accepted."""
+        ...
+
+    async def give_up(self, delivery: Delivery, reason: str) -> None:
+        """It will not be tried again (rule 3)."""
+        ...
+
+    async def release(self, delivery: Delivery) -> None:
+        """It was not tried: it is due again."""
+        ...
+
+    async def backlog(self) -> Backlog: ...
+
+
+class PushStore(PushConfigs, Outbox, Protocol):
+    """Both, as a backend has them."""
+
+
+@dataclass(slots=True)
+class _Queue:
+    """A config with what waits for it; `due` is None if there is nothing."""
+
+    config: PushConfig
+    waiting: deque[Entry] = field(default_factory=deque)
+    attempts: int = 0
+    due: datetime | None = None
+    claim: str = ""
+
+
+class InMemoryPush:
+    """`PushConfigs` and `Outbox` in a dictionary.
+
+    Args:
+        now: the clock.
+    """
+
+    def __init__(self, now: Callable[[], datetime]) -> None:
+        self._now = now
+        self._queues: dict[tuple[str, str], dict[str, _Queue]] = {}
+        self._wake = asyncio.Event()
+
+    @property
+    def wake(self) -> asyncio.Event:
+        return self._wake
+
+    # ----------------------------------------------------------------------- as `PushConfigs`
+
+    async def add(self, config: PushConfig) -> None:
+        self.register(config)
+
+    def register(self, config: PushConfig) -> None:
+        """As `add`."""
+        queues = self._queues.setdefault(config.key[:2], {})
+        before = queues.get(config.key.config_id)
+        if before is None and len(queues) >= MAX_CONFIGS:
+            raise TooManyPushConfigs(config.key.task_id, MAX_CONFIGS)
+        waiting = before.waiting if before else deque()
+        queues[config.key.config_id] = _Queue(config, waiting, due=self._now() if waiting else None)
+        self._wake.set()
+
+    async def get(self, key: ConfigKey) -> PushConfig | None:
+        queue = self._find(key)
+        return queue.config if queue else None
+
+    async def list(self, context_id: str, task_id: str, after: str, limit: int) -> Sequence[PushConfig]:
+        queues = self._queues.get((context_id, task_id), {})
+        active = (queues[name].config for name in sorted(queues) if name > after and not queues[name].config.failure)
+        return tuple(islice(active, limit))
+
+    async def remove(self, key: ConfigKey) -> None:
+        self._queues.get(key[:2], {}).pop(key.config_id, None)
+
+    def forget(self, context_id: str, task_id: str) -> None:
+        """A task was removed."""
+        self._queues.pop((context_id, task_id), None)
+
+    # ----------------------------------------------------------------------------- as `Outbox`
+
+    def put(self, record: TaskRecord, entry: Entry) -> None:
+        """Put what an entry tells of into the outbox.
+
+        Args:
+            record: the task after it.
+        """
+        for queue in self._queues.get((record.context_id, record.task_id), {}).values():
+            if not queue.config.failure:
+                queue.waiting.append(_whole(record, entry))
+                queue.due = queue.due or self._now()
+                self._wake.set()
+
+    async def claim(self, room: Room) -> Sequence[Delivery]:
+        now = self._now()
+        due = sorted(
+            (queue.due, each)
+            for queues in self._queues.values()
+            for queue in queues.values()
+            if queue.due and queue.due <= now
+            for each in [Due(queue.config.key, queue.config.target, queue.attempts)]
+        )
+        return [self._claimed(each.key) for each in room.choose(each for _, each in due)]
+
+    def _claimed(self, key: ConfigKey) -> Delivery:
+        queue = self._queues[key[:2]][key.config_id]
+        queue.claim = str(uuid4())
+        return self._next(queue)
+
+    def _next(self, queue: _Queue) -> Delivery:
+        queue.due = self._now() + timedelta(seconds=CLAIM_SECONDS)
+        return Delivery(queue.config, queue.waiting[0], queue.attempts, queue.claim)
+
+    async def delivered(self, delivery: Delivery) -> Delivery | None:
+        queue = self._claimed_by(delivery)
+        if queue is None:
+            return None
+        queue.waiting.popleft()
+        queue.attempts = 0
+        if queue.waiting:
+            return self._next(queue)
+        queue.due, queue.claim = None, ""
+        return None
+
+    async def failed(self, delivery: Delivery, retry_at: datetime) -> None:
+        if queue := self._claimed_by(delivery):
+            queue.attempts += 1
+            queue.due, queue.claim = retry_at, ""
+
+    async def give_up(self, delivery: Delivery, reason: str) -> None:
+        if queue := self._claimed_by(delivery):
+            queue.config = replace(queue.config, failure=reason)
+            queue.waiting.clear()
+            queue.due, queue.claim, queue.attempts = None, "", 0
+
+    async def release(self, delivery: Delivery) -> None:
+        if queue := self._claimed_by(delivery):
+            queue.due, queue.claim = self._now(), ""
+            self._wake.set()
+
+    async def backlog(self) -> Backlog:
+        waiting = [each.at for queues in self._queues.values() for queue in queues.values() for each in queue.waiting]
+        return Backlog(len(waiting), min(waiting, default=None))
+
+    def _find(self, key: ConfigKey) -> _Queue | None:
+        return self._queues.get(key[:2], {}).get(key.config_id)
+
+    def _claimed_by(self, delivery: Delivery) -> _Queue | None:
+        queue = self._find(delivery.config.key)
+        return queue if queue and queue.claim == delivery.claim else None
+
+
+def _whole(record: TaskRecord, entry: Entry) -> Entry:
+    """An entry that closes a version, with the whole version."""
+    match entry.event:
+        case ArtifactChanged() as event:
+            content = record.artifacts[event.artifact_id].content
+            return replace(entry, event=replace(event, append=False, parts=content.parts))
+        case _:
+            return entry

@@ -1,0 +1,88 @@
+"""Writes push configs and the outbox, in the transaction of the entries that notifications tell of.
+
+Rule 1: whoever writes to the outbox, or finds it empty, has locked the rows of the configs before: so no config with
+        something to deliver has none due.
+Rule 2: a version is named, not repeated: its content is read when it is delivered.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import Connection, select, tuple_, update
+
+from a2a_canvas.server.agent.events import ArtifactChanged
+from a2a_canvas.server.tasks.codec import entries_to_json
+from a2a_canvas.server.tasks.push import PushConfig
+from a2a_canvas.server.tasks.record import Entry
+from a2a_canvas.server.tasks.sql.journal.journal_reading import to_microseconds
+from a2a_canvas.server.tasks.sql.journal.journal_tables import push_configs, push_outbox
+
+KEY = (push_configs.c.context_id, push_configs.c.task_id, push_configs.c.config_id)
+TaskKey = tuple[str, str]
+"""Context and task."""
+
+
+def config_row(config: PushConfig) -> dict[str, Any]:
+    """The row of a config with nothing to deliver."""
+    names = ("version", "url", "target", "token", "scheme", "credentials", "failure")
+    values = {name: getattr(config, name) for name in names}
+    values |= {"registrant": config.registrant.name, "link": config.registrant.link}
+    return {**config.key._asdict(), **values, "attempts": 0, "due_at": None, "claim": None}
+
+
+def add_configs(connection: Connection, configs: Sequence[PushConfig]) -> None:
+    """Add the first configs of new tasks."""
+    if configs:
+        connection.execute(push_configs.insert(), [config_row(config) for config in configs])
+
+
+def put_into_outbox(connection: Connection, told: Mapping[TaskKey, Sequence[Entry]], at: datetime) -> None:
+    """Write what entries tell of for each config of their tasks."""
+    told = {key: entries for key, entries in told.items() if entries}
+    if not told:
+        return
+    of_tasks = tuple_(push_configs.c.context_id, push_configs.c.task_id).in_(list(told))
+    active = select(*KEY).where(of_tasks, push_configs.c.failure == "").order_by(*KEY).with_for_update()
+    configs: defaultdict[TaskKey, list[str]] = defaultdict(list)
+    for context_id, task_id, config_id in connection.execute(active):
+        configs[context_id, task_id].append(config_id)
+    now = to_microseconds(at)
+    rows = [
+        {**_key(key), "config_id": config_id, "written_at": now, **row}
+        for key, entries in told.items()
+        if configs[key]
+        for row in _entry_rows(entries)
+        for config_id in configs[key]
+    ]
+    if rows:
+        connection.execute(push_outbox.insert(), rows)
+        idle = push_configs.c.due_at.is_(None), push_configs.c.failure == ""
+        connection.execute(update(push_configs).where(of_tasks, *idle).values(due_at=now))
+
+
+def _key(key: TaskKey) -> dict[str, str]:
+    return {"context_id": key[0], "task_id": key[1]}
+
+
+def _entry_rows(entries: Iterable[Entry]) -> list[dict[str, Any]]:
+    return [
+        {
+            "generation": entry.generation,
+            "epoch": entry.epoch,
+            "entry": entries_to_json([_whole(entry)], naming=(entry.generation,)),
+        }
+        for entry in entries
+    ]
+
+
+def _whole(entry: Entry) -> Entry:
+    match entry.event:
+        case ArtifactChanged() as event:
+            return replace(entry, event=replace(event, append=False))
+        case _:
+            return entry

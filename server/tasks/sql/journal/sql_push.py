@@ -1,0 +1,243 @@
+"""The push configs and the outbox in a database. `journal/push_outbox.py` has the rules.
+
+Rule 1: a claim is a row's `claim` with the time at which it expires as `due_at`. What finishes a delivery writes
+        nothing if the claim is no longer its own.
+Rule 2: a few transactions at once: what the journal writes must not wait for connections.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Collection, Sequence
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime, timedelta
+from typing import Any
+from uuid import uuid4
+
+from sqlalchemy import and_, delete, func, select, tuple_, update
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from a2a_canvas.server.agent.events import ArtifactChanged
+from a2a_canvas.server.tasks.access import Caller
+from a2a_canvas.server.tasks.codec import entries_of_json
+from a2a_canvas.server.tasks.errors import TaskNotFound, TooManyPushConfigs
+from a2a_canvas.server.tasks.push import (
+    CLAIM_SECONDS,
+    MAX_CONFIGS,
+    Backlog,
+    ConfigKey,
+    Delivery,
+    Due,
+    PushConfig,
+    Room,
+)
+from a2a_canvas.server.tasks.record import Entry
+from a2a_canvas.server.tasks.sql.journal.journal_reading import to_microseconds
+from a2a_canvas.server.tasks.sql.journal.journal_tables import push_configs, push_outbox, tasks
+from a2a_canvas.server.tasks.sql.journal.outbox_writing import KEY, config_row
+from a2a_canvas.store.sql.database import Database, insert
+from a2a_canvas.store.sql.reading import VersionKey, version_contents
+
+TRANSACTIONS = 2
+"""Transactions at once (rule 2)."""
+CHOICE = 4
+"""Due configs that are looked at for each that may be claimed."""
+
+_OUTBOX_KEY = (push_outbox.c.context_id, push_outbox.c.task_id, push_outbox.c.config_id)
+
+
+class SqlPush:
+    """`PushConfigs` and `Outbox` in a database.
+
+    Args:
+        now: the clock.
+    """
+
+    def __init__(self, database: Database, now: Callable[[], datetime]) -> None:
+        self._database = database
+        self._now = now
+        self._room = asyncio.Semaphore(TRANSACTIONS)
+        self._wake = asyncio.Event()
+
+    @property
+    def wake(self) -> asyncio.Event:
+        return self._wake
+
+    async def recover(self) -> None:
+        """Release what an earlier process has claimed, where there is no other one."""
+        if self._database.dialect == "sqlite":
+            claimed = update(push_configs).where(push_configs.c.claim.is_not(None))
+            async with self._write() as connection:
+                await connection.execute(claimed.values(claim=None, due_at=self._microseconds()))
+
+    # ----------------------------------------------------------------------- as `PushConfigs`
+
+    async def add(self, config: PushConfig) -> None:
+        row = {**config_row(config), "due_at": self._microseconds()}
+        async with self._write() as connection:
+            of_it = tasks.c.context_id == config.key.context_id, tasks.c.task_id == config.key.task_id
+            marked = update(tasks).where(*of_it).values(push=True).returning(tasks.c.task_id)
+            if await connection.scalar(marked) is None:
+                raise TaskNotFound(config.key.task_id)
+            others = push_configs.c.config_id != config.key.config_id
+            count = select(func.count()).select_from(push_configs).where(*_of_task(*config.key[:2]), others)
+            if (await connection.scalar(count) or 0) >= MAX_CONFIGS:
+                raise TooManyPushConfigs(config.key.task_id, MAX_CONFIGS)
+            added = insert(connection, push_configs).values(row)
+            await connection.execute(added.on_conflict_do_update(index_elements=[*KEY], set_=row))
+        self._wake.set()
+
+    async def get(self, key: ConfigKey) -> PushConfig | None:
+        async with self._read() as connection:
+            row = (await connection.execute(select(push_configs).where(_of(key)))).one_or_none()
+        return _config(row) if row else None
+
+    async def list(self, context_id: str, task_id: str, after: str, limit: int) -> Sequence[PushConfig]:
+        active = push_configs.c.failure == "", push_configs.c.config_id > after
+        query = select(push_configs).where(*_of_task(context_id, task_id), *active)
+        async with self._read() as connection:
+            rows = (await connection.execute(query.order_by(push_configs.c.config_id).limit(limit))).all()
+        return tuple(_config(row) for row in rows)
+
+    async def remove(self, key: ConfigKey) -> None:
+        async with self._write() as connection:
+            await connection.execute(delete(push_configs).where(_of(key)))
+            await connection.execute(delete(push_outbox).where(_waiting(key)))
+
+    # ----------------------------------------------------------------------------- as `Outbox`
+
+    async def claim(self, room: Room) -> Sequence[Delivery]:
+        now = self._microseconds()
+        due = select(*KEY, push_configs.c.target, push_configs.c.attempts).where(push_configs.c.due_at <= now)
+        if room.excluded:
+            due = due.where(push_configs.c.target.not_in(room.excluded))
+        if room.failing <= 0:
+            due = due.where(push_configs.c.attempts == 0)
+        due = due.order_by(push_configs.c.due_at).limit(CHOICE * room.total)
+        async with self._read() as connection:
+            if not (await connection.execute(due.limit(1))).one_or_none():
+                return ()
+        claim = str(uuid4())
+        async with self._write() as connection:
+            rows = (await connection.execute(due.with_for_update(skip_locked=True))).all()
+            chosen = room.choose(Due(ConfigKey(*row[:3]), row.target, row.attempts) for row in rows)
+            if not chosen:
+                return ()
+            these = tuple_(*KEY).in_([each.key for each in chosen])
+            await connection.execute(update(push_configs).where(these).values(claim=claim, due_at=self._expiry()))
+        return await self._first(claim, [each.key for each in chosen])
+
+    async def _first(self, claim: str, keys: Collection[ConfigKey]) -> Sequence[Delivery]:
+        """The first notification of each of these configs; those that have none are done."""
+        heads = select(*_OUTBOX_KEY, func.min(push_outbox.c.generation)).where(tuple_(*_OUTBOX_KEY).in_(keys))
+        entry = tuple_(*_OUTBOX_KEY, push_outbox.c.generation).in_(heads.group_by(*_OUTBOX_KEY))
+        mine = select(push_configs).where(tuple_(*KEY).in_(keys), push_configs.c.claim == claim)
+        async with self._read() as connection:
+            configs = (await connection.execute(mine)).all()
+            rows = {_key(row): row for row in await connection.execute(select(push_outbox).where(entry))}
+            entries = {key: await _entry(connection, row) for key, row in rows.items()}
+        for row in configs:
+            if _key(row) not in entries:
+                await self._advance(_key(row), claim, 0)
+        return [
+            Delivery(_config(row), entries[_key(row)], row.attempts, claim) for row in configs if _key(row) in entries
+        ]
+
+    async def delivered(self, delivery: Delivery) -> Delivery | None:
+        key = delivery.config.key
+        if not await self._advance(key, delivery.claim, delivery.entry.generation):
+            return None
+        return next(iter(await self._first(delivery.claim, [key])), None)
+
+    async def _advance(self, key: ConfigKey, claim: str, generation: int) -> bool:
+        """Remove what was delivered; whether there is more, and the config is still claimed."""
+        async with self._write() as connection:
+            if not await self._lock(connection, key, claim):
+                return False
+            done = push_outbox.c.generation <= generation
+            await connection.execute(delete(push_outbox).where(_waiting(key), done))
+            more = await connection.scalar(select(push_outbox.c.generation).where(_waiting(key)).limit(1)) is not None
+            left = {"due_at": self._expiry(), "claim": claim} if more else {"due_at": None, "claim": None}
+            await connection.execute(update(push_configs).where(_of(key)).values(attempts=0, **left))
+            return more
+
+    async def failed(self, delivery: Delivery, retry_at: datetime) -> None:
+        await self._finish(delivery, attempts=delivery.attempts + 1, due_at=to_microseconds(retry_at))
+
+    async def give_up(self, delivery: Delivery, reason: str) -> None:
+        if await self._finish(delivery, attempts=0, due_at=None, failure=reason):
+            async with self._write() as connection:
+                await connection.execute(delete(push_outbox).where(_waiting(delivery.config.key)))
+
+    async def release(self, delivery: Delivery) -> None:
+        await self._finish(delivery, due_at=self._microseconds())
+        self._wake.set()
+
+    async def _finish(self, delivery: Delivery, **values: Any) -> bool:
+        mine = _of(delivery.config.key), push_configs.c.claim == delivery.claim
+        async with self._write() as connection:
+            done = await connection.execute(update(push_configs).where(*mine).values(claim=None, **values))
+            return done.rowcount == 1
+
+    async def backlog(self) -> Backlog:
+        query = select(func.count(), func.min(push_outbox.c.written_at)).select_from(push_outbox)
+        async with self._read() as connection:
+            depth, oldest = (await connection.execute(query)).one()
+        return Backlog(depth, oldest and datetime.fromtimestamp(oldest / 1e6, UTC))
+
+    async def _lock(self, connection: AsyncConnection, key: ConfigKey, claim: str) -> bool:
+        """Lock the config's row; whether the claim is still the one of this process."""
+        row = select(push_configs.c.claim).where(_of(key)).with_for_update()
+        return await connection.scalar(row) == claim
+
+    @asynccontextmanager
+    async def _read(self) -> AsyncIterator[AsyncConnection]:
+        async with self._room, self._database.read() as connection:
+            yield connection
+
+    @asynccontextmanager
+    async def _write(self) -> AsyncIterator[AsyncConnection]:
+        async with self._room, self._database.write() as connection:
+            yield connection
+
+    def _microseconds(self) -> int:
+        return to_microseconds(self._now())
+
+    def _expiry(self) -> int:
+        return to_microseconds(self._now() + timedelta(seconds=CLAIM_SECONDS))
+
+
+def _of(key: ConfigKey) -> Any:
+    return and_(*_of_task(*key[:2]), push_configs.c.config_id == key.config_id)
+
+
+def _of_task(context_id: str, task_id: str) -> tuple[Any, Any]:
+    return push_configs.c.context_id == context_id, push_configs.c.task_id == task_id
+
+
+def _waiting(key: ConfigKey) -> Any:
+    return and_(*(column == value for column, value in zip(_OUTBOX_KEY, key, strict=True)))
+
+
+def _key(row: Any) -> ConfigKey:
+    return ConfigKey(row.context_id, row.task_id, row.config_id)
+
+
+def _config(row: Any) -> PushConfig:
+    names = ("version", "url", "target", "token", "scheme", "credentials", "failure")
+    return PushConfig(
+        key=_key(row), registrant=Caller(row.registrant, row.link), **{name: getattr(row, name) for name in names}
+    )
+
+
+async def _entry(connection: AsyncConnection, row: Any) -> Entry:
+    """The entry of a row, with the content of the version that it names."""
+    [entry] = entries_of_json(row.epoch, row.entry)
+    if not isinstance(entry.event, ArtifactChanged):
+        return entry
+    event = entry.event
+    key = VersionKey.of(row.context_id, event.artifact_id, event.version)
+    contents = await connection.run_sync(version_contents, [key])
+    named = (event.artifact_id, event.version)
+    [entry] = entries_of_json(row.epoch, row.entry, {named: contents[key]} if key in contents else {})
+    return entry

@@ -1,0 +1,39 @@
+"""The push configs of a handler whose tasks are in memory."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+
+from a2a_canvas.server.protocols.a2a_v1.push_operations import PushOperations
+from a2a_canvas.server.push.sending import TargetCheck
+from a2a_canvas.server.push.targets import AllowedTargets
+from a2a_canvas.server.tasks.journal.push_outbox import InMemoryPush
+
+
+class FixedLookup:
+    """A name server that answers with what it is given, one after the other; the last one stays.
+
+    Attributes:
+        asked: names that were looked up.
+    """
+
+    def __init__(self, *answers: Sequence[str]) -> None:
+        self._answers = list(answers)
+        self.asked: list[str] = []
+
+    async def __call__(self, host: str, port: int) -> Sequence[str]:
+        self.asked.append(host)
+        found = self._answers.pop(0) if len(self._answers) > 1 else self._answers[0]
+        if not found:
+            raise OSError("there is no such host")
+        return found
+
+    def close(self) -> None:
+        pass
+
+
+def push_operations() -> PushOperations:
+    """Configs for which any host is on the public internet."""
+    configs = InMemoryPush(lambda: datetime(2026, 1, 1, tzinfo=UTC))
+    return PushOperations(configs, TargetCheck(AllowedTargets(), FixedLookup(["1.1.1.1"])))
