@@ -2,7 +2,7 @@
 
 Rule 1: without credentials there are the agent card, the health of the server, the page's files, which are the same for
         everybody, and what signs people in. Everything else, known path or not, is refused in the same way.
-        `/auth/session` says whom the server takes a caller for, and passes without credentials, but not with wrong ones.
+        `/auth/session` says whom the server takes a caller for: it passes without credentials, not with wrong ones.
 Rule 2: the caller is left in the scope; `caller_of` reads it. Starlette's `user` is there for what the SDK builds.
 """
 

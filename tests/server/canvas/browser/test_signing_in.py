@@ -111,10 +111,14 @@ async def test_whoever_tries_many_keys_waits(open_window: Opener) -> None:
         window = await open_window(served.url)
         window.expects(REFUSED)
         await expect(dialog(window.page)).to_be_visible()
-        while (await served.http.get("/artifacts", headers={"Authorization": f"Bearer {new_key()}"})).status_code != 429:
+        while (
+            await served.http.get("/artifacts", headers={"Authorization": f"Bearer {new_key()}"})
+        ).status_code != 429:
             pass
         await enter(window.page, new_key())
-        await expect(dialog(window.page).get_by_role("alert")).to_contain_text("Too many wrong keys came from here. Try")
+        await expect(dialog(window.page).get_by_role("alert")).to_contain_text(
+            "Too many wrong keys came from here. Try"
+        )
 
 
 async def test_another_server_never_gets_the_key_of_this_one(open_window: Opener) -> None:
@@ -129,7 +133,9 @@ async def test_another_server_never_gets_the_key_of_this_one(open_window: Opener
         await enter(page, ANN)
         await expect(page.get_by_role("button", name="ann", exact=True)).to_be_visible()
         sent: list[str] = []
-        page.on("request", lambda request: sent.append(str(request.headers)) if request.url.startswith(other.url) else None)
+        page.on(
+            "request", lambda request: sent.append(str(request.headers)) if request.url.startswith(other.url) else None
+        )
         await page.goto(f"{home.url}/?server={quote(other.url, safe='')}")
         await enter(page, JOE)
         await expect(page.get_by_role("button", name="joe", exact=True)).to_be_visible()
