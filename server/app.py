@@ -36,6 +36,7 @@ from a2a_canvas.server.backend import Backend, make_backend
 from a2a_canvas.server.metrics import Metrics
 from a2a_canvas.server.model_choice import choose_llm
 from a2a_canvas.server.protocols.a2a_v1.card import REST_PREFIX, Addresses, CurrentCard, card_route, load_card
+from a2a_canvas.server.protocols.a2a_v1.card_signing import card_keys_route, load_card_key
 from a2a_canvas.server.protocols.a2a_v1.extensions import ExtensionsEcho
 from a2a_canvas.server.protocols.a2a_v1.handler import A2AHandler
 from a2a_canvas.server.protocols.a2a_v1.http_json import rest_route
@@ -70,6 +71,7 @@ from a2a_canvas.server.tasks.journal.push_outbox import Outbox
 from a2a_canvas.server.tasks.runtime.admission import Admission
 from a2a_canvas.server.tasks.runtime.runtime import Runtime
 from a2a_canvas.server.tasks.sharing import Sharing
+from a2a_canvas.server.wire import KEYS_PATH
 from a2a_canvas.store.artifact_store import ArtifactStore
 from a2a_canvas.tools.functions.function_tool import AnyTool, ToolSource
 from a2a_canvas.tools.registry import SCRIPT_TOOLS, TOOLS
@@ -118,7 +120,9 @@ def create_app(settings: Settings, llm: LLM | None = None, clock: Clock | None =
     metrics = Metrics(clock.now)
     backend = make_backend(settings, clock.now, metrics)
     authenticator = make_authenticator(settings, backend)
-    current_card = CurrentCard(loaded, partial(_tools_from, sources), authenticator.security)
+    card_key = load_card_key(settings.card_signing_key) if settings.card_signing_key else None
+    sign = partial(card_key.sign, keys_url=settings.url + KEYS_PATH) if card_key else None
+    current_card = CurrentCard(loaded, partial(_tools_from, sources), authenticator.security, sign)
     runtime = build_runtime(settings, llm, clock, backend, sources, metrics)
     shutdown = Shutdown(runtime.close, settings.shutdown_grace)
     limits = body_limits(settings)
@@ -141,6 +145,7 @@ def create_app(settings: Settings, llm: LLM | None = None, clock: Clock | None =
     app = Starlette(
         routes=[
             card_route(current_card, clock.now),
+            *([card_keys_route(card_key)] if card_key else []),
             health_route(),
             ready_route(backend.ready),
             *([] if settings.metrics_port else [metrics_route(metrics, metrics_readers(settings))]),

@@ -61,6 +61,7 @@ COMMANDS = {
         "doctor": (__name__, "check the settings, the model, the database, the machine, and access from outside"),
         "db": (__name__, "prepare, check or prune the database"),
         "key": (__name__, "make, list or revoke API keys"),
+        "card": (__name__, "verify the signature of an agent card"),
         "completion": (__name__, "print the completion of commands and options for a shell"),
     },
 }
@@ -234,7 +235,24 @@ def _key_commands(does: str) -> click.Group:
     )
 
 
-_GROUPS = {"db": _database_commands, "key": _key_commands}
+def _card_commands(does: str) -> click.Group:
+    url = click.Argument(["url"])
+    key = click.Option(
+        ["--key"],
+        type=click.Path(path_type=Path),
+        help="a file with the public keys that you trust, PEM or a JSON Web Key Set, instead of what the server says",
+    )
+    form = CommandForm(
+        _verify_card,
+        (url, key),
+        "The exit code is 0 if the card has a valid signature, and 1 if not. Without --key the signature says that the "
+        "card is as its server made it; who that is, TLS says.",
+        ("card verify https://agent.example.com", "card verify https://agent.example.com --key agent.pub.pem"),
+    )
+    return click.Group("card", [form.command("verify", does)], help=f"{does[:1].upper()}{does[1:]}.")
+
+
+_GROUPS = {"db": _database_commands, "key": _key_commands, "card": _card_commands}
 """The commands that have commands."""
 
 
@@ -324,6 +342,16 @@ def _key(action: str, name: str = "", user: str = "", no_store: bool = False, **
                 return asyncio.run(end_key(name, given, out))
     except (SettingsError, DatabaseError) as error:
         return refused(str(error))
+
+
+def _verify_card(url: str, key: Path | None) -> int:
+    from a2a_canvas.server.card_cli import CardNotVerified, verify_card
+
+    try:
+        return verify_card(url, key, sys.stdout or io.StringIO())
+    except CardNotVerified as error:
+        refused(str(error))
+        return 1
 
 
 def _completion(shell: str) -> int:

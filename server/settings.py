@@ -162,6 +162,9 @@ class Settings(BaseSettings):
         "of the public URL; '*' for any",
     )
     agent_card: Path | None = Field(None, description="the agent card to start from, if not the packaged one")
+    card_signing_key: Path | None = Field(
+        None, description="a PEM file with the private key that the agent card is signed with; not signed unless given"
+    )
     advertise_0_3: bool = Field(True, description="list the 0.3 interfaces in the card, as the A2A Inspector needs")
     advertise_grpc: bool = Field(
         True, description="list gRPC in the card, if it is on; google-adk refuses a card that has its 'host:port'"
@@ -255,7 +258,7 @@ class Settings(BaseSettings):
     def _joined(cls, value: Any) -> Any:
         return ",".join(map(str, value)) if isinstance(value, list) else value
 
-    @field_validator("instructions", "tools", "mcp_config")
+    @field_validator("instructions", "tools", "mcp_config", "card_signing_key")
     @classmethod
     def _files(cls, value: Path | tuple[Path, ...] | None) -> Path | tuple[Path, ...] | None:
         for path in value if isinstance(value, tuple) else filter(None, [value]):
@@ -557,7 +560,7 @@ def bounds_of(field: str) -> str:
 GROUPS: Mapping[str, tuple[str, ...]] = {
     "Agent": (
         *("agent", "instructions", "tools", "mcp_config", "agents", "agent_tokens", "agent_card"),
-        *("advertise_0_3", "advertise_grpc"),
+        *("card_signing_key", "advertise_0_3", "advertise_grpc"),
     ),
     "Address": ("host", "port", "grpc_port", "metrics_port", "public_url", "allowed_hosts", "cors_origin"),
     "Identity": (

@@ -18,6 +18,9 @@ AGENTSTACK = "https://a2a-extensions.agentstack.beeai.dev/ui/canvas/v1"
 
 VERSION_HEADER = "A2A-Version"
 
+KEYS_PATH = "/.well-known/jwks.json"
+"""Where a server publishes the key that its card is signed with, as a JSON Web Key Set."""
+
 TOKEN_VARIABLE = "A2A_CANVAS_TOKEN"
 """The environment variable of the client's bearer token. It is no setting of the server, which ignores it."""
 

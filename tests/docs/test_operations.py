@@ -192,7 +192,9 @@ def test_the_signatures_and_the_times_of_tokens_are_those_of_the_server() -> Non
     assert f"at most every {MIN_INTERVAL:.0f} seconds" in told
 
 
-def test_every_server_that_is_started_could_be(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_every_server_that_is_started_could_be(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "card.pem").touch()
     serves = re.findall(r"^    a2a-canvas (serve .*)$", PAGE, re.MULTILINE)
     [url] = re.findall(rf"^    export {PREFIX}DATABASE=(\S+)$", PAGE, re.MULTILINE)
     assert serves

@@ -115,6 +115,7 @@ class CurrentCard:
     Args:
         tools: lists those that there are.
         security: tells what a request needs; None if it needs nothing.
+        sign: signs what the card says; None if it has no signature of this server's.
     """
 
     def __init__(
@@ -122,8 +123,9 @@ class CurrentCard:
         loaded: LoadedCard,
         tools: Callable[[], Sequence[Described]] = tuple,
         security: Callable[[], Awaitable[Security]] | None = None,
+        sign: Callable[[pb.AgentCard], pb.AgentCard] | None = None,
     ) -> None:
-        self._loaded, self._tools, self._security = loaded, tools, security
+        self._loaded, self._tools, self._security, self._sign = loaded, tools, security, sign
         self._made_of: tuple[Sequence[Described], Security] | None = None
         self._needed = Security()
         self._card = loaded.content
@@ -136,7 +138,8 @@ class CurrentCard:
         made_of = self._tools(), self._needed
         if made_of != self._made_of:
             self._made_of = made_of
-            self._card = self._needed.describe(self._loaded.with_tools(made_of[0]))
+            card = self._needed.describe(self._loaded.with_tools(made_of[0]))
+            self._card = self._sign(card) if self._sign else card
         return self._card
 
 

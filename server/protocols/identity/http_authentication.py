@@ -1,7 +1,8 @@
 """Authentication of HTTP requests, as ASGI middleware before the guard: nothing is read for who is not known.
 
-Rule 1: without credentials there are the agent card, the health of the server, the page's files, which are the same for
-        everybody, and what signs people in. Everything else, known path or not, is refused in the same way.
+Rule 1: without credentials there are the agent card and the key of its signature, the health of the server, the page's
+        files, which are the same for everybody, and what signs people in. Everything else, known path or not, is
+        refused in the same way.
         `/auth/session` says whom the server takes a caller for: it passes without credentials, not with wrong ones.
 Rule 2: the caller is left in the scope; `caller_of` reads it. Starlette's `user` is there for what the SDK builds.
 """
@@ -21,9 +22,10 @@ from a2a_canvas.server.protocols.edge.http_requests import CALLER
 from a2a_canvas.server.protocols.identity.authenticator import Authenticator, IssuerUnavailable, Missing
 from a2a_canvas.server.protocols.identity.denials import denied_response, form_of, unavailable
 from a2a_canvas.server.tasks.access import Caller
+from a2a_canvas.server.wire import KEYS_PATH
 from a2a_canvas.store.errors import Unavailable
 
-OPEN_PATHS: Final = ("/", AGENT_CARD_WELL_KNOWN_PATH, "/healthz", "/readyz")
+OPEN_PATHS: Final = ("/", AGENT_CARD_WELL_KNOWN_PATH, KEYS_PATH, "/healthz", "/readyz")
 PAGE_FILES: Final = "/page/"
 SIGN_IN: Final = ("/auth/sign-in", "/auth/callback", "/auth/sign-out")
 SESSION: Final = "/auth/session"

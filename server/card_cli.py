@@ -1,0 +1,132 @@
+"""`a2a-canvas card verify`: whether an agent card is signed, and by which key.
+
+Rule 1: without a key of the user's own, the keys are read where the signature says, if that is where the card is from.
+        A signature then says that the card is as its server made it, and no more: who that is, TLS says.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, TextIO
+from urllib.parse import urljoin, urlsplit
+
+import httpx
+from a2a.client.card_resolver import parse_agent_card
+from a2a.types import a2a_pb2 as pb
+from a2a.utils.constants import AGENT_CARD_WELL_KNOWN_PATH
+from a2a.utils.signing import SignatureVerificationError, create_signature_verifier
+from cryptography.hazmat.primitives.serialization import load_pem_public_key
+from google.protobuf.json_format import ParseError
+from jwt import PyJWK, PyJWTError
+from jwt.exceptions import InvalidKeyError
+from jwt.utils import base64url_decode
+
+from a2a_canvas.server.settings import is_trusted_url
+
+ALGORITHMS = ("ES256", "ES384", "ES512", "EdDSA", "RS256", "RS384", "RS512", "PS256", "PS384", "PS512")
+TIMEOUT = 10.0
+
+
+class CardNotVerified(Exception):
+    """The card has no valid signature, or cannot be read; `str()` is one line."""
+
+
+def verify_card(url: str, key: Path | None, out: TextIO) -> int:
+    """Run `card verify`.
+
+    Args:
+        url: of the server, or of the card.
+        key: a file with the public keys that are trusted, PEM or a JSON Web Key Set; None for those that the signature
+            names.
+
+    Raises:
+        CardNotVerified: it is not valid.
+    """
+    with httpx.Client(timeout=TIMEOUT, follow_redirects=False) as client:
+        where = url if url.endswith(".json") else url.rstrip("/") + AGENT_CARD_WELL_KNOWN_PATH
+        card = _card(_read(client, where), where)
+        for signature in card.signatures:
+            header = _header(signature)
+            keys = _keys_in(key) if key else _published(client, where, header)
+            if _is_valid(card, signature, keys):
+                by = key or header.get("jku")
+                out.write(f"The card of {card.name} is signed with the key {header.get('kid', '')} of {by}.\n")
+                return 0
+    why = "has no valid signature" if card.signatures else "is not signed"
+    raise CardNotVerified(f"The card at {where} {why}.")
+
+
+def _is_valid(card: pb.AgentCard, signature: pb.AgentCardSignature, keys: Sequence[Any]) -> bool:
+    alone = pb.AgentCard()
+    alone.CopyFrom(card)
+    del alone.signatures[:]
+    alone.signatures.append(signature)
+    return any(_verifies(alone, key) for key in keys)
+
+
+def _verifies(card: pb.AgentCard, key: Any) -> bool:
+    try:
+        create_signature_verifier(lambda _kid, _jku: key, list(ALGORITHMS))(card)
+    # The SDK passes what a key of another type raises.
+    except (SignatureVerificationError, InvalidKeyError, TypeError, ValueError):
+        return False
+    return True
+
+
+def _header(signature: pb.AgentCardSignature) -> Mapping[str, Any]:
+    try:
+        header = json.loads(base64url_decode(signature.protected.encode()))
+    except ValueError:
+        return {}
+    return header if isinstance(header, dict) else {}
+
+
+def _published(client: httpx.Client, card_url: str, header: Mapping[str, Any]) -> Sequence[Any]:
+    """The keys where the signature says that they are (rule 1)."""
+    url = urljoin(card_url, str(header.get("jku", "")))
+    if urlsplit(url)[:2] != urlsplit(card_url)[:2] or not is_trusted_url(url):
+        raise CardNotVerified(f"The signature names keys at {url}, which is elsewhere: pass those you trust as --key.")
+    return list(_of_set(_read(client, url), str(header.get("kid", ""))))
+
+
+def _keys_in(path: Path) -> Sequence[Any]:
+    try:
+        text = path.read_bytes()
+    except OSError as error:
+        raise CardNotVerified(f"{path} cannot be read: {error.strerror}.") from None
+    try:
+        return [load_pem_public_key(text)]
+    except ValueError:
+        pass
+    try:
+        return list(_of_set(json.loads(text), ""))
+    except ValueError:
+        raise CardNotVerified(f"{path} has no public key, in PEM form or as a JSON Web Key Set.") from None
+
+
+def _of_set(found: Any, key_id: str) -> Iterator[Any]:
+    keys = found.get("keys") if isinstance(found, dict) else None
+    for each in keys if isinstance(keys, list) else ():
+        if isinstance(each, dict) and each.get("kty") != "oct" and (not key_id or each.get("kid") == key_id):
+            try:
+                yield PyJWK(each)
+            except PyJWTError:
+                continue
+
+
+def _card(found: Any, url: str) -> pb.AgentCard:
+    try:
+        return parse_agent_card(found)
+    except (ParseError, AttributeError, TypeError):
+        raise CardNotVerified(f"There is no agent card at {url}.") from None
+
+
+def _read(client: httpx.Client, url: str) -> Any:
+    try:
+        return client.get(url, headers={"Accept": "application/json"}).raise_for_status().json()
+    except httpx.HTTPStatusError as error:
+        raise CardNotVerified(f"{url} answers with HTTP {error.response.status_code}.") from None
+    except (httpx.HTTPError, httpx.InvalidURL, ValueError) as error:
+        raise CardNotVerified(f"{url} cannot be read: {str(error) or type(error).__name__}.") from None
