@@ -64,6 +64,8 @@ OTHERS: list[Request] = [
     ("POST", "/healthz", None),
     ("GET", "/page", None),
     ("GET", "/authentic", None),
+    ("GET", "/auth/nothing", None),
+    ("POST", "/auth/session", {}),
 ]
 HTTP = [*JSONRPC, *REST, *OTHERS]
 
@@ -306,6 +308,22 @@ async def test_where_anonymous_callers_are_served_the_extended_card_still_needs_
                 error = await call(served, method, {})
                 assert error
                 assert error.code() is grpc.StatusCode.UNAUTHENTICATED
+
+
+async def test_the_page_learns_whom_the_server_takes_it_for(server: Served) -> None:
+    nobody = await server.http.get("/auth/session")
+    assert (nobody.status_code, nobody.json()) == (200, {"signedIn": False, "required": True, "user": ""})
+    for credential, user in {TOKEN: "shared", KEY: "ann", HASHED: "joe"}.items():
+        answer = await server.http.get("/auth/session", headers=bearer(credential))
+        assert answer.json() == {"signedIn": True, "required": False, "user": user}
+        assert answer.headers["Cache-Control"] == "no-store"
+    assert (await server.http.get("/auth/session", headers=bearer(UNKNOWN))).status_code == 401
+
+
+async def test_nobody_has_to_sign_in_where_anonymous_callers_are_let_in() -> None:
+    async with serving(shared_token=TOKEN, allow_anonymous=True, grpc=False) as open_server:
+        told = (await open_server.http.get("/auth/session")).json()
+    assert told == {"signedIn": False, "required": False, "user": ""}
 
 
 # --------------------------------------------------------------------------- JSON Web Tokens
