@@ -60,6 +60,7 @@ from a2a_canvas.server.protocols.identity.attempts import FailedAttempts
 from a2a_canvas.server.protocols.identity.authenticator import Authenticator, ConfiguredKeys, JwtVerifier
 from a2a_canvas.server.protocols.identity.http_authentication import Authentication
 from a2a_canvas.server.protocols.identity.security import discovery_url
+from a2a_canvas.server.protocols.identity.session_routes import session_route
 from a2a_canvas.server.protocols.page.routes import page_routes
 from a2a_canvas.server.push.delivery import PushDelivery
 from a2a_canvas.server.push.sending import HttpSender, SystemLookup, TargetCheck
@@ -154,6 +155,7 @@ def create_app(settings: Settings, llm: LLM | None = None, clock: Clock | None =
             ),
             *agui_routes(_agui(settings, runtime, backend.store, clock, metrics)),
             rest_route(handler, REST_PREFIX),
+            session_route(),
             *page_routes(_about(settings, card), settings.page_origins, page=settings.page),
         ],
         middleware=[

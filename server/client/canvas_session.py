@@ -17,10 +17,9 @@ from typing import Any
 
 import httpx
 from a2a.types import a2a_pb2 as pb
-from a2a.utils.constants import TransportProtocol
 from google.protobuf.json_format import ParseDict, ParseError
 
-from a2a_canvas.server.client.connection import CONNECT_SECONDS, Session, card_place
+from a2a_canvas.server.client.connection import CONNECT_SECONDS, Session
 from a2a_canvas.server.client.display import one_line
 from a2a_canvas.server.client.errors import CannotBeDone, ClientError
 from a2a_canvas.server.client.exchange import Take, converse, new_message
@@ -91,10 +90,8 @@ class CanvasSession:
 
     @property
     def base(self) -> str:
-        """Where the artifacts are: at the agent's JSON-RPC address, as messages; else at the address that was typed."""
-        offered = self.session.card.supported_interfaces
-        of = (each.url for each in offered if each.protocol_binding == TransportProtocol.JSONRPC)
-        return next(of, card_place(self.invocation.url)[0]).rstrip("/")
+        """Where the artifacts are."""
+        return self.session.base
 
     # ------------------------------------------------------------------------ reading
 

@@ -27,6 +27,7 @@ from a2a.utils.errors import A2AError, MethodNotFoundError, UnsupportedOperation
 from a2a_canvas.server.client.address import RequestHeaders, agent_addresses
 from a2a_canvas.server.client.errors import ClientError
 from a2a_canvas.server.client.timestamps import zoned_answer
+from a2a_canvas.server.wire import CANVAS
 
 CONNECT_SECONDS = 10.0
 """After so long a server that does not answer counts as absent."""
@@ -50,12 +51,21 @@ class Session:
         card: what the agent offers.
         client: for a transport that both speak.
         http: sends the headers, too.
+        url: the address that was typed.
     """
 
     card: pb.AgentCard
     client: Client
     http: httpx.AsyncClient
     headers: RequestHeaders
+    url: str
+
+    @property
+    def base(self) -> str:
+        """Where the artifacts are: at the agent's JSON-RPC address, as messages; else at the address that was typed."""
+        offered = self.card.supported_interfaces
+        of = (each.url for each in offered if each.protocol_binding == TransportProtocol.JSONRPC)
+        return next(of, card_place(self.url)[0]).rstrip("/")
 
     def offers(self, extension: str) -> bool:
         """Whether the card lists an extension."""
@@ -88,8 +98,23 @@ class Session:
         return found
 
     async def contexts(self) -> dict[str, str]:
-        """The ids of the conversations that the newest tasks belong to, the newest first, without names."""
-        return {task.context_id: "" for task in await self.tasks()}
+        """The ids of the conversations that the newest tasks belong to, the newest first, without names.
+
+        Those that others share come last.
+        """
+        own = {task.context_id: "" for task in await self.tasks()}
+        return own | {str(each["contextId"]): "" for each in await self.shared()}
+
+    async def shared(self) -> list[dict[str, Any]]:
+        """The newest conversations that others share, as `GET /artifacts` of an a2a-canvas server tells them."""
+        if not self.offers(CANVAS):
+            return []
+        try:
+            query = {"pageSize": _PAGE}
+            answer = await self.http.get(f"{self.base}/artifacts", params=query, timeout=CONNECT_SECONDS)
+            return [each for each in answer.json()["contexts"] if "shared" in each]
+        except (httpx.HTTPError, ValueError, KeyError, TypeError):
+            return []
 
 
 @asynccontextmanager
@@ -103,7 +128,7 @@ async def connected(url: str, headers: RequestHeaders = ()) -> AsyncIterator[Ses
     ) as http:
         card = await _card(http, url)
         async with _client(http, card) as client:
-            yield Session(card, client, http, headers)
+            yield Session(card, client, http, headers, url)
 
 
 async def _card(http: httpx.AsyncClient, url: str) -> pb.AgentCard:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from a2a.types import a2a_pb2 as pb
 from a2a.utils.errors import TaskNotCancelableError
 from google.protobuf.json_format import MessageToDict
@@ -36,20 +38,25 @@ async def tasks(invocation: Invocation, state: str | None, context: str, limit: 
 
 
 async def contexts(invocation: Invocation, limit: int) -> None:
-    """Print the conversations, the newest first, each with its first request."""
+    """Print the conversations, the newest first, each with its first request; then those that others share."""
     async with invocation.connected() as session:
+        shared = await session.shared()
         found: dict[str, list[pb.Task]] = {}
         for task in await session.tasks(history_length=MESSAGES):
             found.setdefault(task.context_id, []).append(task)
     shown = list(found.items())[:limit]
     if invocation.json:
         named = [{"contextId": context, "tasks": [task.id for task in of]} for context, of in shown]
-        invocation.print_json({"contexts": named})
+        told = [{name: each.get(name) for name in ("contextId", "shared")} for each in shared]
+        invocation.print_json({"contexts": [*named, *told][:limit]})
         return
     rows = [
         (_id(invocation, context), str(len(of)), *_row(of[0]), one_line(request_of(of[-1]))) for context, of in shown
     ]
-    invocation.table(("context", "tasks", "state", "changed", "first request"), rows, "There are no conversations yet.")
+    rows += [_shared_row(invocation, each) for each in shared]
+    invocation.table(
+        ("context", "tasks", "state", "changed", "first request"), rows[:limit], "There are no conversations yet."
+    )
 
 
 async def watch(invocation: Invocation, typed: str) -> None:
@@ -80,6 +87,13 @@ async def cancel(invocation: Invocation, typed: str) -> None:
         invocation.say(f"Canceled: {task.id}")
     else:
         raise ClientError(f"The task is {state_of(task)}: {task.id}")
+
+
+def _shared_row(invocation: Invocation, context: dict[str, Any]) -> tuple[str, str, str, str, str]:
+    """A conversation that another user shares; that is told in place of its state."""
+    told = f"{context['shared'].get('level')}, of {context['shared'].get('owner')}"
+    changed, request = local_time(str(context.get("updatedAt", ""))), one_line(str(context.get("request", "")))
+    return _id(invocation, str(context["contextId"])), str(context.get("tasks", "")), told, changed, request
 
 
 def _row(task: pb.Task) -> tuple[str, str]:

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Mapping
 from typing import Any, TextIO
 
 from a2a_canvas.server.doctor.findings import Finding, as_json, as_lines, exit_code, failed, ok
-from a2a_canvas.server.doctor.here import check_database, check_model, check_open_files, check_ports
+from a2a_canvas.server.doctor.here import check_database, check_issuer, check_model, check_open_files, check_ports
 from a2a_canvas.server.doctor.outside import check_outside
 from a2a_canvas.server.settings import SettingsError, load, without_password
 
@@ -49,6 +49,8 @@ async def _here(given: Mapping[str, Any], model_call: bool) -> AsyncIterator[Fin
     async for finding in check_model(settings, call=model_call):
         yield finding
     async for finding in check_database(settings):
+        yield finding
+    async for finding in check_issuer(settings):
         yield finding
     async for finding in check_ports(settings):
         yield finding

@@ -214,6 +214,21 @@ def _who_is_let_in(settings: Settings, keys: int) -> Iterator[Finding]:
         yield from judge_openness(settings, keys)
 
 
+async def check_issuer(settings: Settings) -> AsyncIterator[Finding]:
+    """Whether the keys of the issuer of tokens can be read, if there is one."""
+    if not settings.jwt_issuer:
+        return
+    from a2a_canvas.server.protocols.identity.authenticator import IssuerUnavailable
+    from a2a_canvas.server.protocols.identity.issuer import Issuer
+
+    try:
+        keys = await Issuer(settings.jwt_issuer, settings.jwt_jwks_url or "").keys()
+    except IssuerUnavailable as error:
+        yield failed("issuer", str(error), "Without its keys no token is valid: check --jwt-issuer and --jwt-jwks-url.")
+    else:
+        yield ok("issuer", f"The issuer of tokens has {len(keys)} {'key' if len(keys) == 1 else 'keys'}.")
+
+
 # ----------------------------------------------------------------------------- machine
 
 

@@ -37,6 +37,9 @@ async def ann(served: Served, *words: str) -> Result:
 async def test_a_conversation_is_shared_with_a_user_listed_and_taken_back(served: Served) -> None:
     assert (await ann(served, "share", "notes", "--with", "bob", "--edit")).out == "bob may read and edit it.\n"
     assert (await typed("show", "--context", "notes", "--url", served.url, "--token", BOB)).out.startswith("# report")
+    bob = ("--url", served.url, "--token", BOB)
+    assert (await typed("contexts", *bob)).out.splitlines()[1].split()[:5] == ["notes", "1", "edit,", "of", "ann"]
+    assert len((await typed("tasks", "--context", "not", *bob)).out.splitlines()) == 2
     listed = (await ann(served, "shares", "notes")).out.splitlines()
     assert listed[0].split() == ["share", "with", "level", "made", "until"]
     assert listed[1].split()[1:3] + listed[1].split()[4:] == ["bob", "edit", "revoked"]

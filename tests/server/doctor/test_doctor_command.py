@@ -20,6 +20,7 @@ from a2a_canvas.server.cli import main
 from a2a_canvas.server.doctor import here
 from a2a_canvas.server.doctor.doctor_command import doctor_command
 from a2a_canvas.server.migrations import newest
+from a2a_canvas.server.protocols.identity.issuer import Issuer
 from a2a_canvas.server.settings import PREFIX, Settings
 from tests.free_port import free_port
 from tests.server.app_server import serving
@@ -245,3 +246,15 @@ def test_the_command_prints_a_line_for_each_finding(capsys: pytest.CaptureFixtur
 def test_the_command_fails_with_json(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["doctor", "--database", "memory", "--port", "0", "--json"]) == 1
     assert json.loads(capsys.readouterr().out)["ok"] is False
+
+
+async def test_the_keys_of_an_issuer_are_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    given = {"jwt_issuer": f"http://127.0.0.1:{free_port()}", "jwt_audience": "canvas"}
+    status, said = (await examined(**given))["issuer"]
+    assert (status, "--jwt-issuer" in said) == ("failed", True)
+
+    async def keys(issuer: Issuer) -> list[str]:
+        return ["a", "b"]
+
+    monkeypatch.setattr(Issuer, "keys", keys)
+    assert (await examined(**given))["issuer"] == ("ok", "The issuer of tokens has 2 keys. ")

@@ -12,6 +12,7 @@ from sqlalchemy import delete
 
 from a2a_canvas.server.agent.events import UserMessage
 from a2a_canvas.server.agent.model import LLM
+from a2a_canvas.server.metrics import Metrics
 from a2a_canvas.server.tasks.access import ANONYMOUS
 from a2a_canvas.server.tasks.incoming import Incoming
 from a2a_canvas.server.tasks.journal.journal import TaskSubscription
@@ -53,7 +54,10 @@ class Replica:
     ) -> None:
         self.llm = FakeLLM(calls)
         self.dead = False
-        self.backend = SqlBackend(Database(url), lambda: datetime.now(UTC), Limits(), spacing=0, timing=timing)
+        self.metrics = Metrics()
+        self.backend = SqlBackend(
+            Database(url), lambda: datetime.now(UTC), Limits(), spacing=0, timing=timing, metrics=self.metrics
+        )
         self.runtime = Runtime(
             journal=self.backend.journal,
             store=self.backend.store,
