@@ -254,6 +254,20 @@ def _jwts(settings: Settings) -> JwtVerifier | None:
     return IssuedTokens(issuer, settings.jwt_audience, settings.jwt_user_claim, time.monotonic)
 
 
+def check_open(settings: Settings, *, keys: bool) -> None:
+    """Raises `SettingsError` if others could reach the server, and it could not tell who they are.
+
+    Args:
+        keys: the database has API keys, or had some.
+    """
+    if is_loopback(settings.host) or settings.authenticates or keys or settings.allow_anonymous:
+        return
+    raise SettingsError(
+        f"--host {settings.host} lets others in, and there is no authentication: set A2A_CANVAS_SHARED_TOKEN to a "
+        "secret (openssl rand -hex 16), or make a key with a2a-canvas key new NAME; --allow-anonymous serves everybody."
+    )
+
+
 def hosts_of(settings: Settings) -> Hosts:
     return Hosts.of(settings.host, settings.public_url, settings.hosts, settings.cors_origins)
 
@@ -414,6 +428,8 @@ def _lifespan(
         await backend.start(runtime)
         push.start()
         if settings.grpc_port:
+            # `serve` has looked before; here this may be any program's server, but gRPC's address is the settings'.
+            check_open(settings, keys=(await authenticator.security()).required)
             from a2a_canvas.server.protocols.a2a_v1.grpc_server import grpc_server
             from a2a_canvas.server.protocols.identity.grpc_authentication import GrpcAuthentication
 
