@@ -2,9 +2,10 @@
 
 Rule 1: a request depends on the seed and its number alone, so that it can be repeated.
 Rule 2: a fault is a 5xx or an internal error that is not a retryable refusal, an answer that takes longer than
-        `RESPONSE_TIMEOUT`, the text of an exception in an answer or in the log, a task that fails with
-        `INTERNAL_ERROR`, memory that is not freed (more than `MAX_LEAK` since the warm-up, plus `MAX_LEAK_PER_REQUEST`
-        for every request, because its task is stored), and a server that is not healthy, or does not stop, at the end.
+        `RESPONSE_TIMEOUT`, the text of an exception in an answer or in the log, what the sender of a request must not
+        see (fuzz_users.py), a task that fails with `INTERNAL_ERROR`, memory that is not freed (more than `MAX_LEAK`
+        since the warm-up, plus `MAX_LEAK_PER_REQUEST` for every request, because its task is stored), and a server that
+        is not healthy, or does not stop, at the end.
 Rule 3: every kind of string may contain NUL, control characters and lone surrogates: in JSON as escapes and as bytes,
         in paths and queries percent-encoded. gRPC has no lone surrogates, because protobuf strings cannot have them.
 Rule 4: a context gets `REQUESTS_PER_CONTEXT` requests, so that its artifacts have a bounded number of versions and a
@@ -24,7 +25,7 @@ import time
 from collections import Counter
 from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from contextlib import ExitStack, nullcontext, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, cast
 from urllib.parse import quote
 
@@ -37,7 +38,17 @@ from a2a.types import a2a_pb2
 from a2a_canvas.server.agent.endings import INTERNAL_ERROR
 from a2a_canvas.server.wire import AGENTSTACK, CANVAS
 from bench.databases import databases, upgrade
-from bench.servers import MEMORY, Server, end, end_in_order, script, shipped, start
+from bench.fuzz_users import (
+    OPEN,
+    PRIVATE,
+    SENDERS,
+    SMUGGLED,
+    TASKS,
+    WORDS,
+    Accounts,
+    credentials_of,
+)
+from bench.servers import MEMORY, Checkout, Server, end, end_in_order, script, shipped, start
 from tests.free_port import free_port
 
 RESPONSE_TIMEOUT = 20.0
@@ -50,6 +61,10 @@ REQUESTS_PER_CONTEXT = 200
 
 CONTEXT, ARTIFACT = "z\ufffd", "i\ufffdj"
 """U+FFFD is stored in place of NUL. `CONTEXT` is replaced by the context of a request, which begins with it."""
+TASK, SAID = "the task", "hi"
+"""They are replaced by the id of a task, which may be somebody else's, and by what the sender says."""
+SAME_ID = "9d0ee38c-6a1f-4a39-b3f1-1b38a4c2c9c6"
+"""The id of many messages, of all senders."""
 STRINGS = [
     "",
     "\0",
@@ -83,11 +98,19 @@ ERROR_TRACES = (
 _PART = {"kind": "text", "text": "x"}
 _UPDATE = {"append": False, "last_chunk": True, "artifact": {"artifact_id": ARTIFACT, "parts": [_PART]}}
 _ROUNDS = [{"tools": [{"name": "artifact_update", "input": _UPDATE}]}, {"text": "Done."}]
-SCRIPT = json.dumps({"rules": [{"match": {"text": ""}, "rounds": _ROUNDS}]})
+_READ = {"name": "artifact_read", "input": {"artifact_id": "secret"}}
+_SAID = {"name": "artifact_update", "input": json.loads(json.dumps(_UPDATE).replace('"x"', '"{said}"'))}
+_QUESTION = {"name": "ask_user", "input": {"question": "{said}?"}}
+_RULES = [
+    ("^ask (?P<said>.+)", [{"tools": [_QUESTION]}, {"text": "Done."}]),
+    ("^hi (?P<said>.+)", [{"tools": [_READ, _SAID]}, {"text": "{said}"}]),
+    ("", _ROUNDS),
+]
+SCRIPT = json.dumps({"rules": [{"match": {"text": text}, "rounds": rounds} for text, rounds in _RULES]})
 
 _SELECTION = {"start": 0, "end": 1, "unit": "utf16", "text": "x"}
 OPERATIONS: list[dict[str, Any]] = [
-    {CANVAS: {"op": "put", "artifactId": ARTIFACT, "text": "y"}},
+    {CANVAS: {"op": "put", "artifactId": ARTIFACT, "text": SAID}},
     {CANVAS: {"op": "edit", "artifactId": ARTIFACT, "baseVersion": 1, "selection": _SELECTION}},
     {CANVAS: {"op": "undo", "artifactId": ARTIFACT}},
     {CANVAS: {"op": "undo", "artifactId": ARTIFACT, "group": True}},
@@ -97,51 +120,58 @@ OPERATIONS: list[dict[str, Any]] = [
     {AGENTSTACK: {"artifact_id": ARTIFACT, "start_index": 0, "end_index": 1, "description": "d"}},
     {},
 ]
-_MESSAGE = {"messageId": "m", "contextId": CONTEXT, "role": "ROLE_USER", "parts": [{"text": "hi"}]}
-_OLD = {"kind": "message", "messageId": "m", "contextId": CONTEXT, "role": "user", "parts": [_PART]}
-_OLD_REST = {"messageId": "m", "contextId": CONTEXT, "role": "ROLE_USER", "content": [{"text": "hi"}]}
-_RUN = {"threadId": CONTEXT, "runId": "r", "messages": [{"id": "m", "role": "user", "content": "hi"}]}
+_MESSAGE = {"messageId": "m", "contextId": CONTEXT, "role": "ROLE_USER", "parts": [{"text": SAID}]}
+_OLD_PART = {"kind": "text", "text": SAID}
+_OLD = {"kind": "message", "messageId": "m", "contextId": CONTEXT, "role": "user", "parts": [_OLD_PART]}
+_OLD_REST = {"messageId": "m", "contextId": CONTEXT, "role": "ROLE_USER", "content": [{"text": SAID}]}
+_RUN = {"threadId": CONTEXT, "runId": "r", "messages": [{"id": "m", "role": "user", "content": SAID}]}
 _RUN_ALL: dict[str, Any] = _RUN | {"state": {}, "tools": [], "context": [], "forwardedProps": {}}
-_RESUMED = _RUN_ALL | {"resume": [{"interruptId": "x", "status": "resolved", "payload": {"answer": "yes"}}]}
-_OLDER = {"message": "hi", "thread_id": CONTEXT, "selectedText": {"start": 0, "end": 1}}
+_RESUMED = _RUN_ALL | {"resume": [{"interruptId": TASK, "status": "resolved", "payload": {"answer": "yes"}}]}
+_OLDER = {"message": SAID, "thread_id": CONTEXT, "selectedText": {"start": 0, "end": 1}}
 _WEBHOOK = {"url": "http://127.0.0.1:1/", "token": "t"}
 METHODS = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"]
 NEW_CALLS: list[tuple[str, dict[str, Any]]] = [
     ("SendMessage", {"message": _MESSAGE}),
     ("SendStreamingMessage", {"message": _MESSAGE}),
-    ("GetTask", {"id": "x", "historyLength": 1}),
-    ("CancelTask", {"id": "x"}),
-    ("SubscribeToTask", {"id": "x"}),
+    ("GetTask", {"id": TASK, "historyLength": 1}),
+    ("CancelTask", {"id": TASK}),
+    ("SubscribeToTask", {"id": TASK}),
     ("ListTasks", {"contextId": CONTEXT, "pageSize": 1, "pageToken": "", "status": "TASK_STATE_WORKING"}),
-    ("CreateTaskPushNotificationConfig", {"taskId": "x", "id": "p"} | _WEBHOOK),
-    ("GetTaskPushNotificationConfig", {"taskId": "x", "id": "p"}),
-    ("ListTaskPushNotificationConfigs", {"taskId": "x", "pageSize": 1, "pageToken": ""}),
-    ("DeleteTaskPushNotificationConfig", {"taskId": "x", "id": "p"}),
+    ("CreateTaskPushNotificationConfig", {"taskId": TASK, "id": "p"} | _WEBHOOK),
+    ("GetTaskPushNotificationConfig", {"taskId": TASK, "id": "p"}),
+    ("ListTaskPushNotificationConfigs", {"taskId": TASK, "pageSize": 1, "pageToken": ""}),
+    ("DeleteTaskPushNotificationConfig", {"taskId": TASK, "id": "p"}),
     ("GetExtendedAgentCard", {}),
 ]
 OLD_CALLS: list[tuple[str, dict[str, Any]]] = [
     ("message/send", {"message": _OLD}),
     ("message/stream", {"message": _OLD}),
-    ("tasks/get", {"id": "x", "historyLength": 1}),
-    ("tasks/cancel", {"id": "x"}),
-    ("tasks/resubscribe", {"id": "x"}),
-    ("tasks/pushNotificationConfig/set", {"taskId": "x", "pushNotificationConfig": _WEBHOOK}),
-    ("tasks/pushNotificationConfig/get", {"id": "x", "pushNotificationConfigId": "p"}),
-    ("tasks/pushNotificationConfig/list", {"id": "x"}),
-    ("tasks/pushNotificationConfig/delete", {"id": "x", "pushNotificationConfigId": "p"}),
+    ("tasks/get", {"id": TASK, "historyLength": 1}),
+    ("tasks/cancel", {"id": TASK}),
+    ("tasks/resubscribe", {"id": TASK}),
+    ("tasks/pushNotificationConfig/set", {"taskId": TASK, "pushNotificationConfig": _WEBHOOK}),
+    ("tasks/pushNotificationConfig/get", {"id": TASK, "pushNotificationConfigId": "p"}),
+    ("tasks/pushNotificationConfig/list", {"id": TASK}),
+    ("tasks/pushNotificationConfig/delete", {"id": TASK, "pushNotificationConfigId": "p"}),
     ("agent/getAuthenticatedExtendedCard", {}),
 ]
 
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """One request; `target` is a path, or the full name of a gRPC method."""
+    """One request; `target` is a path, or the full name of a gRPC method.
+
+    Attributes:
+        sender, credentials: who it is (fuzz_users.py), and what it says in Authorization.
+    """
 
     kind: str
     method: str
     target: str
     headers: dict[str, str]
     body: bytes
+    sender: str = "nobody"
+    credentials: tuple[str, ...] = ()
 
 
 @dataclass(slots=True)
@@ -160,18 +190,31 @@ class Result:
 
 
 class RequestRandom(random.Random):
-    """The random numbers of one request, and its context."""
+    """The random numbers of one request, its sender, its context, its task, and what it says.
+
+    Two users use the same ids for contexts of their own, and guess those of each other.
+    """
 
     def __init__(self, seed: int, number: int) -> None:
         super().__init__(f"{seed}:{number}")
-        self.context = f"{CONTEXT}{number // REQUESTS_PER_CONTEXT}"
+        self.sender = self.choice(SENDERS)
+        self.said = f"{self.choice(['hi', 'hi', 'ask'])} {WORDS.get(self.sender, 'nothing')}"
+        self.task = self.choice(["x", *TASKS])
+        own = [f"{CONTEXT}{number // REQUESTS_PER_CONTEXT}"] * 6
+        others = [place for user, place in PRIVATE.items() if user != self.sender]
+        self.context = self.choice([OPEN] if self.sender in ("editor", "reader") else [*own, *others, OPEN])
+        if self.sender == "ann" and self.context == OPEN:
+            self.said = f"hi {WORDS[OPEN]}"
 
 
 def request(seed: int, number: int) -> Request:
     """The request of that number (rule 1)."""
     rng = RequestRandom(seed, number)
     makers = (_json_rpc, _json_rpc, _rest, _rest, _rest_push, _ag_ui, _artifacts, _grpc, _grpc, _page)
-    return rng.choice(makers)(rng)
+    made = rng.choice(makers)(rng)
+    smuggled = dict(rng.choice(SMUGGLED)) | {"X-Forwarded-For": f"10.0.{number % 65536 // 256}.{number % 256}"}
+    headers = made.headers | smuggled
+    return replace(made, headers=headers, sender=rng.sender, credentials=rng.choice(credentials_of(rng.sender)))
 
 
 def _json_rpc(rng: RequestRandom) -> Request:
@@ -183,7 +226,7 @@ def _json_rpc(rng: RequestRandom) -> Request:
 
 def _rest(rng: RequestRandom) -> Request:
     old = rng.random() < 0.4
-    base, odd = ("/rest/v1" if old else "/rest"), _quoted(_text(rng))
+    base, odd = ("/rest/v1" if old else "/rest"), _quoted(rng.choice([rng.task, _text(rng)]))
     if rng.random() < 0.4:
         body = {"request": _OLD_REST} if old else {"message": _MESSAGE}
         path = f"{base}/message:{rng.choice(['send', 'stream'])}"
@@ -197,9 +240,11 @@ def _rest(rng: RequestRandom) -> Request:
 
 def _rest_push(rng: RequestRandom) -> Request:
     old = rng.random() < 0.4
-    path = f"{'/rest/v1' if old else '/rest'}/tasks/{_quoted(_text(rng))}/pushNotificationConfigs"
+    path = (
+        f"{'/rest/v1' if old else '/rest'}/tasks/{_quoted(rng.choice([rng.task, _text(rng)]))}/pushNotificationConfigs"
+    )
     path += rng.choice(["", f"/{_quoted(_text(rng))}"])
-    body = {"config": {"pushNotificationConfig": dict(_WEBHOOK)}} if old else {"taskId": "x", "id": "p"} | _WEBHOOK
+    body = {"config": {"pushNotificationConfig": dict(_WEBHOOK)}} if old else {"taskId": rng.task, "id": "p"} | _WEBHOOK
     method = rng.choice(["GET", "POST", "POST", *METHODS])
     sent = _body(rng, _mutated(rng, body)) if method == "POST" else b""
     return Request("REST", method, path + rng.choice(["", _query(rng)]), _headers(rng, old), sent)
@@ -219,9 +264,12 @@ def _ag_ui(rng: RequestRandom) -> Request:
 
 
 def _artifacts(rng: RequestRandom) -> Request:
-    context, artifact = (_quoted(rng.choice([known, _text(rng)])) for known in (rng.context, ARTIFACT))
+    known = rng.choice([ARTIFACT, "secret"])
+    context, artifact = (_quoted(rng.choice([each, _text(rng)])) for each in (rng.context, known))
     number = _quoted(rng.choice(["1", *QUERIES]))
-    tail = rng.choice(["", "/events", f"/{artifact}", f"/{artifact}/versions", f"/{artifact}/versions/{number}"])
+    tail = rng.choice(
+        ["", "/events", "/shares", f"/{artifact}", f"/{artifact}/versions", f"/{artifact}/versions/{number}"]
+    )
     tail += rng.choice(["", "", "/diff", f"?from={_quoted(rng.choice(['1', *QUERIES, _text(rng)]))}", "?raw=1"])
     headers = {
         "Last-Event-ID": rng.choice(["1", "-1", "9" * 30, "x"]),
@@ -253,7 +301,8 @@ def _fill(rng: RequestRandom, message: Any, depth: int) -> None:
         if rng.random() < 0.5:
             continue
         if known.type == known.TYPE_STRING:
-            text = rng.choice([_text(rng).encode(errors="replace").decode(), rng.context, "x"])
+            odd = _text(rng).encode(errors="replace").decode()
+            text = rng.said if known.name == "text" else rng.choice([odd, rng.context, rng.task])
             text = f"tasks/{text}" if known.name in ("name", "parent") else text
             getattr(message, known.name).append(text) if known.is_repeated else setattr(message, known.name, text)
         elif known.type in (known.TYPE_INT32, known.TYPE_ENUM) and not known.is_repeated:
@@ -271,18 +320,21 @@ def _call_params(rng: RequestRandom, params: dict[str, Any]) -> dict[str, Any]:
     asked: dict[str, Any] = _in_context(rng, params)
     for message in (asked.get("message"), asked.get("request")):
         if isinstance(message, dict):
-            message |= {"messageId": f"m{rng.random()}", "metadata": _in_context(rng, rng.choice(OPERATIONS))}
-            message |= {"taskId": "x"} if rng.random() < 0.1 else {}
+            message_id = rng.choice([SAME_ID, f"m{rng.random()}", f"m{rng.random()}"])
+            message |= {"messageId": message_id, "metadata": _in_context(rng, rng.choice(OPERATIONS))}
+            message |= {"taskId": rng.task} if rng.random() < 0.1 else {}
+            message |= {"referenceTaskIds": [rng.task]} if rng.random() < 0.1 else {}
     return asked
 
 
 def _in_context(rng: RequestRandom, value: Any) -> Any:
-    """A copy with the request's context in place of `CONTEXT`."""
+    """A copy with the request's context in place of `CONTEXT`, its task and what it says."""
     if isinstance(value, dict):
         return {key: _in_context(rng, inner) for key, inner in value.items()}
     if isinstance(value, list):
         return [_in_context(rng, inner) for inner in value]
-    return rng.context if value == CONTEXT else value
+    of_request = {CONTEXT: rng.context, TASK: rng.task, SAID: rng.said}
+    return of_request.get(value, value) if isinstance(value, str) else value
 
 
 def _mutated(rng: RequestRandom, value: Any) -> Any:
@@ -333,7 +385,10 @@ def _body(rng: RequestRandom, value: Any) -> bytes:
 class Fuzzer:
     """Sends the requests of a seed to a server."""
 
-    def __init__(self, server: Server, http: httpx.AsyncClient, channel: grpc.aio.Channel, seed: int) -> None:
+    def __init__(
+        self, server: Server, http: httpx.AsyncClient, channel: grpc.aio.Channel, seed: int, accounts: Accounts
+    ) -> None:
+        self._accounts = accounts
         self._server = server
         self._http = http
         self._channel = channel
@@ -341,6 +396,7 @@ class Fuzzer:
 
     async def run(self, count: int) -> None:
         """Send them, `CONCURRENCY` at a time; the first tenth is the warm-up."""
+        await self._accounts.prepare(self._http)
         begun, warm = time.monotonic(), count // 10
         await self._some(iter(range(warm)))
         before = self._server.rss()
@@ -349,6 +405,8 @@ class Fuzzer:
         self.result.grown = self._server.rss() - before
         if self.result.grown > MAX_LEAK + MAX_LEAK_PER_REQUEST * count:
             self.result.faults.append(f"memory: {self.result.grown / 2**20:.0f} MB are kept")
+        for user in await self._accounts.changed(self._http):
+            self.result.faults.append(f"what {user} has was changed by somebody else")
         if (await self._http.get("/healthz", timeout=2)).status_code != 200:
             self.result.faults.append("/healthz is not 200")
 
@@ -363,18 +421,25 @@ class Fuzzer:
         asked, begun = request(self.result.seed, number), time.monotonic()
         try:
             async with asyncio.timeout(RESPONSE_TIMEOUT):
-                answer, text = await (self._call(asked) if asked.kind == "gRPC" else self._ask(asked))
+                answer, text, judged = await (self._call(asked) if asked.kind == "gRPC" else self._ask(asked))
         except (TimeoutError, httpx.HTTPError) as error:
             answer, text = f"{type(error).__name__}, or no answer within {RESPONSE_TIMEOUT:g} s", ""
+            judged = ""
         self.result.slowest = max(self.result.slowest, time.monotonic() - begun)
         self.result.answers[f"{asked.kind} {answer}"] += 1
-        if _is_fault(answer, text):
+        leaks = self._accounts.leaks(asked.sender, text)
+        if leaks or _is_fault(answer, judged):
             again = f"seed {self.result.seed}, request {number}: {asked}"
-            self.result.faults.append(f"{answer}: {text[:300]!r}\n    {again}")
+            seen = f" {asked.sender} sees {', '.join(leaks)}:" if leaks else ""
+            self.result.faults.append(f"{answer}:{seen} {text[:600]!r}\n    {again}")
 
-    async def _ask(self, asked: Request) -> tuple[str, str]:
-        target = f"http://127.0.0.1:{self._server.port}{asked.target}"
-        async with self._http.stream(asked.method, target, headers=asked.headers, content=asked.body) as response:
+    async def _ask(self, asked: Request) -> tuple[str, str, str]:
+        """How it was answered, all of the answer with its headers, and what of it is looked at for errors."""
+        target = f"http://127.0.0.1:{self._server.port}{asked.target}".encode()
+        credentials = [("Authorization", self._accounts.filled(each)) for each in asked.credentials]
+        headers = [*((name, self._accounts.filled(value)) for name, value in asked.headers.items()), *credentials]
+        url, body = self._accounts.with_tasks(target).decode(), self._accounts.with_tasks(asked.body)
+        async with self._http.stream(asked.method, url, headers=headers, content=body) as response:
             endless = "event-stream" in response.headers.get("content-type", "")
             text = (
                 await _read_for_a_while(response.aiter_text())
@@ -384,20 +449,27 @@ class Fuzzer:
             retry = " retryable" if "retry-after" in response.headers else ""
             # A page and a script may have any word in them.
             judged = text if "html" not in response.headers.get("content-type", "") else ""
-            return f"{response.status_code}{retry}", judged
+            return f"{response.status_code}{retry}", f"{response.headers.multi_items()}\n{text}", judged
 
-    async def _call(self, asked: Request) -> tuple[str, str]:
+    async def _call(self, asked: Request) -> tuple[str, str, str]:
+        answer, text = await self._call_grpc(asked)
+        return answer, text, text
+
+    async def _call_grpc(self, asked: Request) -> tuple[str, str]:
         channel: Any = self._channel  # without a serializer it takes bytes
+        body = self._accounts.with_tasks(asked.body)
+        metadata = [("authorization", self._accounts.filled(each)) for each in asked.credentials]
         try:
             if "Stream" in asked.target or "Subscri" in asked.target:
                 with ExitStack() as stack:
-                    stream = channel.unary_stream(asked.target)(asked.body)
+                    stream = channel.unary_stream(asked.target)(body, metadata=metadata)
                     stack.callback(stream.cancel)
                     pieces = _read(stream)
                     return "OK", await anext(pieces, "") + await _read_for_a_while(pieces)
-            return "OK", (await channel.unary_unary(asked.target)(asked.body)).decode(errors="replace")
+            answer = await channel.unary_unary(asked.target)(body, metadata=metadata)
+            return "OK", answer.decode(errors="replace")
         except grpc.aio.AioRpcError as error:
-            return error.code().name, error.details() or ""
+            return error.code().name, f"{error.details() or ''} {list(error.trailing_metadata() or ())}"
 
 
 async def _read(stream: Any) -> AsyncGenerator[str]:
@@ -435,13 +507,14 @@ async def fuzz(count: int, database: str, seed: int) -> Result:
 
 
 async def _against(url: str, count: int, seed: int) -> Result:
-    port, rpc = free_port(), free_port()
+    port, rpc, accounts = free_port(), free_port(), Accounts.new()
     with script(SCRIPT) as path, tempfile.TemporaryFile() as said:
-        process = await start(shipped(f"script:{path}", url, "--grpc-port", str(rpc)), port, said)
+        command = shipped(f"script:{path}", url, "--grpc-port", str(rpc), "--log-level", "debug")
+        process = await start(command, port, said, Checkout(environ=accounts.environ))
         try:
             client = httpx.AsyncClient(base_url=f"http://127.0.0.1:{port}", trust_env=False, timeout=RESPONSE_TIMEOUT)
             async with client, grpc.aio.insecure_channel(f"127.0.0.1:{rpc}") as channel:
-                fuzzer = Fuzzer(Server(port, process.pid), client, channel, seed)
+                fuzzer = Fuzzer(Server(port, process.pid), client, channel, seed, accounts)
                 await fuzzer.run(count)
         finally:
             await end(process, signal.SIGTERM)
@@ -451,7 +524,14 @@ async def _against(url: str, count: int, seed: int) -> Result:
         log = said.read().decode(errors="replace")
         if "Traceback" in log or "ERROR" in log:
             fuzzer.result.faults.append(f"the log:\n{log[:4000]}")
+        for secret in accounts.logged(log):
+            fuzzer.result.faults.append(f"the log has {secret}: {_around(secret, log)!r}")
         return fuzzer.result
+
+
+def _around(found: str, text: str) -> str:
+    at = text.index(found)
+    return text[max(0, at - 300) : at + 300]
 
 
 def main() -> int:

@@ -16,6 +16,7 @@ from collections import Counter, OrderedDict
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from datetime import datetime
+from functools import partial
 from typing import Any
 
 from a2a_canvas.server.log_output import about
@@ -113,26 +114,31 @@ class PushDelivery:
         """Whether there were any."""
         claimed = await self._outbox.claim(self._room())
         for delivery in claimed:
-            task = asyncio.create_task(self._deliver(delivery), name=f"push to {delivery.config.target}")
-            self._tasks.add(task)
-            task.add_done_callback(self._tasks.discard)
+            self._begin(delivery)
         return bool(claimed)
 
-    async def _deliver(self, delivery: Delivery) -> None:
+    def _begin(self, delivery: Delivery) -> None:
         target = delivery.config.target
         failing = delivery.attempts > 0 or target in self._slow
+        task = asyncio.create_task(self._deliver(delivery), name=f"push to {target}")
+        self._tasks.add(task)
         self._sending[target] += 1
         self._failing += failing
+        task.add_done_callback(partial(self._end, target, failing))
+
+    def _end(self, target: str, failing: bool, task: asyncio.Task[None]) -> None:
+        self._tasks.discard(task)
+        self._sending -= Counter((target,))
+        self._failing -= failing
+        self._outbox.wake.set()
+
+    async def _deliver(self, delivery: Delivery) -> None:
         try:
             await self._deliver_in_order(delivery)
         except Unavailable:
             pass  # it is due again when the claim expires
         except Exception:
             logger.exception("A push notification could not be delivered", extra=_about(delivery))
-        finally:
-            self._sending -= Counter((target,))
-            self._failing -= failing
-            self._outbox.wake.set()
 
     async def _deliver_in_order(self, first: Delivery) -> None:
         delivery: Delivery | None = first

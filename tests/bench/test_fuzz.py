@@ -4,6 +4,7 @@ import pytest
 
 from a2a_canvas.server.agent.endings import INTERNAL_ERROR
 from bench import fuzz
+from bench.fuzz_users import HIDDEN, OPEN, PRIVATE, SENDERS, TASKS, WORDS, Accounts
 from bench.servers import MEMORY
 
 
@@ -37,7 +38,44 @@ def test_nul_and_lone_surrogates_reach_every_kind_of_string(kind: str, character
 
 def test_no_context_gets_more_requests_for_a_longer_run() -> None:
     contexts = {fuzz.RequestRandom(1, number).context for number in range(1000)}
-    assert len(contexts) == 1000 / fuzz.REQUESTS_PER_CONTEXT
+    assert len({*contexts} - {*PRIVATE.values(), OPEN}) == 1000 / fuzz.REQUESTS_PER_CONTEXT
+
+
+def test_users_say_their_own_words_and_name_the_tasks_and_contexts_of_each_other() -> None:
+    requests = [fuzz.request(1, number) for number in range(3000)]
+    assert {asked.sender for asked in requests} == {*SENDERS}
+    for asked in requests:
+        mine = {WORDS.get(asked.sender, ""), WORDS[OPEN] if asked.sender == "ann" else ""}
+        assert not [word for word in WORDS.values() if word.encode() in asked.body and word not in mine]
+        assert not any(hidden.encode() in asked.target.encode() + asked.body for hidden in HIDDEN.values())
+        assert asked.sender not in PRIVATE or PRIVATE[asked.sender].encode() not in asked.body
+    of_bob = b"".join(asked.target.encode() + asked.body for asked in requests if asked.sender == "bob")
+    assert PRIVATE["ann"].encode() in of_bob
+    assert all(stand_in.encode() in of_bob for stand_in in TASKS)
+
+
+@pytest.mark.parametrize(
+    ("sender", "answer", "leaks"),
+    [
+        ("ann", f"{WORDS['ann']} {HIDDEN['ann']} {WORDS[OPEN]} {WORDS['editor']}", []),
+        ("ann", f"x{WORDS['bob']}x", [WORDS["bob"]]),
+        ("bob", HIDDEN["ann"], [HIDDEN["ann"]]),
+        ("bob", WORDS[OPEN], [WORDS[OPEN]]),
+        ("reader", f"{WORDS[OPEN]} {WORDS['ann']}", [WORDS["ann"]]),
+        ("nobody", WORDS["ann"], [WORDS["ann"]]),
+        ("forger", WORDS[OPEN], [WORDS[OPEN]]),
+    ],
+)
+def test_what_a_sender_must_not_see(sender: str, answer: str, leaks: list[str]) -> None:
+    assert Accounts.new().leaks(sender, answer) == leaks
+
+
+def test_nobody_is_told_a_credential_and_the_log_has_neither_these_nor_what_users_say() -> None:
+    accounts = Accounts.new()
+    for secret in accounts.secrets.values():
+        assert accounts.leaks("ann", f"...{secret}") == [secret]
+        assert accounts.logged(f"...{secret}") == [secret]
+    assert accounts.logged(f"context={PRIVATE['ann']} {WORDS['ann']}") == [WORDS["ann"]]
 
 
 @pytest.mark.parametrize(

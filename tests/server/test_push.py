@@ -2,17 +2,26 @@
 
 from __future__ import annotations
 
-from base64 import b64encode
+import asyncio
+import hashlib
+import hmac
+import logging
+from base64 import b64decode, b64encode
 from collections.abc import AsyncIterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 import pytest_asyncio
 from a2a.types import a2a_pb2 as pb
 from a2a.utils.errors import TaskNotFoundError
+from aiohttp import web
 
+from a2a_canvas.server.migrations import upgrade
+from a2a_canvas.store.sql.database import Database
+from tests.database_fixtures import postgresql_url, sqlite_url
 from tests.server.app_server import WAYS, Served, asking, sent, serving
-from tests.server.push_receiver import Notification, Receiver, receiving, state_of
+from tests.server.push.receiver import Notification, Receiver, accept, receiving, state_of
 
 Way = tuple[str, str]
 every_way = pytest.mark.parametrize("way", WAYS, ids="-".join)
@@ -95,21 +104,111 @@ async def test_a_config_is_created_read_listed_and_deleted(served: Served, recei
             await client.get_task_push_notification_config(asked)
 
 
+async def test_http_json_0_3_takes_the_task_and_the_id_from_where_a_client_puts_them(
+    served: Served, receiver: Receiver
+) -> None:
+    task = await sent(served, ("JSONRPC", "1.0"), asking("just say it"))
+    path = f"/rest/v1/tasks/{task.id}/pushNotificationConfigs"
+    body = {"configId": "mine", "config": {"pushNotificationConfig": {"url": receiver.url}}}
+    made = (await served.http.post(path, json=body)).json()
+    assert made["name"] == f"tasks/{task.id}/pushNotificationConfigs/mine"
+
+
 @every_way
 @pytest.mark.transports
 async def test_a_message_may_bring_its_config(served: Served, receiver: Receiver, way: Way) -> None:
     task = await sent(served, way, with_config("write report", receiver, token="t0ken"))
-    expected = "TASK_STATE_COMPLETED" if way[1] == "1.0" else "completed"
-    got = await receiver.until_state(expected)
-    states = [state_of(each) for each in got]
+    assert await listed(served, way, task.id) == [task.id]
     if way[1] == "1.0":
-        assert states == ["TASK_STATE_WORKING", "", expected]
-        assert (
-            got[1].json["artifactUpdate"]["artifact"]["parts"]
-            == [{"text": "# report\n\nHello, wörld 😀.\n", "mediaType": "text/markdown"}]
-            or got[1].json["artifactUpdate"]["lastChunk"]
-        )
+        got = await receiver.until_state("TASK_STATE_COMPLETED")
+        assert updates(got) == ["TASK_STATE_WORKING", "# report\n\nHello, wörld 😀.\n", "TASK_STATE_COMPLETED"]
+        assert got[1].json["artifactUpdate"]["lastChunk"]
+        assert "append" not in got[1].json["artifactUpdate"]
+        assert got[2].json["statusUpdate"]["status"]["message"]["parts"] == [{"text": "I wrote report."}]
     else:
-        assert [(each.json["kind"], each.json["id"]) for each in got] == [("task", task.id)] * len(got)
+        got = await receiver.until(lambda got: len(got) == 3)
+        assert [(each.json["kind"], each.json["id"]) for each in got] == [("task", task.id)] * 3
+        assert [state_of(each) for each in got][::2] == ["working", "completed"]
+        assert got[2].json["artifacts"][0]["parts"] == [{"kind": "text", "text": "# report\n\nHello, wörld 😀.\n"}]
     assert {each.headers["x-a2a-notification-token"] for each in got} == {"t0ken"}
     assert {each.headers["a2a-version"] for each in got} == {way[1]}
+    assert len({each.headers["webhook-id"] for each in got}) == 3
+
+
+async def test_the_notifications_of_a_task_that_is_there_go_on_after_its_answer(
+    served: Served, receiver: Receiver
+) -> None:
+    task = await sent(served, ("JSONRPC", "1.0"), asking("ask"))
+    answer = with_config("blue", receiver)
+    answer.message.task_id = task.id
+    await sent(served, ("JSONRPC", "1.0"), answer)
+    assert updates(await receiver.until_state("TASK_STATE_COMPLETED"))[0] == "TASK_STATE_WORKING"
+
+
+async def test_a_signature_says_who_sent_it_and_no_secret_is_logged_or_answered(
+    served: Served, receiver: Receiver, caplog: pytest.LogCaptureFixture
+) -> None:
+    refused = False
+
+    async def answer(notification: Notification) -> web.Response:
+        nonlocal refused
+        first, refused = not refused, True
+        return web.Response(status=500 if first else 204, text="s3cret")
+
+    receiver.answer = answer
+    receiver.url += "/s3cret-path?key=s3cret"
+    with caplog.at_level(logging.DEBUG):
+        asked = with_config("just say it", receiver, token="t0ken", scheme="HMAC-SHA256", credentials=SECRET)
+        task = await sent(served, ("JSONRPC", "1.0"), asked)
+        got = await receiver.until_state("TASK_STATE_COMPLETED")
+        shown = await served.rpc("ListTaskPushNotificationConfigs", {"taskId": task.id})
+    [config] = shown["result"]["configs"]
+    assert config["authentication"] == {"scheme": "HMAC-SHA256"}
+    assert not any(secret in caplog.text for secret in ("s3cret", "t0ken", SECRET))
+    assert got[0].headers["webhook-id"] == got[1].headers["webhook-id"]  # the one that was refused came again
+    for each in got:
+        signed = f"{each.headers['webhook-id']}.{each.headers['webhook-timestamp']}.".encode() + each.body
+        made = hmac.digest(b64decode(SECRET.removeprefix("whsec_")), signed, hashlib.sha256)
+        assert each.headers["webhook-signature"] == "v1," + b64encode(made).decode()
+        assert "authorization" not in each.headers
+
+
+@pytest.mark.parametrize("database", ["sqlite", "postgresql"])
+async def test_no_turn_waits_for_a_receiver_and_a_restart_loses_nothing(
+    receiver: Receiver, database: str, tmp_path: Path
+) -> None:
+    async def hang(notification: Notification) -> web.Response:
+        await asyncio.Event().wait()
+        raise AssertionError
+
+    receiver.answer = hang
+    url = sqlite_url(tmp_path) if database == "sqlite" else await upgraded(postgresql_url())
+    async with serving(push_allow="127.0.0.1", database=url, grpc=False) as first:
+        task = await sent(first, ("JSONRPC", "1.0"), with_config("write report", receiver))
+        assert task.status.state == pb.TASK_STATE_COMPLETED
+        await receiver.until(lambda got: len(got) == 1)
+    receiver.answer = accept
+    async with serving(push_allow="127.0.0.1", database=url, grpc=False):
+        got = await receiver.until_state("TASK_STATE_COMPLETED")
+    assert updates(got)[0] == updates(got)[1] == "TASK_STATE_WORKING"
+    assert updates(got)[2:] == ["# report\n\nHello, wörld 😀.\n", "TASK_STATE_COMPLETED"]
+
+
+async def upgraded(url: str) -> str:
+    database = Database(url)
+    await upgrade(database)
+    await database.close()
+    return url
+
+
+@pytest.mark.parametrize("url", ["https://nowhere.invalid/", "https://[::1]/", "http://10.0.0.1/"])
+async def test_a_url_that_may_not_be_sent_to_is_refused_before_there_is_a_task(served: Served, url: str) -> None:
+    params = {
+        "message": {"messageId": "m", "role": "ROLE_USER", "contextId": "refused", "parts": [{"text": "just say it"}]},
+        "configuration": {"taskPushNotificationConfig": {"url": url}},
+    }
+    error = (await served.rpc("SendMessage", params))["error"]
+    assert error["code"] == -32602
+    assert error["message"].startswith("configuration.taskPushNotificationConfig.url names a host")
+    contexts = (await served.http.get("/artifacts")).json()["contexts"]
+    assert "refused" not in [each["contextId"] for each in contexts]

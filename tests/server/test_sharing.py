@@ -141,7 +141,7 @@ async def test_whoever_edits_with_a_link_is_named_by_it(served: Served, notes: s
     assert versions[-1]["by"] == f"link {made['shareId']}"
 
 
-@pytest.mark.parametrize("expires", [3600, (datetime.now(UTC) + timedelta(hours=1)).isoformat()])
+@pytest.mark.parametrize("expires", [3600, (datetime.now(UTC) + timedelta(hours=1)).isoformat()], ids=["in", "at"])
 async def test_a_share_tells_when_it_expires(served: Served, notes: str, expires: int | str) -> None:
     made = await share(served, notes, user="bob", expires=expires)
     left = datetime.fromisoformat(made["expires"]) - datetime.now(UTC)

@@ -9,7 +9,7 @@ Rule 3: an id that is left out is the task's, as in A2A's SDK: so the one config
 from __future__ import annotations
 
 import re
-from base64 import urlsafe_b64decode, urlsafe_b64encode
+from base64 import b64decode, urlsafe_b64encode
 
 from a2a.types import a2a_pb2 as pb
 
@@ -144,7 +144,7 @@ def _token(config_id: str) -> str:
 def _position(token: str) -> str:
     """The id after which a page begins."""
     try:
-        position = urlsafe_b64decode(token.encode()).decode()
+        position = b64decode(token, altchars=b"-_", validate=True).decode()
     except ValueError:
         raise invalid_field("pageToken", FOREIGN_TOKEN) from None
     check_characters("pageToken", position)

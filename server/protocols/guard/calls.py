@@ -134,6 +134,8 @@ def _send_params(message: pb03.SendMessageRequest) -> Message:
 
 
 def _push_params(message: pb03.CreateTaskPushNotificationConfigRequest) -> Message:
+    config = message.config.push_notification_config
+    config.id = config.id or message.config_id  # which the SDK drops
     params = FromProto.task_push_notification_config_request(message)
     request = types03.SetTaskPushNotificationConfigRequest(id="", params=params)
     return conversions.to_core_create_task_push_notification_config_request(request)

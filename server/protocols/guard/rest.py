@@ -159,4 +159,6 @@ def _read_params(route: RestRoute, value: Mapping[str, Any], limits: BodyLimits)
     if route.body is None:
         return REQUESTS[route.operation]()
     params = parse_params(value, route.body, limits)
+    if isinstance(params, pb03.CreateTaskPushNotificationConfigRequest):
+        params.parent = params.parent or "tasks/-"  # the task is in the path
     return params if isinstance(params, Refusal) else read_legacy_proto(params, limits)

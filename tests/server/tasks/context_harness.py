@@ -16,7 +16,7 @@ from a2a_canvas.server.tasks.journal.owned_contexts import ContextPage, ContextQ
 from a2a_canvas.server.tasks.record import TaskRecord
 from a2a_canvas.server.tasks.sql.journal.journal_tables import metadata
 from a2a_canvas.server.tasks.sql.replica.sql_backend import SqlBackend
-from a2a_canvas.store.changes import ReplaceParts
+from a2a_canvas.store.changes import Change, ReplaceParts
 from a2a_canvas.store.evented import EventedArtifactStore
 from a2a_canvas.store.models import Limits, Ref, text_part
 from a2a_canvas.store.sql.database import Database
@@ -53,13 +53,16 @@ class ContextHarness:
         await self.backend.journal.flushed(task)
 
     async def write(self, task: str, artifact: str, text: str = "Text", name: str = "") -> None:
+        await self.change(task, artifact, ReplaceParts((text_part(text),), name=name or None, last_chunk=True))
+
+    async def change(self, task: str, artifact: str, change: Change) -> None:
         async def emit(event: TurnEvent) -> None:
             await self._emit(task, event)
 
         store = EventedArtifactStore(self.backend.store, listener(emit))
         ref = Ref(self._of_task[task], artifact, task)
         await store.prepare(ref)
-        await store.apply(ref, ReplaceParts((text_part(text),), name=name or None, last_chunk=True))
+        await store.apply(ref, change)
 
     async def run(self, task: str, context: str = "c", owner: str = "", request: str = "Go") -> None:
         await self.begin(task, context, owner, request)
