@@ -60,6 +60,7 @@ from a2a_canvas.server.protocols.identity.attempts import FailedAttempts
 from a2a_canvas.server.protocols.identity.authenticator import Authenticator, ConfiguredKeys, JwtVerifier
 from a2a_canvas.server.protocols.identity.http_authentication import Authentication
 from a2a_canvas.server.protocols.identity.security import discovery_url
+from a2a_canvas.server.protocols.identity.session_routes import session_route
 from a2a_canvas.server.protocols.page.routes import page_routes
 from a2a_canvas.server.push.delivery import PushDelivery
 from a2a_canvas.server.push.sending import PushSender, SystemLookup, TargetCheck
@@ -154,6 +155,7 @@ def create_app(settings: Settings, llm: LLM | None = None, clock: Clock | None =
             ),
             *agui_routes(_agui(settings, runtime, backend.store, clock, metrics)),
             rest_route(handler, REST_PREFIX),
+            session_route(),
             *page_routes(_about(settings, card), settings.page_origins, page=settings.page),
         ],
         middleware=[
@@ -250,6 +252,20 @@ def _jwts(settings: Settings) -> JwtVerifier | None:
 
     issuer = Issuer(settings.jwt_issuer, settings.jwt_jwks_url or "")
     return IssuedTokens(issuer, settings.jwt_audience, settings.jwt_user_claim, time.monotonic)
+
+
+def check_open(settings: Settings, *, keys: bool) -> None:
+    """Raises `SettingsError` if others could reach the server, and it could not tell who they are.
+
+    Args:
+        keys: the database has API keys, or had some.
+    """
+    if is_loopback(settings.host) or settings.authenticates or keys or settings.allow_anonymous:
+        return
+    raise SettingsError(
+        f"--host {settings.host} lets others in, and there is no authentication: set A2A_CANVAS_SHARED_TOKEN to a "
+        "secret (openssl rand -hex 16), or make a key with a2a-canvas key new NAME; --allow-anonymous serves everybody."
+    )
 
 
 def hosts_of(settings: Settings) -> Hosts:
@@ -412,6 +428,8 @@ def _lifespan(
         await backend.start(runtime)
         push.start()
         if settings.grpc_port:
+            # `serve` has looked before; here this may be any program's server, but gRPC's address is the settings'.
+            check_open(settings, keys=(await authenticator.security()).required)
             from a2a_canvas.server.protocols.a2a_v1.grpc_server import grpc_server
             from a2a_canvas.server.protocols.identity.grpc_authentication import GrpcAuthentication
 

@@ -35,9 +35,10 @@ const FIRST_PAGE = "";
 /**
  * @param {Store} store
  * @param {Client} client
- * @param {{navigate?: (hash: string, replace: boolean) => void}} [options]  `navigate` changes the address bar
+ * @param {{navigate?: (hash: string, replace: boolean) => void, session?: import("./identity/session.js").Session}} [options]
+ *     `navigate` changes the address bar
  */
-export function createApp(store, client, { navigate = () => {} } = {}) {
+export function createApp(store, client, { navigate = () => {}, session } = {}) {
   const { dispatch } = store;
   /** The conversations that were begun here, oldest first. @type {Map<string, import("./types.js").ContextSummary>} */
   const begun = new Map();
@@ -148,6 +149,10 @@ export function createApp(store, client, { navigate = () => {} } = {}) {
     }
   }
 
+  async function identify() {
+    dispatch({ type: "identity", identity: (await session?.identify()) ?? null });
+  }
+
   const refresh = () => search(store.state.query).catch(() => {});
 
   /**
@@ -190,8 +195,21 @@ export function createApp(store, client, { navigate = () => {} } = {}) {
       const uris = (card.capabilities?.extensions ?? []).map((/** @type {any} */ each) => each.uri);
       const { name, description } = card;
       dispatch({ type: "server", server: { name, description, canvas: uris.includes(CANVAS), card } });
+      if (Object.keys(card.securitySchemes ?? {}).length) {
+        await identify();
+      }
       await search("");
     },
+
+    /** Asks for a key, also where it is not needed. */
+    async signIn() {
+      if (await session?.signIn()) {
+        await identify();
+        await search("");
+      }
+    },
+
+    signOut: () => session?.signOut(),
 
     /** The next page of conversations. */
     async more() {

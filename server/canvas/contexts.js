@@ -60,6 +60,8 @@ export function mountContexts(nav, app) {
   const list = h("div", { class: "contexts-list", onkeydown: keyed });
   const more = h("button", { class: "button button-quiet contexts-more", type: "button", onclick: () => app.more().catch(complain) }, "Show more");
   const name = h("span", { class: "truncate" }, "a2a-canvas");
+  const user = h("span", { class: "truncate" });
+  const account = h("button", { class: "button button-quiet contexts-account", type: "button", hidden: true, onclick: enterOrLeave }, icon("people"), user);
   fill(
     nav,
     h(
@@ -78,16 +80,27 @@ export function mountContexts(nav, app) {
     h(
       "footer",
       { class: "contexts-foot" },
+      account,
       h("button", { class: "button button-quiet", type: "button", onclick: () => showDeveloper() }, icon("code"), "Developer view"),
     ),
   );
   store.subscribe((state) => {
     name.textContent = state.server?.name || "a2a-canvas";
+    account.hidden = state.identity === null;
+    user.textContent = state.identity?.signedIn ? state.identity.user || "Guest" : "Sign in";
     draw(state);
     listNew(state);
   });
   setInterval(() => redraw(store.state), MINUTE);
   draw(store.state);
+
+  function enterOrLeave() {
+    if (store.state.identity?.signedIn) {
+      openMenu(account, [{ text: "Sign out", sign: "close", run: () => app.signOut() }]);
+    } else {
+      app.signIn().catch(complain);
+    }
+  }
 
   /** A conversation stands in the list from its first message on. @param {State} state */
   function listNew({ contextId, tasks, contexts, query }) {

@@ -9,6 +9,7 @@ import { mountChat } from "./chat/chat.js";
 import { loadMarkdown } from "./chat/reply.js";
 import { mountContexts } from "./contexts.js";
 import { mountPasting } from "./document/pasting.js";
+import { createSession } from "./identity/session.js";
 import { mountKeyboard } from "./keyboard.js";
 import { mountLayout } from "./layout.js";
 import { mountNotices } from "./notices.js";
@@ -22,8 +23,10 @@ const REFRESH_MS = 20_000;
 const asked = new URLSearchParams(location.search).get("server");
 const home = new URL(".", location.href.replace(/[?#].*/, "")).href;
 const store = createStore(INITIAL, reduce);
-const client = createClient(addressOf(asked), { home });
-const app = createApp(store, client, { navigate });
+const base = addressOf(asked);
+const session = createSession(base, { home });
+const client = createClient(base, { home, fetch: session.fetch });
+const app = createApp(store, client, { navigate, session });
 
 /** The server that was asked for; this one if that is no address. @param {string|null} server */
 function addressOf(server) {

@@ -102,6 +102,8 @@
  * @property {boolean} canvas  it has urn:a2a-canvas:canvas:v1, and so `/artifacts`
  * @property {any} card
  *
+ * @typedef {import("./identity/session.js").Identity} Identity
+ *
  * @typedef {"none"|"connecting"|"online"|"reconnecting"} Connection
  *
  * @typedef {object} Notice
@@ -113,6 +115,7 @@
  *
  * @typedef {object} State
  * @property {Server|null} server
+ * @property {Identity|null} identity  null where nobody signs in
  * @property {ContextSummary[]} contexts  newest first
  * @property {string} nextPage  the token of the next page of contexts, "" at the end
  * @property {string} query  what the contexts were searched for
@@ -138,6 +141,7 @@
  * @typedef {any} Json  what came from the server
  *
  * @typedef {{type: "server", server: Server}
+ *   | {type: "identity", identity: Identity|null}
  *   | {type: "contexts", contexts: ContextSummary[], nextPage: string, query: string, more?: boolean}
  *   | {type: "context-changed", context: ContextSummary}
  *   | {type: "context-removed", contextId: string}

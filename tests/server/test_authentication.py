@@ -23,13 +23,14 @@ from starlette.applications import Starlette
 from starlette.responses import JSONResponse
 from starlette.routing import Route
 
-from a2a_canvas.server.api_key import hash_of, new_key
+from a2a_canvas.server.api_key import hash_of
 from a2a_canvas.server.app import create_app
 from a2a_canvas.server.protocols.guard.calls import LEGACY_METHODS, REQUESTS
 from a2a_canvas.server.protocols.guard.rest import REST_ROUTES
 from a2a_canvas.server.protocols.identity.attempts import BURST
 from a2a_canvas.server.protocols.identity.security import DISCOVERY_PATH
 from a2a_canvas.server.settings import Settings, SettingsError
+from tests.fakes import API_KEYS
 from tests.free_port import free_port
 from tests.server.app_server import WAYS, Served, asking, envelope, sent, serving
 from tests.server.client.client_harness import serving as serving_app
@@ -38,14 +39,14 @@ from tests.server.protocols.identity.tokens import SigningKey
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 TOKEN = "0123456789abcdef"
-KEY, HASHED, UNKNOWN = new_key(), new_key(), new_key()
+KEY, HASHED, UNKNOWN = API_KEYS
 RIGHT = {"token": TOKEN, "key": KEY, "hashed key": HASHED}
 """Each kind of credential."""
 WRONG = {"token": TOKEN[::-1], "key": UNKNOWN, "jwt": "eyJhbGciOiJub25lIn0.eyJzdWIiOiJhbm4ifQ.c2ln"}
 INVALID = 'Bearer realm="a2a-canvas", error="invalid_token"'
 MALFORMED = ["Bearer", "Basic c2hhcmVkOjAxMjM", TOKEN]
 
-SERVICES = {module.DESCRIPTOR.services_by_name["A2AService"] for module in (pb, pb03)}
+SERVICES = [module.DESCRIPTOR.services_by_name["A2AService"] for module in (pb, pb03)]
 GRPC = [f"/{service.full_name}/{method.name}" for service in SERVICES for method in service.methods]
 Request = tuple[str, str, Any]
 JSONRPC: list[Request] = [("POST", "/", envelope(method, {})) for method in (*REQUESTS, *LEGACY_METHODS)]
@@ -63,6 +64,8 @@ OTHERS: list[Request] = [
     ("POST", "/healthz", None),
     ("GET", "/page", None),
     ("GET", "/authentic", None),
+    ("GET", "/auth/nothing", None),
+    ("POST", "/auth/session", {}),
 ]
 HTTP = [*JSONRPC, *REST, *OTHERS]
 
@@ -305,6 +308,22 @@ async def test_where_anonymous_callers_are_served_the_extended_card_still_needs_
                 error = await call(served, method, {})
                 assert error
                 assert error.code() is grpc.StatusCode.UNAUTHENTICATED
+
+
+async def test_the_page_learns_whom_the_server_takes_it_for(server: Served) -> None:
+    nobody = await server.http.get("/auth/session")
+    assert (nobody.status_code, nobody.json()) == (200, {"signedIn": False, "required": True, "user": ""})
+    for credential, user in {TOKEN: "shared", KEY: "ann", HASHED: "joe"}.items():
+        answer = await server.http.get("/auth/session", headers=bearer(credential))
+        assert answer.json() == {"signedIn": True, "required": False, "user": user}
+        assert answer.headers["Cache-Control"] == "no-store"
+    assert (await server.http.get("/auth/session", headers=bearer(UNKNOWN))).status_code == 401
+
+
+async def test_nobody_has_to_sign_in_where_anonymous_callers_are_let_in() -> None:
+    async with serving(shared_token=TOKEN, allow_anonymous=True, grpc=False) as open_server:
+        told = (await open_server.http.get("/auth/session")).json()
+    assert told == {"signedIn": False, "required": False, "user": ""}
 
 
 # --------------------------------------------------------------------------- JSON Web Tokens

@@ -61,8 +61,15 @@ export function createClient(base, options = {}) {
     const exchange = log.request(name, { url, method, headers, body });
     try {
       const response = await send(url, { method, headers, body, signal, keepalive, credentials: "same-origin", cache: "no-cache" });
+      if (response.status === 401) {
+        throw new RequestFailed("This server asks who you are: sign in.", 401);
+      }
       return { response, exchange };
     } catch (error) {
+      if (error instanceof RequestFailed) {
+        exchange.failed(error.message);
+        throw error;
+      }
       if (signal?.aborted) {
         throw error;
       }
@@ -195,11 +202,13 @@ export function createClient(base, options = {}) {
     /** @param {string} context @param {string} artifact @param {number} version */
     version: (context, artifact, version) => json(`/${artifactPath(context, artifact)}/versions/${version}`),
 
-    /** The address of a raw artifact, or of a context as a zip. @param {string} context @param {string} [artifact] */
-    downloadUrl: (context, artifact) =>
-      artifact === undefined
-        ? `${base}artifacts/${pathOf(context)}?format=zip`
-        : `${base}artifacts/${artifactPath(context, artifact)}?raw=1&download=1`,
+    /** A raw artifact, or a context as a zip. @param {string} context @param {string} [artifact] @returns {Promise<File>} */
+    async download(context, artifact) {
+      const { response } = await artifacts(
+        artifact === undefined ? `/${pathOf(context)}?format=zip` : `/${artifactPath(context, artifact)}?raw=1&download=1`,
+      );
+      return new File([await response.blob()], fileName(response.headers.get("Content-Disposition") ?? ""));
+    },
 
     /**
      * The events of a context.
@@ -237,6 +246,12 @@ const RESERVED = new Map([["events", "%65vents"], ["shares", "%73hares"]]);
 /** @param {string} context @param {string} artifact */
 function artifactPath(context, artifact) {
   return `${pathOf(context)}/${RESERVED.get(artifact) ?? pathOf(artifact)}`;
+}
+
+/** The name of a file in a header Content-Disposition. @param {string} header */
+function fileName(header) {
+  const encoded = /filename\*=UTF-8''([^;]+)/i.exec(header)?.[1];
+  return encoded ? decodeURIComponent(encoded) : (/filename="([^"]*)"/.exec(header)?.[1] ?? "download");
 }
 
 /** @param {Promise<Json>} answer */

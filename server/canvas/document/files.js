@@ -1,6 +1,7 @@
 // @ts-check
 /** Documents that come from files, and those that are saved: one, or all as a ZIP file. */
 
+import { sentence } from "../app.js";
 import { openMenu } from "../dialogs.js";
 import { h } from "../dom.js";
 import { mountDrop } from "../drop.js";
@@ -39,18 +40,23 @@ export function createFiles(app, pane) {
     if (artifact && artifact.text !== null) {
       download(new Blob([artifact.text], { type: artifact.mediaType || "text/plain" }), fileName(artifact, kindOf(artifact)));
     } else if (artifact && version === null && store.state.server?.canvas) {
-      follow(app.client.downloadUrl(contextId ?? "", artifact.artifactId));
+      fetched(contextId ?? "", artifact.artifactId);
     } else if (artifact) {
       download(new Blob([JSON.stringify(artifact.others, null, 2)], { type: "application/json" }), `${artifact.name}.json`);
     }
   }
 
   function saveAll() {
-    follow(app.client.downloadUrl(store.state.contextId ?? ""));
+    fetched(store.state.contextId ?? "");
   }
-}
 
-/** @param {string} address */
-function follow(address) {
-  h("a", { href: address, download: "" }).click();
+  /** An address alone would be asked for without a key. @param {string} contextId @param {string} [artifactId] */
+  async function fetched(contextId, artifactId) {
+    try {
+      const file = await app.client.download(contextId, artifactId);
+      download(file, file.name);
+    } catch (error) {
+      app.notify("error", sentence(error));
+    }
+  }
 }

@@ -30,6 +30,7 @@ const NOTHING_OPEN = {
 /** @type {State} */
 export const INITIAL = {
   server: null,
+  identity: null,
   contexts: [],
   nextPage: "",
   query: "",
@@ -53,6 +54,8 @@ export function reduce(state, action) {
   switch (action.type) {
     case "server":
       return { ...state, server: action.server };
+    case "identity":
+      return { ...state, identity: action.identity };
     case "contexts":
       return {
         ...state,

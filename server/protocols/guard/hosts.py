@@ -116,7 +116,7 @@ def cors_options(origins: Sequence[str]) -> dict[str, Any]:
         "allow_origins": origins,
         "allow_methods": ("GET", "HEAD", "POST", "PATCH", "DELETE"),
         "allow_headers": ("Authorization", VERSION_HEADER, *EXTENSIONS_HEADERS, "If-None-Match", "Last-Event-ID"),
-        "expose_headers": (EXTENSIONS_HEADERS[0], "ETag"),
+        "expose_headers": (EXTENSIONS_HEADERS[0], "ETag", "Content-Disposition", "Retry-After"),
         "allow_private_network": True,  # the operator has named the origin
     }
 

@@ -3,6 +3,7 @@
 Rule 1: without credentials there are the agent card and the key of its signature, the health of the server, the page's
         files, which are the same for everybody, and what signs people in. Everything else, known path or not, is
         refused in the same way.
+        `/auth/session` says whom the server takes a caller for: it passes without credentials, not with wrong ones.
 Rule 2: the caller is left in the scope; `caller_of` reads it. Starlette's `user` is there for what the SDK builds.
 """
 
@@ -18,7 +19,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from a2a_canvas.server.protocols.edge.availability import RETRY_AFTER
 from a2a_canvas.server.protocols.edge.http_requests import CALLER
-from a2a_canvas.server.protocols.identity.authenticator import Authenticator, IssuerUnavailable
+from a2a_canvas.server.protocols.identity.authenticator import Authenticator, IssuerUnavailable, Missing
 from a2a_canvas.server.protocols.identity.denials import denied_response, form_of, unavailable
 from a2a_canvas.server.tasks.access import Caller
 from a2a_canvas.server.wire import KEYS_PATH
@@ -26,12 +27,13 @@ from a2a_canvas.store.errors import Unavailable
 
 OPEN_PATHS: Final = ("/", AGENT_CARD_WELL_KNOWN_PATH, KEYS_PATH, "/healthz", "/readyz")
 PAGE_FILES: Final = "/page/"
-SIGN_IN: Final = "/auth/"
+SIGN_IN: Final = ("/auth/sign-in", "/auth/callback", "/auth/sign-out")
+SESSION: Final = "/auth/session"
 
 
 def is_open(method: str, path: str) -> bool:
-    """Whether a request needs no credentials (rule 1). `POST /` is JSON-RPC; signing in posts to its own paths."""
-    if path.startswith(SIGN_IN):
+    """Whether a request needs no credentials (rule 1). `POST /` is JSON-RPC."""
+    if path in SIGN_IN:
         return True
     return method in ("GET", "HEAD") and (path in OPEN_PATHS or path.startswith(PAGE_FILES))
 
@@ -63,6 +65,8 @@ class Authentication:
         except (Unavailable, IssuerUnavailable) as error:
             refusal = unavailable(error)
             return JSONResponse(form.payload(refusal), form.status(refusal), dict(RETRY_AFTER))
+        if isinstance(verdict, Missing) and (scope["method"], path) == ("GET", SESSION):
+            return self._app
         if not isinstance(verdict, Caller):
             return denied_response(verdict, form)
         scope[CALLER] = verdict

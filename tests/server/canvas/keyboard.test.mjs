@@ -1,7 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { readFileSync, readdirSync } from "node:fs";
-import { KEYS, meaningOf } from "../../../server/canvas/keyboard.js";
+import { meaningOf } from "../../../server/canvas/keyboard.js";
+import { KEYS } from "../../../server/canvas/keys.js";
 
 const key = (name, modifiers = {}) => ({ key: name, ctrlKey: false, metaKey: false, shiftKey: false, altKey: false, ...modifiers });
 

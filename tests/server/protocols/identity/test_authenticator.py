@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from starlette.datastructures import Headers
 
-from a2a_canvas.server.api_key import ApiKey, hash_of, new_key
+from a2a_canvas.server.api_key import ApiKey, hash_of
 from a2a_canvas.server.protocols.identity.attempts import BURST, FailedAttempts
 from a2a_canvas.server.protocols.identity.authenticator import (
     Authenticator,
@@ -17,9 +17,10 @@ from a2a_canvas.server.protocols.identity.authenticator import (
 )
 from a2a_canvas.server.protocols.identity.security import Security
 from a2a_canvas.server.tasks.access import ANONYMOUS, Caller
+from tests.fakes import API_KEYS
 
 TOKEN = "0123456789abcdef"
-KEY, OTHER_KEY = new_key(), new_key()
+KEY, OTHER_KEY, _ = API_KEYS
 ANN = Caller("ann")
 KEYS = ConfiguredKeys([ApiKey("ci", "ann", hash_of(KEY))])
 

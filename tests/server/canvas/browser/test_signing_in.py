@@ -1,0 +1,143 @@
+"""Who signs in on the page, with a key, and what is theirs."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+from urllib.parse import quote
+
+import pytest
+import pytest_asyncio
+from playwright.async_api import Locator, Page, expect
+
+from a2a_canvas.server.api_key import new_key
+from tests.free_port import free_port
+from tests.server.app_server import Served, serving
+from tests.server.canvas.browser.browser_harness import OpenPage
+from tests.server.canvas.browser.conftest import Opener
+from tests.server.canvas.browser.page_actions import ask, document
+from tests.server.canvas.browser.test_accessibility import VIOLATIONS
+from tests.server.canvas.browser.test_files import saved
+from tests.server.canvas.node_tools import installed_file
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+SCRIPT = Path(__file__).parent / "scripts" / "page.yaml"
+ANN, JOE = new_key(), new_key()
+REFUSED = "status of (401|429)"
+
+
+@pytest_asyncio.fixture(loop_scope="module", scope="module")
+async def guarded() -> AsyncIterator[Served]:
+    async with serving(SCRIPT, grpc=False, api_keys=f"ann={ANN},joe={JOE}") as served:
+        served.gate.open()
+        yield served
+
+
+@pytest_asyncio.fixture(loop_scope="module")
+async def visit(open_window: Opener, guarded: Served) -> OpenPage:
+    """Somebody whom the server does not know yet."""
+    window = await open_window(guarded.url)
+    window.expects(REFUSED)
+    return window
+
+
+def dialog(page: Page) -> Locator:
+    return page.get_by_role("dialog", name="Sign in")
+
+
+async def enter(page: Page, key: str) -> None:
+    await dialog(page).get_by_label("Key or token").fill(key)
+    await dialog(page).get_by_role("button", name="Sign in", exact=True).click()
+
+
+async def test_the_key_is_asked_for_first_and_a_wrong_one_is_not_taken(visit: OpenPage) -> None:
+    page = visit.page
+    await enter(page, new_key())
+    await expect(dialog(page).get_by_role("alert")).to_have_text(
+        "The server does not know this key. Look whether all of it was copied, or ask for a new one."
+    )
+    await page.evaluate(installed_file("axe-core", "axe.min.js"))
+    assert await page.evaluate(VIOLATIONS) == []
+
+    await enter(page, f" {ANN}\n")
+    await expect(dialog(page)).to_be_hidden()
+    await expect(page.get_by_role("button", name="ann", exact=True)).to_be_visible()
+
+
+async def test_everything_works_with_it_also_after_a_reload(visit: OpenPage) -> None:
+    page = visit.page
+    await enter(page, ANN)
+    await ask(page, "many 3")
+    await page.get_by_role("tab", name="two.py").click()
+    assert await saved(page, "Download") == ("two.py", b"def two():\n    return 2\n")
+    name, content = await saved(page, "Download all as a ZIP file")
+    assert name.endswith(".zip")
+    assert content.startswith(b"PK")
+
+    await page.reload()
+    await expect(document(page)).to_contain_text("def two():")
+    assert ANN not in page.url
+
+
+async def test_the_conversations_of_one_are_not_shown_to_the_next(visit: OpenPage) -> None:
+    page = visit.page
+    await enter(page, ANN)
+    await ask(page, "quickly secret")
+    await expect(document(page)).to_be_visible()
+    await page.get_by_role("textbox", name="Message").fill("half a thought")
+
+    await page.get_by_role("button", name="ann", exact=True).click()
+    await page.get_by_role("menuitem", name="Sign out").click()
+    await enter(page, JOE)
+
+    await expect(page.get_by_role("button", name="joe", exact=True)).to_be_visible()
+    await expect(page.get_by_text("What you ask for is kept here.")).to_be_visible()
+    await expect(page.get_by_role("textbox", name="Message")).to_be_empty()
+    await expect(page.get_by_text("secret")).to_have_count(0)
+
+
+async def test_who_would_rather_not_can_sign_in_later(visit: OpenPage) -> None:
+    page = visit.page
+    await expect(dialog(page)).to_be_visible()
+    await page.keyboard.press("Escape")
+    await page.get_by_role("button", name="Sign in", exact=True).click()
+    await enter(page, ANN)
+    await expect(page.get_by_role("button", name="ann", exact=True)).to_be_visible()
+
+
+async def test_whoever_tries_many_keys_waits(open_window: Opener) -> None:
+    async with serving(SCRIPT, grpc=False, api_keys=f"ann={ANN}") as served:
+        window = await open_window(served.url)
+        window.expects(REFUSED)
+        await expect(dialog(window.page)).to_be_visible()
+        while (
+            await served.http.get("/artifacts", headers={"Authorization": f"Bearer {new_key()}"})
+        ).status_code != 429:
+            pass
+        await enter(window.page, new_key())
+        await expect(dialog(window.page).get_by_role("alert")).to_contain_text(
+            "Too many wrong keys came from here. Try"
+        )
+
+
+async def test_another_server_never_gets_the_key_of_this_one(open_window: Opener) -> None:
+    port = free_port()
+    async with (
+        serving(SCRIPT, grpc=False, cors_origin=f"http://127.0.0.1:{port}", api_keys=f"joe={JOE}") as other,
+        serving(SCRIPT, grpc=False, port=port, page_servers=other.url, api_keys=f"ann={ANN}") as home,
+    ):
+        window = await open_window(home.url, others=[other.url])
+        window.expects(REFUSED)
+        page = window.page
+        await enter(page, ANN)
+        await expect(page.get_by_role("button", name="ann", exact=True)).to_be_visible()
+        sent: list[str] = []
+        page.on(
+            "request", lambda request: sent.append(str(request.headers)) if request.url.startswith(other.url) else None
+        )
+        await page.goto(f"{home.url}/?server={quote(other.url, safe='')}")
+        await enter(page, JOE)
+        await expect(page.get_by_role("button", name="joe", exact=True)).to_be_visible()
+        assert sent
+        assert not [headers for headers in sent if ANN in headers]
