@@ -63,7 +63,7 @@ from a2a_canvas.server.protocols.identity.security import discovery_url
 from a2a_canvas.server.protocols.identity.session_routes import session_route
 from a2a_canvas.server.protocols.page.routes import page_routes
 from a2a_canvas.server.push.delivery import PushDelivery
-from a2a_canvas.server.push.sending import HttpSender, SystemLookup, TargetCheck
+from a2a_canvas.server.push.sending import PushSender, SystemLookup, TargetCheck
 from a2a_canvas.server.push.targets import AllowedTargets
 from a2a_canvas.server.settings import REHEARSAL, Settings, SettingsError, is_loopback, option_name
 from a2a_canvas.server.tasks.access import ANONYMOUS, Access
@@ -141,7 +141,7 @@ def create_app(settings: Settings, llm: LLM | None = None, clock: Clock | None =
         current_card=current_card,
         metrics=metrics,
     )
-    push = PushDelivery(backend.push, PushPayloads(runtime), HttpSender(check), clock.now)
+    push = PushDelivery(backend.push, PushPayloads(runtime), PushSender(check), clock.now)
     metrics.refreshers.append(partial(_count_outbox, backend.push, metrics, clock.now))
     app = Starlette(
         routes=[

@@ -31,6 +31,7 @@ from a2a_canvas.server.protocols.identity.security import Security
 from a2a_canvas.server.tasks.access import ANONYMOUS, Caller, Shares
 from a2a_canvas.server.tasks.errors import QuotaReached
 from a2a_canvas.server.tasks.sharing import hash_of_link
+from a2a_canvas.store.errors import Unavailable
 
 SHARED_USER = "shared"
 """The user of whoever has the shared token."""
@@ -156,7 +157,11 @@ class Authenticator:
         """The same for what can be guessed, unlike a signature."""
         if seconds := self._attempts.begin(address, presented):
             return TooManyAttempts(seconds)
-        caller = await self.verify(credential)
+        try:
+            caller = await self.verify(credential)
+        except Unavailable:
+            self._attempts.undone(address, presented)
+            raise
         if caller is None:
             self._attempts.failed(presented)
             return Invalid()
