@@ -77,7 +77,9 @@ def test_a_token_that_says_anything_else_is_not_valid(claims: dict[str, Any]) ->
     assert user(token) is None
 
 
-@pytest.mark.parametrize("claims", [{"exp": time.time() - LEEWAY / 2}, {"nbf": time.time() + LEEWAY / 2}], ids=str)
+@pytest.mark.parametrize(
+    "claims", [{"exp": time.time() - LEEWAY / 2}, {"nbf": time.time() + LEEWAY / 2}], ids=["expired", "not yet"]
+)
 def test_clocks_may_differ_a_little(claims: dict[str, Any]) -> None:
     assert user(KEY.token(**claims)) == "ann"
 
