@@ -216,3 +216,11 @@ class Clock:
 
 async def no_time(seconds: float) -> None:
     """A `sleep` that does not."""
+
+
+API_KEYS = (
+    "a2ac_aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa4SHDYg",
+    "a2ac_bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb1fgmTB",
+    "a2ac_ccccccccccccccccccccccccccccccccccccccccccc2XFhVf",
+)
+"""The same in every process: the ids of parametrized tests must be, too."""

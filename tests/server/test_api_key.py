@@ -7,8 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from a2a_canvas.server.api_key import PREFIX, ApiKey, hash_of, is_key, key_of_pair, new_key, valid_name
+from tests.fakes import API_KEYS
 
-KEY = new_key()
+KEY = API_KEYS[0]
 HASH = hash_of(KEY)
 
 

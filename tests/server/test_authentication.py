@@ -4,6 +4,7 @@ one and a right one."""
 from __future__ import annotations
 
 import json
+import logging
 import re
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
@@ -23,13 +24,14 @@ from starlette.applications import Starlette
 from starlette.responses import JSONResponse
 from starlette.routing import Route
 
-from a2a_canvas.server.api_key import hash_of, new_key
+from a2a_canvas.server.api_key import hash_of
 from a2a_canvas.server.app import create_app
 from a2a_canvas.server.protocols.guard.calls import LEGACY_METHODS, REQUESTS
 from a2a_canvas.server.protocols.guard.rest import REST_ROUTES
 from a2a_canvas.server.protocols.identity.attempts import BURST
 from a2a_canvas.server.protocols.identity.security import DISCOVERY_PATH
 from a2a_canvas.server.settings import Settings, SettingsError
+from tests.fakes import API_KEYS
 from tests.free_port import free_port
 from tests.server.app_server import WAYS, Served, asking, envelope, sent, serving
 from tests.server.client.client_harness import serving as serving_app
@@ -38,14 +40,14 @@ from tests.server.protocols.identity.tokens import SigningKey
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 TOKEN = "0123456789abcdef"
-KEY, HASHED, UNKNOWN = new_key(), new_key(), new_key()
+KEY, HASHED, UNKNOWN = API_KEYS
 RIGHT = {"token": TOKEN, "key": KEY, "hashed key": HASHED}
 """Each kind of credential."""
 WRONG = {"token": TOKEN[::-1], "key": UNKNOWN, "jwt": "eyJhbGciOiJub25lIn0.eyJzdWIiOiJhbm4ifQ.c2ln"}
 INVALID = 'Bearer realm="a2a-canvas", error="invalid_token"'
 MALFORMED = ["Bearer", "Basic c2hhcmVkOjAxMjM", TOKEN]
 
-SERVICES = {module.DESCRIPTOR.services_by_name["A2AService"] for module in (pb, pb03)}
+SERVICES = [module.DESCRIPTOR.services_by_name["A2AService"] for module in (pb, pb03)]
 GRPC = [f"/{service.full_name}/{method.name}" for service in SERVICES for method in service.methods]
 Request = tuple[str, str, Any]
 JSONRPC: list[Request] = [("POST", "/", envelope(method, {})) for method in (*REQUESTS, *LEGACY_METHODS)]
@@ -178,6 +180,16 @@ async def test_who_tries_many_has_to_wait_in_every_binding() -> None:
     assert error
     assert error.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
     assert known.status_code == 200
+
+
+async def test_no_credential_reaches_the_log(served: Served, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.DEBUG)
+    for credential in (*RIGHT.values(), *WRONG.values()):
+        await answer(served, REST[0], bearer(credential))
+        await answer(served, JSONRPC[0], bearer(credential))
+        await call(served, GRPC[0], bearer(credential))
+    said = "".join(record.getMessage() for record in caplog.records if not record.name.startswith("httpcore"))
+    assert not [each for each in (*RIGHT.values(), *WRONG.values()) if each in said or hash_of(each) in said]
 
 
 # --------------------------------------------------------------------------- let in

@@ -141,7 +141,7 @@ async def test_whoever_edits_with_a_link_is_named_by_it(served: Served, notes: s
     assert versions[-1]["by"] == f"link {made['shareId']}"
 
 
-@pytest.mark.parametrize("expires", [3600, (datetime.now(UTC) + timedelta(hours=1)).isoformat()])
+@pytest.mark.parametrize("expires", [3600, (datetime.now(UTC) + timedelta(hours=1)).isoformat()], ids=["in", "at"])
 async def test_a_share_tells_when_it_expires(served: Served, notes: str, expires: int | str) -> None:
     made = await share(served, notes, user="bob", expires=expires)
     left = datetime.fromisoformat(made["expires"]) - datetime.now(UTC)
@@ -240,6 +240,13 @@ async def test_a_guest_gets_and_follows_tasks_over_every_binding_and_sends_nothi
         [_ async for _ in client.send_message(asking("write report", context=notes), context=call)]
     with pytest.raises(Exception, match="You may not do that in context"):
         await client.cancel_task(pb.CancelTaskRequest(id=task["id"]), context=call)
+
+
+async def test_whoever_may_only_read_begins_no_run_of_ag_ui(served: Served, notes: str) -> None:
+    await share(served, notes, user="bob")
+    run = {"threadId": notes, "runId": "r", "messages": [{"id": "r", "role": "user", "content": "write report"}]}
+    answer = await served.http.post("/canvas/stream", json=run, headers=as_user("bob"))
+    assert (answer.status_code, answer.json()["error"]["status"]) == (403, "PERMISSION_DENIED")
 
 
 # ------------------------------------------------------------------------------- streams

@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 from starlette.datastructures import Headers
 
-from a2a_canvas.server.api_key import new_key
 from a2a_canvas.server.protocols.identity.credentials import (
     Credential,
     Malformed,
@@ -14,8 +13,9 @@ from a2a_canvas.server.protocols.identity.credentials import (
     PresentedKey,
     read_credential,
 )
+from tests.fakes import API_KEYS
 
-KEY = new_key()
+KEY = API_KEYS[0]
 
 
 def read(*values: str) -> Credential | None:
