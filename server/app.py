@@ -141,7 +141,7 @@ def create_app(settings: Settings, llm: LLM | None = None, clock: Clock | None =
         current_card=current_card,
         metrics=metrics,
     )
-    push = PushDelivery(backend.push, PushPayloads(runtime), PushSender(check), clock.now)
+    push = PushDelivery(backend.push, PushPayloads(runtime), PushSender(check), clock.now, metrics)
     metrics.refreshers.append(partial(_count_outbox, backend.push, metrics, clock.now))
     app = Starlette(
         routes=[
