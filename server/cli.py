@@ -193,9 +193,7 @@ def command_forms() -> dict[str, CommandForm]:
             _usage,
             (
                 click.Option(["--user"], help="this user only"),
-                click.Option(
-                    ["--days"], type=click.IntRange(1, 400), default=7, show_default=True, help="today and before"
-                ),
+                click.Option(["--days"], type=int, default=7, help="days, today included; 1 to 400 (default: 7)"),
                 click.Option(["--json", "as_json"], is_flag=True, help="one JSON object in each line"),
                 *settings.options(["database"]),
             ),

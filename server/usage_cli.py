@@ -10,9 +10,9 @@ from typing import Any, TextIO
 
 from a2a_canvas.server.migrations import check
 from a2a_canvas.server.open_database import DatabaseError, open_database
-from a2a_canvas.server.settings import load
+from a2a_canvas.server.settings import SettingsError, load
 from a2a_canvas.server.tasks.quotas import DAY
-from a2a_canvas.server.tasks.sql.usage.sql_usage import DayUsage, read_usage
+from a2a_canvas.server.tasks.sql.usage.sql_usage import KEPT_DAYS, DayUsage, read_usage
 
 ANONYMOUS = "(anonymous)"
 COLUMNS = ("requests", "turns", "tokens_in", "tokens_out")
@@ -34,6 +34,8 @@ async def show_usage(
         SettingsError: an option or a variable is wrong.
         DatabaseError: the database cannot be opened, reached or used.
     """
+    if not 1 <= days <= KEPT_DAYS:
+        raise SettingsError(f"--days={days}: must be 1 to {KEPT_DAYS}")
     url = load(given).database
     if url == "memory":
         raise DatabaseError("--database memory stores nothing: name the server's database.")
