@@ -16,15 +16,8 @@ import grpc
 import grpc.aio
 from starlette.datastructures import Headers
 
-from a2a_canvas.server.protocols.edge.availability import RETRY_AFTER_SECONDS
 from a2a_canvas.server.protocols.guard.grpc_guard import SERVICES, Context, abort_call
-from a2a_canvas.server.protocols.identity.authenticator import (
-    Authenticator,
-    Denial,
-    Invalid,
-    IssuerUnavailable,
-    TooManyAttempts,
-)
+from a2a_canvas.server.protocols.identity.authenticator import Authenticator, Denial, Invalid, IssuerUnavailable
 from a2a_canvas.server.protocols.identity.denials import refusal_of, unavailable
 from a2a_canvas.server.protocols.identity.revocation import CHECK_SECONDS, is_in_force
 from a2a_canvas.server.tasks.access import ANONYMOUS, Caller
@@ -80,8 +73,7 @@ class GrpcAuthentication(grpc.aio.ServerInterceptor):
 async def _refuse(denial: Denial, context: Context, name_of_error: bool) -> NoReturn:
     refusal = refusal_of(denial)
     name = f"{refusal.kind.__name__}: " if name_of_error else ""
-    wait = denial.seconds if isinstance(denial, TooManyAttempts) else RETRY_AFTER_SECONDS
-    await abort_call(refusal, context, name, wait)
+    await abort_call(refusal, context, name)
 
 
 class _IdentifiedContext:
