@@ -9,6 +9,7 @@ Rule 2: the caller is left in the scope; `caller_of` reads it. Starlette's `user
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Final
 
 from a2a.utils.constants import AGENT_CARD_WELL_KNOWN_PATH
@@ -21,7 +22,8 @@ from a2a_canvas.server.protocols.edge.availability import RETRY_AFTER
 from a2a_canvas.server.protocols.edge.http_requests import CALLER
 from a2a_canvas.server.protocols.identity.authenticator import Authenticator, IssuerUnavailable, Missing
 from a2a_canvas.server.protocols.identity.denials import denied_response, form_of, unavailable
-from a2a_canvas.server.tasks.access import Caller
+from a2a_canvas.server.protocols.identity.revocation import while_in_force
+from a2a_canvas.server.tasks.access import ANONYMOUS, Caller
 from a2a_canvas.server.wire import KEYS_PATH
 from a2a_canvas.store.errors import Unavailable
 
@@ -54,7 +56,11 @@ class Authentication:
             await self._app(scope, receive, send)
             return
         app = await self._authenticated(scope, path)
-        await app(scope, receive, send)
+        if scope.get(CALLER, ANONYMOUS).name:
+            in_force = partial(self._authenticator.in_force, Headers(scope=scope))
+            await while_in_force(app, scope, receive, send, in_force)
+        else:
+            await app(scope, receive, send)
 
     async def _authenticated(self, scope: Scope, path: str) -> ASGIApp:
         """The application, for a caller that is known; what refuses it, for any other."""
