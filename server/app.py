@@ -71,6 +71,7 @@ from a2a_canvas.server.server_secrets import SESSIONS
 from a2a_canvas.server.settings import REHEARSAL, Settings, SettingsError, is_loopback, option_name
 from a2a_canvas.server.tasks.access import ANONYMOUS, Access
 from a2a_canvas.server.tasks.journal.push_outbox import Outbox
+from a2a_canvas.server.tasks.quotas import Meter, Quota
 from a2a_canvas.server.tasks.runtime.admission import Admission
 from a2a_canvas.server.tasks.runtime.runtime import Runtime
 from a2a_canvas.server.tasks.sharing import Sharing
@@ -122,11 +123,11 @@ def create_app(settings: Settings, llm: LLM | None = None, clock: Clock | None =
     card = loaded.content
     metrics = Metrics(clock.now)
     backend = make_backend(settings, clock.now, metrics)
-    authenticator = make_authenticator(settings, backend)
+    runtime = build_runtime(settings, llm, clock, backend, sources, metrics)
+    authenticator = make_authenticator(settings, backend, runtime.meter)
     card_key = load_card_key(settings.card_signing_key) if settings.card_signing_key else None
     sign = partial(card_key.sign, keys_url=settings.url + KEYS_PATH) if card_key else None
     current_card = CurrentCard(loaded, partial(_tools_from, sources), authenticator.security, sign)
-    runtime = build_runtime(settings, llm, clock, backend, sources, metrics)
     shutdown = Shutdown(runtime.close, settings.shutdown_grace)
     limits = body_limits(settings)
     budget = BodyBudget(max(limits.max_bodies_bytes, limits.max_body_bytes))
@@ -143,7 +144,7 @@ def create_app(settings: Settings, llm: LLM | None = None, clock: Clock | None =
         current_card=current_card,
         metrics=metrics,
     )
-    push = PushDelivery(backend.push, PushPayloads(runtime), PushSender(check), clock.now)
+    push = PushDelivery(backend.push, PushPayloads(runtime), PushSender(check), clock.now, metrics)
     metrics.refreshers.append(partial(_count_outbox, backend.push, metrics, clock.now))
     sessions = BrowserSessions(partial(backend.secrets.secret, SESSIONS), lambda: clock.now().timestamp())
     session_routes = SessionRoutes(sessions, settings.url, _open_id_client(settings))
@@ -156,7 +157,14 @@ def create_app(settings: Settings, llm: LLM | None = None, clock: Clock | None =
             *([] if settings.metrics_port else [metrics_route(metrics, metrics_readers(settings))]),
             jsonrpc_route(handler),
             *artifact_routes(
-                backend.store, runtime.journal, backend.contexts, runtime.access, sharing, limits, metrics
+                backend.store,
+                runtime.journal,
+                backend.contexts,
+                runtime.access,
+                sharing,
+                limits,
+                metrics,
+                runtime.meter,
             ),
             *agui_routes(_agui(settings, runtime, backend.store, clock, metrics)),
             rest_route(handler, REST_PREFIX),
@@ -227,8 +235,8 @@ def metrics_readers(settings: Settings) -> Callable[[Request], bool]:
     return lambda request: bool(caller_of(request).name) or caller_of(request) in allowed
 
 
-def make_authenticator(settings: Settings, backend: Backend) -> Authenticator:
-    """Who is let in."""
+def make_authenticator(settings: Settings, backend: Backend, meter: Meter) -> Authenticator:
+    """Who is let in, and how often."""
     stored = (backend.api_keys,) if backend.api_keys else ()
     discovered = settings.jwt_issuer if not settings.jwt_jwks_url else None
     return Authenticator(
@@ -239,6 +247,7 @@ def make_authenticator(settings: Settings, backend: Backend) -> Authenticator:
         openid_url=discovery_url(discovered) if discovered else "",
         links=backend.shares,
         anonymous=settings.allow_anonymous,
+        count=meter.count_request,
     )
 
 
@@ -287,6 +296,12 @@ def _open_id_client(settings: Settings) -> OpenIdClient | None:
     id_tokens = IssuedTokens(issuer, settings.oidc_client_id, settings.jwt_user_claim, time.monotonic)
     redirect_uri = f"{settings.url}{CALLBACK}"
     return OpenIdClient(issuer, id_tokens, settings.oidc_client_id, redirect_uri, settings.oidc_client_secret or "")
+
+
+def make_meter(settings: Settings, now: Callable[[], datetime]) -> Meter:
+    """How much users may use."""
+    of_user = Quota(settings.max_requests_per_user, settings.max_streams_per_user, settings.max_turns_per_user)
+    return Meter(now, of_user, Quota(settings.max_requests, settings.max_streams))
 
 
 def hosts_of(settings: Settings) -> Hosts:
@@ -410,7 +425,7 @@ def build_runtime(
         now=clock.now,
         new_id=clock.new_id,
         limits=TurnLimits(settings.max_rounds, settings.max_tool_errors),
-        admission=Admission(settings.max_turns, settings.max_queued),
+        admission=Admission(settings.max_turns, settings.max_queued, meter=make_meter(settings, clock.now)),
         instructions=_instructions(settings),
         push=backend.push,
         access=Access(backend.journal.has_context, backend.shares, settings.adopt_anonymous or ""),

@@ -17,7 +17,7 @@ from starlette.datastructures import Headers
 from starlette.requests import cookie_parser
 from starlette.types import Scope
 
-from a2a_canvas.server.protocols.identity.signing import Claims, read_signed, sign
+from a2a_canvas.server.protocols.identity.signed_claims import Claims, read_signed, sign
 from a2a_canvas.server.tasks.access import Caller
 
 COOKIE = "a2a-canvas-session"

@@ -21,7 +21,7 @@ import httpx
 import jwt
 
 from a2a_canvas.server.protocols.identity.authenticator import IssuerUnavailable, JwtVerifier
-from a2a_canvas.server.protocols.identity.signing import Claims
+from a2a_canvas.server.protocols.identity.signed_claims import Claims
 from a2a_canvas.server.settings import is_trusted_url
 
 TIMEOUT = 5.0
