@@ -10,7 +10,9 @@ from typing import Any
 
 import pytest
 
+from a2a_canvas.server.api_key import new_key
 from a2a_canvas.server.log_output import FORMATS, LineFormatter, about, set_task, without_signatures
+from a2a_canvas.server.tasks.sharing import new_link_token
 
 SECRET = "my diary"
 MADE_AT = 1_795_352_701.1239
@@ -84,6 +86,28 @@ def test_the_row_that_a_database_quotes_is_left_out_of_a_trace(form: str) -> Non
         written = line(form, exc_info=(RuntimeError, failure, failure.__traceback__))
     assert SECRET not in written
     assert all(words in written for words in ("check constraint", "HINT:  Mend it.", "direct cause", "[SQL: INSERT]"))
+
+
+@pytest.mark.parametrize(
+    ("message", "written"),
+    [
+        (f"key {new_key()}.", "key a2ac_***."),
+        (f"link {new_link_token()}", "link a2al_***"),
+        ("Authorization: Bearer 0123456789abcdef", "Authorization: Bearer ***"),
+        ("postgresql://canvas:s3cret@db/canvas is not there", "postgresql://canvas:***@db/canvas is not there"),
+        ("POST /?access_token=0123&x=1 HTTP/1.1", "POST /?access_token=***&x=1 HTTP/1.1"),
+        ("GET /auth/callback?code=a&state=b", "GET /auth/callback?code=***&state=***"),
+        ("sk-ant-REDACTED is refused", "sk-*** is refused"),
+        ("token eyJhbGciOiJub25lIn0.eyJzdWIiOiJhbm4ifQ.c2ln ends", "token eyJ*** ends"),
+        (
+            "GET /artifacts/notes?pageSize=5 at http://127.0.0.1:8000",
+            "GET /artifacts/notes?pageSize=5 at http://127.0.0.1:8000",
+        ),
+    ],
+    ids=range(9),
+)
+def test_what_looks_like_a_secret_is_masked(form: str, message: str, written: str) -> None:
+    assert written in line(form, message)
 
 
 async def test_every_line_of_a_tasks_own_code_has_its_ids_and_no_other_line_has() -> None:

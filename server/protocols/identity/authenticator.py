@@ -174,6 +174,16 @@ class Authenticator:
         self._attempts.succeeded(address, presented)
         return caller
 
+    async def in_force(self, headers: Headers) -> bool:
+        """Whether the key that a request was let in with has not been revoked since. Shares are looked at where they
+        are used, and other credentials cannot be revoked.
+
+        Raises:
+            Unavailable: the keys cannot be read.
+        """
+        credential = read_credential(headers)
+        return not isinstance(credential, PresentedKey) or await self.verify(credential) is not None
+
     async def verify(self, credential: Credential) -> Caller | None:
         """Whose credential it is; None if it is not valid."""
         match credential:

@@ -23,7 +23,8 @@ from a2a_canvas.server.protocols.edge.http_requests import CALLER
 from a2a_canvas.server.protocols.identity.authenticator import Authenticator, IssuerUnavailable, Missing
 from a2a_canvas.server.protocols.identity.browser_sessions import BrowserSessions
 from a2a_canvas.server.protocols.identity.denials import denied_response, form_of, unavailable
-from a2a_canvas.server.tasks.access import Caller
+from a2a_canvas.server.protocols.identity.revocation import while_in_force
+from a2a_canvas.server.tasks.access import ANONYMOUS, Caller
 from a2a_canvas.server.wire import KEYS_PATH
 from a2a_canvas.store.errors import Unavailable
 
@@ -59,7 +60,11 @@ class Authentication:
             await self._app(scope, receive, send)
             return
         app = await self._authenticated(scope, path)
-        await app(scope, receive, send)
+        if scope.get(CALLER, ANONYMOUS).name:
+            in_force = partial(self._authenticator.in_force, Headers(scope=scope))
+            await while_in_force(app, scope, receive, send, in_force)
+        else:
+            await app(scope, receive, send)
 
     async def _authenticated(self, scope: Scope, path: str) -> ASGIApp:
         """The application, for a caller that is known; what refuses it, for any other."""
