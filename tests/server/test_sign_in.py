@@ -8,14 +8,14 @@ from base64 import urlsafe_b64encode
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
 from typing import Any
-from urllib.parse import parse_qs, urlsplit
+from urllib.parse import parse_qs, urlencode, urlsplit
 
 import httpx
 import pytest
 import pytest_asyncio
 from starlette.applications import Starlette
 from starlette.requests import Request
-from starlette.responses import JSONResponse, Response
+from starlette.responses import JSONResponse, RedirectResponse, Response
 from starlette.routing import Route
 
 from a2a_canvas.server.protocols.identity.browser_sessions import COOKIE, OWN_PAGE
@@ -52,6 +52,7 @@ class Provider:
             routes=[
                 Route(DISCOVERY_PATH, lambda _: JSONResponse(described)),
                 Route("/keys", lambda _: JSONResponse({"keys": [self.key.public]})),
+                Route("/authorize", self.authorize),
                 Route("/token", self.token, methods=["POST"]),
             ]
         )
@@ -63,6 +64,10 @@ class Provider:
         self.codes[code] = asked["code_challenge"]
         self.claims = {"iss": self.url, "aud": CLIENT, "nonce": asked["nonce"]}
         return code, asked
+
+    async def authorize(self, request: Request) -> Response:
+        code, asked = self.code_for(str(request.url))
+        return RedirectResponse(f"{asked['redirect_uri']}?{urlencode({'code': code, 'state': asked['state']})}")
 
     async def token(self, request: Request) -> Response:
         given = {name: values[0] for name, values in parse_qs((await request.body()).decode()).items()}
