@@ -300,8 +300,14 @@ def _open_id_client(settings: Settings) -> OpenIdClient | None:
 
 def make_meter(settings: Settings, now: Callable[[], datetime]) -> Meter:
     """How much users may use."""
-    of_user = Quota(settings.max_requests_per_user, settings.max_streams_per_user, settings.max_turns_per_user)
-    return Meter(now, of_user, Quota(settings.max_requests, settings.max_streams))
+    of_user = Quota(
+        settings.max_requests_per_user,
+        settings.max_streams_per_user,
+        settings.max_turns_per_user,
+        settings.max_tokens_per_user,
+    )
+    of_all = Quota(settings.max_requests, settings.max_streams, tokens=settings.max_tokens)
+    return Meter(now, of_user, of_all, settings.max_tokens_per_turn)
 
 
 def hosts_of(settings: Settings) -> Hosts:
@@ -462,6 +468,7 @@ def _lifespan(
         # Before the turns that go on after a restart, which may need their tools at once.
         await asyncio.gather(*(source.start() for source in sources))
         await backend.start(runtime)
+        await backend.share_usage(runtime.meter, runtime.admit)
         push.start()
         if settings.grpc_port:
             # `serve` has looked before; here this may be any program's server, but gRPC's address is the settings'.

@@ -14,6 +14,7 @@ from a2a_canvas.server.tasks.access import Shares
 from a2a_canvas.server.tasks.journal.journal import InMemoryJournal, Journal
 from a2a_canvas.server.tasks.journal.owned_contexts import Contexts, InMemoryContexts
 from a2a_canvas.server.tasks.journal.push_outbox import PushStore
+from a2a_canvas.server.tasks.quotas import Meter
 from a2a_canvas.server.tasks.runtime.ownership import Ownership, TaskRunner
 from a2a_canvas.server.tasks.sharing import InMemoryShares
 from a2a_canvas.store.artifact_store import ArtifactStore
@@ -54,6 +55,14 @@ class Backend(Protocol):
         """
         ...
 
+    async def share_usage(self, meter: Meter, exchanged: Callable[[], None]) -> None:
+        """Store what a meter counts, and tell it what the other replicas have counted, until it is closed.
+
+        Args:
+            exchanged: called whenever that was done.
+        """
+        ...
+
     async def stop(self) -> None:
         """Close it."""
         ...
@@ -90,6 +99,9 @@ class MemoryBackend:
         self.ownership: Ownership | None = None
 
     async def start(self, runner: TaskRunner) -> None:
+        pass
+
+    async def share_usage(self, meter: Meter, exchanged: Callable[[], None]) -> None:
         pass
 
     async def stop(self) -> None:

@@ -207,6 +207,15 @@ class Settings(BaseSettings):
     max_requests_per_user: int | None = Field(
         None, ge=1, description="requests of one user in a minute; any number unless given"
     )
+    max_tokens: int | None = Field(
+        None, ge=1, description="tokens of all model calls in a day (UTC); any number unless given"
+    )
+    max_tokens_per_user: int | None = Field(
+        None, ge=1, description="tokens of one user's model calls in a day (UTC); any number unless given"
+    )
+    max_tokens_per_turn: int | None = Field(
+        None, ge=1, description="tokens of the model calls in one turn; any number unless given"
+    )
     max_rounds: int = Field(30, ge=1, description="model calls in one turn")
     max_tool_errors: int = Field(5, ge=1, description="failed tool calls in a row")
     max_artifact_bytes: int = Field(10 * 1024 * 1024, ge=1, description="bytes of one artifact")
@@ -597,7 +606,7 @@ GROUPS: Mapping[str, tuple[str, ...]] = {
     "Limits": (
         *("max_turns", "max_queued", "max_artifact_bytes", "max_parts", "max_body_bytes", "max_bodies_bytes"),
         *("max_text_bytes", "max_connections", "max_turns_per_user", "max_streams", "max_streams_per_user"),
-        *("max_requests", "max_requests_per_user"),
+        *("max_requests", "max_requests_per_user", "max_tokens", "max_tokens_per_user", "max_tokens_per_turn"),
     ),
     "Log": ("log_level", "log_format"),
 }
