@@ -8,6 +8,7 @@ from typing import Protocol
 
 from a2a_canvas.server.api_key import ApiKeys
 from a2a_canvas.server.metrics import Metrics
+from a2a_canvas.server.server_secrets import InMemorySecrets, ServerSecrets
 from a2a_canvas.server.settings import Settings
 from a2a_canvas.server.tasks.access import Shares
 from a2a_canvas.server.tasks.journal.journal import InMemoryJournal, Journal
@@ -39,6 +40,8 @@ class Backend(Protocol):
     def push(self) -> PushStore: ...
     @property
     def shares(self) -> Shares: ...
+    @property
+    def secrets(self) -> ServerSecrets: ...
     @property
     def api_keys(self) -> ApiKeys | None: ...
     @property
@@ -91,6 +94,7 @@ class MemoryBackend:
         shares = InMemoryShares(now)
         self.shares: Shares = shares
         self.contexts: Contexts = InMemoryContexts(journal, store, shares)
+        self.secrets: ServerSecrets = InMemorySecrets()
         self.api_keys: ApiKeys | None = None
         self.ownership: Ownership | None = None
 

@@ -72,6 +72,9 @@ def _ids(task_id: str, context_id: str) -> dict[str, Any]:
     return {name: value for name, value in (("task", task_id), ("context", public_id(context_id))) if value}
 
 
+_SIGNED_IN = re.compile(r"\b(signature|code|state)=[^&\s]*")
+
+
 class LineFormatter(logging.Formatter):
     """Writes a record with its time, its fields and the trace of its exception.
 
@@ -132,4 +135,13 @@ def configure(level: str, form: str) -> None:
     # The SDK logs every refused request with its traceback; what matters of it is in the answer.
     logging.getLogger("a2a").setLevel(logging.ERROR)
     # The requests, one line each; `serve` turns them on.
-    logging.getLogger("uvicorn.access").setLevel(max(own, logging.INFO))
+    requests = logging.getLogger("uvicorn.access")
+    requests.setLevel(max(own, logging.INFO))
+    requests.addFilter(without_signatures)
+
+
+def without_signatures(record: logging.LogRecord) -> bool:
+    """Leave out what signs somebody in from the address of a request."""
+    if isinstance(record.args, tuple):
+        record.args = tuple(_SIGNED_IN.sub(r"\1=***", each) if isinstance(each, str) else each for each in record.args)
+    return True

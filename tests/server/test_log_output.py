@@ -5,12 +5,13 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+import re
 from typing import Any
 
 import pytest
 
 from a2a_canvas.server.api_key import new_key
-from a2a_canvas.server.log_output import FORMATS, LineFormatter, about, set_task
+from a2a_canvas.server.log_output import FORMATS, LineFormatter, about, set_task, without_signatures
 from a2a_canvas.server.tasks.sharing import new_link_token
 
 SECRET = "my diary"
@@ -129,3 +130,12 @@ async def test_a_line_about_another_task_names_that_one() -> None:
         return line("text", **about("t-2", "c-2"))
 
     assert (await asyncio.create_task(works())).endswith("Done task=t-2 context=c-2")
+
+
+@pytest.mark.parametrize("path", ["/artifacts?query=a&signature=e30.x-_", "/auth/callback?code=abc&state=def"])
+def test_the_address_of_a_request_is_logged_without_what_signs_somebody_in(path: str) -> None:
+    arguments = ("127.0.0.1:1", "GET", path, "1.1", 200)
+    record = logging.LogRecord("uvicorn.access", logging.INFO, __file__, 1, '%s - "%s %s HTTP/%s" %d', arguments, None)
+    assert without_signatures(record)
+    assert not re.search("e30|abc|def", record.getMessage())
+    assert path.partition("?")[0] in record.getMessage()

@@ -43,6 +43,8 @@ VALUES: dict[str, tuple[str, Any]] = {
     "jwt_audience": ("https://agent.example.com", "https://agent.example.com"),
     "jwt_jwks_url": ("http://127.0.0.1:9000/keys", "http://127.0.0.1:9000/keys"),
     "jwt_user_claim": ("email", "email"),
+    "oidc_client_id": ("canvas-page", "canvas-page"),
+    "oidc_client_secret": ("0123456789", "0123456789"),
     "allow_anonymous": ("true", True),
     "adopt_anonymous": ("ann", "ann"),
     "public_url": ("https://agent.example.com/", "https://agent.example.com"),
