@@ -63,11 +63,12 @@ from a2a_canvas.server.protocols.identity.security import discovery_url
 from a2a_canvas.server.protocols.identity.session_routes import session_route
 from a2a_canvas.server.protocols.page.routes import page_routes
 from a2a_canvas.server.push.delivery import PushDelivery
-from a2a_canvas.server.push.sending import HttpSender, SystemLookup, TargetCheck
+from a2a_canvas.server.push.sending import PushSender, SystemLookup, TargetCheck
 from a2a_canvas.server.push.targets import AllowedTargets
 from a2a_canvas.server.settings import REHEARSAL, Settings, SettingsError, is_loopback, option_name
 from a2a_canvas.server.tasks.access import ANONYMOUS, Access
 from a2a_canvas.server.tasks.journal.push_outbox import Outbox
+from a2a_canvas.server.tasks.quotas import Meter, Quota
 from a2a_canvas.server.tasks.runtime.admission import Admission
 from a2a_canvas.server.tasks.runtime.runtime import Runtime
 from a2a_canvas.server.tasks.sharing import Sharing
@@ -119,11 +120,11 @@ def create_app(settings: Settings, llm: LLM | None = None, clock: Clock | None =
     card = loaded.content
     metrics = Metrics(clock.now)
     backend = make_backend(settings, clock.now, metrics)
-    authenticator = make_authenticator(settings, backend)
+    runtime = build_runtime(settings, llm, clock, backend, sources, metrics)
+    authenticator = make_authenticator(settings, backend, runtime.meter)
     card_key = load_card_key(settings.card_signing_key) if settings.card_signing_key else None
     sign = partial(card_key.sign, keys_url=settings.url + KEYS_PATH) if card_key else None
     current_card = CurrentCard(loaded, partial(_tools_from, sources), authenticator.security, sign)
-    runtime = build_runtime(settings, llm, clock, backend, sources, metrics)
     shutdown = Shutdown(runtime.close, settings.shutdown_grace)
     limits = body_limits(settings)
     budget = BodyBudget(max(limits.max_bodies_bytes, limits.max_body_bytes))
@@ -140,7 +141,7 @@ def create_app(settings: Settings, llm: LLM | None = None, clock: Clock | None =
         current_card=current_card,
         metrics=metrics,
     )
-    push = PushDelivery(backend.push, PushPayloads(runtime), HttpSender(check), clock.now)
+    push = PushDelivery(backend.push, PushPayloads(runtime), PushSender(check), clock.now, metrics)
     metrics.refreshers.append(partial(_count_outbox, backend.push, metrics, clock.now))
     app = Starlette(
         routes=[
@@ -151,7 +152,14 @@ def create_app(settings: Settings, llm: LLM | None = None, clock: Clock | None =
             *([] if settings.metrics_port else [metrics_route(metrics, metrics_readers(settings))]),
             jsonrpc_route(handler),
             *artifact_routes(
-                backend.store, runtime.journal, backend.contexts, runtime.access, sharing, limits, metrics
+                backend.store,
+                runtime.journal,
+                backend.contexts,
+                runtime.access,
+                sharing,
+                limits,
+                metrics,
+                runtime.meter,
             ),
             *agui_routes(_agui(settings, runtime, backend.store, clock, metrics)),
             rest_route(handler, REST_PREFIX),
@@ -222,8 +230,8 @@ def metrics_readers(settings: Settings) -> Callable[[Request], bool]:
     return lambda request: bool(caller_of(request).name) or caller_of(request) in allowed
 
 
-def make_authenticator(settings: Settings, backend: Backend) -> Authenticator:
-    """Who is let in."""
+def make_authenticator(settings: Settings, backend: Backend, meter: Meter) -> Authenticator:
+    """Who is let in, and how often."""
     stored = (backend.api_keys,) if backend.api_keys else ()
     discovered = settings.jwt_issuer if not settings.jwt_jwks_url else None
     return Authenticator(
@@ -234,6 +242,7 @@ def make_authenticator(settings: Settings, backend: Backend) -> Authenticator:
         openid_url=discovery_url(discovered) if discovered else "",
         links=backend.shares,
         anonymous=settings.allow_anonymous,
+        count=meter.count_request,
     )
 
 
@@ -252,6 +261,26 @@ def _jwts(settings: Settings) -> JwtVerifier | None:
 
     issuer = Issuer(settings.jwt_issuer, settings.jwt_jwks_url or "")
     return IssuedTokens(issuer, settings.jwt_audience, settings.jwt_user_claim, time.monotonic)
+
+
+def check_open(settings: Settings, *, keys: bool) -> None:
+    """Raises `SettingsError` if others could reach the server, and it could not tell who they are.
+
+    Args:
+        keys: the database has API keys, or had some.
+    """
+    if is_loopback(settings.host) or settings.authenticates or keys or settings.allow_anonymous:
+        return
+    raise SettingsError(
+        f"--host {settings.host} lets others in, and there is no authentication: set A2A_CANVAS_SHARED_TOKEN to a "
+        "secret (openssl rand -hex 16), or make a key with a2a-canvas key new NAME; --allow-anonymous serves everybody."
+    )
+
+
+def make_meter(settings: Settings, now: Callable[[], datetime]) -> Meter:
+    """How much users may use."""
+    of_user = Quota(settings.max_requests_per_user, settings.max_streams_per_user, settings.max_turns_per_user)
+    return Meter(now, of_user, Quota(settings.max_requests, settings.max_streams))
 
 
 def hosts_of(settings: Settings) -> Hosts:
@@ -375,7 +404,7 @@ def build_runtime(
         now=clock.now,
         new_id=clock.new_id,
         limits=TurnLimits(settings.max_rounds, settings.max_tool_errors),
-        admission=Admission(settings.max_turns, settings.max_queued),
+        admission=Admission(settings.max_turns, settings.max_queued, meter=make_meter(settings, clock.now)),
         instructions=_instructions(settings),
         push=backend.push,
         access=Access(backend.journal.has_context, backend.shares, settings.adopt_anonymous or ""),
@@ -414,6 +443,8 @@ def _lifespan(
         await backend.start(runtime)
         push.start()
         if settings.grpc_port:
+            # `serve` has looked before; here this may be any program's server, but gRPC's address is the settings'.
+            check_open(settings, keys=(await authenticator.security()).required)
             from a2a_canvas.server.protocols.a2a_v1.grpc_server import grpc_server
             from a2a_canvas.server.protocols.identity.grpc_authentication import GrpcAuthentication
 

@@ -157,6 +157,11 @@ class Metrics:
         )
         self.outbox_depth = GaugeSeries("outbox_notifications", "Push notifications that are still to be delivered.")
         self.outbox_age = GaugeSeries("outbox_oldest_seconds", "Age of the oldest of them; 0 if there is none.")
+        self.push_attempts = CountSeries(
+            "push_attempts_total",
+            "Attempts to send push notifications, by how they ended: `accepted`, `failed` or `given_up`.",
+            "outcome",
+        )
         self.refused = CountSeries(
             "requests_refused_total",
             "Requests that were answered with an error, by the name of the HTTP status that says why.",

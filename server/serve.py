@@ -20,7 +20,7 @@ import uvicorn
 
 from a2a_canvas.server import log_output
 from a2a_canvas.server.agent.models.claude_params import available
-from a2a_canvas.server.app import check_programs, create_app
+from a2a_canvas.server.app import check_open, check_programs, create_app
 from a2a_canvas.server.banner import DataCount, banner, folded, hints, ollama_hint
 from a2a_canvas.server.listening import lent_socket, listen
 from a2a_canvas.server.model_choice import choose_llm, ollama_address
@@ -28,7 +28,7 @@ from a2a_canvas.server.protocols.a2a_v1.card_file import CardError
 from a2a_canvas.server.protocols.edge.connections import ConnectionLimits, limited_connection
 from a2a_canvas.server.protocols.edge.request_metrics import refused_connections
 from a2a_canvas.server.protocols.edge.shutdown import GracefulServer
-from a2a_canvas.server.settings import Settings, SettingsError, is_loopback, load
+from a2a_canvas.server.settings import Settings, SettingsError, load
 from a2a_canvas.store.errors import Unavailable
 
 logger = logging.getLogger(__name__)
@@ -66,7 +66,7 @@ def serve(given: Mapping[str, Any], program: str = "a2a-canvas") -> int:
     for port in filter(None, (None if lent else settings.port, settings.grpc_port, settings.metrics_port)):
         listen(settings.host, port).close()
     count = None if settings.database == "memory" else asyncio.run(_check_database(settings))
-    check_open(settings, keys=count.keys if count else 0)
+    check_open(settings, keys=bool(count and count.keys))
     config = uvicorn.Config(
         app,
         host=settings.host,
@@ -163,20 +163,6 @@ class ForegroundServer(GracefulServer):
         if self.should_exit and sig == signal.SIGINT:
             _end_at_once()
         self.should_exit = True  # uvicorn's own handler would let the signal end the process once more, at its end
-
-
-def check_open(settings: Settings, keys: int) -> None:
-    """Raises `SettingsError` if others could reach the server, and it could not tell who they are.
-
-    Args:
-        keys: how many API keys the database has, or had.
-    """
-    if is_loopback(settings.host) or settings.authenticates or keys or settings.allow_anonymous:
-        return
-    raise SettingsError(
-        f"--host {settings.host} lets others in, and there is no authentication: set A2A_CANVAS_SHARED_TOKEN to a "
-        "secret (openssl rand -hex 16), or make a key with a2a-canvas key new NAME; --allow-anonymous serves everybody."
-    )
 
 
 async def _leave_what_does_not_end() -> None:

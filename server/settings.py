@@ -190,6 +190,19 @@ class Settings(BaseSettings):
     )
     max_turns: int = Field(MAX_TURNS, ge=1, description="turns that run at once on this server; the others wait")
     max_queued: int = Field(MAX_QUEUED, ge=0, description="tasks that wait for their turn; more are refused")
+    max_turns_per_user: int | None = Field(
+        None, ge=1, description="turns of one user that run at once; the others wait; no limit of its own unless given"
+    )
+    max_streams: int | None = Field(None, ge=1, description="streams that are open at once; any number unless given")
+    max_streams_per_user: int | None = Field(
+        None, ge=1, description="open streams of one user; any number unless given"
+    )
+    max_requests: int | None = Field(
+        None, ge=1, description="requests in a minute, of all users together; any number unless given"
+    )
+    max_requests_per_user: int | None = Field(
+        None, ge=1, description="requests of one user in a minute; any number unless given"
+    )
     max_rounds: int = Field(30, ge=1, description="model calls in one turn")
     max_tool_errors: int = Field(5, ge=1, description="failed tool calls in a row")
     max_artifact_bytes: int = Field(10 * 1024 * 1024, ge=1, description="bytes of one artifact")
@@ -577,7 +590,8 @@ GROUPS: Mapping[str, tuple[str, ...]] = {
     "Streams": ("frame_ms", "on_disconnect", "shutdown_grace"),
     "Limits": (
         *("max_turns", "max_queued", "max_artifact_bytes", "max_parts", "max_body_bytes", "max_bodies_bytes"),
-        *("max_text_bytes", "max_connections"),
+        *("max_text_bytes", "max_connections", "max_turns_per_user", "max_streams", "max_streams_per_user"),
+        *("max_requests", "max_requests_per_user"),
     ),
     "Log": ("log_level", "log_format"),
 }

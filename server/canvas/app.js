@@ -6,6 +6,7 @@ import { RequestFailed } from "./a2a/client.js";
 import { followContext, isUnlisted } from "./a2a/follow.js";
 import { randomId } from "./a2a/ids.js";
 import { artifactUpdated } from "./state/artifacts.js";
+import { mayEdit } from "./state/reducer.js";
 import { CANVAS, isPaused, textOf } from "./state/task.js";
 
 /** @typedef {import("./types.js").State} State */
@@ -77,6 +78,7 @@ export function createApp(store, client, { navigate = () => {}, session } = {}) 
       const canvas = store.state.server?.canvas ?? true;
       following = followContext(client, dispatch, contextId, { canvas, gone, renamed });
       exists && following.begin();
+      store.state.identity && exists && client.listArtifacts(contextId).then(({ shared = null }) => dispatch({ type: "shared", contextId, shared }), () => {});
     }
   }
 
@@ -281,8 +283,8 @@ export function createApp(store, client, { navigate = () => {}, session } = {}) 
      * @param {File[]} files
      */
     async upload(files) {
-      if (store.state.server?.canvas === false) {
-        notify("error", "This server takes no documents. Attach files to a message instead.");
+      if (!mayEdit(store.state)) {
+        notify("error", store.state.shared ? "This conversation was shared with you to read it." : "This server takes no documents. Attach files to a message instead.");
         return;
       }
       for (const file of files) {

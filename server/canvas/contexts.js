@@ -164,28 +164,34 @@ export function mountContexts(nav, app) {
               open(context.contextId);
             }
           },
-          ondblclick: () => canChange() && rename(context),
+          ondblclick: () => canChange(context) && rename(context),
         },
         working && h("span", { class: "dot dot-working" }),
         working && h("span", { class: "visually-hidden" }, "Working: "),
         h("span", { class: "context-name truncate" }, titleOf(context)),
         h("time", { class: "context-time", datetime: context.updatedAt }, ago(context.updatedAt, now)),
       ),
-      canChange() && menu,
+      canChange(context) && menu,
     );
   }
 
-  /** Only a server with canvas:v1 renames and deletes. */
-  function canChange() {
-    return store.state.server?.canvas ?? true;
+  /** Only a server with canvas:v1 renames and deletes, and only for the owner. @param {Context} context */
+  function canChange({ shared }) {
+    return !shared && (store.state.server?.canvas ?? true);
   }
 
   /** @param {Context} context */
   function actions(context) {
     return [
+      ...(store.state.identity?.user ? [{ text: "Share…", sign: "people", run: () => share(context) }] : []),
       { text: "Rename", sign: "edit", run: () => rename(context) },
       { text: "Delete…", sign: "trash", danger: true, run: () => remove(context) },
     ];
+  }
+
+  /** @param {Context} context */
+  async function share(context) {
+    (await import("./identity/sharing.js")).openSharing(app, context.contextId, titleOf(context));
   }
 
   /** @param {Context} context */
@@ -256,8 +262,8 @@ export function mountContexts(nav, app) {
       ArrowUp: () => (at > 0 ? links[at - 1] : search).focus(),
       Home: () => links[0].focus(),
       End: () => links[links.length - 1].focus(),
-      F2: () => context && canChange() && rename(context),
-      Delete: () => context && canChange() && remove(context),
+      F2: () => context && canChange(context) && rename(context),
+      Delete: () => context && canChange(context) && remove(context),
     };
     if (context && event.key in keys) {
       event.preventDefault();

@@ -13,7 +13,7 @@ import { createSession } from "./identity/session.js";
 import { mountKeyboard } from "./keyboard.js";
 import { mountLayout } from "./layout.js";
 import { mountNotices } from "./notices.js";
-import { INITIAL, reduce } from "./state/reducer.js";
+import { INITIAL, isGuest, reduce } from "./state/reducer.js";
 import { createStore } from "./state/store.js";
 import { isRunning } from "./state/task.js";
 import { watchUpgrades } from "./upgrade.js";
@@ -24,7 +24,11 @@ const asked = new URLSearchParams(location.search).get("server");
 const home = new URL(".", location.href.replace(/[?#].*/, "")).href;
 const store = createStore(INITIAL, reduce);
 const base = addressOf(asked);
-const session = createSession(base, { home });
+const link = /^#share=([\w-]+)$/.exec(location.hash)?.[1];
+if (link) {
+  history.replaceState(null, "", location.pathname + location.search);
+}
+const session = createSession(base, { home, key: link });
 const client = createClient(base, { home, fetch: session.fetch });
 const app = createApp(store, client, { navigate, session });
 
@@ -46,6 +50,9 @@ function navigate(hash, replace) {
 }
 
 function goToAddress() {
+  if (location.hash.startsWith("#share=")) {
+    return location.reload();
+  }
   const { contextId, artifactId, version } = parsePlace(location.hash);
   app.openContext(contextId);
   if (artifactId !== store.state.artifactId || version !== store.state.version) {
@@ -94,6 +101,9 @@ async function start() {
     app.notify("error", sentence(error));
   }
   goToAddress();
+  if (isGuest(store.state) && store.state.contextId === null) {
+    app.openContext(store.state.contexts[0]?.contextId ?? null);
+  }
   addEventListener("popstate", goToAddress);
   document.addEventListener("visibilitychange", () => document.visibilityState === "visible" && app.refresh());
   setInterval(() => document.visibilityState === "visible" && app.refresh(), REFRESH_MS);

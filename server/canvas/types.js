@@ -83,6 +83,8 @@
  * @property {number} lineEnd
  * @property {string} text
  *
+ * @typedef {{owner: string, level: "read"|"edit"}} Shared
+ *
  * @typedef {object} ContextSummary  a conversation in the list
  * @property {string} contextId
  * @property {string|null} name  that the user gave it
@@ -90,6 +92,7 @@
  * @property {string} updatedAt
  * @property {number} working  the number of its tasks that are not settled
  * @property {{artifactId: string, name: string}[]} artifacts
+ * @property {Shared} [shared]  how somebody else has given it to the user
  *
  * @typedef {object} Outgoing  a message on its way
  * @property {Message} message
@@ -125,6 +128,7 @@
  * @property {Connection} connection  of the open conversation
  * @property {number} retryAt  when the next attempt is made, in ms since 1970; 0 if none is planned
  * @property {number} watchers  how many look at the conversation; 0 if it is not known
+ * @property {Shared|null} shared  how the open conversation was given to the user; null for one of their own
  * @property {string[]} working  the tasks that the server says are working
  * @property {Record<string, TaskView>} tasks  by id, oldest first
  * @property {Record<string, Record<string, number>>} made  the newest version of each artifact that each task has made, as the lists of versions say
@@ -142,6 +146,7 @@
  *
  * @typedef {{type: "server", server: Server}
  *   | {type: "identity", identity: Identity|null}
+ *   | {type: "shared", contextId: string, shared: Shared|null}
  *   | {type: "contexts", contexts: ContextSummary[], nextPage: string, query: string, more?: boolean}
  *   | {type: "context-changed", context: ContextSummary}
  *   | {type: "context-removed", contextId: string}

@@ -29,7 +29,7 @@ from a2a_canvas.server.agent.model import (
     ModelText,
     close_llm,
 )
-from a2a_canvas.server.app import create_app
+from a2a_canvas.server.app import check_open, create_app
 from a2a_canvas.server.doctor.findings import Finding, Verdict, failed, ok, warning
 from a2a_canvas.server.doctor.judgements import (
     judge_card,
@@ -42,7 +42,6 @@ from a2a_canvas.server.doctor.judgements import (
 from a2a_canvas.server.listening import listen
 from a2a_canvas.server.model_choice import choose_llm
 from a2a_canvas.server.protocols.a2a_v1.card_file import CardError
-from a2a_canvas.server.serve import check_open
 from a2a_canvas.server.settings import ALL_ADDRESSES, REHEARSAL, Settings, SettingsError, authority
 
 if TYPE_CHECKING:
@@ -208,7 +207,7 @@ async def _clock(database: Database) -> Finding:
 
 def _who_is_let_in(settings: Settings, keys: int) -> Iterator[Finding]:
     try:
-        check_open(settings, keys)
+        check_open(settings, keys=bool(keys))
     except SettingsError as error:
         yield failed("access", str(error))
     else:

@@ -70,7 +70,7 @@ def judge_card(settings: Settings) -> Finding:
 
 
 def judge_openness(settings: Settings, keys: int) -> Iterator[Finding]:
-    """Who is served. That `serve` would refuse to start is found by itself (`serve.check_open`)."""
+    """Who is served. That `serve` would refuse to start is found by itself (`app.check_open`)."""
     reachable = not is_loopback(settings.host) or bool(settings.public_url)
     if settings.allow_anonymous and reachable:
         said = "Callers without credentials are served, and others can reach the server."

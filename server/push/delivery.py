@@ -20,6 +20,7 @@ from functools import partial
 from typing import Any
 
 from a2a_canvas.server.log_output import about
+from a2a_canvas.server.metrics import Metrics
 from a2a_canvas.server.push.retries import Accepted, NotAccepted, Outcome, delay_after
 from a2a_canvas.server.push.sending import Send
 from a2a_canvas.server.push.signing import headers_of
@@ -54,10 +55,8 @@ class PushDelivery:
     Args:
         render: writes bodies.
         now: the clock.
+        metrics: count attempts.
         chance: gives a number from 0 to 1.
-
-    Attributes:
-        counts: of attempts, by how they ended: `accepted`, `failed`, `given_up`.
     """
 
     def __init__(
@@ -66,9 +65,10 @@ class PushDelivery:
         render: Render,
         send: Send,
         now: Callable[[], datetime],
+        metrics: Metrics | None = None,
         chance: Callable[[], float] = random.random,
     ) -> None:
-        self.counts: Counter[str] = Counter()
+        self._attempts = (metrics or Metrics()).push_attempts
         self._outbox = outbox
         self._render = render
         self._send = send
@@ -169,7 +169,7 @@ class PushDelivery:
         self._remember(delivery.config.target, failed=isinstance(outcome, NotAccepted))
         match outcome:
             case Accepted():
-                self.counts["accepted"] += 1
+                self._attempts.add("accepted")
                 return await self._outbox.delivered(delivery)
             case NotAccepted():
                 await self._later(delivery, outcome)
@@ -187,7 +187,7 @@ class PushDelivery:
         said = (delivery.config.key.config_id, delivery.config.target, outcome.reason)
         delay = delay_after(failed, outcome, self._chance())
         if delay is None:
-            self.counts["given_up"] += 1
+            self._attempts.add("given_up")
             logger.warning(
                 "Push notifications to config %s (%s) are given up after %d attempts: %s",
                 *said[:2],
@@ -197,7 +197,7 @@ class PushDelivery:
             )
             await self._outbox.give_up(delivery, f"after {failed} attempts {outcome.reason}")
             return
-        self.counts["failed"] += 1
+        self._attempts.add("failed")
         logger.info("A push notification to config %s (%s) failed: %s", *said, extra=_about(delivery))
         await self._outbox.failed(delivery, self._now() + delay)
 

@@ -19,6 +19,9 @@ from typing import Protocol
 
 from a2a_canvas.server.context_key import context_key, public_id
 
+LINK = "link "
+"""How the name begins of whoever came with a link."""
+
 
 @dataclass(frozen=True, slots=True)
 class Caller:
@@ -35,7 +38,7 @@ class Caller:
     @property
     def author(self) -> str:
         """What messages of this caller say of their sender."""
-        return f"link {self.link}" if self.link else self.name
+        return f"{LINK}{self.link}" if self.link else self.name
 
 
 ANONYMOUS = Caller()

@@ -15,6 +15,7 @@ TaskError
 ├── PushConfigNotFound  there is no such config, or it was given up
 ├── TooManyPushConfigs  the task has as many push configs as it may have
 ├── QueueFull           the server has no room for another turn: nothing is wrong with the request
+├── QuotaReached        the caller, or all callers together, have used what they may for now
 ├── Unreadable          the stored task cannot be decoded
 └── StreamLost          the lease was lost: a subscriber must subscribe again
 
@@ -25,6 +26,7 @@ turn is cancelled by `Detached`, a subscriber gets `StreamLost`.
 from __future__ import annotations
 
 import asyncio
+from math import ceil
 
 from a2a_canvas.server.agent.events import State
 from a2a_canvas.server.context_key import public_id
@@ -128,9 +130,26 @@ class Unwritable(TaskError):
 
 
 class QueueFull(TaskError):
-    def __init__(self, queued: int) -> None:
-        super().__init__(f"The server is busy: {queued} tasks are waiting already. Send it again in a moment.")
+    """
+    Args:
+        of_user: it is the user's part of the queue that is full.
+    """
+
+    def __init__(self, queued: int, *, of_user: bool = False) -> None:
+        whose = f"{queued} of your tasks" if of_user else f"{queued} tasks"
+        super().__init__(f"The server is busy: {whose} are waiting already. Send it again in a moment.")
         self.queued = queued
+
+
+class QuotaReached(TaskError):
+    """
+    Args:
+        seconds: after so long it is worth a retry.
+    """
+
+    def __init__(self, reason: str, seconds: float) -> None:
+        self.retry_after = ceil(seconds)
+        super().__init__(f"{reason} Try again in {self.retry_after} s.")
 
 
 class TooManyPushConfigs(TaskError):

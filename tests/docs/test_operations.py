@@ -24,10 +24,10 @@ from a2a_canvas.server.agent.model import ErrorKind, StopReason
 from a2a_canvas.server.agent.models.wrappers import provider_of
 from a2a_canvas.server.cli import main
 from a2a_canvas.server.metrics import Metrics
-from a2a_canvas.server.protocols.edge.availability import RETRY_AFTER, UnavailableError
+from a2a_canvas.server.protocols.edge.availability import RETRY_AFTER, TooManyRequestsError, UnavailableError
 from a2a_canvas.server.protocols.edge.request_metrics import binding_of
 from a2a_canvas.server.protocols.identity.attempts import BURST, SECONDS_PER_ATTEMPT
-from a2a_canvas.server.protocols.identity.denials import TooManyAttemptsError, UnauthenticatedError
+from a2a_canvas.server.protocols.identity.denials import UnauthenticatedError
 from a2a_canvas.server.protocols.identity.json_web_tokens import ALGORITHMS, LEEWAY
 from a2a_canvas.server.protocols.identity.key_set import MAX_AGE, MIN_INTERVAL
 from a2a_canvas.server.settings import PREFIX, load
@@ -175,9 +175,9 @@ def test_every_command_for_keys_can_be_given(database: Path, capsys: pytest.Capt
 
 def test_the_codes_of_who_is_refused_are_those_of_the_server() -> None:
     [*_, table] = re.findall(r"(?:^\|.*\n)+", section(PAGE, "Who may use it"), re.MULTILINE)
-    for kind in (UnauthenticatedError, TooManyAttemptsError):
+    for kind in (UnauthenticatedError, TooManyRequestsError):
         mapping = A2A_ERROR_MAPPING[kind]
-        told = (str(mapping.http_code), mapping.grpc_status, str(JSON_RPC_ERROR_CODE_MAP[kind]))
+        told = (str(mapping.http_code), mapping.grpc_status, str(JSON_RPC_ERROR_CODE_MAP.get(kind, -32603)))
         assert all(code in table for code in told)
     minute = f"{BURST} times at once and then {60 / SECONDS_PER_ATTEMPT:.0f} times a minute"
     assert minute in section(PAGE, "Who may use it")

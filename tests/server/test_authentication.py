@@ -4,6 +4,7 @@ one and a right one."""
 from __future__ import annotations
 
 import json
+import logging
 import re
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
@@ -179,6 +180,16 @@ async def test_who_tries_many_has_to_wait_in_every_binding() -> None:
     assert error
     assert error.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
     assert known.status_code == 200
+
+
+async def test_no_credential_reaches_the_log(served: Served, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.DEBUG)
+    for credential in (*RIGHT.values(), *WRONG.values()):
+        await answer(served, REST[0], bearer(credential))
+        await answer(served, JSONRPC[0], bearer(credential))
+        await call(served, GRPC[0], bearer(credential))
+    said = "".join(record.getMessage() for record in caplog.records if not record.name.startswith("httpcore"))
+    assert not [each for each in (*RIGHT.values(), *WRONG.values()) if each in said or hash_of(each) in said]
 
 
 # --------------------------------------------------------------------------- let in

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from a2a_canvas.server.app import check_open, create_app
 from a2a_canvas.server.cli import main
-from a2a_canvas.server.serve import check_open
 from a2a_canvas.server.settings import PREFIX, Settings, SettingsError, is_loopback
 from tests.free_port import free_port
 
@@ -39,22 +39,30 @@ def test_it_refuses_in_one_line_that_says_what_to_set(
 def test_every_address_but_the_loopback_is_one_that_others_reach(host: str) -> None:
     assert not is_loopback(host)
     with pytest.raises(SettingsError):
-        check_open(Settings(host=host), keys=0)
+        check_open(Settings(host=host), keys=False)
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "127.1.2.3", "::1", "localhost"])
 def test_the_loopback_needs_no_authentication(host: str) -> None:
-    check_open(Settings(host=host), keys=0)
+    check_open(Settings(host=host), keys=False)
 
 
 @pytest.mark.parametrize(
     ("settings", "keys"),
     [
-        ({"shared_token": "0123456789abcdef"}, 0),
-        ({"api_keys": f"ann=sha256:{'0' * 64}"}, 0),
-        ({"allow_anonymous": True}, 0),
-        ({}, 1),
+        ({"shared_token": "0123456789abcdef"}, False),
+        ({"api_keys": f"ann=sha256:{'0' * 64}"}, False),
+        ({"allow_anonymous": True}, False),
+        ({}, True),
     ],
 )
-def test_any_authentication_is_enough_so_is_the_operators_word(settings: dict[str, object], keys: int) -> None:
-    check_open(Settings(host="0.0.0.0", **settings), keys)
+def test_any_authentication_is_enough_so_is_the_operators_word(settings: dict[str, object], keys: bool) -> None:
+    check_open(Settings(host="0.0.0.0", **settings), keys=keys)
+
+
+async def test_grpc_of_an_application_in_another_server_is_not_open_either(monkeypatch: pytest.MonkeyPatch) -> None:
+    settings = Settings(model="rehearsal", database="memory", host="0.0.0.0", grpc_port=free_port())
+    app = create_app(settings)
+    with pytest.raises(SettingsError, match="there is no authentication"):
+        async with app.router.lifespan_context(app):
+            pass

@@ -114,6 +114,17 @@ async def test_http_json_0_3_takes_the_task_and_the_id_from_where_a_client_puts_
     assert made["name"] == f"tasks/{task.id}/pushNotificationConfigs/mine"
 
 
+async def test_jsonrpc_0_3_may_ask_for_the_config_of_a_task_by_the_task_alone(
+    served: Served, receiver: Receiver
+) -> None:
+    task = await sent(served, ("JSONRPC", "1.0"), asking("just say it"))
+    old = {"A2A-Version": "0.3"}
+    config = {"taskId": task.id, "pushNotificationConfig": {"url": receiver.url}}
+    made = await served.rpc("tasks/pushNotificationConfig/set", config, **old)
+    assert await served.rpc("tasks/pushNotificationConfig/get", {"id": task.id}, **old) == made
+    assert made["result"]["pushNotificationConfig"] == {"id": task.id, "url": receiver.url}
+
+
 @every_way
 @pytest.mark.transports
 async def test_a_message_may_bring_its_config(served: Served, receiver: Receiver, way: Way) -> None:

@@ -242,6 +242,13 @@ async def test_a_guest_gets_and_follows_tasks_over_every_binding_and_sends_nothi
         await client.cancel_task(pb.CancelTaskRequest(id=task["id"]), context=call)
 
 
+async def test_whoever_may_only_read_begins_no_run_of_ag_ui(served: Served, notes: str) -> None:
+    await share(served, notes, user="bob")
+    run = {"threadId": notes, "runId": "r", "messages": [{"id": "r", "role": "user", "content": "write report"}]}
+    answer = await served.http.post("/canvas/stream", json=run, headers=as_user("bob"))
+    assert (answer.status_code, answer.json()["error"]["status"]) == (403, "PERMISSION_DENIED")
+
+
 # ------------------------------------------------------------------------------- streams
 
 

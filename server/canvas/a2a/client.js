@@ -193,7 +193,13 @@ export function createClient(base, options = {}) {
     /** @param {string} context */
     remove: async (context) => void (await artifacts(`/${pathOf(context)}`, { method: "DELETE" })),
 
-    /** @param {string} context @returns {Promise<{artifacts: Json[]}>}  without their content */
+    /** The shares of a context: with a body one more, with an id one less. @param {string} context @param {any} [body] @param {string} [id] */
+    shares: async (context, body, id = "") => {
+      const answer = await artifacts(`/${pathOf(context)}/shares${id && `/${pathOf(id)}`}`, { method: id ? "DELETE" : body ? "POST" : "GET", body });
+      return id ? null : jsonOf(answer);
+    },
+
+    /** @param {string} context @returns {Promise<{artifacts: Json[], shared?: import("../types.js").Shared}>}  without their content */
     listArtifacts: (context) => json(`/${pathOf(context)}`),
 
     /** @param {string} context @param {string} artifact */

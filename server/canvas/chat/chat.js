@@ -6,6 +6,7 @@ import { fill, h } from "../dom.js";
 import { mountDrop } from "../drop.js";
 import { icon } from "../icons.js";
 import { ask } from "../layout.js";
+import { isGuest, mayEdit } from "../state/reducer.js";
 import { textOf } from "../state/task.js";
 import { counted, shortened } from "../words.js";
 import { titleOf } from "../contexts.js";
@@ -21,13 +22,19 @@ export function mountChat(section, app) {
   const thread = createThread(app);
   const welcome = createWelcome();
   const examples = createExamples({ onExample: composer.send, onFiles: (files) => app.upload(files) });
-  fill(section, createHead(app), welcome, thread, composer.element, examples);
+  const notice = h("p", { class: "chat-notice", hidden: true });
+  fill(section, createHead(app), welcome, thread, notice, composer.element, examples);
   mountDrop(section, "Drop files to attach them", composer.addFiles);
 
   const draw = (/** @type {State} */ state) => {
     const empty = isEmpty(state);
     section.toggleAttribute("data-start", empty);
     section.toggleAttribute("data-plain", state.server?.canvas === false);
+    const readOnly = !mayEdit(state) && state.shared !== null;
+    document.body.toggleAttribute("data-read-only", readOnly);
+    document.body.toggleAttribute("data-guest", isGuest(state));
+    notice.hidden = !readOnly;
+    notice.textContent = `${state.shared?.owner} shares this conversation with you, to read it.`;
     welcome.hidden = examples.hidden = !empty;
     thread.hidden = empty;
   };

@@ -6,7 +6,7 @@ import { openMenu } from "../dialogs.js";
 import { h } from "../dom.js";
 import { mountDrop } from "../drop.js";
 import { icon } from "../icons.js";
-import { shownContent } from "../state/reducer.js";
+import { mayEdit, shownContent } from "../state/reducer.js";
 import { fileName, kindOf } from "./kinds.js";
 import { download } from "./preview.js";
 
@@ -30,7 +30,7 @@ export function createFiles(app, pane) {
     openMenu(more, [
       { text: "Download", sign: "download", run: save },
       ...(server?.canvas && several ? [{ text: "Download all as a ZIP file", sign: "download", run: saveAll }] : []),
-      ...(server?.canvas ? [{ text: "Add documents…", sign: "upload", run: () => picker.click() }] : []),
+      ...(mayEdit(store.state) ? [{ text: "Add documents…", sign: "upload", run: () => picker.click() }] : []),
     ]);
   }
 

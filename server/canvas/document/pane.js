@@ -5,7 +5,7 @@ import { fill, h } from "../dom.js";
 import { icon } from "../icons.js";
 import { createPassageBar } from "../passage/bar.js";
 import { shownText } from "../state/artifacts.js";
-import { shownArtifact, shownContent } from "../state/reducer.js";
+import { mayEdit, shownArtifact, shownContent } from "../state/reducer.js";
 import { changesOf, linesOf, mapRange } from "../state/text.js";
 import { createVersions } from "../versions/versions.js";
 import { createFiles } from "./files.js";
@@ -100,7 +100,7 @@ export function createDocumentPane(app) {
     const kind = kindOf(artifact);
     const mode = kind.modes.find((one) => one.mode === chosenModes[artifact.artifactId])?.mode ?? kind.modes[0].mode;
     showModes(artifact, kind, mode);
-    const key = JSON.stringify([state.contextId, artifact.artifactId, kind.name, kind.language, mode, state.version !== null]);
+    const key = JSON.stringify([state.contextId, artifact.artifactId, kind.name, kind.language, mode, state.version !== null || !mayEdit(state)]);
     if (key !== wanted) {
       open(key, artifact, kind, mode);
     } else if (body) {
@@ -158,7 +158,7 @@ export function createDocumentPane(app) {
   async function open(key, artifact, kind, mode) {
     wanted = key;
     const { artifactId, text } = artifact;
-    const typed = mode === "source" && store.state.version === null && store.state.server?.canvas ? artifactId : "";
+    const typed = mode === "source" && store.state.version === null && mayEdit(store.state) ? artifactId : "";
     typing.flush();
     typed && (await typing.load());
     const view = await createView(mode, {

@@ -27,8 +27,8 @@ const OWN = { "A2A-Canvas-Page": "1" };
 
 /**
  * @param {string} base  the address of the server, with a slash at its end
- * @param {{home?: string, fetch?: typeof fetch, storage?: Pick<Storage, "getItem"|"setItem"|"removeItem"|"clear">, ask?: Ask, reload?: () => void}} [options]
- *     `home` is the page's own server, if it is another one
+ * @param {{home?: string, fetch?: typeof fetch, storage?: Pick<Storage, "getItem"|"setItem"|"removeItem"|"clear">, ask?: Ask, reload?: () => void, key?: string}} [options]
+ *     `home` is the page's own server, if it is another one; `key` the one to use from now on, such as that of a link
  */
 export function createSession(base, options = {}) {
   const { home = base, storage = sessionStorage, ask = askInDialog, reload = () => location.reload() } = options;
@@ -37,7 +37,8 @@ export function createSession(base, options = {}) {
   if (storage.getItem(SIGNED_OUT)) {
     storage.clear();
   }
-  let key = storage.getItem(KEY + base) ?? "";
+  let key = options.key ?? storage.getItem(KEY + base) ?? "";
+  keep(key);
   let user = "";
   let address = "";
   let declined = false;

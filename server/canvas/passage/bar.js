@@ -8,7 +8,7 @@
 
 import { h, fill } from "../dom.js";
 import { ask } from "../layout.js";
-import { shownArtifact } from "../state/reducer.js";
+import { mayEdit, shownArtifact } from "../state/reducer.js";
 import { actionsFor, charactersOf, placeOf } from "./actions.js";
 import { createRewriting } from "./rewriting.js";
 
@@ -84,7 +84,7 @@ export function createPassageBar(app, { panel, rectOf, scrollBy, deselect, saved
   /** @param {Selection|null} selection */
   function update(selection) {
     const artifact = shownArtifact(store.state);
-    const edits = store.state.server?.canvas !== false;
+    const edits = mayEdit(store.state);
     if (!edits || !selection || artifact?.artifactId !== selection.artifactId || artifact.open || store.state.version !== null) {
       hide();
       return;

@@ -16,6 +16,7 @@ const NOTHING_OPEN = {
   retryAt: 0,
   watchers: 0,
   working: [],
+  shared: null,
   tasks: {},
   made: {},
   artifacts: {},
@@ -54,6 +55,8 @@ export function reduce(state, action) {
   switch (action.type) {
     case "server":
       return { ...state, server: action.server };
+    case "shared":
+      return { ...state, shared: action.shared };
     case "identity":
       return { ...state, identity: action.identity };
     case "contexts":
@@ -346,4 +349,14 @@ function selectionMoved({ selection, version }, artifact, changes) {
   const lines = moved === selection ? selection : linesOf(artifact.text, moved.start, moved.end);
   const { lineStart, lineEnd } = lines;
   return { ...moved, lineStart, lineEnd, version: artifact.version };
+}
+
+/** Whether the user may change what is open. @param {State} state */
+export function mayEdit({ server, shared }) {
+  return server?.canvas !== false && shared?.level !== "read";
+}
+
+/** Whether somebody is here by a link, and has no name. @param {State} state */
+export function isGuest({ identity }) {
+  return identity?.signedIn === true && identity.user === "";
 }

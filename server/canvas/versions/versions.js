@@ -8,7 +8,7 @@ import { fill, h } from "../dom.js";
 import { languageOf } from "../document/language.js";
 import { icon } from "../icons.js";
 import { isProse } from "../passage/actions.js";
-import { shownArtifact } from "../state/reducer.js";
+import { mayEdit, shownArtifact } from "../state/reducer.js";
 import { createComparison } from "./compare.js";
 import { authorOf, counterpartOf, requestOf, stepsOf, timeOf } from "./history.js";
 
@@ -64,7 +64,7 @@ export function createVersions(app, { isUnsaved, saved }) {
     if (artifact && !artifact.open && (another || artifact.version !== before?.version || before?.open)) {
       read();
     }
-    if (another || state.version !== previous.version || artifact?.open !== before?.open) {
+    if (another || state.shared !== previous.shared || state.version !== previous.version || artifact?.open !== before?.open) {
       draw();
     }
   });
@@ -92,8 +92,8 @@ export function createVersions(app, { isUnsaved, saved }) {
     const steps = stepsOf(versions);
     const busy = artifact?.open ?? true;
     controls.hidden = versions.length === 0;
-    undo.disabled = busy || !(steps.undo || isUnsaved(artifact?.artifactId ?? ""));
-    redo.disabled = busy || !steps.redo;
+    undo.disabled = busy || !mayEdit(store.state) || !(steps.undo || isUnsaved(artifact?.artifactId ?? ""));
+    redo.disabled = busy || !mayEdit(store.state) || !steps.redo;
     const shown = shownNumber();
     slider.max = String(Math.max(1, versions.length));
     slider.value = String(shown);
@@ -126,7 +126,7 @@ export function createVersions(app, { isUnsaved, saved }) {
             button(inline ? "Side by side" : "Inline", () => layout(!inline)),
             button("End comparison", () => compare(null)),
           ],
-      version.current ? [] : button("Restore", restore, version.pruned || shownArtifact(store.state)?.open, "retry"),
+      version.current || !mayEdit(store.state) ? [] : button("Restore", restore, version.pruned || shownArtifact(store.state)?.open, "retry"),
       button("Copy link", copyLink, false, "link"),
     ];
   }

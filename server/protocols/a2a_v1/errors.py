@@ -19,7 +19,13 @@ from a2a.utils.errors import (
 )
 
 from a2a_canvas.server.agent.intent import InvalidOperation
-from a2a_canvas.server.protocols.edge.availability import OverloadedError, UnavailableError, unavailable_error
+from a2a_canvas.server.protocols.edge.availability import (
+    SECONDS,
+    OverloadedError,
+    TooManyRequestsError,
+    UnavailableError,
+    unavailable_error,
+)
 from a2a_canvas.server.protocols.edge.permission import PermissionDeniedError
 from a2a_canvas.server.protocols.guard.checks import invalid
 from a2a_canvas.server.tasks.errors import (
@@ -28,6 +34,7 @@ from a2a_canvas.server.tasks.errors import (
     NobodyToShare,
     PushConfigNotFound,
     QueueFull,
+    QuotaReached,
     ReadOnly,
     ShareNotFound,
     StreamLost,
@@ -77,6 +84,8 @@ def to_a2a_error(error: Exception) -> A2AError:
         return invalid_field(error.field, error.reason)
     if isinstance(error, Unreadable):
         logger.error("%s It says: %r", error, error.__cause__)
+    if isinstance(error, QuotaReached):
+        return TooManyRequestsError(str(error), {SECONDS: error.retry_after})
     if isinstance(error, TaskError):
         return ERRORS[type(error)](str(error))
     if isinstance(error, Unavailable):

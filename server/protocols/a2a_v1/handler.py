@@ -106,6 +106,7 @@ class A2AHandler(RequestHandler):
         current_card: Callable[[], Awaitable[pb.AgentCard]] | None = None,
     ) -> None:
         self._runtime = runtime
+        self._meter = runtime.meter
         self._push = push
         self._sharing = sharing
         self._card = card
@@ -130,22 +131,24 @@ class A2AHandler(RequestHandler):
         self, params: pb.SendMessageRequest, context: ServerCallContext
     ) -> AsyncGenerator[Streamed, None]:
         _check_history_length(params.configuration, "configuration.")
-        following = await self._send(params, context)
-        if isinstance(following, pb.Message):
-            yield following
-            return
-        async for event in self._events(following, context, ends_at_pause=True):
-            yield apply_history_length(event, params.configuration) if isinstance(event, pb.Task) else event
+        with self._meter.stream(caller_of_call(context).author):
+            following = await self._send(params, context)
+            if isinstance(following, pb.Message):
+                yield following
+                return
+            async for event in self._events(following, context, ends_at_pause=True):
+                yield apply_history_length(event, params.configuration) if isinstance(event, pb.Task) else event
 
     @_stream
     async def on_subscribe_to_task(
         self, params: pb.SubscribeToTaskRequest, context: ServerCallContext
     ) -> AsyncGenerator[Streamed, None]:
-        following = await self._runtime.follow(params.id, caller_of_call(context))
-        if following.snapshot.state.terminal:
-            raise TaskFinished(params.id, following.snapshot.state)
-        async for event in self._events(following, context, ends_at_pause=False):
-            yield event
+        with self._meter.stream(caller_of_call(context).author):
+            following = await self._runtime.follow(params.id, caller_of_call(context))
+            if following.snapshot.state.terminal:
+                raise TaskFinished(params.id, following.snapshot.state)
+            async for event in self._events(following, context, ends_at_pause=False):
+                yield event
 
     async def _send(self, params: pb.SendMessageRequest, context: ServerCallContext) -> TaskSubscription | pb.Message:
         """The task that takes the message; a message if the operation is about shares."""

@@ -34,6 +34,7 @@ from a2a_canvas.server.protocols.a2a_v1.dispatch import (
     event_json,
     to_legacy,
 )
+from a2a_canvas.server.protocols.edge.availability import retry_header
 from a2a_canvas.server.protocols.edge.http_requests import ANYTHING
 from a2a_canvas.server.protocols.edge.sse_response import SseResponse
 from a2a_canvas.server.protocols.guard.calls import CALL, Call
@@ -66,7 +67,7 @@ class _RestEndpoint:
             answer = await self._operations.run(call, request)
         except A2AError as error:
             payload = rest_error_payload(error)
-            return JSONResponse(payload, payload["error"]["code"])
+            return JSONResponse(payload, payload["error"]["code"], retry_header(error))
         if isinstance(answer, EventStream):
             return SseResponse(answer.encoded(_legacy_event if call.legacy else event_json))
         if call.legacy:

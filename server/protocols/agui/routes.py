@@ -13,8 +13,8 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping
-from contextlib import suppress
-from dataclasses import dataclass, field
+from contextlib import ExitStack, suppress
+from dataclasses import dataclass, field, replace
 from functools import partial
 
 from a2a.utils.errors import A2AError, InvalidParamsError
@@ -104,17 +104,19 @@ class _RunEndpoint:
             await rest_response(refusal, {"Allow": "POST"})(scope, receive, send)
             return
         watch = _Watch(self._watching)
-        try:
-            opened = await begun(self._open(request, watch))
-        except Exception as error:
-            await rest_response(_refusal(error))(scope, receive, send)
-            return
-        try:
-            on_disconnect = partial(self._leave, watch) if self._agui.cancel_on_disconnect else None
-            response = run_response(opened, final_event_of(scope), on_disconnect, self._agui.metrics)
-            await response(scope, receive, send)
-        finally:
-            watch.stop()
+        with ExitStack() as counted:
+            try:
+                counted.enter_context(self._runtime.meter.stream(caller_of(request).author))
+                opened = await begun(self._open(request, watch))
+            except Exception as error:
+                await rest_response(_refusal(error))(scope, receive, send)
+                return
+            try:
+                on_disconnect = partial(self._leave, watch) if self._agui.cancel_on_disconnect else None
+                response = run_response(opened, final_event_of(scope), on_disconnect, self._agui.metrics)
+                await response(scope, receive, send)
+            finally:
+                watch.stop()
 
     async def _open(self, request: Request, watch: _Watch) -> OpenedRun:
         body, caller = await self._body(request), caller_of(request)
@@ -275,4 +277,4 @@ def _refusal(error: Exception) -> Refusal:
     known = to_a2a_error(error)
     fields = (known.data or {}).get("errors", ())
     at_fault = tuple((field["field"], field["message"].removesuffix(".")) for field in fields)
-    return Refusal(type(known), known.message, at_fault)
+    return replace(Refusal.of(known), fields=at_fault)

@@ -15,6 +15,7 @@ import asyncio
 import json
 import re
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import ExitStack
 from dataclasses import replace
 from functools import partial
 from typing import Any, TypeVar, assert_never
@@ -28,6 +29,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from a2a_canvas.server.agent.intent import InvalidOperation
 from a2a_canvas.server.context_key import public_id
 from a2a_canvas.server.metrics import Metrics
+from a2a_canvas.server.protocols.a2a_v1.errors import to_a2a_error
 from a2a_canvas.server.protocols.artifacts.archive import ZIP, archive
 from a2a_canvas.server.protocols.artifacts.context_forms import context_json, context_query, contexts_json, new_name
 from a2a_canvas.server.protocols.artifacts.diff import unified_diff
@@ -81,10 +83,11 @@ from a2a_canvas.server.protocols.edge.sse_response import begun
 from a2a_canvas.server.protocols.guard.checks import BodyLimits, Refusal, check_content_type, check_json
 from a2a_canvas.server.protocols.guard.error_forms import method_not_allowed, rest_response
 from a2a_canvas.server.tasks.access import Access, Caller, Found, Level
-from a2a_canvas.server.tasks.errors import ContextNotFound, ReadOnly, StreamLost
+from a2a_canvas.server.tasks.errors import ContextNotFound, QuotaReached, ReadOnly, StreamLost
 from a2a_canvas.server.tasks.journal.context_log import ContextSubscription
 from a2a_canvas.server.tasks.journal.journal import Journal
 from a2a_canvas.server.tasks.journal.owned_contexts import Contexts
+from a2a_canvas.server.tasks.quotas import Meter
 from a2a_canvas.server.tasks.sharing import Sharing
 from a2a_canvas.server.wire import artifact_path, context_path
 from a2a_canvas.store.artifact_store import ArtifactStore
@@ -117,9 +120,12 @@ def artifact_routes(
     sharing: Sharing,
     limits: BodyLimits,
     metrics: Metrics | None = None,
+    meter: Meter | None = None,
 ) -> list[Route]:
     """`/artifacts` and what is below. The routes take every method, and refuse a wrong one themselves."""
-    endpoint = _ArtifactsEndpoint(store, journal, contexts, access, sharing, limits, metrics or Metrics())
+    endpoint = _ArtifactsEndpoint(
+        store, journal, contexts, access, sharing, limits, metrics or Metrics(), meter or Meter()
+    )
     return [Route("/artifacts", endpoint), Route(f"/artifacts/{{rest:{ANYTHING}}}", endpoint)]
 
 
@@ -133,7 +139,9 @@ class _ArtifactsEndpoint:
         sharing: Sharing,
         limits: BodyLimits,
         metrics: Metrics,
+        meter: Meter,
     ) -> None:
+        self._meter = meter
         self._access = access
         self._sharing = sharing
         self._store = store
@@ -143,20 +151,26 @@ class _ArtifactsEndpoint:
         self._metrics = metrics
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        response: ASGIApp
-        try:
-            response = await self._answer(Request(scope, receive))
-        except ResourceError as error:
-            response = rest_response(error.refusal, error.headers | NO_SNIFF)
-        except CONTEXT_ERRORS as error:
-            response = rest_response(context_refusal(error), NO_SNIFF)
-        except VersionNotFound as error:
-            response = rest_response(Refusal(VERSION_NOT_FOUND, str(error)), NO_SNIFF)
-        except Unavailable as error:
-            response = rest_response(Refusal(UnavailableError, unavailable_error(error).message), NO_SNIFF)
-        await response(scope, receive, send)
+        with ExitStack() as counted:
+            response = await self._response(Request(scope, receive), counted)
+            await response(scope, receive, send)
 
-    async def _answer(self, request: Request) -> ASGIApp:
+    async def _response(self, request: Request, counted: ExitStack) -> ASGIApp:
+        """The answer; what it counts as while it is sent is entered in `counted`."""
+        try:
+            return await self._answer(request, counted)
+        except ResourceError as error:
+            return rest_response(error.refusal, error.headers | NO_SNIFF)
+        except CONTEXT_ERRORS as error:
+            return rest_response(context_refusal(error), NO_SNIFF)
+        except VersionNotFound as error:
+            return rest_response(Refusal(VERSION_NOT_FOUND, str(error)), NO_SNIFF)
+        except Unavailable as error:
+            return rest_response(Refusal(UnavailableError, unavailable_error(error).message), NO_SNIFF)
+        except QuotaReached as error:
+            return rest_response(Refusal.of(to_a2a_error(error)), NO_SNIFF)
+
+    async def _answer(self, request: Request, counted: ExitStack) -> ASGIApp:
         prefix, rest = _raw_path(request)
         resource = parse_path(rest)
         if resource is None:
@@ -179,6 +193,7 @@ class _ArtifactsEndpoint:
         if request.method == "PATCH":
             return await self._rename(request, found, prefix)
         if isinstance(resource, ContextEvents):
+            counted.enter_context(self._meter.stream(caller_of(request).author))
             followed = await begun(self._follow(found, caller_of(request)))
             activity, last = self._journal.watch(found.key), request.headers.get("last-event-id")
             return event_stream(public_id(found.key), followed, activity, last, self._metrics)

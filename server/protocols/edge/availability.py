@@ -2,7 +2,9 @@
 
 Rules:
 1. HTTP answers 503 with `Retry-After`, gRPC UNAVAILABLE (RESOURCE_EXHAUSTED if there is no room) with the same delay
-   as `RetryInfo`. JSON-RPC has no code for it: it is -32603, with `retryable` in the error's data.
+   as `RetryInfo`. JSON-RPC has no code for it: it is -32603, with `retryable` in the error's data. What a caller may
+   not do for now, because it has used its quota, is the same with 429 and RESOURCE_EXHAUSTED; the data of the error
+   have the delay, too.
 2. A stream that had begun has the error as its last event, in the form of its binding.
 3. The message is our own sentence. The reason, such as the database's own error, goes to the log for the operator.
 4. `/healthz` says that the process answers; `/readyz` whether it can be sent requests.
@@ -29,6 +31,9 @@ RETRY_AFTER_SECONDS: Final = 1
 RETRY_AFTER: Final[Mapping[str, str]] = {"Retry-After": str(RETRY_AFTER_SECONDS)}
 """The header of every 503."""
 
+SECONDS: Final = "retryAfter"
+"""The member of an error's data that says after how many seconds to retry, if not after that."""
+
 NO_STORE: Final = {"Cache-Control": "no-store"}
 
 ReadinessCheck = Callable[[], Awaitable[str | None]]
@@ -48,10 +53,29 @@ class OverloadedError(UnavailableError):
     """There is no room for the request now; nothing of it was stored."""
 
 
+class TooManyRequestsError(UnavailableError):
+    """The caller has used what it may for now. Its data also has the seconds after which it may retry."""
+
+
 # The SDK looks up an error's form in each binding by its class, in these tables alone. A2A has no reason for it.
-for _kind, _status in ((UnavailableError, "UNAVAILABLE"), (OverloadedError, "RESOURCE_EXHAUSTED")):
+for _kind, _http, _status in (
+    (UnavailableError, 503, "UNAVAILABLE"),
+    (OverloadedError, 503, "RESOURCE_EXHAUSTED"),
+    (TooManyRequestsError, 429, "RESOURCE_EXHAUSTED"),
+):
     A2A_ERROR_REASONS[_kind] = "INTERNAL_ERROR"
-    A2A_ERROR_MAPPING[_kind] = ErrorMapping(503, _status, A2A_ERROR_REASONS[_kind])
+    A2A_ERROR_MAPPING[_kind] = ErrorMapping(_http, _status, A2A_ERROR_REASONS[_kind])
+
+
+def retry_after(error: A2AError) -> int:
+    """The seconds after which a retry may succeed."""
+    seconds: int = (error.data or {}).get(SECONDS, RETRY_AFTER_SECONDS)
+    return seconds
+
+
+def retry_header(error: A2AError) -> dict[str, str]:
+    """`Retry-After`, for an error that says so."""
+    return {"Retry-After": str(retry_after(error))} if isinstance(error, UnavailableError) else {}
 
 
 def unavailable_error(error: Unavailable) -> UnavailableError:

@@ -76,7 +76,7 @@ LEGACY_METHODS: Mapping[str, tuple[str, Callable[[Any], Message]]] = {
     ),
     f"{_PUSH}/get": (
         "GetTaskPushNotificationConfig",
-        conversions.to_core_get_task_push_notification_config_request,
+        lambda request: _with_config_id(conversions.to_core_get_task_push_notification_config_request(request)),
     ),
     f"{_PUSH}/list": (
         "ListTaskPushNotificationConfigs",
@@ -92,6 +92,12 @@ LEGACY_METHODS: Mapping[str, tuple[str, Callable[[Any], Message]]] = {
     ),
 }
 """The methods of A2A 0.3 over JSON-RPC: the operation of each, and what makes the params of 1.0 of its request."""
+
+
+def _with_config_id(params: pb.GetTaskPushNotificationConfigRequest) -> Message:
+    """In 0.3 a client may name the task alone: the config with no id of its own has the task's."""
+    params.id = params.id or params.task_id
+    return params
 
 
 _NO_NAME: Final = "is {!r} and must be tasks/ and the id of a task"

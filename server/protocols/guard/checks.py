@@ -30,6 +30,7 @@ from a2a.utils.errors import (
     VersionNotSupportedError,
 )
 
+from a2a_canvas.server.protocols.edge.availability import SECONDS
 from a2a_canvas.store.models import JsonValue
 from a2a_canvas.store.text.wording import shown
 
@@ -65,17 +66,31 @@ class BodyLimits:
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """Why a request is refused. `fields`: (path, what follows it in a sentence); `http_status`: where A2A has none."""
+    """Why a request is refused.
+
+    Attributes:
+        fields: (path, what follows it in a sentence).
+        http_status: where A2A has none.
+        retry_after: seconds, if a retry succeeds later than usual (`edge/availability.py`).
+    """
 
     kind: type[A2AError]
     message: str
     fields: tuple[tuple[str, str], ...] = ()
     http_status: int | None = None
+    retry_after: int | None = None
+
+    @classmethod
+    def of(cls, error: A2AError) -> Refusal:
+        """An error as a refusal, without the fields at fault."""
+        return cls(type(error), error.message, retry_after=(error.data or {}).get(SECONDS))
 
     def error(self) -> A2AError:
         """The same as the SDK's error, fields in the form that it turns into a `BadRequest` detail."""
         errors = [{"field": path, "message": f"{reason}."} for path, reason in self.fields]
-        return self.kind(self.message, {"errors": errors} if errors else None)
+        data = {"errors": errors} if errors else {}
+        delay = {SECONDS: self.retry_after} if self.retry_after is not None else {}
+        return self.kind(self.message, data | delay or None)
 
 
 def invalid(fields: Sequence[tuple[str, str]]) -> Refusal:

@@ -25,7 +25,7 @@ from a2a.utils.errors import (
 )
 from starlette.responses import JSONResponse
 
-from a2a_canvas.server.protocols.edge.availability import RETRY_AFTER, UnavailableError
+from a2a_canvas.server.protocols.edge.availability import retry_header
 from a2a_canvas.server.protocols.guard.calls import RequestId
 from a2a_canvas.server.protocols.guard.checks import Refusal
 from a2a_canvas.store.text.wording import choice, shown
@@ -86,8 +86,8 @@ ErrorForm: TypeAlias = JsonRpcForm | RestForm
 
 def rest_response(refusal: Refusal, headers: Mapping[str, str] | None = None) -> JSONResponse:
     """A refusal in REST's form; a retryable one has `Retry-After`."""
-    retry = RETRY_AFTER if issubclass(refusal.kind, UnavailableError) else {}
-    return JSONResponse(RestForm().payload(refusal), RestForm().status(refusal), {**(headers or {}), **retry})
+    headers = {**(headers or {}), **retry_header(refusal.error())}
+    return JSONResponse(RestForm().payload(refusal), RestForm().status(refusal), headers)
 
 
 def rest_error_payload(error: A2AError) -> dict[str, Any]:

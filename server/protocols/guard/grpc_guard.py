@@ -34,7 +34,7 @@ from google.protobuf.duration_pb2 import Duration
 from google.protobuf.message import DecodeError, Message
 from google.rpc import error_details_pb2, status_pb2  # type: ignore[import-untyped]
 
-from a2a_canvas.server.protocols.edge.availability import RETRY_AFTER_SECONDS, UnavailableError
+from a2a_canvas.server.protocols.edge.availability import UnavailableError, retry_after
 from a2a_canvas.server.protocols.guard.bodies import TOO_MANY_BODIES, BodyBudget, BodyReservation
 from a2a_canvas.server.protocols.guard.calls import REQUESTS, read_legacy_proto
 from a2a_canvas.server.protocols.guard.checks import BodyLimits, Refusal, check_version
@@ -181,19 +181,18 @@ class _RetryingContext:
     async def abort(self, code: grpc.StatusCode, details: str = "", trailing_metadata: Any = ()) -> NoReturn:
         error = sys.exception()  # the SDK aborts in the except block of the error
         if isinstance(error, UnavailableError) or (isinstance(error, A2AError) and code is grpc.StatusCode.UNKNOWN):
-            await abort_call(Refusal(type(error), error.message), self._inner)
+            await abort_call(Refusal.of(error), self._inner)
         await self._inner.abort(code, details, trailing_metadata)
 
 
-async def abort_call(
-    refusal: Refusal, context: Context, name: str = "", retry_after: int = RETRY_AFTER_SECONDS
-) -> NoReturn:
+async def abort_call(refusal: Refusal, context: Context, name: str = "") -> NoReturn:
     """End a call with the status of a refusal; `name` comes before its message."""
     mapping = A2A_ERROR_MAPPING[refusal.kind]
     code = grpc.StatusCode[mapping.grpc_status]
     status = status_pb2.Status(code=code.value[0], message=f"{name}{refusal.message}")
     if issubclass(refusal.kind, UnavailableError):
-        status.details.add().Pack(error_details_pb2.RetryInfo(retry_delay=Duration(seconds=retry_after)))
+        delay = Duration(seconds=retry_after(refusal.error()))
+        status.details.add().Pack(error_details_pb2.RetryInfo(retry_delay=delay))
     else:
         status.details.add().Pack(error_details_pb2.ErrorInfo(reason=mapping.reason, domain=A2A_DOMAIN))
     if refusal.fields:

@@ -57,11 +57,14 @@ class FailedAttempts:
 
     def succeeded(self, address: str, credential: str) -> None:
         """It was right (rules 1 and 2)."""
-        digest = _digest(credential)
-        if digest not in self._known:
+        self.undone(address, credential)
+        _remember(self._known, _digest(credential), None)
+
+    def undone(self, address: str, credential: str) -> None:
+        """It could not be checked: it does not count."""
+        if _digest(credential) not in self._known:
             allowance = self._allowance(network_of(address))
             allowance.attempts = min(BURST, allowance.attempts + 1)
-        _remember(self._known, digest, None)
 
     def failed(self, credential: str) -> None:
         """It was wrong, or is not right any more."""

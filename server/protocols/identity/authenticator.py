@@ -9,7 +9,7 @@ Rule 3: a credential is never logged.
 from __future__ import annotations
 
 import hmac
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Protocol, TypeAlias, assert_never
 
@@ -29,7 +29,9 @@ from a2a_canvas.server.protocols.identity.credentials import (
 )
 from a2a_canvas.server.protocols.identity.security import Security
 from a2a_canvas.server.tasks.access import ANONYMOUS, Caller, Shares
+from a2a_canvas.server.tasks.errors import QuotaReached
 from a2a_canvas.server.tasks.sharing import hash_of_link
+from a2a_canvas.store.errors import Unavailable
 
 SHARED_USER = "shared"
 """The user of whoever has the shared token."""
@@ -52,7 +54,15 @@ class TooManyAttempts:
     seconds: int
 
 
-Denial: TypeAlias = Missing | Invalid | TooManyAttempts
+@dataclass(frozen=True, slots=True)
+class OverQuota:
+    """The caller is known, and has made as many requests as it may; it may make others after so many seconds."""
+
+    reason: str
+    seconds: int
+
+
+Denial: TypeAlias = Missing | Invalid | TooManyAttempts | OverQuota
 
 
 class JwtVerifier(Protocol):
@@ -81,6 +91,7 @@ class Authenticator:
         jwts: checks bearer tokens of an issuer; None if there is none.
         openid_url: where the issuer describes itself; empty if it does not.
         anonymous: whoever presents nothing is let in.
+        count: counts a request of a user; raises `QuotaReached` if that may not make it.
     """
 
     def __init__(
@@ -93,7 +104,9 @@ class Authenticator:
         jwts: JwtVerifier | None = None,
         openid_url: str = "",
         anonymous: bool = False,
+        count: Callable[[str], None] = lambda user: None,
     ) -> None:
+        self._count = count
         self._attempts = attempts
         self._token = token
         self._keys = keys
@@ -112,7 +125,7 @@ class Authenticator:
         return Security(bearer, self._openid_url, optional=self._anonymous)
 
     async def authenticate(self, headers: Headers, address: str) -> Caller | Denial:
-        """The caller of a request, or why it is refused.
+        """The caller of a request, which is counted, or why it is refused.
 
         Args:
             headers: of the request, or the metadata of a gRPC call.
@@ -122,6 +135,15 @@ class Authenticator:
             Unavailable: the keys cannot be read.
             IssuerUnavailable: those of the issuer of tokens cannot.
         """
+        caller = await self._identify(headers, address)
+        if isinstance(caller, Caller):
+            try:
+                self._count(caller.author)
+            except QuotaReached as error:
+                return OverQuota(str(error), error.retry_after)
+        return caller
+
+    async def _identify(self, headers: Headers, address: str) -> Caller | Denial:
         if not (await self.security()).required:
             return ANONYMOUS
         credential = read_credential(headers)
@@ -135,7 +157,11 @@ class Authenticator:
         """The same for what can be guessed, unlike a signature."""
         if seconds := self._attempts.begin(address, presented):
             return TooManyAttempts(seconds)
-        caller = await self.verify(credential)
+        try:
+            caller = await self.verify(credential)
+        except Unavailable:
+            self._attempts.undone(address, presented)
+            raise
         if caller is None:
             self._attempts.failed(presented)
             return Invalid()

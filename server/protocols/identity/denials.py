@@ -1,7 +1,7 @@
 """How a request without a valid credential is answered, in the form of its binding. Pure.
 
 Rule 1: HTTP 401 with `WWW-Authenticate` (RFC 6750) in every binding of HTTP, JSON-RPC included; gRPC UNAUTHENTICATED.
-        Too many attempts are 429 with `Retry-After`; gRPC RESOURCE_EXHAUSTED.
+        Too many attempts, or requests, are 429 with `Retry-After`; gRPC RESOURCE_EXHAUSTED.
 Rule 2: the body is not read, so an error of JSON-RPC has no id.
 """
 
@@ -22,7 +22,13 @@ from a2a.utils.errors import (
 )
 from starlette.responses import JSONResponse
 
-from a2a_canvas.server.protocols.edge.availability import NO_STORE, UnavailableError, unavailable_error
+from a2a_canvas.server.protocols.edge.availability import (
+    NO_STORE,
+    TooManyRequestsError,
+    UnavailableError,
+    retry_header,
+    unavailable_error,
+)
 from a2a_canvas.server.protocols.guard.checks import Refusal
 from a2a_canvas.server.protocols.guard.error_forms import ErrorForm, JsonRpcForm, RestForm
 from a2a_canvas.server.protocols.identity.authenticator import (
@@ -30,6 +36,7 @@ from a2a_canvas.server.protocols.identity.authenticator import (
     Invalid,
     IssuerUnavailable,
     Missing,
+    OverQuota,
     TooManyAttempts,
 )
 from a2a_canvas.server.protocols.identity.credentials import HEADER, SCHEME
@@ -42,18 +49,10 @@ class UnauthenticatedError(A2AError):
     """The caller is not known. A2A leaves it to the transport."""
 
 
-class TooManyAttemptsError(UnavailableError):
-    """The address has tried too many credentials."""
-
-
-for _kind, _status, _grpc, _code in (
-    (UnauthenticatedError, 401, "UNAUTHENTICATED", -32000),
-    (TooManyAttemptsError, 429, "RESOURCE_EXHAUSTED", -32603),
-):
-    A2A_ERROR_REASONS[_kind] = _grpc
-    A2A_ERROR_MAPPING[_kind] = ErrorMapping(_status, _grpc, _grpc)
-    JSON_RPC_ERROR_CODE_MAP[_kind] = _code
-    EXCEPTION_MAP[_kind] = JSONRPCError
+A2A_ERROR_REASONS[UnauthenticatedError] = "UNAUTHENTICATED"
+A2A_ERROR_MAPPING[UnauthenticatedError] = ErrorMapping(401, "UNAUTHENTICATED", "UNAUTHENTICATED")
+JSON_RPC_ERROR_CODE_MAP[UnauthenticatedError] = -32000
+EXCEPTION_MAP[UnauthenticatedError] = JSONRPCError
 
 REALM = f'{SCHEME} realm="a2a-canvas"'
 
@@ -68,7 +67,9 @@ def refusal_of(denial: Denial) -> Refusal:
             return Refusal(UnauthenticatedError, "These credentials are not valid. Get new ones, and send those.")
         case TooManyAttempts():
             text = f"Too many credentials that are not valid came from there. Try again in {denial.seconds} seconds."
-            return Refusal(TooManyAttemptsError, text)
+            return Refusal(TooManyRequestsError, text, retry_after=denial.seconds)
+        case OverQuota():
+            return Refusal(TooManyRequestsError, denial.reason, retry_after=denial.seconds)
         case _:
             assert_never(denial)
 
@@ -88,8 +89,8 @@ def headers_of(denial: Denial) -> Mapping[str, str]:
             return {"WWW-Authenticate": REALM, **NO_STORE}
         case Invalid():
             return {"WWW-Authenticate": f'{REALM}, error="invalid_token"', **NO_STORE}
-        case TooManyAttempts():
-            return {"Retry-After": str(denial.seconds), **NO_STORE}
+        case TooManyAttempts() | OverQuota():
+            return {**retry_header(refusal_of(denial).error()), **NO_STORE}
         case _:
             assert_never(denial)
 

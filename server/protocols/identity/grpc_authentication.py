@@ -14,9 +14,8 @@ import grpc
 import grpc.aio
 from starlette.datastructures import Headers
 
-from a2a_canvas.server.protocols.edge.availability import RETRY_AFTER_SECONDS
 from a2a_canvas.server.protocols.guard.grpc_guard import SERVICES, Context, abort_call
-from a2a_canvas.server.protocols.identity.authenticator import Authenticator, IssuerUnavailable, TooManyAttempts
+from a2a_canvas.server.protocols.identity.authenticator import Authenticator, IssuerUnavailable
 from a2a_canvas.server.protocols.identity.denials import refusal_of, unavailable
 from a2a_canvas.server.tasks.access import ANONYMOUS, Caller
 from a2a_canvas.store.errors import Unavailable
@@ -59,8 +58,7 @@ class GrpcAuthentication(grpc.aio.ServerInterceptor):
         if not isinstance(verdict, Caller):
             refusal = refusal_of(verdict)
             name = f"{refusal.kind.__name__}: " if name_of_error else ""
-            wait = verdict.seconds if isinstance(verdict, TooManyAttempts) else RETRY_AFTER_SECONDS
-            await abort_call(refusal, context, name, wait)
+            await abort_call(refusal, context, name)
         return _IdentifiedContext(context, verdict)
 
 

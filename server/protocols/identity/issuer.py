@@ -17,7 +17,7 @@ from a2a_canvas.server.protocols.identity.authenticator import IssuerUnavailable
 from a2a_canvas.server.protocols.identity.json_web_tokens import Jwk, TokenRules, header_of, user_in
 from a2a_canvas.server.protocols.identity.key_set import KeySet
 from a2a_canvas.server.protocols.identity.security import discovery_url
-from a2a_canvas.server.settings import is_trusted_url
+from a2a_canvas.server.settings import is_loopback, is_trusted_url
 
 TIMEOUT = 5.0
 MAX_BYTES = 512 * 1024
@@ -76,7 +76,8 @@ async def _read(url: str) -> Mapping[str, Any]:
     """A JSON object at an address (rule 1)."""
     try:
         async with (
-            httpx.AsyncClient(timeout=TIMEOUT, follow_redirects=False) as client,
+            # An issuer on this machine is asked past any proxy.
+            httpx.AsyncClient(timeout=TIMEOUT, follow_redirects=False, trust_env=not is_loopback(_host(url))) as client,
             client.stream("GET", url, headers={"Accept": "application/json"}) as response,
         ):
             response.raise_for_status()
@@ -87,11 +88,11 @@ async def _read(url: str) -> Mapping[str, Any]:
                     raise IssuerUnavailable(f"{url} answers with more than {MAX_BYTES} bytes.")
         found = json.loads(body)
     except (httpx.HTTPError, ValueError) as error:
-        raise IssuerUnavailable(f"{_host(url)} cannot be read: {type(error).__name__}.") from error
+        raise IssuerUnavailable(f"The issuer at {_host(url)} cannot be read: {type(error).__name__}.") from error
     if not isinstance(found, dict):
         raise IssuerUnavailable(f"{url} is no JSON object.")
     return found
 
 
 def _host(url: str) -> str:
-    return urlsplit(url).netloc.rpartition("@")[2]
+    return urlsplit(url).hostname or ""

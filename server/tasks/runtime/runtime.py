@@ -117,6 +117,8 @@ class Runtime:
         self._new_id = new_id
         self._durable = ownership is not None
         self._ownership = ownership or LocalOwnership(journal)
+        admission = admission or Admission()
+        self.meter = admission.meter
         self._turns = Turns(
             journal=journal,
             store=store,
@@ -126,7 +128,7 @@ class Runtime:
             new_id=new_id,
             limits=limits or TurnLimits(),
             sleep=sleep,
-            admission=admission or Admission(),
+            admission=admission,
             instructions=instructions,
             metrics=metrics or Metrics(now),
             find_tool=find_tool,
@@ -296,7 +298,7 @@ class Runtime:
             transcript=(to_user_input(incoming.message),),
         )
         push = incoming.push and incoming.push.of_task(record)
-        with self._turns.reserve(record.operation):
+        with self._turns.reserve(record, incoming.message.sender):
             await self._prepare(incoming, record)
             if incoming.changes and (joined := await self.journal.find_duplicate(key)):
                 # A replica that took the same message made the changes before it released the artifacts.
@@ -328,7 +330,7 @@ class Runtime:
         return await asyncio.shield(self._in_background(self._acquire_and_begin(record, incoming, key)))
 
     async def _acquire_and_begin(self, record: TaskRecord, incoming: Incoming, key: str) -> TaskSubscription | None:
-        with self._turns.reserve(None) as queued:
+        with self._turns.reserve(record, incoming.message.sender) as queued:
             await self._prepare(incoming, record)
             acquired = await self._ownership.acquire(record.task_id)
             if acquired is None:

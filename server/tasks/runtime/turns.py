@@ -47,6 +47,7 @@ from a2a_canvas.server.log_output import set_task
 from a2a_canvas.server.metrics import Metrics
 from a2a_canvas.server.tasks.errors import Detached
 from a2a_canvas.server.tasks.journal.journal import Journal
+from a2a_canvas.server.tasks.quotas import payer
 from a2a_canvas.server.tasks.record import TaskRecord
 from a2a_canvas.server.tasks.runtime.admission import Admission, Ticket
 from a2a_canvas.server.tasks.runtime.ownership import Orphan
@@ -191,13 +192,21 @@ class Turns:
 
     # ---------------------------------------------------------------------- starting
 
-    def reserve(self, operation: Operation | None) -> AbstractContextManager[bool]:
+    def reserve(self, record: TaskRecord, sender: str) -> AbstractContextManager[bool]:
         """Reserve a place for a turn that is about to be accepted; whether it will have to wait.
+
+        Args:
+            sender: of the message that it answers.
 
         Raises:
             QueueFull: there is no place.
+            QuotaReached: the tokens of today are used up.
         """
-        return self.admission.reserve() if needs_model(operation) else nullcontext(False)
+        if not needs_model(record.operation):
+            return nullcontext(False)
+        user = payer(record.owner, sender)
+        self.admission.meter.check_tokens(user)
+        return self.admission.reserve(user)
 
     def start(self, record: TaskRecord) -> None:
         """Run a task's turn: from its beginning, or on from the answer to a question."""
@@ -224,7 +233,7 @@ class Turns:
     def _spawn(self, record: TaskRecord, handle: TurnHandle, run: Run, *, begun: bool = False) -> None:
         self._handles[record.task_id] = handle
         if needs_model(handle.operation):
-            handle.ticket = self.admission.enter(record.context_id, begun=begun)
+            handle.ticket = self.admission.enter(record.context_id, payer(record.owner, record.sender), begun=begun)
         handle.task = asyncio.create_task(self._run(record, handle, run), name=f"turn of task {record.task_id}")
 
     async def _report_running(self) -> None:
@@ -259,7 +268,7 @@ class Turns:
     async def _run(self, record: TaskRecord, handle: TurnHandle, run: Run) -> None:
         set_task(record.task_id, record.context_id)
         try:
-            await self._run_to_status(record, handle, run, partial(self._emit, record.task_id, handle))
+            await self._run_to_status(record, handle, run, partial(self._emit, record, handle))
         except Detached:
             logger.info("The task is not run here any more")
         finally:
@@ -269,17 +278,18 @@ class Turns:
             if self._handles.get(record.task_id) is handle:
                 del self._handles[record.task_id]
 
-    async def _emit(self, task_id: str, handle: TurnHandle, event: TurnEvent) -> None:
+    async def _emit(self, record: TaskRecord, handle: TurnHandle, event: TurnEvent) -> None:
         if handle.detached:  # the task may have come back, but not to this run
-            raise Detached(task_id)
-        await self.journal.append(task_id, event)
+            raise Detached(record.task_id)
+        await self.journal.append(record.task_id, event)
         handle.report = handle.report.after(event)
         handle.metrics.count(event)
         match event:
             case StatusChanged():
                 log_status(event, handle.report, self.now() - handle.began)
-            case LlmCallCompleted():
+            case LlmCallCompleted(usage=usage):
                 log_call(event)
+                self.admission.meter.spend(payer(record.owner, record.sender), usage.sent, usage.output_tokens)
 
     async def _run_to_status(self, record: TaskRecord, handle: TurnHandle, run: Run, emit: Emit) -> None:
         try:

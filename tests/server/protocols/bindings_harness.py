@@ -152,6 +152,7 @@ def edge_app(world: ScriptedRuntime, shutdown: Shutdown, handler: A2AHandler) ->
                 access,
                 Sharing(access, shares, now, ids("share")),
                 BodyLimits(),
+                meter=world.runtime.meter,
             ),
             *agui_routes(agui),
             rest_route(handler, "/rest"),

@@ -12,6 +12,7 @@ from datetime import datetime, timedelta
 import pytest
 
 from a2a_canvas.server.agent.events import State, StatusChanged
+from a2a_canvas.server.metrics import Metrics
 from a2a_canvas.server.push import delivery as delivery_module
 from a2a_canvas.server.push.delivery import MAX_FAILING, MAX_SENDING, PER_TARGET, PushDelivery
 from a2a_canvas.server.push.retries import MAX_ATTEMPTS, Accepted, NotAccepted, Outcome
@@ -104,7 +105,10 @@ class World:
         self.clock = Clock()
         self.outbox = WatchedOutbox(self.clock)
         self.receivers = Receivers()
-        self.delivery = PushDelivery(self.outbox, self.render, self.receivers, self.clock, chance=lambda: 1.0)
+        self.metrics = Metrics()
+        self.delivery = PushDelivery(
+            self.outbox, self.render, self.receivers, self.clock, self.metrics, chance=lambda: 1.0
+        )
         self.readable = True
         self._generation = 1
 
@@ -188,7 +192,7 @@ async def test_it_is_given_up_in_the_end_and_both_the_log_and_the_config_say_so(
             for attempts in range(1, MAX_ATTEMPTS + 1):
                 await world.outbox.until_failures(attempts)
                 world.later()
-        assert world.delivery.counts == {"failed": MAX_ATTEMPTS - 1, "given_up": 1}
+        assert world.metrics.push_attempts.values == {("failed",): MAX_ATTEMPTS - 1, ("given_up",): 1}
         assert world.receivers.of(url) == ["2 working"] * MAX_ATTEMPTS
         assert await world.failure("t") == f"after {MAX_ATTEMPTS} attempts the receiver answered 500"
         [warning] = [record for record in caplog.records if record.levelno == logging.WARNING]

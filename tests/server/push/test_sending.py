@@ -9,9 +9,9 @@ import pytest
 import pytest_asyncio
 from aiohttp import web
 
-from a2a_canvas.server.push import sending
+from a2a_canvas.server.push import http_sender
 from a2a_canvas.server.push.retries import Accepted, NotAccepted, Outcome
-from a2a_canvas.server.push.sending import HttpSender, SystemLookup, TargetCheck
+from a2a_canvas.server.push.sending import PushSender, SystemLookup, TargetCheck
 from a2a_canvas.server.push.targets import AllowedTargets, TargetRefused
 from tests.server.protocols.push_fixtures import FixedLookup
 from tests.server.push.receiver import Notification, Receiver, receiving
@@ -26,7 +26,7 @@ async def receiver() -> AsyncIterator[Receiver]:
 
 
 async def send(url: str, *answers: Sequence[str], allowed: AllowedTargets = LOOPBACK) -> Outcome:
-    sender = HttpSender(TargetCheck(allowed, FixedLookup(*answers or [["127.0.0.1"]])))
+    sender = PushSender(TargetCheck(allowed, FixedLookup(*answers or [["127.0.0.1"]])))
     try:
         return await sender(url, {"X-A2A-Notification-Token": "t0ken"}, b"{}")
     finally:
@@ -46,7 +46,7 @@ async def test_a_name_that_changes_its_address_after_it_was_registered_is_refuse
     lookup = FixedLookup(["93.184.216.34"], ["127.0.0.1"])
     check = TargetCheck(AllowedTargets(), lookup)
     await check(url)
-    sender = HttpSender(check)
+    sender = PushSender(check)
     refused = await sender(url, {}, b"{}")
     await sender.close()
     assert refused == NotAccepted("its url names a host, hooks.example.com, that is not on the public internet")
@@ -88,7 +88,7 @@ async def test_a_receiver_that_hangs_is_left(receiver: Receiver, monkeypatch: py
         raise AssertionError
 
     receiver.answer = hang
-    monkeypatch.setattr(sending, "TOTAL_SECONDS", 0.1)
+    monkeypatch.setattr(http_sender, "TOTAL_SECONDS", 0.1)
     assert await send(receiver.url) == NotAccepted("the receiver did not answer within 0.1 seconds")
 
 

@@ -14,6 +14,7 @@ from a2a_canvas.server.tasks.access import ANONYMOUS, Access, Caller, Level, Sha
 from a2a_canvas.server.tasks.errors import ContextNotFound
 from a2a_canvas.server.tasks.sharing import hash_of_link, is_link_token, new_link_token
 from a2a_canvas.server.tasks.sql.identity.sql_shares import MAX_AGE, SqlShares
+from a2a_canvas.store.errors import Unavailable
 from tests.server.tasks.context_harness import BACKENDS, ContextHarness, open_contexts
 
 NOTES = context_key("ann", "notes")
@@ -149,3 +150,19 @@ def test_the_token_of_a_link_is_known_by_its_form() -> None:
     assert not any(map(is_link_token, (token[:-1], token + "a", token[5:], "a2al_", f"{token}\n", "")))
     assert token not in hash_of_link(token)
     assert new_link_token() != token
+
+
+@pytest.mark.parametrize("world", ["sqlite"], indirect=True)
+async def test_after_a_failure_the_database_is_asked_again(world, monkeypatch: pytest.MonkeyPatch) -> None:
+    shares, database = world.backend.shares, world.backend._database
+    await shares.add(share("1"))
+
+    def away() -> None:
+        raise Unavailable("the database is away")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(database, "read", away)
+        for _ in range(2):
+            with pytest.raises(Unavailable):
+                await shares.of(BOB)
+    assert len(await shares.of(BOB)) == 1

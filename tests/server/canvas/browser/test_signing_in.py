@@ -141,3 +141,60 @@ async def test_another_server_never_gets_the_key_of_this_one(open_window: Opener
         await expect(page.get_by_role("button", name="joe", exact=True)).to_be_visible()
         assert sent
         assert not [headers for headers in sent if ANN in headers]
+
+
+async def shared_link(visit: OpenPage, about: str, level: str) -> str:
+    """Ann's conversation, and the link that she makes of it in the dialog."""
+    page = visit.page
+    await enter(page, ANN)
+    await ask(page, f"quickly {about}")
+    await expect(document(page)).to_be_visible()
+    await page.get_by_role("button", name=f"Actions for quickly {about}").click()
+    await page.get_by_role("menuitem", name="Share…").click()
+    dialog = page.get_by_role("dialog", name=f"Share “quickly {about}”")
+    await dialog.get_by_label("They may").select_option(level)
+    await dialog.get_by_role("button", name="Share", exact=True).click()
+    return await dialog.get_by_label("Link", exact=True).input_value()
+
+
+async def test_whoever_opens_a_link_to_read_sees_it_and_changes_nothing(
+    visit: OpenPage, open_window: Opener, guarded: Served
+) -> None:
+    link = await shared_link(visit, "plum", "read")
+    guest = await open_window("", link)
+    guest.expects("request: |status of 40[13]")
+    page = guest.page
+
+    await expect(page.get_by_text("ann shares this conversation with you, to read it.")).to_be_visible()
+    await expect(document(page)).to_contain_text("The first paragraph stays.")
+    await expect(page.get_by_role("textbox", name="Message")).to_be_hidden()
+    await expect(page.get_by_role("button", name="Undo", exact=True)).to_be_disabled()
+    await expect(page.get_by_role("button", name="New conversation")).to_be_hidden()
+    await expect(page.get_by_role("button", name="Guest")).to_be_visible()
+    assert "share" not in page.url
+
+    dialog = visit.page.get_by_role("dialog", name="Share “quickly plum”")
+    await visit.page.evaluate(installed_file("axe-core", "axe.min.js"))
+    assert await visit.page.evaluate(VIOLATIONS) == []
+    await dialog.get_by_role("button", name="Revoke the share of Link").click()
+    await expect(dialog.get_by_text("It is not shared with anybody.")).to_be_visible()
+    await expect(page.get_by_role("dialog", name="Sign in")).to_be_visible()
+
+
+async def test_a_user_edits_what_was_shared_to_edit(visit: OpenPage, open_window: Opener, guarded: Served) -> None:
+    await shared_link(visit, "pear", "read")
+    page = visit.page
+    dialog = page.get_by_role("dialog", name="Share “quickly pear”")
+    await dialog.get_by_label("User").fill("joe")
+    await dialog.get_by_label("They may").select_option("edit")
+    await dialog.get_by_label("Ends").select_option("In a week")
+    await dialog.get_by_role("button", name="Share", exact=True).click()
+    await expect(dialog.get_by_role("listitem").filter(has_text="joe may edit, until")).to_be_visible()
+
+    window = await open_window(guarded.url)
+    window.expects(REFUSED)
+    await enter(window.page, JOE)
+    await window.page.get_by_role("link", name="quickly pear").click()
+    await ask(window.page, "quickly pear")
+    await expect(document(window.page).get_by_text("Version 2", exact=True)).to_be_visible()
+    await expect(window.page.get_by_role("button", name="Actions for quickly pear")).to_be_hidden()

@@ -17,6 +17,7 @@ from a2a_canvas.server.protocols.identity.authenticator import (
 )
 from a2a_canvas.server.protocols.identity.security import Security
 from a2a_canvas.server.tasks.access import ANONYMOUS, Caller
+from a2a_canvas.store.errors import Unavailable
 from tests.fakes import API_KEYS
 
 TOKEN = "0123456789abcdef"
@@ -85,6 +86,21 @@ async def test_whoever_tries_many_has_to_wait_also_with_the_right_one() -> None:
         assert await asked(slow, f"wrong{number}") == Invalid()
     assert isinstance(await asked(slow, TOKEN), TooManyAttempts)
     assert await asked(slow) == Missing()
+
+
+class KeysAway:
+    async def find(self, key_hash: str) -> ApiKey | None:
+        raise Unavailable("away")
+
+    async def exist(self) -> bool:
+        return True
+
+
+async def test_what_cannot_be_checked_is_no_attempt() -> None:
+    away = authenticator(keys=(KeysAway(),))
+    for _ in range(BURST * 2):
+        with pytest.raises(Unavailable):
+            await asked(away, KEY)
 
 
 @pytest.mark.parametrize(

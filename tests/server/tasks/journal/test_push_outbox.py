@@ -201,6 +201,20 @@ async def test_what_a_dead_process_has_claimed_another_delivers_later(tasks: Con
     assert await tasks.backend.push.backlog() == Backlog()
 
 
+async def test_a_server_that_starts_on_a_file_delivers_at_once_what_the_one_before_had_claimed(
+    tasks: ContextHarness,
+) -> None:
+    await tasks.begin("t")
+    await tasks.backend.push.add(config())
+    await tasks.reach("t")
+    assert len(await tasks.backend.push.claim(ROOM)) == 1
+    after = other_process(tasks)
+    if isinstance(after, SqlPush):
+        await after.recover()
+        only_process = tasks.backend._database.dialect == "sqlite"  # type: ignore[union-attr]
+        assert len(await after.claim(ROOM)) == only_process  # on PostgreSQL the other one may live
+
+
 async def test_what_failed_is_due_again_and_goes_first(tasks: ContextHarness) -> None:
     await tasks.begin("t")
     await tasks.backend.push.add(config())

@@ -10,16 +10,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from a2a_canvas.server.tasks.errors import QueueFull
+from a2a_canvas.server.tasks.quotas import Meter, Quota, Tally
 from a2a_canvas.server.tasks.runtime.admission import EXACT_POSITIONS, Admission, Ticket
+from tests.fakes import Clock
 
 
 class Waiter:
     """A turn that asks for its place, and remembers what it was told."""
 
-    def __init__(self, admission: Admission, context_id: str = "c") -> None:
+    def __init__(self, admission: Admission, context_id: str = "c", user: str = "") -> None:
         self.told: list[int] = []
         self.runs = False
-        self.ticket = admission.enter(context_id)
+        self.ticket = admission.enter(context_id, user)
         self._task = asyncio.create_task(self._wait())
 
     async def _wait(self) -> None:
@@ -135,3 +137,54 @@ def test_as_many_run_as_may_and_never_more(most: int, steps: list[str | int]) ->
             await settled()
 
     asyncio.run(play())
+
+
+# ---------------------------------------------------------------------------- users
+
+
+def metered(most: int, queued: int, of_user: int) -> Admission:
+    return Admission(most, queued, interval=0, meter=Meter(Clock(), Quota(turns=of_user)))
+
+
+async def test_the_turns_of_a_user_beyond_its_quota_wait_and_those_of_others_run() -> None:
+    admission = metered(4, 10, of_user=2)
+    waiters = [Waiter(admission, f"c{number}", user) for number, user in enumerate("aaaab")]
+    await settled()
+    assert running(waiters) == [0, 1, 4]
+    admission.leave(waiters[4].ticket)
+    await settled()
+    assert running(waiters) == [0, 1, 4]
+    admission.leave(waiters[0].ticket)
+    await settled()
+    assert running(waiters) == [0, 1, 2, 4]
+
+
+async def test_whose_quota_is_used_is_told_that_a_turn_will_wait() -> None:
+    admission = metered(4, 10, of_user=1)
+    Waiter(admission, user="a")
+    with admission.reserve("a") as waits, admission.reserve("b") as waits_too:
+        assert (waits, waits_too) == (True, False)
+
+
+async def test_a_user_with_a_name_leaves_half_of_the_queue_to_others() -> None:
+    admission = metered(1, 4, of_user=1)
+    for _ in range(3):
+        Waiter(admission, user="a")
+    with pytest.raises(QueueFull, match="2 of your tasks are waiting already"), admission.reserve("a"):
+        pass
+    for user in ("b", ""):
+        with admission.reserve(user) as waits:
+            assert waits
+
+
+async def test_turns_that_end_on_another_replica_let_those_run_that_wait_here() -> None:
+    meter = Meter(Clock(), Quota(turns=1))
+    admission = Admission(2, 10, interval=0, meter=meter)
+    meter.set_elsewhere("a", "other", Tally(0, running=1))
+    waiter = Waiter(admission, user="a")
+    await settled()
+    assert not waiter.runs
+    meter.set_elsewhere("a", "other", Tally(0))
+    admission.admit()
+    await settled()
+    assert waiter.runs

@@ -20,7 +20,7 @@ def queue_of(contexts: str) -> FairQueue[Waiting]:
 
 
 def served(queue: FairQueue[Waiting]) -> list[Waiting]:
-    return [queue.take() for _ in range(len(queue))]
+    return [item for _ in range(len(queue)) if (item := queue.take())]
 
 
 def test_contexts_are_served_in_turn() -> None:
@@ -107,3 +107,40 @@ class Queueing(RuleBasedStateMachine):
 
 
 TestQueueing = Queueing.TestCase
+
+
+# ---------------------------------------------------------------------------- users
+
+
+def queue_of_users(users: str) -> FairQueue[Waiting]:
+    """Each item is of a context of its own."""
+    queue: FairQueue[Waiting] = FairQueue()
+    for number, user in enumerate(users):
+        queue.add((user, number), f"context {number}", user)
+    return queue
+
+
+def test_users_are_served_in_turn_however_many_contexts_each_has() -> None:
+    assert [user for user, _ in served(queue_of_users("aaaabbc"))] == list("abcabaa")
+
+
+def test_the_contexts_of_a_user_are_served_in_turn() -> None:
+    queue: FairQueue[Waiting] = FairQueue()
+    for number, (user, context_id) in enumerate([("u", "a"), ("u", "a"), ("u", "b"), ("v", "c")]):
+        queue.add((context_id, number), context_id, user)
+    assert [context for context, _ in served(queue)] == list("acba")
+
+
+def test_a_user_that_may_not_run_is_passed_over_and_keeps_its_place() -> None:
+    queue = queue_of_users("aab")
+    assert queue.take(lambda user: user != "a") == ("b", 2)
+    assert queue.take(lambda user: False) is None
+    assert served(queue) == [("a", 0), ("a", 1)]
+
+
+@given(CONTEXTS)
+def test_it_is_iterated_in_the_order_in_which_users_are_served(users: str) -> None:
+    queue = queue_of_users(users)
+    assert [queue.of_user(user) for user in "abcd"] == [users.count(user) for user in "abcd"]
+    assert list(queue) == served(queue)
+    assert not any(queue.of_user(user) for user in "abcd")

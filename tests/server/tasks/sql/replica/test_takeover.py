@@ -22,6 +22,7 @@ from a2a_canvas.server.tasks.access import ANONYMOUS
 from a2a_canvas.server.tasks.errors import StreamLost, Unreadable
 from a2a_canvas.server.tasks.incoming import Incoming
 from a2a_canvas.server.tasks.journal.listing import TaskQuery
+from a2a_canvas.server.tasks.push import ConfigKey, PushConfig, Room
 from a2a_canvas.server.tasks.record import TaskRecord
 from a2a_canvas.server.tasks.sql.journal import journal_reading as reading
 from a2a_canvas.server.tasks.sql.journal.journal_reading import FOLD_SLICE
@@ -266,6 +267,44 @@ async def test_a_record_that_cannot_be_read_stops_neither_a_start_nor_the_others
     assert (listed["t1"].state, listed["t1"].owner, listed["t1"].context_id) == (State.FAILED, "", "c-t1")
     assert "cannot be read" in listed["t1"].message.text
     assert await c.backend.journal.context("c-t1") == ()
+
+
+def pushed(task_id: str) -> PushConfig:
+    key = ConfigKey(f"c-{task_id}", task_id, "p")
+    return PushConfig(key, ANONYMOUS, "1.0", "https://hooks.example.com/", "hooks.example.com:443")
+
+
+async def states_told(replica) -> list[str]:
+    """The states that the push notifications of one config tell of, in order."""
+    [delivery] = await replica.backend.push.claim(Room(1, 1, 1, {}))
+    found = []
+    while delivery:
+        found.append(delivery.entry.event.state)
+        delivery = await replica.backend.push.delivered(delivery)
+    return found
+
+
+async def test_push_notifications_go_on_with_a_task_that_was_taken_over(several) -> None:
+    a = await several.start()
+    [task_id] = await working(a, 1, 10)
+    await a.backend.push.add(pushed(task_id))
+    await a.crash()
+    b = await several.start(HELLO)
+    await ended(b, task_id)
+    assert await states_told(b) == [State.COMPLETED]
+
+
+async def test_the_end_of_a_task_that_cannot_be_resumed_is_pushed(several) -> None:
+    a = await several.start()
+    [task_id] = await working(a, 1, 10)
+    await a.backend.push.add(pushed(task_id))
+    await a.crash(expire=False)
+    b = await idle(several)
+    async with b.backend._database.write() as connection:
+        await connection.execute(update(tasks).values(head="{"))
+        await connection.execute(replicas.delete())
+    c = await several.start()
+    assert await states_told(c) == [State.FAILED]
 
 
 async def test_not_even_a_task_that_cannot_be_set_aside_stops_them(several, caplog, monkeypatch) -> None:

@@ -1,0 +1,169 @@
+"""A server with quotas: what is beyond them is refused in the form of each binding and version, and of every route."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from typing import Any
+
+import grpc
+import grpc.aio
+import httpx
+import pytest
+from a2a.client import ClientCallContext
+from a2a.compat.v0_3 import a2a_v0_3_pb2 as pb03
+from a2a.types import a2a_pb2 as pb
+from a2a.utils.grpc_status import status_from_call
+from google.rpc import error_details_pb2
+
+from a2a_canvas.server.api_key import new_key
+from tests.server.app_server import Served, Stream, asking, envelope, serving
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+ANN, JOE = new_key(), new_key()
+V10 = {"A2A-Version": "1.0"}
+MESSAGE = {"messageId": "m", "role": "ROLE_USER", "parts": [{"text": "hi"}]}
+MESSAGE_03 = {"messageId": "m", "role": "user", "kind": "message", "parts": [{"kind": "text", "text": "hi"}]}
+REST_03 = {"messageId": "m", "role": "ROLE_USER", "content": [{"text": "hi"}]}
+RUN = {"threadId": "c", "runId": "r", "messages": [{"id": "r", "role": "user", "content": "hi"}]}
+SERVICES = {"1.0": "/lf.a2a.v1.A2AService", "0.3": "/a2a.v1.A2AService"}
+Request = tuple[str, str, Any, Mapping[str, str]]
+
+STREAMS: dict[str, Request] = {
+    "JSON-RPC 1.0": ("POST", "/", envelope("SendStreamingMessage", {"message": MESSAGE}), V10),
+    "JSON-RPC 1.0, subscribe": ("POST", "/", envelope("SubscribeToTask", {"id": "t"}), V10),
+    "JSON-RPC 0.3": ("POST", "/", envelope("message/stream", {"message": MESSAGE_03}), {}),
+    "REST 1.0": ("POST", "/rest/message:stream", {"message": MESSAGE}, V10),
+    "REST 1.0, subscribe": ("GET", "/rest/tasks/t:subscribe", None, V10),
+    "REST 0.3": ("POST", "/rest/v1/message:stream", {"request": REST_03}, {}),
+    "AG-UI": ("POST", "/canvas/stream", RUN, {}),
+    "artifacts": ("GET", "/artifacts/c/events", None, {}),
+}
+OTHERS: dict[str, Request] = {
+    "JSON-RPC 1.0, get": ("POST", "/", envelope("GetTask", {"id": "t"}), V10),
+    "REST 1.0, get": ("GET", "/rest/tasks/t", None, V10),
+    "nothing": ("GET", "/nothing", None, {}),
+}
+CALLS: dict[str, Any] = {
+    "1.0": pb.SendMessageRequest(message=pb.Message(message_id="m", role=pb.ROLE_USER, parts=[pb.Part(text="hi")])),
+    "0.3": pb03.SendMessageRequest(
+        request=pb03.Message(message_id="m", role=pb03.ROLE_USER, content=[pb03.Part(text="hi")])
+    ),
+}
+
+
+def bearer(key: str) -> dict[str, str]:
+    return {"Authorization": f"Bearer {key}"}
+
+
+@asynccontextmanager
+async def limited(**quotas: int) -> AsyncIterator[Served]:
+    async with serving(api_keys=f"ann={ANN},joe={JOE}", database="memory", **quotas) as served:
+        yield served
+
+
+async def answer(served: Served, request: Request, key: str = ANN) -> httpx.Response:
+    method, path, body, headers = request
+    return await served.http.request(method, path, json=body, headers={**headers, **bearer(key)})
+
+
+async def stream_call(served: Served, version: str, key: str = ANN) -> grpc.aio.AioRpcError | None:
+    """The error of a streaming call."""
+    async with grpc.aio.insecure_channel(served.grpc) as channel:
+        method = channel.unary_stream(f"{SERVICES[version]}/SendStreamingMessage")
+        metadata = [(name.lower(), value) for name, value in bearer(key).items()]
+        try:
+            async for _ in method(CALLS[version].SerializeToString(), metadata=metadata):
+                pass
+        except grpc.aio.AioRpcError as error:
+            return error
+    return None
+
+
+def assert_too_many(response: httpx.Response, said: str) -> None:
+    """A refusal in REST's form."""
+    error = response.json()["error"]
+    assert (response.status_code, error["code"], error["status"]) == (429, 429, "RESOURCE_EXHAUSTED")
+    assert said in error["message"]
+    metadata = error["details"][0]["metadata"]
+    assert metadata == {"retryable": "true", "retryAfter": response.headers["retry-after"]}
+    assert int(response.headers["retry-after"]) > 0
+
+
+def assert_too_many_rpc(payload: dict[str, Any], said: str) -> None:
+    error = payload["error"]
+    assert error["code"] == -32603
+    assert said in error["message"]
+    data = error["data"][0]["metadata"] if isinstance(error["data"], list) else error["data"]
+    assert str(data["retryable"]).lower() == "true"
+    assert int(data["retryAfter"]) > 0
+
+
+def assert_exhausted(error: grpc.aio.AioRpcError | None, said: str) -> None:
+    assert error
+    assert error.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
+    assert said in (error.details() or "")
+    status, retry = status_from_call(error), error_details_pb2.RetryInfo()
+    assert status
+    assert any(detail.Unpack(retry) for detail in status.details)
+    assert retry.retry_delay.seconds > 0
+
+
+async def test_what_is_more_than_a_users_requests_is_refused_in_every_form() -> None:
+    said = "You have made 2 requests in a minute"
+    async with limited(max_requests_per_user=2) as served:
+        for request in (OTHERS["nothing"], OTHERS["REST 1.0, get"]):
+            assert (await answer(served, request)).status_code == 404
+        for request in (STREAMS | OTHERS).values():
+            response = await answer(served, request)
+            assert response.headers["cache-control"] == "no-store"
+            if request[1] == "/":
+                assert response.status_code == 429  # its body was not read
+                assert_too_many_rpc(response.json(), said)
+            else:
+                assert_too_many(response, said)
+        for version in CALLS:
+            assert_exhausted(await stream_call(served, version), said)
+        assert (await answer(served, OTHERS["nothing"], JOE)).status_code == 404
+        assert await stream_call(served, "1.0", JOE) is None
+
+
+async def test_what_needs_no_credentials_is_not_counted() -> None:
+    async with limited(max_requests_per_user=1, max_requests=1) as served:
+        for _ in range(3):
+            assert (await served.http.get("/.well-known/agent-card.json")).status_code == 200
+        assert (await answer(served, OTHERS["nothing"])).status_code == 404
+        assert "All users have made 1 requests" in (await answer(served, OTHERS["nothing"], JOE)).text
+
+
+async def test_a_stream_too_many_is_refused_in_every_form_and_the_others_go_on() -> None:
+    said = "You have 1 open stream, as many as may be. Close one. Try again in 10 s."
+    async with limited(max_streams_per_user=1) as served:
+        ann = ClientCallContext(service_parameters=bearer(ANN))
+        first = Stream(served.client("HTTP+JSON", "1.0").send_message(asking("slowly report"), context=ann))
+        await first.next()
+        for name, request in STREAMS.items():
+            response = await answer(served, request)
+            if name == "JSON-RPC 0.3":
+                assert_too_many_rpc(httpx.Response(200, text=response.text.partition("data:")[2]).json(), said)
+            elif request[1] == "/":
+                assert response.status_code == 200
+                assert_too_many_rpc(response.json(), said)
+            else:
+                assert_too_many(response, said)
+        for version in CALLS:
+            assert_exhausted(await stream_call(served, version), said)
+        assert (await answer(served, OTHERS["REST 1.0, get"])).status_code == 404
+        assert await stream_call(served, "1.0", JOE) is None
+        served.gate.open()
+        await first.rest()
+        assert first.task.status.state == pb.TASK_STATE_COMPLETED
+        assert await stream_call(served, "1.0") is None
+
+
+@pytest.mark.parametrize("name", [name for name in STREAMS if name != "artifacts"])
+async def test_a_stream_that_was_refused_or_has_ended_does_not_count(name: str) -> None:
+    async with limited(max_streams_per_user=1) as served:
+        for _ in range(3):
+            assert "open stream" not in (await answer(served, STREAMS[name])).text
