@@ -27,7 +27,7 @@ from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from contextlib import ExitStack, nullcontext, suppress
 from dataclasses import dataclass, field, replace
 from typing import Any, cast
-from urllib.parse import quote
+from urllib.parse import quote, urlsplit
 
 import grpc
 import grpc.aio
@@ -44,6 +44,7 @@ from bench.fuzz_users import (
     SENDERS,
     SMUGGLED,
     TASKS,
+    WEBHOOK_TOKEN,
     WORDS,
     Accounts,
     credentials_of,
@@ -128,7 +129,7 @@ _RUN = {"threadId": CONTEXT, "runId": "r", "messages": [{"id": "m", "role": "use
 _RUN_ALL: dict[str, Any] = _RUN | {"state": {}, "tools": [], "context": [], "forwardedProps": {}}
 _RESUMED = _RUN_ALL | {"resume": [{"interruptId": TASK, "status": "resolved", "payload": {"answer": "yes"}}]}
 _OLDER = {"message": SAID, "thread_id": CONTEXT, "selectedText": {"start": 0, "end": 1}}
-_WEBHOOK = {"url": "http://127.0.0.1:1/", "token": "t"}
+_WEBHOOK = {"url": "http://127.0.0.1:1/", "token": WEBHOOK_TOKEN}
 METHODS = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"]
 NEW_CALLS: list[tuple[str, dict[str, Any]]] = [
     ("SendMessage", {"message": _MESSAGE}),
@@ -507,9 +508,11 @@ async def fuzz(count: int, database: str, seed: int) -> Result:
 
 
 async def _against(url: str, count: int, seed: int) -> Result:
-    port, rpc, accounts = free_port(), free_port(), Accounts.new()
+    port, rpc, accounts = free_port(), free_port(), Accounts.new(urlsplit(url).password or "")
     with script(SCRIPT) as path, tempfile.TemporaryFile() as said:
-        command = shipped(f"script:{path}", url, "--grpc-port", str(rpc), "--log-level", "debug")
+        command = shipped(
+            f"script:{path}", url, "--grpc-port", str(rpc), "--log-level", "debug", "--push-allow", "127.0.0.1"
+        )
         process = await start(command, port, said, Checkout(environ=accounts.environ))
         try:
             client = httpx.AsyncClient(base_url=f"http://127.0.0.1:{port}", trust_env=False, timeout=RESPONSE_TIMEOUT)

@@ -58,13 +58,16 @@ from a2a_canvas.server.protocols.guard.http_guard import Guard
 from a2a_canvas.server.protocols.guard.rest import REST_PATHS
 from a2a_canvas.server.protocols.identity.attempts import FailedAttempts
 from a2a_canvas.server.protocols.identity.authenticator import Authenticator, ConfiguredKeys, JwtVerifier
-from a2a_canvas.server.protocols.identity.http_authentication import Authentication
+from a2a_canvas.server.protocols.identity.browser_sessions import BrowserSessions
+from a2a_canvas.server.protocols.identity.http_authentication import CALLBACK, Authentication
+from a2a_canvas.server.protocols.identity.open_id_sign_in import OpenIdClient
 from a2a_canvas.server.protocols.identity.security import discovery_url
-from a2a_canvas.server.protocols.identity.session_routes import session_route
+from a2a_canvas.server.protocols.identity.session_routes import SessionRoutes
 from a2a_canvas.server.protocols.page.routes import page_routes
 from a2a_canvas.server.push.delivery import PushDelivery
 from a2a_canvas.server.push.sending import PushSender, SystemLookup, TargetCheck
 from a2a_canvas.server.push.targets import AllowedTargets
+from a2a_canvas.server.server_secrets import SESSIONS
 from a2a_canvas.server.settings import REHEARSAL, Settings, SettingsError, is_loopback, option_name
 from a2a_canvas.server.tasks.access import ANONYMOUS, Access
 from a2a_canvas.server.tasks.journal.push_outbox import Outbox
@@ -143,6 +146,8 @@ def create_app(settings: Settings, llm: LLM | None = None, clock: Clock | None =
     )
     push = PushDelivery(backend.push, PushPayloads(runtime), PushSender(check), clock.now, metrics)
     metrics.refreshers.append(partial(_count_outbox, backend.push, metrics, clock.now))
+    sessions = BrowserSessions(partial(backend.secrets.secret, SESSIONS), lambda: clock.now().timestamp())
+    session_routes = SessionRoutes(sessions, settings.url, _open_id_client(settings))
     app = Starlette(
         routes=[
             card_route(current_card, clock.now),
@@ -163,14 +168,14 @@ def create_app(settings: Settings, llm: LLM | None = None, clock: Clock | None =
             ),
             *agui_routes(_agui(settings, runtime, backend.store, clock, metrics)),
             rest_route(handler, REST_PREFIX),
-            session_route(),
+            *session_routes.routes(),
             *page_routes(_about(settings, card), settings.page_origins, page=settings.page),
         ],
         middleware=[
             Middleware(MetricsMiddleware, metrics=metrics),
             *([Middleware(CORSMiddleware, **cors_options(settings.cors_origins))] if settings.cors_origins else []),
             Middleware(HostCheck, hosts=hosts_of(settings)),
-            Middleware(Authentication, authenticator=authenticator),
+            Middleware(Authentication, authenticator=authenticator, sessions=sessions),
             Middleware(Guard, limits=limits, budget=budget, rest_prefix=REST_PREFIX),
             Middleware(ShutdownMiddleware, shutdown=shutdown),
             Middleware(ExtensionsEcho),
@@ -277,10 +282,32 @@ def check_open(settings: Settings, *, keys: bool) -> None:
     )
 
 
+def _open_id_client(settings: Settings) -> OpenIdClient | None:
+    if not settings.oidc_client_id:
+        return None
+    if not settings.jwt_issuer or settings.jwt_jwks_url:
+        raise SettingsError(
+            f"{option_name('oidc_client_id')} needs {option_name('jwt_issuer')}, and an issuer that describes itself, "
+            f"so without {option_name('jwt_jwks_url')}."
+        )
+    from a2a_canvas.server.protocols.identity.issuer import IssuedTokens, Issuer
+
+    issuer = Issuer(settings.jwt_issuer)
+    id_tokens = IssuedTokens(issuer, settings.oidc_client_id, settings.jwt_user_claim, time.monotonic)
+    redirect_uri = f"{settings.url}{CALLBACK}"
+    return OpenIdClient(issuer, id_tokens, settings.oidc_client_id, redirect_uri, settings.oidc_client_secret or "")
+
+
 def make_meter(settings: Settings, now: Callable[[], datetime]) -> Meter:
     """How much users may use."""
-    of_user = Quota(settings.max_requests_per_user, settings.max_streams_per_user, settings.max_turns_per_user)
-    return Meter(now, of_user, Quota(settings.max_requests, settings.max_streams))
+    of_user = Quota(
+        settings.max_requests_per_user,
+        settings.max_streams_per_user,
+        settings.max_turns_per_user,
+        settings.max_tokens_per_user,
+    )
+    of_all = Quota(settings.max_requests, settings.max_streams, tokens=settings.max_tokens)
+    return Meter(now, of_user, of_all, settings.max_tokens_per_turn)
 
 
 def hosts_of(settings: Settings) -> Hosts:
@@ -441,6 +468,7 @@ def _lifespan(
         # Before the turns that go on after a restart, which may need their tools at once.
         await asyncio.gather(*(source.start() for source in sources))
         await backend.start(runtime)
+        await backend.share_usage(runtime.meter, runtime.admit)
         push.start()
         if settings.grpc_port:
             # `serve` has looked before; here this may be any program's server, but gRPC's address is the settings'.

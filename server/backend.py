@@ -8,11 +8,13 @@ from typing import Protocol
 
 from a2a_canvas.server.api_key import ApiKeys
 from a2a_canvas.server.metrics import Metrics
+from a2a_canvas.server.server_secrets import InMemorySecrets, ServerSecrets
 from a2a_canvas.server.settings import Settings
 from a2a_canvas.server.tasks.access import Shares
 from a2a_canvas.server.tasks.journal.journal import InMemoryJournal, Journal
 from a2a_canvas.server.tasks.journal.owned_contexts import Contexts, InMemoryContexts
 from a2a_canvas.server.tasks.journal.push_outbox import PushStore
+from a2a_canvas.server.tasks.quotas import Meter
 from a2a_canvas.server.tasks.runtime.ownership import Ownership, TaskRunner
 from a2a_canvas.server.tasks.sharing import InMemoryShares
 from a2a_canvas.store.artifact_store import ArtifactStore
@@ -39,6 +41,8 @@ class Backend(Protocol):
     @property
     def shares(self) -> Shares: ...
     @property
+    def secrets(self) -> ServerSecrets: ...
+    @property
     def api_keys(self) -> ApiKeys | None: ...
     @property
     def ownership(self) -> Ownership | None: ...
@@ -48,6 +52,14 @@ class Backend(Protocol):
 
         Raises:
             DatabaseError: it cannot be used.
+        """
+        ...
+
+    async def share_usage(self, meter: Meter, exchanged: Callable[[], None]) -> None:
+        """Store what a meter counts, and tell it what the other replicas have counted, until it is closed.
+
+        Args:
+            exchanged: called whenever that was done.
         """
         ...
 
@@ -82,10 +94,14 @@ class MemoryBackend:
         shares = InMemoryShares(now)
         self.shares: Shares = shares
         self.contexts: Contexts = InMemoryContexts(journal, store, shares)
+        self.secrets: ServerSecrets = InMemorySecrets()
         self.api_keys: ApiKeys | None = None
         self.ownership: Ownership | None = None
 
     async def start(self, runner: TaskRunner) -> None:
+        pass
+
+    async def share_usage(self, meter: Meter, exchanged: Callable[[], None]) -> None:
         pass
 
     async def stop(self) -> None:

@@ -62,6 +62,7 @@ COMMANDS = {
         "db": (__name__, "prepare, check or prune the database"),
         "key": (__name__, "make, list or revoke API keys"),
         "card": (__name__, "verify the signature of an agent card"),
+        "usage": (__name__, "show what users have used, by day: requests, turns, tokens"),
         "completion": (__name__, "print the completion of commands and options for a shell"),
     },
 }
@@ -187,6 +188,16 @@ def command_forms() -> dict[str, CommandForm]:
             "Takes the settings of serve. Nothing is written. With --url it sends the credentials in A2A_CANVAS_TOKEN, "
             "too. The exit code is 0 if nothing has failed, else 1.",
             ("doctor", "doctor my-agent --no-model-call", "doctor --url https://agent.example.com --json"),
+        ),
+        "usage": CommandForm(
+            _usage,
+            (
+                click.Option(["--user"], help="this user only"),
+                click.Option(["--days"], type=int, default=7, help="days, today included; 1 to 400 (default: 7)"),
+                click.Option(["--json", "as_json"], is_flag=True, help="one JSON object in each line"),
+                *settings.options(["database"]),
+            ),
+            examples=("usage", "usage --user ann --days 30", "usage --json"),
         ),
         "completion": CommandForm(_completion, (shell,), examples=("completion bash >> ~/.bashrc",)),
     }
@@ -352,6 +363,21 @@ def _verify_card(url: str, key: Path | None) -> int:
     except CardNotVerified as error:
         refused(str(error))
         return 1
+
+
+def _usage(user: str | None, days: int, as_json: bool, **given: Any) -> int:
+    import asyncio
+    from datetime import UTC, datetime
+
+    from a2a_canvas.server.open_database import DatabaseError
+    from a2a_canvas.server.settings import SettingsError
+    from a2a_canvas.server.usage_cli import show_usage
+
+    try:
+        out, now = sys.stdout or io.StringIO(), datetime.now(UTC)
+        return asyncio.run(show_usage(given, out, now, days=days, user=user, as_json=as_json))
+    except (SettingsError, DatabaseError) as error:
+        return refused(str(error))
 
 
 def _completion(shell: str) -> int:

@@ -8,17 +8,22 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable
+from contextlib import suppress
 from datetime import datetime, timedelta
 
 from a2a_canvas.server.api_key import ApiKeys
 from a2a_canvas.server.metrics import Metrics
 from a2a_canvas.server.open_database import make_database, prepare_database
+from a2a_canvas.server.server_secrets import ServerSecrets
 from a2a_canvas.server.settings import Settings
+from a2a_canvas.server.tasks.quotas import Meter
 from a2a_canvas.server.tasks.runtime.ownership import TaskRunner
 from a2a_canvas.server.tasks.sql.identity.sql_api_keys import SqlApiKeys
+from a2a_canvas.server.tasks.sql.identity.sql_secrets import SqlSecrets
 from a2a_canvas.server.tasks.sql.journal.prune import Retention, prune
 from a2a_canvas.server.tasks.sql.journal.rewriting import name_versions
 from a2a_canvas.server.tasks.sql.replica.sql_backend import SqlBackend
+from a2a_canvas.server.tasks.sql.usage.sql_usage import SharedUsage
 from a2a_canvas.store.errors import Unavailable
 from a2a_canvas.store.models import Limits
 
@@ -26,6 +31,10 @@ logger = logging.getLogger(__name__)
 
 PRUNE_INTERVAL = timedelta(hours=1)
 """Between two prunes; the first runs at the start of the server."""
+
+
+LAST_EXCHANGE_SECONDS = 1.0
+"""What a server that stops has to store what users have used."""
 
 
 def retention_of(settings: Settings) -> Retention:
@@ -46,9 +55,11 @@ class DurableBackend(SqlBackend):
     ) -> None:
         super().__init__(make_database(settings.database), now, limits, grace=settings.shutdown_grace, metrics=metrics)
         self.api_keys: ApiKeys | None = SqlApiKeys(self._database)
+        self.secrets: ServerSecrets = SqlSecrets(self._database, now)
         self._retention = retention_of(settings)
         self._now = now
         self._beside: list[asyncio.Task[None]] = []
+        self._usage: SharedUsage | None = None
 
     async def start(self, runner: TaskRunner) -> None:
         await prepare_database(self._database)
@@ -58,11 +69,20 @@ class DurableBackend(SqlBackend):
             asyncio.create_task(self._rewrite(), name="rewrite"),
         ]
 
+    async def share_usage(self, meter: Meter, exchanged: Callable[[], None]) -> None:
+        self._usage = SharedUsage(self._database, meter, self._now, exchanged)
+        with suppress(Unavailable):
+            await self._usage.exchange()  # before the first request: what was counted before this start
+        self._beside.append(asyncio.create_task(self._usage.run(), name="usage"))
+
     async def stop(self) -> None:
         for task in self._beside:
             task.cancel()
         if self._beside:
             await asyncio.wait(self._beside)
+        if self._usage:
+            with suppress(Unavailable, TimeoutError):
+                await asyncio.wait_for(self._usage.exchange(), LAST_EXCHANGE_SECONDS)
         await super().stop()
 
     async def _prune_regularly(self) -> None:

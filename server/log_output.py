@@ -4,7 +4,8 @@ Rule 1: a line has a time (UTC), a level and a message, and fields; as text, or 
 Rule 2: a line that belongs to a task has the fields `task` and `context`. Code that works for one task calls
         `set_task` at its beginning; a line about another task names it with `about`.
 Rule 3: the level is that of our own messages. Libraries log warnings and errors alone, at any level.
-Rule 4: no line has the text of a prompt or of an artifact, or a secret.
+Rule 4: no line has the text of a prompt or of an artifact, or a secret. Nobody logs one; what looks like one is masked
+        nevertheless, because a client may send it where it does not belong, such as in an address.
 """
 
 from __future__ import annotations
@@ -36,6 +37,26 @@ _ROW = re.compile(
 )
 """What PostgreSQL adds to an error: the row that it could not write (rule 4)."""
 
+MASK = "***"
+_SECRETS = (
+    re.compile(r"\b(a2a[cl]_)[\w-]+"),  # API keys, tokens of links
+    re.compile(r"\b(sk-)[\w-]{8,}"),  # keys of providers
+    re.compile(r"\b(eyJ)[\w-]+\.[\w-]+\.[\w-]*"),  # JSON Web Tokens
+    re.compile(r"\b((?:Bearer|Basic) )[\w.~+/=-]{8,}", re.IGNORECASE),
+    re.compile(r"(://[^:/@\s\"]*:)[^@/\s\"]+(?=@)"),  # a password in an address
+    re.compile(
+        r"([?&][\w.-]*(?:token|key|secret|sig|signature|password|code|state)=)[^&\s\"]+",
+        re.IGNORECASE,
+    ),
+)
+
+
+def masked(text: str) -> str:
+    """A text without what looks like a secret (rule 4)."""
+    for secret in _SECRETS:
+        text = secret.sub(rf"\1{MASK}", text)
+    return text
+
 
 def set_task(task_id: str = "", context_id: str = "") -> None:
     """Name the task, or the context alone, that all further lines of this `asyncio.Task` belong to (rule 2)."""
@@ -49,6 +70,9 @@ def about(task_id: str = "", context_id: str = "", **fields: Any) -> dict[str, F
 
 def _ids(task_id: str, context_id: str) -> dict[str, Any]:
     return {name: value for name, value in (("task", task_id), ("context", public_id(context_id))) if value}
+
+
+_SIGNED_IN = re.compile(r"\b(signature|code|state)=[^&\s]*")
 
 
 class LineFormatter(logging.Formatter):
@@ -65,7 +89,7 @@ class LineFormatter(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
         fields = {**_task.get(), **getattr(record, "fields", _NO_FIELDS)}
         trace = _ROW.sub("", self.formatException(record.exc_info)) if record.exc_info else ""
-        return self._line(record, fields, trace)
+        return masked(self._line(record, fields, trace))
 
 
 def _text_line(record: logging.LogRecord, fields: Fields, trace: str) -> str:
@@ -111,4 +135,13 @@ def configure(level: str, form: str) -> None:
     # The SDK logs every refused request with its traceback; what matters of it is in the answer.
     logging.getLogger("a2a").setLevel(logging.ERROR)
     # The requests, one line each; `serve` turns them on.
-    logging.getLogger("uvicorn.access").setLevel(max(own, logging.INFO))
+    requests = logging.getLogger("uvicorn.access")
+    requests.setLevel(max(own, logging.INFO))
+    requests.addFilter(without_signatures)
+
+
+def without_signatures(record: logging.LogRecord) -> bool:
+    """Leave out what signs somebody in from the address of a request."""
+    if isinstance(record.args, tuple):
+        record.args = tuple(_SIGNED_IN.sub(r"\1=***", each) if isinstance(each, str) else each for each in record.args)
+    return True

@@ -147,6 +147,10 @@ class Settings(BaseSettings):
     jwt_audience: str | None = Field(None, description="what the tokens are for, as it is in their 'aud'")
     jwt_jwks_url: str | None = Field(None, description="where the issuer's keys are, if it does not describe itself")
     jwt_user_claim: str = Field("sub", description="the claim of the tokens that is the user")
+    oidc_client_id: str | None = Field(
+        None, description="the page signs people in with the issuer, as this client of it (OpenID Connect)"
+    )
+    oidc_client_secret: str | None = Field(None, description="the secret of that client, if it has one")
     allow_anonymous: bool = Field(
         False, description="serve callers without credentials, too, also on other addresses than the loopback"
     )
@@ -202,6 +206,15 @@ class Settings(BaseSettings):
     )
     max_requests_per_user: int | None = Field(
         None, ge=1, description="requests of one user in a minute; any number unless given"
+    )
+    max_tokens: int | None = Field(
+        None, ge=1, description="tokens of all model calls in a day (UTC); any number unless given"
+    )
+    max_tokens_per_user: int | None = Field(
+        None, ge=1, description="tokens of one user's model calls in a day (UTC); any number unless given"
+    )
+    max_tokens_per_turn: int | None = Field(
+        None, ge=1, description="tokens of the model calls in one turn; any number unless given"
     )
     max_rounds: int = Field(30, ge=1, description="model calls in one turn")
     max_tool_errors: int = Field(5, ge=1, description="failed tool calls in a row")
@@ -527,6 +540,7 @@ _SHOWN: Mapping[str, Callable[[Any], str]] = {
     "agent_tokens": lambda given: "'***'",
     "shared_token": lambda given: "'***'",
     "api_keys": lambda given: "'***'",
+    "oidc_client_secret": lambda given: "'***'",
 }
 """How a value is shown that may have a secret in it."""
 
@@ -579,6 +593,7 @@ GROUPS: Mapping[str, tuple[str, ...]] = {
     "Identity": (
         *("shared_token", "api_keys", "allow_anonymous", "adopt_anonymous"),
         *("jwt_issuer", "jwt_audience", "jwt_jwks_url", "jwt_user_claim"),
+        *("oidc_client_id", "oidc_client_secret"),
     ),
     "Model": (
         *("model", "thinking", "expose_thinking", "max_output_tokens", "context_window", "temperature"),
@@ -591,7 +606,7 @@ GROUPS: Mapping[str, tuple[str, ...]] = {
     "Limits": (
         *("max_turns", "max_queued", "max_artifact_bytes", "max_parts", "max_body_bytes", "max_bodies_bytes"),
         *("max_text_bytes", "max_connections", "max_turns_per_user", "max_streams", "max_streams_per_user"),
-        *("max_requests", "max_requests_per_user"),
+        *("max_requests", "max_requests_per_user", "max_tokens", "max_tokens_per_user", "max_tokens_per_turn"),
     ),
     "Log": ("log_level", "log_format"),
 }

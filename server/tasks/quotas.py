@@ -141,6 +141,7 @@ class Meter:
         now: the clock.
         of_user: how much each user may use.
         of_all: how much all together may. Its turns are `Admission`'s matter.
+        tokens_of_turn: how many tokens one turn may use; None for any number.
     """
 
     def __init__(
@@ -148,7 +149,9 @@ class Meter:
         now: Callable[[], datetime] = lambda: datetime.now(UTC),
         of_user: Quota | None = None,
         of_all: Quota | None = None,
+        tokens_of_turn: int | None = None,
     ) -> None:
+        self.tokens_of_turn = tokens_of_turn
         self._now = now
         self._of_user = of_user or Quota()
         self._of_all = of_all or Quota()
@@ -239,6 +242,10 @@ class Meter:
         changed = self._ended | {(user, tally.day): replace(tally) for user, tally in accounts.items()}
         self._ended, self._changed = {}, set()
         return changed
+
+    def touch_open(self) -> None:
+        """Those who have something open have changed."""
+        self._changed |= {user for user, each in self._accounts.items() if not each.here.idle}
 
     def put_back(self, tallies: Mapping[tuple[str, int], Tally]) -> None:
         """These could not be written: the next call returns them again, as they are then."""

@@ -12,7 +12,13 @@ ADDRESS = "http://127.0.0.1:8000"
 
 PAGES = {
     path.relative_to(ROOT).as_posix(): path.read_text()
-    for path in (ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md", *sorted(ROOT.glob("docs/*.md")))
+    for path in (
+        ROOT / "README.md",
+        ROOT / "CONTRIBUTING.md",
+        ROOT / "CHANGELOG.md",
+        ROOT / "SECURITY.md",
+        *sorted(ROOT.glob("docs/*.md")),
+    )
 }
 """The text of each page, by its path."""
 

@@ -5,11 +5,14 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+import re
 from typing import Any
 
 import pytest
 
-from a2a_canvas.server.log_output import FORMATS, LineFormatter, about, set_task
+from a2a_canvas.server.api_key import new_key
+from a2a_canvas.server.log_output import FORMATS, LineFormatter, about, set_task, without_signatures
+from a2a_canvas.server.tasks.sharing import new_link_token
 
 SECRET = "my diary"
 MADE_AT = 1_795_352_701.1239
@@ -85,6 +88,28 @@ def test_the_row_that_a_database_quotes_is_left_out_of_a_trace(form: str) -> Non
     assert all(words in written for words in ("check constraint", "HINT:  Mend it.", "direct cause", "[SQL: INSERT]"))
 
 
+@pytest.mark.parametrize(
+    ("message", "written"),
+    [
+        (f"key {new_key()}.", "key a2ac_***."),
+        (f"link {new_link_token()}", "link a2al_***"),
+        ("Authorization: Bearer 0123456789abcdef", "Authorization: Bearer ***"),
+        ("postgresql://canvas:s3cret@db/canvas is not there", "postgresql://canvas:***@db/canvas is not there"),
+        ("POST /?access_token=0123&x=1 HTTP/1.1", "POST /?access_token=***&x=1 HTTP/1.1"),
+        ("GET /auth/callback?code=a&state=b", "GET /auth/callback?code=***&state=***"),
+        ("sk-ant-REDACTED is refused", "sk-*** is refused"),
+        ("token eyJhbGciOiJub25lIn0.eyJzdWIiOiJhbm4ifQ.c2ln ends", "token eyJ*** ends"),
+        (
+            "GET /artifacts/notes?pageSize=5 at http://127.0.0.1:8000",
+            "GET /artifacts/notes?pageSize=5 at http://127.0.0.1:8000",
+        ),
+    ],
+    ids=range(9),
+)
+def test_what_looks_like_a_secret_is_masked(form: str, message: str, written: str) -> None:
+    assert written in line(form, message)
+
+
 async def test_every_line_of_a_tasks_own_code_has_its_ids_and_no_other_line_has() -> None:
     async def works(task_id: str, context_id: str) -> str:
         set_task(task_id, context_id)
@@ -105,3 +130,12 @@ async def test_a_line_about_another_task_names_that_one() -> None:
         return line("text", **about("t-2", "c-2"))
 
     assert (await asyncio.create_task(works())).endswith("Done task=t-2 context=c-2")
+
+
+@pytest.mark.parametrize("path", ["/artifacts?query=a&signature=e30.x-_", "/auth/callback?code=abc&state=def"])
+def test_the_address_of_a_request_is_logged_without_what_signs_somebody_in(path: str) -> None:
+    arguments = ("127.0.0.1:1", "GET", path, "1.1", 200)
+    record = logging.LogRecord("uvicorn.access", logging.INFO, __file__, 1, '%s - "%s %s HTTP/%s" %d', arguments, None)
+    assert without_signatures(record)
+    assert not re.search("e30|abc|def", record.getMessage())
+    assert path.partition("?")[0] in record.getMessage()

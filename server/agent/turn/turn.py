@@ -85,6 +85,7 @@ class TurnRequest:
         new_messages: returns user messages since its last call. After one with `closing=True` that returns none, the
             turn accepts no more.
         caller: who sent the task; empty if that is not known.
+        stop: says, before each round, why there must be no other one; empty if there may.
     """
 
     task_id: str
@@ -98,6 +99,7 @@ class TurnRequest:
     drafts: tuple[str, ...] = ()
     limits: TurnLimits = field(default_factory=TurnLimits)
     caller: str = ""
+    stop: Callable[[], str] = lambda: ""
 
 
 class TurnLoop(Protocol):
@@ -231,6 +233,8 @@ class _Turn:
             return ending
         while self.progress.round < self.request.limits.rounds:
             await self.read_new_messages(closing=False)
+            if reason := self.request.stop():
+                return Ending(State.FAILED, reason)
             ending = await self._round()
             if ending and not await self._continues(ending):
                 return ending

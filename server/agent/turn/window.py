@@ -141,6 +141,12 @@ def fit_transcripts(transcripts: Sequence[Transcript], room: int | None) -> tupl
     return fitting.trimmed(transcripts)
 
 
+def request_tokens(request: m.ModelRequest) -> int:
+    """The estimated tokens of a request."""
+    contents = (content for message in request.messages for content in message.content)
+    return prefix_tokens(request.system, request.tools) + sum(map(_tokens, contents))
+
+
 def tokens(item: TranscriptItem) -> int:
     """The estimated tokens of an item: one for four bytes of its text."""
     match item:

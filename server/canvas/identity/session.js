@@ -120,7 +120,7 @@ export function createSession(base, options = {}) {
         }
         /** @type {Identity} */
         const identity = await response.json();
-        address = identity.signIn ?? "";
+        address = (base === home && identity.signIn) || "";
         user = identity.user;
         if (identity.signedIn || !identity.required || !(await signIn())) {
           return identity;

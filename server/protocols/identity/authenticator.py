@@ -9,7 +9,7 @@ Rule 3: a credential is never logged.
 from __future__ import annotations
 
 import hmac
-from collections.abc import Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass
 from typing import Protocol, TypeAlias, assert_never
 
@@ -124,18 +124,21 @@ class Authenticator:
         bearer = bool(self._token) or bool(self._jwts and not self._openid_url) or await self._has_keys()
         return Security(bearer, self._openid_url, optional=self._anonymous)
 
-    async def authenticate(self, headers: Headers, address: str) -> Caller | Denial:
+    async def authenticate(
+        self, headers: Headers, address: str, otherwise: Callable[[], Awaitable[Caller | None]] | None = None
+    ) -> Caller | Denial:
         """The caller of a request, which is counted, or why it is refused.
 
         Args:
             headers: of the request, or the metadata of a gRPC call.
             address: where it comes from.
+            otherwise: whom it names without the header of a credential (`browser_sessions.py`).
 
         Raises:
             Unavailable: the keys cannot be read.
             IssuerUnavailable: those of the issuer of tokens cannot.
         """
-        caller = await self._identify(headers, address)
+        caller = await self._identify(headers, address, otherwise)
         if isinstance(caller, Caller):
             try:
                 self._count(caller.author)
@@ -143,12 +146,15 @@ class Authenticator:
                 return OverQuota(str(error), error.retry_after)
         return caller
 
-    async def _identify(self, headers: Headers, address: str) -> Caller | Denial:
+    async def _identify(
+        self, headers: Headers, address: str, otherwise: Callable[[], Awaitable[Caller | None]] | None
+    ) -> Caller | Denial:
         if not (await self.security()).required:
             return ANONYMOUS
         credential = read_credential(headers)
         if credential is None:
-            return ANONYMOUS if self._anonymous else Missing()
+            named = await otherwise() if otherwise else None
+            return named or (ANONYMOUS if self._anonymous else Missing())
         if isinstance(credential, PresentedJwt):
             return await self.verify(credential) or Invalid()
         return await self._attempt(credential, ",".join(headers.getlist(HEADER)), address)
@@ -167,6 +173,16 @@ class Authenticator:
             return Invalid()
         self._attempts.succeeded(address, presented)
         return caller
+
+    async def in_force(self, headers: Headers) -> bool:
+        """Whether the key that a request was let in with has not been revoked since. Shares are looked at where they
+        are used, and other credentials cannot be revoked.
+
+        Raises:
+            Unavailable: the keys cannot be read.
+        """
+        credential = read_credential(headers)
+        return not isinstance(credential, PresentedKey) or await self.verify(credential) is not None
 
     async def verify(self, credential: Credential) -> Caller | None:
         """Whose credential it is; None if it is not valid."""

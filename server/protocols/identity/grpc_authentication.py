@@ -7,7 +7,9 @@ Rule 2: the caller is an attribute of the context that handlers get; `caller_in`
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable
-from typing import Any
+from functools import partial
+from time import monotonic
+from typing import Any, NoReturn
 from urllib.parse import unquote
 
 import grpc
@@ -15,8 +17,9 @@ import grpc.aio
 from starlette.datastructures import Headers
 
 from a2a_canvas.server.protocols.guard.grpc_guard import SERVICES, Context, abort_call
-from a2a_canvas.server.protocols.identity.authenticator import Authenticator, IssuerUnavailable
+from a2a_canvas.server.protocols.identity.authenticator import Authenticator, Denial, Invalid, IssuerUnavailable
 from a2a_canvas.server.protocols.identity.denials import refusal_of, unavailable
+from a2a_canvas.server.protocols.identity.revocation import CHECK_SECONDS, is_in_force
 from a2a_canvas.server.tasks.access import ANONYMOUS, Caller
 from a2a_canvas.store.errors import Unavailable
 
@@ -41,7 +44,14 @@ class GrpcAuthentication(grpc.aio.ServerInterceptor):
             return await handler.unary_unary(request, await self._authenticated(context, name_of_error))
 
         async def stream(request: Any, context: Context) -> AsyncIterator[Any]:
-            async for response in handler.unary_stream(request, await self._authenticated(context, name_of_error)):
+            identified = await self._authenticated(context, name_of_error)
+            in_force = partial(self._authenticator.in_force, _headers(context))
+            checked_at = monotonic()
+            async for response in handler.unary_stream(request, identified):
+                if monotonic() - checked_at >= CHECK_SECONDS:
+                    if not await is_in_force(in_force):
+                        await _refuse(Invalid(), context, name_of_error)
+                    checked_at = monotonic()
                 yield response
 
         form = (handler.request_deserializer, handler.response_serializer)
@@ -56,10 +66,14 @@ class GrpcAuthentication(grpc.aio.ServerInterceptor):
         except (Unavailable, IssuerUnavailable) as error:
             await abort_call(unavailable(error), context)
         if not isinstance(verdict, Caller):
-            refusal = refusal_of(verdict)
-            name = f"{refusal.kind.__name__}: " if name_of_error else ""
-            await abort_call(refusal, context, name)
+            await _refuse(verdict, context, name_of_error)
         return _IdentifiedContext(context, verdict)
+
+
+async def _refuse(denial: Denial, context: Context, name_of_error: bool) -> NoReturn:
+    refusal = refusal_of(denial)
+    name = f"{refusal.kind.__name__}: " if name_of_error else ""
+    await abort_call(refusal, context, name)
 
 
 class _IdentifiedContext:

@@ -9,6 +9,7 @@ Rule 2: the caller is left in the scope; `caller_of` reads it. Starlette's `user
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Final
 
 from a2a.utils.constants import AGENT_CARD_WELL_KNOWN_PATH
@@ -20,20 +21,24 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from a2a_canvas.server.protocols.edge.availability import RETRY_AFTER
 from a2a_canvas.server.protocols.edge.http_requests import CALLER
 from a2a_canvas.server.protocols.identity.authenticator import Authenticator, IssuerUnavailable, Missing
+from a2a_canvas.server.protocols.identity.browser_sessions import BrowserSessions
 from a2a_canvas.server.protocols.identity.denials import denied_response, form_of, unavailable
-from a2a_canvas.server.tasks.access import Caller
+from a2a_canvas.server.protocols.identity.revocation import while_in_force
+from a2a_canvas.server.tasks.access import ANONYMOUS, Caller
 from a2a_canvas.server.wire import KEYS_PATH
 from a2a_canvas.store.errors import Unavailable
 
 OPEN_PATHS: Final = ("/", AGENT_CARD_WELL_KNOWN_PATH, KEYS_PATH, "/healthz", "/readyz")
 PAGE_FILES: Final = "/page/"
-SIGN_IN: Final = ("/auth/sign-in", "/auth/callback", "/auth/sign-out")
+SIGN_IN: Final = "/auth/sign-in"
+CALLBACK: Final = "/auth/callback"
+SIGN_OUT: Final = "/auth/sign-out"
 SESSION: Final = "/auth/session"
 
 
 def is_open(method: str, path: str) -> bool:
     """Whether a request needs no credentials (rule 1). `POST /` is JSON-RPC."""
-    if path in SIGN_IN:
+    if path in (SIGN_IN, CALLBACK, SIGN_OUT):
         return True
     return method in ("GET", "HEAD") and (path in OPEN_PATHS or path.startswith(PAGE_FILES))
 
@@ -41,9 +46,10 @@ def is_open(method: str, path: str) -> bool:
 class Authentication:
     """ASGI middleware that lets in whom `authenticator` knows."""
 
-    def __init__(self, app: ASGIApp, *, authenticator: Authenticator) -> None:
+    def __init__(self, app: ASGIApp, *, authenticator: Authenticator, sessions: BrowserSessions) -> None:
         self._app = app
         self._authenticator = authenticator
+        self._sessions = sessions
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -54,14 +60,20 @@ class Authentication:
             await self._app(scope, receive, send)
             return
         app = await self._authenticated(scope, path)
-        await app(scope, receive, send)
+        if scope.get(CALLER, ANONYMOUS).name:
+            in_force = partial(self._authenticator.in_force, Headers(scope=scope))
+            await while_in_force(app, scope, receive, send, in_force)
+        else:
+            await app(scope, receive, send)
 
     async def _authenticated(self, scope: Scope, path: str) -> ASGIApp:
         """The application, for a caller that is known; what refuses it, for any other."""
         form = form_of(scope["method"], path)
         address = (scope.get("client") or ("",))[0]
         try:
-            verdict = await self._authenticator.authenticate(Headers(scope=scope), address)
+            verdict = await self._authenticator.authenticate(
+                Headers(scope=scope), address, partial(self._sessions.caller_of, scope)
+            )
         except (Unavailable, IssuerUnavailable) as error:
             refusal = unavailable(error)
             return JSONResponse(form.payload(refusal), form.status(refusal), dict(RETRY_AFTER))

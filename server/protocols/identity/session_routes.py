@@ -1,31 +1,161 @@
-"""`GET /auth/session`: whom the server takes a browser for, so that the page knows whether to ask somebody to sign in.
+"""`/auth/…`: whom the server takes a browser for, signing in and out, and signed addresses.
 
-Rule 1: it is answered without credentials, too, as `http_authentication.py` lets it pass; wrong ones are refused as
-        everywhere.
+Rule 1: `GET /auth/session` is answered without credentials, too, as `http_authentication.py` lets it pass; wrong ones
+        are refused as everywhere.
+Rule 2: cookies are HttpOnly and SameSite=Lax, and Secure where the server's address has HTTPS. That of a sign-in that
+        has begun is taken back when it ends, in whatever way.
 """
 
 from __future__ import annotations
 
+import hmac
+import logging
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from a2a.utils.errors import InvalidParamsError
 from starlette.requests import Request
-from starlette.responses import JSONResponse, Response
+from starlette.responses import JSONResponse, PlainTextResponse, RedirectResponse, Response
 from starlette.routing import Route
 
 from a2a_canvas.server.protocols.edge.availability import NO_STORE
-from a2a_canvas.server.protocols.edge.http_requests import CALLER
-from a2a_canvas.server.protocols.identity.http_authentication import SESSION
+from a2a_canvas.server.protocols.edge.http_requests import CALLER, caller_of
+from a2a_canvas.server.protocols.guard.checks import Refusal
+from a2a_canvas.server.protocols.guard.error_forms import rest_response
+from a2a_canvas.server.protocols.identity.authenticator import IssuerUnavailable
+from a2a_canvas.server.protocols.identity.browser_sessions import (
+    COOKIE,
+    SESSION_SECONDS,
+    SIGNED_SECONDS,
+    BrowserSessions,
+    cookies_of,
+    may_use_cookie,
+)
+from a2a_canvas.server.protocols.identity.http_authentication import CALLBACK, SESSION, SIGN_IN, SIGN_OUT
+from a2a_canvas.server.protocols.identity.open_id_sign_in import OpenIdClient, SignInRefused, begun
 from a2a_canvas.server.tasks.access import ANONYMOUS, Caller
 
+logger = logging.getLogger(__name__)
 
-def session_route() -> Route:
-    """The route."""
-    return Route(SESSION, _session, methods=["GET"])
+SIGNED_URLS = "/auth/signed-urls"
+FLOW_COOKIE = "a2a-canvas-sign-in"
+FLOW_SECONDS = 600
+_FLOW = "sign-in"
 
 
-async def _session(request: Request) -> Response:
-    return JSONResponse(session_json(request.scope.get(CALLER)), headers=dict(NO_STORE))
+@dataclass(frozen=True, slots=True)
+class SessionRoutes:
+    """The routes.
+
+    Attributes:
+        url: the address of this server, without a slash at its end.
+        open_id: None if nobody signs in with an issuer.
+    """
+
+    sessions: BrowserSessions
+    url: str
+    open_id: OpenIdClient | None = None
+
+    def routes(self) -> list[Route]:
+        """All that there are."""
+        always = [
+            Route(SESSION, self._session, methods=["GET"]),
+            Route(SIGNED_URLS, self._signed_url, methods=["POST"]),
+        ]
+        if self.open_id is None:
+            return always
+        return [
+            *always,
+            Route(SIGN_IN, self._sign_in, methods=["GET"]),
+            Route(CALLBACK, self._callback, methods=["GET"]),
+            Route(SIGN_OUT, self._sign_out, methods=["POST"]),
+        ]
+
+    async def _session(self, request: Request) -> Response:
+        sign_in = {"signIn": SIGN_IN.lstrip("/")} if self.open_id else {}
+        return JSONResponse(session_json(request.scope.get(CALLER)) | sign_in, headers=dict(NO_STORE))
+
+    async def _signed_url(self, request: Request) -> Response:
+        path = path_to_sign(await _json(request))
+        if path is None:
+            text = (
+                'The body must be {"path": …}, a path of this server with its query, such as "/artifacts/notes/events".'
+            )
+            return rest_response(Refusal(InvalidParamsError, text), NO_STORE)
+        address = await self.sessions.signed_address(caller_of(request), path)
+        return JSONResponse({"url": self.url + address, "seconds": SIGNED_SECONDS}, headers=dict(NO_STORE))
+
+    async def _sign_in(self, request: Request) -> Response:
+        assert self.open_id
+        flow = begun(request.query_params.get("return", "/"))
+        try:
+            address = await self.open_id.address_for(flow)
+        except IssuerUnavailable as error:
+            return _failed(503, "The provider cannot be reached now. Try again in a moment.", error)
+        response = RedirectResponse(address, 303, NO_STORE)
+        self._set(response, FLOW_COOKIE, await self.sessions.signed(_FLOW, flow, FLOW_SECONDS), FLOW_SECONDS)
+        return response
+
+    async def _callback(self, request: Request) -> Response:
+        response = await self._signed_in(request)
+        self._set(response, FLOW_COOKIE, "", 0)
+        return response
+
+    async def _signed_in(self, request: Request) -> Response:
+        assert self.open_id
+        given = request.query_params
+        flow = await self.sessions.read(_FLOW, cookies_of(request.headers).get(FLOW_COOKIE, ""))
+        if not flow or not hmac.compare_digest(given.get("state", "").encode(), flow["state"].encode()):
+            return _failed(400, "This sign-in was not begun in this browser, or took too long. Begin it again.")
+        if not given.get("code"):
+            return _failed(403, "The provider has not signed you in.")
+        try:
+            user = await self.open_id.user_of(given["code"], flow)
+        except SignInRefused as error:
+            return _failed(403, str(error), error)
+        except IssuerUnavailable as error:
+            return _failed(503, "The provider cannot be reached now. Try again in a moment.", error)
+        response = RedirectResponse(flow["return"], 303, NO_STORE)
+        self._set(response, COOKIE, await self.sessions.begin(user), SESSION_SECONDS)
+        return response
+
+    async def _sign_out(self, request: Request) -> Response:
+        if not may_use_cookie(request.method, request.headers):
+            return _failed(403, "Only the page itself signs out.")
+        response = Response(status_code=204, headers=NO_STORE)
+        self._set(response, COOKIE, "", 0)
+        return response
+
+    def _set(self, response: Response, name: str, value: str, seconds: int) -> None:
+        """A cookie (rule 2)."""
+        secure = self.url.startswith("https:")
+        response.set_cookie(name, value, seconds, httponly=True, samesite="lax", secure=secure)
 
 
 def session_json(caller: Caller | None) -> dict[str, str | bool]:
     """What the page is told of its user; None is nobody where somebody must sign in."""
     known = caller or ANONYMOUS
     return {"signedIn": known != ANONYMOUS, "required": caller is None, "user": known.name}
+
+
+def path_to_sign(body: Any) -> str | None:
+    """The path that a body names; None if it names none."""
+    path = body.get("path") if isinstance(body, Mapping) and set(body) == {"path"} else None
+    if not isinstance(path, str) or not path.startswith("/") or path.startswith(("//", "/auth/")):
+        return None
+    printable = path.isascii() and path.isprintable() and not set(path) & set(" #\\")
+    return path if printable and "signature=" not in path else None
+
+
+async def _json(request: Request) -> Any:
+    try:
+        return await request.json()
+    except ValueError:
+        return None
+
+
+def _failed(status: int, text: str, error: Exception | None = None) -> Response:
+    if error:
+        logger.warning("Somebody could not sign in. %s", error)
+    return PlainTextResponse(text, status, {**NO_STORE, "X-Content-Type-Options": "nosniff"})

@@ -506,6 +506,10 @@ class Runtime:
             await self._end(task_id, StatusChanged(State.CANCELED))
         return True
 
+    def admit(self) -> None:
+        """Let turns run that waited for what other replicas have ended."""
+        self._turns.admission.admit()
+
     async def close(self) -> None:
         """Stop every turn: the server shuts down. If tasks are durable, another replica takes them over."""
         if self._durable:

@@ -16,7 +16,7 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import partial
 
@@ -42,14 +42,15 @@ from a2a_canvas.server.agent.turn.function_calls import abandon, nobody_has_it
 from a2a_canvas.server.agent.turn.history import to_user_input
 from a2a_canvas.server.agent.turn.pending_calls import pending_calls
 from a2a_canvas.server.agent.turn.resume import InterruptedTurn, open_drafts, roll_back_drafts
-from a2a_canvas.server.agent.turn.turn import ModelLoop, TurnLimits, TurnLoop, TurnRequest
+from a2a_canvas.server.agent.turn.turn import ModelLoop, TurnLimits, TurnRequest
 from a2a_canvas.server.log_output import set_task
 from a2a_canvas.server.metrics import Metrics
-from a2a_canvas.server.tasks.errors import Detached
+from a2a_canvas.server.tasks.errors import Detached, QuotaReached
 from a2a_canvas.server.tasks.journal.journal import Journal
 from a2a_canvas.server.tasks.quotas import payer
 from a2a_canvas.server.tasks.record import TaskRecord
 from a2a_canvas.server.tasks.runtime.admission import Admission, Ticket
+from a2a_canvas.server.tasks.runtime.metered_llm import MeteredLLM
 from a2a_canvas.server.tasks.runtime.ownership import Orphan
 from a2a_canvas.server.tasks.runtime.turn_metrics import TurnMetrics
 from a2a_canvas.server.tasks.runtime.turn_report import TurnReport, log_call, log_status
@@ -102,6 +103,7 @@ class TurnHandle:
         closed: it takes no more messages.
         detached: the task does not belong to this process any more, or not to this run.
         ending: what the task becomes if it is stopped.
+        tokens: what the model calls of the run have used, as far as that is known.
         began, report: when the run began, and what it has done so far, for the log.
         metrics: counts what it does.
     """
@@ -118,6 +120,7 @@ class TurnHandle:
     detached: bool = False
     ending: StatusChanged = field(default_factory=lambda: StatusChanged(State.CANCELED))
     report: TurnReport = field(default_factory=TurnReport)
+    tokens: int = 0
 
     async def stop(self) -> None:
         """Cancel the turn, once, and wait until its task has its status."""
@@ -176,7 +179,7 @@ class Turns:
     def __post_init__(self) -> None:
         self.llm = MeasuredLLM(PacedLLM(self.llm, self.journal.wait_writable), self.metrics)
         self.metrics.refreshers.append(self._report_running)
-        self._loop: TurnLoop = ModelLoop(
+        self._loop: ModelLoop = ModelLoop(
             llm=self.llm,
             tools=self.tools,
             find_tool=self.find_tool,
@@ -287,9 +290,8 @@ class Turns:
         match event:
             case StatusChanged():
                 log_status(event, handle.report, self.now() - handle.began)
-            case LlmCallCompleted(usage=usage):
+            case LlmCallCompleted():
                 log_call(event)
-                self.admission.meter.spend(payer(record.owner, record.sender), usage.sent, usage.output_tokens)
 
     async def _run_to_status(self, record: TaskRecord, handle: TurnHandle, run: Run, emit: Emit) -> None:
         try:
@@ -385,13 +387,34 @@ class Turns:
         store = self.store_of(record.task_id, handle)
         await run_operation(
             request,
-            llm=self.llm,
+            llm=self._metered(record, handle),
             store=store,
             emit=emit,
             new_id=self.new_id,
             instructions=self.instructions,
             sleep=self.sleep,
         )
+
+    def _metered(self, record: TaskRecord, handle: TurnHandle) -> LLM:
+        """The model, for one run of a turn."""
+        user = payer(record.owner, record.sender)
+
+        def spend(tokens_in: int, tokens_out: int) -> None:
+            handle.tokens += tokens_in + tokens_out
+            self.admission.meter.spend(user, tokens_in, tokens_out)
+
+        return MeteredLLM(self.llm, spend)
+
+    def _reason_to_stop(self, record: TaskRecord, handle: TurnHandle) -> str:
+        """Why a turn must not call the model again; empty if it may."""
+        most = self.admission.meter.tokens_of_turn
+        if most is not None and handle.tokens >= most:
+            return f"Stopped after {handle.tokens} tokens: a turn may use {most}. Ask for less at a time."
+        try:
+            self.admission.meter.check_tokens(payer(record.owner, record.sender))
+        except QuotaReached as error:
+            return f"Stopped before the end. {error}"
+        return ""
 
     async def _run_conversation(
         self,
@@ -413,9 +436,11 @@ class Turns:
             drafts=drafts,
             limits=self.limits,
             caller=record.sender,
+            stop=partial(self._reason_to_stop, record, handle),
         )
         flushed = partial(retry_while_unavailable, partial(self.journal.flushed, record.task_id), _pause)
-        await self._loop.run(request, self.store_of(record.task_id, handle), emit, flushed)
+        loop = replace(self._loop, llm=self._metered(record, handle))
+        await loop.run(request, self.store_of(record.task_id, handle), emit, flushed)
 
     def store_of(self, task_id: str, handle: TurnHandle | None = None) -> ArtifactStore:
         """The store for a task, or for one run of it. A change that could not be emitted is not made (rule 2)."""

@@ -10,9 +10,9 @@ import pytest
 from sqlalchemy import event
 
 from a2a_canvas.server.context_key import context_key
-from a2a_canvas.server.tasks.access import ANONYMOUS, Access, Caller, Level, Share
-from a2a_canvas.server.tasks.errors import ContextNotFound
-from a2a_canvas.server.tasks.sharing import hash_of_link, is_link_token, new_link_token
+from a2a_canvas.server.tasks.access import ANONYMOUS, Access, Caller, Found, Level, Share
+from a2a_canvas.server.tasks.errors import ContextNotFound, NobodyToShare, ReadOnly
+from a2a_canvas.server.tasks.sharing import ShareRequest, Sharing, hash_of_link, is_link_token, new_link_token
 from a2a_canvas.server.tasks.sql.identity.sql_shares import MAX_AGE, SqlShares
 from a2a_canvas.store.errors import Unavailable
 from tests.server.tasks.context_harness import BACKENDS, ContextHarness, open_contexts
@@ -166,3 +166,19 @@ async def test_after_a_failure_the_database_is_asked_again(world, monkeypatch: p
             with pytest.raises(Unavailable):
                 await shares.of(BOB)
     assert len(await shares.of(BOB)) == 1
+
+
+async def test_whoever_has_adopted_a_context_of_anonymous_callers_shares_it(world) -> None:
+    await world.run("t3", "old")
+    shares = world.backend.shares
+    access = Access(world.backend.journal.has_context, shares, adopter="ann")
+    sharing = Sharing(access, shares, world.clock, lambda: "1")
+    await sharing.share(Caller("ann"), "old", ShareRequest(Level.EDIT, "bob"))
+    found = await access.find(BOB, "old")
+    assert found == Found("old", "", Level.EDIT)
+    with pytest.raises(NobodyToShare):
+        await sharing.shares(ANONYMOUS, "old")
+    with pytest.raises(ReadOnly):
+        await sharing.shares(BOB, "old")
+    with pytest.raises(ContextNotFound):
+        await sharing.shares(CAROL, "old")

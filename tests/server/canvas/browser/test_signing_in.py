@@ -19,6 +19,8 @@ from tests.server.canvas.browser.page_actions import ask, document
 from tests.server.canvas.browser.test_accessibility import VIOLATIONS
 from tests.server.canvas.browser.test_files import saved
 from tests.server.canvas.node_tools import installed_file
+from tests.server.client.client_harness import serving as serving_app
+from tests.server.test_sign_in import CLIENT, SECRET, Provider
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -198,3 +200,31 @@ async def test_a_user_edits_what_was_shared_to_edit(visit: OpenPage, open_window
     await ask(window.page, "quickly pear")
     await expect(document(window.page).get_by_text("Version 2", exact=True)).to_be_visible()
     await expect(window.page.get_by_role("button", name="Actions for quickly pear")).to_be_hidden()
+
+
+async def test_a_provider_signs_somebody_in_until_they_sign_out(open_window: Opener) -> None:
+    provider = Provider()
+    async with (
+        serving_app(provider.app) as issuer,
+        serving(
+            SCRIPT,
+            grpc=False,
+            jwt_issuer=issuer,
+            jwt_audience="canvas",
+            oidc_client_id=CLIENT,
+            oidc_client_secret=SECRET,
+        ) as served,
+    ):
+        served.gate.open()
+        window = await open_window(served.url, others=[issuer])
+        window.expects(REFUSED)
+        page = window.page
+        await dialog(page).get_by_role("button", name="Sign in with your account").click()
+        await expect(page.get_by_role("button", name="ann", exact=True)).to_be_visible()
+        await ask(page, "quickly plum")
+        await expect(document(page)).to_contain_text("The first paragraph stays.")
+        assert not await page.evaluate("document.cookie")
+
+        await page.get_by_role("button", name="ann", exact=True).click()
+        await page.get_by_role("menuitem", name="Sign out").click()
+        await expect(dialog(page)).to_be_visible()

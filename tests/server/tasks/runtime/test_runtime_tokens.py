@@ -1,0 +1,53 @@
+"""Tokens of a turn and of a day: a turn ends before its next model call, and what it has begun is whole."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from a2a_canvas.server.agent.events import State
+from a2a_canvas.server.tasks.errors import QuotaReached
+from a2a_canvas.server.tasks.quotas import Meter, Quota
+from a2a_canvas.server.tasks.runtime.admission import Admission
+from a2a_canvas.store.models import Ref
+from tests.fakes import Clock, answer, text, write
+from tests.server.tasks.runtime.runtime_harness import HELLO, RuntimeHarness, on_every_backend
+
+pytestmark = on_every_backend
+
+
+def harness(*calls: object, meter: Meter) -> RuntimeHarness:
+    return RuntimeHarness(*calls, admission=Admission(meter=meter))
+
+
+@pytest.mark.parametrize(
+    ("limits", "said"),
+    [
+        ({"tokens_of_turn": 1}, "a turn may use 1. Ask for less at a time."),
+        ({"of_user": Quota(tokens=1)}, "Stopped before the end. You have used the 1 tokens of a day."),
+        ({"of_all": Quota(tokens=1)}, "Stopped before the end. All users have used the 1 tokens of a day."),
+    ],
+    ids=["turn", "user", "all"],
+)
+async def test_a_turn_that_has_used_its_tokens_ends_before_the_next_call(limits: dict[str, Any], said: str) -> None:
+    runtime = harness(answer(*write("T1", "Whole.")), HELLO, meter=Meter(Clock(), **limits))
+    record = await (await runtime.send("Write", context="c")).settled()
+    assert record.state is State.FAILED
+    assert record.message
+    assert said in record.message.text
+    assert len(runtime.llm.requests) == 1
+    assert (await runtime.store.get(Ref("c", "doc", ""))).text == "Whole."
+
+
+async def test_a_turn_that_needs_no_other_call_is_complete() -> None:
+    runtime = harness(answer(text("Hello")), meter=Meter(Clock(), tokens_of_turn=1))
+    assert (await (await runtime.send("Say hello")).settled()).state is State.COMPLETED
+
+
+async def test_who_has_used_the_tokens_of_a_day_begins_no_turn() -> None:
+    runtime = harness(HELLO, HELLO, meter=Meter(Clock(), Quota(tokens=1)))
+    await (await runtime.send("Say hello")).settled()
+    with pytest.raises(QuotaReached):
+        await runtime.send("Say it again")
+    assert len(runtime.llm.requests) == 1
