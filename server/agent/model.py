@@ -21,8 +21,8 @@ class ModelText:
     """Text of the user, the model or this server.
 
     Attributes:
-        note: a message of this server between two model calls (`turn/sibling_changes.py`), which the offline models do
-            not take for the user's.
+        note: not a message of the user, for the offline models: what this server says between two model calls
+            (`turn/sibling_changes.py`), and what the user has answered to a tool.
     """
 
     text: str

@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
+from difflib import get_close_matches
 from functools import partial
 from typing import Any, Generic, Never, NoReturn, ParamSpec, TypeVar, get_args, get_origin, get_type_hints, overload
 
@@ -12,6 +13,7 @@ import docstring_parser
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError, create_model
 from pydantic.errors import PydanticUserError
 
+from a2a_canvas.store.text.wording import MAX_SHOWN, choice
 from a2a_canvas.tools.functions.canvas import Canvas
 from a2a_canvas.tools.functions.function_tool import TIMEOUT, Approval, FunctionTool
 from a2a_canvas.tools.functions.results import RETURNED, WRAP_BYTES, Result, ToolError
@@ -23,6 +25,18 @@ R = TypeVar("R")
 
 _STRICT = ConfigDict(extra="forbid")
 _NOT_JSON = "no JSON value has. There are str, int, float, bool, list, dict, Literal, enumerations and pydantic models."
+
+_OPTIONS: Mapping[str, tuple[Callable[[Any], bool], str]] = {
+    "name": (lambda given: given is None or isinstance(given, str), "a string"),
+    "timeout": (
+        lambda given: isinstance(given, int | float) and given is not True and given > 0,
+        "a number of seconds above 0",
+    ),
+    "approval": (lambda given: given in get_args(Approval), '"ask" or "never"'),
+    "idempotent": (lambda given: isinstance(given, bool), "True or False"),
+    "parallel": (lambda given: isinstance(given, bool), "True or False"),
+}
+"""What the arguments of `tool` must be: nothing else checks them, and a wrong `approval` would ask nobody."""
 
 _IN_ONE_PIECE = "`return` its result in one piece. What is to be seen before is appended to an artifact of its Canvas."
 
@@ -78,7 +92,7 @@ def tool(function: Callable[..., Any] | None = None, /, **options: Any) -> Any:
         parallel: whether calls of one message run at once with others that may.
 
     Raises:
-        ToolDefinitionError: the function cannot be a tool.
+        ToolDefinitionError: the function cannot be a tool, or an argument is wrong.
 
     >>> @tool
     ... def add(a: int, b: int = 1) -> str:
@@ -96,7 +110,8 @@ def tool(function: Callable[..., Any] | None = None, /, **options: Any) -> Any:
     return _tool(function, **options)
 
 
-def _tool(function: Callable[..., Any], *, name: str | None = None, **options: Any) -> PythonTool[Any, Any]:
+def _tool(function: Callable[..., Any], **options: Any) -> PythonTool[Any, Any]:
+    _check_options(function, options)
     if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
         raise ToolDefinitionError(function, f"is a generator: {_IN_ONE_PIECE}")
     _check_returned(function)
@@ -106,9 +121,20 @@ def _tool(function: Callable[..., Any], *, name: str | None = None, **options: A
     shape, canvas = _parameters(function, {each.arg_name: each.description or "" for each in doc.params})
     schema = shape.model_json_schema()
     schema.pop("title", None)
-    named = name or function.__name__
+    named = options.pop("name", None) or function.__name__
     run = partial(_run, function, shape, named, canvas)
     return PythonTool(function, FunctionTool(named, doc.description, schema, run, **options))
+
+
+def _check_options(function: Callable[..., Any], options: Mapping[str, Any]) -> None:
+    for name, given in options.items():
+        if name not in _OPTIONS:
+            near = get_close_matches(name, _OPTIONS, n=1)
+            instead = f"; did you mean {near[0]}?" if near else f", which has {choice(_OPTIONS, 'and')}."
+            raise ToolDefinitionError(function, f"cannot be made: {name} is no argument of tool{instead}")
+        fits, must = _OPTIONS[name]
+        if not fits(given):
+            raise ToolDefinitionError(function, f"has {name}={given!r:.{MAX_SHOWN}}; it must be {must}.")
 
 
 def _hints(function: Callable[..., Any]) -> dict[str, Any]:

@@ -104,7 +104,7 @@ class FunctionCalls:
         if call.interrupted and not tool.idempotent:
             return await self._end(call, Failed(_unknown(tool)))
         answers = call.record.answers
-        if tool.approval == "ask":
+        if tool.approval != "never":
             if not answers:
                 return await self._ask(call, Ask(_approval_question(tool, call), approval=_approval(call)))
             if not is_yes(answers[0]):

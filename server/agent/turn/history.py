@@ -14,6 +14,7 @@ Rule 5: the transcript of a task that ended after a user message gets `TASK_ENDE
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import assert_never
 
 from a2a_canvas.server.agent import model as m
@@ -137,7 +138,10 @@ class _MessageBuilder:
             self._results[question.id] = m.ToolResult(question.id, answer)
         if self._questions and item.message_id:  # the results of the tools that asked are still to come
             questions, self._questions = "\n".join(self._questions), []
-            self._answers += [m.ModelText(f"[A tool asked the user: {to_json(questions)} The answer:]"), *item.content]
+            asking = m.ModelText(f"[A tool asked the user: {to_json(questions)} The answer:]")
+            self._answers += [
+                replace(each, note=True) if isinstance(each, m.ModelText) else each for each in (asking, *item.content)
+            ]
             self._message_id = item.message_id
             return
         self.end_answer()

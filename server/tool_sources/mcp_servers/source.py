@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from difflib import get_close_matches
 from functools import partial
 from typing import Any
 
@@ -57,6 +58,7 @@ class McpSource:
         self._server = server
         self._connection = Connection(self.name, server, self._take, self._elicited, delays)
         self._tools: tuple[FunctionTool, ...] = ()
+        self._told = frozenset[str]()
         self._exchanges: set[Exchange] = set()
         self.start = self._connection.start
         self.stop = self._connection.stop
@@ -79,6 +81,7 @@ class McpSource:
             if by_name.setdefault(tool["name"], tool) is not tool:
                 logger.warning("%s has two tools %r; the first one is taken", self.name, tool["name"][:100])
         own = ("read_resource", "list_resources") if listing.resources else ()
+        self._check_approval({*by_name, *own})
         keys = [*((name, "") for name in by_name), *((name, "own") for name in own)]
         names = unique_names({key: (self._server.prefix, key[0]) for key in keys})
         reader = names.get(("read_resource", "own"), "")
@@ -86,6 +89,20 @@ class McpSource:
         if own:
             tools += self._resource_tools(reader, names["list_resources", "own"], listing.resources)
         self._tools = tuple(tools)
+
+    def _check_approval(self, names: set[str]) -> None:
+        """Tell of names that are none of the server's: without a warning their tools would run unasked."""
+        if self._server.approval == "all":
+            return
+        for wrong in sorted(self._server.approval - names - self._told):
+            near = get_close_matches(wrong, names, n=1)
+            logger.warning(
+                "%s has no tool %r, which approval names: no call is asked about. %s",
+                self.name,
+                wrong,
+                f"Perhaps {near[0]} is meant" if near else "Its name must be that which the server has",
+            )
+            self._told |= {wrong}
 
     def _tool(self, name: str, tool: Mapping[str, Any], reader: str) -> FunctionTool:
         schema = mended(tool.get("inputSchema"))

@@ -75,6 +75,10 @@ def test_its_name_may_be_that_of_a_module(folder: Path) -> None:
             COUNT.replace('"""Counts the words of a text."""', "..."),
             "reef/tools.py, line 4: the tool count has no docstring.",
         ),
+        (
+            COUNT.replace("@tool", '@tool(approval="Ask")'),
+            'reef/tools.py, line 4: the tool count has approval=\'Ask\'; it must be "ask" or "never".',
+        ),
         (COUNT.replace("def count", "def zähle"), "reef/tools.py: a tool cannot be called 'zähle'. Take ASCII letters"),
     ],
 )

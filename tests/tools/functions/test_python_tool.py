@@ -165,6 +165,40 @@ def test_what_cannot_be_a_tool_is_told_with_its_place(function: Any, why: str) -
 
 
 @pytest.mark.parametrize(
+    ("options", "why"),
+    [
+        ({"approval": "Ask"}, 'has approval=\'Ask\'; it must be "ask" or "never".'),
+        ({"approval": True}, 'has approval=True; it must be "ask" or "never".'),
+        ({"approval": "alwys"}, 'has approval=\'alwys\'; it must be "ask" or "never".'),
+        ({"approval": ["ask"]}, 'has approval=[\'ask\']; it must be "ask" or "never".'),
+        ({"timeout": "x"}, "has timeout='x'; it must be a number of seconds above 0."),
+        ({"timeout": 0}, "has timeout=0; it must be a number of seconds above 0."),
+        ({"timeout": True}, "has timeout=True; it must be a number of seconds above 0."),
+        ({"timeout": None}, "has timeout=None; it must be a number of seconds above 0."),
+        ({"timeout": float("nan")}, "has timeout=nan; it must be a number of seconds above 0."),
+        ({"idempotent": "no"}, "has idempotent='no'; it must be True or False."),
+        ({"parallel": 1}, "has parallel=1; it must be True or False."),
+        ({"name": 5}, "has name=5; it must be a string."),
+        ({"timout": 3}, "cannot be made: timout is no argument of tool; did you mean timeout?"),
+        ({"aproval": "ask"}, "cannot be made: aproval is no argument of tool; did you mean approval?"),
+        ({"retries": 3}, "retries is no argument of tool, which has name, timeout, approval, idempotent and parallel."),
+    ],
+    ids=str,
+)
+def test_an_argument_of_tool_that_is_wrong_is_told_with_its_place(options: Any, why: str) -> None:
+    def delete_file(path: str) -> str:
+        """Deletes a file."""
+        return path
+
+    with pytest.raises(ToolDefinitionError) as refused:
+        tool(**options)(delete_file)
+    line = delete_file.__code__.co_firstlineno
+    assert re.match(rf".*test_python_tool\.py, line {line}: the tool delete_file ", str(refused.value))
+    assert str(refused.value).endswith(why)
+    assert "\n" not in str(refused.value)
+
+
+@pytest.mark.parametrize(
     "returned",
     [str, None, File, list[File], Place, dict[str, int], "int | None", Any, object, Awaitable[str], NoReturn],
 )

@@ -373,6 +373,7 @@ async def test_a_tool_asks_and_is_run_again_with_the_answers() -> None:
         '[A tool asked the user: "Inside or outside?" The answer:]',
         "outside",
     ]
+    assert all(each.note for each in said)  # what a tool was told is no new message, for the offline models
 
 
 async def test_wherever_a_crash_cuts_it_off_it_comes_to_the_same_end() -> None:

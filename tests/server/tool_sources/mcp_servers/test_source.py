@@ -126,6 +126,28 @@ async def test_tools_have_a_prefix_and_what_the_server_says_of_them(transport: s
         assert (picture.approval, add.approval) == ("never", "never" if transport == "stdio" else "ask")
 
 
+async def test_an_approval_of_a_tool_that_the_server_does_not_have_is_told_once(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async with our_server.over_http(our_server.made()) as url:
+        connection = Endpoint(url, {}, "auto")
+        async with started(McpServer("ours", "ours", connection, approval=frozenset(("add", "pictur", "grown")))) as (
+            one,
+        ):
+            await eventually(lambda: bool(one.tools()))
+            assert [text for text in caplog.messages if "approval" in text] == [
+                "MCP server ours has no tool 'grown', which approval names: no call is asked about. "
+                "Its name must be that which the server has",
+                "MCP server ours has no tool 'pictur', which approval names: no call is asked about. "
+                "Perhaps picture is meant",
+            ]
+            caplog.clear()
+            await outcome(tool(one, "grow"), {})
+            await eventually(lambda: any(each.name == "ours__grown" for each in one.tools()))
+            assert tool(one, "grown").approval == "ask"
+            assert not [text for text in caplog.messages if "approval" in text]
+
+
 @pytest.mark.parametrize("transport", TRANSPORTS)
 async def test_results_are_text_and_files(transport: str) -> None:
     async with ours(transport) as source:

@@ -262,6 +262,18 @@ async def test_the_reply_is_what_the_tool_returned() -> None:
     assert failed == "That did not work: No port."
 
 
+@pytest.mark.parametrize(
+    ("outcome", "reply"),
+    [
+        (ToolResult("t", "At five."), f"At five.\n\n{NOTICE}"),
+        (ToolResult("t", "Not approved.", is_error=True), "That did not work: Not approved."),
+    ],
+)
+async def test_what_the_user_has_answered_to_a_tool_is_no_message_of_its_own(outcome: ToolResult, reply: str) -> None:
+    answer = (ModelText('[A tool asked the user: "May I?" The answer:]', note=True), ModelText("yes", note=True))
+    assert (await with_tools(ASKED, CALLED, user(outcome, *answer)))[0] == reply
+
+
 @pytest.mark.parametrize("text", ["call high_water Brest", "call high_water {", "call high_water 'a"])
 async def test_a_call_that_cannot_be_read_is_told_how_it_would_be(text: str) -> None:
     said, given = await with_tools(user(text))
