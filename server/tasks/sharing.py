@@ -1,6 +1,8 @@
 """Shares of contexts: what owners do with them, the tokens of links, and the shares of a server without a database.
 
 Rule 1: only the owner of a context shares it, and only one with a name: what anonymous callers have is everybody's.
+        With a user it shares only a context whose id nobody else can have made up. Otherwise a share of "notes" would
+        decide where that user's first message to a context of that name goes. A link is for one context alone.
 Rule 2: a user has one share of a context at most: another one replaces it. A context may have many links.
 Rule 3: the token of a link is told once, when the link is made; only its hash is stored. It is 256 random bits, so a
         hash without salt is enough.
@@ -18,6 +20,7 @@ from datetime import datetime
 from a2a_canvas.server.agent.intent import InvalidOperation
 from a2a_canvas.server.tasks.access import Access, Caller, Found, Level, Share, Shares
 from a2a_canvas.server.tasks.errors import ContextNotFound, NobodyToShare, ReadOnly, ShareNotFound
+from a2a_canvas.server.tasks.incoming import is_unique
 
 MAX_SHARES = 1000
 """Of one context."""
@@ -86,11 +89,17 @@ class Sharing:
 
         Raises:
             ContextNotFound, ReadOnly, NobodyToShare: the caller cannot share it.
-            InvalidOperation: the context has too many shares, or the user is the owner.
+            InvalidOperation: the context has too many shares or an id of one's own making, or the user is the owner.
         """
         found = await self._owned(caller, context_id)
         if request.user and request.user in (caller.name, found.owner):
             raise InvalidOperation("user", "is the owner of the context: name somebody else")
+        if request.user and not is_unique(context_id):
+            raise InvalidOperation(
+                "contextId",
+                f"is {context_id!r}, which others may call a context of theirs: share it by a link. A context that is "
+                "begun without contextId, or with a UUID, can be shared with users",
+            )
         if len(await self._shares.list(found.key)) >= MAX_SHARES:
             raise InvalidOperation("contextId", f"is a context with {MAX_SHARES} shares: revoke some of them")
         token = "" if request.user else new_link_token()

@@ -34,7 +34,7 @@ def app_options() -> Json:
 async def notes(served: Served) -> str:
     """A context of ann's with an artifact."""
     served.gate.open()
-    context = f"notes-{uuid4()}"
+    context = str(uuid4())
     await send(served, "ann", context)
     return context
 
@@ -236,9 +236,11 @@ async def test_a_guest_gets_and_follows_tasks_over_every_binding_and_sends_nothi
     client, call = served.client(*way), ClientCallContext(service_parameters=as_user(token))
     [task] = (await served.rpc("ListTasks", {"contextId": notes}, **as_user(token)))["result"]["tasks"]
     assert (await client.get_task(pb.GetTaskRequest(id=task["id"]), context=call)).id == task["id"]
-    with pytest.raises(Exception, match="You may not do that in context"):
+    # Over HTTP+JSON the SDK's client tells no reason that A2A does not know.
+    refused = "You may not do that in context|HTTP Error 403"
+    with pytest.raises(Exception, match=refused):
         [_ async for _ in client.send_message(asking("write report", context=notes), context=call)]
-    with pytest.raises(Exception, match="You may not do that in context"):
+    with pytest.raises(Exception, match=refused):
         await client.cancel_task(pb.CancelTaskRequest(id=task["id"]), context=call)
 
 

@@ -14,15 +14,19 @@ from tests.server.app_server import Served, envelope, serving
 from tests.server.client.client_harness import Result, typed
 
 ANN, BOB = new_key(), new_key()
+UNIQUE = "5f1c0f8e-2f0b-4f55-9d4e-0f6a1c3b2d70"
+"""The id of a context that can be shared with users."""
 
 
 @pytest.fixture
 async def served() -> AsyncIterator[Served]:
     async with serving(grpc=False, database="memory", api_keys=f"ann={ANN},bob={BOB}") as served:
         served.gate.open()
-        message = {"messageId": str(uuid4()), "contextId": "notes", "role": "ROLE_USER"}
-        params = {"message": message | {"parts": [{"text": "write report"}]}}
-        await served.http.post("/", json=envelope("SendMessage", params), headers=bearer(ANN) | {"A2A-Version": "1.0"})
+        for context in ("notes", UNIQUE):
+            message = {"messageId": str(uuid4()), "contextId": context, "role": "ROLE_USER"}
+            params = {"message": message | {"parts": [{"text": "write report"}]}}
+            headers = bearer(ANN) | {"A2A-Version": "1.0"}
+            await served.http.post("/", json=envelope("SendMessage", params), headers=headers)
         yield served
 
 
@@ -35,16 +39,16 @@ async def ann(served: Served, *words: str) -> Result:
 
 
 async def test_a_conversation_is_shared_with_a_user_listed_and_taken_back(served: Served) -> None:
-    assert (await ann(served, "share", "notes", "--with", "bob", "--edit")).out == "bob may read and edit it.\n"
-    assert (await typed("show", "--context", "notes", "--url", served.url, "--token", BOB)).out.startswith("# report")
+    assert (await ann(served, "share", UNIQUE, "--with", "bob", "--edit")).out == "bob may read and edit it.\n"
+    assert (await typed("show", "--context", UNIQUE, "--url", served.url, "--token", BOB)).out.startswith("# report")
     bob = ("--url", served.url, "--token", BOB)
-    assert (await typed("contexts", *bob)).out.splitlines()[1].split()[:5] == ["notes", "1", "edit,", "of", "ann"]
-    assert len((await typed("tasks", "--context", "not", *bob)).out.splitlines()) == 2
-    listed = (await ann(served, "shares", "notes")).out.splitlines()
+    assert (await typed("contexts", *bob)).out.splitlines()[1].split()[:5] == [UNIQUE, "1", "edit,", "of", "ann"]
+    assert len((await typed("tasks", "--context", UNIQUE[:4], *bob)).out.splitlines()) == 2
+    listed = (await ann(served, "shares", UNIQUE)).out.splitlines()
     assert listed[0].split() == ["share", "with", "level", "made", "until"]
     assert listed[1].split()[1:3] + listed[1].split()[4:] == ["bob", "edit", "revoked"]
-    assert (await ann(served, "unshare", "notes", "bob")).out.startswith("Ended: ")
-    assert (await ann(served, "shares", "not")).err == "It is not shared.\n"
+    assert (await ann(served, "unshare", UNIQUE, "bob")).out.startswith("Ended: ")
+    assert (await ann(served, "shares", UNIQUE[:4])).err == "It is not shared.\n"
 
 
 async def test_a_link_is_printed_alone(served: Served) -> None:
@@ -66,6 +70,7 @@ async def test_a_link_is_printed_alone(served: Served) -> None:
         (("share", "notes", "--with", "bob", "--link"), 2, "With whom? Give --with USER, or --link"),
         (("share", "notes", "--with", "bob", "--expires", "soon"), 2, "must be a span, as 7d"),
         (("share", "notes", "--with", "ann"), 1, "The server refused: user is the owner of the context"),
+        (("share", "notes", "--with", "bob"), 1, "share it by a link"),
         (("share", "other", "--with", "bob"), 2, "There is no context 'other'"),
         (("unshare", "notes", "bob"), 2, "There is no share 'bob'"),
     ],

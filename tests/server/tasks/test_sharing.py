@@ -19,6 +19,7 @@ from tests.server.tasks.context_harness import BACKENDS, ContextHarness, open_co
 
 NOTES = context_key("ann", "notes")
 MADE = datetime(2026, 1, 1, tzinfo=UTC)
+OLD = "5f1c0f8e-2f0b-4f55-9d4e-0f6a1c3b2d70"
 BOB, CAROL = Caller("bob"), Caller("carol")
 
 
@@ -169,16 +170,16 @@ async def test_after_a_failure_the_database_is_asked_again(world, monkeypatch: p
 
 
 async def test_whoever_has_adopted_a_context_of_anonymous_callers_shares_it(world) -> None:
-    await world.run("t3", "old")
+    await world.run("t3", OLD)
     shares = world.backend.shares
     access = Access(world.backend.journal.has_context, shares, adopter="ann")
     sharing = Sharing(access, shares, world.clock, lambda: "1")
-    await sharing.share(Caller("ann"), "old", ShareRequest(Level.EDIT, "bob"))
-    found = await access.find(BOB, "old")
-    assert found == Found("old", "", Level.EDIT)
+    await sharing.share(Caller("ann"), OLD, ShareRequest(Level.EDIT, "bob"))
+    found = await access.find(BOB, OLD)
+    assert found == Found(OLD, "", Level.EDIT)
     with pytest.raises(NobodyToShare):
-        await sharing.shares(ANONYMOUS, "old")
+        await sharing.shares(ANONYMOUS, OLD)
     with pytest.raises(ReadOnly):
-        await sharing.shares(BOB, "old")
+        await sharing.shares(BOB, OLD)
     with pytest.raises(ContextNotFound):
-        await sharing.shares(CAROL, "old")
+        await sharing.shares(CAROL, OLD)
