@@ -377,12 +377,12 @@ def check_programs(config: Path) -> None:
         SettingsError: one is not.
     """
     from a2a_canvas.server.tool_sources.mcp_servers.config import load_mcp_config
-    from a2a_canvas.server.tool_sources.mcp_servers.transports import missing_program
+    from a2a_canvas.server.tool_sources.mcp_servers.transports import missing_program, no_program
 
     for server in load_mcp_config(config):
         if program := missing_program(server):
             place = f"{config}: mcpServers.{server.name}.command"
-            raise SettingsError(f"{place}: there is no program {program}. Install it, or name its path.")
+            raise SettingsError(f"{place}: {no_program(program)}.")
 
 
 def _other_agents(settings: Settings) -> Sequence[ToolSource]:

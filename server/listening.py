@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import socket
@@ -12,8 +13,11 @@ CHANNEL: Final = "_A2A_CANVAS_CHANNEL"
 """The variable with the number of the socket over which a server tells that it is ready, and gets the listening one."""
 
 
-def listen(host: str, port: int) -> socket.socket:
+def listen(host: str, port: int, option: str = "") -> socket.socket:
     """A socket that listens there.
+
+    Args:
+        option: with which the user can choose another port.
 
     Raises:
         OSError: it cannot; with one line for the user.
@@ -23,7 +27,12 @@ def listen(host: str, port: int) -> socket.socket:
     except (OSError, UnicodeError) as error:
         number = getattr(error, "errno", None) or 0
         why = os.strerror(number) if number > 0 else "no such host"  # the resolver's numbers are not the system's
-        raise OSError(f"Cannot listen on {host}:{port}: {why}. Choose another host or port.") from None
+        other = f", such as {option} {_next(port)}" if option and number == errno.EADDRINUSE else ""
+        raise OSError(f"Cannot listen on {host}:{port}: {why}. Choose another host or port{other}.") from None
+
+
+def _next(port: int) -> int:
+    return port + 1 if port < 65535 else 8000
 
 
 def lent_socket(host: str, port: int) -> socket.socket | None:

@@ -27,6 +27,7 @@ OLLAMA_PORT: Final = 11434
 EXTRA: Final = "pip install 'a2a-canvas[openai]'"
 """What installs the library of the chat completions API."""
 
+_CLAUDE: Final = "claude"
 _OPENAIS: Final = re.compile(r"(gpt-\d|chatgpt-|o\d(-|$))")
 """Names of OpenAI's models, which Anthropic does not have."""
 _WAYS: Final = (
@@ -74,7 +75,7 @@ def choose_llm(settings: Settings, environ: Mapping[str, str]) -> LLM:
 
 def _may_be_served(name: str, environ: Mapping[str, str]) -> bool:
     """Whether the Messages API may have a model of this name. Anthropic itself has no model of other makers."""
-    if environ.get("ANTHROPIC_BASE_URL", "").strip() or "claude" in name:
+    if environ.get("ANTHROPIC_BASE_URL", "").strip() or _CLAUDE in name:
         return True
     return ":" not in name and not list(_meant(name))
 
@@ -87,6 +88,9 @@ def _meant(name: str) -> Iterator[str]:
     elif _OPENAIS.match(name):
         yield f"{OPENAI}{name}"
     else:
+        maker, hyphen, rest = name.partition("-")
+        near = get_close_matches(maker.lower(), [_CLAUDE], n=1) if hyphen else []
+        yield from (f"{each}-{rest}" for each in near if maker != each)
         yield from get_close_matches(name, [REHEARSAL], n=1)
 
 

@@ -50,7 +50,8 @@ def new_agent(folder: Path, program: str) -> Iterator[str]:
         file.write_text(text, encoding="utf-8")
     yield f"Made the agent {name} in {folder}: its instructions, tools, card, settings and tests. Next:"
     yield f"{program} serve {values['folder']} --reload"
-    yield f"{_python(program)} -m pytest {values['folder']}   # its tests need no model"
+    yield "Its tests need no model:"
+    yield f"{_python(program)} -m pytest {values['folder']}"
     if not find_spec("pytest"):
         yield f"The tests need pytest: {_python(program)} -m pip install pytest"
 

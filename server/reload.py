@@ -173,7 +173,7 @@ class _Servers:
     def _listener_at(self, address: tuple[str, int]) -> socket.socket | None:
         if address != self._address:
             try:
-                listener = listen(*address)
+                listener = listen(*address, "--port")
             except OSError as error:
                 if self.first:
                     raise

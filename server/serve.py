@@ -19,6 +19,7 @@ from typing import Any
 import uvicorn
 
 from a2a_canvas.server import log_output
+from a2a_canvas.server.agent.model import LLM
 from a2a_canvas.server.agent.models.claude_params import available
 from a2a_canvas.server.app import check_open, check_programs, create_app
 from a2a_canvas.server.banner import DataCount, banner, folded, hints, ollama_hint
@@ -28,7 +29,7 @@ from a2a_canvas.server.protocols.a2a_v1.card_file import CardError
 from a2a_canvas.server.protocols.edge.connections import ConnectionLimits, limited_connection
 from a2a_canvas.server.protocols.edge.request_metrics import refused_connections
 from a2a_canvas.server.protocols.edge.shutdown import GracefulServer
-from a2a_canvas.server.settings import Settings, SettingsError, load
+from a2a_canvas.server.settings import Settings, SettingsError, line_in_folder, load, option_name
 from a2a_canvas.store.errors import Unavailable
 
 logger = logging.getLogger(__name__)
@@ -60,11 +61,12 @@ def serve(given: Mapping[str, Any], program: str = "a2a-canvas") -> int:
     """
     settings = load(given)
     log_output.configure(settings.log_level, settings.log_format)
-    llm = choose_llm(settings, os.environ)
+    llm = _llm(settings, given)
     app = create_app(settings, llm)
     lent = lent_socket(settings.host, settings.port)
-    for port in filter(None, (None if lent else settings.port, settings.grpc_port, settings.metrics_port)):
-        listen(settings.host, port).close()
+    for field in ("grpc_port", "metrics_port") if lent else ("port", "grpc_port", "metrics_port"):
+        if port := getattr(settings, field):
+            listen(settings.host, port, option_name(field)).close()
     count = None if settings.database == "memory" else asyncio.run(_check_database(settings))
     check_open(settings, keys=bool(count and count.keys))
     config = uvicorn.Config(
@@ -96,10 +98,19 @@ def check_agent(given: Mapping[str, Any]) -> str:
         One of `REFUSALS`.
     """
     settings = load(given)
-    create_app(settings, choose_llm(settings, os.environ))
+    create_app(settings, _llm(settings, given))
     if settings.mcp_config:
         check_programs(settings.mcp_config)
     return f"{settings.agent or 'The agent'} can be served."
+
+
+def _llm(settings: Settings, given: Mapping[str, Any]) -> LLM:
+    try:
+        return choose_llm(settings, os.environ)
+    except SettingsError as error:
+        if place := line_in_folder(given, "model"):
+            raise SettingsError(f"{place}: {error}") from None
+        raise
 
 
 def _end_at_once(*_: object) -> None:

@@ -688,6 +688,17 @@ def _places(given: Mapping[str, Any]) -> Mapping[str, str]:
     )
 
 
+def line_in_folder(given: Mapping[str, Any], field: str) -> str:
+    """The file and the line of `agent.toml` that a setting comes from; empty if it comes from elsewhere.
+
+    Args:
+        given: as for `load`.
+    """
+    place = _places({name: value for name, value in given.items() if value not in (None, "", ())}).get(field, "")
+    end = f": {field}"
+    return place.removesuffix(end) if place.endswith(end) else ""
+
+
 def _suggestion(name: str) -> str:
     fields = [field.upper() for field in Settings.model_fields]
     close = difflib.get_close_matches(name.removeprefix(PREFIX), fields, n=1)

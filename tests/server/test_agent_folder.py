@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ import pytest
 
 from a2a_canvas.server.app import create_app
 from a2a_canvas.server.cli import main
+from a2a_canvas.server.serve import check_agent
 from a2a_canvas.server.settings import PREFIX, Settings, SettingsError, load
 from tests.server.app_server import asking, sent, serving
 
@@ -161,6 +163,17 @@ def test_a_fault_is_one_line_with_file_line_and_what_to_do(folder: Path, toml: s
         served(folder, toml)
     assert says in str(caught.value)
     assert "\n" not in str(caught.value)
+
+
+def test_a_model_without_a_provider_is_told_with_its_line(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "ANTHROPIC_BASE_URL"):
+        monkeypatch.delenv(name, raising=False)
+    (folder / "agent.toml").write_text('\nmodel = "cluade-opus"')
+    said = "The model cluade-opus has no provider. Did you mean claude-opus?"
+    with pytest.raises(SettingsError, match=f"^reef/agent.toml, line 2: {re.escape(said)}"):
+        check_agent({"agent": "reef"})
+    with pytest.raises(SettingsError, match=f"^{re.escape(said)}"):
+        check_agent({"agent": "reef", "model": "cluade-opus"})
 
 
 def test_a_wrong_variable_is_not_blamed_on_the_folder(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -131,7 +131,8 @@ def test_a_port_that_is_taken_is_one_line_and_exit_code_1(
     code, said = refused(capsys, "serve", "--model", f"script:{SCRIPT}", which, str(taken), *other)
     assert code == 1
     assert said == (
-        f"a2a-canvas: Cannot listen on 127.0.0.1:{taken}: Address already in use. Choose another host or port."
+        f"a2a-canvas: Cannot listen on 127.0.0.1:{taken}: Address already in use. "
+        f"Choose another host or port, such as {which} {taken + 1}."
     )
 
 

@@ -72,6 +72,8 @@ WAYS = (
     [
         ("nonsense", {}, f"The model nonsense has no provider. {WAYS}"),
         ("rehersal", CLAUDE, f"The model rehersal has no provider. Did you mean rehearsal? {WAYS}"),
+        ("cluade-opus", {}, f"The model cluade-opus has no provider. Did you mean claude-opus? {WAYS}"),
+        ("cluade-opus", CLAUDE, f"The model cluade-opus has no provider. Did you mean claude-opus? {WAYS}"),
         ("gpt-5", CLAUDE, f"The model gpt-5 has no provider. Did you mean openai:gpt-5? {WAYS}"),
         ("openia:gpt-5", CLAUDE, f"The model openia:gpt-5 has no provider. Did you mean openai:gpt-5? {WAYS}"),
         ("Ollama:qwen3:8b", {}, f"The model Ollama:qwen3:8b has no provider. Did you mean ollama:qwen3:8b? {WAYS}"),

@@ -149,7 +149,8 @@ async def test_a_port_that_is_not_free_ends_it_at_once(folder: Path) -> None:
             _, log = await server.process.communicate()
     assert server.process.returncode == 1
     assert log.decode() == (
-        f"a2a-canvas: Cannot listen on 127.0.0.1:{port}: Address already in use. Choose another host or port.\n"
+        f"a2a-canvas: Cannot listen on 127.0.0.1:{port}: Address already in use. "
+        f"Choose another host or port, such as --port {port + 1}.\n"
     )
 
 

@@ -94,6 +94,10 @@ def missing_program(server: McpServer) -> str:
             return ""
 
 
+def no_program(program: str) -> str:
+    return f"there is no program {program}. Install it, or name its path"
+
+
 async def _read(
     name: str, process: ServerProcess, to_session: MemoryObjectSendStream[SessionMessage | Exception]
 ) -> None:
@@ -213,6 +217,8 @@ def reason_of(error: BaseException, connection: Command | Endpoint) -> str:
 
 
 def _reason_of_program(error: BaseException, command: Command) -> str:
+    if isinstance(error, FileNotFoundError) and Path(command.cwd).is_dir():
+        return no_program(command.command)
     if isinstance(error, FileNotFoundError | PermissionError | NotADirectoryError):
         return f"{command.command!r} cannot be run in {command.cwd!r}: {error.strerror}"
     return ""

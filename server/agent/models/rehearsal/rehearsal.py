@@ -29,7 +29,7 @@ from a2a_canvas.server.agent.model import (
 )
 from a2a_canvas.server.agent.models.playback import AssistantBlock, NewId, Sleep, answer, fresh_tool_id, paced
 from a2a_canvas.server.agent.models.rehearsal import NOTICE
-from a2a_canvas.server.agent.models.rehearsal.tool_calls import asked_for, example, examples
+from a2a_canvas.server.agent.models.rehearsal.tool_calls import asked_for, examples, no_such_tool
 from a2a_canvas.server.agent.models.script.change_turn import say, say_failed
 from a2a_canvas.server.agent.models.script.current_turn import current_turn
 from a2a_canvas.server.agent.models.script.scripted_model import ScriptedModel
@@ -96,9 +96,10 @@ class Rehearsal(ScriptedModel):
         turn = current_turn(self._rules, request.messages)
         asked = asked_for(turn.text, own) if turn else None
         if not turn or not asked:
-            return ()
+            wrong = no_such_tool(turn.text, own) if turn else ""
+            return self._noted(request, say(wrong)) if wrong else ()
         if asked.input is None:
-            return self._noted(request, say(f"Say it like this: “{example(asked.tool)}”, or with a JSON object."))
+            return self._noted(request, say(f"Say it like this: {asked.instead}"))
         if not turn.calls_made:
             return (ToolUse(self._new_id(), asked.tool.name, asked.input),)
         results = [each.content for each in request.messages[-1].content if isinstance(each, ToolResult)]

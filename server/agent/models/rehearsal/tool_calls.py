@@ -10,11 +10,14 @@ import re
 import shlex
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from difflib import get_close_matches
 from typing import Any, Protocol
 
 MAX_EXAMPLES = 5
 
 _CALL = re.compile(r"\W*(?:please\s+)?call\s+(?P<name>[\w-]+)(?P<rest>.*)", re.IGNORECASE | re.DOTALL)
+
+_PAIR = re.compile(r"([\w-]+)=(.*?)(?=\s+[\w-]+=|\s*$)", re.DOTALL)
 
 
 class Offered(Protocol):
@@ -29,17 +32,34 @@ class Offered(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class AskedFor:
-    """A call that a message asks for. Without an `input` it could not be read."""
+    """A call that a message asks for.
+
+    Attributes:
+        input: None if it could not be read.
+        instead: how it could have been asked for then.
+    """
 
     tool: Offered
     input: Mapping[str, Any] | None
+    instead: str = ""
 
 
 def asked_for(text: str, tools: Iterable[Offered]) -> AskedFor | None:
     """The call that a message asks for; None if it asks for none of these tools."""
     found = _CALL.fullmatch(text.strip())
     tool = next((each for each in tools if found and each.name == found["name"]), None)
-    return AskedFor(tool, _input(found["rest"].strip(), tool)) if found and tool else None
+    if not found or not tool:
+        return None
+    rest = found["rest"].strip()
+    given = _input(rest, tool)
+    return AskedFor(tool, given, "" if given is not None else _instead(rest, tool))
+
+
+def no_such_tool(text: str, tools: Iterable[Offered]) -> str:
+    """What to say to a message that asks for a call of no tool, but nearly of one of these; else empty."""
+    found = _CALL.fullmatch(text.strip())
+    near = get_close_matches(found["name"], [tool.name for tool in tools], n=1) if found else []
+    return f"There is no tool {found['name']}; did you mean {near[0]}?" if found and near else ""
 
 
 def examples(tools: Iterable[Offered]) -> str:
@@ -51,6 +71,19 @@ def examples(tools: Iterable[Offered]) -> str:
 def example(tool: Offered) -> str:
     """How to ask for a call of this tool."""
     return " ".join(["call", tool.name, *(f"{name}=…" for name in tool.input_schema.get("required", ()))])
+
+
+def _instead(rest: str, tool: Offered) -> str:
+    """How to ask for a call. A shell takes the quotes away from around a value with blanks."""
+    if not re.match(r"[\w-]+=", rest):
+        return f"“{example(tool)}”, or with a JSON object."
+    call = " ".join(["call", tool.name, *(f"{name}={_quoted(text)}" for name, text in _PAIR.findall(rest))])
+    return f"“{call}”, or with a JSON object. In a terminal: send {shlex.quote(call)}"
+
+
+def _quoted(text: str) -> str:
+    plain = re.sub(r'["\\]', "", text)
+    return plain if re.fullmatch(r"[\w.,:/@+-]+", plain) else f'"{plain}"'
 
 
 def _input(rest: str, tool: Offered) -> Mapping[str, Any] | None:

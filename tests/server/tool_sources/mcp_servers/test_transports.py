@@ -42,6 +42,11 @@ def test_an_answer_that_is_too_large_tells_which_request_it_was_for(
             Command("x", cwd="/f"),
             "'x' cannot be run in '/f': No such",
         ),
+        (
+            FileNotFoundError(2, "No such file or directory"),
+            Command("x", cwd="/"),
+            "there is no program x. Install it, or name its path",
+        ),
         (TimeoutError(), Command("x"), "it does not answer"),
         (MCPError(types.CONNECTION_CLOSED, "Connection closed"), Command("x"), "it ended"),
         (MCPError(-32600, "No."), HERE, "it says: No."),

@@ -4,6 +4,7 @@ import asyncio
 import itertools
 import json
 import re
+import shlex
 
 import pytest
 
@@ -279,6 +280,35 @@ async def test_a_call_that_cannot_be_read_is_told_how_it_would_be(text: str) -> 
     said, given = await with_tools(user(text))
     assert "“call high_water port=…”" in said
     assert not given
+
+
+@pytest.mark.parametrize(
+    ("text", "reply"),
+    [
+        ("call hi_water port=Brest", "There is no tool hi_water; did you mean high_water?"),
+        ("call high_waters", "There is no tool high_waters; did you mean high_water?"),
+        ("call me tomorrow", ""),
+    ],
+)
+async def test_a_tool_that_it_nearly_has_is_asked_about(text: str, reply: str) -> None:
+    said, given = await with_tools(user(text))
+    assert ("did you mean" in said, said.startswith(reply), given) == (bool(reply), True, {})
+
+
+@pytest.mark.parametrize(
+    ("pairs", "call"),
+    [
+        ("port=Saint Malo", "'call high_water port=\"Saint Malo\"'"),
+        ("port=Saint Malo days=3", "'call high_water port=\"Saint Malo\" days=3'"),
+        ('port=a"b c', "'call high_water port=\"ab c\"'"),
+    ],
+)
+async def test_quotes_that_a_shell_has_taken_are_told(pairs: str, call: str) -> None:
+    said, given = await with_tools(user(f"call high_water {pairs}"))
+    assert f"send {call}\n" in said
+    assert not given
+    [words] = shlex.split(call)
+    assert (await with_tools(user(words)))[1]["port"] == shlex.split(words)[2].removeprefix("port=")
 
 
 @pytest.mark.parametrize("text", ["what time is it, and when is high water in Brest?", "hi", "qwertz"])
