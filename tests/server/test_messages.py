@@ -199,7 +199,7 @@ PATHS = [
         "GET",
         "/artifacts/a/b/c",
         404,
-        "There is nothing at '/artifacts/a/b/c'. There are /artifacts, /artifacts/{context}, and below it events and",
+        "There is nothing at '/artifacts/a/b/c'. There are /artifacts, /artifacts/{context}, and below it events, ",
     ),
     ("GET", "/artifacts/gone", 404, "There is no context 'gone'. GET /artifacts lists those there are;"),
     ("PUT", "/", 405, "PUT is not possible at /; it takes GET, HEAD and POST"),

@@ -39,6 +39,7 @@ from a2a_canvas.server.tasks.sql.journal.journal_tables import (
 )
 from a2a_canvas.server.tasks.sql.journal.prune import BATCH_SIZE, PruneResult, Retention, prune
 from a2a_canvas.server.tasks.sql.journal.removal import IN_CONTEXT
+from a2a_canvas.server.tasks.sql.usage.sql_usage import usage
 from a2a_canvas.store.changes import Change, EditText, Restore, Undo
 from a2a_canvas.store.errors import InvalidChange, Unavailable, VersionNotFound, VersionPruned
 from a2a_canvas.store.models import Version
@@ -54,7 +55,7 @@ NOW = datetime(2030, 6, 15, 12, tzinfo=UTC)
 DAY = timedelta(days=1)
 OLD, YOUNG = NOW - 10 * DAY, NOW - 2 * DAY
 KEEP = Retention(5 * DAY, 5 * DAY, 5 * DAY)
-OF_NO_CONTEXT = {"replicas", "rewrites", "api_keys", "server_secrets"}
+OF_NO_CONTEXT = {"replicas", "rewrites", "api_keys", "server_secrets", "usage"}
 Url = Callable[[Path], str]
 
 
@@ -178,7 +179,7 @@ def test_every_table_is_known_to_have_something_of_a_context_or_to_be_a_director
     assert set(IN_CONTEXT) == keyed
     assert set(metadata.tables.values()) - keyed == {
         *(task_contexts, message_keys, rewrites, replicas),
-        *(api_keys, shares, server_secrets),
+        *(api_keys, shares, server_secrets, usage),
     }
 
 
