@@ -82,7 +82,7 @@ def test_the_agent_of_the_page_has_its_tool_its_mcp_server_and_its_instructions(
 ) -> None:
     monkeypatch.setattr(sys, "path", [*sys.path])
     (tmp_path / "script.yaml").write_text(SCRIPT)
-    [question] = re.findall(r"`\.venv/bin/a2a-canvas send (what time .*?)`", README)
+    [question] = re.findall(r'`\.venv/bin/a2a-canvas send "(what time .*?)"`', README)
     with agent(made, tmp_path / "script.yaml") as reef:
         answer = reef.send(question)
     assert answer.state == "completed", answer.text
@@ -90,7 +90,7 @@ def test_the_agent_of_the_page_has_its_tool_its_mcp_server_and_its_instructions(
     assert tide == "In Brest at 05:12 and at 17:38."
     assert '"timezone": "UTC"' in time
     assert Settings(agent=made).instructions.read_text().startswith("You are Reef.")
-    shape = r"^\.venv/bin/a2a-canvas (serve .*?) +#"
+    shape = r"^\.venv/bin/a2a-canvas (serve reef .*)$"
     [command] = re.findall(shape, README, re.MULTILINE)
     monkeypatch.chdir(tmp_path)
     assert main([*shlex.split(command), "--check"]) == 0

@@ -169,6 +169,7 @@ async def test_every_part_has_the_colours_of_the_system(
     await expect(page.locator(".developer")).to_be_visible()
     await page.evaluate("document.activeElement.blur()")
     await page.keyboard.press("?")
+    await expect(page.locator("dialog[open]")).to_be_visible()
     parts = [".cm-content", ".developer", "dialog[open]"]
     assert await page.evaluate(DARKER, parts) == dict.fromkeys(parts, darker)
 
