@@ -18,6 +18,7 @@ from a2a.types.a2a_pb2_grpc import add_A2AServiceServicer_to_server as add_1_0
 from a2a_canvas.server.metrics import Metrics
 from a2a_canvas.server.protocols.a2a_v1.extensions import activated_header, extension_headers
 from a2a_canvas.server.protocols.a2a_v1.update_json import LEGACY
+from a2a_canvas.server.protocols.edge.grpc_methods import wrapped
 from a2a_canvas.server.protocols.edge.grpc_metrics import MetricsInterceptor
 from a2a_canvas.server.protocols.edge.http_requests import CALLER
 from a2a_canvas.server.protocols.guard.bodies import BodyBudget
@@ -119,10 +120,7 @@ class GrpcExtensionsEcho(grpc.aio.ServerInterceptor):
         ]
         if handler is None or not echo:
             return handler
-        form = (handler.request_deserializer, handler.response_serializer)
-        if handler.response_streaming:
-            return grpc.unary_stream_rpc_method_handler(_streaming(handler.unary_stream, echo), *form)
-        return grpc.unary_unary_rpc_method_handler(_unary(handler.unary_unary, echo), *form)
+        return wrapped(handler, _unary(handler.unary_unary, echo), _streaming(handler.unary_stream, echo))
 
 
 def _unary(method: Any, echo: list[tuple[str, str]]) -> Any:

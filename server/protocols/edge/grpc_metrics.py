@@ -9,6 +9,7 @@ import grpc
 import grpc.aio
 
 from a2a_canvas.server.metrics import Metrics
+from a2a_canvas.server.protocols.edge.grpc_methods import wrapped
 from a2a_canvas.server.protocols.edge.request_metrics import reason_of
 
 _STATUS = {
@@ -43,10 +44,7 @@ class MetricsInterceptor(grpc.aio.ServerInterceptor):
         handler: Any = await continuation(handler_call_details)
         if handler is None:
             return None
-        form = (handler.request_deserializer, handler.response_serializer)
-        if handler.response_streaming:
-            return grpc.unary_stream_rpc_method_handler(self._streaming(handler.unary_stream), *form)
-        return grpc.unary_unary_rpc_method_handler(self._unary(handler.unary_unary), *form)
+        return wrapped(handler, self._unary(handler.unary_unary), self._streaming(handler.unary_stream))
 
     def _unary(self, method: Any) -> Any:
         async def counted(request: Any, context: Any) -> Any:

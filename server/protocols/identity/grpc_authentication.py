@@ -16,6 +16,7 @@ import grpc
 import grpc.aio
 from starlette.datastructures import Headers
 
+from a2a_canvas.server.protocols.edge.grpc_methods import wrapped
 from a2a_canvas.server.protocols.guard.grpc_guard import SERVICES, Context, abort_call
 from a2a_canvas.server.protocols.identity.authenticator import Authenticator, Denial, Invalid, IssuerUnavailable
 from a2a_canvas.server.protocols.identity.denials import refusal_of, unavailable
@@ -54,10 +55,7 @@ class GrpcAuthentication(grpc.aio.ServerInterceptor):
                     checked_at = monotonic()
                 yield response
 
-        form = (handler.request_deserializer, handler.response_serializer)
-        if handler.response_streaming:
-            return grpc.unary_stream_rpc_method_handler(stream, *form)
-        return grpc.unary_unary_rpc_method_handler(unary, *form)
+        return wrapped(handler, unary, stream)
 
     async def _authenticated(self, context: Context, name_of_error: bool) -> Any:
         """The context of a call whose caller is known; any other call ends here."""
