@@ -137,6 +137,30 @@ async def test_what_needs_no_credentials_is_not_counted() -> None:
         assert "All users have made 1 requests" in (await answer(served, OTHERS["nothing"], JOE)).text
 
 
+async def test_more_links_are_not_more_requests() -> None:
+    """Otherwise an owner passes its limit by links of its own, and so many users fill the memory of the meter."""
+    async with limited(max_requests_per_user=5) as served:
+        await answer(served, ("POST", "/canvas/stream", RUN, {}))
+        tokens = []
+        for _ in range(2):
+            made = await answer(served, ("POST", "/artifacts/c/shares", {"link": True, "level": "read"}, {}))
+            tokens.append(made.json()["token"])
+        for token, status in zip([tokens[0]] * 3 + [tokens[1]] * 3, [200] * 5 + [429], strict=True):
+            assert (await answer(served, ("GET", "/artifacts/c", None, {}), token)).status_code == status
+        signed = await answer(served, ("POST", "/auth/signed-urls", {"path": "/artifacts/c"}, {}))
+        assert signed.status_code == 200  # the owner's own requests are not those of its guests
+
+
+async def test_a_signed_address_of_a_link_is_counted_with_the_links_of_its_owner() -> None:
+    async with limited(max_requests_per_user=3) as served:
+        await answer(served, ("POST", "/canvas/stream", RUN, {}))
+        made = await answer(served, ("POST", "/artifacts/c/shares", {"link": True, "level": "read"}, {}))
+        token = made.json()["token"]
+        signed = await answer(served, ("POST", "/auth/signed-urls", {"path": "/artifacts/c"}, {}), token)
+        assert [(await served.http.get(signed.json()["url"])).status_code for _ in range(3)] == [200, 200, 429]
+        assert (await answer(served, ("GET", "/artifacts/c", None, {}), token)).status_code == 429
+
+
 async def test_a_stream_too_many_is_refused_in_every_form_and_the_others_go_on() -> None:
     said = "You have 1 open stream, as many as may be. Close one. Try again in 10 s."
     async with limited(max_streams_per_user=1) as served:
