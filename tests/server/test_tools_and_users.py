@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from typing import Any
-from uuid import uuid4
 
 import pytest
 from a2a.client import ClientCallContext
-from a2a.types import a2a_pb2 as pb
 
 from a2a_canvas.server.agent.model import ToolResult
 from a2a_canvas.server.api_key import new_key
-from tests.server.app_server import Served, Stream, asking, serving
+from tests.server.app_server import Served, Stream, asking
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
