@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import hmac
 from collections.abc import Awaitable, Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol, TypeAlias, assert_never
 
 from starlette.datastructures import Headers
@@ -139,12 +139,19 @@ class Authenticator:
             IssuerUnavailable: those of the issuer of tokens cannot.
         """
         caller = await self._identify(headers, address, otherwise)
+        if isinstance(caller, Caller) and caller.link and not caller.host:
+            caller = await self._guest(caller)
         if isinstance(caller, Caller):
             try:
-                self._count(caller.author)
+                self._count(caller.account)
             except QuotaReached as error:
                 return OverQuota(str(error), error.retry_after)
         return caller
+
+    async def _guest(self, caller: Caller) -> Caller | Invalid:
+        """A caller with a link, and whose link it is; a link that was revoked is not valid."""
+        found = await self._links.of(caller) if self._links else ()
+        return replace(caller, host=found[0].owner) if found else Invalid()
 
     async def _identify(
         self, headers: Headers, address: str, otherwise: Callable[[], Awaitable[Caller | None]] | None
@@ -193,7 +200,7 @@ class Authenticator:
                 return await self._owner_of_key(hash_of(credential.text))
             case PresentedLink():
                 share = await self._links.link(hash_of_link(credential.text)) if self._links else None
-                return Caller(link=share.share_id) if share else None
+                return Caller(link=share.share_id, host=share.owner) if share else None
             case PresentedJwt():
                 user = await self._jwts.user_of(credential.text) if self._jwts else None
                 return Caller(user) if user else None

@@ -13,6 +13,7 @@ from typing import Any
 
 import jwt
 
+from a2a_canvas.server.tasks.access import LINK
 from a2a_canvas.store.text.unicode import MAX_ID
 
 Jwk = Mapping[str, Any]
@@ -91,4 +92,6 @@ def user_in(token: str, key: Jwk, header: TokenHeader, rules: TokenRules) -> str
     except _INVALID:
         return None
     user = claims[rules.user_claim]
-    return user if isinstance(user, str) and 0 < len(user) <= MAX_ID and user.isprintable() else None
+    if not isinstance(user, str) or user.startswith(LINK):  # that is how whoever has a link is called
+        return None
+    return user if 0 < len(user) <= MAX_ID and user.isprintable() else None
