@@ -376,7 +376,8 @@ def _mcp_servers(config: Path) -> Sequence[ToolSource]:
 
 
 def check_programs(config: Path) -> None:
-    """Whether the programs of MCP servers are there. A server that runs goes on without one, and tries it again.
+    """Whether the programs of MCP servers are there. Without `--reload` an agent is served without one, and tries it
+    again.
 
     Raises:
         SettingsError: one is not.

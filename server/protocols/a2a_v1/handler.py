@@ -131,7 +131,7 @@ class A2AHandler(RequestHandler):
         self, params: pb.SendMessageRequest, context: ServerCallContext
     ) -> AsyncGenerator[Streamed, None]:
         _check_history_length(params.configuration, "configuration.")
-        with self._meter.stream(caller_of_call(context).author):
+        with self._meter.stream(caller_of_call(context).account):
             following = await self._send(params, context)
             if isinstance(following, pb.Message):
                 yield following
@@ -143,7 +143,7 @@ class A2AHandler(RequestHandler):
     async def on_subscribe_to_task(
         self, params: pb.SubscribeToTaskRequest, context: ServerCallContext
     ) -> AsyncGenerator[Streamed, None]:
-        with self._meter.stream(caller_of_call(context).author):
+        with self._meter.stream(caller_of_call(context).account):
             following = await self._runtime.follow(params.id, caller_of_call(context))
             if following.snapshot.state.terminal:
                 raise TaskFinished(params.id, following.snapshot.state)

@@ -106,7 +106,7 @@ class _RunEndpoint:
         watch = _Watch(self._watching)
         with ExitStack() as counted:
             try:
-                counted.enter_context(self._runtime.meter.stream(caller_of(request).author))
+                counted.enter_context(self._runtime.meter.stream(caller_of(request).account))
                 opened = await begun(self._open(request, watch))
             except Exception as error:
                 await rest_response(_refusal(error))(scope, receive, send)

@@ -199,7 +199,7 @@ class _ArtifactsEndpoint:
         if request.method == "PATCH":
             return await self._rename(request, found, prefix)
         if isinstance(resource, ContextEvents):
-            counted.enter_context(self._meter.stream(caller_of(request).author))
+            counted.enter_context(self._meter.stream(caller_of(request).account))
             followed = await begun(self._follow(found, request))
             activity, last = self._journal.watch(found.key), request.headers.get("last-event-id")
             return event_stream(public_id(found.key), followed, activity, last, self._metrics)

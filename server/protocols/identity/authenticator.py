@@ -13,7 +13,7 @@ from __future__ import annotations
 import hmac
 import time
 from collections.abc import Awaitable, Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import inf
 from typing import Final, Protocol, TypeAlias, assert_never
 
@@ -169,12 +169,19 @@ class Authenticator:
             IssuerUnavailable: those of the issuer of tokens cannot.
         """
         found = await self._identify(headers, address, otherwise)
+        if isinstance(found, Authenticated) and found.caller.link and not found.caller.host:
+            found = await self._guest(found)
         if isinstance(found, Authenticated):
             try:
-                self._count(found.caller.author)
+                self._count(found.caller.account)
             except QuotaReached as error:
                 return OverQuota(str(error), error.retry_after)
         return found
+
+    async def _guest(self, found: Authenticated) -> Authenticated | Invalid:
+        """A caller with a link, and whose link it is; a link that was revoked is not valid."""
+        shares = await self._links.of(found.caller) if self._links else ()
+        return replace(found, caller=replace(found.caller, host=shares[0].owner)) if shares else Invalid()
 
     async def _identify(
         self, headers: Headers, address: str, otherwise: Callable[[], Awaitable[Authenticated | None]] | None
@@ -227,7 +234,7 @@ class Authenticator:
                 return Authenticated(owner, key_hash) if owner else None
             case PresentedLink():
                 share = await self._links.link(hash_of_link(credential.text)) if self._links else None
-                return Authenticated(Caller(link=share.share_id)) if share else None
+                return Authenticated(Caller(link=share.share_id, host=share.owner)) if share else None
             case PresentedJwt():
                 token = await self._jwts.verify(credential.text) if self._jwts else None
                 return Authenticated(Caller(token.user), expires_at=token.expires_at) if token else None

@@ -13,6 +13,7 @@ from typing import Any
 
 import jwt
 
+from a2a_canvas.server.tasks.access import LINK
 from a2a_canvas.store.text.unicode import MAX_ID
 
 Jwk = Mapping[str, Any]
@@ -106,6 +107,8 @@ def read_token(token: str, key: Jwk, header: TokenHeader, rules: TokenRules) -> 
     except _INVALID:
         return None
     user = claims[rules.user_claim]
-    if not (isinstance(user, str) and 0 < len(user) <= MAX_ID and user.isprintable()):
+    if not isinstance(user, str) or user.startswith(LINK):  # that is how whoever has a link is called
+        return None
+    if not (0 < len(user) <= MAX_ID and user.isprintable()):
         return None
     return ValidToken(user, min(int(claims["exp"]), _FAR_AWAY) + LEEWAY)

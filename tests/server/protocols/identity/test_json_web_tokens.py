@@ -81,6 +81,7 @@ def dated(claims: dict[str, Any]) -> dict[str, Any]:
         {"sub": 42},
         {"sub": "a\x1fb"},
         {"sub": "a" * 257},
+        {"sub": "link 1"},
     ],
     ids=" ".join,
 )
