@@ -53,7 +53,7 @@ def verify(*sequences: list[dict[str, Any]]) -> None:
 
 @functools.cache
 def _checkers() -> tuple[IO[str], IO[str]]:
-    """The checkers' input and output. One process checks all that the tests of this one have: it takes 0.3 s to start."""
+    """Input and output of the checkers. They take 0.3 s to start: one process serves all tests of this one."""
     process = subprocess.Popen(
         ["node", str(HERE / "verify.mjs")], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     )
