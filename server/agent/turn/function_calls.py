@@ -49,7 +49,7 @@ class FunctionCalls:
 
     Attributes:
         flushed: waits until all that was emitted is durable.
-        caller: who sent the task; empty if that is not known.
+        caller: for whom the turn works now; empty if that is not known.
         find_tool: waits for one that is not among `tools` (rule 3).
         asked: ids of the calls that wait for the user, in their order.
     """
@@ -58,7 +58,7 @@ class FunctionCalls:
     workspace: Workspace
     output: TurnOutput
     flushed: Callable[[], Awaitable[None]]
-    caller: str = ""
+    caller: Callable[[], str] = lambda: ""
     find_tool: FindTool = nobody_has_it
     asked: list[str] = field(default_factory=list)
     _writers: dict[str, str] = field(default_factory=dict)
@@ -159,7 +159,7 @@ class FunctionCalls:
         async def record(kind: StepKind, name: str, value: str) -> None:
             await self._step(call, kind, value, name)
 
-        return CallServices(record, self.flushed, self._label(), self.caller, self._writers)
+        return CallServices(record, self.flushed, self._label(), self.caller(), self._writers)
 
     def _label(self) -> Callable[[str], Awaitable[None]]:
         """Shows labels, but not more than the clients can use."""

@@ -84,7 +84,7 @@ class TurnRequest:
         drafts: ids of the artifacts with an open draft of the task, after a crash; the turn continues them.
         new_messages: returns user messages since its last call. After one with `closing=True` that returns none, the
             turn accepts no more.
-        caller: who sent the task; empty if that is not known.
+        caller: for whom it works now: who sent the message that the model has read last; empty if that is not known.
         stop: says, before each round, why there must be no other one; empty if there may.
     """
 
@@ -98,7 +98,7 @@ class TurnRequest:
     changed: tuple[str, ...] = ()
     drafts: tuple[str, ...] = ()
     limits: TurnLimits = field(default_factory=TurnLimits)
-    caller: str = ""
+    caller: Callable[[], str] = lambda: ""
     stop: Callable[[], str] = lambda: ""
 
 

@@ -312,6 +312,7 @@ class Runtime:
             return await self._continue_after_question(record, incoming, key)
         if record.operation:
             raise TaskTakesNoMessages(record.task_id)
+        self._turns.check_tokens(record, incoming.message.sender)
         await self._register_push(incoming, record)
         if handle is None:
             posted = await self._ownership.post(record.task_id, incoming.message, key)
