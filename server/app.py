@@ -89,6 +89,10 @@ class Clock:
     now: Callable[[], datetime] = lambda: datetime.now(UTC)
     new_id: Callable[[], str] = lambda: str(uuid4())
 
+    def seconds(self) -> float:
+        """The time, in seconds since 1970."""
+        return self.now().timestamp()
+
 
 def create_app(settings: Settings, llm: LLM | None = None, clock: Clock | None = None) -> Starlette:
     """An ASGI application that serves A2A, AG-UI and the artifacts as `settings` say.
@@ -124,7 +128,7 @@ def create_app(settings: Settings, llm: LLM | None = None, clock: Clock | None =
     metrics = Metrics(clock.now)
     backend = make_backend(settings, clock.now, metrics)
     runtime = build_runtime(settings, llm, clock, backend, sources, metrics)
-    authenticator = make_authenticator(settings, backend, runtime.meter)
+    authenticator = make_authenticator(settings, backend, runtime.meter, clock)
     card_key = load_card_key(settings.card_signing_key) if settings.card_signing_key else None
     sign = partial(card_key.sign, keys_url=settings.url + KEYS_PATH) if card_key else None
     current_card = CurrentCard(loaded, partial(_tools_from, sources), authenticator.security, sign)
@@ -146,7 +150,7 @@ def create_app(settings: Settings, llm: LLM | None = None, clock: Clock | None =
     )
     push = PushDelivery(backend.push, PushPayloads(runtime), PushSender(check), clock.now, metrics)
     metrics.refreshers.append(partial(_count_outbox, backend.push, metrics, clock.now))
-    sessions = BrowserSessions(partial(backend.secrets.secret, SESSIONS), lambda: clock.now().timestamp())
+    sessions = BrowserSessions(partial(backend.secrets.secret, SESSIONS), clock.seconds)
     session_routes = SessionRoutes(sessions, settings.url, _open_id_client(settings))
     app = Starlette(
         routes=[
@@ -235,7 +239,7 @@ def metrics_readers(settings: Settings) -> Callable[[Request], bool]:
     return lambda request: bool(caller_of(request).name) or caller_of(request) in allowed
 
 
-def make_authenticator(settings: Settings, backend: Backend, meter: Meter) -> Authenticator:
+def make_authenticator(settings: Settings, backend: Backend, meter: Meter, clock: Clock) -> Authenticator:
     """Who is let in, and how often."""
     stored = (backend.api_keys,) if backend.api_keys else ()
     discovered = settings.jwt_issuer if not settings.jwt_jwks_url else None
@@ -248,6 +252,7 @@ def make_authenticator(settings: Settings, backend: Backend, meter: Meter) -> Au
         links=backend.shares,
         anonymous=settings.allow_anonymous,
         count=meter.count_request,
+        clock=clock.seconds,
     )
 
 

@@ -3,7 +3,8 @@
 Rule 1: a cookie is sent by the browser, whoever asks it to. So a request that changes anything also needs a header that
         no page of another origin can send, and must come from this one, as far as the browser says.
 Rule 2: a signed address is for one GET of one path with its query, of the caller that it was made for, and for
-        SIGNED_SECONDS. It is for what cannot send a header, such as EventSource or a download.
+        SIGNED_SECONDS. It is for what cannot send a header, such as EventSource or a download. When the credential that
+        it was made with has ended it opens nothing, and a stream that it has opened ends with that credential.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from starlette.datastructures import Headers
 from starlette.requests import cookie_parser
 from starlette.types import Scope
 
+from a2a_canvas.server.protocols.identity.authenticator import Authenticated
 from a2a_canvas.server.protocols.identity.signed_claims import Claims, read_signed, sign
 from a2a_canvas.server.tasks.access import Caller
 
@@ -54,13 +56,14 @@ class BrowserSessions:
         """What was signed for this; None if it was not, or is over."""
         return read_signed(await self.secret(), purpose, text, self.clock()) if text else None
 
-    async def signed_address(self, caller: Caller, path: str) -> str:
+    async def signed_address(self, found: Authenticated, path: str) -> str:
         """A path with its query, signed for a caller (rule 2)."""
-        claims = {"user": caller.name, "link": caller.link, "path": path}
+        caller, expires = found.caller, str(found.expires_at)
+        claims = {"user": caller.name, "link": caller.link, "path": path, "key": found.key_hash, "expires": expires}
         separator = "&" if "?" in path else "?"
         return f"{path}{separator}signature={await self.signed(_ADDRESS, claims, SIGNED_SECONDS)}"
 
-    async def caller_of(self, scope: Scope) -> Caller | None:
+    async def find(self, scope: Scope) -> Authenticated | None:
         """Whom a request without Authorization names; None for nobody.
 
         Raises:
@@ -72,13 +75,13 @@ class BrowserSessions:
         if not may_use_cookie(scope["method"], headers):
             return None
         claims = await self.read(_SESSION, cookies_of(headers).get(COOKIE, ""))
-        return Caller(claims["user"]) if claims else None
+        return Authenticated(Caller(claims["user"])) if claims else None
 
-    async def _of_address(self, scope: Scope, signature: str) -> Caller | None:
+    async def _of_address(self, scope: Scope, signature: str) -> Authenticated | None:
         claims = await self.read(_ADDRESS, signature)
         if not claims or scope["method"] != "GET" or claims["path"] != _SIGNATURE.sub("", address_of(scope)):
             return None
-        return Caller(claims["user"], claims["link"])
+        return Authenticated(Caller(claims["user"], claims["link"]), claims["key"], float(claims["expires"]))
 
 
 def may_use_cookie(method: str, headers: Headers) -> bool:

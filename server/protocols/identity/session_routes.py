@@ -20,10 +20,10 @@ from starlette.responses import JSONResponse, PlainTextResponse, RedirectRespons
 from starlette.routing import Route
 
 from a2a_canvas.server.protocols.edge.availability import NO_STORE
-from a2a_canvas.server.protocols.edge.http_requests import CALLER, caller_of
+from a2a_canvas.server.protocols.edge.http_requests import CALLER
 from a2a_canvas.server.protocols.guard.checks import Refusal
 from a2a_canvas.server.protocols.guard.error_forms import rest_response
-from a2a_canvas.server.protocols.identity.authenticator import IssuerUnavailable
+from a2a_canvas.server.protocols.identity.authenticator import AUTHENTICATED, IssuerUnavailable
 from a2a_canvas.server.protocols.identity.browser_sessions import (
     COOKIE,
     SESSION_SECONDS,
@@ -83,7 +83,7 @@ class SessionRoutes:
                 'The body must be {"path": …}, a path of this server with its query, such as "/artifacts/notes/events".'
             )
             return rest_response(Refusal(InvalidParamsError, text), NO_STORE)
-        address = await self.sessions.signed_address(caller_of(request), path)
+        address = await self.sessions.signed_address(request.scope[AUTHENTICATED], path)
         return JSONResponse({"url": self.url + address, "seconds": SIGNED_SECONDS}, headers=dict(NO_STORE))
 
     async def _sign_in(self, request: Request) -> Response:
