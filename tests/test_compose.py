@@ -30,7 +30,7 @@ def database_of(service: str, password: str = "s3cret") -> str:
 def test_three_servers_and_one_upgrade_use_the_same_image_and_the_same_database() -> None:
     assert OURS == ["upgrade", "server"]
     assert SERVICES["server"]["deploy"]["replicas"] == 3
-    assert {SERVICES[name]["build"] for name in OURS} == {"."}
+    assert [SERVICES[name]["build"] for name in OURS] == [{"context": ".", "args": ["PYTHON_IMAGE"]}] * 2
     assert len({database_of(name) for name in OURS}) == 1
 
 
@@ -42,6 +42,12 @@ def test_the_database_is_the_one_that_postgresql_makes() -> None:
         made["POSTGRES_PASSWORD"]
         == re.findall(r"\$\{[^}]*\}", SERVICES["server"]["environment"][f"{PREFIX}DATABASE"])[0]
     )
+
+
+def test_every_image_can_be_given_by_its_digest() -> None:
+    assert (ROOT / "Dockerfile").read_text().count("ARG PYTHON_IMAGE=") == 1
+    others = {name: service["image"] for name, service in SERVICES.items() if name not in OURS}
+    assert others == {"postgresql": "${POSTGRES_IMAGE:-postgres:17}", "balancer": "${CADDY_IMAGE:-caddy:2}"}
 
 
 def test_no_password_is_written_down() -> None:

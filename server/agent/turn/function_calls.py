@@ -105,7 +105,7 @@ class FunctionCalls:
             return await self._end(call, Failed(_unknown(tool)))
         answers = call.record.answers
         if tool.approval != "never":
-            if not answers:
+            if not answers or answers[0] is None:
                 return await self._ask(call, Ask(_approval_question(tool, call), approval=_approval(call)))
             if not is_yes(answers[0]):
                 return await self._end(call, Failed(f"The user did not approve this call, and answered: {answers[0]}"))
@@ -182,7 +182,8 @@ class FunctionCalls:
             if canvas:
                 await canvas.undo()
             return await self._end(call, shown)
-        await self._step(call, "asked", shown.question)
+        number = canvas.asked - 1 + (self.tools[call.name].approval != "never") if canvas else 0
+        await self._step(call, "authentication" if ask.authentication else "asked", shown.question, str(number))
         self.asked.append(call.id)
         await self.output.emit(to_tool_result(call.index, call.id, shown)[1])
         if canvas:

@@ -85,6 +85,7 @@ class TurnRequest:
         new_messages: returns user messages since its last call. After one with `closing=True` that returns none, the
             turn accepts no more.
         caller: for whom it works now: who sent the message that the model has read last; empty if that is not known.
+        credentials: the answer to a question for authentication, which is not in the transcript; None for none.
         stop: says, before each round, why there must be no other one; empty if there may.
     """
 
@@ -99,6 +100,7 @@ class TurnRequest:
     drafts: tuple[str, ...] = ()
     limits: TurnLimits = field(default_factory=TurnLimits)
     caller: Callable[[], str] = lambda: ""
+    credentials: str | None = field(default=None, repr=False)
     stop: Callable[[], str] = lambda: ""
 
 
@@ -244,7 +246,8 @@ class _Turn:
 
     async def _run_pending(self) -> Ending | None:
         """Run the calls that waited for an answer, or that a crash has interrupted."""
-        outcomes = await self.functions.run(pending_calls(self.output.transcript))
+        waiting = pending_calls(self.output.transcript)
+        outcomes = await self.functions.run([call.given(self.request.credentials) for call in waiting])
         self.asked = tuple(self.functions.asked)
         return ending_from_tools(outcomes)
 

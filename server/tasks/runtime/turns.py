@@ -116,6 +116,7 @@ class TurnHandle:
         ticket: its place among the turns; None if it needs no admission.
         new_messages: messages for the next round.
         sender: for whom it works (rule 6).
+        credentials: what the user has answered and nothing records.
         closed: it takes no more messages.
         detached: the task does not belong to this process any more, or not to this run.
         ending: what the task becomes if it is stopped.
@@ -127,6 +128,7 @@ class TurnHandle:
     began: datetime
     metrics: TurnMetrics
     sender: str
+    credentials: str | None = field(default=None, repr=False)
     operation: Operation | None = None
     ticket: Ticket | None = None
     task: asyncio.Task[None] | None = None
@@ -232,9 +234,14 @@ class Turns:
         """Raises `QuotaReached` if the tokens of today are used up, of whoever pays for a message to a task."""
         self.admission.meter.check_tokens(payer(record.owner, sender))
 
-    def start(self, record: TaskRecord) -> None:
-        """Run a task's turn: from its beginning, or on from the answer to a question."""
+    def start(self, record: TaskRecord, credentials: str | None = None) -> None:
+        """Run a task's turn: from its beginning, or on from the answer to a question.
+
+        Args:
+            credentials: that answer, if it is not in the record.
+        """
         handle = self._handle(record)
+        handle.credentials = credentials
         self._spawn(record, handle, partial(self._run_started, record, handle))
 
     def resume(self, orphan: Orphan) -> None:
@@ -252,7 +259,7 @@ class Turns:
             lambda: self.now() - began,
             conversation=operation is None,
         )
-        return TurnHandle(began, metrics, sender_of(record), operation)
+        return TurnHandle(began, metrics, sender_of(record), operation=operation)
 
     def _spawn(self, record: TaskRecord, handle: TurnHandle, run: Run, *, begun: bool = False) -> None:
         self._handles[record.task_id] = handle
@@ -456,6 +463,7 @@ class Turns:
             drafts=drafts,
             limits=self.limits,
             caller=lambda: handle.sender,
+            credentials=handle.credentials,
             stop=partial(self._reason_to_stop, record, handle),
         )
         flushed = partial(retry_while_unavailable, partial(self.journal.flushed, record.task_id), _pause)

@@ -182,9 +182,13 @@ class RemoteTask:
 
     async def _answer(self, number: int, asked: Mapping[str, Any]) -> pb.Message | None:
         """The message with the user's answer; None if the agent has it, or goes on without."""
-        answer = await self.canvas.ask(asked["text"], authentication=asked["login"])
+        answered = self.canvas.recall(f"answered {number}")
+        if answered:  # it is not needed any more, and credentials are not recorded
+            self.canvas.skip_question()
+        else:
+            answer = await self.canvas.ask(asked["text"], authentication=asked["login"])
         self._seen, self._answered, self._told = dict(asked["seen"]), asked["status"], None
-        if self.canvas.recall(f"answered {number}"):
+        if answered:
             return None
         kept: Any = await self.canvas.once(f"answer {number}", self._new_message)
         await self._look()
