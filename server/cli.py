@@ -179,6 +179,12 @@ def command_forms() -> dict[str, CommandForm]:
                     help="where clients find the server; look at it from there",
                 ),
                 GroupedOption(
+                    ["--grpc-url"],
+                    metavar="URL",
+                    group="Outside",
+                    help="where they find gRPC, if the card at --url does not have it: http:// is without TLS",
+                ),
+                GroupedOption(
                     ["--model-call/--no-model-call"],
                     default=True,
                     group="Model",
@@ -314,16 +320,19 @@ def _serve_and_reload(folder: str) -> int:
     return serve_and_reload(Path(folder), [word for word in sys.argv[1:] if word != "--reload"])
 
 
-def _doctor(url: str | None, model_call: bool, as_json: bool, **given: Any) -> int:
+def _doctor(url: str | None, grpc_url: str | None, model_call: bool, as_json: bool, **given: Any) -> int:
     import asyncio
 
     from a2a_canvas.server import log_output
     from a2a_canvas.server.doctor.doctor_command import doctor_command
     from a2a_canvas.server.wire import TOKEN_VARIABLE
 
+    if grpc_url and not url:
+        return refused("--grpc-url needs --url.")
     log_output.configure("critical", "text")
     out, token = sys.stdout or io.StringIO(), os.environ.get(TOKEN_VARIABLE, "")
-    return asyncio.run(doctor_command(given, out, url=url or "", token=token, model_call=model_call, json=as_json))
+    outside = {"url": url or "", "grpc_url": grpc_url or "", "token": token}
+    return asyncio.run(doctor_command(given, out, **outside, model_call=model_call, json=as_json))
 
 
 def _models() -> int:
