@@ -106,6 +106,24 @@ def judge_anonymous(answers: Mapping[str, int], local: bool) -> Finding:
     return ok("anonymous", "Without credentials it refuses every operation.")
 
 
+def judge_grpc(address: str, alone: str, authenticated: str, local: bool) -> Finding:
+    """Args: alone, authenticated: the status codes without credentials and with them; empty if there are none."""
+    match alone:
+        case "OK":
+            said = f"Without credentials gRPC answers at {address}."
+            advice = "Anyone who finds the address can use it: make a key with a2a-canvas key new NAME."
+            return (warning if local else failed)("grpc", said, advice)
+        case "UNAUTHENTICATED" | "PERMISSION_DENIED" if authenticated in ("", "OK"):
+            taken = " and takes yours" if authenticated else ""
+            return ok("grpc", f"gRPC at {address} refuses callers without credentials{taken}.")
+        case "UNAUTHENTICATED" | "PERMISSION_DENIED":
+            said = f"gRPC at {address} answers to the credentials with {authenticated}."
+            return failed("grpc", said, "Get a valid key: a2a-canvas key list says which there are.")
+        case _:
+            said = f"gRPC at {address} answers with {alone}."
+            return failed("grpc", said, "Check the name, the port, and that the proxy speaks HTTP/2 on both sides.")
+
+
 def judge_credentials(status: int, variable: str) -> Finding:
     match status:
         case 200:
