@@ -12,11 +12,11 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import ColumnElement, Row, and_, delete, insert, or_, select
+from sqlalchemy import ColumnElement, Row, and_, delete, func, insert, or_, select
 
 from a2a_canvas.server.tasks.access import Caller, Level, Share
 from a2a_canvas.server.tasks.errors import ContextNotFound
@@ -79,6 +79,12 @@ class SqlShares:
             removed = (await connection.execute(delete(shares).where(*this))).rowcount
         self._read.clear()
         return bool(removed)
+
+    async def givers(self, user: str) -> Mapping[str, int]:
+        in_force = or_(shares.c.expires_at.is_(None), shares.c.expires_at > to_microseconds(self._now()))
+        query = select(shares.c.owner, func.count()).where(shares.c.user_name == user, in_force)
+        async with self._database.read() as connection:
+            return {owner: number for owner, number in await connection.execute(query.group_by(shares.c.owner))}
 
     async def _remembered(self, column: ColumnElement[str], value: str) -> Found:
         """The shares with this value, as they were a moment ago (rule 1)."""
