@@ -15,6 +15,7 @@ ALL = "\n".join(PAGES.values())
 
 FOREIGN_OPTIONS = {
     *("--rm", "--name", "--restart", "--stop-timeout", "--build", "--build-arg", "--scale"),  # docker
+    *("--read-only", "--tmpfs", "--cap-drop", "--security-opt"),
     *("--require-hashes", "--no-deps", "--no-build-isolation"),  # pip
     *("--format", "--file", "--no-owner", "--dbname"),  # PostgreSQL's programs
     *("--served-model-name", "--enable-auto-tool-choice", "--tool-call-parser", "--jinja", "--ctx-size", "--config"),
