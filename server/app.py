@@ -68,7 +68,7 @@ from a2a_canvas.server.push.delivery import PushDelivery
 from a2a_canvas.server.push.sending import PushSender, SystemLookup, TargetCheck
 from a2a_canvas.server.push.targets import AllowedTargets
 from a2a_canvas.server.server_secrets import SESSIONS
-from a2a_canvas.server.settings import REHEARSAL, Settings, SettingsError, is_loopback, option_name
+from a2a_canvas.server.settings import REHEARSAL, Settings, SettingsError, option_name
 from a2a_canvas.server.tasks.access import ANONYMOUS, Access
 from a2a_canvas.server.tasks.journal.push_outbox import Outbox
 from a2a_canvas.server.tasks.quotas import Meter, Quota
@@ -236,8 +236,7 @@ def _allowed(request: Request) -> list[str]:
 
 def metrics_readers(settings: Settings) -> Callable[[Request], bool]:
     """Who may read `/metrics` on the port for everybody: users; without credentials whoever is on this machine."""
-    local = is_loopback(settings.host) and not (settings.public_url or settings.allow_anonymous)
-    allowed = (ANONYMOUS,) if local else ()
+    allowed = () if settings.reachable_by or settings.allow_anonymous else (ANONYMOUS,)
     return lambda request: bool(caller_of(request).name) or caller_of(request) in allowed
 
 
@@ -282,10 +281,10 @@ def check_open(settings: Settings, *, keys: bool) -> None:
     Args:
         keys: the database has API keys, or had some.
     """
-    if is_loopback(settings.host) or settings.authenticates or keys or settings.allow_anonymous:
+    if not settings.reachable_by or settings.authenticates or keys or settings.allow_anonymous:
         return
     raise SettingsError(
-        f"--host {settings.host} lets others in, and there is no authentication: set A2A_CANVAS_SHARED_TOKEN to a "
+        f"{settings.reachable_by} lets others in, and there is no authentication: set A2A_CANVAS_SHARED_TOKEN to a "
         "secret (openssl rand -hex 16), or make a key with a2a-canvas key new NAME; --allow-anonymous serves everybody."
     )
 

@@ -71,15 +71,11 @@ def judge_card(settings: Settings) -> Finding:
 
 def judge_openness(settings: Settings, keys: int) -> Iterator[Finding]:
     """Who is served. That `serve` would refuse to start is found by itself (`app.check_open`)."""
-    reachable = not is_loopback(settings.host) or bool(settings.public_url)
-    if settings.allow_anonymous and reachable:
+    if settings.allow_anonymous and settings.reachable_by:
         said = "Callers without credentials are served, and others can reach the server."
         yield warning("access", said, "Leave out --allow-anonymous unless everybody may use the model at your cost.")
     elif settings.authenticates or keys:
         yield ok("access", "Callers need credentials.")
-    elif reachable:
-        said = f"{settings.url} lets others in, and there is no authentication."
-        yield warning("access", said, "Make a key with a2a-canvas key new NAME, or set A2A_CANVAS_SHARED_TOKEN.")
     else:
         yield ok("access", "There is no authentication; only programs on this machine reach the server.")
     if settings.metrics_port and not is_loopback(settings.host):

@@ -79,7 +79,7 @@ def test_a_judgement_says_what_to_do_unless_all_is_well(finding: Finding, status
     ("given", "keys", "found"),
     [
         ({}, 0, [OK]),
-        (NAMED, 0, [WARNING]),
+        (NAMED | {"allow_anonymous": True}, 0, [WARNING]),
         (NAMED, 1, [OK]),
         (NAMED | {"shared_token": "s3cret" * 5}, 0, [OK]),
         (EVERYWHERE | {"allow_anonymous": True}, 1, [WARNING]),
