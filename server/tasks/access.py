@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from asyncio import gather
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from enum import IntEnum
 from typing import Protocol
@@ -123,11 +123,16 @@ class Shares(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """A context that a caller has named, and what it may do there."""
+    """A context that a caller has named, and what it may do there.
+
+    Attributes:
+        begun: whether it exists; None where nobody had to ask.
+    """
 
     key: str
     owner: str
     level: Level
+    begun: bool | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,14 +203,17 @@ class Access:
         A context that does not exist yet is found, too: as one of the caller's own.
         """
         candidates = (await self.grants(caller)).candidates(context_id)
-        if len(candidates) > 1:
-            for found in candidates:
-                if await self._has_context(found.key, found.owner):
-                    return found
-        return candidates[0] if candidates else None
+        if len(candidates) <= 1:
+            return candidates[0] if candidates else None
+        for found in candidates:
+            if await self._has_context(found.key, found.owner):
+                return replace(found, begun=True)
+        return replace(candidates[0], begun=False)
 
     async def exists(self, context: Found) -> bool:
-        """Whether a context that was found has begun."""
+        """Whether a context that was found has begun; it is asked once."""
+        if context.begun is not None:
+            return context.begun
         return await self._has_context(context.key, context.owner)
 
     async def shared(self, caller: Caller) -> dict[str, Share]:
