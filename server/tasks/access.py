@@ -126,13 +126,13 @@ class Found:
     """A context that a caller has named, and what it may do there.
 
     Attributes:
-        begun: whether it exists; None where nobody had to ask.
+        begun: whether it exists; None where nobody had to ask. It is no part of what a context is.
     """
 
     key: str
     owner: str
     level: Level
-    begun: bool | None = None
+    begun: bool | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
