@@ -40,7 +40,8 @@ class ArtifactHarness:
         self.clock = Clock()
         self.journal = InMemoryJournal(self.clock)
         self.shares = InMemoryShares(self.clock)
-        self.access = Access(self.journal.has_context, self.shares)
+        # A test may replace the journal.
+        self.access = Access(lambda key, owner: self.journal.has_context(key, owner), self.shares)
         self.sharing = Sharing(self.access, self.shares, self.clock, ids("share"), "http://here")
         self.contexts = InMemoryContexts(self.journal, self.store, self.shares)
         self._writers: dict[str, EventedArtifactStore] = {}
