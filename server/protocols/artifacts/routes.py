@@ -291,7 +291,7 @@ class _ArtifactsEndpoint:
         return following
 
     async def _check_context(self, context: Found) -> None:
-        if not await self._access.exists(context):
+        if not await self._journal.has_context(context.key, context.owner):
             raise ContextNotFound(context.key)
 
     async def _listing(self, context: Found, prefix: str) -> dict[str, Any]:

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from a2a_canvas.server.context_key import context_key, public_id
-from a2a_canvas.server.tasks.access import ANONYMOUS, Access, Caller, Grants, Level, Share
+from a2a_canvas.server.tasks.access import ANONYMOUS, Caller, Grants, Level, Share
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 NAMES, IDS = st.sampled_from(["ann", "bob", "carol"]), st.sampled_from(["notes", "plan", ""])
@@ -50,30 +49,3 @@ def test_a_link_and_anonymous_callers_own_nothing_of_somebody_with_a_name(grants
     if not grants.caller.name:
         owned = [each.owner for each in grants.candidates(id) if each.level is Level.OWN]
         assert owned == ([] if grants.caller.link else [""])
-
-
-@pytest.mark.parametrize(
-    ("adopter", "there", "asked"),
-    [
-        ("", [""], [""]),
-        ("ann", ["ann"], ["ann"]),
-        ("ann", [""], ["ann", ""]),
-        ("ann", [], ["ann", ""]),
-    ],
-    ids=["one may be meant", "the first of two", "the second", "neither"],
-)
-async def test_whether_each_context_that_may_be_meant_has_begun_is_asked_once(
-    adopter: str, there: list[str], asked: list[str]
-) -> None:
-    questions: list[str] = []
-
-    async def has_context(key: str, owner: str) -> bool:
-        questions.append(owner)
-        return owner in there
-
-    access = Access(has_context, adopter=adopter)
-    found = await access.find(Caller("ann") if adopter else ANONYMOUS, "notes")
-    assert found
-    assert await access.exists(found) == bool(there)
-    assert questions == asked
-    assert found.owner == (there or asked)[0]
