@@ -479,6 +479,7 @@ def _lifespan(
             # `serve` has looked before; here this may be any program's server, but gRPC's address is the settings'.
             check_open(settings, keys=(await authenticator.security()).required)
             from a2a_canvas.server.protocols.a2a_v1.grpc_server import grpc_server
+            from a2a_canvas.server.protocols.edge.origins import GrpcOrigins
             from a2a_canvas.server.protocols.identity.grpc_authentication import GrpcAuthentication
 
             shutdown.grpc_server = grpc_server(
@@ -488,7 +489,7 @@ def _lifespan(
                 body_limits(settings),
                 budget,
                 settings.max_connections,
-                GrpcAuthentication(authenticator),
+                GrpcAuthentication(authenticator, GrpcOrigins(os.environ)),
                 metrics,
             )
             await shutdown.grpc_server.start()
