@@ -150,7 +150,9 @@ def create_app(settings: Settings, llm: LLM | None = None, clock: Clock | None =
     )
     push = PushDelivery(backend.push, PushPayloads(runtime), PushSender(check), clock.now, metrics)
     metrics.refreshers.append(partial(_count_outbox, backend.push, metrics, clock.now))
-    sessions = BrowserSessions(partial(backend.secrets.secret, SESSIONS), clock.seconds)
+    sessions = BrowserSessions(
+        partial(backend.secrets.secret, SESSIONS), backend.ended_sessions, settings.url, clock.seconds
+    )
     session_routes = SessionRoutes(sessions, settings.url, _open_id_client(settings))
     app = Starlette(
         routes=[
@@ -251,6 +253,7 @@ def make_authenticator(settings: Settings, backend: Backend, meter: Meter, clock
         links=backend.shares,
         anonymous=settings.allow_anonymous,
         count=meter.count_request,
+        ended=backend.ended_sessions,
         clock=clock.seconds,
     )
 

@@ -17,6 +17,7 @@ import pytest
 import pytest_asyncio
 from a2a.client import A2AClientError, ClientCallContext
 from a2a.types import a2a_pb2 as pb
+from a2a.utils.errors import A2AError
 
 from a2a_canvas.server import app
 from a2a_canvas.server.api_key import hash_of
@@ -96,7 +97,7 @@ async def ended(stream: Stream) -> str:
     async with in_time():
         try:
             await stream.rest()
-        except A2AClientError as error:
+        except (A2AClientError, A2AError) as error:
             return str(error)
     return ""
 

@@ -60,10 +60,12 @@ async def test_an_upgraded_database_is_what_the_code_expects(url: Url, tmp_path:
     # They add themselves to the metadata.
     from a2a_canvas.server.tasks.sql.identity import identity_tables as _identity
     from a2a_canvas.server.tasks.sql.journal import journal_tables as _tasks
+    from a2a_canvas.server.tasks.sql.usage import sql_usage as _usage
     from a2a_canvas.store.sql.tables import metadata
 
     assert _tasks
     assert _identity
+    assert _usage
 
     def differences(connection: Connection) -> object:
         options = {"version_table": REVISIONS, "compare_type": True, "compare_server_default": True}

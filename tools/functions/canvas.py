@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Literal, TypeVar
 
@@ -68,6 +68,7 @@ class CallServices:
         label: shows the task's progress.
         caller: the user whose message the model has read last; empty if that is not known.
         writers: ids of the artifacts that calls which run now have changed, with the ids of the calls.
+        kept: the JSON texts that the calls of this conversation have kept under a name.
     """
 
     record: Callable[[StepKind, str, str], Awaitable[None]]
@@ -75,6 +76,7 @@ class CallServices:
     label: Callable[[str], Awaitable[None]]
     caller: str
     writers: dict[str, str]
+    kept: Callable[[str], Iterable[str]]
 
 
 class Canvas:
@@ -180,6 +182,10 @@ class Canvas:
     def asked(self) -> int:
         """How many it has asked."""
         return self._questions
+
+    def recall_all(self, name: str) -> list[JsonValue]:
+        """What `remember` kept under a name, in all calls of the conversation so far."""
+        return [json.loads(value) for value in self._services.kept(name)]
 
     def skip_question(self) -> None:
         """Take the next question as asked: what its answer led to is recorded (rule 4)."""

@@ -16,10 +16,10 @@ import json
 import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import groupby
+from itertools import chain, groupby
 
 from a2a_canvas.server.agent.endings import to_tool_result, visible_outcome
-from a2a_canvas.server.agent.events import ToolStep
+from a2a_canvas.server.agent.events import ToolStep, Transcript
 from a2a_canvas.server.agent.turn.call import TurnOutput, log_failure
 from a2a_canvas.server.agent.turn.pending_calls import FunctionCall, pending_calls
 from a2a_canvas.server.wire import is_yes
@@ -51,6 +51,7 @@ class FunctionCalls:
         flushed: waits until all that was emitted is durable.
         caller: for whom the turn works now; empty if that is not known.
         find_tool: waits for one that is not among `tools` (rule 3).
+        earlier: the transcripts of the context's earlier tasks.
         asked: ids of the calls that wait for the user, in their order.
     """
 
@@ -60,6 +61,7 @@ class FunctionCalls:
     flushed: Callable[[], Awaitable[None]]
     caller: Callable[[], str] = lambda: ""
     find_tool: FindTool = nobody_has_it
+    earlier: Sequence[Transcript] = ()
     asked: list[str] = field(default_factory=list)
     _writers: dict[str, str] = field(default_factory=dict)
     _missing: dict[str, str] = field(default_factory=dict)
@@ -159,7 +161,11 @@ class FunctionCalls:
         async def record(kind: StepKind, name: str, value: str) -> None:
             await self._step(call, kind, value, name)
 
-        return CallServices(record, self.flushed, self._label(), self.caller(), self._writers)
+        return CallServices(record, self.flushed, self._label(), self.caller(), self._writers, self._kept)
+
+    def _kept(self, name: str) -> list[str]:
+        items = chain(*self.earlier, self.output.transcript)
+        return [item.value for item in items if isinstance(item, ToolStep) and (item.kind, item.name) == ("kept", name)]
 
     def _label(self) -> Callable[[str], Awaitable[None]]:
         """Shows labels, but not more than the clients can use."""

@@ -188,7 +188,7 @@ async def run_turn(
     by_name = {tool.name: tool for tool in tools}
     siblings = SiblingChanges(workspace)
     functions = {tool.name: tool for tool in tools if isinstance(tool, FunctionTool)}
-    calls = FunctionCalls(functions, workspace, output, flushed, request.caller, find_tool)
+    calls = FunctionCalls(functions, workspace, output, flushed, request.caller, find_tool, request.earlier)
     turn = _Turn(request, llm, requests, by_name, workspace, siblings, output, calls, sleep, request.progress)
     try:
         ending = await _ending(turn)

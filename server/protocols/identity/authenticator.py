@@ -22,6 +22,7 @@ from typing import Final, Protocol, TypeAlias, assert_never
 from starlette.datastructures import Headers
 
 from a2a_canvas.server.api_key import ApiKey, ApiKeys, hash_of
+from a2a_canvas.server.browser_session import BrowserSession, EndedSessions
 from a2a_canvas.server.protocols.edge.origins import Origin
 from a2a_canvas.server.protocols.identity.attempts import FailedAttempts
 from a2a_canvas.server.protocols.identity.credentials import (
@@ -54,17 +55,19 @@ class Authenticated:
 
     Attributes:
         key_hash: of its API key, which may be revoked; empty if it has none.
+        session: of its browser, which may be ended; None if it has none.
         expires_at: seconds since 1970, at which its streams end.
     """
 
     caller: Caller
     key_hash: str = ""
+    session: BrowserSession | None = None
     expires_at: float = inf
 
     @property
     def ends(self) -> bool:
         """Whether the credential can become invalid."""
-        return bool(self.key_hash) or self.expires_at < inf
+        return bool(self.key_hash or self.session) or self.expires_at < inf
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,6 +125,7 @@ class Authenticator:
         openid_url: where the issuer describes itself; empty if it does not.
         anonymous: whoever presents nothing is let in.
         count: counts a request of a user; raises `QuotaReached` if that may not make it.
+        ended: sessions of browsers that are not valid any more; None if there are none.
         clock: seconds since 1970.
     """
 
@@ -136,8 +140,10 @@ class Authenticator:
         openid_url: str = "",
         anonymous: bool = False,
         count: Callable[[str], None] = lambda user: None,
+        ended: EndedSessions | None = None,
         clock: Callable[[], float] = time.time,
     ) -> None:
+        self._ended = ended
         self._count = count
         self._clock = clock
         self._attempts = attempts
@@ -228,9 +234,11 @@ class Authenticator:
         """Whether a caller's credential is still valid.
 
         Raises:
-            Unavailable: the keys cannot be read.
+            Unavailable: the keys, or the sessions that have ended, cannot be read.
         """
         if self._clock() >= found.expires_at:
+            return False
+        if found.session and self._ended and await self._ended.has(found.session):
             return False
         return not found.key_hash or await self._owner_of_key(found.key_hash) is not None
 

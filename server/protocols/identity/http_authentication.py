@@ -14,9 +14,9 @@ from typing import Final
 
 from a2a.utils.constants import AGENT_CARD_WELL_KNOWN_PATH
 from starlette.authentication import SimpleUser
-from starlette.datastructures import Headers
+from starlette.datastructures import Headers, MutableHeaders
 from starlette.responses import JSONResponse
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from a2a_canvas.server.protocols.edge.availability import RETRY_AFTER
 from a2a_canvas.server.protocols.edge.http_requests import CALLER, STREAM_CHECK
@@ -66,7 +66,21 @@ class Authentication:
             await self._app(scope, receive, send)
             return
         answer = await self._authenticated(scope, path)
-        await answer(scope, receive, send)
+        await answer(scope, receive, await self._renewing(scope, send))
+
+    async def _renewing(self, scope: Scope, send: Send) -> Send:
+        """`send`, with the cookie of a session that the request renews."""
+        found: Authenticated | None = scope.get(AUTHENTICATED)
+        cookie = await self._sessions.renewed(found, scope) if found else ""
+        if not cookie:
+            return send
+
+        async def send_with_cookie(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                MutableHeaders(scope=message).append("set-cookie", cookie)
+            await send(message)
+
+        return send_with_cookie
 
     async def _authenticated(self, scope: Scope, path: str) -> ASGIApp:
         """The application, for a caller that is known; what refuses it, for any other."""

@@ -37,6 +37,14 @@ shares = Table(
     Index("shares_by_token", "token_hash"),
 )
 
+ended_sessions = Table(
+    "ended_sessions",  # of browsers, before their time
+    metadata,
+    Column("user_name", Text, primary_key=True),
+    Column("session_id", Text, primary_key=True),  # empty for all of the user that began until then
+    Column("ended_at", BigInteger, nullable=False),
+)
+
 server_secrets = Table(
     "server_secrets",  # what servers of one database sign with, by what it is for
     metadata,

@@ -29,7 +29,7 @@ from a2a_canvas.tools.registry import SCRIPT_TOOLS
 from tests.database_fixtures import postgresql_url
 from tests.fakes import FakeLLM, Step, no_time, said
 
-LONG_LEASE = LeaseTiming(heartbeat=0.05, expiry=20.0)
+LONG_LEASE = LeaseTiming(heartbeat=0.2, expiry=20.0)
 """No lease runs out, however busy the machine is."""
 SHORT_LEASE = LeaseTiming(heartbeat=0.05, expiry=0.8)
 """For tests of the expiry itself."""
