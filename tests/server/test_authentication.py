@@ -95,7 +95,14 @@ async def answer(served: Served, request: Request, headers: Mapping[str, str]) -
     async with served.http.stream(method, path, json=body, headers=headers) as response:
         if "event-stream" not in response.headers.get("content-type", ""):
             await response.aread()
+        assert may_be_shared_with_nobody(response)
         return response
+
+
+def may_be_shared_with_nobody(response: httpx.Response) -> bool:
+    """Whether a proxy that caches gives this answer to no other caller."""
+    caching, vary = response.headers["cache-control"], response.headers.get("vary", "")
+    return caching == "no-store" or ("private" in caching and "Authorization, Cookie" in vary)
 
 
 async def call(served: Served, method: str, metadata: Mapping[str, str]) -> grpc.aio.AioRpcError | None:
