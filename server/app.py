@@ -305,9 +305,10 @@ def make_meter(settings: Settings, now: Callable[[], datetime]) -> Meter:
         settings.max_streams_per_user,
         settings.max_turns_per_user,
         settings.max_tokens_per_user,
+        settings.max_bytes_per_user,
     )
-    of_all = Quota(settings.max_requests, settings.max_streams, tokens=settings.max_tokens)
-    return Meter(now, of_user, of_all, settings.max_tokens_per_turn)
+    of_all = Quota(settings.max_requests, settings.max_streams, tokens=settings.max_tokens, bytes=settings.max_bytes)
+    return Meter(now, of_user, of_all, settings.max_tokens_per_turn, settings.adopt_anonymous or "")
 
 
 def hosts_of(settings: Settings) -> Hosts:

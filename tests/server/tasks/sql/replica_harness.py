@@ -28,6 +28,7 @@ from a2a_canvas.store.sql.database import Database
 from a2a_canvas.tools.registry import SCRIPT_TOOLS
 from tests.database_fixtures import postgresql_url
 from tests.fakes import FakeLLM, Step, no_time, said
+from tests.server.tasks.kept_count import assert_counted
 
 LONG_LEASE = LeaseTiming(heartbeat=0.05, expiry=20.0)
 """No lease runs out, however busy the machine is."""
@@ -143,7 +144,7 @@ class Replicas:
 
 @asynccontextmanager
 async def replicas(url: str = "") -> AsyncIterator[Replicas]:
-    """On a new database of PostgreSQL, unless `url` names another one."""
+    """On a new database of PostgreSQL, unless `url` names another one. In the end what is kept is counted right."""
     url = url or postgresql_url()
     database = Database(url)
     async with database.write() as connection:
@@ -154,3 +155,4 @@ async def replicas(url: str = "") -> AsyncIterator[Replicas]:
         yield several
     finally:
         await several.stop()
+    await assert_counted(url)
