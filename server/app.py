@@ -133,7 +133,7 @@ def create_app(settings: Settings, llm: LLM | None = None, clock: Clock | None =
     budget = BodyBudget(max(limits.max_bodies_bytes, limits.max_body_bytes))
     check = TargetCheck(AllowedTargets.of(settings.push_targets), SystemLookup())
     page = settings.url if settings.page else ""
-    sharing = Sharing(runtime.access, backend.shares, clock.now, clock.new_id, page)
+    sharing = Sharing(runtime.access, backend.shares, clock.now, clock.new_id, page, runtime.meter)
     handler = A2AHandler(
         runtime,
         card,

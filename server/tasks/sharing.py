@@ -21,6 +21,7 @@ from a2a_canvas.server.agent.intent import InvalidOperation
 from a2a_canvas.server.tasks.access import Access, Caller, Found, Level, Share, Shares
 from a2a_canvas.server.tasks.errors import ContextNotFound, NobodyToShare, ReadOnly, ShareNotFound
 from a2a_canvas.server.tasks.incoming import is_unique
+from a2a_canvas.server.tasks.quotas import Meter
 
 MAX_SHARES = 1000
 """Of one context."""
@@ -73,11 +74,19 @@ class Sharing:
         access: finds the contexts.
         now, new_id: the clock and the source of ids.
         page: the address of the page; empty if there is none.
+        meter: knows whether there is room for another share.
     """
 
     def __init__(
-        self, access: Access, shares: Shares, now: Callable[[], datetime], new_id: Callable[[], str], page: str = ""
+        self,
+        access: Access,
+        shares: Shares,
+        now: Callable[[], datetime],
+        new_id: Callable[[], str],
+        page: str = "",
+        meter: Meter | None = None,
     ) -> None:
+        self._meter = meter or Meter()
         self._access = access
         self._shares = shares
         self._new_id = new_id
@@ -90,6 +99,7 @@ class Sharing:
         Raises:
             ContextNotFound, ReadOnly, NobodyToShare: the caller cannot share it.
             InvalidOperation: the context has too many shares or an id of one's own making, or the user is the owner.
+            StorageFull: there is no room for it.
         """
         found = await self._owned(caller, context_id)
         if request.user and request.user in (caller.name, found.owner):
@@ -102,6 +112,7 @@ class Sharing:
             )
         if len(await self._shares.list(found.key)) >= MAX_SHARES:
             raise InvalidOperation("contextId", f"is a context with {MAX_SHARES} shares: revoke some of them")
+        await self._meter.check_bytes(found.owner, caller.author)
         token = "" if request.user else new_link_token()
         share = Share(
             self._new_id(),

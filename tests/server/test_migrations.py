@@ -187,6 +187,8 @@ ROWS_OF_0010: dict[str, dict[str, Any]] = {
     | {"target": "t", "token": "", "scheme": "", "credentials": "secret", "attempts": 0, "failure": ""},
 }
 """Of every context; their sizes are 2 + 6 + 2, 5, 5, and 1 + 1 + 6 bytes."""
+SHARE_OF_0010 = {"owner": "ann", "level": 1, "made_at": 1, "user_name": "joe", "token_hash": ""}
+"""Of every context; its size is 4 + 4 + 3 + 3 bytes."""
 
 
 @BOTH
@@ -198,8 +200,10 @@ async def test_what_revision_0010_kept_is_counted(url: Url, tmp_path: Path) -> N
             for name, row in ROWS_OF_0010.items():
                 rows = [{"context_id": context_id, **row} for context_id in contexts]
                 await connection.execute(table(name, *map(column, rows[0])).insert(), rows)
+            given = [{"share_id": context_id, "context_id": context_id, **SHARE_OF_0010} for context_id in contexts]
+            await connection.execute(table("shares", *map(column, given[0])).insert(), given)
         await upgrade(database)
-        assert await counted(database) == await recounted(database) == dict.fromkeys(contexts, 28)
+        assert await counted(database) == await recounted(database) == dict.fromkeys(contexts, 28 + 14)
 
 
 @BOTH

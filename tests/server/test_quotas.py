@@ -19,6 +19,7 @@ from google.rpc import error_details_pb2
 
 from a2a_canvas.server.api_key import new_key
 from a2a_canvas.server.tasks.sql.usage import sql_kept
+from a2a_canvas.server.wire import CANVAS
 from tests.server.app_server import Served, Stream, asking, envelope, serving
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -240,4 +241,16 @@ async def test_push_configs_need_room_too(tmp_path: Path) -> None:
         sent = await answer(served, ("POST", "/rest/message:send", {"message": MESSAGE}, V10))
         configs = f"/rest/tasks/{sent.json()['task']['id']}/pushNotificationConfigs"
         refused = await answer(served, ("POST", configs, {"url": "https://example.com/"}, V10))
-        assert (refused.status_code, "You keep" in refused.text) == (413, True), refused.text
+        assert (refused.status_code, "You keep" in refused.text) == (413, True)
+
+
+async def test_shares_need_room_too_in_every_form(tmp_path: Path) -> None:
+    async with storing(tmp_path, max_bytes_per_user=100) as served:
+        sent = await answer(served, ("POST", "/rest/message:send", {"message": MESSAGE}, V10))
+        context = sent.json()["task"]["contextId"]
+        refused = await answer(served, ("POST", f"/artifacts/{context}/shares", {"link": True}, {}))
+        assert (refused.status_code, "You keep" in refused.text) == (413, True)
+        operation = {CANVAS: {"op": "share", "link": True}}
+        message = {**MESSAGE, "messageId": "n", "contextId": context, "metadata": operation}
+        refused = await answer(served, ("POST", "/rest/message:send", {"message": message}, V10))
+        assert (refused.status_code, "You keep" in refused.text) == (413, True)

@@ -11,6 +11,7 @@ COUNTED = {
     "pages": ("entries", "compressed"),
     "versions": ("content", "replacement"),
     "push_configs": ("url", "target", "token", "credentials"),
+    "shares": ("share_id", "context_id", "owner", "user_name", "token_hash"),
 }
 CONTEXTS_AT_ONCE = 200
 """So that no statement takes long: those on PostgreSQL have a time limit."""

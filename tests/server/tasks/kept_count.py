@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from sqlalchemy import func, select, union_all
 
+from a2a_canvas.server.tasks.sql.identity.identity_tables import SHARE_SIZE, shares
 from a2a_canvas.server.tasks.sql.journal.journal_tables import (
     CONFIG_SIZE,
     PAGE_SIZE,
@@ -19,6 +20,7 @@ SIZES = {
     tasks: RECORD_SIZE,
     pages: PAGE_SIZE,
     push_configs: CONFIG_SIZE,
+    shares: SHARE_SIZE,
     versions: TextSize(versions.c.content, versions.c.replacement),
 }
 

@@ -26,14 +26,14 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from sqlalchemy import ColumnElement, Select, Table, and_, delete, exists, or_, select, tuple_, update
+from sqlalchemy import ColumnElement, Select, Table, and_, delete, exists, literal, or_, select, tuple_, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from a2a_canvas.server.agent.events import State
 from a2a_canvas.server.log_output import about
 from a2a_canvas.server.tasks.codec import names_of_json
 from a2a_canvas.server.tasks.incoming import DEDUP_WINDOW
-from a2a_canvas.server.tasks.sql.identity.identity_tables import shares
+from a2a_canvas.server.tasks.sql.identity.identity_tables import SHARE_SIZE, shares
 from a2a_canvas.server.tasks.sql.journal.journal_reading import UNSETTLED, to_microseconds
 from a2a_canvas.server.tasks.sql.journal.journal_tables import (
     PAGE_SIZE,
@@ -245,7 +245,7 @@ async def _entries(database: Database, some: Sequence[Key], dry_run: bool) -> di
 
 
 def _sums(rows: Iterable[Any]) -> dict[Key, int]:
-    """The sizes of pages, by task."""
+    """The sizes of rows, by context and another key."""
     sums: Counter[Key] = Counter()
     for context_id, task_id, size in rows:
         sums[context_id, task_id] += size
@@ -378,14 +378,17 @@ def _of(table: Table, key: Key) -> ColumnElement[bool]:
 
 async def _expired_messages(database: Database, now: datetime) -> None:
     # By their age alone: a change of the row while this waits for its lock is not seen here.
-    for name, at in (
-        (message_keys.c.key, message_keys.c.accepted_at),
-        (inbox_messages.c.inbox_id, inbox_messages.c.sent_at),
-        (shares.c.share_id, shares.c.expires_at),
+    for name, at, size in (
+        (message_keys.c.key, message_keys.c.accepted_at, literal(0)),
+        (inbox_messages.c.inbox_id, inbox_messages.c.sent_at, literal(0)),
+        (shares.c.share_id, shares.c.expires_at, SHARE_SIZE),
     ):
         old = at < to_microseconds(now - DEDUP_WINDOW)
         some = delete(name.table).where(old, name.in_(select(name).where(old).limit(MESSAGE_BATCH_SIZE)))
+        counted = some.returning(name.table.c.context_id, name, size)
         removed = MESSAGE_BATCH_SIZE
         while removed == MESSAGE_BATCH_SIZE:
             async with database.write() as connection:
-                removed = (await connection.execute(some)).rowcount
+                rows = (await connection.execute(counted)).all()
+                await connection.run_sync(add_kept, _freed(_sums(rows)))
+            removed = len(rows)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from a2a_canvas.server.tasks.access import ANONYMOUS, Caller
+from a2a_canvas.server.tasks.access import ANONYMOUS, Caller, Level, Share
 from a2a_canvas.server.tasks.incoming import Incoming
 from a2a_canvas.server.tasks.push import ConfigKey, PushConfig
 from a2a_canvas.server.tasks.sql.journal.prune import Retention, prune
@@ -81,6 +81,19 @@ async def test_push_configs_count(several: Replicas, database: Database) -> None
         await replica.backend.push.add(config)
         assert (await counted(database))["c"] == before + len("https://a.example/a.example:443secret")
     await replica.backend.push.remove(config.key)
+    assert (await counted(database))["c"] == before
+
+
+async def test_shares_count(several: Replicas, database: Database) -> None:
+    replica = await several.start(*writing("Tide"))
+    await write_in(replica, "c")
+    before, now = (await counted(database))["c"], datetime.now(UTC)
+    for share_id, given in (("1", {"user": "joe"}), ("2", {"user": "joe"}), ("3", {"expires_at": now + LONG_AGO})):
+        await replica.backend.shares.add(Share(share_id, "c", "ann", Level.READ, now, **given))  # joe has one at most
+    assert (await counted(database))["c"] == before + len("2cannjoe") + len("3cann")
+    assert await replica.backend.shares.revoke("c", "2")
+    assert (await counted(database))["c"] == before + len("3cann")
+    await prune(database, Retention(100 * LONG_AGO), now + 3 * LONG_AGO)
     assert (await counted(database))["c"] == before
 
 
