@@ -1,23 +1,25 @@
 # docker build -t a2a-canvas .
 
+# A tag can become another image. --build-arg PYTHON_IMAGE=python:3.11-slim@sha256:… is always the same one.
+ARG PYTHON_IMAGE=python:3.11-slim
+
 # The first stage installs the pinned dependencies into /venv, then the server: a change of the sources leaves the layer
 # of the dependencies as it is.
-FROM python:3.11-slim AS build
+FROM ${PYTHON_IMAGE} AS build
 WORKDIR /src
 RUN python -m venv /venv
-COPY pyproject.toml constraints.txt ./
-RUN python -c "import tomllib; p = tomllib.load(open('pyproject.toml', 'rb'))['project']; print(*p['dependencies'], *p['optional-dependencies']['openai'], sep='\n')" > dependencies.txt
-RUN /venv/bin/pip install --no-cache-dir -c constraints.txt -r dependencies.txt
-COPY README.md LICENSE agent_card.json ./
+COPY requirements.txt ./
+RUN /venv/bin/pip install --no-cache-dir --require-hashes -r requirements.txt
+COPY pyproject.toml README.md LICENSE agent_card.json ./
 # The package is a folder of links to the others.
 COPY a2a_canvas a2a_canvas
 COPY store store
 COPY tools tools
 COPY server server
-RUN /venv/bin/pip install --no-cache-dir --no-deps .
+RUN /venv/bin/pip install --no-cache-dir --no-deps --no-build-isolation .
 
 # The second stage has that and nothing else: no sources, no caches, no root.
-FROM python:3.11-slim
+FROM ${PYTHON_IMAGE}
 RUN useradd --uid 10001 --no-create-home --shell /usr/sbin/nologin canvas && install --directory --owner=canvas /data
 COPY --from=build /venv /venv
 WORKDIR /app

@@ -20,23 +20,25 @@ help:  ## this list
 
 setup: .venv/.done  ## make .venv with the server, the checks and the tests, all pinned
 
-.venv/.done: pyproject.toml constraints.txt
+.venv/.done: pyproject.toml requirements-dev.txt
 	@echo "Installing the server, the checks and the tests into .venv"
-	$(install) -e '.[dev]'
+	$(call install,requirements-dev.txt)
 	@touch $@
 
 # An environment with the checks and tests has the server, too. What an agent's own tests need comes with the server.
 SERVER := $(if $(wildcard .venv/.done),.venv/.done,.venv/.server)
 
-.venv/.server: pyproject.toml constraints.txt
+.venv/.server: pyproject.toml requirements.txt
 	@echo "Installing the server into .venv"
-	$(install) -e '.[test]'
+	$(call install,requirements.txt)
 	@touch $@
 
+# What is pinned is installed with its hashes, which a folder has none of: the project itself follows alone.
 define install
 	@$(PYTHON) -c 'import sys; sys.exit("a2a-canvas needs Python 3.11 or newer, this is " + sys.version.split()[0] if sys.version_info < (3, 11) else 0)'
 	$(VENV)
-	$(PIP) install --quiet -c constraints.txt
+	$(PIP) install --quiet --require-hashes -r $(1)
+	$(PIP) install --quiet --no-deps --no-build-isolation -e .
 endef
 
 setup-node:  ## what checks and tests of the page and of the AG-UI stream need (node and npm must be there)
@@ -89,8 +91,12 @@ docs: setup  ## write the generated tables of docs/settings.md and docs/operatio
 screenshots: setup  ## take the pictures of the page in docs/screenshots (Chromium must be there; ARGS="empty dark")
 	$(BIN)/python -m tests.docs.screenshots $(ARGS)
 
-lock: setup  ## write the installed versions to constraints.txt
-	$(PIP) freeze --exclude-editable | grep -v '^pip==' > constraints.txt
+COMPILE := uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-annotate \
+	--custom-compile-command "make lock" $(ARGS) pyproject.toml
+
+lock:  ## pin what pyproject.toml needs, for all platforms, with hashes (uv must be there; ARGS=--upgrade takes the newest)
+	$(COMPILE) --extra dev --output-file requirements-dev.txt
+	$(COMPILE) --extra openai --extra test --constraints requirements-dev.txt --output-file requirements.txt
 
 clean:  ## remove everything that was made
 	rm -rf .venv node_modules tests/server/protocols/agui/node_modules build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -68,7 +68,7 @@ from a2a_canvas.server.push.delivery import PushDelivery
 from a2a_canvas.server.push.sending import PushSender, SystemLookup, TargetCheck
 from a2a_canvas.server.push.targets import AllowedTargets
 from a2a_canvas.server.server_secrets import SESSIONS
-from a2a_canvas.server.settings import REHEARSAL, Settings, SettingsError, is_loopback, option_name
+from a2a_canvas.server.settings import REHEARSAL, Settings, SettingsError, option_name
 from a2a_canvas.server.tasks.access import ANONYMOUS, Access
 from a2a_canvas.server.tasks.journal.push_outbox import Outbox
 from a2a_canvas.server.tasks.quotas import Meter, Quota
@@ -88,6 +88,10 @@ class Clock:
 
     now: Callable[[], datetime] = lambda: datetime.now(UTC)
     new_id: Callable[[], str] = lambda: str(uuid4())
+
+    def seconds(self) -> float:
+        """The time, in seconds since 1970."""
+        return self.now().timestamp()
 
 
 def create_app(settings: Settings, llm: LLM | None = None, clock: Clock | None = None) -> Starlette:
@@ -124,7 +128,7 @@ def create_app(settings: Settings, llm: LLM | None = None, clock: Clock | None =
     metrics = Metrics(clock.now)
     backend = make_backend(settings, clock.now, metrics)
     runtime = build_runtime(settings, llm, clock, backend, sources, metrics)
-    authenticator = make_authenticator(settings, backend, runtime.meter)
+    authenticator = make_authenticator(settings, backend, runtime.meter, clock)
     card_key = load_card_key(settings.card_signing_key) if settings.card_signing_key else None
     sign = partial(card_key.sign, keys_url=settings.url + KEYS_PATH) if card_key else None
     current_card = CurrentCard(loaded, partial(_tools_from, sources), authenticator.security, sign)
@@ -146,7 +150,9 @@ def create_app(settings: Settings, llm: LLM | None = None, clock: Clock | None =
     )
     push = PushDelivery(backend.push, PushPayloads(runtime), PushSender(check), clock.now, metrics)
     metrics.refreshers.append(partial(_count_outbox, backend.push, metrics, clock.now))
-    sessions = BrowserSessions(partial(backend.secrets.secret, SESSIONS), lambda: clock.now().timestamp())
+    sessions = BrowserSessions(
+        partial(backend.secrets.secret, SESSIONS), backend.ended_sessions, settings.url, clock.seconds
+    )
     session_routes = SessionRoutes(sessions, settings.url, _open_id_client(settings))
     app = Starlette(
         routes=[
@@ -230,12 +236,11 @@ def _allowed(request: Request) -> list[str]:
 
 def metrics_readers(settings: Settings) -> Callable[[Request], bool]:
     """Who may read `/metrics` on the port for everybody: users; without credentials whoever is on this machine."""
-    local = is_loopback(settings.host) and not (settings.public_url or settings.allow_anonymous)
-    allowed = (ANONYMOUS,) if local else ()
+    allowed = () if settings.reachable_by or settings.allow_anonymous else (ANONYMOUS,)
     return lambda request: bool(caller_of(request).name) or caller_of(request) in allowed
 
 
-def make_authenticator(settings: Settings, backend: Backend, meter: Meter) -> Authenticator:
+def make_authenticator(settings: Settings, backend: Backend, meter: Meter, clock: Clock) -> Authenticator:
     """Who is let in, and how often."""
     stored = (backend.api_keys,) if backend.api_keys else ()
     discovered = settings.jwt_issuer if not settings.jwt_jwks_url else None
@@ -248,6 +253,8 @@ def make_authenticator(settings: Settings, backend: Backend, meter: Meter) -> Au
         links=backend.shares,
         anonymous=settings.allow_anonymous,
         count=meter.count_request,
+        ended=backend.ended_sessions,
+        clock=clock.seconds,
     )
 
 
@@ -274,10 +281,10 @@ def check_open(settings: Settings, *, keys: bool) -> None:
     Args:
         keys: the database has API keys, or had some.
     """
-    if is_loopback(settings.host) or settings.authenticates or keys or settings.allow_anonymous:
+    if not settings.reachable_by or settings.authenticates or keys or settings.allow_anonymous:
         return
     raise SettingsError(
-        f"--host {settings.host} lets others in, and there is no authentication: set A2A_CANVAS_SHARED_TOKEN to a "
+        f"{settings.reachable_by} lets others in, and there is no authentication: set A2A_CANVAS_SHARED_TOKEN to a "
         "secret (openssl rand -hex 16), or make a key with a2a-canvas key new NAME; --allow-anonymous serves everybody."
     )
 
@@ -372,7 +379,8 @@ def _mcp_servers(config: Path) -> Sequence[ToolSource]:
 
 
 def check_programs(config: Path) -> None:
-    """Whether the programs of MCP servers are there. A server that runs goes on without one, and tries it again.
+    """Whether the programs of MCP servers are there. Without `--reload` an agent is served without one, and tries it
+    again.
 
     Raises:
         SettingsError: one is not.

@@ -7,6 +7,7 @@ from datetime import datetime
 from typing import Protocol
 
 from a2a_canvas.server.api_key import ApiKeys
+from a2a_canvas.server.browser_session import EndedSessions, InMemoryEndedSessions
 from a2a_canvas.server.metrics import Metrics
 from a2a_canvas.server.server_secrets import InMemorySecrets, ServerSecrets
 from a2a_canvas.server.settings import Settings
@@ -42,6 +43,8 @@ class Backend(Protocol):
     def shares(self) -> Shares: ...
     @property
     def secrets(self) -> ServerSecrets: ...
+    @property
+    def ended_sessions(self) -> EndedSessions: ...
     @property
     def api_keys(self) -> ApiKeys | None: ...
     @property
@@ -95,6 +98,7 @@ class MemoryBackend:
         self.shares: Shares = shares
         self.contexts: Contexts = InMemoryContexts(journal, store, shares)
         self.secrets: ServerSecrets = InMemorySecrets()
+        self.ended_sessions: EndedSessions = InMemoryEndedSessions()
         self.api_keys: ApiKeys | None = None
         self.ownership: Ownership | None = None
 

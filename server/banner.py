@@ -19,7 +19,7 @@ from a2a_canvas.server.agent.models.rehearsal import START_NOTICE
 from a2a_canvas.server.agent.models.rehearsal.tool_calls import Offered, example
 from a2a_canvas.server.agent_folder import AGENT_FILE
 from a2a_canvas.server.model_choice import KINDS, OLLAMA
-from a2a_canvas.server.settings import ALL_ADDRESSES, REHEARSAL, Settings, authority, is_loopback, without_password
+from a2a_canvas.server.settings import ALL_ADDRESSES, REHEARSAL, Settings, authority, without_password
 from a2a_canvas.server.wire import TOKEN_VARIABLE
 
 DEFAULT_PORT: Final = 8000
@@ -110,7 +110,7 @@ def _reachable(settings: Settings, authenticates: bool) -> Iterator[str]:
     """Who can reach the server, if others than programs on this machine can."""
     no_one_asks = "Callers without credentials are served" if authenticates else "There is no authentication"
     open_to_all = f" {no_one_asks}: anyone who reaches it can use it."
-    if is_loopback(settings.host) or (authenticates and not settings.allow_anonymous):
+    if not settings.reachable_by or (authenticates and not settings.allow_anonymous):
         open_to_all = ""
     if settings.public_url:
         yield f"Its card says {settings.url}.{open_to_all}"

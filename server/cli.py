@@ -7,12 +7,14 @@ Rule 2: an error is one line on stderr. The exit code is 2 for what was typed wr
 
 from __future__ import annotations
 
+import gc
 import io
 import os
 import shlex
 import shutil
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from functools import partial
 from importlib import import_module
 from importlib.metadata import version
@@ -61,6 +63,7 @@ COMMANDS = {
         "doctor": (__name__, "check the settings, the model, the database, the machine, and access from outside"),
         "db": (__name__, "prepare, check or prune the database"),
         "key": (__name__, "make, list or revoke API keys"),
+        "session": (__name__, "end the sessions of a user who has signed in"),
         "card": (__name__, "verify the signature of an agent card"),
         "usage": (__name__, "show what users have used, by day: requests, turns, tokens"),
         "completion": (__name__, "print the completion of commands and options for a shell"),
@@ -178,6 +181,12 @@ def command_forms() -> dict[str, CommandForm]:
                     help="where clients find the server; look at it from there",
                 ),
                 GroupedOption(
+                    ["--grpc-url"],
+                    metavar="URL",
+                    group="Outside",
+                    help="where they find gRPC, if the card at --url does not have it: http:// is without TLS",
+                ),
+                GroupedOption(
                     ["--model-call/--no-model-call"],
                     default=True,
                     group="Model",
@@ -246,6 +255,18 @@ def _key_commands(does: str) -> click.Group:
     )
 
 
+def _session_commands(does: str) -> click.Group:
+    from a2a_canvas.server.settings import options
+
+    form = CommandForm(
+        partial(_key, "end sessions"),
+        (click.Argument(["name"], metavar="USER"), *options(["database"])),
+        "Who has signed in with a provider as USER has to sign in again. Keys and tokens are not affected.",
+        ("session revoke ann",),
+    )
+    return click.Group("session", [form.command("revoke", does)], help=f"{does.capitalize()}.")
+
+
 def _card_commands(does: str) -> click.Group:
     url = click.Argument(["url"])
     key = click.Option(
@@ -263,7 +284,7 @@ def _card_commands(does: str) -> click.Group:
     return click.Group("card", [form.command("verify", does)], help=f"{does[:1].upper()}{does[1:]}.")
 
 
-_GROUPS = {"db": _database_commands, "key": _key_commands, "card": _card_commands}
+_GROUPS = {"db": _database_commands, "key": _key_commands, "session": _session_commands, "card": _card_commands}
 """The commands that have commands."""
 
 
@@ -282,7 +303,8 @@ def _new(folder: Path) -> int:
 def _serve(reload: bool, check: bool, **given: Any) -> int:
     if reload and not check:
         return _serve_and_reload(given["agent"] or os.environ.get("A2A_CANVAS_AGENT", ""))
-    from a2a_canvas.server.serve import REFUSALS, check_agent, serve
+    with _imports_for_good():
+        from a2a_canvas.server.serve import REFUSALS, check_agent, serve
 
     try:
         if check:
@@ -293,6 +315,20 @@ def _serve(reload: bool, check: bool, **given: Any) -> int:
         return refused(str(error))
 
 
+@contextmanager
+def _imports_for_good() -> Iterator[None]:
+    """Never search what is imported for garbage: there is none.
+
+    To do so takes a sixth of a start, and each full collection would stop a server that streams for 0.1 s.
+    """
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.freeze()
+        gc.enable()
+
+
 def _serve_and_reload(folder: str) -> int:
     if not Path(folder or "-").is_dir():
         return refused("--reload needs the folder of an agent: a2a-canvas serve FOLDER --reload")
@@ -301,16 +337,19 @@ def _serve_and_reload(folder: str) -> int:
     return serve_and_reload(Path(folder), [word for word in sys.argv[1:] if word != "--reload"])
 
 
-def _doctor(url: str | None, model_call: bool, as_json: bool, **given: Any) -> int:
+def _doctor(url: str | None, grpc_url: str | None, model_call: bool, as_json: bool, **given: Any) -> int:
     import asyncio
 
     from a2a_canvas.server import log_output
     from a2a_canvas.server.doctor.doctor_command import doctor_command
     from a2a_canvas.server.wire import TOKEN_VARIABLE
 
+    if grpc_url and not url:
+        return refused("--grpc-url needs --url.")
     log_output.configure("critical", "text")
     out, token = sys.stdout or io.StringIO(), os.environ.get(TOKEN_VARIABLE, "")
-    return asyncio.run(doctor_command(given, out, url=url or "", token=token, model_call=model_call, json=as_json))
+    outside = {"url": url or "", "grpc_url": grpc_url or "", "token": token}
+    return asyncio.run(doctor_command(given, out, **outside, model_call=model_call, json=as_json))
 
 
 def _models() -> int:
@@ -338,7 +377,7 @@ def _db(action: str, dry_run: bool = False, **given: Any) -> int:
 def _key(action: str, name: str = "", user: str = "", no_store: bool = False, **given: Any) -> int:
     import asyncio
 
-    from a2a_canvas.server.key_cli import end_key, make_key, show_keys
+    from a2a_canvas.server.key_cli import end_key, end_sessions, make_key, show_keys
     from a2a_canvas.server.open_database import DatabaseError
     from a2a_canvas.server.settings import SettingsError
 
@@ -349,8 +388,10 @@ def _key(action: str, name: str = "", user: str = "", no_store: bool = False, **
                 return asyncio.run(make_key(name, user, given, out, sys.stderr or io.StringIO(), stored=not no_store))
             case "list":
                 return asyncio.run(show_keys(given, out))
-            case _:
+            case "revoke":
                 return asyncio.run(end_key(name, given, out))
+            case _:
+                return asyncio.run(end_sessions(name, given, out))
     except (SettingsError, DatabaseError) as error:
         return refused(str(error))
 

@@ -12,6 +12,7 @@ from contextlib import suppress
 from datetime import datetime, timedelta
 
 from a2a_canvas.server.api_key import ApiKeys
+from a2a_canvas.server.browser_session import EndedSessions
 from a2a_canvas.server.metrics import Metrics
 from a2a_canvas.server.open_database import make_database, prepare_database
 from a2a_canvas.server.server_secrets import ServerSecrets
@@ -20,6 +21,7 @@ from a2a_canvas.server.tasks.quotas import Meter
 from a2a_canvas.server.tasks.runtime.ownership import TaskRunner
 from a2a_canvas.server.tasks.sql.identity.sql_api_keys import SqlApiKeys
 from a2a_canvas.server.tasks.sql.identity.sql_secrets import SqlSecrets
+from a2a_canvas.server.tasks.sql.identity.sql_sessions import SqlEndedSessions
 from a2a_canvas.server.tasks.sql.journal.prune import Retention, prune
 from a2a_canvas.server.tasks.sql.journal.rewriting import name_versions
 from a2a_canvas.server.tasks.sql.replica.sql_backend import SqlBackend
@@ -57,6 +59,7 @@ class DurableBackend(SqlBackend):
         super().__init__(make_database(settings.database), now, limits, grace=settings.shutdown_grace, metrics=metrics)
         self.api_keys: ApiKeys | None = SqlApiKeys(self._database)
         self.secrets: ServerSecrets = SqlSecrets(self._database, now)
+        self.ended_sessions: EndedSessions = SqlEndedSessions(self._database, now)
         self._retention = retention_of(settings)
         self._now = now
         self._beside: list[asyncio.Task[None]] = []

@@ -1,4 +1,4 @@
-"""The commands for API keys: `a2a-canvas key new`, `key list` and `key revoke`."""
+"""The commands for credentials: `a2a-canvas key new`, `key list` and `key revoke`, and `session revoke`."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from a2a_canvas.server.migrations import check, revision, upgrade
 from a2a_canvas.server.open_database import DatabaseError, open_database
 from a2a_canvas.server.settings import PREFIX, SettingsError, load
 from a2a_canvas.server.tasks.sql.identity.sql_api_keys import add_key, list_keys, revoke_key
+from a2a_canvas.server.tasks.sql.identity.sql_sessions import end_sessions_of
 from a2a_canvas.store.sql.database import Database
 
 VARIABLE = f"{PREFIX}API_KEYS"
@@ -35,7 +36,7 @@ async def make_key(
     text = new_key()
     if stored:
         key = ApiKey(name, user or name, hash_of(text), made_at=datetime.now(UTC))
-        async with _keys_of(given, new=True) as database:
+        async with _database_of(given, new=True) as database:
             if not await add_key(database, key):
                 raise SettingsError(f"There is a key {name} in force: revoke it first, or choose another name.")
     out.write(f"{text}\n")
@@ -46,7 +47,7 @@ async def make_key(
 
 async def show_keys(given: Mapping[str, Any], out: TextIO) -> int:
     """Run `key list`; raises as `make_key` does."""
-    async with _keys_of(given) as database:
+    async with _database_of(given) as database:
         keys = await list_keys(database)
     out.writelines(f"{line}\n" for line in _table(keys))
     return 0
@@ -54,15 +55,23 @@ async def show_keys(given: Mapping[str, Any], out: TextIO) -> int:
 
 async def end_key(name: str, given: Mapping[str, Any], out: TextIO) -> int:
     """Run `key revoke`; raises as `make_key` does."""
-    async with _keys_of(given) as database:
+    async with _database_of(given) as database:
         if not await revoke_key(database, name, datetime.now(UTC)):
             raise SettingsError(f"There is no key {name} in force. a2a-canvas key list has those there are.")
     out.write(f"The key {name} is revoked: within two seconds no server of this database takes it.\n")
     return 0
 
 
+async def end_sessions(user: str, given: Mapping[str, Any], out: TextIO) -> int:
+    """Run `session revoke`; raises as `make_key` does. Whether the user has sessions is not known here."""
+    async with _database_of(given) as database:
+        await end_sessions_of(database, user, datetime.now(UTC))
+    out.write(f"Who has signed in as {user} is signed out: within two seconds, on all servers of this database.\n")
+    return 0
+
+
 @asynccontextmanager
-async def _keys_of(given: Mapping[str, Any], *, new: bool = False) -> AsyncIterator[Database]:
+async def _database_of(given: Mapping[str, Any], *, new: bool = False) -> AsyncIterator[Database]:
     """The database, which a server may have open, too; a new SQLite file gets its schema."""
     url = load(given).database
     if url == "memory":

@@ -35,6 +35,11 @@ def _next(port: int) -> int:
     return port + 1 if port < 65535 else 8000
 
 
+def is_reloaded() -> bool:
+    """Whether this server is one of `serve --reload`. Ask before `lent_socket`."""
+    return CHANNEL in os.environ
+
+
 def lent_socket(host: str, port: int) -> socket.socket | None:
     """In a server that has loaded its agent: the socket to serve on, as soon as the server before has stopped.
 

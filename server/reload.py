@@ -2,7 +2,7 @@
 
 Rule 1: a new server loads the agent first. Only when it could, the old one stops and hands over its turns as at any
         restart, and the new one serves what it has loaded, whatever the files have become since. With an agent that
-        cannot be loaded the old server goes on.
+        cannot be loaded, or whose MCP servers' programs are missing, the old server goes on.
 Rule 2: the listening socket is this process's, and is lent to the servers: between two of them connections wait.
 Rule 3: a port that is not free ends the first start, as it does without `--reload`.
 """
@@ -72,7 +72,8 @@ def serve_and_reload(folder: Path, arguments: Sequence[str]) -> int:
             rust_timeout=LOOK_MILLISECONDS,
         ):
             if changes:
-                _say(f"{', '.join(sorted({os.path.relpath(path, folder) for _, path in changes}))} changed.")
+                paths = sorted({os.path.relpath(path, folder) for _, path in changes})
+                _say(f"{', '.join(paths)} changed. Loading the agent …")
             if changes or servers.first:
                 servers.renew()
             else:

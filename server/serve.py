@@ -23,7 +23,7 @@ from a2a_canvas.server.agent.model import LLM
 from a2a_canvas.server.agent.models.claude_params import available
 from a2a_canvas.server.app import check_open, check_programs, create_app
 from a2a_canvas.server.banner import DataCount, banner, folded, hints, ollama_hint
-from a2a_canvas.server.listening import lent_socket, listen
+from a2a_canvas.server.listening import is_reloaded, lent_socket, listen
 from a2a_canvas.server.model_choice import choose_llm, ollama_address
 from a2a_canvas.server.protocols.a2a_v1.card_file import CardError
 from a2a_canvas.server.protocols.edge.connections import ConnectionLimits, limited_connection
@@ -63,6 +63,8 @@ def serve(given: Mapping[str, Any], program: str = "a2a-canvas") -> int:
     log_output.configure(settings.log_level, settings.log_format)
     llm = _llm(settings, given)
     app = create_app(settings, llm)
+    if is_reloaded() and settings.mcp_config:
+        check_programs(settings.mcp_config)
     lent = lent_socket(settings.host, settings.port)
     for field in ("grpc_port", "metrics_port") if lent else ("port", "grpc_port", "metrics_port"):
         if port := getattr(settings, field):

@@ -466,6 +466,18 @@ class Settings(BaseSettings):
             return self.public_url
         return f"http://{authority('localhost' if self.host in ALL_ADDRESSES else self.host, self.port)}"
 
+    @property
+    def reachable_by(self) -> str:
+        """The option that lets programs on other machines in, with its value; empty if none does.
+
+        A public address is that of a proxy, which may be on this machine.
+        """
+        if not is_loopback(self.host):
+            return f"{option_name('host')} {self.host}"
+        if self.public_url and not is_loopback(urlsplit(self.public_url).hostname or ""):
+            return f"{option_name('public_url')} {self.public_url}"
+        return ""
+
 
 def is_trusted_url(url: str) -> bool:
     """Whether what is read there is from whom it says: by HTTPS, or from this machine."""

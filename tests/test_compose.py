@@ -30,7 +30,8 @@ def database_of(service: str, password: str = "s3cret") -> str:
 def test_three_servers_and_one_upgrade_use_the_same_image_and_the_same_database() -> None:
     assert OURS == ["upgrade", "server"]
     assert SERVICES["server"]["deploy"]["replicas"] == 3
-    assert {SERVICES[name]["build"] for name in OURS} == {"."}
+    assert SERVICES["upgrade"]["build"] == SERVICES["server"]["build"]
+    assert SERVICES["server"]["build"]["context"] == "."
     assert len({database_of(name) for name in OURS}) == 1
 
 
@@ -42,6 +43,13 @@ def test_the_database_is_the_one_that_postgresql_makes() -> None:
         made["POSTGRES_PASSWORD"]
         == re.findall(r"\$\{[^}]*\}", SERVICES["server"]["environment"][f"{PREFIX}DATABASE"])[0]
     )
+
+
+def test_every_image_can_be_given_by_its_digest() -> None:
+    [name, image] = re.findall(r"^ARG (\w+)=(.+)", (ROOT / "Dockerfile").read_text(), re.MULTILINE)[0]
+    assert SERVICES["server"]["build"]["args"] == {name: f"${{{name}:-{image}}}"}
+    others = {name: service["image"] for name, service in SERVICES.items() if name not in OURS}
+    assert others == {"postgresql": "${POSTGRES_IMAGE:-postgres:17}", "balancer": "${CADDY_IMAGE:-caddy:2}"}
 
 
 def test_no_password_is_written_down() -> None:
@@ -91,6 +99,19 @@ def test_what_is_published_is_on_the_loopback_alone_and_only_the_balancers() -> 
     assert all(port.startswith("127.0.0.1:") for port in SERVICES["balancer"]["ports"])
 
 
+@pytest.mark.parametrize("service", OURS)
+def test_our_containers_have_no_rights_and_write_nothing_but_their_volumes(service: str) -> None:
+    given = SERVICES[service]
+    assert (given["read_only"], given["tmpfs"], given["cap_drop"]) == (True, ["/tmp"], ["ALL"])
+    assert given["security_opt"] == ["no-new-privileges:true"]
+
+
+def test_the_metrics_are_on_a_port_that_is_not_published() -> None:
+    port = SERVICES["server"]["environment"]["A2A_CANVAS_METRICS_PORT"]
+    assert all(port not in published for published in SERVICES["balancer"]["ports"])
+    assert int(port) not in sites()
+
+
 def test_the_database_outlives_its_container() -> None:
     named = [volume.split(":")[0] for volume in SERVICES["postgresql"]["volumes"]]
     assert named == list(COMPOSE["volumes"])
@@ -132,10 +153,14 @@ def test_grpc_is_not_in_the_card_that_google_adk_would_refuse_with_it() -> None:
     )
 
 
-@pytest.mark.parametrize("port", sites())
-def test_it_buffers_nothing_and_limits_no_stream(port: int) -> None:
-    assert "flush_interval -1" in sites()[port]
+def test_it_buffers_nothing_and_limits_no_stream() -> None:
+    assert "flush_interval -1" in sites()[8000]
     assert not re.search(r"\w*(?:read|write|response_header|idle)_timeout", CADDYFILE)
+
+
+def test_grpc_is_flushed_by_its_length_alone_or_a_refusal_would_be_no_status() -> None:
+    grpc_port = int(SERVICES["server"]["environment"]["A2A_CANVAS_GRPC_PORT"])
+    assert "flush_interval" not in sites()[grpc_port]
 
 
 def test_grpc_is_http_2_without_tls_on_both_sides() -> None:

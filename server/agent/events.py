@@ -116,8 +116,9 @@ class ToolStep:
 
     Attributes:
         kind: `called`: the call is about to be carried out, `value` is the index of its block; `began`: it runs;
-            `asked`: it waits for the user's next message, `value` is the question; `changed`: so many of its changes
-            are saved; `kept`: the JSON text `value` is kept as `name`.
+            `asked`: it waits for the user's next message, `value` is the question, `name` its number (empty: the next
+            one); `authentication`: the same, and the message is not recorded; `changed`: so many of its changes are
+            saved; `kept`: the JSON text `value` is kept as `name`.
     """
 
     tool_use_id: str

@@ -16,6 +16,7 @@ async def doctor_command(
     out: TextIO,
     *,
     url: str = "",
+    grpc_url: str = "",
     token: str = "",
     model_call: bool = True,
     json: bool = False,
@@ -25,6 +26,7 @@ async def doctor_command(
     Args:
         given: the options of the command line, as `load` takes them.
         url: where clients find the server; empty to look at nothing from outside.
+        grpc_url: where they find gRPC; empty for what the card at `url` says.
         token: what a client would send there.
         model_call: whether the model is called.
         json: write one JSON object.
@@ -34,7 +36,7 @@ async def doctor_command(
     """
     findings = [each async for each in _here(given, model_call)]
     if url:
-        findings += [each async for each in check_outside(url, token)]
+        findings += [each async for each in check_outside(url, token, grpc_url)]
     out.writelines(f"{line}\n" for line in ([as_json(findings)] if json else as_lines(findings)))
     return exit_code(findings)
 

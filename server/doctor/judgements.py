@@ -71,15 +71,11 @@ def judge_card(settings: Settings) -> Finding:
 
 def judge_openness(settings: Settings, keys: int) -> Iterator[Finding]:
     """Who is served. That `serve` would refuse to start is found by itself (`app.check_open`)."""
-    reachable = not is_loopback(settings.host) or bool(settings.public_url)
-    if settings.allow_anonymous and reachable:
+    if settings.allow_anonymous and settings.reachable_by:
         said = "Callers without credentials are served, and others can reach the server."
         yield warning("access", said, "Leave out --allow-anonymous unless everybody may use the model at your cost.")
     elif settings.authenticates or keys:
         yield ok("access", "Callers need credentials.")
-    elif reachable:
-        said = f"{settings.url} lets others in, and there is no authentication."
-        yield warning("access", said, "Make a key with a2a-canvas key new NAME, or set A2A_CANVAS_SHARED_TOKEN.")
     else:
         yield ok("access", "There is no authentication; only programs on this machine reach the server.")
     if settings.metrics_port and not is_loopback(settings.host):
@@ -104,6 +100,24 @@ def judge_anonymous(answers: Mapping[str, int], local: bool) -> Finding:
         advice = "Look at what stands before the server, and at its log."
         return warning("anonymous", f"Without credentials it fails at {', '.join(broken)}.", advice)
     return ok("anonymous", "Without credentials it refuses every operation.")
+
+
+def judge_grpc(address: str, alone: str, authenticated: str, local: bool) -> Finding:
+    """Args: alone, authenticated: the status codes without credentials and with them; empty if there are none."""
+    match alone:
+        case "OK":
+            said = f"Without credentials gRPC answers at {address}."
+            advice = "Anyone who finds the address can use it: make a key with a2a-canvas key new NAME."
+            return (warning if local else failed)("grpc", said, advice)
+        case "UNAUTHENTICATED" | "PERMISSION_DENIED" if authenticated in ("", "OK"):
+            taken = " and takes yours" if authenticated else ""
+            return ok("grpc", f"gRPC at {address} refuses callers without credentials{taken}.")
+        case "UNAUTHENTICATED" | "PERMISSION_DENIED":
+            said = f"gRPC at {address} answers to the credentials with {authenticated}."
+            return failed("grpc", said, "Get a valid key: a2a-canvas key list says which there are.")
+        case _:
+            said = f"gRPC at {address} answers with {alone}."
+            return failed("grpc", said, "Check the name, the port, and that the proxy speaks HTTP/2 on both sides.")
 
 
 def judge_credentials(status: int, variable: str) -> Finding:

@@ -1,7 +1,7 @@
 """Delivers what is in the outbox, beside the turns.
 
 Rule 1: one attempt for each claim; the next notification of the config follows when it was accepted. A receiver that
-        accepts many in a row makes room for others now and then.
+        accepts many in a row makes room for others now and then (`places.py`).
 Rule 2: what is not accepted is tried again, later each time (`retries.py`), and given up in the end: the log says so,
         and so does the config.
 Rule 3: the log names task, config and host: never a path, a token or a credential.
@@ -12,35 +12,30 @@ from __future__ import annotations
 import asyncio
 import logging
 import random
-from collections import Counter, OrderedDict
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from datetime import datetime
-from functools import partial
 from typing import Any
 
 from a2a_canvas.server.log_output import about
 from a2a_canvas.server.metrics import Metrics
+from a2a_canvas.server.push.places import Places
 from a2a_canvas.server.push.retries import Accepted, NotAccepted, Outcome, delay_after
 from a2a_canvas.server.push.sending import Send
 from a2a_canvas.server.push.signing import headers_of
 from a2a_canvas.server.tasks.errors import TaskError, TaskNotFound
 from a2a_canvas.server.tasks.journal.push_outbox import Outbox
-from a2a_canvas.server.tasks.push import Delivery, Room
+from a2a_canvas.server.tasks.push import Delivery
 from a2a_canvas.store.errors import Unavailable
 
 logger = logging.getLogger(__name__)
 
-MAX_SENDING = 80
-"""Attempts under way at once: each has a connection."""
-MAX_FAILING = 20
-"""Of them, those to receivers that failed last time."""
-PER_TARGET = 4
-"""Attempts under way to one host and port."""
 IN_A_ROW = 10
 """Notifications of one config before others get their turn."""
-REMEMBERED = 500
-"""Targets of which it is remembered that they failed last time."""
+SPACING_SECONDS = 0.05
+"""Between two looks at least: many attempts that end at once make one look."""
+READING = 2
+"""Bodies that are read from the database and written at once."""
 POLL_SECONDS = 1.0
 """Between two looks into the outbox: for attempts that are due, and for what other replicas have left."""
 
@@ -74,9 +69,8 @@ class PushDelivery:
         self._send = send
         self._now = now
         self._chance = chance
-        self._sending: Counter[str] = Counter()
-        self._failing = 0
-        self._slow: OrderedDict[str, None] = OrderedDict()
+        self._places = Places()
+        self._reading = asyncio.Semaphore(READING)
         self._tasks: set[asyncio.Task[None]] = set()
         self._loop: asyncio.Task[None] | None = None
 
@@ -96,41 +90,27 @@ class PushDelivery:
         while True:
             self._outbox.wake.clear()
             try:
-                while self._room().total > 0 and await self._begin_some():
+                while self._places.room().total > 0 and await self._begin_some():
                     pass
             except Unavailable:
                 pass  # at the next look
             except Exception:
                 logger.exception("Push notifications could not be read")
+            looked = asyncio.get_running_loop().time()
             with suppress(TimeoutError):
                 async with asyncio.timeout(POLL_SECONDS):
                     await self._outbox.wake.wait()
-
-    def _room(self) -> Room:
-        total = MAX_SENDING - len(self._tasks)
-        return Room(total, min(total, MAX_FAILING - self._failing), PER_TARGET, self._sending, self._slow.keys())
+            await asyncio.sleep(looked + SPACING_SECONDS - asyncio.get_running_loop().time())
 
     async def _begin_some(self) -> bool:
         """Whether there were any."""
-        claimed = await self._outbox.claim(self._room())
+        claimed = await self._outbox.claim(self._places.room())
         for delivery in claimed:
-            self._begin(delivery)
+            self._places.begin(delivery)
+            task = asyncio.create_task(self._deliver(delivery), name=f"push to {delivery.config.target}")
+            self._tasks.add(task)
+            task.add_done_callback(self._tasks.discard)
         return bool(claimed)
-
-    def _begin(self, delivery: Delivery) -> None:
-        target = delivery.config.target
-        failing = delivery.attempts > 0 or target in self._slow
-        task = asyncio.create_task(self._deliver(delivery), name=f"push to {target}")
-        self._tasks.add(task)
-        self._sending[target] += 1
-        self._failing += failing
-        task.add_done_callback(partial(self._end, target, failing))
-
-    def _end(self, target: str, failing: bool, task: asyncio.Task[None]) -> None:
-        self._tasks.discard(task)
-        self._sending -= Counter((target,))
-        self._failing -= failing
-        self._outbox.wake.set()
 
     async def _deliver(self, delivery: Delivery) -> None:
         try:
@@ -139,6 +119,9 @@ class PushDelivery:
             pass  # it is due again when the claim expires
         except Exception:
             logger.exception("A push notification could not be delivered", extra=_about(delivery))
+        finally:
+            self._places.end(delivery)
+            self._outbox.wake.set()
 
     async def _deliver_in_order(self, first: Delivery) -> None:
         delivery: Delivery | None = first
@@ -151,22 +134,33 @@ class PushDelivery:
                 with suppress(Unavailable):
                     await self._outbox.release(delivery)
                 raise
+            if outcome is None:
+                break
             delivery = await self._settle(delivery, outcome)
         if delivery:
             await self._outbox.release(delivery)
 
-    async def _attempt(self, delivery: Delivery) -> Outcome:
+    async def _attempt(self, delivery: Delivery) -> Outcome | None:
+        """None if it was not made: there is no place for its body, or it was removed."""
         try:
-            body = await self._render(delivery)
+            body = await self._body(delivery)
         except TaskNotFound:
             return NotAccepted("who registered it may not read the task any more", final=True)
         except TaskError:
             return NotAccepted("the task cannot be read")
+        if body is None:
+            return None
         return await self._send(delivery.config.url, headers_of(delivery, body, self._now()), body)
+
+    async def _body(self, delivery: Delivery) -> bytes | None:
+        async with self._reading:
+            whole = await self._outbox.whole(delivery)
+            body = await self._render(whole) if whole else None
+            return body if body is not None and self._places.admits(delivery, len(body)) else None
 
     async def _settle(self, delivery: Delivery, outcome: Outcome) -> Delivery | None:
         """The next notification of the same config, if this one was accepted and there is one."""
-        self._remember(delivery.config.target, failed=isinstance(outcome, NotAccepted))
+        self._places.settled(delivery, accepted=isinstance(outcome, Accepted))
         match outcome:
             case Accepted():
                 self._attempts.add("accepted")
@@ -174,13 +168,6 @@ class PushDelivery:
             case NotAccepted():
                 await self._later(delivery, outcome)
                 return None
-
-    def _remember(self, target: str, *, failed: bool) -> None:
-        self._slow.pop(target, None)
-        if failed:
-            self._slow[target] = None
-            if len(self._slow) > REMEMBERED:
-                self._slow.popitem(last=False)
 
     async def _later(self, delivery: Delivery, outcome: NotAccepted) -> None:
         failed = delivery.attempts + 1

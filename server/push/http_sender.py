@@ -12,6 +12,7 @@ import asyncio
 import socket
 from collections.abc import Mapping, Sequence
 from contextvars import ContextVar
+from io import BytesIO
 
 import aiohttp
 from aiohttp.abc import AbstractResolver, ResolveResult
@@ -66,7 +67,8 @@ class HttpSender:
 
     async def _post(self, target: Target, headers: Mapping[str, str], body: bytes) -> Outcome:
         session = self._opened()
-        async with session.post(target.url, data=body, headers=headers, allow_redirects=False) as response:
+        # A stream is written piece by piece: one receiver that does not read gets no second copy of the body.
+        async with session.post(target.url, data=BytesIO(body), headers=headers, allow_redirects=False) as response:
             outcome = outcome_of(response.status, response.headers.get("Retry-After", ""))
             response.close()
             return outcome

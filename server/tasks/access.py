@@ -30,15 +30,23 @@ class Caller:
     Attributes:
         name: of the user; empty for anonymous callers, who all are one, and for whoever came with a link.
         link: the id of the share whose link the caller has; empty for none. Such a caller sees that context alone.
+        host: the owner of that share, as far as it is known.
     """
 
     name: str = ""
     link: str = ""
+    host: str = field(default="", compare=False)
 
     @property
     def author(self) -> str:
         """What messages of this caller say of their sender."""
         return f"{LINK}{self.link}" if self.link else self.name
+
+    @property
+    def account(self) -> str:
+        """Under which name the requests and streams of this caller are counted: all links of one owner have one, so
+        that more links are not more requests."""
+        return f"{LINK}of {self.host}" if self.link else self.name
 
 
 ANONYMOUS = Caller()

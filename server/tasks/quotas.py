@@ -1,6 +1,7 @@
 """How much callers may use, and how much they have used: requests, streams, turns, tokens and bytes.
 
-Rule 1: a quota is for one user, or for all together. Anonymous callers are one user, and so are those with one link.
+Rule 1: a quota is for one user, or for all together. Anonymous callers are one user, and so are all who have a link of
+        one owner's: otherwise an owner with many links has as many quotas.
 Rule 2: whether a request may pass is a look at two accounts, the user's and that of all, however many users there are.
 Rule 3: what is refused does not count.
 Rule 4: the requests of the last 60 seconds are estimated: those of this minute of the clock, and of the one before it

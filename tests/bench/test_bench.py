@@ -2,7 +2,7 @@
 
 import pytest
 
-from bench import cpu, crowd, edits, joiners, page, provider, sleeper, start, versions
+from bench import cpu, crowd, edits, joiners, page, provider, push, sleeper, start, versions
 from bench.client import ClientError, Watcher
 from bench.cpu import Plan
 from bench.pace import PIECE, Order, StampReader, stamp, stamps
@@ -56,6 +56,12 @@ async def test_joiners_of_our_server_have_the_exact_text_and_generations_in_orde
     async with running(paced(0)) as server:
         result = await joiners.join(server, joiners.Plan(8, Order(30, 100)), turn=True)
     assert (result.exact, result.faults) == (8, [])
+
+
+async def test_turns_are_measured_while_receivers_hang_and_one_that_answers_is_told() -> None:
+    report = await push.run(push.Plan(receivers=3, rounds=1, turns=2, order=Order(20), notified=1))
+    assert [row[0] for row in report.rows] == ["none", "3"]
+    assert [check.name for check in report.checks] == ["time of turns", "CPU of turns", "notification of another user"]
 
 
 async def test_the_page_is_measured_with_each_document() -> None:

@@ -57,6 +57,17 @@ def test_the_application_can_be_made_as_shown() -> None:
     assert set(told) == set(a2a_canvas.__all__)
 
 
+def test_what_is_pinned_is_installed_as_the_image_does_and_every_image_that_is_named_can_be_given() -> None:
+    told = section(PAGE, "What is pinned")
+    dockerfile = (ROOT / "Dockerfile").read_text()
+    installs = re.findall(r"^    pip install (.+)$", told, re.MULTILINE)
+    assert installs == re.findall(r"pip install --no-cache-dir (.+)", dockerfile)
+    variables = dict(re.findall(r"\$\{(\w+_IMAGE):-(.+)\}", (ROOT / "compose.yaml").read_text()))
+    variables |= dict(re.findall(r"^ARG (\w+)=(.+)", dockerfile, re.MULTILINE))
+    assert set(re.findall(r"\w+_IMAGE", told)) == variables.keys()
+    assert set(re.findall(r"`(\w+:[\w.-]+)`", told)) == set(variables.values())
+
+
 def test_the_load_balanced_servers_are_those_of_the_compose_file() -> None:
     told = section(PAGE, "Several servers")
     numbers = ("no", "one", "two", "three", "four", "five")

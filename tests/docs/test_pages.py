@@ -14,7 +14,9 @@ from tests.docs.pages import PAGES, ROOT, anchors, prose
 ALL = "\n".join(PAGES.values())
 
 FOREIGN_OPTIONS = {
-    *("--rm", "--name", "--restart", "--stop-timeout", "--build", "--scale"),  # docker
+    *("--rm", "--name", "--restart", "--stop-timeout", "--build", "--build-arg", "--scale"),  # docker
+    *("--read-only", "--tmpfs", "--cap-drop", "--security-opt"),
+    *("--require-hashes", "--no-deps", "--no-build-isolation"),  # pip
     *("--format", "--file", "--no-owner", "--dbname"),  # PostgreSQL's programs
     *("--served-model-name", "--enable-auto-tool-choice", "--tool-call-parser", "--jinja", "--ctx-size", "--config"),
     *("--only", "--quick"),  # the benchmarks

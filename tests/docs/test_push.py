@@ -8,7 +8,7 @@ from http.server import ThreadingHTTPServer
 from queue import Queue
 from typing import Any
 
-from a2a_canvas.server.push.delivery import MAX_FAILING, MAX_SENDING, PER_TARGET
+from a2a_canvas.server.push.places import LARGE, MAX_FAILING, MAX_LARGE, MAX_SENDING, PER_TARGET, PER_USER
 from a2a_canvas.server.push.retries import MAX_ATTEMPTS
 from a2a_canvas.server.push.sending import TOTAL_SECONDS
 from a2a_canvas.server.tasks.push import CLAIM_SECONDS, MAX_CONFIGS
@@ -50,6 +50,8 @@ def test_the_numbers_are_those_of_the_code() -> None:
         f"2xx within {TOTAL_SECONDS:g} seconds",
         f"sends within {CLAIM_SECONDS:g} seconds",
         f"{MAX_ATTEMPTS} attempts in about nine hours",
-        f"{MAX_SENDING} attempts at once: {PER_TARGET} of them to one host and port, and {MAX_FAILING} to receivers",
+        f"{MAX_SENDING} attempts at once: {PER_USER} of them for one user, {PER_TARGET} to one host and port, "
+        f"{MAX_FAILING} to receivers that failed last time, and {MAX_LARGE} with a body of\n"
+        f"more than {LARGE // 1024} KB",
     ):
         assert said in PAGE

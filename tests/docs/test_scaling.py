@@ -8,6 +8,7 @@ from a2a_canvas.server.tasks.sql.identity import identity_tables as _identity  #
 from a2a_canvas.server.tasks.sql.journal.journal_tables import metadata as schema
 from a2a_canvas.server.tasks.sql.replica.notifications import POLL_INTERVAL
 from a2a_canvas.server.tasks.sql.replica.sql_backend import LEASE_TIMING
+from a2a_canvas.server.tasks.sql.usage import sql_usage as _usage
 from a2a_canvas.store.sql.commit import COMMIT_SPACING, FOLLOWED_INTERVAL, GroupCommit
 from a2a_canvas.store.sql.database import READERS, WRITERS
 from a2a_canvas.store.sql.sql_artifact_store import SHOWN_INTERVAL
@@ -15,6 +16,7 @@ from tests.docs.pages import page, rows
 
 PAGE = page("scaling")
 assert _identity
+assert _usage
 
 
 def test_every_table_is_named_with_its_key() -> None:

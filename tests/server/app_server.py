@@ -26,7 +26,7 @@ from google.protobuf.json_format import MessageToDict
 
 from a2a_canvas.server.agent.model import LLM, ModelEvent, ModelRequest
 from a2a_canvas.server.agent.models.script import ScriptedModel
-from a2a_canvas.server.app import create_app
+from a2a_canvas.server.app import Clock, create_app
 from a2a_canvas.server.protocols.edge.shutdown import GracefulServer
 from a2a_canvas.server.settings import Settings
 from tests.free_port import free_port
@@ -133,20 +133,31 @@ class Served:
 
 @asynccontextmanager
 async def serving(
-    script: Path | str = SCRIPT, *, model: LLM | None = None, grpc: bool = True, **settings: Any
+    script: Path | str = SCRIPT,
+    *,
+    model: LLM | None = None,
+    grpc: bool = True,
+    clock: Clock | None = None,
+    **settings: Any,
 ) -> AsyncIterator[Served]:
     """The application as `serve` runs it, without frames unless told otherwise.
 
     Args:
         model: in place of one that plays `script`.
+        clock: in place of the time of day.
     """
-    async with stoppable(script, model=model, grpc=grpc, **settings) as (_, _, served):
+    async with stoppable(script, model=model, grpc=grpc, clock=clock, **settings) as (_, _, served):
         yield served
 
 
 @asynccontextmanager
 async def stoppable(
-    script: Path | str = SCRIPT, *, model: LLM | None = None, grpc: bool = True, **settings: Any
+    script: Path | str = SCRIPT,
+    *,
+    model: LLM | None = None,
+    grpc: bool = True,
+    clock: Clock | None = None,
+    **settings: Any,
 ) -> AsyncIterator[tuple[GracefulServer, asyncio.Task[None], Served]]:
     """The same with its server, which stops when its `should_exit` is set, and the task that it runs in."""
     gate = Gate()
@@ -156,7 +167,7 @@ async def stoppable(
         listener.bind(("127.0.0.1", settings.get("port", 0)))
         listener.listen()
         port, grpc_port = listener.getsockname()[1], free_port() if grpc else None
-        app = create_app(Settings(**{"port": port, "grpc_port": grpc_port, "frame_ms": 0} | settings), watched)
+        app = create_app(Settings(**{"port": port, "grpc_port": grpc_port, "frame_ms": 0} | settings), watched, clock)
         config = uvicorn.Config(app, log_config=None, timeout_graceful_shutdown=5, lifespan="on")
         server = GracefulServer(config, app.state.shutdown)
         running = asyncio.create_task(server.serve(sockets=[listener]))

@@ -3,12 +3,11 @@ one and a right one."""
 
 from __future__ import annotations
 
-import asyncio
 import json
 import logging
 import re
 from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from typing import Any
 
 import grpc
@@ -16,7 +15,7 @@ import grpc.aio
 import httpx
 import pytest
 import pytest_asyncio
-from a2a.client import A2AClientError, ClientCallContext
+from a2a.client import ClientCallContext
 from a2a.compat.v0_3 import a2a_v0_3_pb2 as pb03
 from a2a.types import a2a_pb2 as pb
 from a2a.utils.constants import AGENT_CARD_WELL_KNOWN_PATH
@@ -25,19 +24,16 @@ from starlette.applications import Starlette
 from starlette.responses import JSONResponse
 from starlette.routing import Route
 
-from a2a_canvas.server import app
 from a2a_canvas.server.api_key import hash_of
 from a2a_canvas.server.app import create_app
 from a2a_canvas.server.protocols.guard.calls import LEGACY_METHODS, REQUESTS
 from a2a_canvas.server.protocols.guard.rest import REST_ROUTES
-from a2a_canvas.server.protocols.identity import grpc_authentication, revocation
 from a2a_canvas.server.protocols.identity.attempts import BURST
-from a2a_canvas.server.protocols.identity.authenticator import ConfiguredKeys
 from a2a_canvas.server.protocols.identity.security import DISCOVERY_PATH
 from a2a_canvas.server.settings import Settings, SettingsError
 from tests.fakes import API_KEYS
 from tests.free_port import free_port
-from tests.server.app_server import WAYS, Served, Stream, asking, envelope, sent, serving, text_of
+from tests.server.app_server import WAYS, Served, asking, envelope, sent, serving
 from tests.server.client.client_harness import serving as serving_app
 from tests.server.protocols.identity.tokens import SigningKey
 
@@ -237,70 +233,6 @@ async def test_what_one_user_makes_another_does_not_see(served: Served, way: tup
     # The SDK's client for HTTP+JSON of 0.3 knows no error but by the status of HTTP.
     with pytest.raises(MethodNotFoundError if way == ("HTTP+JSON", "0.3") else TaskNotFoundError):
         await client.get_task(pb.GetTaskRequest(id=task.id), context=other)
-
-
-# --------------------------------------------------------------------------- revoked
-
-
-class RevocableKeys(ConfiguredKeys):
-    def revoke(self, key: str) -> None:
-        del self._keys[hash_of(key)]
-
-
-@pytest_asyncio.fixture(loop_scope="module")
-async def revocable(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[tuple[Served, RevocableKeys]]:
-    """A server with keys of ann's and joe's, which does not wait before it looks whether they are in force."""
-    made: list[RevocableKeys] = []
-    monkeypatch.setattr(app, "ConfiguredKeys", lambda keys: made.append(RevocableKeys(keys)) or made[0])
-    monkeypatch.setattr(revocation, "CHECK_SECONDS", 0.01)
-    monkeypatch.setattr(grpc_authentication, "CHECK_SECONDS", 0)
-    async with serving(api_keys=f"ann={KEY},joe=sha256:{hash_of(HASHED)}") as running:
-        yield running, made[0]
-
-
-@pytest.mark.parametrize("way", WAYS, ids="-".join)
-async def test_the_stream_of_a_key_ends_when_it_is_revoked_and_its_task_goes_on(
-    revocable: tuple[Served, RevocableKeys], way: tuple[str, str]
-) -> None:
-    served, keys = revocable
-    mine = ClientCallContext(service_parameters=bearer(KEY))
-    stream = Stream(served.client(*way).send_message(asking("slowly report", context="c"), context=mine))
-    served.gate.let(14)
-    await stream.until_text(10)
-    keys.revoke(KEY)
-    served.gate.let(1)
-    with suppress(A2AClientError):
-        async with asyncio.timeout(10):
-            await stream.rest()
-    served.gate.open()
-    assert stream.task.status.state == pb.TASK_STATE_WORKING
-    assert len(text_of(stream.task)) < 100
-
-
-async def test_so_does_a_stream_on_which_nothing_happens(revocable: tuple[Served, RevocableKeys]) -> None:
-    served, keys = revocable
-    served.gate.open()
-    await with_credential(served, WAYS[0], KEY)
-    listed = (await served.http.get("/artifacts", headers=bearer(KEY))).json()["contexts"]
-    async with served.http.stream("GET", f"/artifacts/{listed[0]['contextId']}/events", headers=bearer(KEY)) as events:
-        lines = events.aiter_lines()
-        await anext(lines)
-        keys.revoke(KEY)
-        async with asyncio.timeout(10):
-            async for _ in lines:
-                pass
-
-
-async def test_that_of_another_key_goes_on(revocable: tuple[Served, RevocableKeys]) -> None:
-    served, keys = revocable
-    mine = ClientCallContext(service_parameters=bearer(HASHED))
-    stream = Stream(served.client().send_message(asking("slowly report"), context=mine))
-    served.gate.let(14)
-    await stream.until_text(10)
-    keys.revoke(KEY)
-    served.gate.open()
-    await stream.rest()
-    assert stream.task.status.state == pb.TASK_STATE_COMPLETED
 
 
 # ------------------------------------------------------------------------------ open

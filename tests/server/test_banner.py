@@ -37,7 +37,18 @@ def lines(model: str = "script:app.yaml", count: DataCount | None = None, **sett
         ({}, ["http://127.0.0.1:8000"]),
         ({"host": "localhost", "port": 9000, "grpc_port": 9001}, ["http://localhost:9000 (gRPC: localhost:9001)"]),
         ({"host": "::1"}, ["http://[::1]:8000"]),
-        ({"public_url": "https://a.example.com/"}, ["http://127.0.0.1:8000", "Its card says https://a.example.com."]),
+        (
+            {"public_url": "https://a.example.com/", "shared_token": SHARED},
+            ["http://127.0.0.1:8000", "Its card says https://a.example.com."],
+        ),
+        (
+            {"public_url": "https://a.example.com/", "allow_anonymous": True},
+            ["http://127.0.0.1:8000", f"Its card says https://a.example.com. {OPEN}"],
+        ),
+        (
+            {"public_url": "http://localhost:9000"},
+            ["http://127.0.0.1:8000", "Its card says http://localhost:9000."],
+        ),
         (
             {"host": "0.0.0.0", "port": 9000},
             [

@@ -1,6 +1,7 @@
 """The command line of the server: what it refuses, in one line and with which exit code, and what it starts."""
 
 import asyncio
+import gc
 import logging
 import os
 import re
@@ -183,6 +184,21 @@ def test_the_completion_for_a_shell_is_printed(capsys: pytest.CaptureFixture[str
     for shell in ("bash", "zsh", "fish"):
         assert main(["completion", shell]) == 0
         assert "_A2A_CANVAS_COMPLETE" in capsys.readouterr().out
+
+
+def test_what_serve_imports_is_never_searched_for_garbage(monkeypatch: pytest.MonkeyPatch) -> None:
+    frozen: list[tuple[int, bool]] = []
+
+    def served(*_: object) -> int:
+        frozen.append((gc.get_freeze_count(), gc.isenabled()))
+        return 0
+
+    monkeypatch.setattr("a2a_canvas.server.serve.serve", served)
+    gc.unfreeze()
+    assert main(["serve"]) == 0
+    [(objects, enabled)] = frozen
+    assert objects > 10_000
+    assert enabled
 
 
 def test_the_help_of_serve_tells_which_numbers_an_option_takes(capsys: pytest.CaptureFixture[str]) -> None:

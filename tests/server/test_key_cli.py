@@ -88,6 +88,18 @@ def test_what_cannot_be_done_is_said_in_one_line(run: Run, arguments: tuple[str,
     assert error.count("\n") == 1
 
 
+def test_all_sessions_of_a_user_are_ended_in_a_database_that_is_there(
+    run: Run, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["session", "revoke", "ann"]) == 2
+    run("new", "ann")
+    capsys.readouterr()
+    assert main(["session", "revoke", "ann"]) == 0
+    assert capsys.readouterr().out == (
+        "Who has signed in as ann is signed out: within two seconds, on all servers of this database.\n"
+    )
+
+
 def test_a_key_that_is_stored_nowhere_comes_with_its_line_for_the_settings(run: Run, tmp_path: Path) -> None:
     code, key, remark = run("new", "ann", "--no-store")
     assert code == 0

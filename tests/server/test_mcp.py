@@ -120,6 +120,21 @@ async def test_a_question_of_a_server_waits_over_a_restart(
         assert told in result(served.model)
 
 
+async def test_a_login_makes_the_task_wait_and_what_is_answered_is_kept_nowhere(
+    tmp_path: Path, settings: dict[str, Any]
+) -> None:
+    ours(tmp_path)
+    async with serving(**settings) as served:
+        task = await said(served.http, "secret please")
+        for _ in range(2):  # the server asks twice
+            assert state(task) == "AUTH_REQUIRED"
+            assert question(task).startswith("s asks: Log in.\n\nOpen https://example.com/login")
+            task = await said(served.http, "my password is 4711", task)
+        assert state(task) == "COMPLETED"
+        assert result(served.model) == "a secret"
+        assert "4711" not in f"{task}{served.model.requests}"
+
+
 async def test_tools_are_offered_with_their_schemas(tmp_path: Path, settings: dict[str, Any]) -> None:
     ours(tmp_path)
     async with serving(**settings) as served:

@@ -61,10 +61,12 @@ async def test_an_upgraded_database_is_what_the_code_expects(url: Url, tmp_path:
     # They add themselves to the metadata.
     from a2a_canvas.server.tasks.sql.identity import identity_tables as _identity
     from a2a_canvas.server.tasks.sql.journal import journal_tables as _tasks
+    from a2a_canvas.server.tasks.sql.usage import sql_usage as _usage
     from a2a_canvas.store.sql.tables import metadata
 
     assert _tasks
     assert _identity
+    assert _usage
 
     def differences(connection: Connection) -> object:
         options = {"version_table": REVISIONS, "compare_type": True, "compare_server_default": True}
@@ -175,7 +177,7 @@ async def test_pages_of_revision_0004_are_read_beside_new_ones(url: Url, tmp_pat
     assert found == texts
 
 
-ROWS_OF_0010: dict[str, dict[str, Any]] = {
+ROWS_OF_0011: dict[str, dict[str, Any]] = {
     "contexts": {"tasks": 1, "position": 1, "changed_at": 1},
     "tasks": {"task_id": "t", "number": 1, "owner": "", "state": "completed", "changed_at": 1, "epoch": 1}
     | {"generation": 1, "resumptions": 0, "cancel_requested": False, "snapshot": 1}
@@ -187,20 +189,20 @@ ROWS_OF_0010: dict[str, dict[str, Any]] = {
     | {"target": "t", "token": "", "scheme": "", "credentials": "secret", "attempts": 0, "failure": ""},
 }
 """Of every context; their sizes are 2 + 6 + 2, 5, 5, and 1 + 1 + 6 bytes."""
-SHARE_OF_0010 = {"owner": "ann", "level": 1, "made_at": 1, "user_name": "joe", "token_hash": ""}
+SHARE_OF_0011 = {"owner": "ann", "level": 1, "made_at": 1, "user_name": "joe", "token_hash": ""}
 """Of every context; its size is 4 + 4 + 3 + 3 bytes."""
 
 
 @BOTH
-async def test_what_revision_0010_kept_is_counted(url: Url, tmp_path: Path) -> None:
+async def test_what_revision_0011_kept_is_counted(url: Url, tmp_path: Path) -> None:
     contexts = [f"c{number:03}" for number in range(450)]  # of several steps
     async with opened(url(tmp_path)) as database:
-        await begin_with(database, "0010")
+        await begin_with(database, "0011")
         async with database.write() as connection:
-            for name, row in ROWS_OF_0010.items():
+            for name, row in ROWS_OF_0011.items():
                 rows = [{"context_id": context_id, **row} for context_id in contexts]
                 await connection.execute(table(name, *map(column, rows[0])).insert(), rows)
-            given = [{"share_id": context_id, "context_id": context_id, **SHARE_OF_0010} for context_id in contexts]
+            given = [{"share_id": context_id, "context_id": context_id, **SHARE_OF_0011} for context_id in contexts]
             await connection.execute(table("shares", *map(column, given[0])).insert(), given)
         await upgrade(database)
         assert await counted(database) == await recounted(database) == dict.fromkeys(contexts, 28 + 14)

@@ -12,8 +12,9 @@ from a2a_canvas.server.cli import main
 from a2a_canvas.server.settings import PREFIX, Settings, SettingsError, is_loopback
 from tests.free_port import free_port
 
+PUBLIC = "https://agent.example.test"
 REFUSED = (
-    "a2a-canvas: --host 0.0.0.0 lets others in, and there is no authentication: set A2A_CANVAS_SHARED_TOKEN to a "
+    "a2a-canvas: {} lets others in, and there is no authentication: set A2A_CANVAS_SHARED_TOKEN to a "
     "secret (openssl rand -hex 16), or make a key with a2a-canvas key new NAME; --allow-anonymous serves everybody.\n"
 )
 
@@ -26,13 +27,14 @@ def clean(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("database", ["memory", "new file"])
+@pytest.mark.parametrize("option", [("--host", "0.0.0.0"), ("--public-url", PUBLIC)], ids=["host", "public-url"])
 def test_it_refuses_in_one_line_that_says_what_to_set(
-    database: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    option: tuple[str, str], database: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     where = "memory" if database == "memory" else f"{tmp_path}/new.db"
-    options = ("--host", "0.0.0.0", "--port", str(free_port()), "--model", "rehearsal", "--database", where)
+    options = (*option, "--port", str(free_port()), "--model", "rehearsal", "--database", where)
     assert main(("serve", *options)) == 2
-    assert capsys.readouterr().err == REFUSED
+    assert capsys.readouterr().err == REFUSED.format(" ".join(option))
 
 
 @pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.0.2.1", "agent.example.com"])
@@ -42,9 +44,15 @@ def test_every_address_but_the_loopback_is_one_that_others_reach(host: str) -> N
         check_open(Settings(host=host), keys=False)
 
 
+def test_behind_a_proxy_on_the_same_machine_others_reach_the_loopback() -> None:
+    with pytest.raises(SettingsError, match=f"--public-url {PUBLIC} lets others in"):
+        check_open(Settings(public_url=PUBLIC), keys=False)
+
+
+@pytest.mark.parametrize("public_url", [None, "http://localhost:9000", "http://[::1]:9000/canvas"])
 @pytest.mark.parametrize("host", ["127.0.0.1", "127.1.2.3", "::1", "localhost"])
-def test_the_loopback_needs_no_authentication(host: str) -> None:
-    check_open(Settings(host=host), keys=False)
+def test_the_loopback_needs_no_authentication(host: str, public_url: str | None) -> None:
+    check_open(Settings(host=host, public_url=public_url), keys=False)
 
 
 @pytest.mark.parametrize(
@@ -58,6 +66,7 @@ def test_the_loopback_needs_no_authentication(host: str) -> None:
 )
 def test_any_authentication_is_enough_so_is_the_operators_word(settings: dict[str, object], keys: bool) -> None:
     check_open(Settings(host="0.0.0.0", **settings), keys=keys)
+    check_open(Settings(public_url=PUBLIC, **settings), keys=keys)
 
 
 async def test_grpc_of_an_application_in_another_server_is_not_open_either(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,6 +14,7 @@ import pytest
 from a2a.client import ClientCallContext
 from a2a.compat.v0_3 import a2a_v0_3_pb2 as pb03
 from a2a.types import a2a_pb2 as pb
+from a2a.utils.errors import A2AError
 from a2a.utils.grpc_status import status_from_call
 from google.rpc import error_details_pb2
 
@@ -138,6 +139,44 @@ async def test_what_needs_no_credentials_is_not_counted() -> None:
             assert (await served.http.get("/.well-known/agent-card.json")).status_code == 200
         assert (await answer(served, OTHERS["nothing"])).status_code == 404
         assert "All users have made 1 requests" in (await answer(served, OTHERS["nothing"], JOE)).text
+
+
+async def test_more_links_are_not_more_requests() -> None:
+    """Otherwise an owner passes its limit by links of its own, and so many users fill the memory of the meter."""
+    async with limited(max_requests_per_user=5) as served:
+        await answer(served, ("POST", "/canvas/stream", RUN, {}))
+        tokens = []
+        for _ in range(2):
+            made = await answer(served, ("POST", "/artifacts/c/shares", {"link": True, "level": "read"}, {}))
+            tokens.append(made.json()["token"])
+        for token, status in zip([tokens[0]] * 3 + [tokens[1]] * 3, [200] * 5 + [429], strict=True):
+            assert (await answer(served, ("GET", "/artifacts/c", None, {}), token)).status_code == status
+        signed = await answer(served, ("POST", "/auth/signed-urls", {"path": "/artifacts/c"}, {}))
+        assert signed.status_code == 200  # the owner's own requests are not those of its guests
+
+
+async def test_a_signed_address_of_a_link_is_counted_with_the_links_of_its_owner() -> None:
+    async with limited(max_requests_per_user=3) as served:
+        await answer(served, ("POST", "/canvas/stream", RUN, {}))
+        made = await answer(served, ("POST", "/artifacts/c/shares", {"link": True, "level": "read"}, {}))
+        token = made.json()["token"]
+        signed = await answer(served, ("POST", "/auth/signed-urls", {"path": "/artifacts/c"}, {}), token)
+        assert [(await served.http.get(signed.json()["url"])).status_code for _ in range(3)] == [200, 200, 429]
+        assert (await answer(served, ("GET", "/artifacts/c", None, {}), token)).status_code == 429
+
+
+async def test_who_has_used_the_tokens_of_a_day_goes_on_in_no_task_of_somebody_else() -> None:
+    async with limited(max_tokens_per_user=1) as served:
+        ann, joe = [ClientCallContext(service_parameters=bearer(key)) for key in (ANN, JOE)]
+        working = Stream(served.client().send_message(asking("wait"), context=ann))
+        await working.next()
+        share = ("POST", f"/artifacts/{working.task.context_id}/shares", {"user": "joe", "level": "edit"}, {})
+        assert (await answer(served, share)).status_code == 201
+        await Stream(served.client().send_message(asking("just say it"), context=joe)).rest()
+        with pytest.raises(A2AError, match="You have used the 1 tokens of a day"):
+            await Stream(served.client().send_message(asking("more", task=working.task.id), context=joe)).rest()
+        served.gate.open()
+        await working.rest()
 
 
 async def test_a_stream_too_many_is_refused_in_every_form_and_the_others_go_on() -> None:

@@ -77,7 +77,7 @@ async def test_a_change_is_served_and_running_turns_go_on(folder: Path) -> None:
         sent = await rpc(server, "SendMessage", {"message": message, "configuration": {"returnImmediately": True}})
         (folder / "agent_card.json").write_text('{"name": "Other"}')
         (folder / "tests/slow.yaml").write_text(FAST)
-        await server.logged("agent_card.json, tests/slow.yaml changed.")
+        await server.logged("agent_card.json, tests/slow.yaml changed. Loading the agent …")
         await server.logged("is resumed")
         while not (await server.line()).startswith("Next"):
             pass
@@ -115,10 +115,19 @@ async def test_a_broken_change_is_told_and_the_agent_is_served_as_it_was(folder:
     async with reloading(folder) as server:
         await server.line()
         (folder / "tools.py").write_text("def broken(:\n")
-        await server.logged("tools.py changed.")
+        await server.logged("tools.py changed. Loading the agent …")
         assert await server.logged() == "a2a-canvas: reef/tools.py, line 1: invalid syntax. Correct it."
         assert await server.logged() == "The agent is served as it was before."
         assert (await card(server))["name"] == "reef"
+
+
+async def test_a_change_that_names_a_missing_program_is_told_as_check_tells_it(folder: Path) -> None:
+    async with reloading(folder) as server:
+        await server.line()
+        (folder / "mcp.json").write_text('{"mcpServers": {"depth": {"command": "no-such-program"}}}')
+        await server.logged("mcp.json changed. Loading the agent …")
+        assert "mcp.json: mcpServers.depth.command: " in await server.logged()
+        assert await server.logged() == "The agent is served as it was before."
 
 
 async def test_an_agent_that_is_broken_from_the_start_is_served_once_it_is_not(folder: Path) -> None:
@@ -167,7 +176,7 @@ async def test_after_good_and_bad_changes_in_a_row_the_newest_good_one_is_served
         await server.line()
         for text in ('{"name": "First"}', "{", '{"name": "Last"}'):
             (folder / "agent_card.json").write_text(text)
-            await server.logged("agent_card.json changed.")
+            await server.logged("agent_card.json changed. Loading the agent …")
         name = ""
         while name != "Last":
             while " listens on " not in await server.line():

@@ -2,26 +2,36 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import re
 from base64 import urlsafe_b64encode
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
+from datetime import timedelta
 from typing import Any
 from urllib.parse import parse_qs, urlencode, urlsplit
 
 import httpx
 import pytest
 import pytest_asyncio
+from google.protobuf.json_format import MessageToDict
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import JSONResponse, RedirectResponse, Response
 from starlette.routing import Route
 
+from a2a_canvas.server.app import Clock as AppClock
+from a2a_canvas.server.browser_session import SESSION_LIMIT, SESSION_SECONDS
+from a2a_canvas.server.cli import main
 from a2a_canvas.server.protocols.identity.browser_sessions import COOKIE, OWN_PAGE
 from a2a_canvas.server.protocols.identity.security import DISCOVERY_PATH
 from a2a_canvas.server.protocols.identity.session_routes import FLOW_COOKIE
-from tests.server.app_server import Served, serving
+from a2a_canvas.server.tasks.journal import cursors
+from a2a_canvas.server.tasks.sql.identity import recent_reads
+from tests.database_fixtures import postgresql_url
+from tests.fakes import Clock
+from tests.server.app_server import Served, asking, envelope, serving
 from tests.server.client.client_harness import serving as serving_app
 from tests.server.protocols.identity.tokens import SigningKey
 
@@ -85,10 +95,23 @@ async def provider() -> AsyncIterator[Provider]:
         yield made
 
 
+def signing_in_with(provider: Provider) -> dict[str, str]:
+    return {
+        "jwt_issuer": provider.url,
+        "jwt_audience": "canvas",
+        "oidc_client_id": CLIENT,
+        "oidc_client_secret": SECRET,
+    }
+
+
+@pytest.fixture(scope="module")
+def clock() -> Clock:
+    return Clock()
+
+
 @pytest_asyncio.fixture(loop_scope="module", scope="module")
-async def served(provider: Provider) -> AsyncIterator[Served]:
-    options = {"jwt_issuer": provider.url, "jwt_audience": "canvas"}
-    async with serving(grpc=False, oidc_client_id=CLIENT, oidc_client_secret=SECRET, **options) as running:
+async def served(provider: Provider, clock: Clock) -> AsyncIterator[Served]:
+    async with serving(grpc=False, clock=AppClock(now=clock), **signing_in_with(provider)) as running:
         yield running
 
 
@@ -212,12 +235,144 @@ async def test_who_signs_out_is_not_known_any_more(browser: httpx.AsyncClient, p
     assert (await browser.get("/artifacts")).status_code == 401
 
 
+def with_cookie(browser: httpx.AsyncClient) -> dict[str, str]:
+    """A copy of the cookie that a browser has."""
+    return {"Cookie": f"{COOKIE}={browser.cookies[COOKIE]}"}
+
+
+async def test_a_copy_of_the_cookie_is_worth_nothing_either(
+    browser: httpx.AsyncClient, served: Served, provider: Provider
+) -> None:
+    await sign_in(browser, provider)
+    copy, address = with_cookie(browser), await signed(browser, "/artifacts")
+    assert (await served.http.get("/artifacts", headers=copy)).status_code == 200
+    assert (await served.http.get(address)).status_code == 200
+    await browser.post("/auth/sign-out", headers=PAGE)
+    assert (await served.http.get("/artifacts", headers=copy)).status_code == 401
+    assert (await served.http.get(address)).status_code == 401
+    told = (await served.http.get("/auth/session", headers=copy)).json()
+    assert (told["signedIn"], told["required"]) == (False, True)
+
+
+async def test_another_session_of_the_same_user_goes_on(
+    browser: httpx.AsyncClient, served: Served, provider: Provider
+) -> None:
+    async with httpx.AsyncClient(base_url=served.url, trust_env=False) as other:
+        await sign_in(other, provider)
+        await sign_in(browser, provider)
+        await browser.post("/auth/sign-out", headers=PAGE)
+        assert (await other.get("/artifacts")).status_code == 200
+
+
+async def test_a_session_ends_when_the_browser_has_not_been_here_for_hours(
+    browser: httpx.AsyncClient, served: Served, provider: Provider, clock: Clock
+) -> None:
+    await sign_in(browser, provider)
+    copy = with_cookie(browser)
+    clock.move(timedelta(seconds=SESSION_SECONDS - 1))
+    assert (await served.http.get("/artifacts", headers=copy)).status_code == 200
+    clock.move(timedelta(seconds=1))
+    assert (await served.http.get("/artifacts", headers=copy)).status_code == 401
+
+
+async def test_whoever_uses_it_keeps_it_but_not_for_ever_and_can_sign_out_of_it_all(
+    browser: httpx.AsyncClient, served: Served, provider: Provider, clock: Clock
+) -> None:
+    await sign_in(browser, provider)
+    first, began = with_cookie(browser), clock.time
+    assert "Set-Cookie" not in (await browser.get("/artifacts")).headers
+    clock.move(timedelta(seconds=SESSION_SECONDS - 60))
+    renewed = (await browser.get("/artifacts")).headers["Set-Cookie"]
+    assert f"HttpOnly; Max-Age={SESSION_SECONDS}; Path=/; SameSite=lax" in renewed
+    assert with_cookie(browser) != first
+
+    last = with_cookie(browser)
+    while (await browser.get("/artifacts")).status_code == 200:
+        last = with_cookie(browser)
+        clock.move(timedelta(hours=6))
+    assert clock.time - began >= timedelta(seconds=SESSION_LIMIT)
+    assert clock.time - began < timedelta(seconds=SESSION_LIMIT, hours=6)
+    clock.time = began
+    assert (await served.http.get("/artifacts", headers=first)).status_code == 200
+    assert (await browser.post("/auth/sign-out", headers=PAGE | last)).status_code == 204
+    for copy in (first, last):
+        assert (await served.http.get("/artifacts", headers=copy)).status_code == 401
+
+
+@pytest.mark.parametrize("cookie", [{}, {"Cookie": f"{COOKIE}=e30.x"}], ids=["no cookie", "a wrong cookie"])
+async def test_a_signed_address_gives_nobody_a_session(
+    browser: httpx.AsyncClient, served: Served, provider: Provider, clock: Clock, cookie: dict[str, str]
+) -> None:
+    await sign_in(browser, provider)
+    clock.move(timedelta(seconds=SESSION_SECONDS - 30))
+    answer = await served.http.get(await signed(browser, "/artifacts"), headers=cookie)
+    assert answer.status_code == 200
+    assert "Set-Cookie" not in answer.headers
+
+
+async def test_the_stream_of_a_session_ends_while_the_browser_can_renew_it(
+    browser: httpx.AsyncClient,
+    served: Served,
+    provider: Provider,
+    clock: Clock,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(cursors, "CHECK_SECONDS", 0.01)
+    await sign_in(browser, provider)
+    begun = envelope("SendMessage", {"message": MessageToDict(asking("write report", context="c").message)})
+    served.gate.open()
+    await browser.post("/", json=begun, headers={**PAGE, "A2A-Version": "1.0"})
+    async with browser.stream("GET", "/artifacts/c/events") as events:
+        lines = events.aiter_lines()
+        await anext(lines)
+        clock.move(timedelta(seconds=SESSION_SECONDS - 60))
+        async with asyncio.timeout(10):
+            async for _ in lines:
+                pass
+    async with browser.stream("GET", "/artifacts/c/events") as events:
+        assert events.status_code == 200
+        assert COOKIE in events.headers["Set-Cookie"]
+        lines = events.aiter_lines()
+        await anext(lines)
+        await browser.post("/auth/sign-out", headers=PAGE)
+        async with asyncio.timeout(10):
+            async for _ in lines:
+                pass
+
+
+@pytest.mark.postgres
+async def test_two_servers_of_a_database_take_the_cookie_of_either_until_it_is_revoked(
+    provider: Provider, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(recent_reads, "MAX_AGE", 0)
+    options = {"database": postgresql_url(), "grpc": False, **signing_in_with(provider)}
+    assert await asyncio.to_thread(main, ("db", "upgrade", "--database", options["database"])) == 0
+    async with (
+        serving(**options) as first,
+        serving(**options) as second,
+        httpx.AsyncClient(base_url=first.url, trust_env=False) as browser,
+    ):
+        await sign_in(browser, provider)
+        copy = with_cookie(browser)
+        for server in (first, second):
+            assert (await server.http.get("/artifacts", headers=copy)).status_code == 200
+        assert (await second.http.post("/auth/sign-out", headers=copy | PAGE)).status_code == 204
+        for server in (first, second):
+            assert (await server.http.get("/artifacts", headers=copy)).status_code == 401
+
+        await sign_in(browser, provider)
+        copy = with_cookie(browser)
+        revoke = ("session", "revoke", "ann", "--database", options["database"])
+        assert await asyncio.to_thread(main, revoke) == 0
+        for server in (first, second):
+            assert (await server.http.get("/artifacts", headers=copy)).status_code == 401
+
+
 async def test_a_cookie_of_another_server_is_none(browser: httpx.AsyncClient, provider: Provider) -> None:
     await sign_in(browser, provider)
     options = {"jwt_issuer": provider.url, "jwt_audience": "canvas", "oidc_client_id": CLIENT}
     async with serving(grpc=False, **options) as other:
-        cookie = {"Cookie": f"{COOKIE}={browser.cookies[COOKIE]}"}
-        assert (await other.http.get("/artifacts", headers=cookie)).status_code == 401
+        assert (await other.http.get("/artifacts", headers=with_cookie(browser))).status_code == 401
 
 
 # --------------------------------------------------------------------------- signed addresses

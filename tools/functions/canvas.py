@@ -5,13 +5,15 @@ Rule 1: a call that is run again, after an answer of the user or a crash, is giv
         changes are not made again. A tool must therefore ask, and change artifacts, in the same order each time.
 Rule 2: what is recorded is recorded together with the changes before it. A call that fails is undone back to there.
 Rule 3: `ask` leaves the tool by an exception that no `except Exception` catches.
+Rule 4: an answer to a question for authentication is recorded nowhere: the call that runs next has it, and no other.
+        One that runs again later asks again, unless what it has done with the answer is recorded.
 """
 
 from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Literal, TypeVar
 
@@ -28,7 +30,7 @@ from a2a_canvas.tools.tool import Workspace, to_json
 Written = str | File | JsonValue
 
 T = TypeVar("T")
-StepKind = Literal["called", "began", "asked", "changed", "kept"]
+StepKind = Literal["called", "began", "asked", "authentication", "changed", "kept"]
 """What a call records; `ToolStep` says what each kind means."""
 
 
@@ -46,12 +48,12 @@ class CallRecord:
     """What a call recorded when it ran before; empty for a new one.
 
     Attributes:
-        answers: the user's, in the order of the questions.
+        answers: the user's, in the order of the questions; None for one that is not recorded (rule 4).
         kept: JSON texts by name.
         changes: how many of its changes are saved.
     """
 
-    answers: tuple[str, ...] = ()
+    answers: tuple[str | None, ...] = ()
     kept: Mapping[str, str] = field(default_factory=dict)
     changes: int = 0
 
@@ -64,8 +66,9 @@ class CallServices:
         record: records a step: its kind, name and value.
         flushed: waits until everything recorded is durable.
         label: shows the task's progress.
-        caller: who sent the task; empty if that is not known.
+        caller: the user whose message the model has read last; empty if that is not known.
         writers: ids of the artifacts that calls which run now have changed, with the ids of the calls.
+        kept: the JSON texts that the calls of this conversation have kept under a name.
     """
 
     record: Callable[[StepKind, str, str], Awaitable[None]]
@@ -73,6 +76,7 @@ class CallServices:
     label: Callable[[str], Awaitable[None]]
     caller: str
     writers: dict[str, str]
+    kept: Callable[[str], Iterable[str]]
 
 
 class Canvas:
@@ -81,7 +85,7 @@ class Canvas:
     Attributes:
         context_id: the conversation, `contextId` in A2A.
         task_id: the task, `taskId` in A2A.
-        caller: who sent the task; empty if that is not known.
+        caller: the user whose message the model has read last; empty if that is not known.
 
     >>> from a2a_canvas import Canvas, tool
     >>> @tool
@@ -131,12 +135,16 @@ class Canvas:
         answer. What must not be done twice is done in `once`.
 
         Args:
-            authentication: the user has to log in somewhere before the task can go on (`auth-required` in A2A).
+            authentication: the user has to log in somewhere, or to give credentials, before the task can go on
+                (`auth-required` in A2A). The answer is given to this call, once, and to nobody else: neither the
+                model nor the conversation has it, and it is not stored. A call that is run again, after another
+                question or a crash, asks again: so ask for it last, and do what needs it in `once`.
         """
         self._check_open()
         number, self._questions = self._questions, self._questions + 1
-        if number < len(self._record.answers):
-            return self._record.answers[number]
+        answers = self._record.answers
+        if number < len(answers) and (answer := answers[number]) is not None:
+            return answer
         raise Paused(question, authentication)
 
     async def once(self, name: str, fn: Callable[[], Awaitable[T]]) -> T:
@@ -169,6 +177,19 @@ class Canvas:
         await self._services.flushed()
 
     # ------------------------------------------------------------- for the turn, and for `CanvasArtifact`
+
+    @property
+    def asked(self) -> int:
+        """How many it has asked."""
+        return self._questions
+
+    def recall_all(self, name: str) -> list[JsonValue]:
+        """What `remember` kept under a name, in all calls of the conversation so far."""
+        return [json.loads(value) for value in self._services.kept(name)]
+
+    def skip_question(self) -> None:
+        """Take the next question as asked: what its answer led to is recorded (rule 4)."""
+        self._questions += 1
 
     async def save(self) -> None:
         """Record that the changes so far are made (rule 2)."""

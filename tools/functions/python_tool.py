@@ -93,6 +93,7 @@ def tool(function: Callable[..., Any] | None = None, /, **options: Any) -> Any:
 
     Raises:
         ToolDefinitionError: the function cannot be a tool, or an argument is wrong.
+        TypeError: it is no function.
 
     >>> @tool
     ... def add(a: int, b: int = 1) -> str:
@@ -107,6 +108,9 @@ def tool(function: Callable[..., Any] | None = None, /, **options: Any) -> Any:
     """
     if function is None:
         return partial(_tool, **options)
+    if not inspect.isfunction(function):
+        instead = f": write @tool(name={function!r:.{MAX_SHOWN}})" if isinstance(function, str) else ""
+        raise TypeError(f"@tool takes a function, not {function!r:.{MAX_SHOWN}}{instead}")
     return _tool(function, **options)
 
 

@@ -16,10 +16,10 @@ import json
 import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import groupby
+from itertools import chain, groupby
 
 from a2a_canvas.server.agent.endings import to_tool_result, visible_outcome
-from a2a_canvas.server.agent.events import ToolStep
+from a2a_canvas.server.agent.events import ToolStep, Transcript
 from a2a_canvas.server.agent.turn.call import TurnOutput, log_failure
 from a2a_canvas.server.agent.turn.pending_calls import FunctionCall, pending_calls
 from a2a_canvas.server.wire import is_yes
@@ -49,8 +49,9 @@ class FunctionCalls:
 
     Attributes:
         flushed: waits until all that was emitted is durable.
-        caller: who sent the task; empty if that is not known.
+        caller: for whom the turn works now; empty if that is not known.
         find_tool: waits for one that is not among `tools` (rule 3).
+        earlier: the transcripts of the context's earlier tasks.
         asked: ids of the calls that wait for the user, in their order.
     """
 
@@ -58,8 +59,9 @@ class FunctionCalls:
     workspace: Workspace
     output: TurnOutput
     flushed: Callable[[], Awaitable[None]]
-    caller: str = ""
+    caller: Callable[[], str] = lambda: ""
     find_tool: FindTool = nobody_has_it
+    earlier: Sequence[Transcript] = ()
     asked: list[str] = field(default_factory=list)
     _writers: dict[str, str] = field(default_factory=dict)
     _missing: dict[str, str] = field(default_factory=dict)
@@ -105,7 +107,7 @@ class FunctionCalls:
             return await self._end(call, Failed(_unknown(tool)))
         answers = call.record.answers
         if tool.approval != "never":
-            if not answers:
+            if not answers or answers[0] is None:
                 return await self._ask(call, Ask(_approval_question(tool, call), approval=_approval(call)))
             if not is_yes(answers[0]):
                 return await self._end(call, Failed(f"The user did not approve this call, and answered: {answers[0]}"))
@@ -159,7 +161,11 @@ class FunctionCalls:
         async def record(kind: StepKind, name: str, value: str) -> None:
             await self._step(call, kind, value, name)
 
-        return CallServices(record, self.flushed, self._label(), self.caller, self._writers)
+        return CallServices(record, self.flushed, self._label(), self.caller(), self._writers, self._kept)
+
+    def _kept(self, name: str) -> list[str]:
+        items = chain(*self.earlier, self.output.transcript)
+        return [item.value for item in items if isinstance(item, ToolStep) and (item.kind, item.name) == ("kept", name)]
 
     def _label(self) -> Callable[[str], Awaitable[None]]:
         """Shows labels, but not more than the clients can use."""
@@ -182,7 +188,8 @@ class FunctionCalls:
             if canvas:
                 await canvas.undo()
             return await self._end(call, shown)
-        await self._step(call, "asked", shown.question)
+        number = canvas.asked - 1 + (self.tools[call.name].approval != "never") if canvas else 0
+        await self._step(call, "authentication" if ask.authentication else "asked", shown.question, str(number))
         self.asked.append(call.id)
         await self.output.emit(to_tool_result(call.index, call.id, shown)[1])
         if canvas:

@@ -30,13 +30,20 @@ from a2a_canvas.server.agent.intent import (
     VersionStep,
 )
 from a2a_canvas.store.changes import Redo, Restore, Undo
-from a2a_canvas.store.models import DataPart, FilePart, Part, TextPart
+from a2a_canvas.store.models import DataPart, FilePart, Part, TextPart, text_part
 from a2a_canvas.tools.ask_user import PAUSING
 from a2a_canvas.tools.tool import to_json
 
 TASK_ENDED = "(The task ended here.)"
+CREDENTIALS = "[What was asked for; the tool alone was given it.]"
+"""Stands for the user's credentials in a conversation."""
 MAX_EXCERPT = 500
 """Characters of a selection that the model is shown."""
+
+
+def without_credentials(message: UserMessage) -> UserMessage:
+    """A message as it is recorded if it answers a question for authentication."""
+    return replace(message, parts=(text_part(CREDENTIALS),), metadata={})
 
 
 def to_user_input(message: UserMessage) -> UserInput:
@@ -100,7 +107,7 @@ class _MessageBuilder:
                 self._blocks.extend(item.blocks)
             case m.ToolResult():
                 self._results[item.tool_use_id] = item
-            case ToolStep(kind="asked", value=question):
+            case ToolStep(kind="asked" | "authentication", value=question):
                 self._questions.append(question)
             case ToolStep():
                 pass

@@ -6,8 +6,8 @@ recorded (`tools/functions/canvas.py`).
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any, assert_never
 
 from a2a_canvas.server.agent.events import AssistantOutput, ToolStep, Transcript, UserInput
@@ -23,6 +23,7 @@ class FunctionCall:
         index: that of its block.
         record: what it recorded when it ran before.
         interrupted: it ran when a crash came; else it has not begun, or the user has answered what it asked.
+        withheld: the number of its question that the newest message answers and that is not recorded; -1 for none.
     """
 
     id: str
@@ -31,16 +32,27 @@ class FunctionCall:
     input: Mapping[str, Any]
     record: CallRecord = field(default_factory=CallRecord)
     interrupted: bool = False
+    withheld: int = -1
+
+    def given(self, credentials: str | None) -> FunctionCall:
+        """The call with the answer that is not recorded; None if nobody has it any more."""
+        if self.withheld < 0 or credentials is None:
+            return self
+        answers = list(self.record.answers)
+        answers[self.withheld] = credentials
+        return replace(self, record=replace(self.record, answers=tuple(answers)))
 
 
 @dataclass(slots=True)
 class _Waiting:
     use: ToolUse
     index: int
-    answers: list[str] = field(default_factory=list)
+    answers: list[str | None] = field(default_factory=list)
     kept: dict[str, str] = field(default_factory=dict)
     changes: int = 0
-    asks: bool = False
+    asks: int = -1
+    credentials: bool = False
+    withheld: int = -1
     runs: bool = False
 
     def take(self, step: ToolStep) -> None:
@@ -49,8 +61,9 @@ class _Waiting:
                 self.index = int(step.value)
             case "began":
                 self.runs = True
-            case "asked":
-                self.asks = True
+            case "asked" | "authentication":
+                self.asks = int(step.name) if step.name else len(self.answers)
+                self.credentials = step.kind == "authentication"
             case "changed":
                 self.changes = int(step.value)
             case "kept":
@@ -58,18 +71,32 @@ class _Waiting:
             case _:
                 assert_never(step.kind)
 
-    def answer(self, text: str) -> None:
-        if self.asks:
-            self.answers.append(text)
-            self.asks = self.runs = False
+    def answer(self, text: str | None) -> None:
+        """Take a message; None for one that is not recorded."""
+        if self.asks < 0:
+            return
+        self.answers += [None] * (self.asks + 1 - len(self.answers))
+        self.answers[self.asks] = text
+        self.withheld = self.asks if text is None else -1
+        self.asks, self.credentials, self.runs = -1, False, False
 
     def call(self) -> FunctionCall:
-        record = CallRecord(tuple(self.answers), self.kept, self.changes)
-        return FunctionCall(self.use.id, self.index, self.use.name, self.use.input, record, self.runs and not self.asks)
+        record, use = CallRecord(tuple(self.answers), self.kept, self.changes), self.use
+        interrupted = self.runs and self.asks < 0
+        return FunctionCall(use.id, self.index, use.name, use.input, record, interrupted, self.withheld)
 
 
 def pending_calls(transcript: Transcript) -> tuple[FunctionCall, ...]:
     """The calls without a result, in their order."""
+    return tuple(each.call() for each in _waiting(transcript))
+
+
+def asks_for_credentials(transcript: Transcript) -> bool:
+    """Whether a call waits for an answer that must not be recorded; then no call's answer is."""
+    return any(each.credentials for each in _waiting(transcript))
+
+
+def _waiting(transcript: Transcript) -> Collection[_Waiting]:
     uses: dict[str, ToolUse] = {}
     waiting: dict[str, _Waiting] = {}
     for item in transcript:
@@ -84,11 +111,12 @@ def pending_calls(transcript: Transcript) -> tuple[FunctionCall, ...]:
                 waiting.pop(use_id, None)
             case UserInput(message_id=message_id):
                 if message_id:
+                    withheld = any(each.credentials for each in waiting.values())
                     for each in waiting.values():
-                        each.answer(text_of_message(item))
+                        each.answer(None if withheld else text_of_message(item))
             case _:
                 assert_never(item)
-    return tuple(each.call() for each in waiting.values())
+    return waiting.values()
 
 
 def text_of_message(message: UserInput) -> str:

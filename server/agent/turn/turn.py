@@ -88,7 +88,8 @@ class TurnRequest:
         drafts: ids of the artifacts with an open draft of the task, after a crash; the turn continues them.
         new_messages: returns user messages since its last call. After one with `closing=True` that returns none, the
             turn accepts no more.
-        caller: who sent the task; empty if that is not known.
+        caller: for whom it works now: who sent the message that the model has read last; empty if that is not known.
+        credentials: the answer to a question for authentication, which is not in the transcript; None for none.
         stop: says, before each round, why there must be no other one; empty if there may.
     """
 
@@ -102,7 +103,8 @@ class TurnRequest:
     changed: tuple[str, ...] = ()
     drafts: tuple[str, ...] = ()
     limits: TurnLimits = field(default_factory=TurnLimits)
-    caller: str = ""
+    caller: Callable[[], str] = lambda: ""
+    credentials: str | None = field(default=None, repr=False)
     stop: Callable[[], Awaitable[str]] = _no_reason
 
 
@@ -190,7 +192,7 @@ async def run_turn(
     by_name = {tool.name: tool for tool in tools}
     siblings = SiblingChanges(workspace)
     functions = {tool.name: tool for tool in tools if isinstance(tool, FunctionTool)}
-    calls = FunctionCalls(functions, workspace, output, flushed, request.caller, find_tool)
+    calls = FunctionCalls(functions, workspace, output, flushed, request.caller, find_tool, request.earlier)
     turn = _Turn(request, llm, requests, by_name, workspace, siblings, output, calls, sleep, request.progress)
     try:
         ending = await _ending(turn)
@@ -248,7 +250,8 @@ class _Turn:
 
     async def _run_pending(self) -> Ending | None:
         """Run the calls that waited for an answer, or that a crash has interrupted."""
-        outcomes = await self.functions.run(pending_calls(self.output.transcript))
+        waiting = pending_calls(self.output.transcript)
+        outcomes = await self.functions.run([call.given(self.request.credentials) for call in waiting])
         self.asked = tuple(self.functions.asked)
         return ending_from_tools(outcomes)
 

@@ -19,7 +19,7 @@ from starlette.requests import Request
 
 from a2a_canvas.server.protocols.a2a_v1.projection import Streamed
 from a2a_canvas.server.protocols.a2a_v1.update_json import AS_JSON, LEGACY, JsonUpdate
-from a2a_canvas.server.protocols.edge.http_requests import CALLER, caller_of
+from a2a_canvas.server.protocols.edge.http_requests import CALLER, STREAM_CHECK, caller_of
 from a2a_canvas.server.protocols.edge.sse_response import begun, sse_event
 from a2a_canvas.server.protocols.guard.calls import Call
 
@@ -71,6 +71,7 @@ class Operations:
         """The answer of the operation. What fails before a stream begins is raised here."""
         context = (self._legacy_context if call.legacy else self._context)(request)
         context.state[AS_JSON], context.state[CALLER] = not call.legacy, caller_of(request)
+        context.state[STREAM_CHECK] = request.scope.get(STREAM_CHECK)
         context.state[LEGACY] = call.legacy
         if self.streams(call):
             events = self._streaming[call.operation](call.params, context)

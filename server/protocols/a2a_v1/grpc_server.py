@@ -20,11 +20,15 @@ from a2a_canvas.server.protocols.a2a_v1.extensions import activated_header, exte
 from a2a_canvas.server.protocols.a2a_v1.update_json import LEGACY
 from a2a_canvas.server.protocols.edge.grpc_methods import wrapped
 from a2a_canvas.server.protocols.edge.grpc_metrics import MetricsInterceptor
-from a2a_canvas.server.protocols.edge.http_requests import CALLER
+from a2a_canvas.server.protocols.edge.http_requests import CALLER, STREAM_CHECK
 from a2a_canvas.server.protocols.guard.bodies import BodyBudget
 from a2a_canvas.server.protocols.guard.checks import BodyLimits
 from a2a_canvas.server.protocols.guard.grpc_guard import GuardInterceptor
-from a2a_canvas.server.protocols.identity.grpc_authentication import GrpcAuthentication, caller_in
+from a2a_canvas.server.protocols.identity.grpc_authentication import (
+    GrpcAuthentication,
+    caller_in,
+    stream_check_in,
+)
 
 CONNECTION_OPTIONS = {
     "grpc.max_concurrent_streams": 256,
@@ -93,7 +97,7 @@ class _CallContexts(DefaultGrpcServerCallContextBuilder):
 
     def build(self, context: Any) -> ServerCallContext:
         built = super().build(context)
-        built.state[CALLER] = caller_in(context)
+        built.state[CALLER], built.state[STREAM_CHECK] = caller_in(context), stream_check_in(context)
         return built
 
 

@@ -26,7 +26,7 @@ from a2a_canvas.server.protocols.a2a_v1.projection import A2AEvent, Streamed, Ta
 from a2a_canvas.server.protocols.a2a_v1.push_operations import PushOperations
 from a2a_canvas.server.protocols.a2a_v1.share_operations import answer_share_operation, share_operation
 from a2a_canvas.server.protocols.a2a_v1.update_json import AS_JSON, LEGACY
-from a2a_canvas.server.protocols.edge.http_requests import caller_of_call
+from a2a_canvas.server.protocols.edge.http_requests import caller_of_call, end_with_credential
 from a2a_canvas.server.protocols.edge.permission import PermissionDeniedError
 from a2a_canvas.server.protocols.guard.checks import BodyLimits
 from a2a_canvas.server.protocols.identity.denials import UnauthenticatedError
@@ -131,7 +131,7 @@ class A2AHandler(RequestHandler):
         self, params: pb.SendMessageRequest, context: ServerCallContext
     ) -> AsyncGenerator[Streamed, None]:
         _check_history_length(params.configuration, "configuration.")
-        with self._meter.stream(caller_of_call(context).author):
+        with self._meter.stream(caller_of_call(context).account):
             following = await self._send(params, context)
             if isinstance(following, pb.Message):
                 yield following
@@ -143,7 +143,7 @@ class A2AHandler(RequestHandler):
     async def on_subscribe_to_task(
         self, params: pb.SubscribeToTaskRequest, context: ServerCallContext
     ) -> AsyncGenerator[Streamed, None]:
-        with self._meter.stream(caller_of_call(context).author):
+        with self._meter.stream(caller_of_call(context).account):
             following = await self._runtime.follow(params.id, caller_of_call(context))
             if following.snapshot.state.terminal:
                 raise TaskFinished(params.id, following.snapshot.state)
@@ -193,6 +193,7 @@ class A2AHandler(RequestHandler):
     ) -> AsyncGenerator[Streamed, None]:
         """The events of a stream; for a reader of JSON (`AS_JSON`) as tuples of those that are ready together."""
         as_json = context.state.get(AS_JSON, False)
+        end_with_credential(following, context.state)
         projection = TaskProjection(
             following.snapshot,
             _activated(context),

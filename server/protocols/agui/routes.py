@@ -44,7 +44,7 @@ from a2a_canvas.server.protocols.agui.older.request import (
 from a2a_canvas.server.protocols.agui.run_events import RunProjection
 from a2a_canvas.server.protocols.agui.state import CanvasState, RunState, VersionsByArtifact, at_record
 from a2a_canvas.server.protocols.agui.stream import OpenedRun, run_response
-from a2a_canvas.server.protocols.edge.http_requests import caller_of
+from a2a_canvas.server.protocols.edge.http_requests import caller_of, end_with_credential
 from a2a_canvas.server.protocols.edge.shutdown import final_event_of
 from a2a_canvas.server.protocols.edge.sse_response import begun
 from a2a_canvas.server.protocols.guard.checks import BodyLimits, Refusal, check_content_type, check_json
@@ -106,7 +106,7 @@ class _RunEndpoint:
         watch = _Watch(self._watching)
         with ExitStack() as counted:
             try:
-                counted.enter_context(self._runtime.meter.stream(caller_of(request).author))
+                counted.enter_context(self._runtime.meter.stream(caller_of(request).account))
                 opened = await begun(self._open(request, watch))
             except Exception as error:
                 await rest_response(_refusal(error))(scope, receive, send)
@@ -121,6 +121,7 @@ class _RunEndpoint:
     async def _open(self, request: Request, watch: _Watch) -> OpenedRun:
         body, caller = await self._body(request), caller_of(request)
         run, following = await (self._open_older(body, caller) if is_older(body) else self._open_run(body, caller))
+        end_with_credential(following, request.scope)
         watch.caller = caller
         watch.start(run, following.snapshot)
         return run, following

@@ -1,7 +1,8 @@
 """The answer of `POST /canvas/stream`: a run over SSE.
 
 Rule 1: a stream that cannot continue ends with RUN_ERROR and the code `unavailable`: its task runs on, and the client
-        rejoins it by sending the run again. A stream that is cut when the server stops ends the same way.
+        rejoins it by sending the run again. A stream that is cut when the server stops ends the same way, and so does
+        one whose credential has ended: its client needs another one.
 Rule 2: a run that is refused after its stream has begun (edge/sse_response.py, rule 2) is one RUN_ERROR, with the code
         `rejected` unless it may be sent again. So does the stream of a guest whose share has ended.
 """
@@ -20,6 +21,7 @@ from a2a_canvas.server.protocols.agui.run_events import RunProjection, rejected,
 from a2a_canvas.server.protocols.edge.availability import UnavailableError, unavailable_error
 from a2a_canvas.server.protocols.edge.shutdown import FinalEvent
 from a2a_canvas.server.protocols.edge.sse_response import SseResponse, sse_event
+from a2a_canvas.server.protocols.identity.denials import UnauthenticatedError
 from a2a_canvas.server.tasks.errors import StreamLost, TaskNotFound
 from a2a_canvas.server.tasks.journal.journal import TaskSubscription
 from a2a_canvas.store.errors import Unavailable
@@ -76,6 +78,8 @@ async def _run(run: RunProjection, following: TaskSubscription, metrics: Metrics
         yield _sse(unavailable("The connection to the task was lost. Send the run again to join it."))
     except TaskNotFound:
         yield _sse(rejected("This thread is not shared with you any more."))
+    except UnauthenticatedError as error:
+        yield _sse(unavailable(error.message))
     except Unavailable as error:
         yield _sse(unavailable(unavailable_error(error).message))
 

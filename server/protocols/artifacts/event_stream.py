@@ -12,8 +12,8 @@ Rule 3: an id that cannot be parsed, is of a removed context, or is newer than t
 Rule 4: beside them, it has the activity of the context as soon as it is known, and whenever it changes: events named
         `activity` without an `id`, which a client that listens to messages does not get. They delay no change.
 Rule 5: it does not end by itself: `:` comments keep it alive. It ends when the server stops (edge/shutdown.py), and
-        when the journal cannot be read or read on, for example because the context was removed. The client reconnects
-        with the last id that it has.
+        when the journal cannot be read or read on, for example because the context was removed, and when its credential
+        ends. The client reconnects with the last id that it has.
 """
 
 from __future__ import annotations
@@ -33,6 +33,7 @@ from a2a_canvas.server.metrics import Metrics
 from a2a_canvas.server.protocols.a2a_v1.parts import to_artifact, to_update
 from a2a_canvas.server.protocols.artifacts.raw_content import NO_SNIFF
 from a2a_canvas.server.protocols.edge.sse_response import SseResponse, sse_event
+from a2a_canvas.server.protocols.identity.denials import UnauthenticatedError
 from a2a_canvas.server.tasks.errors import StreamLost
 from a2a_canvas.server.tasks.journal.activity import Activity
 from a2a_canvas.server.tasks.journal.context_log import (
@@ -88,7 +89,7 @@ async def _events(
     for event_id, artifact in begin:
         yield _sse(event_id, snapshot_json(context_id, artifact))
         del artifact
-    with suppress(StreamLost, Unavailable):
+    with suppress(StreamLost, UnauthenticatedError, Unavailable):
         async for change in changes:
             at = change.entry.at
             yield _sse(_id(change.incarnation, change.position), change_json(context_id, change))

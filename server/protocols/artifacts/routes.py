@@ -77,12 +77,18 @@ from a2a_canvas.server.protocols.artifacts.refusals import (
     not_acceptable,
 )
 from a2a_canvas.server.protocols.edge.availability import UnavailableError, unavailable_error
-from a2a_canvas.server.protocols.edge.http_requests import ANYTHING, caller_of, conditional_response, negotiate
+from a2a_canvas.server.protocols.edge.http_requests import (
+    ANYTHING,
+    caller_of,
+    conditional_response,
+    end_with_credential,
+    negotiate,
+)
 from a2a_canvas.server.protocols.edge.share_forms import new_share_json, share_request, shared_json, shares_json
 from a2a_canvas.server.protocols.edge.sse_response import begun
 from a2a_canvas.server.protocols.guard.checks import BodyLimits, Refusal, check_content_type, check_json
 from a2a_canvas.server.protocols.guard.error_forms import method_not_allowed, rest_response
-from a2a_canvas.server.tasks.access import Access, Caller, Found, Level
+from a2a_canvas.server.tasks.access import Access, Found, Level
 from a2a_canvas.server.tasks.errors import ContextNotFound, QuotaReached, ReadOnly, StorageFull, StreamLost
 from a2a_canvas.server.tasks.journal.context_log import ContextSubscription
 from a2a_canvas.server.tasks.journal.journal import Journal
@@ -193,8 +199,8 @@ class _ArtifactsEndpoint:
         if request.method == "PATCH":
             return await self._rename(request, found, prefix)
         if isinstance(resource, ContextEvents):
-            counted.enter_context(self._meter.stream(caller_of(request).author))
-            followed = await begun(self._follow(found, caller_of(request)))
+            counted.enter_context(self._meter.stream(caller_of(request).account))
+            followed = await begun(self._follow(found, request))
             activity, last = self._journal.watch(found.key), request.headers.get("last-event-id")
             return event_stream(public_id(found.key), followed, activity, last, self._metrics)
         await self._check_context(found)
@@ -272,15 +278,16 @@ class _ArtifactsEndpoint:
             case _:
                 assert_never(resource)
 
-    async def _follow(self, context: Found, caller: Caller) -> ContextSubscription:
+    async def _follow(self, context: Found, request: Request) -> ContextSubscription:
         async def check() -> None:
-            if await self._access.level(caller, context.key, context.owner) < Level.READ:
+            if await self._access.level(caller_of(request), context.key, context.owner) < Level.READ:
                 raise StreamLost
 
         await self._check_context(context)
         following = await self._journal.follow_context(context.key)
         if context.level < Level.OWN:
             following.guard(check)
+        end_with_credential(following, request.scope)
         return following
 
     async def _check_context(self, context: Found) -> None:

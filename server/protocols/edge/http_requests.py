@@ -1,7 +1,8 @@
 """What the server's own HTTP routes read of a request: the caller, a conditional header, the rest of a path.
 
 Rules:
-1. Authentication, if there is any, leaves the caller in the scope. Without it all callers are anonymous.
+1. Authentication, if there is any, leaves the caller in the scope. Without it all callers are anonymous. It also leaves
+   there what ends a stream when the credential does that opened it.
 2. A body has a strong ETag, over its bytes and its media type; an ETag beats a date (RFC 9110, section 13.2.2).
 """
 
@@ -12,6 +13,7 @@ import re
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from email.utils import parsedate_to_datetime
+from typing import Any, Final, Protocol
 
 from a2a.server.context import ServerCallContext
 from starlette.convertors import Convertor, register_url_convertor
@@ -19,10 +21,20 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from a2a_canvas.server.tasks.access import ANONYMOUS, Caller
+from a2a_canvas.server.tasks.journal.cursors import Check
 
 _QUALITY = re.compile(r"\s*q\s*=\s*(0(?:\.[0-9]{0,3})?|1(?:\.0{0,3})?)\s*", re.IGNORECASE)
 CALLER = "a2a_canvas.caller"
 """Where authentication leaves the `Caller`: in the scope of a request, and in the state of A2A's call contexts."""
+
+STREAM_CHECK: Final = "a2a_canvas.stream_check"
+"""Where it leaves a `Check`, in the same two places, unless the credential stays valid."""
+
+
+class Guarded(Protocol):
+    """A subscription that ends with what a check raises."""
+
+    def guard(self, check: Check) -> None: ...
 
 
 def caller_of(request: Request) -> Caller:
@@ -35,6 +47,16 @@ def caller_of_call(context: ServerCallContext) -> Caller:
     """The same for an operation of A2A."""
     caller: Caller = context.state.get(CALLER, ANONYMOUS)
     return caller
+
+
+def end_with_credential(following: Guarded, state: Mapping[str, Any]) -> None:
+    """Have a stream end when the credential of its request is not valid any more.
+
+    Args:
+        state: the scope of the request, or the state of the call context.
+    """
+    if check := state.get(STREAM_CHECK):
+        following.guard(check)
 
 
 def etag_of(body: bytes, media_type: str = "") -> str:

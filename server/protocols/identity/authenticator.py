@@ -4,18 +4,23 @@ Rule 1: a server without a token, keys or an issuer knows nobody: all callers ar
 Rule 2: what is wrong with a credential is not said to whoever sends it: an unknown key, a revoked one and an expired
         token look the same.
 Rule 3: a credential is never logged.
+Rule 4: a caller comes with what its credential hangs on (`Authenticated`), so that a stream, or a signed address, ends
+        when the credential does.
 """
 
 from __future__ import annotations
 
 import hmac
+import time
 from collections.abc import Awaitable, Callable, Iterable
-from dataclasses import dataclass
-from typing import Protocol, TypeAlias, assert_never
+from dataclasses import dataclass, replace
+from math import inf
+from typing import Final, Protocol, TypeAlias, assert_never
 
 from starlette.datastructures import Headers
 
 from a2a_canvas.server.api_key import ApiKey, ApiKeys, hash_of
+from a2a_canvas.server.browser_session import BrowserSession, EndedSessions
 from a2a_canvas.server.protocols.identity.attempts import FailedAttempts
 from a2a_canvas.server.protocols.identity.credentials import (
     HEADER,
@@ -27,14 +32,39 @@ from a2a_canvas.server.protocols.identity.credentials import (
     PresentedLink,
     read_credential,
 )
+from a2a_canvas.server.protocols.identity.json_web_tokens import ValidToken
 from a2a_canvas.server.protocols.identity.security import Security
 from a2a_canvas.server.tasks.access import ANONYMOUS, Caller, Shares
 from a2a_canvas.server.tasks.errors import QuotaReached
 from a2a_canvas.server.tasks.sharing import hash_of_link
 from a2a_canvas.store.errors import Unavailable
 
+AUTHENTICATED: Final = "a2a_canvas.authenticated"
+"""Where authentication leaves what it has found, in the scope of a request."""
+
 SHARED_USER = "shared"
 """The user of whoever has the shared token."""
+
+
+@dataclass(frozen=True, slots=True)
+class Authenticated:
+    """A caller, and for how long its credential lets it in (rule 4). The end of a share is looked at where it is used.
+
+    Attributes:
+        key_hash: of its API key, which may be revoked; empty if it has none.
+        session: of its browser, which may be ended; None if it has none.
+        expires_at: seconds since 1970, at which its streams end.
+    """
+
+    caller: Caller
+    key_hash: str = ""
+    session: BrowserSession | None = None
+    expires_at: float = inf
+
+    @property
+    def ends(self) -> bool:
+        """Whether the credential can become invalid."""
+        return bool(self.key_hash or self.session) or self.expires_at < inf
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,8 +98,8 @@ Denial: TypeAlias = Missing | Invalid | TooManyAttempts | OverQuota
 class JwtVerifier(Protocol):
     """Checks JSON Web Tokens."""
 
-    async def user_of(self, token: str) -> str | None:
-        """The user that a token names; None if it is not valid.
+    async def verify(self, token: str) -> ValidToken | None:
+        """What a token says; None if it is not valid.
 
         Raises:
             IssuerUnavailable: the keys that it may be signed with cannot be read.
@@ -92,6 +122,8 @@ class Authenticator:
         openid_url: where the issuer describes itself; empty if it does not.
         anonymous: whoever presents nothing is let in.
         count: counts a request of a user; raises `QuotaReached` if that may not make it.
+        ended: sessions of browsers that are not valid any more; None if there are none.
+        clock: seconds since 1970.
     """
 
     def __init__(
@@ -105,8 +137,12 @@ class Authenticator:
         openid_url: str = "",
         anonymous: bool = False,
         count: Callable[[str], None] = lambda user: None,
+        ended: EndedSessions | None = None,
+        clock: Callable[[], float] = time.time,
     ) -> None:
+        self._ended = ended
         self._count = count
+        self._clock = clock
         self._attempts = attempts
         self._token = token
         self._keys = keys
@@ -125,8 +161,8 @@ class Authenticator:
         return Security(bearer, self._openid_url, optional=self._anonymous)
 
     async def authenticate(
-        self, headers: Headers, address: str, otherwise: Callable[[], Awaitable[Caller | None]] | None = None
-    ) -> Caller | Denial:
+        self, headers: Headers, address: str, otherwise: Callable[[], Awaitable[Authenticated | None]] | None = None
+    ) -> Authenticated | Denial:
         """The caller of a request, which is counted, or why it is refused.
 
         Args:
@@ -138,65 +174,78 @@ class Authenticator:
             Unavailable: the keys cannot be read.
             IssuerUnavailable: those of the issuer of tokens cannot.
         """
-        caller = await self._identify(headers, address, otherwise)
-        if isinstance(caller, Caller):
+        found = await self._identify(headers, address, otherwise)
+        if isinstance(found, Authenticated) and found.caller.link and not found.caller.host:
+            found = await self._guest(found)
+        if isinstance(found, Authenticated):
             try:
-                self._count(caller.author)
+                self._count(found.caller.account)
             except QuotaReached as error:
                 return OverQuota(str(error), error.retry_after)
-        return caller
+        return found
+
+    async def _guest(self, found: Authenticated) -> Authenticated | Invalid:
+        """A caller with a link, and whose link it is; a link that was revoked is not valid."""
+        shares = await self._links.of(found.caller) if self._links else ()
+        return replace(found, caller=replace(found.caller, host=shares[0].owner)) if shares else Invalid()
 
     async def _identify(
-        self, headers: Headers, address: str, otherwise: Callable[[], Awaitable[Caller | None]] | None
-    ) -> Caller | Denial:
+        self, headers: Headers, address: str, otherwise: Callable[[], Awaitable[Authenticated | None]] | None
+    ) -> Authenticated | Denial:
         if not (await self.security()).required:
-            return ANONYMOUS
+            return Authenticated(ANONYMOUS)
         credential = read_credential(headers)
         if credential is None:
             named = await otherwise() if otherwise else None
-            return named or (ANONYMOUS if self._anonymous else Missing())
+            if named and await self.in_force(named):
+                return named
+            return Authenticated(ANONYMOUS) if self._anonymous else Missing()
         if isinstance(credential, PresentedJwt):
             return await self.verify(credential) or Invalid()
         return await self._attempt(credential, ",".join(headers.getlist(HEADER)), address)
 
-    async def _attempt(self, credential: Credential, presented: str, address: str) -> Caller | Denial:
+    async def _attempt(self, credential: Credential, presented: str, address: str) -> Authenticated | Denial:
         """The same for what can be guessed, unlike a signature."""
         if seconds := self._attempts.begin(address, presented):
             return TooManyAttempts(seconds)
         try:
-            caller = await self.verify(credential)
+            found = await self.verify(credential)
         except Unavailable:
             self._attempts.undone(address, presented)
             raise
-        if caller is None:
+        if found is None:
             self._attempts.failed(presented)
             return Invalid()
         self._attempts.succeeded(address, presented)
-        return caller
+        return found
 
-    async def in_force(self, headers: Headers) -> bool:
-        """Whether the key that a request was let in with has not been revoked since. Shares are looked at where they
-        are used, and other credentials cannot be revoked.
+    async def in_force(self, found: Authenticated) -> bool:
+        """Whether a caller's credential is still valid.
 
         Raises:
-            Unavailable: the keys cannot be read.
+            Unavailable: the keys, or the sessions that have ended, cannot be read.
         """
-        credential = read_credential(headers)
-        return not isinstance(credential, PresentedKey) or await self.verify(credential) is not None
+        if self._clock() >= found.expires_at:
+            return False
+        if found.session and self._ended and await self._ended.has(found.session):
+            return False
+        return not found.key_hash or await self._owner_of_key(found.key_hash) is not None
 
-    async def verify(self, credential: Credential) -> Caller | None:
+    async def verify(self, credential: Credential) -> Authenticated | None:
         """Whose credential it is; None if it is not valid."""
         match credential:
             case OpaqueToken():
-                return Caller(SHARED_USER) if self._is_shared_token(credential.text) else None
+                return Authenticated(Caller(SHARED_USER)) if self._is_shared_token(credential.text) else None
             case PresentedKey():
-                return await self._owner_of_key(hash_of(credential.text))
+                key_hash = hash_of(credential.text)
+                owner = await self._owner_of_key(key_hash)
+                return Authenticated(owner, key_hash) if owner else None
             case PresentedLink():
                 share = await self._links.link(hash_of_link(credential.text)) if self._links else None
-                return Caller(link=share.share_id) if share else None
+                return Authenticated(Caller(link=share.share_id, host=share.owner)) if share else None
             case PresentedJwt():
-                user = await self._jwts.user_of(credential.text) if self._jwts else None
-                return Caller(user) if user else None
+                token = await self._jwts.verify(credential.text) if self._jwts else None
+                return Authenticated(Caller(token.user), expires_at=token.expires_at) if token else None
             case Malformed():
                 return None
             case _:

@@ -3,7 +3,9 @@
 Rule 1: a cookie is sent by the browser, whoever asks it to. So a request that changes anything also needs a header that
         no page of another origin can send, and must come from this one, as far as the browser says.
 Rule 2: a signed address is for one GET of one path with its query, of the caller that it was made for, and for
-        SIGNED_SECONDS. It is for what cannot send a header, such as EventSource or a download.
+        SIGNED_SECONDS. It is for what cannot send a header, such as EventSource or a download. When the credential that
+        it was made with has ended it opens nothing, and a stream that it has opened ends with that credential.
+Rule 3: cookies are HttpOnly and SameSite=Lax, for the paths of this server, and Secure where the browser has HTTPS.
 """
 
 from __future__ import annotations
@@ -17,11 +19,12 @@ from starlette.datastructures import Headers
 from starlette.requests import cookie_parser
 from starlette.types import Scope
 
+from a2a_canvas.server.browser_session import BrowserSession, EndedSessions, new_session
+from a2a_canvas.server.protocols.identity.authenticator import Authenticated
 from a2a_canvas.server.protocols.identity.signed_claims import Claims, read_signed, sign
 from a2a_canvas.server.tasks.access import Caller
 
 COOKIE = "a2a-canvas-session"
-SESSION_SECONDS = 12 * 3600
 SIGNED_SECONDS = 60
 OWN_PAGE = "A2A-Canvas-Page"
 """The header that only the page of this server sends (rule 1)."""
@@ -36,15 +39,48 @@ class BrowserSessions:
 
     Attributes:
         secret: what it is signed with, the same on all servers of a database.
+        ended: sessions that are not valid any more.
+        url: the address of this server for browsers, without a slash at its end.
         clock: seconds since 1970.
     """
 
     secret: Callable[[], Awaitable[bytes]]
+    ended: EndedSessions
+    url: str
     clock: Callable[[], float]
 
-    async def begin(self, user: str) -> str:
-        """The cookie of a new session."""
-        return await self.signed(_SESSION, {"user": user}, SESSION_SECONDS)
+    async def begin(self, user: str, scope: Scope) -> str:
+        """The header Set-Cookie of a new session."""
+        return await self._session_cookie(new_session(user, self.clock()), scope)
+
+    async def renewed(self, found: Authenticated, scope: Scope) -> str:
+        """The header Set-Cookie after a request; empty if it renews no session. Only its own cookie is renewed."""
+        session = await self._session(Headers(scope=scope)) if found.session else None
+        if session is None or session != found.session or session == (now := session.at(self.clock())):
+            return ""
+        return await self._session_cookie(now, scope)
+
+    async def end(self, scope: Scope) -> None:
+        """End the session that a browser has, if it has one; raises `Unavailable`."""
+        if session := await self._session(Headers(scope=scope)):
+            await self.ended.add(session)
+
+    def cookie(self, name: str, value: str, seconds: int, scope: Scope) -> str:
+        """A header Set-Cookie (rule 3); one for no second takes the cookie back."""
+        url = urlsplit(self.url)
+        secure = "; Secure" if "https" in (url.scheme, scope["scheme"]) else ""
+        return f"{name}={value}; HttpOnly; Max-Age={seconds}; Path={url.path}/; SameSite=lax{secure}"
+
+    async def _session_cookie(self, session: BrowserSession, scope: Scope) -> str:
+        claims = {"id": session.session_id, "user": session.user, "began": str(session.began_at)}
+        value = sign(await self.secret(), _SESSION, claims | {"ends": str(session.ends_at)}, session.ends_at)
+        return self.cookie(COOKIE, value, session.ends_at - int(self.clock()), scope)
+
+    async def _session(self, headers: Headers) -> BrowserSession | None:
+        claims = await self.read(_SESSION, cookies_of(headers).get(COOKIE, ""))
+        return (
+            BrowserSession(claims["id"], claims["user"], int(claims["began"]), int(claims["ends"])) if claims else None
+        )
 
     async def signed(self, purpose: str, claims: Claims, seconds: float) -> str:
         """A text that `read` takes, for so long."""
@@ -54,13 +90,16 @@ class BrowserSessions:
         """What was signed for this; None if it was not, or is over."""
         return read_signed(await self.secret(), purpose, text, self.clock()) if text else None
 
-    async def signed_address(self, caller: Caller, path: str) -> str:
+    async def signed_address(self, found: Authenticated, path: str) -> str:
         """A path with its query, signed for a caller (rule 2)."""
-        claims = {"user": caller.name, "link": caller.link, "path": path}
+        of_caller = {"user": found.caller.name, "link": found.caller.link}
+        session = (found.session.session_id, str(found.session.began_at)) if found.session else ("", "0")
+        hangs_on = {"key": found.key_hash, "session": session[0], "began": session[1], "expires": str(found.expires_at)}
+        claims = of_caller | hangs_on | {"path": path}
         separator = "&" if "?" in path else "?"
         return f"{path}{separator}signature={await self.signed(_ADDRESS, claims, SIGNED_SECONDS)}"
 
-    async def caller_of(self, scope: Scope) -> Caller | None:
+    async def find(self, scope: Scope) -> Authenticated | None:
         """Whom a request without Authorization names; None for nobody.
 
         Raises:
@@ -71,14 +110,20 @@ class BrowserSessions:
         headers = Headers(scope=scope)
         if not may_use_cookie(scope["method"], headers):
             return None
-        claims = await self.read(_SESSION, cookies_of(headers).get(COOKIE, ""))
-        return Caller(claims["user"]) if claims else None
+        session = await self._session(headers)
+        if session is None:
+            return None
+        # A request that comes late enough renews the session, and its stream is one of the renewed one.
+        ends = session.at(self.clock()).streams_end_at
+        return Authenticated(Caller(session.user), session=session, expires_at=ends)
 
-    async def _of_address(self, scope: Scope, signature: str) -> Caller | None:
+    async def _of_address(self, scope: Scope, signature: str) -> Authenticated | None:
         claims = await self.read(_ADDRESS, signature)
         if not claims or scope["method"] != "GET" or claims["path"] != _SIGNATURE.sub("", address_of(scope)):
             return None
-        return Caller(claims["user"], claims["link"])
+        caller, ends = Caller(claims["user"], claims["link"]), float(claims["expires"])
+        session = BrowserSession(claims["session"], caller.name, int(claims["began"]), 0) if claims["session"] else None
+        return Authenticated(caller, claims["key"], session, ends)
 
 
 def may_use_cookie(method: str, headers: Headers) -> bool:

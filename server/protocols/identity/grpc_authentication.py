@@ -7,8 +7,6 @@ Rule 2: the caller is an attribute of the context that handlers get; `caller_in`
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable
-from functools import partial
-from time import monotonic
 from typing import Any, NoReturn
 from urllib.parse import unquote
 
@@ -18,10 +16,11 @@ from starlette.datastructures import Headers
 
 from a2a_canvas.server.protocols.edge.grpc_methods import wrapped
 from a2a_canvas.server.protocols.guard.grpc_guard import SERVICES, Context, abort_call
-from a2a_canvas.server.protocols.identity.authenticator import Authenticator, Denial, Invalid, IssuerUnavailable
+from a2a_canvas.server.protocols.identity.authenticator import Authenticated, Authenticator, Denial, IssuerUnavailable
 from a2a_canvas.server.protocols.identity.denials import refusal_of, unavailable
-from a2a_canvas.server.protocols.identity.revocation import CHECK_SECONDS, is_in_force
+from a2a_canvas.server.protocols.identity.stream_end import stream_check
 from a2a_canvas.server.tasks.access import ANONYMOUS, Caller
+from a2a_canvas.server.tasks.journal.cursors import Check
 from a2a_canvas.store.errors import Unavailable
 
 
@@ -45,14 +44,7 @@ class GrpcAuthentication(grpc.aio.ServerInterceptor):
             return await handler.unary_unary(request, await self._authenticated(context, name_of_error))
 
         async def stream(request: Any, context: Context) -> AsyncIterator[Any]:
-            identified = await self._authenticated(context, name_of_error)
-            in_force = partial(self._authenticator.in_force, _headers(context))
-            checked_at = monotonic()
-            async for response in handler.unary_stream(request, identified):
-                if monotonic() - checked_at >= CHECK_SECONDS:
-                    if not await is_in_force(in_force):
-                        await _refuse(Invalid(), context, name_of_error)
-                    checked_at = monotonic()
+            async for response in handler.unary_stream(request, await self._authenticated(context, name_of_error)):
                 yield response
 
         return wrapped(handler, unary, stream)
@@ -63,9 +55,9 @@ class GrpcAuthentication(grpc.aio.ServerInterceptor):
             verdict = await self._authenticator.authenticate(_headers(context), address_of(context.peer() or ""))
         except (Unavailable, IssuerUnavailable) as error:
             await abort_call(unavailable(error), context)
-        if not isinstance(verdict, Caller):
+        if not isinstance(verdict, Authenticated):
             await _refuse(verdict, context, name_of_error)
-        return _IdentifiedContext(context, verdict)
+        return _IdentifiedContext(context, verdict.caller, stream_check(self._authenticator, verdict))
 
 
 async def _refuse(denial: Denial, context: Context, name_of_error: bool) -> NoReturn:
@@ -75,11 +67,12 @@ async def _refuse(denial: Denial, context: Context, name_of_error: bool) -> NoRe
 
 
 class _IdentifiedContext:
-    """A call's context, with its caller."""
+    """A call's context, with its caller, and what ends its stream."""
 
-    def __init__(self, inner: Context, caller: Caller) -> None:
+    def __init__(self, inner: Context, caller: Caller, check: Check | None) -> None:
         self._inner = inner
         self.caller = caller
+        self.stream_check = check
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._inner, name)
@@ -89,6 +82,12 @@ def caller_in(context: Any) -> Caller:
     """The caller of a gRPC call."""
     caller: Caller = getattr(context, "caller", ANONYMOUS)
     return caller
+
+
+def stream_check_in(context: Any) -> Check | None:
+    """What ends the stream of a gRPC call; None for nothing."""
+    check: Check | None = getattr(context, "stream_check", None)
+    return check
 
 
 def address_of(peer: str) -> str:

@@ -14,17 +14,22 @@ from typing import Final
 
 from a2a.utils.constants import AGENT_CARD_WELL_KNOWN_PATH
 from starlette.authentication import SimpleUser
-from starlette.datastructures import Headers
+from starlette.datastructures import Headers, MutableHeaders
 from starlette.responses import JSONResponse
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from a2a_canvas.server.protocols.edge.availability import RETRY_AFTER
-from a2a_canvas.server.protocols.edge.http_requests import CALLER
-from a2a_canvas.server.protocols.identity.authenticator import Authenticator, IssuerUnavailable, Missing
+from a2a_canvas.server.protocols.edge.http_requests import CALLER, STREAM_CHECK
+from a2a_canvas.server.protocols.identity.authenticator import (
+    AUTHENTICATED,
+    Authenticated,
+    Authenticator,
+    IssuerUnavailable,
+    Missing,
+)
 from a2a_canvas.server.protocols.identity.browser_sessions import BrowserSessions
 from a2a_canvas.server.protocols.identity.denials import denied_response, form_of, unavailable
-from a2a_canvas.server.protocols.identity.revocation import while_in_force
-from a2a_canvas.server.tasks.access import ANONYMOUS, Caller
+from a2a_canvas.server.protocols.identity.stream_end import stream_check
 from a2a_canvas.server.wire import KEYS_PATH
 from a2a_canvas.store.errors import Unavailable
 
@@ -59,12 +64,22 @@ class Authentication:
         if is_open(scope["method"], path):
             await self._app(scope, receive, send)
             return
-        app = await self._authenticated(scope, path)
-        if scope.get(CALLER, ANONYMOUS).name:
-            in_force = partial(self._authenticator.in_force, Headers(scope=scope))
-            await while_in_force(app, scope, receive, send, in_force)
-        else:
-            await app(scope, receive, send)
+        answer = await self._authenticated(scope, path)
+        await answer(scope, receive, await self._renewing(scope, send))
+
+    async def _renewing(self, scope: Scope, send: Send) -> Send:
+        """`send`, with the cookie of a session that the request renews."""
+        found: Authenticated | None = scope.get(AUTHENTICATED)
+        cookie = await self._sessions.renewed(found, scope) if found else ""
+        if not cookie:
+            return send
+
+        async def send_with_cookie(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                MutableHeaders(scope=message).append("set-cookie", cookie)
+            await send(message)
+
+        return send_with_cookie
 
     async def _authenticated(self, scope: Scope, path: str) -> ASGIApp:
         """The application, for a caller that is known; what refuses it, for any other."""
@@ -72,16 +87,17 @@ class Authentication:
         address = (scope.get("client") or ("",))[0]
         try:
             verdict = await self._authenticator.authenticate(
-                Headers(scope=scope), address, partial(self._sessions.caller_of, scope)
+                Headers(scope=scope), address, partial(self._sessions.find, scope)
             )
         except (Unavailable, IssuerUnavailable) as error:
             refusal = unavailable(error)
             return JSONResponse(form.payload(refusal), form.status(refusal), dict(RETRY_AFTER))
         if isinstance(verdict, Missing) and (scope["method"], path) == ("GET", SESSION):
             return self._app
-        if not isinstance(verdict, Caller):
+        if not isinstance(verdict, Authenticated):
             return denied_response(verdict, form)
-        scope[CALLER] = verdict
-        if verdict.name:
-            scope["user"] = SimpleUser(verdict.name)
+        scope[CALLER], scope[AUTHENTICATED] = verdict.caller, verdict
+        scope[STREAM_CHECK] = stream_check(self._authenticator, verdict)
+        if verdict.caller.name:
+            scope["user"] = SimpleUser(verdict.caller.name)
         return self._app

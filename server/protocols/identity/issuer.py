@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 import httpx
 
 from a2a_canvas.server.protocols.identity.authenticator import IssuerUnavailable
-from a2a_canvas.server.protocols.identity.json_web_tokens import Jwk, TokenRules, header_of, user_in
+from a2a_canvas.server.protocols.identity.json_web_tokens import Jwk, TokenRules, ValidToken, header_of, read_token
 from a2a_canvas.server.protocols.identity.key_set import KeySet
 from a2a_canvas.server.protocols.identity.security import discovery_url
 from a2a_canvas.server.settings import is_loopback, is_trusted_url
@@ -65,11 +65,11 @@ class IssuedTokens:
         self._rules = TokenRules(issuer.name, audience, user_claim)
         self._keys = KeySet(issuer.keys, clock)
 
-    async def user_of(self, token: str) -> str | None:
+    async def verify(self, token: str) -> ValidToken | None:
         header = header_of(token)
         keys = await self._keys.keys_for(header) if header else ()
-        users = (user_in(token, key, header, self._rules) for key in keys if header)
-        return next((user for user in users if user), None)
+        read = (read_token(token, key, header, self._rules) for key in keys if header)
+        return next((each for each in read if each), None)
 
 
 async def _read(url: str) -> Mapping[str, Any]:

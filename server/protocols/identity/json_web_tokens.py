@@ -13,6 +13,7 @@ from typing import Any
 
 import jwt
 
+from a2a_canvas.server.tasks.access import LINK
 from a2a_canvas.store.text.unicode import MAX_ID
 
 Jwk = Mapping[str, Any]
@@ -20,6 +21,9 @@ Jwk = Mapping[str, Any]
 
 LEEWAY = 60
 """Seconds by which the clocks of the issuer and of this server may differ."""
+
+_FAR_AWAY = 2**40
+"""Seconds since 1970: no credential needs a later end, and a float has every second until then."""
 
 ALGORITHMS: Mapping[str, tuple[str, ...]] = {
     "RSA": ("RS256", "RS384", "RS512", "PS256", "PS384", "PS512"),
@@ -44,6 +48,18 @@ class TokenRules:
     issuer: str
     audience: str
     user_claim: str = "sub"
+
+
+@dataclass(frozen=True, slots=True)
+class ValidToken:
+    """What a valid token says.
+
+    Attributes:
+        expires_at: seconds since 1970, from which on it is not valid any more.
+    """
+
+    user: str
+    expires_at: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,8 +92,8 @@ def fits(key: Jwk, header: TokenHeader) -> bool:
     )
 
 
-def user_in(token: str, key: Jwk, header: TokenHeader, rules: TokenRules) -> str | None:
-    """The user that a token names; None if it is not valid."""
+def read_token(token: str, key: Jwk, header: TokenHeader, rules: TokenRules) -> ValidToken | None:
+    """What a token says; None if it is not valid."""
     try:
         claims = jwt.decode(
             token,
@@ -91,4 +107,8 @@ def user_in(token: str, key: Jwk, header: TokenHeader, rules: TokenRules) -> str
     except _INVALID:
         return None
     user = claims[rules.user_claim]
-    return user if isinstance(user, str) and 0 < len(user) <= MAX_ID and user.isprintable() else None
+    if not isinstance(user, str) or user.startswith(LINK):  # that is how whoever has a link is called
+        return None
+    if not (0 < len(user) <= MAX_ID and user.isprintable()):
+        return None
+    return ValidToken(user, min(int(claims["exp"]), _FAR_AWAY) + LEEWAY)

@@ -80,14 +80,14 @@ class OpenIdClient:
         token = (await self._redeemed(code, flow)).get("id_token")
         if not isinstance(token, str):
             raise SignInRefused("The provider has not said who signed in.")
-        user = await self.id_tokens.user_of(token)
-        if user is None:
+        valid = await self.id_tokens.verify(token)
+        if valid is None:
             raise SignInRefused("What the provider says of who signed in is not valid.")
         # Its signature has just been checked.
         claims = jwt.decode(token, options={"verify_signature": False})
         if not is_for(claims, flow["nonce"], self.client_id):
             raise SignInRefused("What the provider says is of another sign-in.")
-        return user
+        return valid.user
 
     async def _redeemed(self, code: str, flow: Claims) -> Mapping[str, Any]:
         form = {

@@ -2,8 +2,7 @@
 
 Rule 1: `GET /auth/session` is answered without credentials, too, as `http_authentication.py` lets it pass; wrong ones
         are refused as everywhere.
-Rule 2: cookies are HttpOnly and SameSite=Lax, and Secure where the server's address has HTTPS. That of a sign-in that
-        has begun is taken back when it ends, in whatever way.
+Rule 2: the cookie of a sign-in that has begun is taken back when it ends, in whatever way.
 """
 
 from __future__ import annotations
@@ -20,13 +19,12 @@ from starlette.responses import JSONResponse, PlainTextResponse, RedirectRespons
 from starlette.routing import Route
 
 from a2a_canvas.server.protocols.edge.availability import NO_STORE
-from a2a_canvas.server.protocols.edge.http_requests import CALLER, caller_of
+from a2a_canvas.server.protocols.edge.http_requests import CALLER
 from a2a_canvas.server.protocols.guard.checks import Refusal
 from a2a_canvas.server.protocols.guard.error_forms import rest_response
-from a2a_canvas.server.protocols.identity.authenticator import IssuerUnavailable
+from a2a_canvas.server.protocols.identity.authenticator import AUTHENTICATED, IssuerUnavailable
 from a2a_canvas.server.protocols.identity.browser_sessions import (
     COOKIE,
-    SESSION_SECONDS,
     SIGNED_SECONDS,
     BrowserSessions,
     cookies_of,
@@ -35,6 +33,7 @@ from a2a_canvas.server.protocols.identity.browser_sessions import (
 from a2a_canvas.server.protocols.identity.http_authentication import CALLBACK, SESSION, SIGN_IN, SIGN_OUT
 from a2a_canvas.server.protocols.identity.open_id_sign_in import OpenIdClient, SignInRefused, begun
 from a2a_canvas.server.tasks.access import ANONYMOUS, Caller
+from a2a_canvas.store.errors import Unavailable
 
 logger = logging.getLogger(__name__)
 
@@ -83,7 +82,7 @@ class SessionRoutes:
                 'The body must be {"path": …}, a path of this server with its query, such as "/artifacts/notes/events".'
             )
             return rest_response(Refusal(InvalidParamsError, text), NO_STORE)
-        address = await self.sessions.signed_address(caller_of(request), path)
+        address = await self.sessions.signed_address(request.scope[AUTHENTICATED], path)
         return JSONResponse({"url": self.url + address, "seconds": SIGNED_SECONDS}, headers=dict(NO_STORE))
 
     async def _sign_in(self, request: Request) -> Response:
@@ -94,12 +93,13 @@ class SessionRoutes:
         except IssuerUnavailable as error:
             return _failed(503, "The provider cannot be reached now. Try again in a moment.", error)
         response = RedirectResponse(address, 303, NO_STORE)
-        self._set(response, FLOW_COOKIE, await self.sessions.signed(_FLOW, flow, FLOW_SECONDS), FLOW_SECONDS)
+        signed = await self.sessions.signed(_FLOW, flow, FLOW_SECONDS)
+        response.headers.append("set-cookie", self.sessions.cookie(FLOW_COOKIE, signed, FLOW_SECONDS, request.scope))
         return response
 
     async def _callback(self, request: Request) -> Response:
         response = await self._signed_in(request)
-        self._set(response, FLOW_COOKIE, "", 0)
+        response.headers.append("set-cookie", self.sessions.cookie(FLOW_COOKIE, "", 0, request.scope))
         return response
 
     async def _signed_in(self, request: Request) -> Response:
@@ -117,20 +117,19 @@ class SessionRoutes:
         except IssuerUnavailable as error:
             return _failed(503, "The provider cannot be reached now. Try again in a moment.", error)
         response = RedirectResponse(flow["return"], 303, NO_STORE)
-        self._set(response, COOKIE, await self.sessions.begin(user), SESSION_SECONDS)
+        response.headers.append("set-cookie", await self.sessions.begin(user, request.scope))
         return response
 
     async def _sign_out(self, request: Request) -> Response:
         if not may_use_cookie(request.method, request.headers):
             return _failed(403, "Only the page itself signs out.")
         response = Response(status_code=204, headers=NO_STORE)
-        self._set(response, COOKIE, "", 0)
+        try:
+            await self.sessions.end(request.scope)
+        except Unavailable as error:
+            response = _failed(503, "You are signed out here, but a copy of your session is still valid.", error)
+        response.headers.append("set-cookie", self.sessions.cookie(COOKIE, "", 0, request.scope))
         return response
-
-    def _set(self, response: Response, name: str, value: str, seconds: int) -> None:
-        """A cookie (rule 2)."""
-        secure = self.url.startswith("https:")
-        response.set_cookie(name, value, seconds, httponly=True, samesite="lax", secure=secure)
 
 
 def session_json(caller: Caller | None) -> dict[str, str | bool]:

@@ -3,7 +3,8 @@
 Rule 1: a cursor gets every item that was appended after it was made, once and in order.
 Rule 2: a cursor costs nothing but the items it has not read; appending costs the same however many there are.
 Rule 3: a log may fail: a cursor that has read all items gets the error.
-Rule 4: a guarded cursor asks every CHECK_SECONDS whether it may read on, also while there is nothing to read.
+Rule 4: a guarded cursor asks every CHECK_SECONDS whether it may read on, also while there is nothing to read. It may be
+        guarded by several checks.
 Rule 5: an item stays in memory while a cursor has still to read it, and no longer. This needs no bookkeeping:
         a cursor holds the link to the item it reads next, so what every cursor has passed is unreachable.
 """
@@ -69,6 +70,8 @@ class Log(Generic[T]):
 class Cursor(Generic[T]):
     """A position in a log, at first its end. Async-iterates the items from there on, and never ends."""
 
+    checks: tuple[Check, ...] = ()
+
     def __init__(self, log: Log[T]) -> None:
         self._log = log
         self._at = log.end
@@ -96,15 +99,18 @@ class GuardedCursor(Cursor[T]):
     def __init__(self, cursor: Cursor[T], check: Check) -> None:
         super().__init__(cursor._log)
         self._at = cursor._at
-        self._check = check
+        self.checks = (*cursor.checks, check)
         self._due = asyncio.get_running_loop().time() + CHECK_SECONDS
 
     async def __anext__(self) -> T:
         clock = asyncio.get_running_loop().time
         while True:
             if clock() >= self._due:
-                await self._check()
+                for check in self.checks:
+                    await check()
                 self._due = clock() + CHECK_SECONDS
+            if self.has_next:
+                return await super().__anext__()
             with suppress(TimeoutError):
                 async with asyncio.timeout_at(self._due):
                     return await super().__anext__()

@@ -3,7 +3,8 @@
 Rule 1: a notification is in the outbox from the moment its entry is durable: both are written in one transaction.
 Rule 2: a config with something to deliver is *due*. Who delivers claims it, for CLAIM_SECONDS: one process at a time
         delivers to it, and what a process that ended has claimed is due again.
-Rule 3: when a notification is given up, so is its config, with everything that waits behind it: what comes later would
+Rule 3: what is claimed is small: the content of a version is read when its turn to be sent has come (`whole`).
+Rule 4: when a notification is given up, so is its config, with everything that waits behind it: what comes later would
         be out of order. It says why, until it is registered again.
 """
 
@@ -67,7 +68,15 @@ class Outbox(Protocol):
     def wake(self) -> asyncio.Event: ...
 
     async def claim(self, room: Room) -> Sequence[Delivery]:
-        """Claim due configs, those first that are due the longest; the first notification of each."""
+        """Claim due configs, as the room chooses them: of each user those first that are due the longest.
+
+        Returns:
+            The first notification of each.
+        """
+        ...
+
+    async def whole(self, delivery: Delivery) -> Delivery | None:
+        """The same with all parts of the version that it tells of (rule 3); None if it was removed meanwhile."""
         ...
 
     async def delivered(self, delivery: Delivery) -> Delivery | None:
@@ -79,7 +88,7 @@ class Outbox(Protocol):
         ...
 
     async def give_up(self, delivery: Delivery, reason: str) -> None:
-        """It will not be tried again (rule 3)."""
+        """It will not be tried again (rule 4)."""
         ...
 
     async def release(self, delivery: Delivery) -> None:
@@ -114,6 +123,7 @@ class InMemoryPush:
     def __init__(self, now: Callable[[], datetime]) -> None:
         self._now = now
         self._queues: dict[tuple[str, str], dict[str, _Queue]] = {}
+        self._due: dict[ConfigKey, _Queue] = {}  # those with something to deliver
         self._wake = asyncio.Event()
 
     @property
@@ -131,8 +141,8 @@ class InMemoryPush:
         before = queues.get(config.key.config_id)
         if before is None and len(queues) >= MAX_CONFIGS:
             raise TooManyPushConfigs(config.key.task_id, MAX_CONFIGS)
-        waiting = before.waiting if before else deque()
-        queues[config.key.config_id] = _Queue(config, waiting, due=self._now() if waiting else None)
+        queue = queues[config.key.config_id] = _Queue(config, before.waiting if before else deque())
+        self._set_due(queue, self._now() if queue.waiting else None)
         self._wake.set()
 
     async def get(self, key: ConfigKey) -> PushConfig | None:
@@ -145,11 +155,13 @@ class InMemoryPush:
         return tuple(islice(active, limit))
 
     async def remove(self, key: ConfigKey) -> None:
-        self._queues.get(key[:2], {}).pop(key.config_id, None)
+        if queue := self._queues.get(key[:2], {}).pop(key.config_id, None):
+            self._set_due(queue, None)
 
     def forget(self, context_id: str, task_id: str) -> None:
         """A task was removed."""
-        self._queues.pop((context_id, task_id), None)
+        for queue in self._queues.pop((context_id, task_id), {}).values():
+            self._set_due(queue, None)
 
     # ----------------------------------------------------------------------------- as `Outbox`
 
@@ -162,19 +174,20 @@ class InMemoryPush:
         for queue in self._queues.get((record.context_id, record.task_id), {}).values():
             if not queue.config.failure:
                 queue.waiting.append(_whole(record, entry))
-                queue.due = queue.due or self._now()
+                self._set_due(queue, queue.due or self._now())
                 self._wake.set()
 
     async def claim(self, room: Room) -> Sequence[Delivery]:
         now = self._now()
         due = sorted(
-            (queue.due, each)
-            for queues in self._queues.values()
-            for queue in queues.values()
+            (queue.due, Due(key, queue.config.target, queue.config.registrant.name, queue.attempts))
+            for key, queue in self._due.items()
             if queue.due and queue.due <= now
-            for each in [Due(queue.config.key, queue.config.target, queue.attempts)]
         )
         return [self._claimed(each.key) for each in room.choose(each for _, each in due)]
+
+    async def whole(self, delivery: Delivery) -> Delivery | None:
+        return delivery
 
     def _claimed(self, key: ConfigKey) -> Delivery:
         queue = self._queues[key[:2]][key.config_id]
@@ -182,7 +195,7 @@ class InMemoryPush:
         return self._next(queue)
 
     def _next(self, queue: _Queue) -> Delivery:
-        queue.due = self._now() + timedelta(seconds=CLAIM_SECONDS)
+        self._set_due(queue, self._now() + timedelta(seconds=CLAIM_SECONDS))
         return Delivery(queue.config, queue.waiting[0], queue.attempts, queue.claim)
 
     async def delivered(self, delivery: Delivery) -> Delivery | None:
@@ -193,28 +206,39 @@ class InMemoryPush:
         queue.attempts = 0
         if queue.waiting:
             return self._next(queue)
-        queue.due, queue.claim = None, ""
+        queue.claim = ""
+        self._set_due(queue, None)
         return None
 
     async def failed(self, delivery: Delivery, retry_at: datetime) -> None:
         if queue := self._claimed_by(delivery):
             queue.attempts += 1
-            queue.due, queue.claim = retry_at, ""
+            queue.claim = ""
+            self._set_due(queue, retry_at)
 
     async def give_up(self, delivery: Delivery, reason: str) -> None:
         if queue := self._claimed_by(delivery):
             queue.config = replace(queue.config, failure=reason)
             queue.waiting.clear()
-            queue.due, queue.claim, queue.attempts = None, "", 0
+            queue.claim, queue.attempts = "", 0
+            self._set_due(queue, None)
 
     async def release(self, delivery: Delivery) -> None:
         if queue := self._claimed_by(delivery):
-            queue.due, queue.claim = self._now(), ""
+            queue.claim = ""
+            self._set_due(queue, self._now())
             self._wake.set()
 
     async def backlog(self) -> Backlog:
-        waiting = [each.at for queues in self._queues.values() for queue in queues.values() for each in queue.waiting]
+        waiting = [each.at for queue in self._due.values() for each in queue.waiting]
         return Backlog(len(waiting), min(waiting, default=None))
+
+    def _set_due(self, queue: _Queue, due: datetime | None) -> None:
+        queue.due = due
+        if due:
+            self._due[queue.config.key] = queue
+        else:
+            self._due.pop(queue.config.key, None)
 
     def _find(self, key: ConfigKey) -> _Queue | None:
         return self._queues.get(key[:2], {}).get(key.config_id)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing
 
@@ -45,6 +46,9 @@ class MeteredLLM(LLMWrapper):
                         case MessageStop():
                             usage = event.usage
                     yield event
+        except (asyncio.CancelledError, GeneratorExit):
+            begun = True  # also before the first event: the provider has the request
+            raise
         finally:
             if begun:  # a provider that refuses a call counts none
                 sent = usage.sent or request_tokens(request)

@@ -33,7 +33,8 @@ from a2a_canvas.server.agent.events import (
 from a2a_canvas.server.agent.intent import Converse, InvalidOperation, Operation, Put, Upload
 from a2a_canvas.server.agent.model import LLM
 from a2a_canvas.server.agent.turn.function_calls import nobody_has_it
-from a2a_canvas.server.agent.turn.history import to_user_input
+from a2a_canvas.server.agent.turn.history import to_user_input, without_credentials
+from a2a_canvas.server.agent.turn.pending_calls import asks_for_credentials, text_of_message
 from a2a_canvas.server.agent.turn.turn import TurnLimits
 from a2a_canvas.server.context_key import context_key, public_id
 from a2a_canvas.server.log_output import about, set_task
@@ -313,6 +314,7 @@ class Runtime:
             return await self._continue_after_question(record, incoming, key)
         if record.operation:
             raise TaskTakesNoMessages(record.task_id)
+        self._turns.check_tokens(record, incoming.message.sender)
         await self._register_push(incoming, record)
         if handle is None:
             posted = await self._ownership.post(record.task_id, incoming.message, key)
@@ -340,8 +342,12 @@ class Runtime:
                 return None
             await self._register_push(incoming, record)
             status = StatusChanged(State.SUBMITTED if queued else State.WORKING)
-            accept = partial(self._append_answer, record.task_id, incoming.message, status, key)
-            return await self._begin(acquired, incoming, accept)
+            message, credentials = incoming.message, None
+            if asks_for_credentials(acquired.transcript):
+                credentials = text_of_message(to_user_input(message))
+                message = without_credentials(message)
+            accept = partial(self._append_answer, record.task_id, message, status, key)
+            return await self._begin(acquired, incoming, accept, credentials)
 
     async def _append_answer(self, task_id: str, message: UserMessage, status: StatusChanged, key: str) -> None:
         await self.journal.append(
@@ -364,8 +370,13 @@ class Runtime:
         for artifact_id, _ in incoming.changes:
             await self._store.prepare(Ref(record.context_id, artifact_id, record.task_id, "user"))
 
-    async def _begin(self, record: TaskRecord, incoming: Incoming, accept: Accept) -> TaskSubscription:
+    async def _begin(
+        self, record: TaskRecord, incoming: Incoming, accept: Accept, credentials: str | None = None
+    ) -> TaskSubscription:
         """Accept a message, store the changes that came with it, and start the turn once all of that is durable.
+
+        Args:
+            credentials: what the message says, if that is not stored.
 
         Raises:
             DuplicateMessage: another replica has accepted the message.
@@ -373,9 +384,11 @@ class Runtime:
         """
         set_task(record.task_id, record.context_id)
         if incoming.changes:
-            return await asyncio.shield(self._in_background(self._save_and_start(record, incoming, accept)))
+            return await asyncio.shield(
+                self._in_background(self._save_and_start(record, incoming, accept, credentials))
+            )
         await accept()
-        return await self._start_durable(record.task_id)
+        return await self._start_durable(record.task_id, credentials)
 
     def _in_background(self, step: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
         """A step that continues when its caller is cancelled (rule 4)."""
@@ -384,12 +397,14 @@ class Runtime:
         task.add_done_callback(self._background.discard)
         return task
 
-    async def _save_and_start(self, record: TaskRecord, incoming: Incoming, accept: Accept) -> TaskSubscription:
+    async def _save_and_start(
+        self, record: TaskRecord, incoming: Incoming, accept: Accept, credentials: str | None
+    ) -> TaskSubscription:
         refused = await self._save(record, incoming, accept)
         if refused:
             await self._end(record.task_id, refused.status(self._new_id))
             return await self.journal.follow(record.task_id)
-        return await self._start_durable(record.task_id)
+        return await self._start_durable(record.task_id, credentials)
 
     async def _save(self, record: TaskRecord, incoming: Incoming, accept: Accept) -> Ending | None:
         """Accept the message and store its changes, in one step; how the task ends if they cannot be stored."""
@@ -412,30 +427,30 @@ class Runtime:
         log_status(status)
         await self.journal.flushed(task_id)
 
-    async def _start_durable(self, task_id: str) -> TaskSubscription:
+    async def _start_durable(self, task_id: str, credentials: str | None) -> TaskSubscription:
         try:
-            return await self._start(task_id)
+            return await self._start(task_id, credentials)
         except Detached:  # a `CancelledError`, but the request was not cancelled
             raise Unavailable("another server has taken over") from None
         except (Unavailable, asyncio.CancelledError):
             # It is on its way to the database, and no other replica will carry it out.
-            self._in_background(self._start_later(task_id))
+            self._in_background(self._start_later(task_id, credentials))
             raise
 
-    async def _start(self, task_id: str) -> TaskSubscription:
+    async def _start(self, task_id: str, credentials: str | None) -> TaskSubscription:
         self.journal.check_runs_here(task_id)
         await self.journal.flushed(task_id)
         self.journal.check_runs_here(task_id)
         subscription = await self.journal.follow(task_id)
         if self._turns.get(task_id) is None:  # otherwise it was lost and taken over again meanwhile
-            self._turns.start(subscription.snapshot)
+            self._turns.start(subscription.snapshot, credentials)
         return subscription
 
-    async def _start_later(self, task_id: str) -> None:
+    async def _start_later(self, task_id: str, credentials: str | None) -> None:
         while True:
             with suppress(DuplicateMessage, Detached, TaskNotFound, Unwritable):
                 try:
-                    await self._start(task_id)
+                    await self._start(task_id, credentials)
                 except Unavailable:
                     await asyncio.sleep(POLL_INTERVAL)
                     continue

@@ -8,6 +8,8 @@ Rule 3: a turn that was interrupted by a crash is first rolled back to the last 
 Rule 4: only so many turns run at once (`admission.py`). The others wait as `submitted`, or, if they are resumed, in the
         state they had. Operations without a model (undo, redo, restore, put) do not wait.
 Rule 5: a turn that waits can be cancelled, sent messages, handed over and taken over like one that runs.
+Rule 6: a turn works for who sent the message that its model has read last: it uses that user's tokens, and tools are
+        told that user. So a guest who writes to the owner's working task does not have tools act for the owner.
 """
 
 from __future__ import annotations
@@ -84,9 +86,22 @@ def needs_model(operation: Operation | None) -> bool:
 
 
 def unread_messages(record: TaskRecord) -> tuple[UserMessage, ...]:
-    """The user's messages that the model has not been shown."""
-    shown = sum(isinstance(item, UserInput) and bool(item.message_id) for item in record.transcript)
-    return tuple(message for message in record.history if isinstance(message, UserMessage))[shown:]
+    """The users' messages that the model has not been shown."""
+    return _messages(record)[_read(record) :]
+
+
+def sender_of(record: TaskRecord) -> str:
+    """Who sent the newest message that the model has been shown (rule 6); empty if anonymous."""
+    read = _messages(record)[: _read(record)]
+    return read[-1].sender if read else record.sender
+
+
+def _messages(record: TaskRecord) -> tuple[UserMessage, ...]:
+    return tuple(message for message in record.history if isinstance(message, UserMessage))
+
+
+def _read(record: TaskRecord) -> int:
+    return sum(isinstance(item, UserInput) and bool(item.message_id) for item in record.transcript)
 
 
 async def _pause() -> None:
@@ -100,6 +115,8 @@ class TurnHandle:
     Attributes:
         ticket: its place among the turns; None if it needs no admission.
         new_messages: messages for the next round.
+        sender: for whom it works (rule 6).
+        credentials: what the user has answered and nothing records.
         closed: it takes no more messages.
         detached: the task does not belong to this process any more, or not to this run.
         ending: what the task becomes if it is stopped.
@@ -110,6 +127,8 @@ class TurnHandle:
 
     began: datetime
     metrics: TurnMetrics
+    sender: str
+    credentials: str | None = field(default=None, repr=False)
     operation: Operation | None = None
     ticket: Ticket | None = None
     task: asyncio.Task[None] | None = None
@@ -155,6 +174,7 @@ class TurnHandle:
 
     def take_new_messages(self, closing: bool) -> tuple[UserMessage, ...]:
         messages, self.new_messages = tuple(self.new_messages), []
+        self.sender = messages[-1].sender if messages else self.sender
         self.closed = closing and not messages
         return messages
 
@@ -207,36 +227,44 @@ class Turns:
         """
         if not needs_model(record.operation):
             return nullcontext(False)
-        user = payer(record.owner, sender)
-        self.admission.meter.check_tokens(user)
-        return self.admission.reserve(user)
+        self.check_tokens(record, sender)
+        return self.admission.reserve(payer(record.owner, sender))
 
-    def start(self, record: TaskRecord) -> None:
-        """Run a task's turn: from its beginning, or on from the answer to a question."""
-        handle = self._handle(record.operation)
+    def check_tokens(self, record: TaskRecord, sender: str) -> None:
+        """Raises `QuotaReached` if the tokens of today are used up, of whoever pays for a message to a task."""
+        self.admission.meter.check_tokens(payer(record.owner, sender))
+
+    def start(self, record: TaskRecord, credentials: str | None = None) -> None:
+        """Run a task's turn: from its beginning, or on from the answer to a question.
+
+        Args:
+            credentials: that answer, if it is not in the record.
+        """
+        handle = self._handle(record)
+        handle.credentials = credentials
         self._spawn(record, handle, partial(self._run_started, record, handle))
 
     def resume(self, orphan: Orphan) -> None:
         """Run the turn of a task that another process has left."""
         record = orphan.record
-        handle = self._handle(record.operation)
+        handle = self._handle(record)
         handle.new_messages = list(unread_messages(record))
         self._spawn(record, handle, partial(self._run_resumed, orphan, handle), begun=record.state is State.WORKING)
 
-    def _handle(self, operation: Operation | None) -> TurnHandle:
-        began = self.now()
+    def _handle(self, record: TaskRecord) -> TurnHandle:
+        began, operation = self.now(), record.operation
         metrics = TurnMetrics(
             self.metrics,
             lambda: {tool.name for tool in self.tools()},
             lambda: self.now() - began,
             conversation=operation is None,
         )
-        return TurnHandle(began, metrics, operation)
+        return TurnHandle(began, metrics, sender_of(record), operation=operation)
 
     def _spawn(self, record: TaskRecord, handle: TurnHandle, run: Run, *, begun: bool = False) -> None:
         self._handles[record.task_id] = handle
         if needs_model(handle.operation):
-            handle.ticket = self.admission.enter(record.context_id, payer(record.owner, record.sender), begun=begun)
+            handle.ticket = self.admission.enter(record.context_id, payer(record.owner, handle.sender), begun=begun)
         handle.task = asyncio.create_task(self._run(record, handle, run), name=f"turn of task {record.task_id}")
 
     async def _report_running(self) -> None:
@@ -397,11 +425,10 @@ class Turns:
 
     def _metered(self, record: TaskRecord, handle: TurnHandle) -> LLM:
         """The model, for one run of a turn."""
-        user = payer(record.owner, record.sender)
 
         def spend(tokens_in: int, tokens_out: int) -> None:
             handle.tokens += tokens_in + tokens_out
-            self.admission.meter.spend(user, tokens_in, tokens_out)
+            self.admission.meter.spend(payer(record.owner, handle.sender), tokens_in, tokens_out)
 
         return MeteredLLM(self.llm, spend)
 
@@ -410,11 +437,10 @@ class Turns:
         most = self.admission.meter.tokens_of_turn
         if most is not None and handle.tokens >= most:
             return f"Stopped after {handle.tokens} tokens: a turn may use {most}. Ask for less at a time."
-        meter = self.admission.meter
         try:
-            meter.check_tokens(payer(record.owner, record.sender))
+            self.check_tokens(record, handle.sender)
             # Guests read the status, too.
-            await retry_while_unavailable(partial(meter.check_bytes, record.owner, GUEST), _pause)
+            await retry_while_unavailable(partial(self.admission.meter.check_bytes, record.owner, GUEST), _pause)
         except (QuotaReached, StorageFull) as error:
             return f"Stopped before the end. {error}"
         return ""
@@ -438,7 +464,8 @@ class Turns:
             changed=tuple(record.artifacts),
             drafts=drafts,
             limits=self.limits,
-            caller=record.sender,
+            caller=lambda: handle.sender,
+            credentials=handle.credentials,
             stop=partial(self._reason_to_stop, record, handle),
         )
         flushed = partial(retry_while_unavailable, partial(self.journal.flushed, record.task_id), _pause)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, Literal, cast
 
 import mcp_types as types
 
@@ -20,6 +20,7 @@ MAX_ROUNDS = 10
 """Times that one call may ask."""
 
 Asked = Mapping[str, Any]
+Action = Literal["accept", "decline", "cancel"]
 
 
 class Questions:
@@ -80,11 +81,24 @@ class Questions:
         return reply
 
     async def _asked(self, asked: Asked, text: str) -> types.ElicitResult:
-        login = asked.get("mode") == "url"
-        reply = elicitation.answer(asked, await self.canvas.ask(text, authentication=login))
+        if asked.get("mode") == "url":
+            return types.ElicitResult(action=await self._login(asked, text))
+        reply = elicitation.answer(asked, await self.canvas.ask(text))
         for _ in range(MAX_ROUNDS):
             if isinstance(reply, elicitation.Answered):
                 content = None if reply.content is None else dict(reply.content)
                 return types.ElicitResult(action=reply.action, content=content)
             reply = elicitation.answer(asked, await self.canvas.ask(f"That does not fit: {reply.reason}.\n\n{text}"))
         return types.ElicitResult(action="cancel")
+
+    async def _login(self, asked: Asked, text: str) -> Action:
+        """What the user did. It is recorded, unlike the answer itself, which may have credentials in it."""
+        name = f"login {self.canvas.asked}"
+        known: Any = self.canvas.recall(name)
+        if known:
+            self.canvas.skip_question()
+            return cast(Action, known)
+        reply = elicitation.answer(asked, await self.canvas.ask(text, authentication=True))
+        action = reply.action if isinstance(reply, elicitation.Answered) else "cancel"
+        await self.canvas.remember(name, action)
+        return action

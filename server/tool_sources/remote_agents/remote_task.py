@@ -8,6 +8,8 @@ Rule 2: a snapshot of the task is compared with what we have, and what differs i
 Rule 3: what the agent has written stays, also if its task fails.
 Rule 4: the task is cancelled when ours is, and when it is given up; not when our server stops and another goes on.
         While ours waits for the user no call runs: then its tool's `abandon` does it.
+Rule 5: a conversation with the agent belongs to one of ours. The agent takes all our users for one, so it is not asked
+        to go on with any other: that may be another user's.
 """
 
 from __future__ import annotations
@@ -35,7 +37,7 @@ from a2a_canvas.server.tool_sources.remote_agents.task_parts import (
     to_wire,
 )
 from a2a_canvas.store.changes import AppendParts, ReplaceParts
-from a2a_canvas.store.models import Parts
+from a2a_canvas.store.models import JsonValue, Parts
 from a2a_canvas.tools.functions.canvas import Canvas
 from a2a_canvas.tools.functions.results import Result, ToolError
 from a2a_canvas.tools.functions.running import HANDED_OVER
@@ -156,7 +158,7 @@ class RemoteTask:
         return {"id": str(uuid4()), "agent": self.agent.url}
 
     async def _message(self, message_id: str, text: str, context_id: str) -> pb.Message:
-        message = pb.Message(message_id=message_id, role=pb.ROLE_USER, context_id=context_id)
+        message = pb.Message(message_id=message_id, role=pb.ROLE_USER, context_id=self._known(context_id))
         message.parts.add(text=text)
         for artifact_id in self.shared:
             artifact = await self.canvas.read(artifact_id)
@@ -164,6 +166,21 @@ class RemoteTask:
                 raise ToolError(f"There is no artifact {artifact_id!r}.")
             message.parts.extend(to_wire(artifact))
         return message
+
+    def _known(self, context_id: str) -> str:
+        """The conversation that the model means."""
+        found = ["", *self._conversations()]
+        if (known := next((each for each in found if line(each) == context_id), None)) is None:
+            raise ToolError(
+                f"{line(context_id)!r} is no context_id that {self.agent.title} has given in this conversation. "
+                "Leave it out to begin a new one with it."
+            )
+        return known
+
+    def _conversations(self) -> list[str]:
+        """Those that our conversation has with the agent (rule 5)."""
+        kept: Any = [*self.canvas.recall_all("task"), *self.canvas.recall_all("conversation")]
+        return [each["context"] for each in kept if each.get("agent", self.agent.url) == self.agent.url]
 
     # ------------------------------------------------------------------------ questions
 
@@ -182,9 +199,13 @@ class RemoteTask:
 
     async def _answer(self, number: int, asked: Mapping[str, Any]) -> pb.Message | None:
         """The message with the user's answer; None if the agent has it, or goes on without."""
-        answer = await self.canvas.ask(asked["text"], authentication=asked["login"])
+        answered = self.canvas.recall(f"answered {number}")
+        if answered:  # it is not needed any more, and credentials are not recorded
+            self.canvas.skip_question()
+        else:
+            answer = await self.canvas.ask(asked["text"], authentication=asked["login"])
         self._seen, self._answered, self._told = dict(asked["seen"]), asked["status"], None
-        if self.canvas.recall(f"answered {number}"):
+        if answered:
             return None
         kept: Any = await self.canvas.once(f"answer {number}", self._new_message)
         await self._look()
@@ -236,7 +257,7 @@ class RemoteTask:
             raise AgentFault("it answers without a task")
         if task_id and task_id != self.task.id:
             self.task = pb.Task(id=task_id, context_id=context_id)
-            await self.canvas.remember("task", {"id": task_id, "context": context_id})
+            await self.canvas.remember("task", {"id": task_id, **self._conversation(context_id)})
         if receipt:
             await self.canvas.remember(receipt, True)
 
@@ -352,6 +373,9 @@ class RemoteTask:
 
     # ------------------------------------------------------------------------ artifacts
 
+    def _conversation(self, context_id: str) -> dict[str, JsonValue]:
+        return {"agent": self.agent.url, "context": context_id}
+
     def _origin(self) -> Origin:
         return {"url": self.agent.url, "contextId": self.task.context_id}
 
@@ -392,26 +416,28 @@ class RemoteTask:
 
     async def _result(self) -> Result:
         if self.reply is not None:
-            return [self._noted(said(self.reply), self.reply.context_id), *files_of(self.reply)]
+            return [await self._noted(said(self.reply), self.reply.context_id), *files_of(self.reply)]
         status = self.task.status
         answered = [message for message in self.task.history[-1:] if message.role == pb.ROLE_AGENT]
         text = said(status.message) or "\n".join(map(said, answered))
         if status.state != pb.TASK_STATE_COMPLETED:
             raise await self._failure(f"{WORDS[status.state]}: {text}" if text else WORDS[status.state])
-        return [self._noted(text, self.task.context_id), *files_of(status.message)]
+        return [await self._noted(text, self.task.context_id), *files_of(status.message)]
 
     async def _failure(self, reason: str) -> ToolError:
         """Why there is no result. What was written stays (rule 3)."""
         with suppress(ToolError):
             await self.canvas.save()
-        return ToolError(self._noted(f"The task of {self.agent.title} {reason}", self.task.context_id))
+        return ToolError(await self._noted(f"The task of {self.agent.title} {reason}", self.task.context_id))
 
-    def _noted(self, text: str, context_id: str) -> str:
+    async def _noted(self, text: str, context_id: str) -> str:
         notes = [text or "It said nothing."]
         if self._ids:
             notes.append(f"[Its artifacts here: {', '.join(map(repr, self._ids.values()))}]")
         notes += [f"[Artifact {line(each)!r} is not complete: {reason}]" for each, reason in self._refused.items()]
         if context_id:
+            if context_id not in self._conversations():
+                await self.canvas.remember("conversation", self._conversation(context_id))
             notes.append(f"[To go on with this conversation: context_id {line(context_id)!r}]")
         return "\n".join(notes)
 

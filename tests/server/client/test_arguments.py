@@ -16,7 +16,7 @@ TOKEN = RequestHeader("Authorization", "Bearer abc", "--token …")
 KEY = RequestHeader("X-Api-Key", "a: b", "--header 'X-Api-Key: …'")
 OF_THE_SERVER = {
     *("new", "serve", "models", "demo", "completion", "db upgrade", "db check", "db prune"),
-    *("key new", "key list", "key revoke", "doctor", "card verify"),
+    *("key new", "key list", "key revoke", "session revoke", "doctor", "card verify"),
     "usage",
 }
 

@@ -39,11 +39,13 @@ def clean(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(f"{PREFIX}DATABASE", "memory")
 
 
-async def examined(url: str = "", token: str = "", *, model_call: bool = False, **given: Any) -> Found:
+async def examined(
+    url: str = "", token: str = "", *, grpc_url: str = "", model_call: bool = False, **given: Any
+) -> Found:
     """The status and the text of each finding; of two of one name, the last."""
     out = io.StringIO()
     given = {"database": "memory", "port": free_port()} | given
-    code = await doctor_command(given, out, url=url, token=token, model_call=model_call, json=True)
+    code = await doctor_command(given, out, url=url, grpc_url=grpc_url, token=token, model_call=model_call, json=True)
     found = json.loads(out.getvalue())
     assert found["ok"] == (code == 0) == all(each["status"] != "failed" for each in found["checks"])
     return {each["check"]: (each["status"], f"{each['message']} {each['advice']}") for each in found["checks"]}
@@ -209,6 +211,27 @@ async def test_from_outside_a_server_without_authentication_is_told_what_to_do()
     assert "key new" in said
 
 
+async def test_grpc_is_asked_where_the_card_says_or_where_it_is_said_to_be() -> None:
+    async with serving(shared_token=TOKEN, advertise_grpc=True) as served:
+        found = await examined(served.url, TOKEN)
+        wrong = await examined(served.url, "wrong" * 5)
+        elsewhere = await examined(served.url, grpc_url=f"http://127.0.0.1:{free_port()}")
+        nowhere = await examined(served.url, grpc_url="hunter2")
+    assert found["grpc"][0] == "ok"
+    assert "takes yours" in found["grpc"][1]
+    assert [each["grpc"][0] for each in (wrong, elsewhere, nowhere)] == ["failed"] * 3
+    assert "UNAVAILABLE" in elsewhere["grpc"][1]
+    assert TOKEN not in str(found)
+    assert "hunter2" not in str(nowhere)
+
+
+async def test_credentials_are_not_sent_to_another_host_that_the_card_names_for_grpc() -> None:
+    async with serving(shared_token=TOKEN, advertise_grpc=True, public_url="http://localhost:8000") as served:
+        found = await examined(served.url, TOKEN)
+    assert (found["credentials"][0], found["grpc"][0]) == ("ok", "ok")
+    assert "takes yours" not in found["grpc"][1]
+
+
 async def test_a_card_with_another_address_is_noticed() -> None:
     async with serving(grpc=False, public_url="https://agent.example.com") as served:
         status, said = (await examined(served.url))["card"]
@@ -246,6 +269,11 @@ def test_the_command_prints_a_line_for_each_finding(capsys: pytest.CaptureFixtur
 def test_the_command_fails_with_json(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["doctor", "--database", "memory", "--port", "0", "--json"]) == 1
     assert json.loads(capsys.readouterr().out)["ok"] is False
+
+
+def test_without_an_address_there_is_no_grpc_to_ask(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["doctor", "--grpc-url", "http://127.0.0.1:1"]) == 2
+    assert "needs --url" in capsys.readouterr().err
 
 
 async def test_the_keys_of_an_issuer_are_read(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,10 +13,11 @@ import pytest
 
 from a2a_canvas.server.agent.events import State, StatusChanged
 from a2a_canvas.server.metrics import Metrics
-from a2a_canvas.server.push import delivery as delivery_module
-from a2a_canvas.server.push.delivery import MAX_FAILING, MAX_SENDING, PER_TARGET, PushDelivery
+from a2a_canvas.server.push import places
+from a2a_canvas.server.push.delivery import PushDelivery
+from a2a_canvas.server.push.places import LARGE, MAX_FAILING, MAX_LARGE, MAX_SENDING, PER_TARGET, PER_USER
 from a2a_canvas.server.push.retries import MAX_ATTEMPTS, Accepted, NotAccepted, Outcome
-from a2a_canvas.server.tasks.access import ANONYMOUS
+from a2a_canvas.server.tasks.access import Caller
 from a2a_canvas.server.tasks.errors import TaskNotFound
 from a2a_canvas.server.tasks.journal.push_outbox import InMemoryPush
 from a2a_canvas.server.tasks.push import ConfigKey, Delivery, PushConfig
@@ -73,33 +74,48 @@ class WatchedOutbox(InMemoryPush):
 
     Attributes:
         failures: attempts that were not accepted.
+        releases: claims that were given back.
     """
 
     def __init__(self, now: Callable[[], datetime]) -> None:
         super().__init__(now)
-        self.failures = 0
+        self.failures = self.releases = 0
         self._news = asyncio.Condition()
 
     async def failed(self, delivery: Delivery, retry_at: datetime) -> None:
         await super().failed(delivery, retry_at)
-        await self._failed()
+        self.failures += 1
+        await self._tell()
 
     async def give_up(self, delivery: Delivery, reason: str) -> None:
         await super().give_up(delivery, reason)
-        await self._failed()
+        self.failures += 1
+        await self._tell()
 
-    async def _failed(self) -> None:
+    async def release(self, delivery: Delivery) -> None:
+        await super().release(delivery)
+        self.releases += 1
+        await self._tell()
+
+    async def _tell(self) -> None:
         async with self._news:
-            self.failures += 1
             self._news.notify_all()
 
     async def until_failures(self, number: int) -> None:
         async with self._news:
             await self._news.wait_for(lambda: self.failures == number)
 
+    async def until_releases(self, number: int) -> None:
+        async with self._news:
+            await self._news.wait_for(lambda: self.releases == number)
+
 
 class World:
-    """An outbox in memory, and what delivers from it."""
+    """An outbox in memory, and what delivers from it.
+
+    Attributes:
+        rendered: the targets for which bodies were written; those of targets that are called so are large.
+    """
 
     def __init__(self) -> None:
         self.clock = Clock()
@@ -110,6 +126,7 @@ class World:
             self.outbox, self.render, self.receivers, self.clock, self.metrics, chance=lambda: 1.0
         )
         self.readable = True
+        self.rendered: list[str] = []
         self._generation = 1
 
     async def render(self, delivery: Delivery) -> bytes:
@@ -117,12 +134,14 @@ class World:
             raise TaskNotFound("t")
         event = delivery.entry.event
         assert isinstance(event, StatusChanged)
-        return f"{delivery.entry.generation} {event.state.value}".encode()
+        self.rendered.append(delivery.config.target)
+        body = f"{delivery.entry.generation} {event.state.value}".encode()
+        return body.ljust(LARGE + 1) if "large" in delivery.config.target else body
 
-    def register(self, task: str, target: str = "a:443") -> str:
+    def register(self, task: str, target: str = "a:443", user: str = "") -> str:
         url = f"https://{target}/{task}"
         key = ConfigKey("c", task, "p")
-        self.outbox.register(PushConfig(key, ANONYMOUS, "1.0", url, target, "t0ken", "Bearer", "s3cret"))
+        self.outbox.register(PushConfig(key, Caller(user), "1.0", url, target, "t0ken", "Bearer", "s3cret"))
         return url
 
     def tell(self, task: str, *states: State) -> None:
@@ -220,24 +239,34 @@ async def test_receivers_that_hang_hold_nobody_up() -> None:
             return NotAccepted("the receiver did not answer within 10 seconds")
         return Accepted()
 
+    async def told(user: str, name: str) -> None:
+        """Receivers of a user that answer have all notifications of their tasks."""
+        tasks = [f"{name}{number}" for number in range(10)]
+        urls = [world.register(task, f"{task}:443", user) for task in tasks]
+        for task in tasks:
+            world.tell(task, State.WORKING, State.COMPLETED)
+        await world.receivers.until(lambda: all(len(world.receivers.of(url)) == 2 for url in urls))
+
+    def hang() -> int:
+        return sum("slow" in url for url, _ in world.receivers.got)
+
     async with delivering() as world:
         world.receivers.answer = answer
         for number in range(slow):
-            world.register(f"s{number}", f"slow{number}:443")
+            world.register(f"s{number}", f"slow{number}:443", "ann")
             world.tell(f"s{number}", State.WORKING, State.COMPLETED)
-        await world.receivers.until(lambda: len(world.receivers.got) == MAX_SENDING)
-        timed_out.set()  # all of them once, the first attempts
-        await world.outbox.until_failures(slow)
+        await world.receivers.until(lambda: hang() == PER_USER)
+        await told("bob", "first")  # nobody knows yet that they hang, and they have all places that a user may have
+        assert hang() == PER_USER
+        timed_out.set()
+        await world.outbox.until_failures(slow)  # all of them once
         timed_out.clear()
         assert world.receivers.most[""] <= MAX_SENDING
-        world.receivers.most.clear()
-        world.later()  # now they are due again, all at once, and hang again
-        await world.receivers.until(lambda: len(world.receivers.got) == slow + MAX_FAILING)
-        urls = [world.register(f"t{number}", f"fast{number}:443") for number in range(10)]
-        for number in range(10):
-            world.tell(f"t{number}", State.WORKING, State.COMPLETED)
-        await world.receivers.until(lambda: all(len(world.receivers.of(url)) == 2 for url in urls))
-        assert sum("slow" in url for url, _ in world.receivers.got) == slow + MAX_FAILING
+        world.later()  # they are due again, all at once, and hang again
+        await world.receivers.until(lambda: hang() == slow + MAX_FAILING)
+        await told("bob", "second")
+        await told("ann", "third")  # nor do they hold up her own receivers that answer
+        assert hang() == slow + MAX_FAILING
 
 
 async def test_one_target_gets_only_so_many_at_once() -> None:
@@ -279,8 +308,35 @@ async def test_what_was_under_way_when_it_stops_is_due_again() -> None:
     assert world.receivers.of(url) == ["2 completed"] * 2
 
 
+async def test_large_bodies_share_a_few_places_and_none_is_written_again_while_it_waits() -> None:
+    open_again, sending, most = asyncio.Event(), 0, 0
+
+    async def answer(url: str) -> Outcome:
+        nonlocal sending, most
+        if "large" in url:
+            sending += 1
+            most = max(most, sending)
+            await open_again.wait()
+            sending -= 1
+        return Accepted()
+
+    async with delivering() as world:
+        world.receivers.answer = answer
+        large = [world.register(f"t{number}", f"large{number}:443") for number in range(12)]
+        for number in range(12):
+            world.tell(f"t{number}", State.COMPLETED)
+        await world.outbox.until_releases(12 - MAX_LARGE)
+        small = world.register("t", "small:443")
+        world.tell("t", State.COMPLETED)
+        await world.receivers.until(lambda: bool(world.receivers.of(small)))
+        assert len(world.rendered) == 12 + 1
+        open_again.set()
+        await world.receivers.until(lambda: all(world.receivers.of(url) for url in large))
+        assert most == MAX_LARGE
+
+
 async def test_a_config_with_much_to_deliver_makes_room_for_others(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(delivery_module, "MAX_SENDING", 1)
+    monkeypatch.setattr(places, "MAX_SENDING", 1)
     async with delivering() as world:
         first, second = world.register("t", "a:443"), world.register("u", "b:443")
         world.tell("t", *[State.WORKING, State.INPUT_REQUIRED] * 20)

@@ -13,7 +13,8 @@ from a2a_canvas.server.context_key import context_key
 from a2a_canvas.server.tasks.access import ANONYMOUS, Access, Caller, Found, Level, Share
 from a2a_canvas.server.tasks.errors import ContextNotFound, NobodyToShare, ReadOnly
 from a2a_canvas.server.tasks.sharing import ShareRequest, Sharing, hash_of_link, is_link_token, new_link_token
-from a2a_canvas.server.tasks.sql.identity.sql_shares import MAX_AGE, SqlShares
+from a2a_canvas.server.tasks.sql.identity.recent_reads import MAX_AGE
+from a2a_canvas.server.tasks.sql.identity.sql_shares import SqlShares
 from a2a_canvas.store.errors import Unavailable
 from tests.server.tasks.context_harness import BACKENDS, ContextHarness, open_contexts
 

@@ -199,6 +199,20 @@ def test_an_argument_of_tool_that_is_wrong_is_told_with_its_place(options: Any, 
 
 
 @pytest.mark.parametrize(
+    ("given", "why"),
+    [
+        ("high_water", "@tool takes a function, not 'high_water': write @tool(name='high_water')"),
+        (print, "@tool takes a function, not <built-in function print>"),
+        (Place, f"@tool takes a function, not {Place!r:.100}"),
+    ],
+    ids=["name", "builtin", "class"],
+)
+def test_only_a_function_is_made_a_tool(given: Any, why: str) -> None:
+    with pytest.raises(TypeError, match=re.escape(why)):
+        tool(given)
+
+
+@pytest.mark.parametrize(
     "returned",
     [str, None, File, list[File], Place, dict[str, int], "int | None", Any, object, Awaitable[str], NoReturn],
 )

@@ -1,1 +1,1 @@
-"""Who may do what, in a database: API keys, shares, and the secrets that all servers of it have."""
+"""Who may do what, in a database: API keys, shares, sessions that have ended, and the secrets of its servers."""

@@ -40,6 +40,14 @@ shares = Table(
 
 SHARE_SIZE = TextSize(*(shares.c[name] for name in ("share_id", "context_id", "owner", "user_name", "token_hash")))
 
+ended_sessions = Table(
+    "ended_sessions",  # of browsers, before their time
+    metadata,
+    Column("user_name", Text, primary_key=True),
+    Column("session_id", Text, primary_key=True),  # empty for all of the user that began until then
+    Column("ended_at", BigInteger, nullable=False),
+)
+
 server_secrets = Table(
     "server_secrets",  # what servers of one database sign with, by what it is for
     metadata,

@@ -1,7 +1,6 @@
 """Shares in a database.
 
-Rule 1: what was added or revoked has its effect on every server within MAX_AGE: what is in memory is read again when a
-        request comes and it is older. Requests that ask for the same at the same time wait for one query.
+Rule 1: what was added or revoked has its effect on every server within the MAX_AGE of `recent_reads.py`.
 Rule 2: a share expires by the clock of the server that is asked, also while it is in memory. Its row is removed when
         its context is shared again, or by `prune`.
 Rule 3: a context is locked while a share of it is added, so that none is left when the context is removed.
@@ -9,27 +8,21 @@ Rule 3: a context is locked while a share of it is added, so that none is left w
 
 from __future__ import annotations
 
-import asyncio
 import time
-from collections import OrderedDict
 from collections.abc import Callable
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import ColumnElement, Row, and_, delete, insert, or_, select
+from sqlalchemy import Row, and_, delete, insert, or_, select
 
 from a2a_canvas.server.tasks.access import Caller, Level, Share
 from a2a_canvas.server.tasks.errors import ContextNotFound
 from a2a_canvas.server.tasks.sql.identity.identity_tables import SHARE_SIZE, shares
+from a2a_canvas.server.tasks.sql.identity.recent_reads import RecentReads
 from a2a_canvas.server.tasks.sql.journal.journal_reading import of_microseconds, to_microseconds
 from a2a_canvas.server.tasks.sql.journal.journal_tables import contexts
 from a2a_canvas.store.sql.database import Database
 from a2a_canvas.store.sql.kept import add_kept
-
-MAX_AGE = 0.8
-"""Seconds for which shares in memory are believed. A stream asks about as often (`journal/cursors.py`)."""
-MAX_REMEMBERED = 10_000
-"""Callers and links whose shares are in memory."""
 
 Found = tuple[Share, ...]
 
@@ -47,20 +40,19 @@ class SqlShares:
     ) -> None:
         self._database = database
         self._now = now
-        self._clock = clock
-        self._read: OrderedDict[tuple[str, str], tuple[float, asyncio.Task[Found]]] = OrderedDict()
+        self._recent = RecentReads(self._with, clock)
 
     async def of(self, caller: Caller) -> Found:
         if caller.link:
-            return await self._remembered(shares.c.share_id, caller.link)
-        return await self._remembered(shares.c.user_name, caller.name) if caller.name else ()
+            return self._in_force(await self._recent.get(("share_id", caller.link)))
+        return self._in_force(await self._recent.get(("user_name", caller.name))) if caller.name else ()
 
     async def link(self, token_hash: str) -> Share | None:
-        found = await self._remembered(shares.c.token_hash, token_hash)
+        found = self._in_force(await self._recent.get(("token_hash", token_hash)))
         return found[0] if found else None
 
     async def list(self, context: str) -> Found:
-        return self._in_force(await self._where(shares.c.context_id == context))
+        return self._in_force(await self._with(("context_id", context)))
 
     async def add(self, share: Share) -> None:
         over = shares.c.expires_at <= to_microseconds(self._now())
@@ -73,31 +65,20 @@ class SqlShares:
             freed = sum(await connection.scalars(delete(shares).where(replaced).returning(SHARE_SIZE)))
             added = await connection.scalar(insert(shares).values(_row_of(share)).returning(SHARE_SIZE)) or 0
             await connection.run_sync(add_kept, {share.context: added - freed})
-        self._read.clear()
+        self._recent.clear()
 
     async def revoke(self, context: str, share_id: str) -> bool:
         this = shares.c.context_id == context, shares.c.share_id == share_id
         async with self._database.write() as connection:
             freed = await connection.scalar(delete(shares).where(*this).returning(SHARE_SIZE))
             await connection.run_sync(add_kept, {context: -(freed or 0)})
-        self._read.clear()
+        self._recent.clear()
         return freed is not None
 
-    async def _remembered(self, column: ColumnElement[str], value: str) -> Found:
-        """The shares with this value, as they were a moment ago (rule 1)."""
-        key = str(column), value
-        at, reading = self._read.get(key, (0.0, None))
-        failed = reading and reading.done() and (reading.cancelled() or reading.exception())
-        if reading is None or failed or self._clock() - at >= MAX_AGE:
-            reading = asyncio.create_task(self._where(column == value), name="shares")
-            self._read[key] = self._clock(), reading
-            self._read.move_to_end(key)
-            if len(self._read) > MAX_REMEMBERED:
-                self._read.popitem(last=False)
-        return self._in_force(await asyncio.shield(reading))
-
-    async def _where(self, condition: ColumnElement[bool]) -> Found:
-        query = select(shares).where(condition).order_by(shares.c.made_at, shares.c.share_id)
+    async def _with(self, wanted: tuple[str, str]) -> Found:
+        """The shares with a value in a column."""
+        column, value = wanted
+        query = select(shares).where(shares.c[column] == value).order_by(shares.c.made_at, shares.c.share_id)
         async with self._database.read() as connection:
             return tuple(_share_of(row) for row in await connection.execute(query))
 

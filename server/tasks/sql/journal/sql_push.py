@@ -10,16 +10,17 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable, Collection, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import uuid4
 
-from sqlalchemy import and_, delete, func, select, tuple_, update
+from sqlalchemy import Select, and_, delete, func, select, tuple_, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from a2a_canvas.server.agent.events import ArtifactChanged
 from a2a_canvas.server.tasks.access import Caller
-from a2a_canvas.server.tasks.codec import entries_of_json
+from a2a_canvas.server.tasks.codec import NO_CONTENTS, Contents, entries_of_json
 from a2a_canvas.server.tasks.errors import TaskNotFound, TooManyPushConfigs
 from a2a_canvas.server.tasks.push import (
     CLAIM_SECONDS,
@@ -42,7 +43,7 @@ from a2a_canvas.store.sql.reading import VersionKey, version_contents
 TRANSACTIONS = 2
 """Transactions at once (rule 2)."""
 CHOICE = 4
-"""Due configs that are looked at for each that may be claimed."""
+"""Due configs that are looked at for each that may be claimed: some of them there is no room for."""
 
 _OUTBOX_KEY = (push_outbox.c.context_id, push_outbox.c.task_id, push_outbox.c.config_id)
 
@@ -112,25 +113,37 @@ class SqlPush:
     # ----------------------------------------------------------------------------- as `Outbox`
 
     async def claim(self, room: Room) -> Sequence[Delivery]:
-        now = self._microseconds()
-        due = select(*KEY, push_configs.c.target, push_configs.c.attempts).where(push_configs.c.due_at <= now)
-        if room.excluded:
-            due = due.where(push_configs.c.target.not_in(room.excluded))
+        async with self._read() as connection:
+            rows = (await connection.execute(self._due(room))).all()
+        chosen = room.choose(Due(ConfigKey(*row[:3]), *row[3:]) for row in rows)
+        if not chosen:
+            return ()
+        claim = str(uuid4())
+        these = tuple_(*KEY).in_([each.key for each in chosen]), push_configs.c.due_at <= self._microseconds()
+        async with self._write() as connection:
+            still_due = select(*KEY).where(*these).with_for_update(skip_locked=True)
+            keys = [ConfigKey(*row) for row in await connection.execute(still_due)]
+            if keys:
+                mine = tuple_(*KEY).in_(keys)
+                await connection.execute(update(push_configs).where(mine).values(claim=claim, due_at=self._expiry()))
+        return await self._first(claim, keys) if keys else ()
+
+    def _due(self, room: Room) -> Select[Any]:
+        """Due configs that there may be room for: the first one of each user, the second one of each, and so on."""
+        columns = (*KEY, push_configs.c.target, push_configs.c.registrant, push_configs.c.attempts)
+        place = func.row_number().over(partition_by=push_configs.c.registrant, order_by=push_configs.c.due_at)
+        due = select(*columns, push_configs.c.due_at, place.label("place")).where(
+            push_configs.c.due_at <= self._microseconds()
+        )
+        if room.full_targets:
+            due = due.where(push_configs.c.target.not_in(room.full_targets))
+        if room.full_users:
+            due = due.where(push_configs.c.registrant.not_in(room.full_users))
         if room.failing <= 0:
             due = due.where(push_configs.c.attempts == 0)
-        due = due.order_by(push_configs.c.due_at).limit(CHOICE * room.total)
-        async with self._read() as connection:
-            if not (await connection.execute(due.limit(1))).one_or_none():
-                return ()
-        claim = str(uuid4())
-        async with self._write() as connection:
-            rows = (await connection.execute(due.with_for_update(skip_locked=True))).all()
-            chosen = room.choose(Due(ConfigKey(*row[:3]), row.target, row.attempts) for row in rows)
-            if not chosen:
-                return ()
-            these = tuple_(*KEY).in_([each.key for each in chosen])
-            await connection.execute(update(push_configs).where(these).values(claim=claim, due_at=self._expiry()))
-        return await self._first(claim, [each.key for each in chosen])
+        found = due.subquery()
+        ordered = select(*(found.c[column.name] for column in columns)).order_by(found.c.place, found.c.due_at)
+        return ordered.limit(CHOICE * room.total)
 
     async def _first(self, claim: str, keys: Collection[ConfigKey]) -> Sequence[Delivery]:
         """The first notification of each of these configs; those that have none are done."""
@@ -140,13 +153,27 @@ class SqlPush:
         async with self._read() as connection:
             configs = (await connection.execute(mine)).all()
             rows = {_key(row): row for row in await connection.execute(select(push_outbox).where(entry))}
-            entries = {key: await _entry(connection, row) for key, row in rows.items()}
+        entries = {key: _entry(row) for key, row in rows.items()}
         for row in configs:
             if _key(row) not in entries:
                 await self._advance(_key(row), claim, 0)
         return [
             Delivery(_config(row), entries[_key(row)], row.attempts, claim) for row in configs if _key(row) in entries
         ]
+
+    async def whole(self, delivery: Delivery) -> Delivery | None:
+        key, event = delivery.config.key, delivery.entry.event
+        if not isinstance(event, ArtifactChanged):
+            return delivery
+        this = and_(_waiting(key), push_outbox.c.generation == delivery.entry.generation)
+        version = VersionKey.of(key.context_id, event.artifact_id, event.version)
+        async with self._read() as connection:
+            row = (await connection.execute(select(push_outbox).where(this))).one_or_none()
+            contents = await connection.run_sync(version_contents, [version])
+        if row is None:
+            return None
+        content = contents.get(version)
+        return replace(delivery, entry=_entry(row, {(event.artifact_id, event.version): content} if content else {}))
 
     async def delivered(self, delivery: Delivery) -> Delivery | None:
         key = delivery.config.key
@@ -235,14 +262,6 @@ def _config(row: Any) -> PushConfig:
     )
 
 
-async def _entry(connection: AsyncConnection, row: Any) -> Entry:
-    """The entry of a row, with the content of the version that it names."""
-    [entry] = entries_of_json(row.epoch, row.entry)
-    if not isinstance(entry.event, ArtifactChanged):
-        return entry
-    event = entry.event
-    key = VersionKey.of(row.context_id, event.artifact_id, event.version)
-    contents = await connection.run_sync(version_contents, [key])
-    named = (event.artifact_id, event.version)
-    [entry] = entries_of_json(row.epoch, row.entry, {named: contents[key]} if key in contents else {})
+def _entry(row: Any, contents: Contents = NO_CONTENTS) -> Entry:
+    [entry] = entries_of_json(row.epoch, row.entry, contents)
     return entry

@@ -12,7 +12,8 @@ from a2a_canvas.server.agent.events import (
     TranscriptAppended,
 )
 from a2a_canvas.server.agent.turn.function_calls import nobody_has_it
-from a2a_canvas.server.agent.turn.history import to_user_input
+from a2a_canvas.server.agent.turn.history import to_user_input, without_credentials
+from a2a_canvas.server.agent.turn.pending_calls import asks_for_credentials
 from a2a_canvas.server.agent.turn.resume import InterruptedTurn, open_drafts, roll_back_drafts
 from a2a_canvas.server.agent.turn.turn import TurnRequest, run_turn
 from a2a_canvas.store.models import Limits
@@ -37,6 +38,7 @@ class Life:
         self.limits = limits
         self.tools = tools
         self.find_tool = nobody_has_it
+        self.credentials: str | None = None
         self.store = WaitingStore(limits, documents)
 
     @property
@@ -63,6 +65,7 @@ class Life:
                 progress=record.progress,
                 changed=tuple(record.artifacts),
                 drafts=drafts,
+                credentials=self.credentials,
             ),
             llm=self.llm,
             tools=self.tools,
@@ -87,6 +90,9 @@ class Life:
     def answer(self, words: str) -> None:
         """The user answers what the task asks."""
         message = said(f"m-{len(self.told.events)}", words)
+        self.credentials = None
+        if asks_for_credentials(self.record.transcript):
+            message, self.credentials = without_credentials(message), words
         remembered = TranscriptAppended((to_user_input(message),))
         self.told.events += [MessageReceived(message), remembered, StatusChanged(State.WORKING)]
 

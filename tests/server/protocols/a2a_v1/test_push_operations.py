@@ -111,7 +111,7 @@ async def test_a_config_that_was_given_up_says_why_and_is_not_listed() -> None:
     push = PushOperations(configs, TargetCheck(AllowedTargets(), FixedLookup(["1.1.1.1"])))
     await push.create(TASK, config(), ANN, "1.0")
     configs.put(TASK, Entry(1, 2, AT, StatusChanged(State.COMPLETED)))
-    [delivery] = await configs.claim(Room(1, 1, 1, {}))
+    [delivery] = await configs.claim(Room(1, 1, 1, 1, 1))
     await configs.give_up(delivery, "after 20 attempts the receiver answered 500")
     assert not (await listed(push)).configs
     with pytest.raises(PushConfigNotFound, match="because after 20 attempts the receiver answered 500"):

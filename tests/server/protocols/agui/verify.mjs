@@ -1,6 +1,8 @@
-// Reads a JSON array of event sequences from stdin and holds each against what the AG-UI client itself checks:
-// the schema of every event (what the client would strip is an error here), the order of events, and that every
-// patch applies to the state it is for. Exits with 0, or prints what is wrong and exits with 1.
+// Reads JSON arrays of event sequences from stdin, one a line, and holds each sequence against what the AG-UI client
+// itself checks: the schema of every event (what the client would strip is an error here), the order of events, and that
+// every patch applies to the state it is for. Answers each line with a line: the JSON array of what is wrong.
+
+import { createInterface } from "node:readline";
 
 import { enforceEvents, verifyEvents } from "@ag-ui/client";
 import { EventType } from "@ag-ui/core";
@@ -63,11 +65,6 @@ function check(sequence, name) {
   return last === EventType.RUN_FINISHED || last === EventType.RUN_ERROR ? [] : [`${name} ends with ${last}, not with its run.`];
 }
 
-const chunks = [];
-for await (const chunk of process.stdin) chunks.push(chunk);
-const sequences = JSON.parse(Buffer.concat(chunks).toString("utf8"));
-const complaints = sequences.flatMap((sequence, number) => check(sequence, `Sequence ${number}`));
-if (complaints.length) {
-  console.log(complaints.join("\n"));
-  process.exitCode = 1;
+for await (const line of createInterface({ input: process.stdin })) {
+  console.log(JSON.stringify(JSON.parse(line).flatMap((sequence, number) => check(sequence, `Sequence ${number}`))));
 }

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
+
 import pytest
 from starlette.datastructures import Headers
 
 from a2a_canvas.server.api_key import ApiKey, hash_of
 from a2a_canvas.server.protocols.identity.attempts import BURST, FailedAttempts
 from a2a_canvas.server.protocols.identity.authenticator import (
+    Authenticated,
     Authenticator,
     ConfiguredKeys,
     Denial,
@@ -15,8 +18,17 @@ from a2a_canvas.server.protocols.identity.authenticator import (
     Missing,
     TooManyAttempts,
 )
+from a2a_canvas.server.protocols.identity.credentials import (
+    Credential,
+    OpaqueToken,
+    PresentedJwt,
+    PresentedKey,
+    PresentedLink,
+)
+from a2a_canvas.server.protocols.identity.json_web_tokens import ValidToken
 from a2a_canvas.server.protocols.identity.security import Security
-from a2a_canvas.server.tasks.access import ANONYMOUS, Caller
+from a2a_canvas.server.protocols.identity.stream_end import stream_check
+from a2a_canvas.server.tasks.access import ANONYMOUS, Caller, Level, Share
 from a2a_canvas.store.errors import Unavailable
 from tests.fakes import API_KEYS
 
@@ -27,8 +39,8 @@ KEYS = ConfiguredKeys([ApiKey("ci", "ann", hash_of(KEY))])
 
 
 class FakeJwts:
-    async def user_of(self, token: str) -> str | None:
-        return "joe" if token == "a.b.c" else None
+    async def verify(self, token: str) -> ValidToken | None:
+        return ValidToken("joe", expires_at=100) if token == "a.b.c" else None
 
 
 def authenticator(**options: object) -> Authenticator:
@@ -37,7 +49,8 @@ def authenticator(**options: object) -> Authenticator:
 
 async def asked(given: Authenticator, credential: str | None = None) -> Caller | Denial:
     headers = Headers({"Authorization": f"Bearer {credential}"} if credential else {})
-    return await given.authenticate(headers, "192.0.2.1")
+    found = await given.authenticate(headers, "192.0.2.1")
+    return found.caller if isinstance(found, Authenticated) else found
 
 
 @pytest.mark.parametrize("credential", [None, TOKEN, KEY, "a.b.c"])
@@ -116,3 +129,43 @@ async def test_what_cannot_be_checked_is_no_attempt() -> None:
 )
 async def test_it_says_what_a_request_needs(options: dict[str, object], security: Security) -> None:
     assert await authenticator(**options).security() == security
+
+
+# --------------------------------------------------------------------------- its end
+
+
+@pytest.mark.parametrize(("now", "in_force"), [(99, True), (100, False)], ids=str)
+async def test_a_token_is_in_force_until_it_expires(now: float, in_force: bool) -> None:
+    given = authenticator(jwts=FakeJwts(), clock=lambda: now)
+    found = await given.verify(PresentedJwt("a.b.c"))
+    assert found
+    assert found.ends
+    assert await given.in_force(found) is in_force
+
+
+async def test_a_key_is_in_force_until_it_is_revoked() -> None:
+    found = await authenticator(keys=(KEYS,)).verify(PresentedKey(KEY))
+    assert found
+    assert found.ends
+    assert await authenticator(keys=(KEYS,)).in_force(found)
+    assert not await authenticator(keys=(ConfiguredKeys([]),)).in_force(found)
+
+
+@pytest.mark.parametrize("credential", [OpaqueToken(TOKEN), PresentedLink("x")], ids=["shared token", "link"])
+async def test_others_end_nowhere_or_where_they_are_used(credential: Credential) -> None:
+    given = authenticator(token=TOKEN, links=OneLink())
+    found = await given.verify(credential)
+    assert found
+    assert not found.ends
+    assert stream_check(given, found) is None
+
+
+class OneLink:
+    async def link(self, token_hash: str) -> Share:
+        return Share("s", "c", "ann", Level.READ, datetime.now(UTC))
+
+
+async def test_a_stream_goes_on_while_nobody_can_say_whether_its_key_is_in_force() -> None:
+    check = stream_check(authenticator(keys=(KeysAway(),)), Authenticated(ANN, hash_of(KEY)))
+    assert check
+    await check()

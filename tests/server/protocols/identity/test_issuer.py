@@ -29,9 +29,11 @@ async def test_an_issuer_that_does_not_describe_itself_has_its_keys_where_the_op
 ) -> None:
     respx_mock.get(KEYS_URL).respond(json={"keys": [KEY.public]})
     tokens = IssuedTokens(Issuer(ISSUER, KEYS_URL), AUDIENCE, "sub", lambda: 0.0)
-    assert await tokens.user_of(KEY.token()) == "ann"
-    assert await tokens.user_of(KEY.token(aud="another")) is None
-    assert await tokens.user_of(SigningKey("1").token()) is None
+    valid = await tokens.verify(KEY.token())
+    assert valid
+    assert valid.user == "ann"
+    assert await tokens.verify(KEY.token(aud="another")) is None
+    assert await tokens.verify(SigningKey("1").token()) is None
 
 
 @pytest.mark.parametrize(

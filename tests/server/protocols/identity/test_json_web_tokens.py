@@ -11,7 +11,14 @@ import jwt
 import pytest
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
-from a2a_canvas.server.protocols.identity.json_web_tokens import LEEWAY, TokenRules, fits, header_of, user_in
+from a2a_canvas.server.protocols.identity.json_web_tokens import (
+    LEEWAY,
+    TokenRules,
+    ValidToken,
+    fits,
+    header_of,
+    read_token,
+)
 from tests.server.protocols.identity.tokens import AUDIENCE, ISSUER, SigningKey
 
 RULES = TokenRules(ISSUER, AUDIENCE)
@@ -19,12 +26,17 @@ KEY, OTHER = SigningKey("1"), SigningKey("1")
 RSA = SigningKey("2", "RS256")
 
 
-def user(token: str, *keys: SigningKey, rules: TokenRules = RULES) -> str | None:
+def valid(token: str, *keys: SigningKey, rules: TokenRules = RULES) -> ValidToken | None:
     header = header_of(token)
     if header is None:
         return None
     fitting = [key.public for key in keys or (KEY,) if fits(key.public, header)]
-    return next((found for key in fitting if (found := user_in(token, key, header, rules))), None)
+    return next((found for key in fitting if (found := read_token(token, key, header, rules))), None)
+
+
+def user(token: str, *keys: SigningKey, rules: TokenRules = RULES) -> str | None:
+    found = valid(token, *keys, rules=rules)
+    return found.user if found else None
 
 
 def encoded(value: Any) -> str:
@@ -69,6 +81,7 @@ def dated(claims: dict[str, Any]) -> dict[str, Any]:
         {"sub": 42},
         {"sub": "a\x1fb"},
         {"sub": "a" * 257},
+        {"sub": "link 1"},
     ],
     ids=" ".join,
 )
@@ -86,6 +99,14 @@ def test_a_token_that_says_anything_else_is_not_valid(claims: dict[str, Any]) ->
 @pytest.mark.parametrize("claims", [{"exp": -LEEWAY / 2}, {"nbf": LEEWAY / 2}], ids=["expired", "not yet"])
 def test_clocks_may_differ_a_little(claims: dict[str, Any]) -> None:
     assert user(KEY.token(**dated(claims))) == "ann"
+
+
+@pytest.mark.parametrize(("exp", "ends"), [(4e9, 4e9), ("4000000000", 4e9), (10**400, 2.0**40)], ids=str)
+def test_it_says_when_it_ends(exp: Any, ends: float) -> None:
+    claims = {"iss": ISSUER, "aud": AUDIENCE, "sub": "ann", "exp": exp}
+    found = valid(jwt.api_jws.encode(json.dumps(claims).encode(), KEY.private, "ES256"))
+    assert found
+    assert found.expires_at == ends + LEEWAY
 
 
 def test_a_signature_of_another_key_is_not_valid() -> None:
@@ -151,4 +172,4 @@ def test_json_that_is_nested_deeply_is_not_valid() -> None:
 def test_a_published_key_that_is_broken_makes_no_token_valid() -> None:
     header = header_of(KEY.token())
     assert header
-    assert user_in(KEY.token(), {"kty": "EC", "crv": "P-256", "x": "!", "y": 3}, header, RULES) is None
+    assert read_token(KEY.token(), {"kty": "EC", "crv": "P-256", "x": "!", "y": 3}, header, RULES) is None

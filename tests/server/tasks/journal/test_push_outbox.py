@@ -11,10 +11,20 @@ import pytest
 import pytest_asyncio
 
 from a2a_canvas.server.agent.events import AgentMessage, ArtifactChanged, State, StatusChanged
+from a2a_canvas.server.backend import MemoryBackend
 from a2a_canvas.server.tasks.access import Caller
 from a2a_canvas.server.tasks.errors import TaskNotFound, TooManyPushConfigs
 from a2a_canvas.server.tasks.journal.push_outbox import PushStore
-from a2a_canvas.server.tasks.push import CLAIM_SECONDS, MAX_CONFIGS, Backlog, ConfigKey, Delivery, PushConfig, Room
+from a2a_canvas.server.tasks.push import (
+    CLAIM_SECONDS,
+    MAX_CONFIGS,
+    Backlog,
+    ConfigKey,
+    Delivery,
+    PushConfig,
+    Room,
+    UnderWay,
+)
 from a2a_canvas.server.tasks.record import TaskRecord
 from a2a_canvas.server.tasks.sql.journal.sql_push import SqlPush
 from a2a_canvas.server.tasks.sql.replica.sql_backend import SqlBackend
@@ -23,7 +33,7 @@ from a2a_canvas.store.models import text_part
 from tests.fakes import said
 from tests.server.tasks.context_harness import BACKENDS, SECOND, ContextHarness, open_contexts
 
-ROOM = Room(total=10, failing=10, per_target=10, sending={})
+ROOM = Room(total=10, failing=10, large=10, per_target=10, per_user=10)
 KEY = ConfigKey("c", "t", "p")
 
 
@@ -33,9 +43,11 @@ async def tasks(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator
         yield harness
 
 
-def config(config_id: str = "p", task: str = "t", context: str = "c", target: str = "a.example:443") -> PushConfig:
+def config(
+    config_id: str = "p", task: str = "t", context: str = "c", target: str = "a.example:443", user: str = "ann"
+) -> PushConfig:
     key = ConfigKey(context, task, config_id)
-    return PushConfig(key, Caller("ann"), "1.0", f"https://{target}/x", target, "t0ken", "Bearer", "s3cret")
+    return PushConfig(key, Caller(user), "1.0", f"https://{target}/x", target, "t0ken", "Bearer", "s3cret")
 
 
 def other_process(tasks: ContextHarness) -> PushStore:
@@ -61,7 +73,7 @@ async def everything(push: PushStore) -> list[str]:
     for delivery in await push.claim(ROOM):
         following: Delivery | None = delivery
         while following:
-            found.append(told(following))
+            found.append(told(await push.whole(following)))
             following = await push.delivered(following)
     return found
 
@@ -280,7 +292,33 @@ async def test_only_as_much_is_claimed_as_there_is_room(tasks: ContextHarness) -
         await tasks.backend.push.add(config(f"a{number}", target="a.example:443"))
     await tasks.backend.push.add(config("b", target="b.example:443"))
     await tasks.reach("t")
-    room = Room(total=4, failing=4, per_target=2, sending={"a.example:443": 1})
+    room = replace(ROOM, total=4, per_target=2, under_way=UnderWay({"a.example:443": 1}))
     assert sorted(each.config.key.config_id for each in await tasks.backend.push.claim(room)) == ["a0", "b"]
-    full = Room(total=4, failing=0, per_target=2, sending={"a.example:443": 2})
+    full = replace(ROOM, total=4, failing=0, per_target=2, under_way=UnderWay({"a.example:443": 2}))
     assert not await tasks.backend.push.claim(full)
+
+
+async def test_a_user_with_much_to_deliver_hides_nobody_else(tasks: ContextHarness) -> None:
+    await tasks.begin("t")
+    await tasks.begin("u")
+    for number in range(20):
+        await tasks.backend.push.add(config(f"a{number}"))
+    await tasks.reach("t")
+    await tasks.backend.push.add(config("b", "u", user="bob"))
+    await tasks.reach("u")
+    room = replace(ROOM, total=2)
+    users = [each.config.registrant.name for each in await tasks.backend.push.claim(room)]
+    assert sorted(users) == ["ann", "bob"]
+    full = replace(ROOM, per_user=2, under_way=UnderWay(users={"ann": 2}))
+    assert not await tasks.backend.push.claim(full)
+
+
+async def test_a_version_that_was_removed_meanwhile_is_not_told(tasks: ContextHarness) -> None:
+    await tasks.begin("t")
+    await tasks.backend.push.add(config())
+    await tasks.write("t", "a")
+    [delivery] = await tasks.backend.push.claim(ROOM)
+    await tasks.backend.push.remove(KEY)
+    whole = await tasks.backend.push.whole(delivery)
+    assert whole is None or isinstance(tasks.backend, MemoryBackend)  # memory has it at hand
+    assert await tasks.backend.push.delivered(delivery) is None

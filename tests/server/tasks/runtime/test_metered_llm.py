@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from typing import Literal
@@ -49,6 +50,12 @@ class Model:
             yield event
 
 
+class Silent(Model):
+    async def stream(self, request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
+        await asyncio.Event().wait()
+        yield MessageStart()
+
+
 BROKEN = ModelError("It broke.", retryable=True, kind="broken")
 
 
@@ -82,3 +89,16 @@ async def test_a_call_that_is_cancelled_counts_as_far_as_it_came() -> None:
         while not isinstance(await anext(stream), TextDelta):
             pass
     assert found == [(SENT, 3)]
+
+
+async def test_a_call_that_is_cancelled_before_its_first_event_counts_its_request() -> None:
+    """Otherwise whoever cancels early enough sends as much as it likes: the provider has read it."""
+    found: list[tuple[int, int]] = []
+    metered = MeteredLLM(Silent(), lambda tokens_in, tokens_out: found.append((tokens_in, tokens_out)))
+    async with aclosing(metered.stream(REQUEST)) as stream:
+        reading = asyncio.ensure_future(anext(stream))
+        await asyncio.sleep(0)
+        reading.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await reading
+    assert found == [(SENT, 0)]

@@ -20,15 +20,20 @@ class CallCanvas:
     kept: dict[str, str] = field(default_factory=dict)
     labels: list[str] = field(default_factory=list)
     questions: list[str] = field(default_factory=list)
+    asked: int = 0
 
     async def progress(self, label: str) -> None:
         self.labels.append(label)
 
     async def ask(self, question: str, *, authentication: bool = False) -> str:
         self.questions.append(question)
-        if len(self.questions) > len(self.answers):
+        self.asked += 1
+        if self.asked > len(self.answers):
             raise Paused(question, authentication)
-        return self.answers[len(self.questions) - 1]
+        return self.answers[self.asked - 1]
+
+    def skip_question(self) -> None:
+        self.asked += 1
 
     def recall(self, name: str) -> Any:
         return json.loads(self.kept.get(name, "null"))

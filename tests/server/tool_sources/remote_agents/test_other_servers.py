@@ -92,6 +92,8 @@ async def test_what_it_asks_is_asked_here(way, message, question, state, answer,
         assert given.content.startswith(said)
         tasks = (await served.rpc("ListTasks", {}))["result"]["tasks"]
         assert len(tasks) == 1
+        kept = f"{task.record}{task.llm._llm.requests}"
+        assert (answer in kept) == (state is State.INPUT_REQUIRED)
 
 
 async def test_it_is_cancelled_with_ours() -> None:

@@ -2,19 +2,21 @@
 
 import asyncio
 from copy import deepcopy
+from dataclasses import replace
 
 import pytest
 from a2a.types import a2a_pb2 as pb
 
-from a2a_canvas.server.agent.events import ArtifactChanged, State
+from a2a_canvas.server.agent.events import ArtifactChanged, State, ToolStep, Transcript
+from a2a_canvas.server.agent.turn.history import to_user_input
 from a2a_canvas.server.tool_sources.remote_agents.agent_client import AgentFault
 from a2a_canvas.store.changes import AppendParts
 from a2a_canvas.store.models import Limits, Ref, text_part
 from a2a_canvas.tools.functions.running import HANDED_OVER
 from a2a_canvas.tools.registry import TOOLS
-from tests.fakes import FakeLLM, Hold, answer, text
+from tests.fakes import FakeLLM, Hold, answer, said, text
 from tests.fakes import tool as call
-from tests.server.agent.turn.cut_harness import YieldingModel
+from tests.server.agent.turn.cut_harness import YieldingModel, items_of
 from tests.server.agent.turn.turn_harness import TurnHarness
 from tests.server.agent.turn.turn_life import Life
 from tests.server.agent.turn.turn_scripts import START
@@ -33,6 +35,7 @@ from tests.server.tool_sources.remote_agents.fake_agent import (
 def harness(agent, *shared, given=None, **options) -> TurnHarness:
     calls = answer(call("T1", "ask_weather", given or {"message": "Go"})), answer(text("Done."))
     limits = {"artifact_limits": options.pop("artifact_limits", None), "store": options.pop("store", None)}
+    limits["earlier"] = options.pop("earlier", ())
     return TurnHarness(*calls, tools=(*TOOLS, asking_tool(agent, *shared, **options)), **limits)
 
 
@@ -45,6 +48,10 @@ async def run(agent, *shared, **options) -> TurnHarness:
 def result(turn: TurnHarness) -> str:
     [one] = turn.results()
     return ("ERROR " if one.is_error else "") + one.content
+
+
+def transcript_of(turn: TurnHarness) -> Transcript:
+    return (to_user_input(said("m-0", "Go")), *items_of(turn.told.events))
 
 
 async def texts(turn: TurnHarness) -> dict[str, str]:
@@ -140,10 +147,48 @@ async def test_an_id_that_is_another_artifacts_gets_the_agents_name_in_front() -
 async def test_in_the_same_conversation_with_the_agent_an_id_is_the_same_artifact() -> None:
     first = await run(FakeAgent(REPORT))
     agent = FakeAgent([whole("report", "Sun."), completed()])
-    turn = await run(agent, store=first.store, given={"message": "And now?", "context_id": "there"})
+    given = {"message": "And now?", "context_id": "there"}
+    turn = await run(agent, store=first.store, given=given, earlier=(transcript_of(first),))
     [message] = agent.messages.values()
     assert message.context_id == "there"
     assert await texts(turn) == {"report": "Sun."}
+
+
+class Answers(FakeAgent):
+    """Answers with a message."""
+
+    async def send(self, message):
+        self.messages[message.message_id] = message
+        reply = pb.StreamResponse()
+        reply.message.parts.add(text="Rain.")
+        reply.message.context_id = "there"
+        yield reply
+
+
+async def test_so_it_is_after_an_answer_without_a_task() -> None:
+    first, agent = await run(Answers()), Answers()
+    await run(agent, given={"context_id": "there"}, earlier=(transcript_of(first),))
+    assert [message.context_id for message in agent.messages.values()] == ["there"]
+
+
+@pytest.mark.parametrize("context_id", ["there", "remote", "x" * 300])
+async def test_a_conversation_with_the_agent_that_is_not_ours_is_not_gone_on_with(context_id: str) -> None:
+    """The agent takes our users for one. So another user's conversation is a matter of knowing its id."""
+    agent = FakeAgent(REPORT)
+    turn = await run(agent, given={"message": "What did I say?", "context_id": context_id})
+    assert "is no context_id that Weather has given in this conversation" in result(turn)
+    assert not agent.messages
+
+
+async def test_nor_is_one_with_another_agent() -> None:
+    first, agent = await run(FakeAgent(REPORT)), FakeAgent(REPORT)
+    kept = [
+        replace(item, value=item.value.replace("weather.example", "elsewhere.example"))
+        for item in items_of(first.told.events)
+        if isinstance(item, ToolStep) and item.kind == "kept"
+    ]
+    assert "is no context_id" in result(await run(agent, given={"context_id": "there"}, earlier=(tuple(kept),)))
+    assert not agent.messages
 
 
 async def test_in_another_conversation_with_the_agent_it_is_another_artifact() -> None:

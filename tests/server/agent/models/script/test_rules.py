@@ -1,10 +1,12 @@
 """A script is read whole and refused with file, line and reason."""
 
 import pytest
+import yaml
 
+from a2a_canvas.server.agent.models.rehearsal.rehearsal import SCRIPT
 from a2a_canvas.server.agent.models.script.rules import RuleMatch, read_rules
 from a2a_canvas.server.agent.models.script.values import MAX_CHARACTERS, BadValue, Repeat, fill, fill_tree
-from a2a_canvas.server.agent.models.script.yaml import ScriptError
+from a2a_canvas.server.agent.models.script.yaml import ScriptError, Source
 
 
 @pytest.fixture
@@ -205,6 +207,12 @@ def test_values_are_taken_as_they_are_written(read) -> None:
         "x": [True, None, 1.5, "1"],
         "e": "😀",
     }
+
+
+def test_where_there_is_no_libyaml_values_and_lines_are_the_same(monkeypatch) -> None:
+    read_by_libyaml = Source.read(str(SCRIPT))
+    monkeypatch.setattr("a2a_canvas.server.agent.models.script.yaml._FastLoader", yaml.SafeLoader)
+    assert Source.read(str(SCRIPT)) == read_by_libyaml
 
 
 def test_anchors_and_merge_keys_work(read) -> None:

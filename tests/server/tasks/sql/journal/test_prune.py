@@ -19,7 +19,7 @@ from sqlalchemy import Table, delete, func, insert, select, text, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from a2a_canvas.server.agent.events import State
-from a2a_canvas.server.tasks.sql.identity.identity_tables import api_keys, server_secrets, shares
+from a2a_canvas.server.tasks.sql.identity.identity_tables import api_keys, ended_sessions, server_secrets, shares
 from a2a_canvas.server.tasks.sql.journal import prune as prune_module
 from a2a_canvas.server.tasks.sql.journal.journal_reading import to_microseconds
 from a2a_canvas.server.tasks.sql.journal.journal_tables import (
@@ -55,7 +55,7 @@ NOW = datetime(2030, 6, 15, 12, tzinfo=UTC)
 DAY = timedelta(days=1)
 OLD, YOUNG = NOW - 10 * DAY, NOW - 2 * DAY
 KEEP = Retention(5 * DAY, 5 * DAY, 5 * DAY)
-OF_NO_CONTEXT = {"replicas", "rewrites", "api_keys", "server_secrets", "usage"}
+OF_NO_CONTEXT = {"replicas", "rewrites", "api_keys", "ended_sessions", "server_secrets", "usage"}
 Url = Callable[[Path], str]
 
 
@@ -179,7 +179,7 @@ def test_every_table_is_known_to_have_something_of_a_context_or_to_be_a_director
     assert set(IN_CONTEXT) == keyed
     assert set(metadata.tables.values()) - keyed == {
         *(task_contexts, message_keys, rewrites, replicas),
-        *(api_keys, shares, server_secrets, usage),
+        *(api_keys, shares, ended_sessions, server_secrets, usage),
     }
 
 

@@ -287,7 +287,7 @@ def pushed(task_id: str) -> PushConfig:
 
 async def states_told(replica) -> list[str]:
     """The states that the push notifications of one config tell of, in order."""
-    [delivery] = await replica.backend.push.claim(Room(1, 1, 1, {}))
+    [delivery] = await replica.backend.push.claim(Room(1, 1, 1, 1, 1))
     found = []
     while delivery:
         found.append(delivery.entry.event.state)
