@@ -53,8 +53,9 @@ locks for longer than its lease (`server/tasks/sql/replica/lease.py`)."""
 _WRITTEN = "a2a_canvas.written_bytes"
 """In `Connection.info`: what the transaction has written so far."""
 
-_RETRYABLE = ("08", "25P03", "40", "53", "55P03", "57P", "57014", "58", "25006")
-"""Prefixes of PostgreSQL's error codes: connection, rollback, resources, shutdown, time-out, disk, read-only."""
+_RETRYABLE = ("08", "25P03", "28", "3D000", "40", "53", "55000", "55P03", "57P", "57014", "58", "25006")
+"""Prefixes of PostgreSQL's error codes: connection, login, no such database, rollback, resources, closed to
+connections, locks, shutdown, time-out, disk, read-only."""
 
 
 class Database:
