@@ -45,6 +45,7 @@ from a2a_canvas.server.protocols.a2a_v1.push_operations import PushOperations
 from a2a_canvas.server.protocols.a2a_v1.push_payload import PushPayloads
 from a2a_canvas.server.protocols.agui.routes import AgUiConfig, agui_routes
 from a2a_canvas.server.protocols.artifacts.routes import artifact_routes
+from a2a_canvas.server.protocols.edge.answer_headers import AnswerHeaders
 from a2a_canvas.server.protocols.edge.availability import health_route, ready_route
 from a2a_canvas.server.protocols.edge.http_requests import caller_of
 from a2a_canvas.server.protocols.edge.metrics_routes import metrics_route, metrics_server
@@ -178,6 +179,7 @@ def create_app(settings: Settings, llm: LLM | None = None, clock: Clock | None =
             *page_routes(_about(settings, card), settings.page_origins, page=settings.page),
         ],
         middleware=[
+            Middleware(AnswerHeaders),
             Middleware(MetricsMiddleware, metrics=metrics),
             *([Middleware(CORSMiddleware, **cors_options(settings.cors_origins))] if settings.cors_origins else []),
             Middleware(HostCheck, hosts=hosts_of(settings)),
@@ -483,6 +485,7 @@ def _lifespan(
             # `serve` has looked before; here this may be any program's server, but gRPC's address is the settings'.
             check_open(settings, keys=(await authenticator.security()).required)
             from a2a_canvas.server.protocols.a2a_v1.grpc_server import grpc_server
+            from a2a_canvas.server.protocols.edge.origins import GrpcOrigins
             from a2a_canvas.server.protocols.identity.grpc_authentication import GrpcAuthentication
 
             shutdown.grpc_server = grpc_server(
@@ -492,7 +495,7 @@ def _lifespan(
                 body_limits(settings),
                 budget,
                 settings.max_connections,
-                GrpcAuthentication(authenticator),
+                GrpcAuthentication(authenticator, GrpcOrigins(os.environ)),
                 metrics,
             )
             await shutdown.grpc_server.start()

@@ -12,6 +12,7 @@ import logging
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
+from urllib.parse import unquote
 
 from a2a.utils.errors import InvalidParamsError
 from starlette.requests import Request
@@ -141,7 +142,7 @@ def session_json(caller: Caller | None) -> dict[str, str | bool]:
 def path_to_sign(body: Any) -> str | None:
     """The path that a body names; None if it names none."""
     path = body.get("path") if isinstance(body, Mapping) and set(body) == {"path"} else None
-    if not isinstance(path, str) or not path.startswith("/") or path.startswith(("//", "/auth/")):
+    if not isinstance(path, str) or not path.startswith("/") or unquote(path).startswith(("//", "/auth/")):
         return None
     printable = path.isascii() and path.isprintable() and not set(path) & set(" #\\")
     return path if printable and "signature=" not in path else None
