@@ -15,7 +15,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from html import escape
 from typing import Any, Final
-from urllib.parse import urlsplit
+from urllib.parse import unquote, urlsplit
 
 from a2a.utils.errors import InvalidParamsError
 from starlette.requests import Request
@@ -195,7 +195,7 @@ def session_json(caller: Caller | None) -> dict[str, str | bool]:
 def path_to_sign(body: Any) -> str | None:
     """The path that a body names; None if it names none."""
     path = body.get("path") if isinstance(body, Mapping) and set(body) == {"path"} else None
-    if not isinstance(path, str) or not path.startswith("/") or path.startswith(("//", "/auth/")):
+    if not isinstance(path, str) or not path.startswith("/") or unquote(path).startswith(("//", "/auth/")):
         return None
     printable = path.isascii() and path.isprintable() and not set(path) & set(" #\\")
     return path if printable and "signature=" not in path else None
