@@ -45,6 +45,7 @@ from a2a_canvas.server.protocols.a2a_v1.push_operations import PushOperations
 from a2a_canvas.server.protocols.a2a_v1.push_payload import PushPayloads
 from a2a_canvas.server.protocols.agui.routes import AgUiConfig, agui_routes
 from a2a_canvas.server.protocols.artifacts.routes import artifact_routes
+from a2a_canvas.server.protocols.edge.answer_headers import AnswerHeaders
 from a2a_canvas.server.protocols.edge.availability import health_route, ready_route
 from a2a_canvas.server.protocols.edge.http_requests import caller_of
 from a2a_canvas.server.protocols.edge.metrics_routes import metrics_route, metrics_server
@@ -137,7 +138,7 @@ def create_app(settings: Settings, llm: LLM | None = None, clock: Clock | None =
     budget = BodyBudget(max(limits.max_bodies_bytes, limits.max_body_bytes))
     check = TargetCheck(AllowedTargets.of(settings.push_targets), SystemLookup())
     page = settings.url if settings.page else ""
-    sharing = Sharing(runtime.access, backend.shares, clock.now, clock.new_id, page)
+    sharing = Sharing(runtime.access, backend.shares, clock.now, clock.new_id, page, runtime.meter)
     handler = A2AHandler(
         runtime,
         card,
@@ -178,6 +179,7 @@ def create_app(settings: Settings, llm: LLM | None = None, clock: Clock | None =
             *page_routes(_about(settings, card), settings.page_origins, page=settings.page),
         ],
         middleware=[
+            Middleware(AnswerHeaders),
             Middleware(MetricsMiddleware, metrics=metrics),
             *([Middleware(CORSMiddleware, **cors_options(settings.cors_origins))] if settings.cors_origins else []),
             Middleware(HostCheck, hosts=hosts_of(settings)),
@@ -312,9 +314,10 @@ def make_meter(settings: Settings, now: Callable[[], datetime]) -> Meter:
         settings.max_streams_per_user,
         settings.max_turns_per_user,
         settings.max_tokens_per_user,
+        settings.max_bytes_per_user,
     )
-    of_all = Quota(settings.max_requests, settings.max_streams, tokens=settings.max_tokens)
-    return Meter(now, of_user, of_all, settings.max_tokens_per_turn)
+    of_all = Quota(settings.max_requests, settings.max_streams, tokens=settings.max_tokens, bytes=settings.max_bytes)
+    return Meter(now, of_user, of_all, settings.max_tokens_per_turn, settings.adopt_anonymous or "")
 
 
 def hosts_of(settings: Settings) -> Hosts:
@@ -482,6 +485,7 @@ def _lifespan(
             # `serve` has looked before; here this may be any program's server, but gRPC's address is the settings'.
             check_open(settings, keys=(await authenticator.security()).required)
             from a2a_canvas.server.protocols.a2a_v1.grpc_server import grpc_server
+            from a2a_canvas.server.protocols.edge.origins import GrpcOrigins
             from a2a_canvas.server.protocols.identity.grpc_authentication import GrpcAuthentication
 
             shutdown.grpc_server = grpc_server(
@@ -491,7 +495,7 @@ def _lifespan(
                 body_limits(settings),
                 budget,
                 settings.max_connections,
-                GrpcAuthentication(authenticator),
+                GrpcAuthentication(authenticator, GrpcOrigins(os.environ)),
                 metrics,
             )
             await shutdown.grpc_server.start()

@@ -19,6 +19,7 @@ from a2a_canvas.server.agent.models.rehearsal import START_NOTICE
 from a2a_canvas.server.agent.models.rehearsal.tool_calls import Offered, example
 from a2a_canvas.server.agent_folder import AGENT_FILE
 from a2a_canvas.server.model_choice import KINDS, OLLAMA
+from a2a_canvas.server.protocols.edge.origins import TRUSTED_PROXIES
 from a2a_canvas.server.settings import ALL_ADDRESSES, REHEARSAL, Settings, authority, without_password
 from a2a_canvas.server.wire import TOKEN_VARIABLE
 
@@ -154,6 +155,11 @@ def hints(settings: Settings, environ: Mapping[str, str], program: str) -> Itera
     chosen = settings.model or ""
     if chosen != REHEARSAL and not chosen.startswith(KINDS):
         yield from (f"Hint: {sentence}" for sentence in unused_keys(environ))
+    if environ.get(TRUSTED_PROXIES) == "*" and settings.reachable_by:
+        yield (
+            f"Hint: {TRUSTED_PROXIES}=* lets every client choose the address that its wrong keys count for: name the "
+            "address or the network of the proxy instead."
+        )
 
 
 async def ollama_hint(program: str, address: str, seconds: float = OLLAMA_TIMEOUT) -> str:

@@ -95,7 +95,14 @@ async def answer(served: Served, request: Request, headers: Mapping[str, str]) -
     async with served.http.stream(method, path, json=body, headers=headers) as response:
         if "event-stream" not in response.headers.get("content-type", ""):
             await response.aread()
+        assert may_be_shared_with_nobody(response)
         return response
+
+
+def may_be_shared_with_nobody(response: httpx.Response) -> bool:
+    """Whether a proxy that caches gives this answer to no other caller."""
+    caching, vary = response.headers["cache-control"], response.headers.get("vary", "")
+    return caching == "no-store" or ("private" in caching and "Authorization, Cookie" in vary)
 
 
 async def call(served: Served, method: str, metadata: Mapping[str, str]) -> grpc.aio.AioRpcError | None:
@@ -180,6 +187,22 @@ async def test_who_tries_many_has_to_wait_in_every_binding() -> None:
     assert error
     assert error.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
     assert known.status_code == 200
+
+
+async def test_behind_a_proxy_each_client_has_to_wait_for_itself_and_a_valid_key_for_nobody() -> None:
+    async with serving(shared_token=TOKEN, api_keys=f"ann={KEY}") as served:
+        for _ in range(BURST):
+            await call(served, GRPC[0], bearer("wrong") | {"X-Forwarded-For": "203.0.113.1, 192.0.2.1"})
+        attacker = await call(served, GRPC[0], bearer("wrong") | {"X-Forwarded-For": "203.0.113.2, 192.0.2.1"})
+        same = await served.http.get("/artifacts", headers=bearer("wrong") | {"X-Forwarded-For": "192.0.2.1"})
+        with_key = await call(served, GRPC[0], bearer(KEY) | {"X-Forwarded-For": "192.0.2.1"})
+        other = await call(served, GRPC[0], bearer("wrong") | {"X-Forwarded-For": "192.0.2.2"})
+    assert attacker
+    assert attacker.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
+    assert same.status_code == 429
+    assert with_key is None or with_key.code() is not grpc.StatusCode.RESOURCE_EXHAUSTED
+    assert other
+    assert other.code() is grpc.StatusCode.UNAUTHENTICATED
 
 
 async def test_no_credential_reaches_the_log(served: Served, caplog: pytest.LogCaptureFixture) -> None:

@@ -221,6 +221,23 @@ def test_whoever_says_where_the_model_is_knows_that_it_uses_no_other_key(model: 
     assert list(hints(Settings(model=model), OPENAI | TOKEN, "a2a-canvas")) == []
 
 
+@pytest.mark.parametrize(
+    ("settings", "trusted", "hinted"),
+    [
+        ({"host": "0.0.0.0"}, "*", True),
+        ({"public_url": "https://a.example.com"}, "*", True),
+        ({}, "*", False),
+        ({"host": "0.0.0.0"}, "10.0.0.0/8", False),
+    ],
+)
+def test_proxies_that_are_everybody_are_worth_a_hint_where_others_reach_the_server(
+    settings: dict[str, Any], trusted: str, hinted: bool
+) -> None:
+    said = list(hints(Settings(**settings), {"FORWARDED_ALLOW_IPS": trusted}, "a2a-canvas"))
+    assert bool(said) is hinted
+    assert all("name the address or the network of the proxy" in line for line in said)
+
+
 @asynccontextmanager
 async def answering(answer: bytes) -> AsyncIterator[str]:
     """A server that gives every request for Ollama's models this answer; its address."""

@@ -24,7 +24,8 @@ from typing import Any, ClassVar, Final
 import h11
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from a2a_canvas.server.protocols.edge.availability import RETRY_AFTER
+from a2a_canvas.server.protocols.edge.availability import NO_STORE, RETRY_AFTER
+from a2a_canvas.server.protocols.edge.origins import PEER
 
 MAX_HEAD: Final = 32 * 1024
 """Bytes of a request's line and header fields together."""
@@ -84,6 +85,8 @@ class LimitedConnection(H11Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         super().connection_made(transport)  # type: ignore[arg-type]
+        # Each scope has a copy of this state; its "client" may be what a proxy says.
+        self.app_state = {**self.app_state, PEER: self.client[0] if self.client else ""}
         self._over_limit = len(self.connections) > self.limits.max_connections
         self._set_deadline(min(self.limits.head, REFUSAL_TIMEOUT) if self._over_limit else self.limits.head)
 
@@ -150,6 +153,7 @@ class LimitedConnection(H11Protocol):
             type(self).refused(status)
             body = json.dumps({"error": {"code": status, "message": text}}).encode()
             fields = {"content-type": "application/json", "content-length": str(len(body)), "connection": "close"}
+            fields.update(NO_STORE)
             head = [(name.encode(), value.encode()) for name, value in {**fields, **(headers or {})}.items()]
             response = h11.Response(status_code=status, headers=head, reason=HTTPStatus(status).phrase.encode())
             for event in (response, h11.Data(data=body), h11.EndOfMessage()):

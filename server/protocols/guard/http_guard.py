@@ -13,6 +13,8 @@ Rules:
 7. A request is left in the scope as it was parsed, a `Call` (`calls.py`).
 8. The parameter `A2A-Version` of the query counts where the header is missing or empty (A2A 1.0, section 3.6.1): a
    browser's `EventSource` can set no header. From here on it is the header.
+9. `%2F` is part of a name, and only names below `/artifacts/` have one. Elsewhere there is nothing at such a path: were
+   it decoded, a proxy that allows or forbids paths would see another one than this server.
 """
 
 from __future__ import annotations
@@ -47,6 +49,7 @@ from a2a_canvas.server.protocols.guard.error_forms import (
     JsonRpcForm,
     RestForm,
     method_not_allowed,
+    rest_response,
 )
 from a2a_canvas.server.protocols.guard.rest import check_encoding, check_rest, find_rest_route
 from a2a_canvas.server.protocols.guard.rpc_calls import RejectedCall, check_jsonrpc
@@ -76,6 +79,9 @@ class Guard:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
+            return
+        if encodes_slash(scope):
+            await rest_response(_ENCODED_SLASH)(scope, receive, send)
             return
         with self._budget.reserve() as reservation:
             body = await read_body(scope, receive, self._limits, reservation)
@@ -149,6 +155,20 @@ class Guard:
             return form, call.refusal
         scope[CALL] = call
         return form
+
+
+_ENCODED_SLASH = Refusal(
+    MethodNotFoundError,
+    "There is nothing at this path: %2F is part of a name, and only names below /artifacts/ have one.",
+    http_status=404,
+)
+
+
+def encodes_slash(scope: Scope) -> bool:
+    """Whether there is a slash in a path that is none to a proxy (rule 9)."""
+    raw: bytes = scope.get("raw_path") or b""
+    before, encoded, _ = raw.removeprefix(scope.get("root_path", "").encode()).lower().partition(b"%2f")
+    return bool(encoded) and not before.startswith(b"/artifacts/")
 
 
 def _read_version(scope: Scope) -> None:

@@ -1,10 +1,15 @@
 """Slows down whoever tries credentials: an address may fail a few times at once, and then now and again.
 
+What this counts are credentials that somebody could guess, and wrong ones of the others: `authenticator.py`.
+
 Rule 1: an attempt counts before it is checked, so that many at once are no way around the limit; it is given back if
         the credential was right.
-Rule 2: a credential that was right is not slowed: behind a proxy or a NAT, others share the address of an attacker.
+Rule 2: a credential that was right is not slowed at the address where it was: others there, behind a NAT, may attack.
+        At other addresses it is: it could be guessed from there.
 Rule 3: the memory is bounded. Of many addresses the one that tried last is remembered; the addresses of one IPv6
         network of a customer (/64) count as one.
+Rule 4: a proxy says where its requests come from, and whoever can say that can say something else each time. So there
+        is another count, ten times as large, for the other end of the connection.
 """
 
 from __future__ import annotations
@@ -17,12 +22,16 @@ from ipaddress import IPv6Address, ip_address
 from math import ceil
 from typing import TypeVar
 
+from a2a_canvas.server.protocols.edge.origins import Origin
+
 K = TypeVar("K")
 V = TypeVar("V")
 
 BURST = 20
-"""Attempts that may fail one after the other."""
+"""Attempts of one address that may fail one after the other."""
 SECONDS_PER_ATTEMPT = 6.0
+PROXY_FACTOR = 10
+"""How much more may fail that comes by one connection's other end (rule 4)."""
 MAX_REMEMBERED = 10_000
 """Addresses, and credentials that were right."""
 
@@ -31,6 +40,12 @@ MAX_REMEMBERED = 10_000
 class _Allowance:
     attempts: float
     at: float
+    factor: int
+
+    @property
+    def wait(self) -> int:
+        """Seconds until there is an attempt."""
+        return ceil(max(0, 1 - self.attempts) * SECONDS_PER_ATTEMPT / self.factor)
 
 
 class FailedAttempts:
@@ -45,36 +60,43 @@ class FailedAttempts:
         self._allowances: OrderedDict[str, _Allowance] = OrderedDict()
         self._known: OrderedDict[bytes, None] = OrderedDict()
 
-    def begin(self, address: str, credential: str) -> int:
+    def begin(self, origin: Origin, credential: str) -> int:
         """Count an attempt; 0, or the seconds to wait because there were too many."""
-        if _digest(credential) in self._known:
+        if _digest(origin, credential) in self._known:
             return 0
-        allowance = self._allowance(network_of(address))
-        if allowance.attempts < 1:
-            return ceil((1 - allowance.attempts) * SECONDS_PER_ATTEMPT)
-        allowance.attempts -= 1
-        return 0
+        allowances = self._allowances_of(origin)
+        wait = max(allowance.wait for allowance in allowances)
+        if not wait:
+            for allowance in allowances:
+                allowance.attempts -= 1
+        return wait
 
-    def succeeded(self, address: str, credential: str) -> None:
+    def succeeded(self, origin: Origin, credential: str) -> None:
         """It was right (rules 1 and 2)."""
-        self.undone(address, credential)
-        _remember(self._known, _digest(credential), None)
+        self.undone(origin, credential)
+        _remember(self._known, _digest(origin, credential), None)
 
-    def undone(self, address: str, credential: str) -> None:
+    def undone(self, origin: Origin, credential: str) -> None:
         """It could not be checked: it does not count."""
-        if _digest(credential) not in self._known:
-            allowance = self._allowance(network_of(address))
-            allowance.attempts = min(BURST, allowance.attempts + 1)
+        if _digest(origin, credential) not in self._known:
+            for allowance in self._allowances_of(origin):
+                allowance.attempts = min(BURST * allowance.factor, allowance.attempts + 1)
 
-    def failed(self, credential: str) -> None:
+    def failed(self, origin: Origin, credential: str) -> None:
         """It was wrong, or is not right any more."""
-        self._known.pop(_digest(credential), None)
+        self._known.pop(_digest(origin, credential), None)
 
-    def _allowance(self, network: str) -> _Allowance:
+    def _allowances_of(self, origin: Origin) -> list[_Allowance]:
+        networks = [(network_of(origin.address), 1)]
+        if origin.peer not in ("", origin.address):
+            networks.append((f"proxy {network_of(origin.peer)}", PROXY_FACTOR))
+        return [self._allowance(network, factor) for network, factor in networks]
+
+    def _allowance(self, network: str, factor: int) -> _Allowance:
         now = self._clock()
-        allowance = self._allowances.get(network) or _Allowance(BURST, now)
-        allowance.attempts = min(BURST, allowance.attempts + (now - allowance.at) / SECONDS_PER_ATTEMPT)
-        allowance.at = now
+        allowance = self._allowances.get(network) or _Allowance(BURST * factor, now, factor)
+        gained = (now - allowance.at) / SECONDS_PER_ATTEMPT * factor
+        allowance.attempts, allowance.at = min(BURST * factor, allowance.attempts + gained), now
         _remember(self._allowances, network, allowance)
         return allowance
 
@@ -90,8 +112,8 @@ def network_of(address: str) -> str:
     return str(parsed.ipv4_mapped if isinstance(parsed, IPv6Address) else parsed)
 
 
-def _digest(credential: str) -> bytes:
-    return hashlib.sha256(credential.encode("utf-8", "surrogatepass")).digest()
+def _digest(origin: Origin, credential: str) -> bytes:
+    return hashlib.sha256(f"{network_of(origin.address)} {credential}".encode("utf-8", "surrogatepass")).digest()
 
 
 def _remember(memory: OrderedDict[K, V], key: K, value: V) -> None:

@@ -6,6 +6,8 @@ Rule 2: what is wrong with a credential is not said to whoever sends it: an unkn
 Rule 3: a credential is never logged.
 Rule 4: a caller comes with what its credential hangs on (`Authenticated`), so that a stream, or a signed address, ends
         when the credential does.
+Rule 5: a valid key is let in, however many wrong credentials come from its address: others may send them, and a key
+        of 256 random bits cannot be guessed.
 """
 
 from __future__ import annotations
@@ -21,6 +23,7 @@ from starlette.datastructures import Headers
 
 from a2a_canvas.server.api_key import ApiKey, ApiKeys, hash_of
 from a2a_canvas.server.browser_session import BrowserSession, EndedSessions
+from a2a_canvas.server.protocols.edge.origins import Origin
 from a2a_canvas.server.protocols.identity.attempts import FailedAttempts
 from a2a_canvas.server.protocols.identity.credentials import (
     HEADER,
@@ -161,20 +164,20 @@ class Authenticator:
         return Security(bearer, self._openid_url, optional=self._anonymous)
 
     async def authenticate(
-        self, headers: Headers, address: str, otherwise: Callable[[], Awaitable[Authenticated | None]] | None = None
+        self, headers: Headers, origin: Origin, otherwise: Callable[[], Awaitable[Authenticated | None]] | None = None
     ) -> Authenticated | Denial:
         """The caller of a request, which is counted, or why it is refused.
 
         Args:
             headers: of the request, or the metadata of a gRPC call.
-            address: where it comes from.
+            origin: where it comes from.
             otherwise: whom it names without the header of a credential (`browser_sessions.py`).
 
         Raises:
             Unavailable: the keys cannot be read.
             IssuerUnavailable: those of the issuer of tokens cannot.
         """
-        found = await self._identify(headers, address, otherwise)
+        found = await self._identify(headers, origin, otherwise)
         if isinstance(found, Authenticated) and found.caller.link and not found.caller.host:
             found = await self._guest(found)
         if isinstance(found, Authenticated):
@@ -190,7 +193,7 @@ class Authenticator:
         return replace(found, caller=replace(found.caller, host=shares[0].owner)) if shares else Invalid()
 
     async def _identify(
-        self, headers: Headers, address: str, otherwise: Callable[[], Awaitable[Authenticated | None]] | None
+        self, headers: Headers, origin: Origin, otherwise: Callable[[], Awaitable[Authenticated | None]] | None
     ) -> Authenticated | Denial:
         if not (await self.security()).required:
             return Authenticated(ANONYMOUS)
@@ -202,21 +205,29 @@ class Authenticator:
             return Authenticated(ANONYMOUS) if self._anonymous else Missing()
         if isinstance(credential, PresentedJwt):
             return await self.verify(credential) or Invalid()
-        return await self._attempt(credential, ",".join(headers.getlist(HEADER)), address)
+        presented = ",".join(headers.getlist(HEADER))
+        if isinstance(credential, PresentedKey):
+            return await self.verify(credential) or self._wrong_key(presented, origin)
+        return await self._attempt(credential, presented, origin)
 
-    async def _attempt(self, credential: Credential, presented: str, address: str) -> Authenticated | Denial:
-        """The same for what can be guessed, unlike a signature."""
-        if seconds := self._attempts.begin(address, presented):
+    def _wrong_key(self, presented: str, origin: Origin) -> Denial:
+        """Rule 5: a key has been looked up before this is counted."""
+        seconds = self._attempts.begin(origin, presented)
+        return TooManyAttempts(seconds) if seconds else Invalid()
+
+    async def _attempt(self, credential: Credential, presented: str, origin: Origin) -> Authenticated | Denial:
+        """The caller of what can be guessed, unlike a key, or costs a query of the database."""
+        if seconds := self._attempts.begin(origin, presented):
             return TooManyAttempts(seconds)
         try:
             found = await self.verify(credential)
         except Unavailable:
-            self._attempts.undone(address, presented)
+            self._attempts.undone(origin, presented)
             raise
         if found is None:
-            self._attempts.failed(presented)
+            self._attempts.failed(origin, presented)
             return Invalid()
-        self._attempts.succeeded(address, presented)
+        self._attempts.succeeded(origin, presented)
         return found
 
     async def in_force(self, found: Authenticated) -> bool:

@@ -108,7 +108,7 @@ class BrowserSessions:
         if signature := _SIGNATURE.search(address_of(scope)):
             return await self._of_address(scope, signature[1])
         headers = Headers(scope=scope)
-        if not may_use_cookie(scope["method"], headers):
+        if not self.may_use_cookie(scope["method"], headers):
             return None
         session = await self._session(headers)
         if session is None:
@@ -116,6 +116,17 @@ class BrowserSessions:
         # A request that comes late enough renews the session, and its stream is one of the renewed one.
         ends = session.at(self.clock()).streams_end_at
         return Authenticated(Caller(session.user), session=session, expires_at=ends)
+
+    def may_use_cookie(self, method: str, headers: Headers) -> bool:
+        """Whether a request with a cookie is not that of another page (rule 1)."""
+        if method in ("GET", "HEAD", "OPTIONS"):
+            return True
+        own = {headers.get("host", "").lower(), urlsplit(self.url).netloc.lower()}
+        return (
+            OWN_PAGE in headers
+            and headers.get("sec-fetch-site", "same-origin") == "same-origin"
+            and urlsplit(headers.get("origin", self.url)).netloc.lower() in own
+        )
 
     async def _of_address(self, scope: Scope, signature: str) -> Authenticated | None:
         claims = await self.read(_ADDRESS, signature)
@@ -126,25 +137,14 @@ class BrowserSessions:
         return Authenticated(caller, claims["key"], session, ends)
 
 
-def may_use_cookie(method: str, headers: Headers) -> bool:
-    """Whether a request with a cookie is not that of another page (rule 1)."""
-    if method in ("GET", "HEAD", "OPTIONS"):
-        return True
-    origin = headers.get("origin")
-    return (
-        OWN_PAGE in headers
-        and headers.get("sec-fetch-site", "same-origin") == "same-origin"
-        and (origin is None or urlsplit(origin).netloc.lower() == headers.get("host", "").lower())
-    )
-
-
 def cookies_of(headers: Headers) -> dict[str, str]:
     """The cookies of a request."""
     return cookie_parser("; ".join(headers.getlist("cookie")))
 
 
 def address_of(scope: Scope) -> str:
-    """The path of a request with its query, as they were sent."""
+    """The path of a request, below that of the server, with its query, as they were sent."""
     path: bytes = scope.get("raw_path") or scope["path"].encode()
     query: bytes = scope["query_string"]
-    return (path + (b"?" + query if query else b"")).decode("latin-1")
+    sent = (path + (b"?" + query if query else b"")).decode("latin-1")
+    return sent.removeprefix(scope.get("root_path", ""))

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any, NoReturn
-from urllib.parse import unquote
 
 import grpc
 import grpc.aio
 from starlette.datastructures import Headers
 
 from a2a_canvas.server.protocols.edge.grpc_methods import wrapped
+from a2a_canvas.server.protocols.edge.origins import GrpcOrigins
 from a2a_canvas.server.protocols.guard.grpc_guard import SERVICES, Context, abort_call
 from a2a_canvas.server.protocols.identity.authenticator import Authenticated, Authenticator, Denial, IssuerUnavailable
 from a2a_canvas.server.protocols.identity.denials import refusal_of, unavailable
@@ -25,10 +25,11 @@ from a2a_canvas.store.errors import Unavailable
 
 
 class GrpcAuthentication(grpc.aio.ServerInterceptor):
-    """Lets in whom `authenticator` knows."""
+    """Lets in whom `authenticator` knows; `origins` tells where calls come from."""
 
-    def __init__(self, authenticator: Authenticator) -> None:
+    def __init__(self, authenticator: Authenticator, origins: GrpcOrigins) -> None:
         self._authenticator = authenticator
+        self._origins = origins
 
     async def intercept_service(
         self,
@@ -51,8 +52,9 @@ class GrpcAuthentication(grpc.aio.ServerInterceptor):
 
     async def _authenticated(self, context: Context, name_of_error: bool) -> Any:
         """The context of a call whose caller is known; any other call ends here."""
+        origin = self._origins.origin_of(context.peer() or "", context.invocation_metadata() or ())
         try:
-            verdict = await self._authenticator.authenticate(_headers(context), address_of(context.peer() or ""))
+            verdict = await self._authenticator.authenticate(_headers(context), origin)
         except (Unavailable, IssuerUnavailable) as error:
             await abort_call(unavailable(error), context)
         if not isinstance(verdict, Authenticated):
@@ -88,12 +90,6 @@ def stream_check_in(context: Any) -> Check | None:
     """What ends the stream of a gRPC call; None for nothing."""
     check: Check | None = getattr(context, "stream_check", None)
     return check
-
-
-def address_of(peer: str) -> str:
-    """The address in gRPC's name of a peer, such as `ipv4:127.0.0.1:5000` or `ipv6:%5B::1%5D:5000`."""
-    kind, _, where = unquote(peer).partition(":")
-    return where.rpartition(":")[0].strip("[]") if kind in ("ipv4", "ipv6") else peer
 
 
 def _headers(context: Context) -> Headers:

@@ -20,6 +20,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from a2a_canvas.server.protocols.edge.availability import RETRY_AFTER
 from a2a_canvas.server.protocols.edge.http_requests import CALLER, STREAM_CHECK
+from a2a_canvas.server.protocols.edge.origins import origin_of
 from a2a_canvas.server.protocols.identity.authenticator import (
     AUTHENTICATED,
     Authenticated,
@@ -84,10 +85,9 @@ class Authentication:
     async def _authenticated(self, scope: Scope, path: str) -> ASGIApp:
         """The application, for a caller that is known; what refuses it, for any other."""
         form = form_of(scope["method"], path)
-        address = (scope.get("client") or ("",))[0]
         try:
             verdict = await self._authenticator.authenticate(
-                Headers(scope=scope), address, partial(self._sessions.find, scope)
+                Headers(scope=scope), origin_of(scope), partial(self._sessions.find, scope)
             )
         except (Unavailable, IssuerUnavailable) as error:
             refusal = unavailable(error)

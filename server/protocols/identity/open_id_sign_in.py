@@ -118,16 +118,17 @@ class OpenIdClient:
         return found
 
 
-def begun(back: str) -> Claims:
-    """What a sign-in remembers in the browser that began it (rule 1)."""
-    return {name: secrets.token_urlsafe(32) for name in ("state", "nonce", "verifier")} | {"return": local_path(back)}
+def begun(back: str, start: str) -> Claims:
+    """What a sign-in remembers in the browser that began it (rule 1), which goes on to `back` after it."""
+    values = {name: secrets.token_urlsafe(32) for name in ("state", "nonce", "verifier")}
+    return values | {"return": local_path(back, start)}
 
 
-def local_path(given: str) -> str:
-    """A path of this server to go on to; the start page for anything else (rule 3)."""
+def local_path(given: str, start: str) -> str:
+    """A path of this server to go on to; that of the start page for anything else (rule 3)."""
     # Browsers take a backslash for a slash, and leave out control characters.
     safe = given.startswith("/") and not given.startswith("//") and "\\" not in given and given.isprintable()
-    return given if safe else "/"
+    return given if safe else start
 
 
 def is_for(claims: Mapping[str, Any], nonce: str, client_id: str) -> bool:

@@ -17,6 +17,7 @@ from starlette.routing import Route
 
 from a2a_canvas.server.protocols.edge import connections
 from a2a_canvas.server.protocols.edge.connections import MAX_FIELDS, MAX_HEAD, ConnectionLimits, limited_connection
+from a2a_canvas.server.protocols.edge.origins import Origin, origin_of
 
 NEVER = 3600.0
 SHORT = 0.2
@@ -78,6 +79,10 @@ class StreamServer:
             client.writer.close()
 
 
+async def origin(request: Request) -> Response:
+    return PlainTextResponse(str(origin_of(request.scope)))
+
+
 @asynccontextmanager
 async def listening(max_connections: int = 10, head: float = NEVER, body: float = NEVER) -> AsyncIterator[StreamServer]:
     with socket.socket(proto=socket.IPPROTO_TCP) as listener:
@@ -85,7 +90,11 @@ async def listening(max_connections: int = 10, head: float = NEVER, body: float 
         listener.listen()
         stream_server = StreamServer(listener.getsockname()[1])
         app = Starlette(
-            routes=[Route("/", stream_server.length, methods=["GET", "POST"]), Route("/stream", stream_server.stream)]
+            routes=[
+                Route("/", stream_server.length, methods=["GET", "POST"]),
+                Route("/stream", stream_server.stream),
+                Route("/origin", origin),
+            ]
         )
         http = limited_connection(ConnectionLimits(max_connections, head, body))
         config = uvicorn.Config(app, http=http, log_config=None, lifespan="off", timeout_graceful_shutdown=1)
@@ -286,3 +295,11 @@ async def test_requests_that_come_in_one_piece_are_answered_one_after_the_other(
         await client.until(b"\r\n\r\n10")
         await client.until(b"\r\n\r\n0")
         assert (await client.answer()).startswith(b"HTTP/1.1 408 ")
+
+
+async def test_a_request_says_who_has_sent_it_also_when_a_proxy_says_for_whom() -> None:
+    async with listening() as stream_server:
+        client = await stream_server.client()
+        head = b"GET /origin HTTP/1.1\r\nHost: x\r\nConnection: close\r\nX-Forwarded-For: 192.0.2.1\r\n\r\n"
+        await client.send(head)
+        assert str(Origin("192.0.2.1", "127.0.0.1")).encode() in await client.answer()

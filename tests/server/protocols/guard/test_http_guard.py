@@ -22,6 +22,7 @@ from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response, StreamingResponse
 from starlette.routing import Route
+from starlette.types import Receive, Scope, Send
 
 from a2a_canvas.server.protocols.a2a_v1.http_json import rest_route
 from a2a_canvas.server.protocols.a2a_v1.jsonrpc import jsonrpc_route
@@ -465,6 +466,26 @@ async def test_another_answer_that_breaks_stays_broken() -> None:
     async with httpx.AsyncClient(transport=transport, base_url="http://test") as client:
         with pytest.raises(RuntimeError):
             await client.get("/rest/half?type=text/csv")
+
+
+@pytest.mark.parametrize(
+    ("path", "status"),
+    [
+        ("/artifacts/a%2Fb", 200),
+        ("/artifacts/%2f", 200),
+        ("/artifacts%2fa", 404),
+        ("/artifacts%2F%2Fa", 404),
+        ("/%2fartifacts/a", 404),
+        ("/rest%2ftasks", 404),
+        ("/rest/tasks%2Fx", 404),
+        ("/a?b=%2f", 200),
+    ],
+)
+async def test_an_encoded_slash_is_part_of_a_name_or_nowhere(path: str, status: int) -> None:
+    async def found(scope: Scope, receive: Receive, send: Send) -> None:
+        await PlainTextResponse("")(scope, receive, send)
+
+    assert (await ask("GET", path, V1, app=Guard(found, limits=LIMITS))).status_code == status
 
 
 async def test_other_paths_keep_their_own_errors() -> None:

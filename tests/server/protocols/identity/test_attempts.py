@@ -4,10 +4,17 @@ from __future__ import annotations
 
 import pytest
 
+from a2a_canvas.server.protocols.edge.origins import Origin
 from a2a_canvas.server.protocols.identity import attempts
-from a2a_canvas.server.protocols.identity.attempts import BURST, SECONDS_PER_ATTEMPT, FailedAttempts, network_of
+from a2a_canvas.server.protocols.identity.attempts import (
+    BURST,
+    PROXY_FACTOR,
+    SECONDS_PER_ATTEMPT,
+    FailedAttempts,
+    network_of,
+)
 
-HERE, ELSEWHERE = "192.0.2.1", "198.51.100.1"
+HERE, ELSEWHERE = Origin("192.0.2.1"), Origin("198.51.100.1")
 
 
 class Attempts(FailedAttempts):
@@ -17,11 +24,11 @@ class Attempts(FailedAttempts):
         self.now = 0.0
         super().__init__(lambda: self.now)
 
-    def fail(self, count: int, address: str = HERE) -> list[int]:
+    def fail(self, count: int, origin: Origin = HERE) -> list[int]:
         waits = []
         for number in range(count):
-            waits.append(self.begin(address, f"wrong {number}"))
-            self.failed(f"wrong {number}")
+            waits.append(self.begin(origin, f"wrong {number}"))
+            self.failed(origin, f"wrong {number}")
         return waits
 
 
@@ -54,11 +61,39 @@ def test_what_was_right_is_no_attempt_and_passes_while_others_of_its_address_wai
     assert tried.begin(HERE, "right") == 0
 
 
+def test_what_was_right_at_one_address_is_an_attempt_at_another() -> None:
+    tried = Attempts()
+    tried.begin(HERE, "right")
+    tried.succeeded(HERE, "right")
+    tried.fail(BURST, ELSEWHERE)
+    assert tried.begin(ELSEWHERE, "right") == SECONDS_PER_ATTEMPT
+
+
+def made_up(number: int) -> Origin:
+    return Origin(f"192.0.2.{number}", "127.0.0.1")
+
+
+def test_who_chooses_an_address_for_each_attempt_is_slowed_down_at_the_connection() -> None:
+    tried = Attempts()
+    limit = BURST * PROXY_FACTOR
+    assert [tried.begin(made_up(number), "wrong") for number in range(limit)] == [0] * limit
+    assert tried.begin(made_up(limit), "wrong") == 1
+    tried.now += 1
+    assert [tried.begin(made_up(limit), "wrong") for _ in range(2)] == [0, 1]
+
+
+def test_what_is_right_counts_for_the_proxy_as_little_as_for_the_address() -> None:
+    tried = Attempts()
+    for number in range(BURST * PROXY_FACTOR + 1):
+        assert tried.begin(made_up(number), "right") == 0
+        tried.succeeded(made_up(number), "right")
+
+
 def test_what_is_not_right_any_more_counts_again() -> None:
     tried = Attempts()
     tried.begin(HERE, "right")
     tried.succeeded(HERE, "right")
-    tried.failed("right")
+    tried.failed(HERE, "right")
     tried.fail(BURST)
     assert tried.begin(HERE, "right") == SECONDS_PER_ATTEMPT
 
@@ -72,7 +107,7 @@ def test_it_remembers_a_bounded_number(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(attempts, "MAX_REMEMBERED", 3)
     tried = Attempts()
     for number in range(10):
-        tried.begin(f"192.0.2.{number}", "wrong")
+        tried.begin(Origin(f"192.0.2.{number}"), "wrong")
         tried.succeeded(HERE, str(number))
     assert len(tried._allowances) == len(tried._known) == 3
 

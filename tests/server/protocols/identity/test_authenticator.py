@@ -8,6 +8,7 @@ import pytest
 from starlette.datastructures import Headers
 
 from a2a_canvas.server.api_key import ApiKey, hash_of
+from a2a_canvas.server.protocols.edge.origins import Origin
 from a2a_canvas.server.protocols.identity.attempts import BURST, FailedAttempts
 from a2a_canvas.server.protocols.identity.authenticator import (
     Authenticated,
@@ -49,7 +50,7 @@ def authenticator(**options: object) -> Authenticator:
 
 async def asked(given: Authenticator, credential: str | None = None) -> Caller | Denial:
     headers = Headers({"Authorization": f"Bearer {credential}"} if credential else {})
-    found = await given.authenticate(headers, "192.0.2.1")
+    found = await given.authenticate(headers, Origin("192.0.2.1"))
     return found.caller if isinstance(found, Authenticated) else found
 
 
@@ -99,6 +100,15 @@ async def test_whoever_tries_many_has_to_wait_also_with_the_right_one() -> None:
         assert await asked(slow, f"wrong{number}") == Invalid()
     assert isinstance(await asked(slow, TOKEN), TooManyAttempts)
     assert await asked(slow) == Missing()
+
+
+async def test_a_valid_key_is_let_in_however_many_wrong_ones_others_of_its_address_try() -> None:
+    slow = authenticator(token=TOKEN, keys=(KEYS,))
+    for _ in range(BURST):
+        assert await asked(slow, OTHER_KEY) == Invalid()
+    assert isinstance(await asked(slow, OTHER_KEY), TooManyAttempts)
+    assert isinstance(await asked(slow, TOKEN), TooManyAttempts)
+    assert await asked(slow, KEY) == ANN
 
 
 class KeysAway:

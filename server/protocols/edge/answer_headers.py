@@ -1,0 +1,39 @@
+"""What every answer over HTTP says of who else may have it.
+
+Rule 1: no cache stores an answer that does not say that it may: `Cache-Control: no-store`, also of errors.
+Rule 2: what is for its caller alone, and says that it may be stored, depends on what tells the caller: `Vary`.
+Rule 3: no page of another origin embeds an answer, as a script or an image: `Cross-Origin-Resource-Policy`. Pages of
+        `--cors-origin` read answers nevertheless, because they ask with CORS.
+"""
+
+from __future__ import annotations
+
+from starlette.datastructures import MutableHeaders
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from a2a_canvas.server.protocols.edge.availability import NO_STORE
+
+SAME_ORIGIN = {"Cross-Origin-Resource-Policy": "same-origin"}
+TELL_THE_CALLER = "Authorization, Cookie"
+
+
+class AnswerHeaders:
+    """ASGI middleware around all that answer."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        async def complete(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                _complete(MutableHeaders(scope=message))
+            await send(message)
+
+        await self._app(scope, receive, complete if scope["type"] == "http" else send)
+
+
+def _complete(headers: MutableHeaders) -> None:
+    caching = headers.setdefault("Cache-Control", NO_STORE["Cache-Control"])
+    if "private" in caching:
+        headers.add_vary_header(TELL_THE_CALLER)
+    headers.update(SAME_ORIGIN)
