@@ -67,4 +67,7 @@ class KeySet:
             self._keys = await self._fetch()
             self._fetched_at = self._clock()
         except IssuerUnavailable as error:
-            logger.warning("%s Tokens are checked with the keys that were read before.", error)
+            if self._keys is None:
+                logger.warning("%s No token can be checked until its keys are read.", error)
+            else:
+                logger.warning("%s Tokens are checked with the keys that were read before.", error)
