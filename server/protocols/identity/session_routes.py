@@ -21,8 +21,10 @@ from starlette.routing import Route
 
 from a2a_canvas.server.protocols.edge.availability import NO_STORE
 from a2a_canvas.server.protocols.edge.http_requests import CALLER
+from a2a_canvas.server.protocols.edge.origins import origin_of
 from a2a_canvas.server.protocols.guard.checks import Refusal
 from a2a_canvas.server.protocols.guard.error_forms import rest_response
+from a2a_canvas.server.protocols.identity.attempts import FailedAttempts
 from a2a_canvas.server.protocols.identity.authenticator import AUTHENTICATED, IssuerUnavailable
 from a2a_canvas.server.protocols.identity.browser_sessions import (
     COOKIE,
@@ -50,11 +52,13 @@ class SessionRoutes:
 
     Attributes:
         url: the address of this server, without a slash at its end.
+        attempts: counts sign-ins that fail, as wrong credentials: each asks the issuer.
         open_id: None if nobody signs in with an issuer.
     """
 
     sessions: BrowserSessions
     url: str
+    attempts: FailedAttempts
     open_id: OpenIdClient | None = None
 
     def routes(self) -> list[Route]:
@@ -91,8 +95,8 @@ class SessionRoutes:
         flow = begun(request.query_params.get("return", "/"))
         try:
             address = await self.open_id.address_for(flow)
-        except IssuerUnavailable as error:
-            return _failed(503, "The provider cannot be reached now. Try again in a moment.", error)
+        except IssuerUnavailable:  # logged when the issuer was asked
+            return _failed(503, "The provider cannot be reached now. Try again in a moment.")
         response = RedirectResponse(address, 303, NO_STORE)
         signed = await self.sessions.signed(_FLOW, flow, FLOW_SECONDS)
         response.headers.append("set-cookie", self.sessions.cookie(FLOW_COOKIE, signed, FLOW_SECONDS, request.scope))
@@ -111,12 +115,16 @@ class SessionRoutes:
             return _failed(400, "This sign-in was not begun in this browser, or took too long. Begin it again.")
         if not given.get("code"):
             return _failed(403, "The provider has not signed you in.")
+        origin = origin_of(request.scope)
+        if seconds := self.attempts.begin(origin, given["code"]):
+            return _failed(429, f"Too many sign-ins have failed. Try again in {seconds} seconds.")
         try:
             user = await self.open_id.user_of(given["code"], flow)
         except SignInRefused as error:
             return _failed(403, str(error), error)
         except IssuerUnavailable as error:
             return _failed(503, "The provider cannot be reached now. Try again in a moment.", error)
+        self.attempts.undone(origin, given["code"])
         response = RedirectResponse(flow["return"], 303, NO_STORE)
         response.headers.append("set-cookie", await self.sessions.begin(user, request.scope))
         return response
