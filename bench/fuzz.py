@@ -110,6 +110,7 @@ _RULES = [
 SCRIPT = json.dumps({"rules": [{"match": {"text": text}, "rounds": rounds} for text, rounds in _RULES]})
 
 _SELECTION = {"start": 0, "end": 1, "unit": "utf16", "text": "x"}
+SHARES: list[dict[str, Any]] = [{"user": "bob", "level": "edit"}, {"link": True, "expires": "1h"}]
 OPERATIONS: list[dict[str, Any]] = [
     {CANVAS: {"op": "put", "artifactId": ARTIFACT, "text": SAID}},
     {CANVAS: {"op": "edit", "artifactId": ARTIFACT, "baseVersion": 1, "selection": _SELECTION}},
@@ -119,6 +120,9 @@ OPERATIONS: list[dict[str, Any]] = [
     {CANVAS: {"artifactId": ARTIFACT, "selection": _SELECTION}},
     {CANVAS: {"op": "restore", "artifactId": ARTIFACT, "version": 1}},
     {AGENTSTACK: {"artifact_id": ARTIFACT, "start_index": 0, "end_index": 1, "description": "d"}},
+    *({CANVAS: {"op": "share", **each}} for each in SHARES),
+    {CANVAS: {"op": "shares"}},
+    {CANVAS: {"op": "unshare", "shareId": SAME_ID}},
     {},
 ]
 _MESSAGE = {"messageId": "m", "contextId": CONTEXT, "role": "ROLE_USER", "parts": [{"text": SAID}]}
@@ -269,20 +273,48 @@ def _artifacts(rng: RequestRandom) -> Request:
     context, artifact = (_quoted(rng.choice([each, _text(rng)])) for each in (rng.context, known))
     number = _quoted(rng.choice(["1", *QUERIES]))
     tail = rng.choice(
-        ["", "/events", "/shares", f"/{artifact}", f"/{artifact}/versions", f"/{artifact}/versions/{number}"]
+        [
+            "",
+            "/events",
+            "/shares",
+            f"/shares/{SAME_ID}",
+            f"/{artifact}",
+            f"/{artifact}/versions",
+            f"/{artifact}/versions/{number}",
+        ]
     )
-    tail += rng.choice(["", "", "/diff", f"?from={_quoted(rng.choice(['1', *QUERIES, _text(rng)]))}", "?raw=1"])
+    tail += rng.choice(
+        ["", "", "/diff", f"?from={_quoted(rng.choice(['1', *QUERIES, _text(rng)]))}", "?raw=1", "?format=zip"]
+    )
+    tail += _in_the_address(rng, tail)
     headers = {
         "Last-Event-ID": rng.choice(["1", "-1", "9" * 30, "x"]),
         "Accept": rng.choice(["*/*", "text/plain", ","]),
     }
     method = "GET" if rng.random() < 0.7 else rng.choice(METHODS)
-    return Request("/artifacts", method, f"/artifacts/{context}{tail}", headers, b"")
+    changes = method in ("POST", "PATCH")
+    body = _body(rng, _mutated(rng, dict(rng.choice([*SHARES, {"name": rng.said}])))) if changes else b""
+    return Request("/artifacts", method, f"/artifacts/{context}{tail}", headers | _headers(rng, True), body)
+
+
+def _in_the_address(rng: RequestRandom, target: str) -> str:
+    """A credential where none belongs: it lets nobody in, and no log has it."""
+    if rng.sender != "forger":
+        return ""
+    separator = "&" if "?" in target else "?"
+    return separator + rng.choice(["signature={signed}", "access_token={ann}", "key={ann}&signature={signed}x"])
 
 
 def _page(rng: RequestRandom) -> Request:
     paths = ["/", "/healthz", "/readyz", "/metrics", "/.well-known/agent-card.json", f"/{_quoted(_text(rng))}"]
-    return Request("page", rng.choice(METHODS), rng.choice(paths), _headers(rng, True), b"")
+    callback = f"/auth/callback?state={_quoted(_text(rng))}&code={{ann}}"
+    paths += ["/auth/session", "/auth/sign-in?return=//evil.example", callback, "/auth/sign-out", "/auth/signed-urls"]
+    signs = {
+        "path": rng.choice([f"/artifacts/{_quoted(rng.context)}", "//evil.example", "/auth/session", "/x?signature=y"])
+    }
+    method, path = rng.choice(METHODS), rng.choice(paths)
+    body = _body(rng, _mutated(rng, signs)) if method == "POST" and path == "/auth/signed-urls" else b""
+    return Request("page", method, path, _headers(rng, True), body)
 
 
 def _grpc(rng: RequestRandom) -> Request:
@@ -436,7 +468,7 @@ class Fuzzer:
 
     async def _ask(self, asked: Request) -> tuple[str, str, str]:
         """How it was answered, all of the answer with its headers, and what of it is looked at for errors."""
-        target = f"http://127.0.0.1:{self._server.port}{asked.target}".encode()
+        target = f"http://127.0.0.1:{self._server.port}{self._accounts.filled(asked.target)}".encode()
         credentials = [("Authorization", self._accounts.filled(each)) for each in asked.credentials]
         headers = [*((name, self._accounts.filled(value)) for name, value in asked.headers.items()), *credentials]
         url, body = self._accounts.with_tasks(target).decode(), self._accounts.with_tasks(asked.body)

@@ -73,8 +73,11 @@ SMUGGLED: Sequence[Mapping[str, str]] = (
     {"X-Forwarded-User": "ann", "X-Remote-User": "ann", "Forwarded": "for=127.0.0.1"},
     {"X-API-Key": "{ann}", "Proxy-Authorization": "Bearer {ann}"},
     {"X-Original-URL": "/healthz", "X-HTTP-Method-Override": "GET", "X-Rewrite-URL": "/"},
+    {"Cookie": "a2a-canvas-session={ann}; a2a-canvas-session={signed}", "A2A-Canvas-Page": "1"},
 )
-"""Headers that change nothing. Cookies belong to who signs in, and have tests of their own."""
+"""Headers that change nothing. The cookies of who has signed in have tests of their own."""
+SIGNED = "open-place/events"
+"""What an address is signed for; `forger` uses its signature for all others."""
 
 
 def credentials_of(sender: str) -> Sequence[tuple[str, ...]]:
@@ -140,6 +143,8 @@ class Accounts:
             shares = f"/artifacts/{OPEN}/shares"
             made = await http.post(shares, json={"link": True, "level": level}, headers=self._as("ann"))
             self.secrets[guest] = made.raise_for_status().json()["token"]
+        made = await http.post("/auth/signed-urls", json={"path": f"/artifacts/{SIGNED}"}, headers=self._as("ann"))
+        self.secrets["signed"] = made.raise_for_status().json()["url"].partition("signature=")[2]
 
     async def changed(self, http: httpx.AsyncClient) -> list[str]:
         """The users whose own does not look as it did."""

@@ -453,7 +453,7 @@ def build_runtime(
         admission=Admission(settings.max_turns, settings.max_queued, meter=make_meter(settings, clock.now)),
         instructions=_instructions(settings),
         push=backend.push,
-        access=Access(backend.journal.has_context, backend.shares, settings.adopt_anonymous or ""),
+        access=Access(backend.journal, backend.shares, settings.adopt_anonymous or ""),
         metrics=metrics,
     )
 

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -35,6 +36,17 @@ print("imported:", *sorted(found))
     done = subprocess.run([sys.executable, "-c", check], cwd=ROOT, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     return done.stdout.splitlines()[-1].removeprefix("imported:").strip()
+
+
+def test_the_first_process_of_a_container_ends_at_sigterm_while_it_starts() -> None:
+    program = """
+import os, signal
+from a2a_canvas import __main__
+os.getpid = lambda: 1
+__main__.run = lambda: signal.raise_signal(signal.SIGTERM)
+__main__.main()
+"""
+    assert subprocess.run([sys.executable, "-c", program], cwd=ROOT).returncode == 128 + signal.SIGTERM
 
 
 def test_the_package_alone_imports_none_of_its_modules() -> None:

@@ -306,10 +306,14 @@ export function createApp(store, client, { navigate = () => {}, session } = {}) 
     /** @param {string} contextId */
     async remove(contextId) {
       await client.remove(contextId);
-      dispatch({ type: "context-removed", contextId });
-      if (store.state.contextId === contextId) {
-        openContext(null);
-      }
+      closeContext(contextId);
+    },
+
+    /** Ends the share that somebody else has given the user. @param {string} contextId */
+    async leave(contextId) {
+      const { shares } = await client.shares(contextId);
+      await client.shares(contextId, undefined, shares[0].shareId);
+      closeContext(contextId);
     },
 
     /** @param {string} artifactId @returns {Promise<Json[]>} the oldest first */
@@ -319,6 +323,14 @@ export function createApp(store, client, { navigate = () => {}, session } = {}) 
     version: async (artifactId, version) =>
       contentOf(artifactId, await client.version(contextOf(store.state), artifactId, version)),
   };
+
+  /** A conversation that is no longer the user's. @param {string} contextId */
+  function closeContext(contextId) {
+    dispatch({ type: "context-removed", contextId });
+    if (store.state.contextId === contextId) {
+      openContext(null);
+    }
+  }
 
   /**
    * Shows an artifact, or an old version of it.

@@ -171,7 +171,7 @@ export function mountContexts(nav, app) {
         h("span", { class: "context-name truncate" }, titleOf(context)),
         h("time", { class: "context-time", datetime: context.updatedAt }, ago(context.updatedAt, now)),
       ),
-      canChange(context) && menu,
+      actions(context).length > 0 && menu,
     );
   }
 
@@ -182,7 +182,10 @@ export function mountContexts(nav, app) {
 
   /** @param {Context} context */
   function actions(context) {
-    return [
+    if (context.shared) {
+      return store.state.identity?.user ? [{ text: "Leave…", sign: "close", run: () => leave(context) }] : [];
+    }
+    return !canChange(context) ? [] : [
       ...(store.state.identity?.user ? [{ text: "Share…", sign: "people", run: () => share(context) }] : []),
       { text: "Rename", sign: "edit", run: () => rename(context) },
       { text: "Delete…", sign: "trash", danger: true, run: () => remove(context) },
@@ -247,6 +250,18 @@ export function mountContexts(nav, app) {
       await app.remove(context.contextId).catch(complain);
     } else {
       /** @type {HTMLElement|null} */ (rowOf(context.contextId)?.querySelector("a"))?.focus();
+    }
+  }
+
+  /** @param {Context} context */
+  async function leave(context) {
+    const sure = await confirmed({
+      title: `Leave “${titleOf(context)}”?`,
+      text: [`You can no longer read it. It stays with ${context.shared?.owner}, who can share it with you again.`],
+      action: "Leave",
+    });
+    if (sure) {
+      await app.leave(context.contextId).catch(complain);
     }
   }
 

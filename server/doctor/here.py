@@ -174,7 +174,8 @@ async def _schema(database: Database) -> Finding:
     from a2a_canvas.server.migrations import SchemaError, check, newest, revision
 
     try:
-        return ok("database", f"{database.name} is of schema {await check(database)}, as this version needs it.")
+        found, on = await check(database), await _version(database)
+        return ok("database", f"{database.name} is of schema {found}, as this version needs it, on {on}.")
     except SchemaError as error:
         async with database.read() as connection:
             found = await connection.run_sync(revision)
@@ -182,6 +183,14 @@ async def _schema(database: Database) -> Finding:
             said = f"{database.name} {f'is of the older schema {found}' if found else 'has no schema yet'}."
             return warning("database", said, "The server upgrades it when it starts: make a backup first.")
         return failed("database", str(error))
+
+
+async def _version(database: Database) -> str:
+    """The database's program and its version."""
+    sqlite = database.dialect == "sqlite"
+    async with database.read() as connection:
+        asked = "SELECT sqlite_version()" if sqlite else "SHOW server_version"
+        return f"{'SQLite' if sqlite else 'PostgreSQL'} {(await connection.exec_driver_sql(asked)).scalar_one()}"
 
 
 async def _latency(database: Database) -> float:

@@ -89,14 +89,20 @@ def target_of(url: str) -> Target:
         raise TargetRefused("must be an address such as https://client.example.com/notifications")
     try:
         parsed = URL(url)
-        host, port = parsed.host or "", parsed.port or 0
+        host, port = parsed.raw_host or "", parsed.port or 0
     except ValueError:
         raise TargetRefused("must be an address such as https://client.example.com/notifications") from None
-    if not host or not port or "%" in host:
+    if not host or not port or "%" in host or _is_odd_number(host):
         raise TargetRefused("must be an address such as https://client.example.com/notifications")
     if parsed.user is not None or parsed.password is not None:
         raise TargetRefused("must not have a user or a password in it; give them as authentication")
     return Target(parsed.with_fragment(None), host.lower(), port)
+
+
+def _is_odd_number(host: str) -> bool:
+    """Whether a host ends in a number, and is no address in its usual form: programs read such ones differently."""
+    last = host.rstrip(".").rpartition(".")[2]
+    return bool(re.fullmatch("[0-9]+|0x[0-9a-f]*", last, re.IGNORECASE)) and literal_address(host) is None
 
 
 def check_addresses(target: Target, addresses: Iterable[str], allowed: AllowedTargets) -> None:

@@ -10,8 +10,8 @@ Rule 4: what a caller names is looked for among its own contexts, then among tho
 
 from __future__ import annotations
 
-from asyncio import gather
-from collections.abc import Awaitable, Callable, Mapping
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import IntEnum
@@ -120,6 +120,22 @@ class Shares(Protocol):
         """Remove one of a context; whether it was there."""
         ...
 
+    async def givers(self, user: str) -> Mapping[str, int]:
+        """How many shares a user has, by their owners."""
+        ...
+
+
+class BegunContexts(Protocol):
+    """Which contexts there are. Every method may raise `Unavailable`."""
+
+    async def has_context(self, context_id: str, owner: str) -> bool:
+        """Whether an owner has a task in the context with a key."""
+        ...
+
+    async def begun(self, keys: Collection[str]) -> Collection[str]:
+        """Those of these keys whose contexts have a task."""
+        ...
+
 
 @dataclass(frozen=True, slots=True)
 class Found:
@@ -159,26 +175,38 @@ class Grants:
 
     def candidates(self, context_id: str) -> tuple[Found, ...]:
         """The contexts that the caller may mean (rule 4), those that come first first."""
+        return self._candidates(context_id, (key for key in self.shares if public_id(key) == context_id))
+
+    def shared_candidates(self) -> Iterable[tuple[Found, ...]]:
+        """The same for each id of a context that is shared with the caller."""
+        keys = defaultdict[str, list[str]](list)
+        for key in self.shares:
+            keys[public_id(key)].append(key)
+        return [self._candidates(context_id, shared) for context_id, shared in keys.items()]
+
+    def _candidates(self, context_id: str, keys: Iterable[str]) -> tuple[Found, ...]:
         own = [Found(context_key(owner, context_id), owner, Level.OWN) for owner in self.owners]
-        shared = [
-            Found(key, share.owner, share.level) for key, share in self.shares.items() if public_id(key) == context_id
-        ]
+        shared = [Found(key, self.shares[key].owner, self.shares[key].level) for key in keys]
         return (*own[:1], *shared, *own[1:])
+
+
+def meant(candidates: tuple[Found, ...], begun: Collection[str]) -> Found | None:
+    """The one of the candidates that is meant: the first that has begun, or else the first. Pure."""
+    first = candidates[0] if candidates else None
+    return next((each for each in candidates if each.key in begun), first)
 
 
 class Access:
     """Answers what callers may see.
 
     Args:
-        has_context: whether an owner has a task in the context with a key.
+        contexts: those that have begun.
         shares: None if nothing can be shared.
         adopter: the user who has the contexts of anonymous callers, too; empty for none.
     """
 
-    def __init__(
-        self, has_context: Callable[[str, str], Awaitable[bool]], shares: Shares | None = None, adopter: str = ""
-    ) -> None:
-        self._has_context = has_context
+    def __init__(self, contexts: BegunContexts, shares: Shares | None = None, adopter: str = "") -> None:
+        self._contexts = contexts
         self._shares = shares
         self._adopter = adopter
 
@@ -198,22 +226,21 @@ class Access:
         A context that does not exist yet is found, too: as one of the caller's own.
         """
         candidates = (await self.grants(caller)).candidates(context_id)
-        if len(candidates) > 1:
-            for found in candidates:
-                if await self._has_context(found.key, found.owner):
-                    return found
-        return candidates[0] if candidates else None
+        keys = [each.key for each in candidates]
+        return meant(candidates, await self._contexts.begun(keys) if len(keys) > 1 else ())
 
     async def exists(self, context: Found) -> bool:
         """Whether a context that was found has begun."""
-        return await self._has_context(context.key, context.owner)
+        return await self._contexts.has_context(context.key, context.owner)
 
     async def shared(self, caller: Caller) -> dict[str, Share]:
         """The shares of the contexts that the caller finds by their ids, by their keys.
 
         A share is left out if the caller has a context of its own with the same id, or an older share (rule 4).
         """
-        shares = (await self.grants(caller)).shares
-        found = await gather(*(self.find(caller, public_id(key)) for key in shares))
-        keys = {each.key for each in found if each}
-        return {key: share for key, share in shares.items() if key in keys}
+        grants = await self.grants(caller)
+        choices = [*grants.shared_candidates()]
+        keys = [found.key for candidates in choices for found in candidates]
+        begun = await self._contexts.begun(keys) if keys else ()
+        found = {each.key for candidates in choices if (each := meant(candidates, begun))}
+        return {key: share for key, share in grants.shares.items() if key in found}

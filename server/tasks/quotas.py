@@ -129,6 +129,10 @@ class _Account:
         found = [each.requests_of(self.here.minute) for each in self._all]
         return sum(now for now, _ in found), sum(before for _, before in found)
 
+    def rests(self, minute: int) -> bool:
+        """Whether nothing is open, and nothing was asked in a minute that still counts."""
+        return all(each.idle and each.minute < minute - 1 for each in self._all)
+
     @property
     def _all(self) -> Iterator[Tally]:
         yield self.here
@@ -276,7 +280,7 @@ class Meter:
         seconds = int(self._now().timestamp())
         day = seconds // DAY
         if day != self._day:
-            self._begin_day(day)
+            self._begin_day(day, seconds // MINUTE)
         name = self._name(user)
         account = self._accounts.get(name)
         if account is None:
@@ -287,12 +291,13 @@ class Meter:
     def _name(self, user: str) -> str:
         return user if user in self._accounts or len(self._accounts) < MAX_ACCOUNTS else OTHERS
 
-    def _begin_day(self, day: int) -> None:
-        """Accounts are kept of those who have something open; what is not written yet is."""
+    def _begin_day(self, day: int, minute: int) -> None:
+        """Accounts are kept of those who have something open, here or elsewhere, and of those who have just made
+        requests; what is not written yet is."""
         for user in self._changed:
             tally = self._accounts[user].here
             self._ended[user, tally.day] = replace(tally)
-        self._accounts = {user: each for user, each in self._accounts.items() if not each.here.idle}
+        self._accounts = {user: each for user, each in self._accounts.items() if not each.rests(minute)}
         self._changed = set(self._accounts)
         self._day = day
 

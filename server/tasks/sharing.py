@@ -4,7 +4,9 @@ Rule 1: only the owner of a context shares it, and only one with a name: what an
         With a user it shares only a context whose id nobody else can have made up. Otherwise a share of "notes" would
         decide where that user's first message to a context of that name goes. A link is for one context alone.
 Rule 2: a user has one share of a context at most: another one replaces it. A context may have many links.
-Rule 3: the token of a link is told once, when the link is made; only its hash is stored. It is 256 random bits, so a
+Rule 3: a user takes a limited number of shares, and of each giver a part of them. Whatever others give, there is room
+        for one share of every giver. A user ends the shares that it has been given as their owners do.
+Rule 4: the token of a link is told once, when the link is made; only its hash is stored. It is 256 random bits, so a
         hash without salt is enough.
 """
 
@@ -13,17 +15,23 @@ from __future__ import annotations
 import hashlib
 import re
 import secrets
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
 from a2a_canvas.server.agent.intent import InvalidOperation
+from a2a_canvas.server.context_key import public_id
 from a2a_canvas.server.tasks.access import Access, Caller, Found, Level, Share, Shares
 from a2a_canvas.server.tasks.errors import ContextNotFound, NobodyToShare, ReadOnly, ShareNotFound
 from a2a_canvas.server.tasks.incoming import is_unique
 
 MAX_SHARES = 1000
 """Of one context."""
+MAX_FROM_ONE = 100
+"""Shares that a user has of one owner."""
+MAX_OF_USER = 1000
+"""Shares of a user with which one that has given some gives no more (rule 3)."""
 LINK_PREFIX = "a2al_"
 """Programs that look for leaked secrets know a token by it, and `Authenticator` tells it from other credentials."""
 _LINK_TOKEN = re.compile(rf"{LINK_PREFIX}[\w-]{{43}}", re.ASCII)
@@ -45,10 +53,20 @@ class ShareRequest:
 
 @dataclass(frozen=True, slots=True)
 class NewShare:
-    """A share that was just made, and the token of its link (rule 3), which is empty for a user's."""
+    """A share that was just made, and the token of its link (rule 4), which is empty for a user's."""
 
     share: Share
     token: str = ""
+
+
+def has_room(givers: Mapping[str, int], owner: str) -> bool:
+    """Whether a user takes one more share of an owner (rule 3). Pure.
+
+    Args:
+        givers: how many shares the user has, by their owners.
+    """
+    given = givers.get(owner, 0)
+    return given < MAX_FROM_ONE and (given == 0 or sum(givers.values()) < MAX_OF_USER)
 
 
 def new_link_token() -> str:
@@ -67,7 +85,9 @@ def hash_of_link(token: str) -> str:
 
 
 class Sharing:
-    """What owners do with the shares of their contexts. Every method may raise `Unavailable`.
+    """What owners do with the shares of their contexts, and users with those that they were given.
+
+    Every method may raise `Unavailable`.
 
     Args:
         access: finds the contexts.
@@ -89,7 +109,8 @@ class Sharing:
 
         Raises:
             ContextNotFound, ReadOnly, NobodyToShare: the caller cannot share it.
-            InvalidOperation: the context has too many shares or an id of one's own making, or the user is the owner.
+            InvalidOperation: the context or the user has too many shares, the context has an id of one's own making, or
+                the user is the owner.
         """
         found = await self._owned(caller, context_id)
         if request.user and request.user in (caller.name, found.owner):
@@ -100,8 +121,12 @@ class Sharing:
                 f"is {context_id!r}, which others may call a context of theirs: share it by a link. A context that is "
                 "begun without contextId, or with a UUID, can be shared with users",
             )
-        if len(await self._shares.list(found.key)) >= MAX_SHARES:
+        there = await self._shares.list(found.key)
+        if len(there) >= MAX_SHARES:
             raise InvalidOperation("contextId", f"is a context with {MAX_SHARES} shares: revoke some of them")
+        replaces = any(each.user == request.user for each in there)
+        if request.user and not replaces and not has_room(await self._shares.givers(request.user), found.owner):
+            raise InvalidOperation("user", "takes no more shares of yours: revoke some of them, or share it by a link")
         token = "" if request.user else new_link_token()
         share = Share(
             self._new_id(),
@@ -117,27 +142,43 @@ class Sharing:
         return NewShare(share, token)
 
     async def shares(self, caller: Caller, context_id: str) -> tuple[Share, ...]:
-        """The shares of a context of the caller's, the oldest first.
+        """The shares of a context, the oldest first: its owner sees all, a user that it is shared with its own.
 
         Raises:
-            ContextNotFound, ReadOnly, NobodyToShare: the caller does not own it.
+            ContextNotFound, ReadOnly, NobodyToShare: the caller sees none.
         """
+        found = await self._access.find(caller, context_id)
+        if found and caller.name and found.level < Level.OWN:
+            return tuple(each for each in await self._given(caller, context_id) if each.context == found.key)
         return await self._shares.list((await self._owned(caller, context_id)).key)
 
-    async def revoke(self, caller: Caller, context_id: str, share_id: str) -> None:
-        """Take a share back.
+    async def revoke(self, caller: Caller, context_id: str, share_id: str) -> tuple[Share, ...]:
+        """End a share of a context of the caller's, or one that the caller was given.
+
+        Returns:
+            The shares that the context has then, if it is the caller's.
 
         Raises:
-            ContextNotFound, ReadOnly, NobodyToShare: the caller does not own the context.
+            ContextNotFound, ReadOnly, NobodyToShare: the caller can end no shares there.
             ShareNotFound: there is no such share of it.
         """
+        for given in await self._given(caller, context_id):
+            if given.share_id == share_id:
+                await self._shares.revoke(given.context, share_id)
+                return ()
         found = await self._owned(caller, context_id)
         if not await self._shares.revoke(found.key, share_id):
             raise ShareNotFound(found.key, share_id)
+        return await self._shares.list(found.key)
 
     def url_of(self, token: str) -> str:
         """The page with a link's token, in the fragment, which no server gets; empty if there is no page."""
         return f"{self._page}/#share={token}" if self._page else ""
+
+    async def _given(self, caller: Caller, context_id: str) -> list[Share]:
+        """The shares that a user was given of contexts of this id."""
+        shares = (await self._access.grants(caller)).shares.values() if caller.name else ()
+        return [each for each in shares if public_id(each.context) == context_id]
 
     async def _owned(self, caller: Caller, context_id: str) -> Found:
         found = await self._access.find(caller, context_id)
@@ -182,6 +223,9 @@ class InMemoryShares:
     async def revoke(self, context: str, share_id: str) -> bool:
         there = any(share.share_id == share_id for share in await self.list(context))
         return there and bool(self._shares.pop(share_id))
+
+    async def givers(self, user: str) -> Mapping[str, int]:
+        return Counter(share.owner for share in self._where(lambda share: share.user == user))
 
     def remove(self, context: str) -> None:
         """Forget a context that was removed."""

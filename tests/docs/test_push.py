@@ -49,6 +49,7 @@ def test_the_numbers_are_those_of_the_code() -> None:
         f"A task has {MAX_CONFIGS} at most",
         f"2xx within {TOTAL_SECONDS:g} seconds",
         f"sends within {CLAIM_SECONDS:g} seconds",
+        f"must not differ by {CLAIM_SECONDS - TOTAL_SECONDS:g} seconds",
         f"{MAX_ATTEMPTS} attempts in about nine hours",
         f"{MAX_SENDING} attempts at once: {PER_USER} of them for one user, {PER_TARGET} to one host and port, "
         f"{MAX_FAILING} to receivers that failed last time, and {MAX_LARGE} with a body of\n"

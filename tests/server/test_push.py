@@ -13,9 +13,11 @@ from typing import Any
 
 import pytest
 import pytest_asyncio
+from a2a.compat.v0_3 import types as v0_3
 from a2a.types import a2a_pb2 as pb
 from a2a.utils.errors import TaskNotFoundError
 from aiohttp import web
+from google.protobuf.json_format import MessageToDict, ParseDict
 
 from a2a_canvas.server.migrations import upgrade
 from a2a_canvas.store.sql.database import Database
@@ -63,6 +65,14 @@ def updates(got: list[Notification]) -> list[str]:
         state_of(each) or "".join(part["text"] for part in each.json["artifactUpdate"]["artifact"]["parts"])
         for each in got
     ]
+
+
+def check_form(got: Notification, version: str) -> None:
+    """It is what a receiver that is made with the SDK reads, with nothing besides."""
+    if version == "1.0":
+        assert MessageToDict(ParseDict(got.json, pb.StreamResponse())) == got.json
+    else:
+        assert v0_3.Task.model_validate(got.json).model_dump(mode="json", by_alias=True, exclude_none=True) == got.json
 
 
 # ----------------------------------------------------------------------- the operations
@@ -128,7 +138,8 @@ async def test_jsonrpc_0_3_may_ask_for_the_config_of_a_task_by_the_task_alone(
 @every_way
 @pytest.mark.transports
 async def test_a_message_may_bring_its_config(served: Served, receiver: Receiver, way: Way) -> None:
-    task = await sent(served, way, with_config("write report", receiver, token="t0ken"))
+    asked = with_config("write report", receiver, token="t0ken", scheme="Bearer", credentials="s3cret")
+    task = await sent(served, way, asked)
     assert await listed(served, way, task.id) == [task.id]
     if way[1] == "1.0":
         got = await receiver.until_state("TASK_STATE_COMPLETED")
@@ -141,7 +152,10 @@ async def test_a_message_may_bring_its_config(served: Served, receiver: Receiver
         assert [(each.json["kind"], each.json["id"]) for each in got] == [("task", task.id)] * 3
         assert [state_of(each) for each in got][::2] == ["working", "completed"]
         assert got[2].json["artifacts"][0]["parts"] == [{"kind": "text", "text": "# report\n\nHello, wörld 😀.\n"}]
+    for each in got:
+        check_form(each, way[1])
     assert {each.headers["x-a2a-notification-token"] for each in got} == {"t0ken"}
+    assert {each.headers["authorization"] for each in got} == {"Bearer s3cret"}
     assert {each.headers["a2a-version"] for each in got} == {way[1]}
     assert len({each.headers["webhook-id"] for each in got}) == 3
 
@@ -184,6 +198,25 @@ async def test_a_signature_says_who_sent_it_and_no_secret_is_logged_or_answered(
         assert "authorization" not in each.headers
 
 
+async def test_a_receiver_that_is_gone_is_told_nothing_more_and_whoever_looks_is_told_why(
+    receiver: Receiver, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def gone(notification: Notification) -> web.Response:
+        return web.Response(status=410)
+
+    receiver.answer = gone
+    async with serving(push_allow="127.0.0.1", database="memory", grpc=False) as served:
+        task = await sent(served, ("JSONRPC", "1.0"), with_config("write report", receiver))
+        while not (await figures(served, 'push_attempts_total{outcome="given_up"}'))[0]:
+            pass
+        error = (await served.rpc("GetTaskPushNotificationConfig", {"taskId": task.id, "id": task.id}))["error"]
+        assert "because after 1 attempts the receiver answered 410" in error["message"]
+        assert await listed(served, ("JSONRPC", "1.0"), task.id) == []
+        assert await figures(served, "outbox_notifications") == [0]
+    assert len(receiver.got) == 1
+    assert "are given up after 1 attempts: the receiver answered 410" in caplog.text
+
+
 @pytest.mark.parametrize("database", ["sqlite", "postgresql"])
 async def test_no_turn_waits_for_a_receiver_and_a_restart_loses_nothing(
     receiver: Receiver, database: str, tmp_path: Path
@@ -203,6 +236,41 @@ async def test_no_turn_waits_for_a_receiver_and_a_restart_loses_nothing(
         got = await receiver.until_state("TASK_STATE_COMPLETED")
     assert updates(got)[0] == updates(got)[1] == "TASK_STATE_WORKING"
     assert updates(got)[2:] == ["# report\n\nHello, wörld 😀.\n", "TASK_STATE_COMPLETED"]
+
+
+async def figures(served: Served, *names: str) -> list[float]:
+    """The values of metrics."""
+    lines = (await served.http.get("/metrics")).text.splitlines()
+    found = dict(line.rsplit(" ", 1) for line in lines if not line.startswith("#"))
+    return [float(found.get(f"a2a_canvas_{name}", 0)) for name in names]
+
+
+@pytest.mark.parametrize("database", ["memory", "sqlite"])
+async def test_the_metrics_say_how_much_waits_since_when_and_how_attempts_ended(
+    receiver: Receiver, database: str, tmp_path: Path
+) -> None:
+    may_answer, waits = asyncio.Event(), ("outbox_notifications", "outbox_oldest_seconds")
+
+    async def answer(notification: Notification) -> web.Response:
+        await may_answer.wait()
+        return web.Response(status=500 if len(receiver.got) == 1 else 204)
+
+    receiver.answer = answer
+    url = sqlite_url(tmp_path) if database == "sqlite" else database
+    async with serving(push_allow="127.0.0.1", database=url, grpc=False) as served:
+        assert await figures(served, *waits) == [0, 0]
+        await sent(served, ("JSONRPC", "1.0"), with_config("write report", receiver))
+        await receiver.until(lambda got: len(got) == 1)
+        depth, age = await figures(served, *waits)
+        assert depth == 3
+        assert await figures(served, waits[1]) > [age] > [0]
+        may_answer.set()
+        await receiver.until_state("TASK_STATE_COMPLETED")
+        while (await figures(served, waits[0]))[0]:  # the receiver has answered before the server has read it
+            pass
+        assert await figures(served, *waits) == [0, 0]
+        attempts = [f'push_attempts_total{{outcome="{outcome}"}}' for outcome in ("accepted", "failed", "given_up")]
+        assert await figures(served, *attempts) == [3, 1, 0]
 
 
 async def upgraded(url: str) -> str:

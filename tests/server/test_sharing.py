@@ -99,14 +99,40 @@ async def test_whoever_may_edit_adds_versions_that_name_the_user_that_made_them(
 
 @pytest.mark.parametrize("level", ["read", "edit"])
 async def test_only_the_owner_renames_removes_and_shares(served: Served, notes: str, level: str) -> None:
-    made = await share(served, notes, user="bob", level=level)
+    await share(served, notes, user="bob", level=level)
+    of_dan = await share(served, notes, user="dan", level=level)
     for who, expected in (("bob", 403), ("carol", 404)):
         assert await status(served, who, "PATCH", f"/{notes}", {"name": "Mine"}) == expected
         assert await status(served, who, "DELETE", f"/{notes}") == expected
-        assert await status(served, who, "GET", f"/{notes}/shares") == expected
         assert await status(served, who, "POST", f"/{notes}/shares", {"user": "dan"}) == expected
-        assert await status(served, who, "DELETE", f"/{notes}/shares/{made['shareId']}") == expected
-    assert [each["user"] for each in (await get(served, "ann", f"/{notes}/shares"))[1]["shares"]] == ["bob"]
+        assert await status(served, who, "DELETE", f"/{notes}/shares/{of_dan['shareId']}") == expected
+    assert await status(served, "carol", "GET", f"/{notes}/shares") == 404
+    assert [each["user"] for each in (await get(served, "ann", f"/{notes}/shares"))[1]["shares"]] == ["bob", "dan"]
+
+
+async def test_a_user_sees_its_own_share_and_leaves(served: Served, notes: str) -> None:
+    made = await share(served, notes, user="bob")
+    await share(served, notes, user="carol")
+    assert (await get(served, "bob", f"/{notes}/shares"))[1]["shares"] == [made]
+    assert await status(served, "bob", "DELETE", f"/{notes}/shares/{made['shareId']}") == 204
+    assert (await get(served, "bob", f"/{notes}"))[0] == 404
+    assert [each["user"] for each in (await get(served, "ann", f"/{notes}/shares"))[1]["shares"]] == ["carol"]
+
+
+async def test_a_user_leaves_with_an_operation(served: Served, notes: str) -> None:
+    made = await share(served, notes, user="bob")
+    message = {"messageId": "m", "contextId": notes, "role": "ROLE_USER", "parts": [{"text": "Leave"}]}
+    asked = {"op": "unshare", "shareId": made["shareId"]}
+    answer = await served.rpc("SendMessage", {"message": message | {"metadata": {CANVAS: asked}}}, **as_user("bob"))
+    assert answer["result"]["message"]["parts"][0]["data"] == {"contextId": notes, "shares": []}
+    assert (await get(served, "bob", f"/{notes}"))[0] == 404
+
+
+@pytest.mark.parametrize("level", ["read", "edit"])
+async def test_whoever_has_a_link_neither_sees_nor_ends_shares(served: Served, notes: str, level: str) -> None:
+    made = await share(served, notes, link=True, level=level)
+    for method, below in (("GET", ""), ("DELETE", f"/{made['shareId']}")):
+        assert await status(served, made["token"], method, f"/{notes}/shares{below}") == 403
 
 
 async def test_a_share_ends_when_it_is_revoked(served: Served, notes: str) -> None:
@@ -224,7 +250,7 @@ async def test_what_cannot_be_shared_is_refused_with_a_reason(
 async def test_an_operation_of_somebody_else_is_refused(served: Served, notes: str, who: str) -> None:
     await share(served, notes, user="bob", level="edit")
     message = {"messageId": "m", "contextId": notes, "role": "ROLE_USER", "parts": [{"text": "Share"}]}
-    asks = {"message": message | {"metadata": {CANVAS: {"op": "shares"}}}}
+    asks = {"message": message | {"metadata": {CANVAS: {"op": "share", "link": True}}}}
     refused = (await served.rpc("SendMessage", asks, **as_user(who)))["error"]["message"]
     assert ("There is no context" in refused) == (who == "carol")
 

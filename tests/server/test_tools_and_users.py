@@ -21,7 +21,7 @@ pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 KEYS = {name: new_key() for name in ("ann", "bob")}
 TOOLS = '''
-from a2a_canvas import Canvas, tool
+from a2a_canvas import Canvas, ToolError, tool
 
 
 @tool
@@ -43,6 +43,21 @@ async def log_in(canvas: Canvas) -> str:
     """Logs in with the user's code."""
     code = await canvas.ask("Your code?", authentication=True)
     return f"{canvas.caller} is known: {code == '4711-secret'}."
+
+
+@tool
+async def tell(how: str, canvas: Canvas) -> str:
+    """Repeats the user's code."""
+    code = await canvas.ask("Your code?", authentication=True)
+    await canvas.progress(f"Trying {code}")
+    match how:
+        case "raises":
+            raise ValueError(f"{code} is wrong")
+        case "refuses":
+            raise ToolError(f"{code} is wrong")
+        case "asks":
+            await canvas.ask(f"Is {code} right?")
+    return f"{code} is right"
 '''
 SCRIPT = """
 rules:
@@ -55,6 +70,10 @@ rules:
   - match: {text: '^(?P<tool>pay|log_in)$'}
     rounds:
       - {tools: [{name: "{tool}", input: {}}]}
+      - {text: "Done."}
+  - match: {text: '^tell (?P<how>.+)$'}
+    rounds:
+      - {tools: [{name: tell, input: {how: "{how}"}}]}
       - {text: "Done."}
 """
 CODE = "4711-secret"
@@ -191,3 +210,19 @@ async def test_other_messages_of_a_task_that_asked_for_them_are_kept(served: Ser
         task = await answered(client, text, task=task.id)
     assert results(served) == ["ann paid with 11 digits: True, yes."]
     assert [text for who, text in history_of(task) if who == "user"] == ["pay", CREDENTIALS, "yes", CREDENTIALS]
+
+
+@pytest.mark.parametrize("how", ["returns", "raises", "refuses", "asks"])
+async def test_what_a_tool_repeats_of_them_is_hidden(
+    served: Served, context: str, how: str, app_options: dict[str, Any], caplog: pytest.LogCaptureFixture
+) -> None:
+    served.gate.open()
+    client = served.client(streaming=False)
+    task = await answered(client, f"tell {how}", context=context)
+    watcher = Stream(served.client().subscribe(pb.SubscribeToTaskRequest(id=task.id), context=as_user("ann")))
+    await watcher.next()
+    task = await answered(client, CODE, task=task.id)
+    seen = f"{task}{served.model.requests}{stored(app_options)}{watcher.seen}{caplog.text}"
+    assert CODE not in seen
+    assert "***" in seen or how == "raises"
+    await watcher.close()

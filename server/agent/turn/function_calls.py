@@ -7,6 +7,7 @@ Rule 2: one that was interrupted by a crash runs again, unless its tool is not i
 Rule 3: a call of a tool that is not there, as after a restart, waits for it, and is then told why it is not.
 Rule 4: a call that is not run again, because its task ends, gives up what it has begun elsewhere.
 Rule 5: a tool's exception never ends the turn; only that the turn is cancelled ends a call, which then has no result.
+Rule 6: credentials that a call was given are in no result, question, label or line of the log of that call.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ import asyncio
 import json
 import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import chain, groupby
 
 from a2a_canvas.server.agent.endings import to_tool_result, visible_outcome
@@ -119,7 +120,7 @@ class FunctionCalls:
         canvas = Canvas(call.id, self.workspace, self._services(call), record)
         await self.output.label(f"Running {tool.name}…", of_tool=True)
         try:
-            outcome = await self._carried_out(tool, call, canvas)
+            outcome = _without_credentials(call, await self._carried_out(tool, call, canvas))
         except BaseException:
             await canvas.undo()
             raise
@@ -151,8 +152,11 @@ class FunctionCalls:
             if (current := asyncio.current_task()) and current.cancelling():
                 raise
             return Failed(f"{tool.name} was cancelled by itself.")
-        except Exception:
-            logger.exception("The tool %s failed", tool.name)
+        except Exception as error:
+            if call.credentials:  # they may be in the trace
+                logger.error("The tool %s failed with %s", tool.name, type(error).__name__)
+            else:
+                logger.exception("The tool %s failed", tool.name)
             return Failed(
                 f"{tool.name} failed with an error that the operator's log has. Do without it, or tell the user."
             )
@@ -161,13 +165,13 @@ class FunctionCalls:
         async def record(kind: StepKind, name: str, value: str) -> None:
             await self._step(call, kind, value, name)
 
-        return CallServices(record, self.flushed, self._label(), self.caller(), self._writers, self._kept)
+        return CallServices(record, self.flushed, self._label(call), self.caller(), self._writers, self._kept)
 
     def _kept(self, name: str) -> list[str]:
         items = chain(*self.earlier, self.output.transcript)
         return [item.value for item in items if isinstance(item, ToolStep) and (item.kind, item.name) == ("kept", name)]
 
-    def _label(self) -> Callable[[str], Awaitable[None]]:
+    def _label(self, call: FunctionCall) -> Callable[[str], Awaitable[None]]:
         """Shows labels, but not more than the clients can use."""
         clock, shown = asyncio.get_running_loop().time, -LABEL_SECONDS
 
@@ -175,7 +179,7 @@ class FunctionCalls:
             nonlocal shown
             if clock() - shown >= LABEL_SECONDS:
                 shown = clock()
-                await self.output.label(text, of_tool=True)
+                await self.output.label(call.hidden(text), of_tool=True)
 
         return label
 
@@ -202,6 +206,17 @@ class FunctionCalls:
         await self.output.emit(event)
         await self.output.append_transcript((result,) if result else ())
         return outcome
+
+
+def _without_credentials(call: FunctionCall, outcome: Outcome) -> Outcome:
+    """Tools, and the agents that they ask, repeat in their words what they were given (rule 6)."""
+    match outcome:
+        case Done(content=content) | Failed(content=content):
+            return replace(outcome, content=call.hidden(content))
+        case Ask(question=question):
+            return replace(outcome, question=call.hidden(question))
+        case _:
+            return outcome
 
 
 async def _keep(tool: str, file: File, artifact: CanvasArtifact) -> None:

@@ -12,7 +12,11 @@ from typing import Any, assert_never
 
 from a2a_canvas.server.agent.events import AssistantOutput, ToolStep, Transcript, UserInput
 from a2a_canvas.server.agent.model import ModelText, ToolResult, ToolUse
+from a2a_canvas.server.log_output import MASK
 from a2a_canvas.tools.functions.canvas import CallRecord
+
+SECRET_LENGTH = 8
+"""Characters from which an answer is looked for in what a call says: “done” is no secret."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +28,7 @@ class FunctionCall:
         record: what it recorded when it ran before.
         interrupted: it ran when a crash came; else it has not begun, or the user has answered what it asked.
         withheld: the number of its question that the newest message answers and that is not recorded; -1 for none.
+        credentials: that answer, if it is there.
     """
 
     id: str
@@ -33,6 +38,7 @@ class FunctionCall:
     record: CallRecord = field(default_factory=CallRecord)
     interrupted: bool = False
     withheld: int = -1
+    credentials: str = field(default="", repr=False)
 
     def given(self, credentials: str | None) -> FunctionCall:
         """The call with the answer that is not recorded; None if nobody has it any more."""
@@ -40,7 +46,11 @@ class FunctionCall:
             return self
         answers = list(self.record.answers)
         answers[self.withheld] = credentials
-        return replace(self, record=replace(self.record, answers=tuple(answers)))
+        return replace(self, record=replace(self.record, answers=tuple(answers)), credentials=credentials)
+
+    def hidden(self, text: str) -> str:
+        """What the call says, without the credentials that it was given."""
+        return text.replace(self.credentials, MASK) if len(self.credentials) >= SECRET_LENGTH else text
 
 
 @dataclass(slots=True)

@@ -1,4 +1,5 @@
-"""The operations `share`, `shares` and `unshare` of `canvas:v1`: what an owner does with the shares of a context.
+"""The operations `share`, `shares` and `unshare` of `canvas:v1`: what an owner does with the shares of a
+context, and a user with the one that it was given.
 
 Rule 1: such a message is answered by a message. It begins no task: whoever has a share reads the tasks of the context,
         and the token of a link is told to the owner alone, and stored nowhere.
@@ -61,7 +62,7 @@ async def _carry_out(
         new = await sharing.share(caller, context_id, share_request(fields, sharing.now()))
         return {"contextId": context_id, "share": new_share_json(new, sharing)}
     if asked["op"] == "unshare":
-        await sharing.revoke(caller, context_id, read_form(_RevokeForm, fields).share_id)
-    else:
-        read_form(_ListForm, fields)
+        left = await sharing.revoke(caller, context_id, read_form(_RevokeForm, fields).share_id)
+        return shares_json(context_id, left)
+    read_form(_ListForm, fields)
     return shares_json(context_id, await sharing.shares(caller, context_id))

@@ -163,6 +163,10 @@ class Journal(Protocol):
         """Whether an owner has a task in a context."""
         ...
 
+    async def begun(self, keys: Collection[str]) -> Collection[str]:
+        """Those of these contexts that have a task."""
+        ...
+
     async def waiting_tasks(self, context_id: str, owner: str) -> tuple[str, ...]:
         """The ids of an owner's tasks in a context that wait for input; two of them if there are more."""
         ...
@@ -285,6 +289,9 @@ class InMemoryJournal:
 
     async def has_context(self, context_id: str, owner: str) -> bool:
         return any(task.owner == owner for task in await self.context(context_id))
+
+    async def begun(self, keys: Collection[str]) -> Collection[str]:
+        return self._contexts.keys() & keys
 
     async def waiting_tasks(self, context_id: str, owner: str) -> tuple[str, ...]:
         tasks = await self.context(context_id)

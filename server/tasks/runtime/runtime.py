@@ -112,7 +112,7 @@ class Runtime:
     ) -> None:
         self.journal = journal
         self._push = push
-        self.access = access or Access(journal.has_context)
+        self.access = access or Access(journal)
         self._store = store
         self._now = now
         self._new_id = new_id

@@ -32,11 +32,15 @@ class Exchange:
     """One request to a server and its answer, with what the server says meanwhile.
 
     Everything is done in the task of the call: what comes in other tasks waits here for it.
+
+    Attributes:
+        asked: the user was asked something in it.
     """
 
     name: str
     timeout: float
     label: str = ""
+    asked: bool = False
     questions: list[tuple[Mapping[str, Any], asyncio.Future[Reply]]] = field(default_factory=list)
     wake: asyncio.Event = field(default_factory=asyncio.Event)
 
@@ -62,6 +66,7 @@ class Exchange:
                     label, self.label = self.label, ""
                     await questions.canvas.progress(label)
                 for question, reply in self.questions:
+                    self.asked = True
                     reply.set_result(await questions.ask(question))
                 self.questions.clear()
             return sending.result()

@@ -11,6 +11,7 @@ Rule 4: a question belongs to one call for certain, or it is refused: no user ma
 from __future__ import annotations
 
 import logging
+from asyncio import get_running_loop
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from difflib import get_close_matches
 from functools import partial
@@ -38,6 +39,8 @@ CALL_WAIT = 10.0
 """Seconds that a call waits for a server that is not there."""
 MAX_DESCRIPTION = 8_000
 MAX_ERROR = 2_000
+LATE = 10.0
+"""Seconds in which a question may still come from a call that was given up."""
 KEPT = "mcp"
 """The name under which a call keeps what a server has asked, with the server's state."""
 
@@ -60,6 +63,7 @@ class McpSource:
         self._tools: tuple[FunctionTool, ...] = ()
         self._told = frozenset[str]()
         self._exchanges: set[Exchange] = set()
+        self._given_up = -LATE
         self.start = self._connection.start
         self.stop = self._connection.stop
         self.tried = self._connection.tried
@@ -200,9 +204,13 @@ class McpSource:
                 )
             exchange = Exchange(name, self._server.timeout)
             self._exchanges.add(exchange)
+            ended = False
             try:
-                return await exchange.run(client, request, questions)
+                result = await exchange.run(client, request, questions)
+                ended = True
+                return result
             except MCPError as error:
+                ended = True
                 if error.code == types.URL_ELICITATION_REQUIRED:
                     return types.ElicitationRequiredErrorData.model_validate(error.data)
                 if error.code == types.INVALID_PARAMS and getattr(request.params, "request_state", None):
@@ -216,6 +224,8 @@ class McpSource:
                 raise ToolError(f"{name} answered with something that is not MCP.") from None
             finally:
                 self._exchanges.discard(exchange)
+                if not (ended or exchange.asked):
+                    self._given_up = get_running_loop().time()
         raise AssertionError
 
     def _failure(self, name: str, error: MCPError) -> str:
@@ -228,15 +238,18 @@ class McpSource:
 
     async def _elicited(self, context: object, params: types.ElicitRequestParams) -> Reply:
         """A question that came as a request of its own; it waits in the call that it belongs to (rule 4)."""
-        exchange = running.get()
-        if exchange not in self._exchanges:
-            exchange = next(iter(self._exchanges)) if len(self._exchanges) == 1 else None
-        if exchange is None:
+        exchange = running.get() or self._only_one()
+        if exchange is None or exchange not in self._exchanges:
             logger.warning("%s asks the user, and of which call is unknown: it is refused", self.name)
             return types.ErrorData(
                 code=types.INVALID_REQUEST, message="The user cannot be asked now. Call again later."
             )
         return await exchange.ask(_json(params))
+
+    def _only_one(self) -> Exchange | None:
+        """The exchange that a question belongs to which does not say it; None if it may be another one's."""
+        late = get_running_loop().time() - self._given_up < LATE
+        return next(iter(self._exchanges)) if len(self._exchanges) == 1 and not late else None
 
 
 class _StateLost(Exception):

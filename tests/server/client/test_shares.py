@@ -47,6 +47,11 @@ async def test_a_conversation_is_shared_with_a_user_listed_and_taken_back(served
     listed = (await ann(served, "shares", UNIQUE)).out.splitlines()
     assert listed[0].split() == ["share", "with", "level", "made", "until"]
     assert listed[1].split()[1:3] + listed[1].split()[4:] == ["bob", "edit", "revoked"]
+    [mine] = json.loads((await typed("shares", UNIQUE, "--json", *bob)).out)["shares"]
+    assert mine["user"] == "bob"
+    assert (await typed("unshare", UNIQUE, "bob", *bob)).out == f"Ended: {mine['shareId']}\n"
+    assert (await typed("show", "--context", UNIQUE, *bob)).code != 0
+    await ann(served, "share", UNIQUE, "--with", "bob")
     assert (await ann(served, "unshare", UNIQUE, "bob")).out.startswith("Ended: ")
     assert (await ann(served, "shares", UNIQUE[:4])).err == "It is not shared.\n"
 

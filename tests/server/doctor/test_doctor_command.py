@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import io
 import json
 import os
+import re
+import resource
+import shutil
 import socket
 import sqlite3
 from collections.abc import AsyncGenerator, Iterator
@@ -14,6 +18,7 @@ from typing import Any
 
 import httpx
 import pytest
+from aiohttp import web
 
 from a2a_canvas.server.agent.model import ModelError, ModelEvent, ModelRequest, TextDelta
 from a2a_canvas.server.cli import main
@@ -22,9 +27,11 @@ from a2a_canvas.server.doctor.doctor_command import doctor_command
 from a2a_canvas.server.migrations import newest
 from a2a_canvas.server.protocols.identity.issuer import Issuer
 from a2a_canvas.server.settings import PREFIX, Settings
+from tests.database_fixtures import postgresql_url
 from tests.free_port import free_port
 from tests.server.app_server import serving
-from tests.store.sql.sql_fixtures import postgresql_database
+from tests.server.faults.server_processes import with_tables
+from tests.server.push.receiver import Notification, receiving
 
 TOKEN = "0123456789abcdef0123456789abcdef"
 
@@ -70,6 +77,12 @@ async def test_a_card_that_cannot_be_served_fails(tmp_path: Path) -> None:
     assert (await examined(agent_card=tmp_path / "card.json"))["card"][0] == "failed"
 
 
+async def test_what_serve_refuses_to_start_with_fails_in_its_words() -> None:
+    status, said = (await examined(jwt_audience="canvas"))["agent"]
+    assert status == "failed"
+    assert "--jwt-audience needs --jwt-issuer" in said
+
+
 async def test_a_model_without_a_provider_fails_with_what_serve_says() -> None:
     status, said = (await examined(model="gpt-5"))["model"]
     assert status == "failed"
@@ -83,9 +96,12 @@ class OneWord:
 
     def __init__(self, error: ModelError | None = None) -> None:
         self.error = error
+        self.hangs = False
         self.read = 0
 
     async def stream(self, request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
+        if self.hangs:
+            await asyncio.Event().wait()
         if self.error:
             raise self.error
         for _ in range(100):
@@ -127,6 +143,19 @@ async def test_what_a_provider_refuses_is_said_unless_it_is_the_single_token(
     assert (await examined(model_call=True))["model"][0] == status
 
 
+async def test_a_model_that_does_not_answer_fails(model: OneWord, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(here, "MODEL_SECONDS", 0.01)
+    model.hangs = True
+    status, said = (await examined(model_call=True))["model"]
+    assert (status, "did not answer within" in said) == ("failed", True)
+
+
+async def test_a_small_ulimit_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(resource, "getrlimit", lambda _: (64, 64))
+    status, said = (await examined())["files"]
+    assert (status, "ulimit -n" in said) == ("warning", True)
+
+
 async def test_a_port_of_another_program_fails() -> None:
     with socket.socket() as other:
         other.bind(("127.0.0.1", 0))
@@ -157,11 +186,37 @@ async def test_a_new_file_is_not_made(tmp_path: Path) -> None:
     assert os.listdir(tmp_path) == []
 
 
+async def test_a_file_that_cannot_be_made_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "access", lambda *_: False)  # a test that runs as root may write everywhere
+    status, said = (await examined(database=str(tmp_path / "new.db")))["database"]
+    assert (status, "the folder is read-only" in said) == ("failed", True)
+
+
+async def test_a_full_disk_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    database = str(tmp_path / "canvas.db")
+    async with serving(grpc=False, database=database):
+        pass
+    usage = shutil.disk_usage(tmp_path)
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: usage._replace(free=2**20))
+    assert (await examined(database=database))["disk"][0] == "failed"
+
+
+async def test_a_database_that_does_not_answer_fails(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(here, "SECONDS", 0.1)
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        url = f"postgresql://me@127.0.0.1:{silent.getsockname()[1]}/x"
+        status, said = (await examined(database=url))["database"]
+    assert (status, "does not answer within" in said) == ("failed", True)
+
+
 async def test_a_file_is_examined_beside_the_server_that_has_it(tmp_path: Path) -> None:
     database = str(tmp_path / "canvas.db")
     async with serving(grpc=False, database=database):
         found = await examined(database=database)
-    assert found["database"] == ("ok", f"sqlite:///{database} is of schema {newest()}, as this version needs it. ")
+    said = (
+        f"sqlite:///{database} is of schema {newest()}, as this version needs it, on SQLite {sqlite3.sqlite_version}. "
+    )
+    assert found["database"] == ("ok", said)
     assert {found[name][0] for name in ("disk", "latency", "clock")} <= {"ok", "warning"}
 
 
@@ -183,10 +238,10 @@ async def test_a_database_that_cannot_be_reached_fails_without_its_password() ->
 
 
 @pytest.mark.postgres
-async def test_the_clock_of_postgresql_is_compared() -> None:
-    async with postgresql_database() as database:
-        found = await examined(database=database.url.set(drivername="postgresql").render_as_string(hide_password=False))
+async def test_postgresql_says_its_version_and_its_clock_is_compared() -> None:
+    found = await examined(database=await with_tables(postgresql_url()))
     assert found["clock"] == ("ok", "The clock agrees with that of the database. ")
+    assert re.search(rf"is of schema {newest()}, as this version needs it, on PostgreSQL \d+", found["database"][1])
 
 
 # ------------------------------------------------------------------------- from outside
@@ -237,6 +292,18 @@ async def test_a_card_with_another_address_is_noticed() -> None:
         status, said = (await examined(served.url))["card"]
     assert status == "warning"
     assert f"--public-url {served.url}" in said
+
+
+async def test_another_program_without_a_card_and_with_another_time_is_noticed() -> None:
+    async def answer(notification: Notification) -> web.Response:
+        return web.Response(text="{}", headers={"Date": "Thu, 01 Jan 2026 00:00:00 GMT"})
+
+    async with receiving() as other:
+        other.answer = answer
+        found = await examined(f"http://127.0.0.1:{other.port}", TOKEN)
+    assert (found["card"][0], found["clock"][0]) == ("failed", "warning")
+    assert "Check that the proxy passes this path" in found["card"][1]
+    assert "NTP" in found["clock"][1]
 
 
 async def test_what_is_no_server_is_said_without_the_secrets_of_its_address() -> None:

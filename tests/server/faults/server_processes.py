@@ -21,6 +21,7 @@ import httpx
 from a2a.client import Client, ClientConfig, ClientFactory
 from a2a.types import a2a_pb2 as pb
 
+from a2a_canvas.server.metrics import PREFIX
 from a2a_canvas.server.migrations import upgrade
 from a2a_canvas.store.sql.database import Database
 from tests.free_port import free_port
@@ -114,6 +115,11 @@ class ServerProcess:
 
     async def task(self, task_id: str) -> Json:
         return await self.call("GetTask", {"id": task_id})
+
+    async def metric(self, sample: str) -> float:
+        """The value of a sample, such as `commit_failures_total`; 0 if there is none."""
+        lines = (await self.http.get("/metrics")).text.splitlines()
+        return next((float(line.rpartition(" ")[2]) for line in lines if line.startswith(f"{PREFIX}{sample} ")), 0.0)
 
     async def get(self, path: str) -> Json:
         answer: Json = (await self.http.get(path)).raise_for_status().json()

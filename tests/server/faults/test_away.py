@@ -85,6 +85,8 @@ async def test_ten_turns_wait_for_a_restarted_database_and_go_on(
                 await _assert_away(server, late)
             await asyncio.sleep(outage)
             await asyncio.to_thread(postgresql.start)
+            for server in two if outage else ():
+                assert await server.metric('lease_renewals_total{outcome="unavailable"}') > 0
             ended = await asyncio.gather(*turns)
             accepted = await _accepted(two[0], late)
     finally:

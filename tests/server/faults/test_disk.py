@@ -93,6 +93,7 @@ async def assert_waits_and_goes_on(disk: Path, folder: Path, full: FULL, reason:
             finally:
                 free()
             await server.says("The database can be used again.")
+            assert await server.metric("commit_failures_total") > 0
             await stream.rest()
         assert told.epoch == 1
         await assert_written(told, server)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -76,13 +77,13 @@ def state_of(notification: Notification) -> str:
 
 
 @asynccontextmanager
-async def receiving() -> AsyncIterator[Receiver]:
+async def receiving(encrypted: ssl.SSLContext | None = None) -> AsyncIterator[Receiver]:
     receiver = Receiver()
     app = web.Application(client_max_size=2**24)
     app.router.add_route("*", "/{path:.*}", receiver.handle)
     runner = web.AppRunner(app, handler_cancellation=True, shutdown_timeout=0, access_log=None)
     await runner.setup()
-    site = web.TCPSite(runner, "127.0.0.1", 0)
+    site = web.TCPSite(runner, "127.0.0.1", 0, ssl_context=encrypted)
     await site.start()
     receiver.port = runner.addresses[0][1]
     receiver.url = f"http://127.0.0.1:{receiver.port}/hook"

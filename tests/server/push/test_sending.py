@@ -3,11 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+import socket
+import ssl
 from collections.abc import AsyncIterator, Sequence
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
 import pytest
 import pytest_asyncio
 from aiohttp import web
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
 
 from a2a_canvas.server.push import http_sender
 from a2a_canvas.server.push.retries import Accepted, NotAccepted, Outcome
@@ -25,10 +32,33 @@ async def receiver() -> AsyncIterator[Receiver]:
         yield receiver
 
 
-async def send(url: str, *answers: Sequence[str], allowed: AllowedTargets = LOOPBACK) -> Outcome:
+def issue(name: str, folder: Path) -> tuple[Path, ssl.SSLContext]:
+    """A certificate of a host that vouches for itself, and the settings of a server that has it."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    subject = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, name)])
+    now = datetime.now(UTC)
+    certificate = (
+        x509.CertificateBuilder(subject, subject, key.public_key(), x509.random_serial_number())
+        .not_valid_before(now - timedelta(hours=1))
+        .not_valid_after(now + timedelta(hours=1))
+        .add_extension(x509.SubjectAlternativeName([x509.DNSName(name)]), critical=False)
+        .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
+        .sign(key, hashes.SHA256())
+    )
+    private = key.private_bytes(
+        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+    )
+    path = folder / f"{name}.pem"
+    path.write_bytes(private + certificate.public_bytes(serialization.Encoding.PEM))
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(path)
+    return path, context
+
+
+async def send(url: str, *answers: Sequence[str], allowed: AllowedTargets = LOOPBACK, body: bytes = b"{}") -> Outcome:
     sender = PushSender(TargetCheck(allowed, FixedLookup(*answers or [["127.0.0.1"]])))
     try:
-        return await sender(url, {"X-A2A-Notification-Token": "t0ken"}, b"{}")
+        return await sender(url, {"X-A2A-Notification-Token": "t0ken"}, body)
     finally:
         await sender.close()
 
@@ -54,7 +84,13 @@ async def test_a_name_that_changes_its_address_after_it_was_registered_is_refuse
     assert receiver.got == []
 
 
-@pytest.mark.parametrize("host", ["127.1", "0x7f.0.0.1", "2130706433", "0177.0.0.1", "localhost", "[::1]", "127.0.0.1"])
+@pytest.mark.parametrize(
+    "host",
+    [
+        *("127.1", "0x7f.0.0.1", "2130706433", "0177.0.0.1", "0", "0.0.0.0", "127.0.0.1", "127.0.0.1.", "localhost"),
+        *("localhost.", "[::1]", "[::]", "[::ffff:127.0.0.1]", "[64:ff9b::7f00:1]"),
+    ],
+)
 async def test_no_way_to_write_this_machine_passes(host: str) -> None:
     check = TargetCheck(AllowedTargets(), SystemLookup())
     with pytest.raises(TargetRefused):
@@ -90,6 +126,30 @@ async def test_a_receiver_that_hangs_is_left(receiver: Receiver, monkeypatch: py
     receiver.answer = hang
     monkeypatch.setattr(http_sender, "TOTAL_SECONDS", 0.1)
     assert await send(receiver.url) == NotAccepted("the receiver did not answer within 0.1 seconds")
+
+
+async def test_a_certificate_must_be_that_of_the_urls_host_at_the_address_that_was_checked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    certificate, served_with = issue("hooks.example.com", tmp_path)
+    async with receiving(served_with) as receiver:
+        url = f"https://{{}}:{receiver.port}/hook"
+        refused = NotAccepted("the receiver's certificate is not valid")
+        assert await send(url.format("hooks.example.com")) == refused  # nobody knows who vouches for it
+        trusting = ssl.create_default_context(cafile=certificate)
+        monkeypatch.setattr("aiohttp.connector._SSL_CONTEXT_VERIFIED", trusting)
+        assert await send(url.format("hooks.example.com")) == Accepted()
+        assert await send(url.format("hooks.example.com.")) == Accepted()
+        for other in ("other.example.com", "127.0.0.1", "example.com"):
+            assert await send(url.format(other)) == refused
+        assert len(receiver.got) == 2
+
+
+async def test_a_receiver_that_does_not_read_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(http_sender, "TOTAL_SECONDS", 0.1)
+    with socket.create_server(("127.0.0.1", 0)) as nobody:
+        url = f"http://127.0.0.1:{nobody.getsockname()[1]}/"
+        assert await send(url, body=b"x" * 2**23) == NotAccepted("the receiver did not answer within 0.1 seconds")
 
 
 async def test_a_body_without_end_is_not_read(receiver: Receiver) -> None:

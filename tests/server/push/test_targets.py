@@ -47,7 +47,9 @@ def test_no_address_is_refused() -> None:
         *("", "x", "hooks.example.com/x", "ftp://hooks.example.com/", "file:///etc/passwd", "gopher://a/", "https://"),
         *("https:///x", "https://a b/", "https://a/\r\nX: y", "https://good.example\\@evil.example/", "https://ä.de/"),
         *("https://a:99999/", "https://a:0/", "https://[::1", "https://[fe80::1%25eth0]/", "https://a/" + "x" * 2048),
-        *("https://user@a/", "https://user:password@a/", "https://:password@a/"),
+        *("https://user@a/", "https://user:password@a/", "https://:password@a/", "https://a:443@evil.example/"),
+        *("https://2130706433/", "https://127.1/", "https://0x7f.1/", "https://0177.0.0.1/", "https://a.0x7f/"),
+        *("https://1.1.1.1./", "https://01.1.1.1/", "https://1.1.1/", "https://%31%32%37.0.0.1/", "https://1。1.1.1/"),
     ],
 )
 def test_what_is_no_plain_url_is_refused(url: str) -> None:
@@ -62,6 +64,9 @@ def test_what_is_no_plain_url_is_refused(url: str) -> None:
         (HOOK, "hooks.example.com:443"),
         ("HTTPS://Hooks.Example.com:8443", "hooks.example.com:8443"),
         ("http://[2606:2800::1]/", "2606:2800::1:80"),
+        ("https://xn--strae-oqa.example/", "xn--strae-oqa.example:443"),  # not looked up as strasse.example
+        ("https://a1.example/#@evil.example", "a1.example:443"),
+        ("https://a.example?@evil.example", "a.example:443"),
     ],
 )
 def test_a_target_has_the_name_of_its_host_and_port(url: str, name: str) -> None:

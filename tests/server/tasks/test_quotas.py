@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from a2a_canvas.server.tasks import quotas
 from a2a_canvas.server.tasks.access import Caller
 from a2a_canvas.server.tasks.errors import QuotaReached
-from a2a_canvas.server.tasks.quotas import EVERYBODY, Meter, Quota, Tally, payer, wait_for_request
+from a2a_canvas.server.tasks.quotas import DAY, EVERYBODY, Meter, Quota, Tally, payer, wait_for_request
 from tests.fakes import Clock
 
 ANN, JOE = "ann", "joe"
@@ -55,6 +55,17 @@ def test_all_together_may_make_so_many() -> None:
     metered = Metered(of_all=Quota(requests=3))
     assert metered.requests(ANN, 2) == 2
     assert metered.requests(JOE, 5) == 1
+
+
+def test_midnight_is_a_minute_like_any_other() -> None:
+    metered = Metered(Quota(requests=60, streams=1))
+    metered.move(seconds=-metered.clock().timestamp() % DAY - 1)
+    metered.meter.set_elsewhere(ANN, "b", Tally(0, streams=1))
+    assert metered.requests(ANN, 60) == 60
+    metered.move(seconds=2)
+    assert metered.requests(ANN, 60) == 1
+    with pytest.raises(QuotaReached), metered.meter.stream(ANN):
+        pass
 
 
 def test_the_refusal_says_how_many_and_when_to_try_again() -> None:

@@ -4,15 +4,27 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta
+from itertools import count
 from pathlib import Path
 
 import pytest
 from sqlalchemy import event
 
+from a2a_canvas.server.agent.intent import InvalidOperation
 from a2a_canvas.server.context_key import context_key
+from a2a_canvas.server.tasks import sharing as sharing_module
 from a2a_canvas.server.tasks.access import ANONYMOUS, Access, Caller, Found, Level, Share
 from a2a_canvas.server.tasks.errors import ContextNotFound, NobodyToShare, ReadOnly
-from a2a_canvas.server.tasks.sharing import ShareRequest, Sharing, hash_of_link, is_link_token, new_link_token
+from a2a_canvas.server.tasks.sharing import (
+    MAX_FROM_ONE,
+    MAX_OF_USER,
+    ShareRequest,
+    Sharing,
+    has_room,
+    hash_of_link,
+    is_link_token,
+    new_link_token,
+)
 from a2a_canvas.server.tasks.sql.identity.recent_reads import MAX_AGE
 from a2a_canvas.server.tasks.sql.identity.sql_shares import SqlShares
 from a2a_canvas.store.errors import Unavailable
@@ -20,8 +32,14 @@ from tests.server.tasks.context_harness import BACKENDS, ContextHarness, open_co
 
 NOTES = context_key("ann", "notes")
 MADE = datetime(2026, 1, 1, tzinfo=UTC)
-OLD = "5f1c0f8e-2f0b-4f55-9d4e-0f6a1c3b2d70"
+OLD, NEW = "5f1c0f8e-2f0b-4f55-9d4e-0f6a1c3b2d70", "5f1c0f8e-2f0b-4f55-9d4e-0f6a1c3b2d71"
 BOB, CAROL = Caller("bob"), Caller("carol")
+
+
+@pytest.fixture
+def sharing(world) -> Sharing:
+    shares, ids = world.backend.shares, map(str, count(1))
+    return Sharing(Access(world.backend.journal, shares), shares, world.clock, lambda: next(ids))
 
 
 def share(id: str, context: str = NOTES, level: Level = Level.READ, **more) -> Share:
@@ -57,6 +75,70 @@ async def test_a_second_share_with_a_user_replaces_the_first(world) -> None:
         await shares.add(each)
     assert [each.share_id for each in await shares.list(NOTES)] == ["2", "3"]
     assert [each.level for each in await shares.of(BOB)] == [Level.EDIT]
+
+
+async def test_the_shares_of_a_user_are_counted_by_their_givers(world) -> None:
+    of_carol = Share("4", context_key("carol", "x"), "carol", Level.READ, MADE, "bob")
+    await world.run("t3", "x", "carol")
+    shares, soon = world.backend.shares, world.clock() + timedelta(seconds=1)
+    for each in (share("1"), share("2", context_key("ann", "plan"), expires_at=soon), share("3", user="dan"), of_carol):
+        await shares.add(each)
+    assert await shares.givers("bob") == {"ann": 2, "carol": 1}
+    world.clock.move(timedelta(seconds=1))
+    assert await shares.givers("bob") == {"ann": 1, "carol": 1}
+    assert await shares.givers("eve") == {}
+
+
+def test_whatever_others_give_there_is_room_for_a_share_of_everybody() -> None:
+    assert has_room({"ann": MAX_FROM_ONE - 1}, "ann")
+    assert not has_room({"ann": MAX_FROM_ONE}, "ann")
+    full = {f"stranger {number}": MAX_FROM_ONE for number in range(MAX_OF_USER // MAX_FROM_ONE)}
+    assert has_room(full, "ann")
+    assert not has_room(full | {"ann": 1}, "ann")
+
+
+@pytest.mark.parametrize("world", ["memory"], indirect=True)
+async def test_a_giver_with_no_room_left_is_refused_and_replaces_a_share(
+    world, sharing, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sharing_module, "MAX_FROM_ONE", 1)
+    await world.run("t3", OLD, "ann")
+    await world.run("t4", NEW, "ann")
+    ann, read, edit = Caller("ann"), ShareRequest(Level.READ, "bob"), ShareRequest(Level.EDIT, "bob")
+    for asked in (read, edit):
+        await sharing.share(ann, OLD, asked)
+    with pytest.raises(InvalidOperation, match="takes no more shares of yours"):
+        await sharing.share(ann, NEW, read)
+    await sharing.share(ann, NEW, ShareRequest(Level.READ))
+    [given] = await sharing.shares(BOB, OLD)
+    assert given.level is Level.EDIT
+    await sharing.revoke(BOB, OLD, given.share_id)
+    await sharing.share(ann, NEW, read)
+
+
+async def test_a_user_sees_and_ends_what_it_was_given_and_nothing_else(world, sharing) -> None:
+    await world.run("t3", OLD, "ann")
+    for request in (ShareRequest(Level.READ, "bob"), ShareRequest(Level.READ, "carol"), ShareRequest(Level.EDIT)):
+        await sharing.share(Caller("ann"), OLD, request)
+    of_bob, of_carol, link = await sharing.shares(Caller("ann"), OLD)
+    assert await sharing.shares(BOB, OLD) == (of_bob,)
+    for other in (of_carol, link):
+        with pytest.raises(ReadOnly):
+            await sharing.revoke(BOB, OLD, other.share_id)
+    with pytest.raises(ReadOnly):
+        await sharing.revoke(Caller(link=link.share_id), OLD, link.share_id)
+    assert await sharing.revoke(BOB, OLD, of_bob.share_id) == ()
+    with pytest.raises(ContextNotFound):
+        await sharing.shares(BOB, OLD)
+    assert await sharing.shares(Caller("ann"), OLD) == (of_carol, link)
+
+
+async def test_a_share_that_an_own_context_hides_can_be_ended(world, sharing) -> None:
+    await world.run("t3", OLD, "ann")
+    made = await sharing.share(Caller("ann"), OLD, ShareRequest(Level.READ, "bob"))
+    await world.run("t4", OLD, "bob")
+    await sharing.revoke(BOB, OLD, made.share.share_id)
+    assert await sharing.shares(Caller("ann"), OLD) == ()
 
 
 async def test_a_share_is_revoked_in_its_own_context_alone(world) -> None:
@@ -96,7 +178,7 @@ async def test_shared_contexts_are_listed_among_the_own_ones(world) -> None:
     shares = world.backend.shares
     for number, context in enumerate(("notes", "plan")):
         await shares.add(share(str(number), context_key("ann", context)))
-    access = Access(world.backend.journal.has_context, shares)
+    access = Access(world.backend.journal, shares)
     listed = tuple(await access.shared(BOB))
     found = await world.page("bob", shared=listed)
     assert [each.title for each in found.contexts] == ["Go"] * 3
@@ -104,7 +186,7 @@ async def test_shared_contexts_are_listed_among_the_own_ones(world) -> None:
 
 
 async def test_an_own_context_hides_a_shared_one_of_the_same_id(world) -> None:
-    access = Access(world.backend.journal.has_context, world.backend.shares)
+    access = Access(world.backend.journal, world.backend.shares)
     await world.backend.shares.add(share("1"))
     found = await access.find(BOB, "notes")
     assert found
@@ -135,6 +217,19 @@ async def test_another_server_knows_of_a_change_when_what_it_has_is_too_old(worl
     seconds.now += MAX_AGE
     assert (await here.of(BOB), await there.of(BOB)) == ((), ())
     assert MAX_AGE < 1
+
+
+@pytest.mark.parametrize("world", ["sqlite"], indirect=True)
+async def test_a_hundred_shares_are_found_with_one_query(world) -> None:
+    shares, asked = world.backend.shares, []
+    for number in range(100):
+        await world.begin(f"s{number}", f"c{number}", "ann")
+        await shares.add(share(f"{number}", context_key("ann", f"c{number}")))
+    access = Access(world.backend.journal, shares)
+    await access.grants(BOB)
+    event.listen(world.backend._database._reader.sync_engine, "before_cursor_execute", lambda *a: asked.append(a[2]))
+    assert len(await access.shared(BOB)) == 100
+    assert len(asked) == 1
 
 
 @pytest.mark.parametrize("world", ["sqlite"], indirect=True)
@@ -173,14 +268,13 @@ async def test_after_a_failure_the_database_is_asked_again(world, monkeypatch: p
 async def test_whoever_has_adopted_a_context_of_anonymous_callers_shares_it(world) -> None:
     await world.run("t3", OLD)
     shares = world.backend.shares
-    access = Access(world.backend.journal.has_context, shares, adopter="ann")
+    access = Access(world.backend.journal, shares, adopter="ann")
     sharing = Sharing(access, shares, world.clock, lambda: "1")
     await sharing.share(Caller("ann"), OLD, ShareRequest(Level.EDIT, "bob"))
     found = await access.find(BOB, OLD)
     assert found == Found(OLD, "", Level.EDIT)
     with pytest.raises(NobodyToShare):
         await sharing.shares(ANONYMOUS, OLD)
-    with pytest.raises(ReadOnly):
-        await sharing.shares(BOB, OLD)
+    assert [each.user for each in await sharing.shares(BOB, OLD)] == ["bob"]
     with pytest.raises(ContextNotFound):
         await sharing.shares(CAROL, OLD)

@@ -9,11 +9,11 @@ Rule 3: a context is locked while a share of it is added, so that none is left w
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Row, and_, delete, insert, or_, select
+from sqlalchemy import Row, and_, delete, func, insert, or_, select
 
 from a2a_canvas.server.tasks.access import Caller, Level, Share
 from a2a_canvas.server.tasks.errors import ContextNotFound
@@ -71,6 +71,12 @@ class SqlShares:
             removed = (await connection.execute(delete(shares).where(*this))).rowcount
         self._recent.clear()
         return bool(removed)
+
+    async def givers(self, user: str) -> Mapping[str, int]:
+        in_force = or_(shares.c.expires_at.is_(None), shares.c.expires_at > to_microseconds(self._now()))
+        query = select(shares.c.owner, func.count()).where(shares.c.user_name == user, in_force)
+        async with self._database.read() as connection:
+            return {owner: number for owner, number in await connection.execute(query.group_by(shares.c.owner))}
 
     async def _with(self, wanted: tuple[str, str]) -> Found:
         """The shares with a value in a column."""

@@ -7,7 +7,7 @@ Rule 2: every other task is read from the database: when it is asked for, and, f
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Collection, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -40,7 +40,7 @@ from a2a_canvas.server.tasks.sql.journal.journal_reading import (
     read_tasks,
     to_microseconds,
 )
-from a2a_canvas.server.tasks.sql.journal.journal_tables import message_keys, tasks
+from a2a_canvas.server.tasks.sql.journal.journal_tables import contexts, message_keys, tasks
 from a2a_canvas.server.tasks.sql.journal.journal_writing import JournalWork, Notify
 from a2a_canvas.server.tasks.sql.journal.logs import TaskBatch, TaskLog
 from a2a_canvas.server.tasks.sql.journal.named_versions import staged_contents
@@ -319,6 +319,11 @@ class SqlJournal:
         query = select(tasks.c.task_id).where(tasks.c.context_id == context_id, tasks.c.owner == owner).limit(1)
         async with self._database.read() as connection:
             return await connection.scalar(query) is not None
+
+    async def begun(self, keys: Collection[str]) -> Collection[str]:
+        query = select(contexts.c.context_id).where(contexts.c.context_id.in_(keys), contexts.c.tasks > 0)
+        async with self._database.read() as connection:
+            return frozenset(await connection.scalars(query))
 
     async def waiting_tasks(self, context_id: str, owner: str) -> tuple[str, ...]:
         ours = tasks.c.context_id == context_id, tasks.c.owner == owner

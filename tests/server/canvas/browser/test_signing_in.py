@@ -199,7 +199,10 @@ async def test_a_user_edits_what_was_shared_to_edit(visit: OpenPage, open_window
     await window.page.get_by_role("link", name="quickly pear").click()
     await ask(window.page, "quickly pear")
     await expect(document(window.page).get_by_text("Version 2", exact=True)).to_be_visible()
-    await expect(window.page.get_by_role("button", name="Actions for quickly pear")).to_be_hidden()
+    await window.page.get_by_role("button", name="Actions for quickly pear").click()
+    await window.page.get_by_role("menuitem", name="Leave…").click()
+    await window.page.get_by_role("dialog").get_by_role("button", name="Leave").click()
+    await expect(window.page.get_by_role("link", name="quickly pear")).to_be_hidden()
 
 
 async def test_a_provider_signs_somebody_in_until_they_sign_out(open_window: Opener) -> None:

@@ -40,7 +40,7 @@ class ArtifactHarness:
         self.clock = Clock()
         self.journal = InMemoryJournal(self.clock)
         self.shares = InMemoryShares(self.clock)
-        self.access = Access(self.journal.has_context, self.shares)
+        self.access = Access(self.journal, self.shares)
         self.sharing = Sharing(self.access, self.shares, self.clock, ids("share"), "http://here")
         self.contexts = InMemoryContexts(self.journal, self.store, self.shares)
         self._writers: dict[str, EventedArtifactStore] = {}

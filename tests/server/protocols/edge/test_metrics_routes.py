@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
 from typing import Any
 
 import httpx
@@ -10,13 +12,15 @@ from prometheus_client.openmetrics.parser import text_string_to_metric_families 
 from prometheus_client.parser import text_string_to_metric_families as parse
 from starlette.applications import Starlette
 
+from a2a_canvas.server.api_key import new_key
 from a2a_canvas.server.app import create_app
-from a2a_canvas.server.metrics import CountSeries, DurationSeries, GaugeSeries, Metrics
+from a2a_canvas.server.metrics import PREFIX, CountSeries, DurationSeries, GaugeSeries, Metrics
 from a2a_canvas.server.protocols.edge.metrics_routes import metrics_route
 from a2a_canvas.server.settings import Settings
 from a2a_canvas.store.errors import Unavailable
+from tests.database_fixtures import sqlite_url
 from tests.free_port import free_port
-from tests.server.app_server import serving
+from tests.server.app_server import envelope, serving
 
 
 async def scrape(metrics: Metrics, accept: str = "") -> httpx.Response:
@@ -126,3 +130,32 @@ async def test_on_the_port_for_all_they_are_for_users_and_else_for_this_machine_
         response = await client.get("/metrics", headers=headers)
     assert response.status_code == status
     assert ("a2a_canvas_turns_running" in response.text) == (status == 200)
+
+
+MOVED = (
+    *("turns_total", "first_artifact_byte_seconds_count", "entry_delay_seconds_count", "open_streams"),
+    *("commit_seconds_count", "written_bytes_total", "model_calls_total", "tool_calls_total", "requests_refused_total"),
+)
+"""What a streamed turn that writes an artifact, and a refused request, change; `open_streams` has a series then."""
+
+
+async def test_a_run_moves_the_metrics_and_leaves_nothing_of_its_user_in_them(tmp_path: Path) -> None:
+    key, context = new_key(), "context-of-ann"
+    headers = {"Authorization": f"Bearer {key}", "A2A-Version": "1.0"}
+    message = {"messageId": "message-of-ann", "role": "ROLE_USER", "contextId": context}
+    asked = envelope("SendStreamingMessage", {"message": message | {"parts": [{"text": "write annsreport"}]}})
+    settings = {"api_keys": f"ann-the-user={key}", "database": sqlite_url(tmp_path)}
+    async with serving(grpc=False, **settings) as served:
+        answer = await served.http.post("/", json=asked, headers=headers)
+        task_id = re.findall(r'"taskId": ?"([^"]+)"', answer.text)[-1]
+        for path in ("/artifacts/none-of-ann", "/rest/tasks/task-of-ann", "/path-of-ann", "/rest/path-of-ann"):
+            assert (await served.http.get(path, headers=headers)).status_code == 404
+        assert "error" in (await served.http.post("/", json=envelope("MethodOfAnn", {}), headers=headers)).json()
+        body = (await served.http.get("/metrics", headers=headers)).text
+    samples = [each for family in parse(body) for each in family.samples]
+    for name in MOVED:
+        found = [each for each in samples if each.name == f"{PREFIX}{name}"]
+        assert name == "open_streams" or sum(each.value for each in found) > 0, name
+        assert found, name
+    for secret in ("ann", key, task_id, context):
+        assert secret.lower() not in body.lower()

@@ -313,12 +313,17 @@ async def test_a_user_with_much_to_deliver_hides_nobody_else(tasks: ContextHarne
     assert not await tasks.backend.push.claim(full)
 
 
-async def test_a_version_that_was_removed_meanwhile_is_not_told(tasks: ContextHarness) -> None:
+async def test_a_version_is_read_when_it_is_to_be_sent_and_not_if_it_was_removed_meanwhile(
+    tasks: ContextHarness,
+) -> None:
+    in_memory = isinstance(tasks.backend, MemoryBackend)  # which has it at hand
     await tasks.begin("t")
     await tasks.backend.push.add(config())
-    await tasks.write("t", "a")
+    await tasks.write("t", "a", "The text")
     [delivery] = await tasks.backend.push.claim(ROOM)
+    assert (told(delivery) == "The text") == in_memory
+    assert told(await tasks.backend.push.whole(delivery)) == "The text"
     await tasks.backend.push.remove(KEY)
     whole = await tasks.backend.push.whole(delivery)
-    assert whole is None or isinstance(tasks.backend, MemoryBackend)  # memory has it at hand
+    assert (whole is None) == (not in_memory)
     assert await tasks.backend.push.delivered(delivery) is None

@@ -13,7 +13,21 @@ from typing import Any
 LOG = Path(sys.argv[1])
 BEHAVIOUR = sys.argv[2] if len(sys.argv) > 2 else ""
 TEXT = {"type": "object", "properties": {"text": {"type": "string"}}}
-NAMES = ["echo", "die", "leave_child", "hang", "flood", "huge", "huge_id_last", "rubbish", "change", "ask", "no_answer"]
+LATE: dict[Any, str] = {}
+NAMES = [
+    "echo",
+    "die",
+    "leave_child",
+    "hang",
+    "flood",
+    "huge",
+    "huge_id_last",
+    "rubbish",
+    "change",
+    "ask",
+    "no_answer",
+    "late",
+]
 
 
 def send(message: dict[str, Any]) -> None:
@@ -82,6 +96,8 @@ def call(request: dict[str, Any]) -> None:  # noqa: C901  many tools, each of th
             schema = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
             asked = {"message": f"Which city, {text}?", "requestedSchema": schema}
             send({"id": f"ask-{request['id']}", "method": "elicitation/create", "params": asked})
+        case "late":
+            LATE[request["id"]] = text
         case "no_answer":
             reply(request, {"content": "nonsense"})
         case _:
@@ -100,6 +116,9 @@ def take(message: dict[str, Any]) -> None:
     match message.get("method"):
         case None:
             answered(message)
+        case "notifications/cancelled" if (text := LATE.get(message["params"]["requestId"])) is not None:
+            asked = {"message": f"Which city, {text}?", "requestedSchema": {"type": "object", "properties": {}}}
+            send({"id": "ask-0", "method": "elicitation/create", "params": asked})
         case "initialize":
             capabilities = {"tools": {"listChanged": True}}
             info = {"name": "hostile", "version": "1"}

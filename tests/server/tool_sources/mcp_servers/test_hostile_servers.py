@@ -250,6 +250,19 @@ async def test_a_question_whose_call_is_unknown_is_refused(tmp_path: Path, caplo
         assert await is_well(hostile)
 
 
+async def test_a_question_of_a_call_that_was_given_up_is_not_asked_in_another_users_call(tmp_path: Path) -> None:
+    async with running(tmp_path, timeout=0.5) as hostile:
+        anns = asyncio.create_task(call(hostile, "late", "Ann"))
+        await eventually(lambda: received(tmp_path)[-1].get("method") == "tools/call")
+        bob = CallCanvas(["Rom"])
+        bobs = asyncio.create_task(call(hostile, "hang", "0", bob))
+        await eventually(lambda: received(tmp_path)[-1]["params"]["name"] == "hang")
+        anns.cancel()
+        await eventually(lambda: "cannot be asked" in received(tmp_path)[-1].get("error", {}).get("message", ""))
+        assert "no sign of life" in await bobs
+        assert bob.questions == []
+
+
 async def test_a_server_gets_a_few_variables_alone_and_those_of_its_entry(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
