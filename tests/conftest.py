@@ -12,10 +12,12 @@ from __future__ import annotations
 import gc
 import os
 import shutil
+import signal
 import tempfile
 from collections.abc import Iterator, Sequence
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import certifi
 import pytest
@@ -28,6 +30,8 @@ LEFT_OUT = ("process", "postgres", "slow")
 """The markers of what a quick run leaves out."""
 FIRST_WAY = ("JSONRPC", "1.0")
 """The transport by which a quick run tests what all of them show (`app_server.WAYS`)."""
+LATE_AGAIN = 20.0
+"""After so many seconds a test that goes on when its time is up is ended again. To end its servers takes less."""
 MARKED = {
     "tests/bench": "process",
     "tests/server/agent/models/rehearsal/test_rehearsal.py": "slow",
@@ -133,6 +137,17 @@ def no_file_in_the_working_directory() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("A2A_CANVAS_DATABASE", "memory")
         yield
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_timeout_set_timer(settings: Any) -> Iterator[None]:
+    """End a test whose time is up until it has ended.
+
+    The exception reaches whichever task of asyncio runs just then: a test that waits for that task would not end.
+    """
+    set_once = yield
+    signal.setitimer(signal.ITIMER_REAL, settings.timeout, LATE_AGAIN)
+    return set_once
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

@@ -7,9 +7,11 @@ from __future__ import annotations
 
 import asyncio
 import socket
-from collections.abc import Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from functools import partial
 from importlib import import_module
+from threading import Thread
 from typing import Protocol
 
 from a2a_canvas.server.push.retries import Outcome
@@ -25,8 +27,9 @@ from a2a_canvas.server.push.targets import (
 CONNECT_SECONDS = 5.0
 TOTAL_SECONDS = 10.0
 """Seconds that an attempt may take, to the headers of the answer."""
-LOOKUPS = 8
-"""Names that are looked up at once, in threads of their own: those of others must not wait for a slow name server."""
+LOOKUPS = 128
+"""Names that are looked up at once, each in a thread of its own. A name server that hangs takes one for longer than an
+attempt lasts: they are more than twice the attempts of one user (`places.py`), so that nobody else waits for it."""
 
 
 class Lookup(Protocol):
@@ -35,8 +38,6 @@ class Lookup(Protocol):
     async def __call__(self, host: str, port: int) -> Sequence[str]:
         """Raises `OSError` if it has none."""
         ...
-
-    def close(self) -> None: ...
 
 
 class Send(Protocol):
@@ -48,21 +49,31 @@ class Send(Protocol):
 
 
 class SystemLookup:
-    """Looks names up as the system does."""
+    """Looks names up as the system does. Its threads end with the process: none of them can hold it up."""
 
     def __init__(self) -> None:
-        self._threads = ThreadPoolExecutor(LOOKUPS, thread_name_prefix="push-lookup")
+        self._threads = asyncio.Semaphore(LOOKUPS)
 
     async def __call__(self, host: str, port: int) -> Sequence[str]:
-        loop = asyncio.get_running_loop()
+        found: asyncio.Future[Sequence[str]] = asyncio.get_running_loop().create_future()
         async with asyncio.timeout(CONNECT_SECONDS):
-            found = await loop.run_in_executor(
-                self._threads, lambda: socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
-            )
-        return tuple(dict.fromkeys(str(each[4][0]) for each in found))
+            await self._threads.acquire()
+            Thread(target=self._look_up, args=(host, port, found), name="push-lookup", daemon=True).start()
+            return await found
 
-    def close(self) -> None:
-        self._threads.shutdown(wait=False, cancel_futures=True)
+    def _look_up(self, host: str, port: int, found: asyncio.Future[Sequence[str]]) -> None:
+        try:
+            addresses = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+            told = partial(found.set_result, tuple(dict.fromkeys(str(each[4][0]) for each in addresses)))
+        except (OSError, UnicodeError) as error:
+            told = partial(found.set_exception, error)
+        with suppress(RuntimeError):  # the server has ended meanwhile
+            found.get_loop().call_soon_threadsafe(self._tell, found, told)
+
+    def _tell(self, found: asyncio.Future[Sequence[str]], told: Callable[[], None]) -> None:
+        self._threads.release()
+        if not found.done():
+            told()
 
 
 class TargetCheck:
@@ -96,9 +107,6 @@ class TargetCheck:
         check_addresses(target, found, self._allowed)
         return found
 
-    def close(self) -> None:
-        self._lookup.close()
-
 
 class PushSender:
     """Sends to targets that a check lets through. What speaks HTTP is imported with the first attempt."""
@@ -114,6 +122,5 @@ class PushSender:
         return await self._http(url, headers, body)
 
     async def close(self) -> None:
-        self._check.close()
         if self._http:
             await self._http.close()

@@ -29,9 +29,6 @@ class FixedLookup:
             raise OSError("there is no such host")
         return found
 
-    def close(self) -> None:
-        pass
-
 
 def push_operations() -> PushOperations:
     """Configs for which any host is on the public internet."""

@@ -5,9 +5,11 @@ from __future__ import annotations
 import asyncio
 import socket
 import ssl
+import threading
 from collections.abc import AsyncIterator, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 import pytest_asyncio
@@ -16,7 +18,8 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
-from a2a_canvas.server.push import http_sender
+from a2a_canvas.server.push import http_sender, sending
+from a2a_canvas.server.push.places import PER_USER
 from a2a_canvas.server.push.retries import Accepted, NotAccepted, Outcome
 from a2a_canvas.server.push.sending import PushSender, SystemLookup, TargetCheck
 from a2a_canvas.server.push.targets import AllowedTargets, TargetRefused
@@ -95,12 +98,55 @@ async def test_no_way_to_write_this_machine_passes(host: str) -> None:
     check = TargetCheck(AllowedTargets(), SystemLookup())
     with pytest.raises(TargetRefused):
         await check(f"https://{host}/")
-    check.close()
 
 
 async def test_a_host_that_cannot_be_found_is_refused() -> None:
     with pytest.raises(TargetRefused, match="has no address"):
         await TargetCheck(AllowedTargets(), FixedLookup([]))("https://nowhere.example/")
+
+
+async def test_names_whose_name_servers_hang_hold_up_no_other_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As many as one user can have asked for within the time that a name server takes."""
+    answers, hanging = threading.Event(), threading.Semaphore(0)
+
+    def look_up(host: str, port: int, type: int) -> list[Any]:
+        if "slow" in host:
+            hanging.release()
+            answers.wait()
+        return [(socket.AF_INET, type, 0, "", ("1.1.1.1", port))]
+
+    monkeypatch.setattr(socket, "getaddrinfo", look_up)
+    lookup = SystemLookup()
+    slow = [asyncio.create_task(lookup(f"slow{number}.example", 443)) for number in range(2 * PER_USER)]
+    try:
+        for _ in slow:
+            await asyncio.to_thread(hanging.acquire)
+        assert await lookup("fast.example", 443) == ("1.1.1.1",)
+    finally:
+        answers.set()
+    assert await asyncio.gather(*slow) == [("1.1.1.1",)] * len(slow)
+
+
+async def test_a_name_server_that_hangs_is_left_and_keeps_its_thread_until_it_answers(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    answers = threading.Event()
+
+    def look_up(*_: Any, **__: Any) -> list[Any]:
+        answers.wait()
+        return []
+
+    monkeypatch.setattr(sending, "CONNECT_SECONDS", 0.01)
+    monkeypatch.setattr(sending, "LOOKUPS", 1)
+    monkeypatch.setattr(socket, "getaddrinfo", look_up)
+    lookup = SystemLookup()
+    check = TargetCheck(AllowedTargets(), lookup)
+    for host in ("slow.example", "other.example"):
+        with pytest.raises(TargetRefused, match="has no address"):
+            await check(f"https://{host}/")
+    assert lookup._threads.locked()
+    answers.set()
+    await lookup._threads.acquire()
 
 
 async def test_a_redirect_is_not_followed(receiver: Receiver) -> None:
