@@ -259,6 +259,24 @@ async def test_another_page_changes_nothing_with_the_cookie(
     assert (await browser.post("/auth/sign-out", headers=headers)).status_code == 403
 
 
+@pytest.mark.parametrize("site", ["same-site", "cross-site"])
+async def test_another_page_embeds_nothing_with_the_cookie(
+    browser: httpx.AsyncClient, provider: Provider, site: str
+) -> None:
+    await sign_in(browser, provider)
+    headers = {"Sec-Fetch-Site": site}
+    assert (await browser.get("/artifacts", headers=headers)).status_code == 401
+    assert (await browser.get("/auth/session", headers=headers)).json()["signedIn"] is False
+
+
+async def test_a_second_cookie_of_the_name_signs_nobody_in(
+    browser: httpx.AsyncClient, served: Served, provider: Provider
+) -> None:
+    await sign_in(browser, provider)
+    own = with_cookie(browser)["Cookie"]
+    assert (await served.http.get("/artifacts", headers={"Cookie": f"{own}; {own}"})).status_code == 401
+
+
 async def test_the_page_itself_works_with_the_cookie(browser: httpx.AsyncClient, provider: Provider) -> None:
     await sign_in(browser, provider)
     headers = {**PAGE, "A2A-Version": "1.0", "Sec-Fetch-Site": "same-origin"}

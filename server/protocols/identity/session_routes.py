@@ -30,7 +30,6 @@ from a2a_canvas.server.protocols.identity.browser_sessions import (
     COOKIE,
     SIGNED_SECONDS,
     BrowserSessions,
-    cookies_of,
     may_use_cookie,
 )
 from a2a_canvas.server.protocols.identity.http_authentication import CALLBACK, SESSION, SIGN_IN, SIGN_OUT
@@ -110,7 +109,7 @@ class SessionRoutes:
     async def _signed_in(self, request: Request) -> Response:
         assert self.open_id
         given = request.query_params
-        flow = await self.sessions.read(_FLOW, cookies_of(request.headers).get(FLOW_COOKIE, ""))
+        flow = await self.sessions.read(_FLOW, self.sessions.value_of(FLOW_COOKIE, request.scope))
         if not flow or not hmac.compare_digest(given.get("state", "").encode(), flow["state"].encode()):
             return _failed(400, "This sign-in was not begun in this browser, or took too long. Begin it again.")
         if not given.get("code"):
