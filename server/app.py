@@ -140,7 +140,7 @@ def create_app(settings: Settings, llm: LLM | None = None, clock: Clock | None =
     budget = BodyBudget(max(limits.max_bodies_bytes, limits.max_body_bytes))
     check = TargetCheck(AllowedTargets.of(settings.push_targets), SystemLookup())
     page = settings.url if settings.page else ""
-    sharing = Sharing(runtime.access, backend.shares, clock.now, clock.new_id, page)
+    sharing = Sharing(runtime.access, backend.shares, clock.now, clock.new_id, page, runtime.meter)
     handler = A2AHandler(
         runtime,
         card,
@@ -323,9 +323,10 @@ def make_meter(settings: Settings, now: Callable[[], datetime]) -> Meter:
         settings.max_streams_per_user,
         settings.max_turns_per_user,
         settings.max_tokens_per_user,
+        settings.max_bytes_per_user,
     )
-    of_all = Quota(settings.max_requests, settings.max_streams, tokens=settings.max_tokens)
-    return Meter(now, of_user, of_all, settings.max_tokens_per_turn)
+    of_all = Quota(settings.max_requests, settings.max_streams, tokens=settings.max_tokens, bytes=settings.max_bytes)
+    return Meter(now, of_user, of_all, settings.max_tokens_per_turn, settings.adopt_anonymous or "")
 
 
 def hosts_of(settings: Settings) -> Hosts:

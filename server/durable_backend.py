@@ -25,6 +25,7 @@ from a2a_canvas.server.tasks.sql.identity.sql_sessions import SqlEndedSessions
 from a2a_canvas.server.tasks.sql.journal.prune import Retention, prune
 from a2a_canvas.server.tasks.sql.journal.rewriting import name_versions
 from a2a_canvas.server.tasks.sql.replica.sql_backend import SqlBackend
+from a2a_canvas.server.tasks.sql.usage.sql_kept import SqlKeptBytes
 from a2a_canvas.server.tasks.sql.usage.sql_usage import SharedUsage
 from a2a_canvas.store.errors import Unavailable
 from a2a_canvas.store.models import Limits
@@ -63,6 +64,8 @@ class DurableBackend(SqlBackend):
         self._now = now
         self._beside: list[asyncio.Task[None]] = []
         self._usage: SharedUsage | None = None
+        self._kept = SqlKeptBytes(self._database)
+        self._metrics.refreshers.append(self._report_kept)
 
     async def start(self, runner: TaskRunner) -> None:
         await prepare_database(self._database)
@@ -73,6 +76,7 @@ class DurableBackend(SqlBackend):
         ]
 
     async def share_usage(self, meter: Meter, exchanged: Callable[[], None]) -> None:
+        meter.kept = self._kept
         self._usage = SharedUsage(self._database, meter, self._now, exchanged)
         with suppress(Unavailable):
             await self._usage.exchange()  # before the first request: what was counted before this start
@@ -87,6 +91,9 @@ class DurableBackend(SqlBackend):
             with suppress(Unavailable, TimeoutError):
                 await asyncio.wait_for(self._usage.exchange(), LAST_EXCHANGE_SECONDS)
         await super().stop()
+
+    async def _report_kept(self) -> None:
+        self._metrics.kept_bytes.set(await self._kept.of_all())
 
     async def _prune_regularly(self) -> None:
         while True:

@@ -33,15 +33,16 @@ async def make_key(
         DatabaseError: the database cannot be opened, reached or used.
     """
     _check_names(name, user or name)
-    text = new_key()
+    text, place = new_key(), ""
     if stored:
         key = ApiKey(name, user or name, hash_of(text), made_at=datetime.now(UTC))
         async with _database_of(given, new=True) as database:
             if not await add_key(database, key):
                 raise SettingsError(f"There is a key {name} in force: revoke it first, or choose another name.")
+            place = database.name
     out.write(f"{text}\n")
     out.flush()
-    remarks.write(f"{_remark(name, user or name, text, stored)}\n")
+    remarks.write(f"{_remark(name, user or name, text, place)}\n")
     return 0
 
 
@@ -94,9 +95,9 @@ def _check_names(name: str, user: str) -> None:
             raise SettingsError(f"The {what} {given!r} must be 1 to 128 characters, without spaces, commas and =.")
 
 
-def _remark(name: str, user: str, text: str, stored: bool) -> str:
-    if stored:
-        return f"This is the key {name} of {user}. It is not shown again: only its hash is stored."
+def _remark(name: str, user: str, text: str, place: str) -> str:
+    if place:
+        return f"This is the key {name} of {user}. It is not shown again: only its hash is stored, in {place}."
     setting = f"{VARIABLE}={name}={HASH_PREFIX}{hash_of(text)}"
     return f"This is the key {name}. It is stored nowhere: a server takes it with {setting}"
 

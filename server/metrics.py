@@ -137,6 +137,9 @@ class Metrics:
         self.written_bytes = CountSeries(
             "written_bytes_total", "Size of what was written of tasks and artifacts, compressed as it is stored."
         )
+        self.kept_bytes = GaugeSeries(
+            "kept_bytes", "Size of what the database keeps of all users, as the limits of bytes count it."
+        )
         self.model_calls = CountSeries("model_calls_total", "Model calls, by the reason of their end.", "stop_reason")
         self.tokens = CountSeries(
             "model_tokens_total",

@@ -216,6 +216,12 @@ class Settings(BaseSettings):
     max_tokens_per_turn: int | None = Field(
         None, ge=1, description="tokens of the model calls in one turn; any number unless given"
     )
+    max_bytes: int | None = Field(
+        None, ge=1, description="bytes that the database keeps of all users together; any number unless given"
+    )
+    max_bytes_per_user: int | None = Field(
+        None, ge=1, description="bytes that the database keeps of one user's contexts; any number unless given"
+    )
     max_rounds: int = Field(30, ge=1, description="model calls in one turn")
     max_tool_errors: int = Field(5, ge=1, description="failed tool calls in a row")
     max_artifact_bytes: int = Field(10 * 1024 * 1024, ge=1, description="bytes of one artifact")
@@ -408,6 +414,13 @@ class Settings(BaseSettings):
                 raise ValueError(f"{taken[port]} and {name} are both {port}; each needs a port of its own")
             if port:
                 taken[port] = name
+        return self
+
+    @model_validator(mode="after")
+    def _bytes_are_counted(self) -> Self:
+        for name in ("max_bytes", "max_bytes_per_user"):
+            if self.database == "memory" and getattr(self, name) is not None:
+                raise ValueError(f"{name} needs a database that counts, and database is memory")
         return self
 
     @property
@@ -619,6 +632,7 @@ GROUPS: Mapping[str, tuple[str, ...]] = {
         *("max_turns", "max_queued", "max_artifact_bytes", "max_parts", "max_body_bytes", "max_bodies_bytes"),
         *("max_text_bytes", "max_connections", "max_turns_per_user", "max_streams", "max_streams_per_user"),
         *("max_requests", "max_requests_per_user", "max_tokens", "max_tokens_per_user", "max_tokens_per_turn"),
+        *("max_bytes", "max_bytes_per_user"),
     ),
     "Log": ("log_level", "log_format"),
 }

@@ -1,4 +1,4 @@
-"""The command `a2a-canvas usage`: what users have used, by day."""
+"""The command `a2a-canvas usage`: what users have used, by day, and what is kept of them now."""
 
 from __future__ import annotations
 
@@ -12,16 +12,19 @@ from a2a_canvas.server.migrations import check
 from a2a_canvas.server.open_database import DatabaseError, open_database
 from a2a_canvas.server.settings import SettingsError, load
 from a2a_canvas.server.tasks.quotas import DAY
+from a2a_canvas.server.tasks.sql.usage.sql_kept import UserBytes, read_kept
 from a2a_canvas.server.tasks.sql.usage.sql_usage import KEPT_DAYS, DayUsage, read_usage
 
 ANONYMOUS = "(anonymous)"
 COLUMNS = ("requests", "turns", "tokens_in", "tokens_out")
+KEPT = ("kept_bytes", "contexts")
+Row = tuple[str, ...]
 
 
 async def show_usage(
     given: Mapping[str, Any], out: TextIO, now: datetime, *, days: int, user: str | None, as_json: bool
 ) -> int:
-    """Write what users have used in the last `days` days, today included.
+    """Write what users have used in the last `days` days, today included, and what is kept of them now.
 
     Args:
         given: the options of the command line, as `load` takes them.
@@ -42,29 +45,38 @@ async def show_usage(
     today = int(now.timestamp()) // DAY
     async with open_database(url, shared=True) as database:
         await check(database)
-        found = await read_usage(database, today - days + 1, user)
-    out.writelines(f"{line}\n" for line in (_objects(found) if as_json else _table(found)))
+        used, kept = await read_usage(database, today - days + 1, user), await read_kept(database, user)
+    out.writelines(f"{line}\n" for line in (_objects(used, kept) if as_json else _tables(used, kept)))
     return 0
 
 
-def _objects(found: Sequence[DayUsage]) -> Iterator[str]:
-    for each in found:
-        yield json.dumps(asdict(each) | {"day": _date(each.day)}, ensure_ascii=False)
+def _objects(used: Sequence[DayUsage], kept: Sequence[UserBytes]) -> Iterator[str]:
+    for day in used:
+        yield json.dumps(asdict(day) | {"day": _date(day.day)}, ensure_ascii=False)
+    for each in kept:
+        yield json.dumps(asdict(each), ensure_ascii=False)
 
 
-def _table(found: Sequence[DayUsage]) -> Iterator[str]:
-    if not found:
+def _tables(used: Sequence[DayUsage], kept: Sequence[UserBytes]) -> Iterator[str]:
+    if not used:
         yield "Nobody has used anything in these days."
-        return
-    rows = [("DAY", "USER", *(name.replace("_", " ").upper() for name in COLUMNS)), *map(_row, found)]
+    else:
+        yield from _table(("DAY", "USER"), COLUMNS, [(_date(each.day), *_row(each, COLUMNS)) for each in used])
+    if kept:
+        yield ""
+        yield from _table(("USER",), KEPT, [_row(each, KEPT) for each in kept])
+
+
+def _table(names: Row, figures: Row, rows: Sequence[Row]) -> Iterator[str]:
+    rows = [(*names, *(name.replace("_", " ").upper() for name in figures)), *rows]
     widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
-    for day, user, *numbers in rows:
-        figures = (number.rjust(width) for number, width in zip(numbers, widths[2:], strict=True))
-        yield "  ".join((day.ljust(widths[0]), user.ljust(widths[1]), *figures))
+    for row in rows:
+        adjust = (str.ljust,) * len(names) + (str.rjust,) * len(figures)
+        yield "  ".join(place(text, width) for place, text, width in zip(adjust, row, widths, strict=True))
 
 
-def _row(each: DayUsage) -> tuple[str, ...]:
-    return _date(each.day), each.user or ANONYMOUS, *(str(getattr(each, name)) for name in COLUMNS)
+def _row(each: DayUsage | UserBytes, columns: Row) -> Row:
+    return each.user or ANONYMOUS, *(str(getattr(each, name)) for name in columns)
 
 
 def _date(day: int) -> str:

@@ -16,6 +16,7 @@ TaskError
 ├── TooManyPushConfigs  the task has as many push configs as it may have
 ├── QueueFull           the server has no room for another turn: nothing is wrong with the request
 ├── QuotaReached        the caller, or all callers together, have used what they may for now
+├── StorageFull         the owner of the context, or all users together, keep as many bytes as they may
 ├── Unreadable          the stored task cannot be decoded
 └── StreamLost          the lease was lost: a subscriber must subscribe again
 
@@ -150,6 +151,16 @@ class QuotaReached(TaskError):
     def __init__(self, reason: str, seconds: float) -> None:
         self.retry_after = ceil(seconds)
         super().__init__(f"{reason} Try again in {self.retry_after} s.")
+
+
+class StorageFull(TaskError):
+    """
+    Args:
+        reason: who keeps too much, as a sentence.
+    """
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(f"{reason} Remove contexts (DELETE /artifacts/{{context}}), or ask the operator for more.")
 
 
 class TooManyPushConfigs(TaskError):

@@ -14,10 +14,11 @@ from collections import OrderedDict
 from collections.abc import Callable, Container
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from itertools import chain
 
 from a2a_canvas.server.agent.events import UserMessage
 from a2a_canvas.server.tasks.push import PushConfig
-from a2a_canvas.store.changes import Change
+from a2a_canvas.store.changes import AppendParts, Change, ReplaceParts
 from a2a_canvas.store.codec import CONVERTER
 
 DEDUP_WINDOW = timedelta(hours=24)
@@ -56,6 +57,14 @@ class Incoming:
         """The deduplication key (rule 1); empty if the message is always a new one (rule 2)."""
         known = self.owner or self.context_id or is_unique(self.message.message_id)
         return hashlib.sha256(_content(self).encode()).hexdigest() if known else ""
+
+    @property
+    def size(self) -> int:
+        """Bytes of the message: of its parts and metadata, and of the changes that come with it."""
+        changed = [change.parts for _, change in self.changes if isinstance(change, ReplaceParts | AppendParts)]
+        metadata = json.dumps(self.message.metadata, ensure_ascii=False)
+        parts = chain(self.message.parts, *changed)
+        return sum(part.size for part in parts) + len(metadata.encode(errors="replace"))
 
 
 def is_unique(message_id: str) -> bool:

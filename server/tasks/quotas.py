@@ -1,4 +1,4 @@
-"""How much callers may use, and how much they have used: requests, streams, turns and tokens.
+"""How much callers may use, and how much they have used: requests, streams, turns, tokens and bytes.
 
 Rule 1: a quota is for one user, or for all together. Anonymous callers are one user, and so are all who have a link of
         one owner's: otherwise an owner with many links has as many quotas.
@@ -8,22 +8,27 @@ Rule 4: the requests of the last 60 seconds are estimated: those of this minute 
         the share that is not yet 60 seconds ago.
 Rule 5: a day is that of UTC. What the other replicas have counted is added as it was when they last said so.
 Rule 6: the memory is bounded: beyond `MAX_ACCOUNTS` users in a day, those who come share one account.
+Rule 7: bytes are what is kept of the contexts that a user owns, whoever has written it. The database counts them; a
+        user is told its own number, and nobody another one's.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from typing import Protocol
 
 from a2a_canvas.server.tasks.access import LINK
-from a2a_canvas.server.tasks.errors import QuotaReached
+from a2a_canvas.server.tasks.errors import QuotaReached, StorageFull
 
 EVERYBODY = "\x1f"
 """The account of all together: no user is called so."""
 OTHERS = "\x1f\x1f"
 """The account of rule 6."""
+GUEST = EVERYBODY
+"""Anybody but the owner of a context."""
 MAX_ACCOUNTS = 100_000
 STREAM_RETRY_SECONDS = 10
 """After so long a stream may have ended."""
@@ -41,12 +46,24 @@ class Quota:
         streams: open at once.
         turns: running at once.
         tokens: in a day, of requests to the model and of its answers.
+        bytes: kept at once.
     """
 
     requests: int | None = None
     streams: int | None = None
     turns: int | None = None
     tokens: int | None = None
+    bytes: int | None = None
+
+
+class KeptBytes(Protocol):
+    """How many bytes are kept. Both may raise `Unavailable`, and answer with a number that is a moment old."""
+
+    async def of(self, owners: Collection[str]) -> int:
+        """Those of the contexts of some owners."""
+        ...
+
+    async def of_all(self) -> int: ...
 
 
 @dataclass(slots=True)
@@ -147,6 +164,10 @@ class Meter:
         of_user: how much each user may use.
         of_all: how much all together may. Its turns are `Admission`'s matter.
         tokens_of_turn: how many tokens one turn may use; None for any number.
+        adopter: the user who has the contexts of anonymous callers, too; empty for none.
+
+    Attributes:
+        kept: how many bytes are kept; None if nobody counts them.
     """
 
     def __init__(
@@ -155,8 +176,11 @@ class Meter:
         of_user: Quota | None = None,
         of_all: Quota | None = None,
         tokens_of_turn: int | None = None,
+        adopter: str = "",
     ) -> None:
         self.tokens_of_turn = tokens_of_turn
+        self.kept: KeptBytes | None = None
+        self._adopter = adopter
         self._now = now
         self._of_user = of_user or Quota()
         self._of_all = of_all or Quota()
@@ -238,6 +262,30 @@ class Meter:
             if quota.tokens is not None and account.tokens_today() >= quota.tokens:
                 text = f"{have} used the {quota.tokens} tokens of a day. There are more after midnight, UTC."
                 raise QuotaReached(text, DAY - self._now().timestamp() % DAY)
+
+    # -------------------------------------------------------------------------- bytes
+
+    async def check_bytes(self, owner: str, reader: str, new: int = 0) -> None:
+        """Look whether there is room in the contexts of an owner.
+
+        Args:
+            reader: who is told if there is none.
+            new: bytes that are about to come, if that is known.
+
+        Raises:
+            StorageFull: the owner, or all together, keep as much as they may, or would with what is new.
+            Unavailable: the database cannot tell.
+        """
+        if self.kept is None:
+            return
+        user, most, most_of_all = owner or self._adopter, self._of_user.bytes, self._of_all.bytes
+        if most is not None:
+            kept = await self.kept.of((user, "") if user and user == self._adopter else (user,))
+            if kept + max(new, 1) > most:
+                yours = f"You keep {kept} of the {most} bytes that you may, and this has {new}."
+                raise StorageFull(yours if reader == user else "The owner of this context has no room for more.")
+        if most_of_all is not None and await self.kept.of_all() + max(new, 1) > most_of_all:
+            raise StorageFull("This server is full.")
 
     # ------------------------------------------------------------------------ sharing
 

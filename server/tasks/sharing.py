@@ -25,6 +25,7 @@ from a2a_canvas.server.context_key import public_id
 from a2a_canvas.server.tasks.access import Access, Caller, Found, Level, Share, Shares
 from a2a_canvas.server.tasks.errors import ContextNotFound, NobodyToShare, ReadOnly, ShareNotFound
 from a2a_canvas.server.tasks.incoming import is_unique
+from a2a_canvas.server.tasks.quotas import Meter
 
 MAX_SHARES = 1000
 """Of one context."""
@@ -93,11 +94,19 @@ class Sharing:
         access: finds the contexts.
         now, new_id: the clock and the source of ids.
         page: the address of the page; empty if there is none.
+        meter: knows whether there is room for another share.
     """
 
     def __init__(
-        self, access: Access, shares: Shares, now: Callable[[], datetime], new_id: Callable[[], str], page: str = ""
+        self,
+        access: Access,
+        shares: Shares,
+        now: Callable[[], datetime],
+        new_id: Callable[[], str],
+        page: str = "",
+        meter: Meter | None = None,
     ) -> None:
+        self._meter = meter or Meter()
         self._access = access
         self._shares = shares
         self._new_id = new_id
@@ -111,6 +120,7 @@ class Sharing:
             ContextNotFound, ReadOnly, NobodyToShare: the caller cannot share it.
             InvalidOperation: the context or the user has too many shares, the context has an id of one's own making, or
                 the user is the owner.
+            StorageFull: there is no room for it.
         """
         found = await self._owned(caller, context_id)
         if request.user and request.user in (caller.name, found.owner):
@@ -127,6 +137,7 @@ class Sharing:
         replaces = any(each.user == request.user for each in there)
         if request.user and not replaces and not has_room(await self._shares.givers(request.user), found.owner):
             raise InvalidOperation("user", "takes no more shares of yours: revoke some of them, or share it by a link")
+        await self._meter.check_bytes(found.owner, caller.author)
         token = "" if request.user else new_link_token()
         share = Share(
             self._new_id(),

@@ -20,11 +20,14 @@ from pathlib import Path
 from typing import Any, Literal, TypeVar
 from weakref import WeakSet
 
-from sqlalchemy import URL, ColumnElement, Connection, Table, event, func, make_url
+from sqlalchemy import URL, BigInteger, Connection, Table, event, make_url
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.exc import DBAPIError, InterfaceError, OperationalError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
+from sqlalchemy.ext.compiler import compiles
+from sqlalchemy.sql.compiler import SQLCompiler
+from sqlalchemy.sql.functions import FunctionElement
 
 from a2a_canvas.store.errors import Unavailable
 from a2a_canvas.store.sql.sqlite_driver import DRIVER, IN_PLACE, Threads
@@ -50,8 +53,9 @@ locks for longer than its lease (`server/tasks/sql/replica/lease.py`)."""
 _WRITTEN = "a2a_canvas.written_bytes"
 """In `Connection.info`: what the transaction has written so far."""
 
-_RETRYABLE = ("08", "25P03", "40", "53", "55P03", "57P", "57014", "58", "25006")
-"""Prefixes of PostgreSQL's error codes: connection, rollback, resources, shutdown, time-out, disk, read-only."""
+_RETRYABLE = ("08", "25P03", "28", "3D000", "40", "53", "55000", "55P03", "57P", "57014", "58", "25006")
+"""Prefixes of PostgreSQL's error codes: connection, login, no such database, rollback, resources, closed to
+connections, locks, shutdown, time-out, disk, read-only."""
 
 
 class Database:
@@ -246,10 +250,26 @@ def insert_on(dialect: Dialect, table: Table) -> Any:
     return (sqlite if dialect == "sqlite" else postgresql).insert(table)
 
 
-def text_size(connection: AsyncConnection, column: ColumnElement[Any]) -> ColumnElement[int]:
-    """The size of a text as it is stored: in bytes, or on SQLite in characters where it is not compressed."""
+class TextSize(FunctionElement[int]):
+    """The bytes of the texts in some columns, as they are stored (`stored_size`)."""
+
+    type = BigInteger()
+    inherit_cache = True
+
+
+@compiles(TextSize)
+def _octet_length(element: TextSize, compiler: SQLCompiler, **options: Any) -> str:
     # octet_length needs SQLite 3.43; PostgreSQL's length would decompress the text.
-    return func.length(column) if connection.dialect.name == "sqlite" else func.octet_length(column)
+    size = "length(CAST({} AS BLOB))" if compiler.dialect.name == "sqlite" else "octet_length({})"
+    columns = (size.format(compiler.process(column, **options)) for column in element.clauses)
+    return f"({' + '.join(f'coalesce({each}, 0)' for each in columns)})"
+
+
+def stored_size(value: str | bytes | memoryview | None) -> int:
+    """The bytes of a value as the driver is given it."""
+    if isinstance(value, str):
+        return len(value) if value.isascii() else len(value.encode())
+    return 0 if value is None else len(value)
 
 
 @contextmanager

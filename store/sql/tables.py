@@ -109,6 +109,13 @@ versions = Table(
     Column("made_at", DateTime(timezone=True), nullable=False, default=func.now()),  # UTC
 )
 
+kept_bytes = Table(
+    "kept_bytes",  # how much is kept of a context, as far as it is counted (`kept.py`)
+    metadata,
+    Column("context_id", Text, primary_key=True),
+    Column("bytes", BigInteger, nullable=False),
+)
+
 drafts = Table(
     "drafts",
     metadata,

@@ -12,6 +12,7 @@ from sqlalchemy import ColumnElement, Connection, Table, bindparam, null, select
 from a2a_canvas.store.models import Document
 from a2a_canvas.store.sql.commit import LeaseLost
 from a2a_canvas.store.sql.database import insert
+from a2a_canvas.store.sql.kept import add_kept
 from a2a_canvas.store.sql.reading import Key
 from a2a_canvas.store.sql.row_statement import RowStatement
 from a2a_canvas.store.sql.rows import ArtifactHead, Piece, StoredDocument, VersionRow, row_changes
@@ -35,7 +36,9 @@ _CLEAR_HOLDER = RowStatement(
 )
 _CUT = RowStatement(lambda _: drafts.delete().where(*_keyed(drafts), drafts.c.seq >= bindparam("from_seq")))
 _ADD_PIECE = RowStatement(lambda _: drafts.insert(), ("context_id", "artifact_id", *_NAMES[Piece]))
-_ADD_VERSION = RowStatement(lambda _: versions.insert(), ("context_id", "artifact_id", *_NAMES[VersionRow]))
+_ADD_VERSION = RowStatement(
+    lambda _: versions.insert(), ("context_id", "artifact_id", *_NAMES[VersionRow]), ("content", "replacement")
+)
 
 
 _KEY = artifacts.c.context_id, artifacts.c.artifact_id
@@ -97,8 +100,10 @@ def write(connection: Connection, writes: Sequence[Write]) -> list[StoredDocumen
     cuts = (_of(key, from_seq=each.cut) for key, each in changed.items() if each.cut is not None)
     _CUT.execute(connection, cuts)
     _ADD_PIECE.execute(connection, (_row(key, piece) for key, each in changed.items() for piece in each.pieces))
-    _ADD_VERSION.execute(connection, (_row(key, row) for key, each in changed.items() for row in each.versions))
+    made = (_row(key, row) for key, each in changed.items() for row in each.versions)
+    kept = _ADD_VERSION.execute(connection, made)
     _UPDATE.execute(connection, (_of(key, **_values(_NEW_HEAD, each.head)) for key, each in changed.items()))
+    add_kept(connection, kept)
     return [each.after for each in changed.values()]
 
 

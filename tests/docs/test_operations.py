@@ -132,7 +132,8 @@ def database(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 
 def backups() -> list[str]:
-    return blocks(section(PAGE, "Backups"), "sh")[0].splitlines()
+    umask, *commands = blocks(section(PAGE, "Backups"), "sh")[0].splitlines()
+    return [command if command.startswith("docker ") else f"{umask}; {command}" for command in commands]
 
 
 @pytest.mark.parametrize("number", range(3), ids=["backup", "vacuum", "container"])
@@ -147,6 +148,7 @@ def test_every_backup_of_sqlite_is_whole(number: int, database: Path) -> None:
         pytest.skip("needs the command sqlite3")
     subprocess.run(["bash", "-c", command], cwd=database.parent, check=True)
     [copy] = database.parent.glob("backup*.db")
+    assert not copy.stat().st_mode & 0o077
     with sqlite3.connect(copy) as connection:
         assert connection.execute("SELECT context_id FROM task_contexts").fetchall() == [("c",)]
     connection.close()
@@ -157,13 +159,15 @@ def test_every_backup_of_sqlite_is_whole(number: int, database: Path) -> None:
 def test_a_backup_of_postgresql_can_be_restored(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     if not shutil.which("pg_dump"):
         pytest.skip("needs PostgreSQL's programs: install the Debian package postgresql-client")
-    dump, restore = blocks(section(PAGE, "Backups"), "sh")[1].splitlines()
+    umask, pg_dump, restore = blocks(section(PAGE, "Backups"), "sh")[1].splitlines()
+    dump = f"{umask}; {pg_dump}"
     first, second = postgresql_url(), postgresql_url()
     for url, command in ((first, dump), (second, restore)):
         monkeypatch.setenv(f"{PREFIX}DATABASE", url)
         if command is dump:
             assert main(["db", "upgrade"]) == 0
         subprocess.run(["bash", "-c", command], cwd=tmp_path, check=True)
+    assert not next(tmp_path.iterdir()).stat().st_mode & 0o077
     assert main(["db", "check"]) == 0
 
 

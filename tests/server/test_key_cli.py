@@ -38,7 +38,10 @@ def test_a_new_key_is_shown_alone_and_once(run: Run) -> None:
     code, key, remark = run("new", "ann")
     assert code == 0
     assert is_key(key.removesuffix("\n"))
-    assert remark == "This is the key ann of ann. It is not shown again: only its hash is stored.\n"
+    assert remark.startswith(
+        "This is the key ann of ann. It is not shown again: only its hash is stored, in sqlite:///"
+    )
+    assert remark.endswith("/keys.db.\n")
     listed = run("list")[1]
     assert key.strip() not in listed
     assert hash_of(key.strip()) not in listed

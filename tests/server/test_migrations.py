@@ -27,6 +27,7 @@ from a2a_canvas.store.sql.database import Database
 from a2a_canvas.store.sql.rows import content_json
 from a2a_canvas.store.text.spans import Span
 from tests.database_fixtures import postgresql_url, sqlite_url
+from tests.server.tasks.kept_count import counted, recounted
 from tests.store.artifact_builders import by
 from tests.store.sql.sql_fixtures import FakeReplica, open_store
 from tests.store.sql.test_compression import compress_with_zlib
@@ -174,6 +175,37 @@ async def test_pages_of_revision_0004_are_read_beside_new_ones(url: Url, tmp_pat
         async with database.read() as connection:
             found = {row.first: page_entries(row) for row in await connection.execute(select(pages))}
     assert found == texts
+
+
+ROWS_OF_0011: dict[str, dict[str, Any]] = {
+    "contexts": {"tasks": 1, "position": 1, "changed_at": 1},
+    "tasks": {"task_id": "t", "number": 1, "owner": "", "state": "completed", "changed_at": 1, "epoch": 1}
+    | {"generation": 1, "resumptions": 0, "cancel_requested": False, "snapshot": 1}
+    | {"head": "{}", "transcript": '["\u03c0"]', "artifacts": "[]"},
+    "pages": {"task_id": "t", "first": 1, "last": 1, "epoch": 1, "entries": "", "compressed": b"12345"},
+    "versions": {"artifact_id": "a", "number": 1, "parent": 0, "author": "agent", "task_id": "t"}
+    | {"incomplete": False, "made_at": datetime(2026, 1, 1, tzinfo=UTC), "replacement": '"new"'},
+    "push_configs": {"task_id": "t", "config_id": "p", "registrant": "", "link": "", "version": "1.0", "url": "u"}
+    | {"target": "t", "token": "", "scheme": "", "credentials": "secret", "attempts": 0, "failure": ""},
+}
+"""Of every context; their sizes are 2 + 6 + 2, 5, 5, and 1 + 1 + 6 bytes."""
+SHARE_OF_0011 = {"owner": "ann", "level": 1, "made_at": 1, "user_name": "joe", "token_hash": ""}
+"""Of every context; its size is 4 + 4 + 3 + 3 bytes."""
+
+
+@BOTH
+async def test_what_revision_0011_kept_is_counted(url: Url, tmp_path: Path) -> None:
+    contexts = [f"c{number:03}" for number in range(450)]  # of several steps
+    async with opened(url(tmp_path)) as database:
+        await begin_with(database, "0011")
+        async with database.write() as connection:
+            for name, row in ROWS_OF_0011.items():
+                rows = [{"context_id": context_id, **row} for context_id in contexts]
+                await connection.execute(table(name, *map(column, rows[0])).insert(), rows)
+            given = [{"share_id": context_id, "context_id": context_id, **SHARE_OF_0011} for context_id in contexts]
+            await connection.execute(table("shares", *map(column, given[0])).insert(), given)
+        await upgrade(database)
+        assert await counted(database) == await recounted(database) == dict.fromkeys(contexts, 28 + 14)
 
 
 @BOTH

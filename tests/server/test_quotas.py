@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import Any
 
 import grpc
@@ -18,6 +19,8 @@ from a2a.utils.grpc_status import status_from_call
 from google.rpc import error_details_pb2
 
 from a2a_canvas.server.api_key import new_key
+from a2a_canvas.server.tasks.sql.usage import sql_kept
+from a2a_canvas.server.wire import CANVAS
 from tests.server.app_server import Served, Stream, asking, envelope, serving
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -206,3 +209,87 @@ async def test_a_stream_that_was_refused_or_has_ended_does_not_count(name: str) 
     async with limited(max_streams_per_user=1) as served:
         for _ in range(3):
             assert "open stream" not in (await answer(served, STREAMS[name])).text
+
+
+# ---------------------------------------------------------------------------- bytes
+
+
+@asynccontextmanager
+async def storing(folder: Path, **most: int) -> AsyncIterator[Served]:
+    database = f"sqlite:///{folder}/canvas.db"
+    # However busy the machine is, no number is one of before.
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sql_kept, "MIN_SECONDS", float("inf"))
+        async with serving(api_keys=f"ann={ANN},joe={JOE}", database=database, **most) as served:
+            yield served
+
+
+MESSAGES = {name: request for name, request in STREAMS.items() if "subscribe" not in name and name != "artifacts"}
+
+
+async def test_a_message_that_there_is_no_room_for_is_refused_in_every_form(tmp_path: Path) -> None:
+    said = "You keep 0 of the 1 bytes that you may, and this has "
+    async with storing(tmp_path, max_bytes_per_user=1) as served:
+        for name, request in MESSAGES.items():
+            response = await answer(served, request)
+            if name == "JSON-RPC 0.3":
+                response = httpx.Response(200, text=response.text.partition("data:")[2])
+            assert "retry-after" not in response.headers
+            error = response.json()["error"]
+            assert said in error["message"]
+            data = error["data"] if isinstance(error.get("data"), dict) else (error.get("data") or error["details"])[0]
+            assert str(data.get("metadata", data)["retryable"]).lower() == "false"
+            if request[1] == "/":
+                assert (response.status_code, error["code"]) == (200, -32603)
+            else:
+                assert (response.status_code, error["code"], error["status"]) == (413, 413, "RESOURCE_EXHAUSTED")
+        for version in CALLS:
+            refused = await stream_call(served, version)
+            assert refused
+            assert (refused.code(), said in (refused.details() or "")) == (grpc.StatusCode.RESOURCE_EXHAUSTED, True)
+        assert (await answer(served, ("GET", "/artifacts", None, {}))).json()["contexts"] == []
+
+
+async def test_who_has_filled_the_room_reads_and_removes_and_then_writes_again(tmp_path: Path) -> None:
+    """And another user neither is refused nor told of it."""
+    write = ("POST", "/rest/message:send", {"message": {**MESSAGE, "contextId": "c"}}, V10)
+    again = ("POST", "/rest/message:send", {"message": {**MESSAGE, "messageId": "n", "contextId": "c"}}, V10)
+    context = ("/artifacts/c", None, {})
+    async with storing(tmp_path, max_bytes_per_user=100) as served:
+        assert (await answer(served, write)).status_code == 200
+        assert (await answer(served, again)).status_code == 413
+        assert (await answer(served, write, JOE)).status_code == 200
+        assert (await answer(served, ("GET", *context))).status_code == 200
+        assert (await answer(served, ("DELETE", *context))).status_code == 204
+        assert (await answer(served, again)).status_code == 200
+
+
+async def test_a_server_that_is_full_tells_nobody_who_has_filled_it(tmp_path: Path) -> None:
+    async with storing(tmp_path, max_bytes=100) as served:
+        request = ("POST", "/rest/message:send", {"message": MESSAGE}, V10)
+        assert (await answer(served, request)).status_code == 200
+        refused = await answer(served, request, JOE)
+        assert refused.status_code == 413
+        assert refused.json()["error"]["message"] == (
+            "This server is full. Remove contexts (DELETE /artifacts/{context}), or ask the operator for more."
+        )
+
+
+async def test_push_configs_need_room_too(tmp_path: Path) -> None:
+    async with storing(tmp_path, max_bytes_per_user=100) as served:
+        sent = await answer(served, ("POST", "/rest/message:send", {"message": MESSAGE}, V10))
+        configs = f"/rest/tasks/{sent.json()['task']['id']}/pushNotificationConfigs"
+        refused = await answer(served, ("POST", configs, {"url": "https://example.com/"}, V10))
+        assert (refused.status_code, "You keep" in refused.text) == (413, True)
+
+
+async def test_shares_need_room_too_in_every_form(tmp_path: Path) -> None:
+    async with storing(tmp_path, max_bytes_per_user=100) as served:
+        sent = await answer(served, ("POST", "/rest/message:send", {"message": MESSAGE}, V10))
+        context = sent.json()["task"]["contextId"]
+        refused = await answer(served, ("POST", f"/artifacts/{context}/shares", {"link": True}, {}))
+        assert (refused.status_code, "You keep" in refused.text) == (413, True)
+        operation = {CANVAS: {"op": "share", "link": True}}
+        message = {**MESSAGE, "messageId": "n", "contextId": context, "metadata": operation}
+        refused = await answer(served, ("POST", "/rest/message:send", {"message": message}, V10))
+        assert (refused.status_code, "You keep" in refused.text) == (413, True)

@@ -68,6 +68,10 @@ class TurnLimits:
     tool_errors_in_a_row: int = 5
 
 
+async def _no_reason() -> str:
+    return ""
+
+
 @dataclass(frozen=True, slots=True)
 class TurnRequest:
     """One turn: a new one, or one that continues after a pause or a crash.
@@ -101,7 +105,7 @@ class TurnRequest:
     limits: TurnLimits = field(default_factory=TurnLimits)
     caller: Callable[[], str] = lambda: ""
     credentials: str | None = field(default=None, repr=False)
-    stop: Callable[[], str] = lambda: ""
+    stop: Callable[[], Awaitable[str]] = _no_reason
 
 
 class TurnLoop(Protocol):
@@ -235,7 +239,7 @@ class _Turn:
             return ending
         while self.progress.round < self.request.limits.rounds:
             await self.read_new_messages(closing=False)
-            if reason := self.request.stop():
+            if reason := await self.request.stop():
                 return Ending(State.FAILED, reason)
             ending = await self._round()
             if ending and not await self._continues(ending):

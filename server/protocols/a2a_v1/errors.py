@@ -22,6 +22,7 @@ from a2a_canvas.server.agent.intent import InvalidOperation
 from a2a_canvas.server.protocols.edge.availability import (
     SECONDS,
     OverloadedError,
+    StorageFullError,
     TooManyRequestsError,
     UnavailableError,
     unavailable_error,
@@ -37,6 +38,7 @@ from a2a_canvas.server.tasks.errors import (
     QuotaReached,
     ReadOnly,
     ShareNotFound,
+    StorageFull,
     StreamLost,
     TaskError,
     TaskFinished,
@@ -65,6 +67,7 @@ ERRORS: dict[type[TaskError], type[A2AError]] = {
     PushConfigNotFound: TaskNotFoundError,
     TooManyPushConfigs: InvalidParamsError,
     QueueFull: OverloadedError,
+    StorageFull: StorageFullError,
     StreamLost: UnavailableError,
     Unreadable: InternalError,
 }

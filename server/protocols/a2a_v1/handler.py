@@ -243,8 +243,9 @@ class A2AHandler(RequestHandler):
     async def on_create_task_push_notification_config(
         self, params: pb.TaskPushNotificationConfig, context: ServerCallContext
     ) -> pb.TaskPushNotificationConfig:
-        record = await self._task_of_push(params.task_id, context)
-        return await self._push.create(record, params, caller_of_call(context), _version(context))
+        record, caller = await self._task_of_push(params.task_id, context), caller_of_call(context)
+        await self._runtime.meter.check_bytes(record.owner, caller.author)
+        return await self._push.create(record, params, caller, _version(context))
 
     @_unary
     async def on_get_task_push_notification_config(

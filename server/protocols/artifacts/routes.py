@@ -89,7 +89,7 @@ from a2a_canvas.server.protocols.edge.sse_response import begun
 from a2a_canvas.server.protocols.guard.checks import BodyLimits, Refusal, check_content_type, check_json
 from a2a_canvas.server.protocols.guard.error_forms import method_not_allowed, rest_response
 from a2a_canvas.server.tasks.access import Access, Found, Level
-from a2a_canvas.server.tasks.errors import ContextNotFound, QuotaReached, ReadOnly, StreamLost
+from a2a_canvas.server.tasks.errors import ContextNotFound, QuotaReached, ReadOnly, StorageFull, StreamLost
 from a2a_canvas.server.tasks.journal.context_log import ContextSubscription
 from a2a_canvas.server.tasks.journal.journal import Journal
 from a2a_canvas.server.tasks.journal.owned_contexts import Contexts
@@ -173,7 +173,7 @@ class _ArtifactsEndpoint:
             return rest_response(Refusal(VERSION_NOT_FOUND, str(error)), NO_SNIFF)
         except Unavailable as error:
             return rest_response(Refusal(UnavailableError, unavailable_error(error).message), NO_SNIFF)
-        except QuotaReached as error:
+        except (QuotaReached, StorageFull) as error:
             return rest_response(Refusal.of(to_a2a_error(error)), NO_SNIFF)
 
     async def _answer(self, request: Request, counted: ExitStack) -> ASGIApp:

@@ -4,7 +4,8 @@ Rules:
 1. HTTP answers 503 with `Retry-After`, gRPC UNAVAILABLE (RESOURCE_EXHAUSTED if there is no room) with the same delay
    as `RetryInfo`. JSON-RPC has no code for it: it is -32603, with `retryable` in the error's data. What a caller may
    not do for now, because it has used its quota, is the same with 429 and RESOURCE_EXHAUSTED; the data of the error
-   have the delay, too.
+   have the delay, too. Where there is no room for more bytes, it is 413 and RESOURCE_EXHAUSTED without a delay, and
+   `retryable` is false.
 2. A stream that had begun has the error as its last event, in the form of its binding.
 3. The message is our own sentence. The reason, such as the database's own error, goes to the log for the operator.
 4. `/healthz` says that the process answers; `/readyz` whether it can be sent requests.
@@ -16,7 +17,13 @@ import logging
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Final
 
-from a2a.utils.errors import A2A_ERROR_MAPPING, A2A_ERROR_REASONS, A2AError, ErrorMapping
+from a2a.utils.errors import (
+    A2A_ERROR_MAPPING,
+    A2A_ERROR_REASONS,
+    JSON_RPC_ERROR_CODE_MAP,
+    A2AError,
+    ErrorMapping,
+)
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
@@ -57,6 +64,13 @@ class TooManyRequestsError(UnavailableError):
     """The caller has used what it may for now. Its data also has the seconds after which it may retry."""
 
 
+class StorageFullError(A2AError):
+    """There is no room for what the request brings until something is removed. Its data: `{"retryable": false}`."""
+
+    def __init__(self, message: str | None = None, data: Mapping[str, Any] | None = None) -> None:
+        super().__init__(message, {**(data or {}), "retryable": False})
+
+
 # The SDK looks up an error's form in each binding by its class, in these tables alone. A2A has no reason for it.
 for _kind, _http, _status in (
     (UnavailableError, 503, "UNAVAILABLE"),
@@ -65,6 +79,9 @@ for _kind, _http, _status in (
 ):
     A2A_ERROR_REASONS[_kind] = "INTERNAL_ERROR"
     A2A_ERROR_MAPPING[_kind] = ErrorMapping(_http, _status, A2A_ERROR_REASONS[_kind])
+A2A_ERROR_REASONS[StorageFullError] = "STORAGE_FULL"
+JSON_RPC_ERROR_CODE_MAP[StorageFullError] = -32603
+A2A_ERROR_MAPPING[StorageFullError] = ErrorMapping(413, "RESOURCE_EXHAUSTED", "STORAGE_FULL")
 
 
 def retry_after(error: A2AError) -> int:

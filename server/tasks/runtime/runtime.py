@@ -202,7 +202,7 @@ class Runtime:
         Raises:
             TaskNotFound, TaskFinished, TaskTakesNoMessages, ContextMismatch, InvalidOperation, ReadOnly: the message
                 was not accepted.
-            QueueFull: it was not accepted; the same message may be later.
+            QueueFull, QuotaReached, StorageFull: it was not accepted; the same message may be later.
             Unavailable: it is unknown whether it was accepted; if it was, the same message joins the task.
         """
         return await self._guarded(await self._send(await self._addressed(incoming, caller)), caller)
@@ -252,6 +252,7 @@ class Runtime:
     async def _accept(self, incoming: Incoming, key: str) -> TaskSubscription:
         """The task that has taken the message, before anything was done for it."""
         intent = incoming.message.intent
+        await self.meter.check_bytes(incoming.owner, incoming.message.sender, incoming.size)
         if not isinstance(intent, Converse) and not incoming.changes:
             await self._check_operation(intent, incoming)
         if not incoming.task_id:

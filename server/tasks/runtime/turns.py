@@ -47,9 +47,9 @@ from a2a_canvas.server.agent.turn.resume import InterruptedTurn, open_drafts, ro
 from a2a_canvas.server.agent.turn.turn import ModelLoop, TurnLimits, TurnRequest
 from a2a_canvas.server.log_output import set_task
 from a2a_canvas.server.metrics import Metrics
-from a2a_canvas.server.tasks.errors import Detached, QuotaReached
+from a2a_canvas.server.tasks.errors import Detached, QuotaReached, StorageFull
 from a2a_canvas.server.tasks.journal.journal import Journal
-from a2a_canvas.server.tasks.quotas import payer
+from a2a_canvas.server.tasks.quotas import GUEST, payer
 from a2a_canvas.server.tasks.record import TaskRecord
 from a2a_canvas.server.tasks.runtime.admission import Admission, Ticket
 from a2a_canvas.server.tasks.runtime.metered_llm import MeteredLLM
@@ -432,14 +432,16 @@ class Turns:
 
         return MeteredLLM(self.llm, spend)
 
-    def _reason_to_stop(self, record: TaskRecord, handle: TurnHandle) -> str:
+    async def _reason_to_stop(self, record: TaskRecord, handle: TurnHandle) -> str:
         """Why a turn must not call the model again; empty if it may."""
         most = self.admission.meter.tokens_of_turn
         if most is not None and handle.tokens >= most:
             return f"Stopped after {handle.tokens} tokens: a turn may use {most}. Ask for less at a time."
         try:
             self.check_tokens(record, handle.sender)
-        except QuotaReached as error:
+            # Guests read the status, too.
+            await retry_while_unavailable(partial(self.admission.meter.check_bytes, record.owner, GUEST), _pause)
+        except (QuotaReached, StorageFull) as error:
             return f"Stopped before the end. {error}"
         return ""
 

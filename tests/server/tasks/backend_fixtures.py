@@ -17,6 +17,7 @@ from a2a_canvas.store.memory import InMemoryArtifactStore
 from a2a_canvas.store.models import Limits
 from a2a_canvas.store.sql.database import Database
 from tests.database_fixtures import sqlite_url
+from tests.server.tasks.kept_count import assert_counted
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,8 +36,9 @@ def in_memory(now: Callable[[], datetime], journal: type[InMemoryJournal] = InMe
 
 @asynccontextmanager
 async def on_sqlite(folder: Path) -> AsyncIterator[MakeBackend]:
-    """For one runtime at a time."""
-    database = Database(sqlite_url(folder))
+    """For one runtime at a time. In the end what is kept is counted right."""
+    url = sqlite_url(folder)
+    database = Database(url)
     async with database.write() as connection:
         await connection.run_sync(metadata.create_all)
     backends: list[SqlBackend] = []
@@ -53,3 +55,4 @@ async def on_sqlite(folder: Path) -> AsyncIterator[MakeBackend]:
         for backend in backends:
             await backend.stop()
         await database.close()
+    await assert_counted(url)

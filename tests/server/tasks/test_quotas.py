@@ -1,7 +1,8 @@
-"""How much users may use: of requests, streams, turns and tokens, each alone and all together."""
+"""How much users may use: of requests, streams, turns, tokens and bytes, each alone and all together."""
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from contextlib import ExitStack
 from datetime import timedelta
 
@@ -11,8 +12,8 @@ from hypothesis import strategies as st
 
 from a2a_canvas.server.tasks import quotas
 from a2a_canvas.server.tasks.access import Caller
-from a2a_canvas.server.tasks.errors import QuotaReached
-from a2a_canvas.server.tasks.quotas import DAY, EVERYBODY, Meter, Quota, Tally, payer, wait_for_request
+from a2a_canvas.server.tasks.errors import QuotaReached, StorageFull
+from a2a_canvas.server.tasks.quotas import DAY, EVERYBODY, GUEST, Meter, Quota, Tally, payer, wait_for_request
 from tests.fakes import Clock
 
 ANN, JOE = "ann", "joe"
@@ -230,3 +231,81 @@ def test_the_memory_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(("sender", "paid_by"), [(Caller("joe"), "joe"), (Caller(link="l1"), "ann"), (Caller(), "ann")])
 def test_who_sends_a_message_uses_its_quota_and_a_link_that_of_the_owner(sender: Caller, paid_by: str) -> None:
     assert payer("ann", sender.author) == paid_by
+
+
+# ---------------------------------------------------------------------------- bytes
+
+
+class Stored:
+    """A `KeptBytes` of given numbers."""
+
+    def __init__(self, **of_users: int) -> None:
+        self._of_users = of_users
+
+    async def of(self, owners: Collection[str]) -> int:
+        return sum(self._of_users.get(owner or "anonymous", 0) for owner in owners)
+
+    async def of_all(self) -> int:
+        return sum(self._of_users.values())
+
+
+def storing(of_user: int | None = None, of_all: int | None = None, adopter: str = "", **of_users: int) -> Meter:
+    meter = Meter(Clock(), Quota(bytes=of_user), Quota(bytes=of_all), adopter=adopter)
+    meter.kept = Stored(**of_users)
+    return meter
+
+
+async def test_what_would_be_more_than_a_user_may_keep_is_refused() -> None:
+    meter = storing(100, ann=90, joe=100)
+    await meter.check_bytes(ANN, ANN)
+    await meter.check_bytes(ANN, ANN, 10)
+    with pytest.raises(StorageFull, match="You keep 90 of the 100 bytes that you may, and this has 11"):
+        await meter.check_bytes(ANN, ANN, 11)
+    with pytest.raises(StorageFull):
+        await meter.check_bytes(JOE, JOE)
+
+
+async def test_who_keeps_more_than_a_new_limit_is_refused_and_others_are_not() -> None:
+    meter = storing(100, ann=500)
+    with pytest.raises(StorageFull):
+        await meter.check_bytes(ANN, ANN)
+    await meter.check_bytes(JOE, JOE, 100)
+
+
+async def test_all_together_may_keep_so_many_and_nobody_is_told_whose_they_are() -> None:
+    meter = storing(of_all=100, ann=99, joe=0)
+    await meter.check_bytes(JOE, JOE, 1)
+    with pytest.raises(StorageFull) as refused:
+        await meter.check_bytes(JOE, JOE, 2)
+    assert "server is full" in str(refused.value)
+    assert not any(character.isdigit() for character in str(refused.value))
+
+
+@pytest.mark.parametrize("guest", [JOE, "link x", "", GUEST])
+async def test_a_guest_writes_into_the_owners_bytes_and_is_not_told_their_number(guest: str) -> None:
+    meter = storing(100, ann=99, joe=0)
+    await meter.check_bytes(ANN, guest, 1)
+    with pytest.raises(StorageFull) as refused:
+        await meter.check_bytes(ANN, guest, 2)
+    assert not any(character.isdigit() for character in str(refused.value))
+
+
+async def test_who_has_adopted_the_contexts_of_anonymous_callers_keeps_them_too() -> None:
+    meter = storing(100, adopter=ANN, ann=60, anonymous=30)
+    for owner in (ANN, ""):
+        await meter.check_bytes(owner, ANN, 10)
+        with pytest.raises(StorageFull, match="You keep 90"):
+            await meter.check_bytes(owner, ANN, 11)
+    await meter.check_bytes(JOE, JOE, 100)
+
+
+async def test_without_an_adopter_anonymous_callers_are_one_user() -> None:
+    meter = storing(100, anonymous=100, ann=0)
+    with pytest.raises(StorageFull, match="You keep 100"):
+        await meter.check_bytes("", "")
+    await meter.check_bytes(ANN, ANN)
+
+
+async def test_without_a_limit_nothing_is_asked() -> None:
+    await storing(ann=10**15).check_bytes(ANN, ANN, 10**9)
+    await Meter(Clock(), Quota(bytes=1)).check_bytes(ANN, ANN, 10**9)  # nobody counts

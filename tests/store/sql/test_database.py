@@ -13,7 +13,7 @@ from sqlalchemy.exc import IntegrityError, ProgrammingError
 
 from a2a_canvas.store.errors import Unavailable
 from a2a_canvas.store.sql.database import Database
-from tests.database_fixtures import cut_connections, postgresql_url, private_postgresql, sqlite_url
+from tests.database_fixtures import cut_connections, execute, postgresql_url, private_postgresql, sqlite_url
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])
@@ -148,6 +148,30 @@ async def test_cut_connections_are_made_again() -> None:
     await put(database, "b")
     assert await words(database) == ["b"]
     await database.close()
+
+
+@pytest.mark.postgres
+@pytest.mark.parametrize(
+    ("refuse", "admit"),
+    [
+        ("ALTER ROLE visitor NOLOGIN", "ALTER ROLE visitor LOGIN"),
+        ("ALTER DATABASE words ALLOW_CONNECTIONS false", "ALTER DATABASE words ALLOW_CONNECTIONS true"),
+        ("ALTER DATABASE words RENAME TO others", "ALTER DATABASE others RENAME TO words"),
+    ],
+    ids=["role", "closed", "missing"],
+)
+async def test_a_server_that_lets_nobody_in_is_unavailable_meanwhile(refuse: str, admit: str) -> None:
+    with private_postgresql(fsync="off") as server:
+        for statement in ("CREATE ROLE visitor LOGIN", "CREATE DATABASE words OWNER visitor", refuse):
+            execute(server.url(), statement)
+        database = Database(server.url("words").replace("postgres@", "visitor@"))
+        for work in (put(database, "a"), transact(database, "a"), words(database)):
+            with pytest.raises(Unavailable):
+                await work
+        execute(server.url(), admit)
+        async with database.read() as connection:
+            assert await connection.scalar(text("SELECT 1")) == 1
+        await database.close()
 
 
 @pytest.mark.postgres

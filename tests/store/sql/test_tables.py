@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from sqlalchemy import Column, MetaData, Table, select, text
 
-from a2a_canvas.store.sql.database import Database, text_size
+from a2a_canvas.store.sql.database import Database, TextSize
 from a2a_canvas.store.sql.tables import CompressedText
 from tests.database_fixtures import postgresql_url, sqlite_url
 from tests.store.sql.test_compression import CHANGE, compress_with_zlib
@@ -33,7 +33,7 @@ async def test_a_row_takes_less_and_reads_the_same(database: Database) -> None:
         await connection.execute(notes.insert(), {"note": page})
     async with database.read() as connection:
         assert await connection.scalar(select(notes.c.note)) == page
-        stored = await connection.scalar(select(text_size(connection, notes.c.note)))
+        stored = await connection.scalar(select(TextSize(notes.c.note)))
     assert stored < len(page) / 8
 
 

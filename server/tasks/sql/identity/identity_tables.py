@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from sqlalchemy import BigInteger, Column, Index, Integer, Table
 
+from a2a_canvas.store.sql.database import TextSize
 from a2a_canvas.store.sql.tables import Text, metadata
 
 api_keys = Table(
@@ -36,6 +37,8 @@ shares = Table(
     Index("shares_by_user", "user_name"),
     Index("shares_by_token", "token_hash"),
 )
+
+SHARE_SIZE = TextSize(*(shares.c[name] for name in ("share_id", "context_id", "owner", "user_name", "token_hash")))
 
 ended_sessions = Table(
     "ended_sessions",  # of browsers, before their time

@@ -17,11 +17,12 @@ from sqlalchemy import Row, and_, delete, func, insert, or_, select
 
 from a2a_canvas.server.tasks.access import Caller, Level, Share
 from a2a_canvas.server.tasks.errors import ContextNotFound
-from a2a_canvas.server.tasks.sql.identity.identity_tables import shares
+from a2a_canvas.server.tasks.sql.identity.identity_tables import SHARE_SIZE, shares
 from a2a_canvas.server.tasks.sql.identity.recent_reads import RecentReads
 from a2a_canvas.server.tasks.sql.journal.journal_reading import of_microseconds, to_microseconds
 from a2a_canvas.server.tasks.sql.journal.journal_tables import contexts
 from a2a_canvas.store.sql.database import Database
+from a2a_canvas.store.sql.kept import add_kept
 
 Found = tuple[Share, ...]
 
@@ -61,16 +62,18 @@ class SqlShares:
         async with self._database.write() as connection:
             if await connection.scalar(locked) is None:
                 raise ContextNotFound(share.context)
-            await connection.execute(delete(shares).where(replaced))
-            await connection.execute(insert(shares).values(_row_of(share)))
+            freed = sum(await connection.scalars(delete(shares).where(replaced).returning(SHARE_SIZE)))
+            added = await connection.scalar(insert(shares).values(_row_of(share)).returning(SHARE_SIZE)) or 0
+            await connection.run_sync(add_kept, {share.context: added - freed})
         self._recent.clear()
 
     async def revoke(self, context: str, share_id: str) -> bool:
         this = shares.c.context_id == context, shares.c.share_id == share_id
         async with self._database.write() as connection:
-            removed = (await connection.execute(delete(shares).where(*this))).rowcount
+            freed = await connection.scalar(delete(shares).where(*this).returning(SHARE_SIZE))
+            await connection.run_sync(add_kept, {context: -(freed or 0)})
         self._recent.clear()
-        return bool(removed)
+        return freed is not None
 
     async def givers(self, user: str) -> Mapping[str, int]:
         in_force = or_(shares.c.expires_at.is_(None), shares.c.expires_at > to_microseconds(self._now()))

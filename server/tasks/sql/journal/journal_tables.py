@@ -14,6 +14,7 @@ from typing import Any
 from sqlalchemy import BigInteger, Boolean, Column, Float, Index, Integer, LargeBinary, Table, false
 
 from a2a_canvas.store.sql.compression import compress, decompress
+from a2a_canvas.store.sql.database import TextSize
 from a2a_canvas.store.sql.tables import CompressedText, Text, incarnation, metadata
 from a2a_canvas.store.text.unicode import replace_unstorable
 
@@ -175,6 +176,15 @@ replicas = Table(
     Column("heartbeat_at", Float, nullable=False),
     Column("commits", BigInteger, nullable=False),  # number of its transactions that were committed
 )
+
+
+RECORD = ("head", "transcript", "artifacts")
+"""The columns of a task's saved record."""
+RECORD_SIZE = TextSize(*(tasks.c[name] for name in RECORD))
+PAGE_SIZE = TextSize(pages.c.entries, pages.c.compressed)
+CONFIG = ("url", "target", "token", "credentials")
+"""The columns of a push config whose sizes its sender chooses."""
+CONFIG_SIZE = TextSize(*(push_configs.c[name] for name in CONFIG))
 
 
 def page_columns(entries: str) -> dict[str, Any]:

@@ -7,11 +7,13 @@ Rule 3: a transaction that is retried writes the same rows.
 Rule 4: an entry that closes a version, and the saved record of a task, name the version if the store has it with just
         this content, committed or in this transaction. Otherwise they have the content: drafts, above all.
 Rule 5: a new row of a context gets a new incarnation, because the context may have been removed before.
+Rule 6: what is kept of entries, records and push configs is counted (`store/sql/kept.py`). A saved record replaces the
+        one before it, whose size the row tells.
 """
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -19,7 +21,7 @@ from functools import cache
 from operator import itemgetter
 from typing import Any
 
-from sqlalchemy import Connection, bindparam, delete, select, tuple_, update
+from sqlalchemy import Connection, bindparam, delete, func, select, tuple_, update
 
 from a2a_canvas.server.agent.events import ArtifactChanged, StatusChanged
 from a2a_canvas.server.tasks.codec import (
@@ -34,6 +36,8 @@ from a2a_canvas.server.tasks.journal.owned_contexts import request_of
 from a2a_canvas.server.tasks.record import TaskRecord
 from a2a_canvas.server.tasks.sql.journal.journal_reading import to_microseconds
 from a2a_canvas.server.tasks.sql.journal.journal_tables import (
+    RECORD,
+    RECORD_SIZE,
     contexts,
     inbox_messages,
     latest_changes,
@@ -50,6 +54,7 @@ from a2a_canvas.server.tasks.sql.journal.outbox_writing import add_configs, put_
 from a2a_canvas.store.models import new_incarnation
 from a2a_canvas.store.sql.commit import LeaseLost
 from a2a_canvas.store.sql.database import Dialect, insert, insert_on
+from a2a_canvas.store.sql.kept import add_kept
 from a2a_canvas.store.sql.row_statement import RowStatement
 
 MAX_SAVED_CHARACTERS = 1_000_000
@@ -122,8 +127,10 @@ class JournalWork:
         }
         self._page_characters: dict[str, int] = {}
         self._saved_characters: dict[str, int] = {}
+        self._kept: Counter[str] = Counter()
 
     def write(self, connection: Connection) -> None:
+        self._kept = Counter()
         self._write_keys(connection)
         placed = [_Placed.of(batch) for batch in self._batches if not batch.log.duplicate_of]
         batches = [each.batch for each in placed]
@@ -131,16 +138,21 @@ class JournalWork:
         self._assign_places(connection, placed)
         self._create(connection, [each for each in placed if each.batch.created])
         self._write_pages(connection, [each for each in placed if each.batch.entries])
-        add_configs(connection, [batch.push for batch in batches if batch.push])
+        self._kept.update(add_configs(connection, [batch.push for batch in batches if batch.push]))
         put_into_outbox(
             connection,
-            {_config_task(batch): batch.notified for batch in batches if batch.push or batch.newest.task_id in pushed},
+            {
+                _key_of(batch.newest): batch.notified
+                for batch in batches
+                if batch.push or batch.newest.task_id in pushed
+            },
             self._at,
         )
         _write_latest_changes(connection, placed)
         _write_owned_contexts(connection, batches)
         self._update(connection, [batch for batch in batches if batch.entries])
         _delete_acknowledged(connection, batches)
+        add_kept(connection, self._kept)
         written = tuple(batch.newest.task_id for batch in batches)
         changed = {each.batch.newest.context_id for each in placed if each.changes}
         active = {batch.newest.context_id for batch in batches if batch.changes_activity}
@@ -193,7 +205,7 @@ class JournalWork:
             for each in new
             if (record := each.batch.created)
         ]
-        connection.execute(tasks.insert(), rows)
+        self._kept.update(_ADD_TASK.execute(connection, rows))
         connection.execute(task_contexts.insert(), [_key(each.batch.newest) for each in new])
 
     def _check_epochs(self, connection: Connection, batches: Sequence[TaskBatch]) -> set[str]:
@@ -248,7 +260,7 @@ class JournalWork:
                 "named": names_to_json(self._named[task_id].values()),
             }
             rows.append({**_key(batch.newest), **row, **page_columns(entries)})
-        _ADD_PAGE.execute(connection, rows)
+        self._kept.update(_ADD_PAGE.execute(connection, rows))
 
     def _update(self, connection: Connection, batches: Sequence[TaskBatch]) -> None:
         records = [batch.newest for batch in batches]
@@ -257,6 +269,7 @@ class JournalWork:
         saved = {record.task_id: _record_columns(record, names[record.task_id]) for record in settled}
         saved |= self._due_records(connection, [batch for batch in batches if not batch.newest.state.settled])
         self._saved_characters = {task_id: _characters(columns) for task_id, columns in saved.items()}
+        self._kept.subtract(_sizes_before(connection, [_key_of(each) for each in records if each.task_id in saved]))
         alike: dict[tuple[str, ...], list[dict[str, Any]]] = defaultdict(list)
         for record in records:
             ended = {"resumptions": 0, "cancel_requested": False} if record.state.settled else {}
@@ -264,7 +277,7 @@ class JournalWork:
             named = {f"new_{name}": value for name, value in values.items()}
             alike[tuple(values)].append({"of_context": record.context_id, "of_task": record.task_id, **named})
         for columns, rows in alike.items():
-            _update_columns(columns).execute(connection, rows)
+            self._kept.update(_update_columns(columns).execute(connection, rows))
 
     def _due_records(self, connection: Connection, batches: Iterable[TaskBatch]) -> dict[str, dict[str, Any]]:
         """The saved records of working tasks that are most overdue."""
@@ -312,13 +325,31 @@ def _touch_owned(dialect: Dialect) -> Any:
 
 _TOUCH_OWNED = RowStatement(_touch_owned, owned_contexts.c.keys())
 _REPLACE_LATEST = RowStatement(_replace_latest, latest_changes.c.keys())
-_ADD_PAGE = RowStatement(lambda _: pages.insert(), pages.c.keys())
+_ADD_PAGE = RowStatement(lambda _: pages.insert(), pages.c.keys(), ("entries", "compressed"))
+_ADD_TASK = RowStatement(lambda _: tasks.insert(), tasks.c.keys(), RECORD)
 
 
 @cache
 def _update_columns(columns: tuple[str, ...]) -> RowStatement:
     new: dict[str, Any] = {name: bindparam(f"new_{name}") for name in columns}
-    return RowStatement(lambda _: update(tasks).where(*_THIS_TASK).values(new))
+    return RowStatement(
+        lambda _: update(tasks).where(*_THIS_TASK).values(new), None, [f"new_{name}" for name in RECORD]
+    )
+
+
+_SIZES = (
+    select(tasks.c.context_id, func.sum(RECORD_SIZE))
+    .where(tuple_(tasks.c.context_id, tasks.c.task_id).in_(bindparam("keys", expanding=True)))
+    .group_by(tasks.c.context_id)
+)
+
+
+def _sizes_before(connection: Connection, keys: Sequence[tuple[str, str]]) -> dict[str, int]:
+    """The bytes of the saved records of tasks, by context."""
+    if not keys:
+        return {}
+    found = connection.execute(_SIZES, {"keys": keys})
+    return {context_id: int(size) for context_id, size in found}
 
 
 def remember_key(connection: Connection, key: str, record: TaskRecord, at: datetime) -> str:
@@ -382,8 +413,8 @@ def _delete_acknowledged(connection: Connection, batches: Iterable[TaskBatch]) -
             connection.execute(delete(inbox_messages).where(*ours, inbox_messages.c.inbox_id.in_(batch.acknowledged)))
 
 
-def _config_task(batch: TaskBatch) -> tuple[str, str]:
-    return batch.newest.context_id, batch.newest.task_id
+def _key_of(record: TaskRecord) -> tuple[str, str]:
+    return record.context_id, record.task_id
 
 
 def _key(record: TaskRecord) -> dict[str, Any]:

@@ -7,7 +7,7 @@ Rule 2: a version is named, not repeated: its content is read when it is deliver
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
@@ -20,11 +20,13 @@ from a2a_canvas.server.tasks.codec import entries_to_json
 from a2a_canvas.server.tasks.push import PushConfig
 from a2a_canvas.server.tasks.record import Entry
 from a2a_canvas.server.tasks.sql.journal.journal_reading import to_microseconds
-from a2a_canvas.server.tasks.sql.journal.journal_tables import push_configs, push_outbox
+from a2a_canvas.server.tasks.sql.journal.journal_tables import CONFIG, push_configs, push_outbox
+from a2a_canvas.store.sql.row_statement import RowStatement
 
 KEY = (push_configs.c.context_id, push_configs.c.task_id, push_configs.c.config_id)
 TaskKey = tuple[str, str]
 """Context and task."""
+_ADD_CONFIG = RowStatement(lambda _: push_configs.insert(), push_configs.c.keys(), CONFIG)
 
 
 def config_row(config: PushConfig) -> dict[str, Any]:
@@ -35,10 +37,9 @@ def config_row(config: PushConfig) -> dict[str, Any]:
     return {**config.key._asdict(), **values, "attempts": 0, "due_at": None, "claim": None}
 
 
-def add_configs(connection: Connection, configs: Sequence[PushConfig]) -> None:
-    """Add the first configs of new tasks."""
-    if configs:
-        connection.execute(push_configs.insert(), [config_row(config) for config in configs])
+def add_configs(connection: Connection, configs: Sequence[PushConfig]) -> Counter[str]:
+    """Add the first configs of new tasks: how many bytes they are, by context."""
+    return _ADD_CONFIG.execute(connection, map(config_row, configs))
 
 
 def put_into_outbox(connection: Connection, told: Mapping[TaskKey, Sequence[Entry]], at: datetime) -> None:

@@ -19,22 +19,24 @@ Rule 5: after a day, the deduplication keys of messages, the inbox rows that no 
 from __future__ import annotations
 
 import logging
-from collections.abc import AsyncIterator, Container, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import AsyncIterator, Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, nullcontext
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from sqlalchemy import ColumnElement, Select, Table, and_, delete, exists, func, or_, select, tuple_, update
+from sqlalchemy import ColumnElement, Select, Table, and_, delete, exists, literal, or_, select, tuple_, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from a2a_canvas.server.agent.events import State
 from a2a_canvas.server.log_output import about
 from a2a_canvas.server.tasks.codec import names_of_json
 from a2a_canvas.server.tasks.incoming import DEDUP_WINDOW
-from a2a_canvas.server.tasks.sql.identity.identity_tables import shares
+from a2a_canvas.server.tasks.sql.identity.identity_tables import SHARE_SIZE, shares
 from a2a_canvas.server.tasks.sql.journal.journal_reading import UNSETTLED, to_microseconds
 from a2a_canvas.server.tasks.sql.journal.journal_tables import (
+    PAGE_SIZE,
     contexts,
     inbox_messages,
     message_keys,
@@ -43,10 +45,11 @@ from a2a_canvas.server.tasks.sql.journal.journal_tables import (
 )
 from a2a_canvas.server.tasks.sql.journal.removal import FreezeContext, leased, remove_context
 from a2a_canvas.store.sql import reading
-from a2a_canvas.store.sql.database import Database, text_size
+from a2a_canvas.store.sql.database import Database, TextSize
+from a2a_canvas.store.sql.kept import add_kept
 from a2a_canvas.store.sql.reading import Key, VersionKey
 from a2a_canvas.store.sql.rows import ArtifactHead, content_json
-from a2a_canvas.store.sql.tables import artifacts, drafts, versions
+from a2a_canvas.store.sql.tables import artifacts, kept_bytes, versions
 
 logger = logging.getLogger(__name__)
 
@@ -58,9 +61,7 @@ MESSAGE_BATCH_SIZE = 1000
 """Keys or inbox rows that are deleted in one transaction."""
 
 ENDED = [state.value for state in State if state.terminal]
-PAGE_TEXTS = (pages.c.entries, pages.c.compressed)
-TEXTS = (*PAGE_TEXTS, tasks.c.head, tasks.c.transcript, tasks.c.artifacts, versions.c.content, drafts.c.content)
-"""The columns that make the size of a context."""
+VERSION_SIZE = TextSize(versions.c.content, versions.c.replacement)
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +88,7 @@ class PruneResult:
         versions: number of versions whose contents were deleted.
         tasks: number of tasks with an artifact that was one of these versions when they left it.
         contexts: number of contexts.
-        bytes: approximate size of the deleted texts.
+        bytes: those that were kept of them (`store/sql/kept.py`).
     """
 
     journals: int = 0
@@ -167,11 +168,9 @@ def _idle(before: datetime) -> ColumnElement[bool]:
 
 
 async def _size(database: Database, context_id: str) -> int:
+    kept = select(kept_bytes.c.bytes).where(kept_bytes.c.context_id == context_id)
     async with database.read() as connection:
-        sums = (
-            select(func.sum(text_size(connection, text))).where(text.table.c.context_id == context_id) for text in TEXTS
-        )
-        return sum([await connection.scalar(query) or 0 for query in sums])
+        return await connection.scalar(kept) or 0
 
 
 async def _thin_out(database: Database, context_id: str, before: datetime, freeze: FreezeContext) -> None:
@@ -235,14 +234,30 @@ def _batches(keys: Sequence[Key]) -> Iterator[Sequence[Key]]:
 
 async def _entries(database: Database, some: Sequence[Key], dry_run: bool) -> dict[Key, int]:
     of_task = pages.c.context_id, pages.c.task_id
-    async with database.read() as connection:
-        sizes_of_all = [func.coalesce(func.sum(text_size(connection, each)), 0) for each in PAGE_TEXTS]
-        query = select(*of_task, *sizes_of_all).where(tuple_(*of_task).in_(some)).group_by(*of_task)
-        sizes = {(row[0], row[1]): int(row[2] + row[3]) for row in await connection.execute(query)}
-    if not dry_run:
-        async with database.write() as connection:  # a task that has ended gets no new entries
-            await connection.execute(delete(pages).where(tuple_(*of_task).in_(some)))
-    return sizes
+    these, sizes = tuple_(*of_task).in_(some), (*of_task, PAGE_SIZE)
+    if dry_run:
+        async with database.read() as connection:
+            return _sums(await connection.execute(select(*sizes).where(these)))
+    async with database.write() as connection:  # a task that has ended gets no new entries
+        removed = _sums(await connection.execute(delete(pages).where(these).returning(*sizes)))
+        await connection.run_sync(add_kept, _freed(removed))
+    return removed
+
+
+def _sums(rows: Iterable[Any]) -> dict[Key, int]:
+    """The sizes of rows, by context and another key."""
+    sums: Counter[Key] = Counter()
+    for context_id, task_id, size in rows:
+        sums[context_id, task_id] += size
+    return dict(sums)
+
+
+def _freed(sizes: Mapping[Key, int]) -> dict[str, int]:
+    """What is not kept any more, by context."""
+    freed: Counter[str] = Counter()
+    for (context_id, _), size in sizes.items():
+        freed[context_id] -= size
+    return freed
 
 
 # ---------------------------------------------------------------------------- versions
@@ -282,12 +297,8 @@ def _old(before: datetime, current: ColumnElement[int] | int) -> ColumnElement[b
 async def _counted(database: Database, key: Key, before: datetime) -> dict[int, int]:
     async with database.read() as connection:
         head = await reading.read_head(connection, key) or ArtifactHead()
-        old = select(versions.c.number, _length(connection)).where(_of(versions, key), _old(before, head.current))
+        old = select(versions.c.number, VERSION_SIZE).where(_of(versions, key), _old(before, head.current))
         return {row[0]: row[1] for row in await connection.execute(old)}
-
-
-def _length(connection: AsyncConnection) -> ColumnElement[int]:
-    return text_size(connection, func.coalesce(versions.c.content, versions.c.replacement))
 
 
 async def _strip(database: Database, key: Key, before: datetime, freeze: FreezeContext) -> dict[int, int]:
@@ -330,17 +341,19 @@ def _edits_of(key: Key, going: Sequence[int]) -> Select[Any]:
 async def _store_whole(connection: AsyncConnection, key: Key, number: int) -> dict[int, int]:
     edit = VersionKey(*key, number)
     whole = content_json((await connection.run_sync(reading.version_contents, [edit]))[edit])
-    one = update(versions).where(_of(versions, key), versions.c.number == number)
-    await connection.execute(one.values(content=whole, replacement=None))
+    this = _of(versions, key), versions.c.number == number
+    before = await connection.scalar(select(VERSION_SIZE).where(*this)) or 0
+    stored = update(versions).where(*this).values(content=whole, replacement=None).returning(VERSION_SIZE)
+    after = await connection.scalar(stored) or 0
+    await connection.run_sync(add_kept, {key[0]: after - before})
     return {}
 
 
 async def _clear_contents(connection: AsyncConnection, key: Key, going: Sequence[int]) -> dict[int, int]:
     these = _of(versions, key), versions.c.number.in_(going)
-    sizes = {
-        row[0]: row[1] for row in await connection.execute(select(versions.c.number, _length(connection)).where(*these))
-    }
+    sizes = {row[0]: row[1] for row in await connection.execute(select(versions.c.number, VERSION_SIZE).where(*these))}
     await connection.execute(update(versions).where(*these).values(content=None, replacement=None))
+    await connection.run_sync(add_kept, {key[0]: -sum(sizes.values())})
     return sizes
 
 
@@ -365,14 +378,17 @@ def _of(table: Table, key: Key) -> ColumnElement[bool]:
 
 async def _expired_messages(database: Database, now: datetime) -> None:
     # By their age alone: a change of the row while this waits for its lock is not seen here.
-    for name, at in (
-        (message_keys.c.key, message_keys.c.accepted_at),
-        (inbox_messages.c.inbox_id, inbox_messages.c.sent_at),
-        (shares.c.share_id, shares.c.expires_at),
+    for name, at, size in (
+        (message_keys.c.key, message_keys.c.accepted_at, literal(0)),
+        (inbox_messages.c.inbox_id, inbox_messages.c.sent_at, literal(0)),
+        (shares.c.share_id, shares.c.expires_at, SHARE_SIZE),
     ):
         old = at < to_microseconds(now - DEDUP_WINDOW)
         some = delete(name.table).where(old, name.in_(select(name).where(old).limit(MESSAGE_BATCH_SIZE)))
+        counted = some.returning(name.table.c.context_id, name, size)
         removed = MESSAGE_BATCH_SIZE
         while removed == MESSAGE_BATCH_SIZE:
             async with database.write() as connection:
-                removed = (await connection.execute(some)).rowcount
+                rows = (await connection.execute(counted)).all()
+                await connection.run_sync(add_kept, _freed(_sums(rows)))
+            removed = len(rows)

@@ -24,7 +24,7 @@ from a2a_canvas.server.tasks.sql.journal.journal_tables import (
     tasks,
 )
 from a2a_canvas.store.sql.database import Database
-from a2a_canvas.store.sql.tables import artifacts, drafts, versions
+from a2a_canvas.store.sql.tables import artifacts, drafts, kept_bytes, versions
 
 IN_CONTEXT = (
     pages,
@@ -39,6 +39,7 @@ IN_CONTEXT = (
     context_watchers,
     tasks,
     contexts,
+    kept_bytes,
 )
 """The tables with the rows of a context."""
 

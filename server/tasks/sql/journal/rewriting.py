@@ -18,18 +18,19 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from sqlalchemy import delete, func, select, tuple_, update
+from sqlalchemy import Connection, delete, func, select, tuple_, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from a2a_canvas.server.log_output import about
 from a2a_canvas.server.tasks.codec import NamedVersion, artifacts_of_json, artifacts_to_json, names_to_json
 from a2a_canvas.server.tasks.record import TaskArtifact
 from a2a_canvas.server.tasks.sql.journal.journal_reading import UNSETTLED
-from a2a_canvas.server.tasks.sql.journal.journal_tables import rewrites, tasks
+from a2a_canvas.server.tasks.sql.journal.journal_tables import RECORD_SIZE, rewrites, tasks
 from a2a_canvas.store.errors import Unavailable
 from a2a_canvas.store.models import Content
 from a2a_canvas.store.sql.artifact_lease import LeaseHolder
 from a2a_canvas.store.sql.database import Database
+from a2a_canvas.store.sql.kept import add_kept
 from a2a_canvas.store.sql.reading import Key, VersionKey, version_contents
 from a2a_canvas.store.sql.rows import content_json
 
@@ -144,7 +145,7 @@ async def _step(database: Database, replica: LeaseHolder, report: _Report) -> bo
         if (await connection.execute(moved.where(*same))).rowcount == 0:
             raise _Busy
         for change in changes:
-            await connection.execute(_update(change))
+            await connection.run_sync(_rewrite, change)
     report.add(len(rows), changes)
     if not rows:
         report.end()
@@ -196,7 +197,11 @@ def _same(artifact: TaskArtifact, content: Content | None) -> bool:
     return content is not None and content_json(artifact.content) == content_json(content)
 
 
-def _update(change: _Change) -> Any:
+def _rewrite(connection: Connection, change: _Change) -> None:
     as_read = tasks.c.snapshot == change.snapshot, tasks.c.named.is_(None), tasks.c.state.not_in(UNSETTLED)
     this = tasks.c.context_id == change.key[0], tasks.c.task_id == change.key[1]
-    return update(tasks).where(*this, *as_read).values(artifacts=change.artifacts, named=change.named)
+    before = connection.scalar(select(RECORD_SIZE).where(*this).with_for_update())
+    written = update(tasks).where(*this, *as_read).values(artifacts=change.artifacts, named=change.named)
+    after = connection.scalar(written.returning(RECORD_SIZE))
+    if after is not None:
+        add_kept(connection, {change.key[0]: after - (before or 0)})

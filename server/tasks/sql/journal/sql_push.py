@@ -34,9 +34,10 @@ from a2a_canvas.server.tasks.push import (
 )
 from a2a_canvas.server.tasks.record import Entry
 from a2a_canvas.server.tasks.sql.journal.journal_reading import to_microseconds
-from a2a_canvas.server.tasks.sql.journal.journal_tables import push_configs, push_outbox, tasks
+from a2a_canvas.server.tasks.sql.journal.journal_tables import CONFIG_SIZE, push_configs, push_outbox, tasks
 from a2a_canvas.server.tasks.sql.journal.outbox_writing import KEY, config_row
 from a2a_canvas.store.sql.database import Database, insert
+from a2a_canvas.store.sql.kept import add_kept
 from a2a_canvas.store.sql.reading import VersionKey, version_contents
 
 TRANSACTIONS = 2
@@ -84,8 +85,11 @@ class SqlPush:
             count = select(func.count()).select_from(push_configs).where(*_of_task(*config.key[:2]), others)
             if (await connection.scalar(count) or 0) >= MAX_CONFIGS:
                 raise TooManyPushConfigs(config.key.task_id, MAX_CONFIGS)
+            before = await connection.scalar(select(CONFIG_SIZE).where(_of(config.key))) or 0
             added = insert(connection, push_configs).values(row)
-            await connection.execute(added.on_conflict_do_update(index_elements=[*KEY], set_=row))
+            added = added.on_conflict_do_update(index_elements=[*KEY], set_=row).returning(CONFIG_SIZE)
+            after = await connection.scalar(added) or 0
+            await connection.run_sync(add_kept, {config.key.context_id: after - before})
         self._wake.set()
 
     async def get(self, key: ConfigKey) -> PushConfig | None:
@@ -102,8 +106,9 @@ class SqlPush:
 
     async def remove(self, key: ConfigKey) -> None:
         async with self._write() as connection:
-            await connection.execute(delete(push_configs).where(_of(key)))
+            freed = await connection.scalar(delete(push_configs).where(_of(key)).returning(CONFIG_SIZE)) or 0
             await connection.execute(delete(push_outbox).where(_waiting(key)))
+            await connection.run_sync(add_kept, {key.context_id: -freed})
 
     # ----------------------------------------------------------------------------- as `Outbox`
 

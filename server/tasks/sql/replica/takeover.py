@@ -46,7 +46,8 @@ from a2a_canvas.server.tasks.sql.journal.journal_tables import (
 from a2a_canvas.server.tasks.sql.journal.outbox_writing import put_into_outbox
 from a2a_canvas.server.tasks.sql.replica.lease import Lease
 from a2a_canvas.server.tasks.sql.replica.notifications import Notification, notify
-from a2a_canvas.store.sql.database import Database
+from a2a_canvas.store.sql.database import Database, stored_size
+from a2a_canvas.store.sql.kept import add_kept
 from a2a_canvas.store.sql.version_contents import VersionContents
 
 logger = logging.getLogger(__name__)
@@ -196,21 +197,23 @@ class Takeover:
         ended = {"state": State.FAILED.value, "changed_at": to_microseconds(at), "generation": newest + 1}
         async with self._database.write() as connection:
             failing = update(tasks).where(_still(claim)).values(**ended, cancel_requested=False)
-            columns = tasks.c.generation, tasks.c.owner, tasks.c.push
-            row = (await connection.execute(failing.returning(*columns))).one_or_none()
+            told_of = tasks.c.generation, tasks.c.owner, tasks.c.push
+            row = (await connection.execute(failing.returning(*told_of))).one_or_none()
             if row is None:
                 return  # claimed by another replica
             generation, owner, push = row
             page = {"context_id": claim.context_id, "task_id": claim.task_id, "first": generation, "last": generation}
             entry = Entry(claim.epoch, generation, at, failed)
             entries = entries_to_json([entry])
-            await connection.execute(pages.insert().values(**page, epoch=claim.epoch, **page_columns(entries)))
+            columns = page_columns(entries)
+            await connection.execute(pages.insert().values(**page, epoch=claim.epoch, **columns))
             if push:
                 told = {(claim.context_id, claim.task_id): [entry]}
                 await connection.run_sync(put_into_outbox, told, at)
             owned = owned_contexts.c.context_id == claim.context_id, owned_contexts.c.owner == owner
             await connection.execute(update(owned_contexts).where(*owned).values(changed_at=ended["changed_at"]))
             await connection.run_sync(notify, Notification((claim.task_id,), active=(claim.context_id,)))
+            await connection.run_sync(add_kept, {claim.context_id: sum(map(stored_size, columns.values()))})
         log_status(failed, ids=ids)
 
     async def acquire(self, record: TaskRecord) -> TaskRecord | None:

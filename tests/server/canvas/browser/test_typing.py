@@ -141,6 +141,25 @@ async def test_a_reload_loses_nothing_that_was_typed(window: OpenPage, served: S
     await expect(saved(page)).to_be_visible()
 
 
+async def test_what_there_is_no_room_for_stays_says_why_and_is_saved_when_there_is(
+    window: OpenPage, served: Served
+) -> None:
+    page = await with_document(window, served, "newts")
+    await edit_source(page)
+    full = "You keep 100 of the 100 bytes that you may, and this has 20."
+
+    async def refuse(route: Route) -> None:
+        await route.fulfill(json={"jsonrpc": "2.0", "id": 1, "error": {"code": -32603, "message": full, "data": []}})
+
+    await page.route(f"{served.url}/", refuse)
+    await type_behind(page, FIRST, " Kept.")
+    await expect(page.get_by_text(f"Not saved: {full}")).to_be_visible()
+    await expect(page.locator(".cm-content")).to_contain_text(f"{FIRST} Kept.")
+    await page.unroute(f"{served.url}/")
+    await page.keyboard.type(" More.")
+    await expect(saved(page)).to_be_visible()
+
+
 async def test_what_is_typed_without_a_network_is_saved_when_it_is_back(window: OpenPage, served: Served) -> None:
     page = await with_document(window, served, "mice")
     await edit_source(page)

@@ -44,7 +44,7 @@ from a2a_canvas.store.changes import Change, EditText, Restore, Undo
 from a2a_canvas.store.errors import InvalidChange, Unavailable, VersionNotFound, VersionPruned
 from a2a_canvas.store.models import Version
 from a2a_canvas.store.sql.database import Database
-from a2a_canvas.store.sql.tables import artifacts, drafts, metadata, versions
+from a2a_canvas.store.sql.tables import artifacts, drafts, kept_bytes, metadata, versions
 from a2a_canvas.store.text.spans import Span
 from tests.database_fixtures import postgresql_url, sqlite_url
 from tests.property_examples import examples
@@ -201,6 +201,7 @@ async def add_artifact(database: Database, context_id: str, at: datetime = OLD, 
     await put(database, latest_changes, context_id=context_id, **standing)
     letter = {"task_id": context_id, "inbox_id": "m", "sent_at": to_microseconds(NOW), "key": "", "message": "{}"}
     await put(database, inbox_messages, context_id=context_id, **letter)
+    await put(database, kept_bytes, context_id=context_id, bytes=40)
     given = {"owner": "", "level": 1, "made_at": 0, "user_name": "bob", "token_hash": ""}
     await put(database, shares, context_id=context_id, share_id=context_id, **given)
     await put(
@@ -231,7 +232,7 @@ async def test_a_context_goes_with_all_it_has_and_another_stays_with_all_it_has(
         await add_artifact(database, name, at)
     pruned = await prune(database, Retention(5 * DAY, contexts=5 * DAY), NOW, dry_run=False)
     assert (pruned.contexts, pruned.journals, pruned.versions) == (1, 0, 0)
-    assert pruned.bytes == 30 + 6 + 2 + 2
+    assert pruned.bytes == 40
     assert await contexts_of(database) == {name: {"young"} for name in metadata.tables if name not in OF_NO_CONTEXT}
 
 

@@ -34,7 +34,9 @@ from a2a_canvas.store.errors import Unavailable
 from a2a_canvas.store.models import Ref
 from a2a_canvas.store.sql import compression
 from a2a_canvas.store.sql.commit import GroupCommit
+from a2a_canvas.store.sql.database import Database
 from tests.fakes import Hold, answer, broken, parts, said, text, write
+from tests.server.tasks.kept_count import counted, recounted
 from tests.server.tasks.runtime.runtime_harness import rest
 from tests.server.tasks.sql.replica_harness import Replica, Replicas
 from tests.server.tasks.sql.replica_harness import replicas as several_replicas
@@ -168,6 +170,7 @@ async def test_all_long_turns_go_on_while_the_survivor_keeps_its_lease(several) 
         (State.COMPLETED, 2, PIECE * 400)
     }
     assert b.backend._lease.id == lease
+    assert set((await miscounted(b.backend._database)).values()) == {0}
 
 
 # --------------------------------------------------------------------------- snapshots
@@ -248,6 +251,7 @@ async def test_a_record_that_cannot_be_read_stops_neither_a_start_nor_the_others
     async with b.backend._database.write() as connection:
         await connection.execute(damage.where(damage.table.c.task_id == "t1"))
         await connection.execute(replicas.delete())
+    before = await miscounted(b.backend._database)
     c = await several.start(*(HELLO for _ in ids))
     assert [(await ended(c, task_id)).state for task_id in ids if task_id != "t1"] == [State.COMPLETED] * 3
     for _ in range(3):
@@ -267,6 +271,13 @@ async def test_a_record_that_cannot_be_read_stops_neither_a_start_nor_the_others
     assert (listed["t1"].state, listed["t1"].owner, listed["t1"].context_id) == (State.FAILED, "", "c-t1")
     assert "cannot be read" in listed["t1"].message.text
     assert await c.backend.journal.context("c-t1") == ()
+    assert await miscounted(c.backend._database) == before
+
+
+async def miscounted(database: Database) -> dict[str, int]:
+    """How much more is kept of contexts than was counted: what a test has changed behind the server's back."""
+    right, known = await recounted(database), await counted(database)
+    return {context_id: size - known[context_id] for context_id, size in right.items()}
 
 
 def pushed(task_id: str) -> PushConfig:

@@ -1,0 +1,85 @@
+"""How many bytes are kept, of some owners and in all, from the counts of their contexts (`store/sql/kept.py`).
+
+Rule 1: a sum is read when it is asked for, and is good for a time in proportion to that of its reading. So reading
+        takes a small share of the time, however many contexts there are, and a sum of few is exact.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
+
+from sqlalchemy import func, select
+
+from a2a_canvas.server.tasks.sql.journal.journal_tables import owned_contexts
+from a2a_canvas.store.sql.database import Database
+from a2a_canvas.store.sql.tables import kept_bytes
+
+GOOD_FOR = 20
+"""Times as long as it took to read."""
+MIN_SECONDS = 0.05
+"""A sum that was read faster is read again every time."""
+MAX_SUMS = 1000
+"""Sums in memory."""
+
+_OWN = kept_bytes.join(owned_contexts, owned_contexts.c.context_id == kept_bytes.c.context_id)
+_SUM = select(func.coalesce(func.sum(kept_bytes.c.bytes), 0))
+
+
+class SqlKeptBytes:
+    """`KeptBytes` in a database.
+
+    Args:
+        clock: seconds, of any beginning.
+    """
+
+    def __init__(self, database: Database, clock: Callable[[], float] = time.monotonic) -> None:
+        self._database = database
+        self._clock = clock
+        self._sums: dict[tuple[str, ...] | None, tuple[float, int]] = {}
+
+    async def of(self, owners: Collection[str]) -> int:
+        return await self._sum(tuple(owners))
+
+    async def of_all(self) -> int:
+        return await self._sum(None)
+
+    async def _sum(self, owners: tuple[str, ...] | None) -> int:
+        begun = self._clock()
+        good_until, sum_of = self._sums.get(owners, (0.0, 0))
+        if begun < good_until:
+            return sum_of
+        query = _SUM if owners is None else _SUM.select_from(_OWN).where(owned_contexts.c.owner.in_(owners))
+        async with self._database.read() as connection:
+            sum_of = int(await connection.scalar(query) or 0)
+        took = self._clock() - begun
+        if took >= MIN_SECONDS:
+            if len(self._sums) >= MAX_SUMS:
+                self._sums.clear()
+            self._sums[owners] = begun + took * GOOD_FOR, sum_of
+        return sum_of
+
+
+@dataclass(frozen=True, slots=True)
+class UserBytes:
+    """What is kept of a user now, and in how many contexts."""
+
+    user: str
+    kept_bytes: int
+    contexts: int
+
+
+async def read_kept(database: Database, user: str | None = None) -> Sequence[UserBytes]:
+    """By user, the largest first.
+
+    Args:
+        user: this one only; all if None.
+    """
+    total = func.sum(kept_bytes.c.bytes)
+    query = select(owned_contexts.c.owner, total, func.count()).select_from(_OWN)
+    if user is not None:
+        query = query.where(owned_contexts.c.owner == user)
+    query = query.group_by(owned_contexts.c.owner).order_by(total.desc(), owned_contexts.c.owner)
+    async with database.read() as connection:
+        return [UserBytes(row[0], int(row[1]), row[2]) for row in await connection.execute(query)]

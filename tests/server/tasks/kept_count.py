@@ -1,0 +1,48 @@
+"""The law of what is kept: the count of each context is the size of the rows that it has."""
+
+from __future__ import annotations
+
+from sqlalchemy import func, select, union_all
+
+from a2a_canvas.server.tasks.sql.identity.identity_tables import SHARE_SIZE, shares
+from a2a_canvas.server.tasks.sql.journal.journal_tables import (
+    CONFIG_SIZE,
+    PAGE_SIZE,
+    RECORD_SIZE,
+    pages,
+    push_configs,
+    tasks,
+)
+from a2a_canvas.store.sql.database import Database, TextSize
+from a2a_canvas.store.sql.tables import kept_bytes, versions
+
+SIZES = {
+    tasks: RECORD_SIZE,
+    pages: PAGE_SIZE,
+    push_configs: CONFIG_SIZE,
+    shares: SHARE_SIZE,
+    versions: TextSize(versions.c.content, versions.c.replacement),
+}
+
+
+async def counted(database: Database) -> dict[str, int]:
+    """What the database says that it keeps, by context."""
+    async with database.read() as connection:
+        found = await connection.execute(select(kept_bytes.c.context_id, kept_bytes.c.bytes))
+        return {context_id: size for context_id, size in found}
+
+
+async def recounted(database: Database) -> dict[str, int]:
+    """What it keeps, by context."""
+    sizes = union_all(*(select(table.c.context_id, size.label("size")) for table, size in SIZES.items())).subquery()
+    sums = select(sizes.c.context_id, func.sum(sizes.c.size)).group_by(sizes.c.context_id)
+    async with database.read() as connection:
+        return {context_id: int(size) for context_id, size in await connection.execute(sums)}
+
+
+async def assert_counted(url: str) -> None:
+    database = Database(url)
+    try:
+        assert await counted(database) == await recounted(database)
+    finally:
+        await database.close()
