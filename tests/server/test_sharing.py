@@ -10,7 +10,7 @@ from uuid import uuid4
 
 import pytest
 import pytest_asyncio
-from a2a.client import ClientCallContext
+from a2a.client import A2AClientError, ClientCallContext
 from a2a.types import a2a_pb2 as pb
 from google.protobuf.json_format import MessageToDict
 
@@ -157,6 +157,20 @@ async def test_a_link_is_a_credential_for_one_context_and_told_once(served: Serv
     assert listed == [{name: made[name] for name in ("shareId", "link", "level", "createdAt")}]
     await status(served, "ann", "DELETE", f"/{notes}/shares/{made['shareId']}")
     assert (await get(served, token, f"/{notes}"))[0] == 401
+
+
+async def test_the_extended_card_is_not_for_whoever_has_a_link(served: Served, notes: str) -> None:
+    guest = (await share(served, notes, link=True))["token"]
+    rpc = await served.rpc("GetExtendedAgentCard", {}, **as_user(guest))
+    rest = await served.http.get("/rest/extendedAgentCard", headers=as_user(guest) | {"A2A-Version": "1.0"})
+    with pytest.raises(A2AClientError, match="The extended card is for users") as refused:
+        context = ClientCallContext(service_parameters=as_user(guest))
+        await served.client("GRPC").get_extended_agent_card(pb.GetExtendedAgentCardRequest(), context=context)
+    assert "PERMISSION_DENIED" in repr(refused.value.__cause__)
+    assert (rest.status_code, rest.json()["error"]["status"]) == (403, "PERMISSION_DENIED")
+    assert rpc["error"]["code"] == -32603
+    assert rpc["error"]["message"] == rest.json()["error"]["message"]
+    assert "result" in await served.rpc("GetExtendedAgentCard", {}, **as_user("bob"))
 
 
 async def test_whoever_edits_with_a_link_is_named_by_it(served: Served, notes: str) -> None:

@@ -28,11 +28,12 @@ from a2a_canvas.server.cli import main
 from a2a_canvas.server.protocols.identity.attempts import BURST
 from a2a_canvas.server.protocols.identity.browser_sessions import COOKIE, OWN_PAGE
 from a2a_canvas.server.protocols.identity.security import DISCOVERY_PATH
-from a2a_canvas.server.protocols.identity.session_routes import FLOW_COOKIE
+from a2a_canvas.server.protocols.identity.session_routes import FLOW_COOKIE, FLOW_SECONDS
 from a2a_canvas.server.tasks.journal import cursors
 from a2a_canvas.server.tasks.sql.identity import recent_reads
 from tests.database_fixtures import postgresql_url
 from tests.fakes import Clock
+from tests.free_port import free_port
 from tests.server.app_server import Served, asking, envelope, serving
 from tests.server.client.client_harness import serving as serving_app
 from tests.server.protocols.identity.tokens import SigningKey
@@ -194,6 +195,61 @@ async def test_a_code_is_refused_in_a_browser_that_has_not_begun(
     given = await begin(browser, provider)
     async with httpx.AsyncClient(base_url=served.url, trust_env=False) as other:
         await assert_refused(other, await other.get("/auth/callback", params=given), 400)
+
+
+NOT_SIGNED_IN: dict[str, tuple[dict[str, str], int, str]] = {
+    "denied": ({"code": "", "error": "access_denied"}, 403, "The provider has not signed you in."),
+    "another state": ({"state": "another"}, 400, "This sign-in was not begun in this browser, or took too long."),
+    "a used code": ({"code": "used"}, 403, "The provider does not take this sign-in"),
+}
+
+
+@pytest.mark.parametrize(("changed", "status", "says"), NOT_SIGNED_IN.values(), ids=NOT_SIGNED_IN)
+async def test_a_browser_that_is_not_signed_in_is_told_why_and_led_back(
+    browser: httpx.AsyncClient, provider: Provider, changed: dict[str, str], status: int, says: str
+) -> None:
+    begun = await begin(browser, provider)
+    hostile = {"error_description": "<script>alert(1)</script>"}
+    assert_told(await browser.get("/auth/callback", params=begun | hostile | changed), status, says)
+
+
+async def test_so_it_is_when_it_took_too_long(browser: httpx.AsyncClient, provider: Provider, clock: Clock) -> None:
+    begun = await begin(browser, provider)
+    clock.move(timedelta(seconds=FLOW_SECONDS))
+    assert_told(await browser.get("/auth/callback", params=begun), 400, "or took too long")
+
+
+async def test_so_it_is_while_the_provider_is_away() -> None:
+    nowhere = f"http://127.0.0.1:{free_port()}"
+    options = {"jwt_issuer": nowhere, "jwt_audience": "canvas", "oidc_client_id": CLIENT}
+    async with serving(grpc=False, **options) as served:
+        assert_told(await served.http.get("/auth/sign-in"), 503, "The provider cannot be reached now.")
+
+
+def assert_told(answer: httpx.Response, status: int, says: str) -> None:
+    assert (answer.status_code, answer.headers["Content-Type"]) == (status, "text/html; charset=utf-8")
+    assert says in answer.text
+    assert '<a href="sign-in">Sign in again</a>' in answer.text
+    assert "script" not in answer.text
+    assert "default-src 'none'" in answer.headers["Content-Security-Policy"]
+    assert answer.headers["Cache-Control"] == "no-store"
+
+
+@pytest.mark.parametrize(("trusted", "secure"), [("127.0.0.1", True), ("192.0.2.1", False)], ids=["trusted", "another"])
+async def test_behind_a_proxy_with_https_the_cookies_are_secure(
+    provider: Provider, monkeypatch: pytest.MonkeyPatch, trusted: str, secure: bool
+) -> None:
+    monkeypatch.setenv("FORWARDED_ALLOW_IPS", trusted)
+    async with serving(grpc=False, **signing_in_with(provider)) as served:
+        forwarded = {"X-Forwarded-Proto": "https"}
+        begun = await served.http.get("/auth/sign-in", headers=forwarded)
+        flow = begun.headers["Set-Cookie"]
+        code, asked = provider.code_for(begun.headers["Location"])
+        back = {"code": code, "state": asked["state"]}
+        cookie = {"Cookie": flow.partition(";")[0]}
+        ended = await served.http.get("/auth/callback", params=back, headers=forwarded | cookie)
+    for each in (flow, *ended.headers.get_list("Set-Cookie")):
+        assert each.endswith("; Secure") == secure
 
 
 async def test_a_code_signs_in_once(browser: httpx.AsyncClient, provider: Provider) -> None:

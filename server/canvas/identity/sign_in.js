@@ -67,7 +67,9 @@ async function refusal(check, key) {
     return "The server does not answer. Look whether you are online, and try again.";
   }
   if (response.status === 429) {
-    return `Too many wrong keys came from here. Try again in ${response.headers.get("Retry-After") ?? "some"} seconds.`;
+    // Too many wrong keys, or a right one with which too much was asked: the server says which.
+    const said = await response.json().catch(() => null);
+    return said?.error?.message ?? `Too many requests. Try again in ${response.headers.get("Retry-After") ?? "some"} seconds.`;
   }
   if (response.status >= 500) {
     return "The server cannot tell now whether this key is right. Try again.";

@@ -1,7 +1,8 @@
 """Callers whom a browser names without the header Authorization: by the cookie of a session, or by a signed address.
 
-Rule 1: a cookie is sent by the browser, whoever asks it to. So a request must come from this origin or from nobody's
-        page, as far as the browser says; one that changes anything also needs a header that no other page can send.
+Rule 1: a cookie is sent by the browser, whoever asks it to. So a request must come from this origin, as far as the
+        browser says; one that changes anything also needs a header that no page of another origin can send. Another
+        page may link to what can be read, because the browser shows it to the user alone; embed it, it may not.
 Rule 2: a signed address is for one GET of one path with its query, of the caller that it was made for, and for
         SIGNED_SECONDS. It is for what cannot send a header, such as EventSource or a download. When the credential that
         it was made with has ended it opens nothing, and a stream that it has opened ends with that credential.
@@ -121,7 +122,7 @@ class BrowserSessions:
         """
         if signature := _SIGNATURE.search(address_of(scope)):
             return await self._of_address(scope, signature[1])
-        if not may_use_cookie(scope["method"], Headers(scope=scope)):
+        if not self.may_use_cookie(scope["method"], Headers(scope=scope)):
             return None
         session = await self._session(scope)
         if session is None:
@@ -129,6 +130,18 @@ class BrowserSessions:
         # A request that comes late enough renews the session, and its stream is one of the renewed one.
         ends = session.at(self.clock()).streams_end_at
         return Authenticated(Caller(session.user), session=session, expires_at=ends)
+
+    def may_use_cookie(self, method: str, headers: Headers) -> bool:
+        """Whether a request with a cookie is not that of another page (rule 1)."""
+        site = headers.get("sec-fetch-site", "same-origin")
+        if method in ("GET", "HEAD", "OPTIONS"):
+            return site in ("same-origin", "none") or headers.get("sec-fetch-dest") == "document"
+        own = {headers.get("host", "").lower(), urlsplit(self.url).netloc.lower()}
+        return (
+            OWN_PAGE in headers
+            and site == "same-origin"
+            and urlsplit(headers.get("origin", self.url)).netloc.lower() in own
+        )
 
     async def _of_address(self, scope: Scope, signature: str) -> Authenticated | None:
         claims = await self.read(_ADDRESS, signature)
@@ -139,21 +152,9 @@ class BrowserSessions:
         return Authenticated(caller, claims["key"], session, ends)
 
 
-def may_use_cookie(method: str, headers: Headers) -> bool:
-    """Whether a request with a cookie is not that of another page (rule 1)."""
-    site = headers.get("sec-fetch-site", "same-origin")
-    if method in ("GET", "HEAD", "OPTIONS"):
-        return site in ("same-origin", "none")
-    origin = headers.get("origin")
-    return (
-        OWN_PAGE in headers
-        and site == "same-origin"
-        and (origin is None or urlsplit(origin).netloc.lower() == headers.get("host", "").lower())
-    )
-
-
 def address_of(scope: Scope) -> str:
-    """The path of a request with its query, as they were sent."""
+    """The path of a request, below that of the server, with its query, as they were sent."""
     path: bytes = scope.get("raw_path") or scope["path"].encode()
     query: bytes = scope["query_string"]
-    return (path + (b"?" + query if query else b"")).decode("latin-1")
+    sent = (path + (b"?" + query if query else b"")).decode("latin-1")
+    return sent.removeprefix(scope.get("root_path", ""))

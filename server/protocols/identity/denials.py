@@ -66,7 +66,7 @@ def refusal_of(denial: Denial) -> Refusal:
         case Invalid():
             return Refusal(UnauthenticatedError, "These credentials are not valid. Get new ones, and send those.")
         case TooManyAttempts():
-            text = f"Too many credentials that are not valid came from there. Try again in {denial.seconds} seconds."
+            text = f"Too many wrong credentials came from your address. Try again in {denial.seconds} seconds."
             return Refusal(TooManyRequestsError, text, retry_after=denial.seconds)
         case OverQuota():
             return Refusal(TooManyRequestsError, denial.reason, retry_after=denial.seconds)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import hmac
+import logging
 import secrets
 from base64 import urlsafe_b64encode
 from collections.abc import Mapping
@@ -24,6 +25,8 @@ from a2a_canvas.server.protocols.identity.authenticator import IssuerUnavailable
 from a2a_canvas.server.protocols.identity.published import Published
 from a2a_canvas.server.protocols.identity.signed_claims import Claims
 from a2a_canvas.server.settings import is_trusted_url
+
+logger = logging.getLogger(__name__)
 
 TIMEOUT = 5.0
 MAX_BYTES = 512 * 1024
@@ -113,7 +116,9 @@ class OpenIdClient:
                 )
             found = answer.json() if answer.is_success and len(answer.content) <= MAX_BYTES else None
         except (httpx.HTTPError, ValueError) as error:
-            raise IssuerUnavailable(f"The issuer cannot be asked who signed in: {type(error).__name__}.") from error
+            text = f"The issuer cannot be asked who signed in: {type(error).__name__}."
+            logger.warning("Somebody could not sign in. %s", text)
+            raise IssuerUnavailable(text) from error
         if not isinstance(found, dict):
             raise SignInRefused("The provider does not take this sign-in: perhaps it is over, or was used before.")
         return found
@@ -126,16 +131,17 @@ def _endpoint(description: Mapping[str, Any], name: str) -> str:
     return found
 
 
-def begun(back: str) -> Claims:
-    """What a sign-in remembers in the browser that began it (rule 1)."""
-    return {name: secrets.token_urlsafe(32) for name in ("state", "nonce", "verifier")} | {"return": local_path(back)}
+def begun(back: str, start: str) -> Claims:
+    """What a sign-in remembers in the browser that began it (rule 1), which goes on to `back` after it."""
+    values = {name: secrets.token_urlsafe(32) for name in ("state", "nonce", "verifier")}
+    return values | {"return": local_path(back, start)}
 
 
-def local_path(given: str) -> str:
-    """A path of this server to go on to; the start page for anything else (rule 3)."""
+def local_path(given: str, start: str) -> str:
+    """A path of this server to go on to; that of the start page for anything else (rule 3)."""
     # Browsers take a backslash for a slash, and leave out control characters.
     safe = given.startswith("/") and not given.startswith("//") and "\\" not in given and given.isprintable()
-    return given if safe else "/"
+    return given if safe else start
 
 
 def is_for(claims: Mapping[str, Any], nonce: str, client_id: str) -> bool:

@@ -7,6 +7,7 @@ import socket
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 import uvicorn
@@ -19,6 +20,10 @@ from a2a_canvas.server.app import create_app
 from a2a_canvas.server.settings import Settings
 from tests.server.canvas.browser.conftest import Opener
 from tests.server.canvas.browser.page_actions import ask, document, messages
+from tests.server.canvas.browser.test_accessibility import VIOLATIONS
+from tests.server.canvas.node_tools import installed_file
+from tests.server.client.client_harness import serving as serving_app
+from tests.server.test_sign_in import Provider, signing_in_with
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -26,12 +31,12 @@ SCRIPT = Path(__file__).parent / "scripts" / "page.yaml"
 
 
 @asynccontextmanager
-async def below(path: str) -> AsyncIterator[str]:
+async def below(path: str, **settings: Any) -> AsyncIterator[str]:
     """The address of a server that is reached below a path only."""
     with socket.socket(proto=socket.IPPROTO_TCP) as listener:
         listener.bind(("127.0.0.1", 0))
         url = f"http://127.0.0.1:{listener.getsockname()[1]}"
-        app = create_app(Settings(public_url=url + path, database="memory"), ScriptedModel(SCRIPT))
+        app = create_app(Settings(public_url=url + path, database="memory", **settings), ScriptedModel(SCRIPT))
         outer = Starlette(routes=[Mount(path, app)], lifespan=lambda _: app.router.lifespan_context(app))
         server = uvicorn.Server(uvicorn.Config(outer, log_config=None, timeout_graceful_shutdown=1))
         running = asyncio.create_task(server.serve(sockets=[listener]))
@@ -54,3 +59,29 @@ async def test_below_a_path_of_a_proxy(open_window: Opener) -> None:
         assert window.page.url.startswith(f"{url}/team/canvas/#/")
         window.check()
         window.expects("net::ERR_")
+
+
+async def test_a_provider_signs_somebody_in_below_a_path_of_a_proxy(open_window: Opener) -> None:
+    provider = Provider()
+    async with (
+        serving_app(provider.app) as issuer,
+        below("/team/canvas", **(signing_in_with(provider) | {"jwt_issuer": issuer})) as url,
+    ):
+        window = await open_window(url, "/team/canvas/", others=[issuer])
+        window.expects("status of 401|net::ERR_")
+        page = window.page
+        await page.get_by_role("dialog", name="Sign in").get_by_role("button", name="Sign in with your account").click()
+        await expect(page.get_by_role("button", name="ann", exact=True)).to_be_visible()
+        assert page.url == f"{url}/team/canvas/"
+        await ask(page, "quickly tides")
+        await expect(document(page)).to_contain_text("The first paragraph stays.")
+        (cookie,) = await page.context.cookies()
+        assert cookie["path"] == "/team/canvas/"
+
+        await page.goto(f"{url}/team/canvas/auth/callback?error=access_denied")
+        await expect(page.get_by_role("heading", name="Not signed in")).to_be_visible()
+        await page.evaluate(installed_file("axe-core", "axe.min.js"))
+        assert await page.evaluate(VIOLATIONS) == []
+        window.expects("status of 40[01]|net::ERR_")
+        await page.get_by_role("link", name="Sign in again").click()
+        await expect(page.get_by_role("button", name="ann", exact=True)).to_be_visible()
