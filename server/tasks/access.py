@@ -3,9 +3,12 @@
 Rule 1: a context belongs to one owner, and so do all tasks and artifacts in it, whoever made them.
 Rule 2: an owner may give others a share of a context: to read it, or to edit it.
 Rule 3: what a caller may not read does not exist for it: the answer is the same, and takes as many queries.
-Rule 4: what a caller names is looked for among its own contexts, then among those that are shared with it, the oldest
-        share first, then, if it has adopted them, among those of anonymous callers. If there is none, the id is a new
+Rule 4: what a caller names is looked for among its own contexts, then, if it has adopted them, among those of anonymous
+        callers, then among those that are shared with it, the oldest share first. If there is none, the id is a new
         context's, of its own.
+Rule 5: an id that a caller has once used for a context of its own never means another's, also after that context was
+        removed. Otherwise whoever knows the id could begin a context with it, share it, and be sent what is still meant
+        for the caller's own.
 """
 
 from __future__ import annotations
@@ -125,15 +128,28 @@ class Shares(Protocol):
         ...
 
 
-class BegunContexts(Protocol):
+@dataclass(frozen=True, slots=True)
+class KnownContexts:
+    """
+    Attributes:
+        begun: the keys of contexts that have a task.
+        removed: those of contexts that had one and were removed; a removed context may have begun again. Only of those
+            whose ids can be shared with users.
+    """
+
+    begun: Collection[str] = frozenset()
+    removed: Collection[str] = frozenset()
+
+
+class ContextKeys(Protocol):
     """Which contexts there are. Every method may raise `Unavailable`."""
 
     async def has_context(self, context_id: str, owner: str) -> bool:
         """Whether an owner has a task in the context with a key."""
         ...
 
-    async def begun(self, keys: Collection[str]) -> Collection[str]:
-        """Those of these keys whose contexts have a task."""
+    async def known(self, keys: Collection[str]) -> KnownContexts:
+        """Which of these keys contexts have, or had."""
         ...
 
 
@@ -187,13 +203,15 @@ class Grants:
     def _candidates(self, context_id: str, keys: Iterable[str]) -> tuple[Found, ...]:
         own = [Found(context_key(owner, context_id), owner, Level.OWN) for owner in self.owners]
         shared = [Found(key, self.shares[key].owner, self.shares[key].level) for key in keys]
-        return (*own[:1], *shared, *own[1:])
+        return (*own, *shared)
 
 
-def meant(candidates: tuple[Found, ...], begun: Collection[str]) -> Found | None:
-    """The one of the candidates that is meant: the first that has begun, or else the first. Pure."""
+def meant(candidates: tuple[Found, ...], known: KnownContexts) -> Found | None:
+    """The one of the candidates that is meant (rules 4 and 5), which may be a new context. Pure."""
     first = candidates[0] if candidates else None
-    return next((each for each in candidates if each.key in begun), first)
+    found = next((each for each in candidates if each.key in known.begun), first)
+    used = any(each.key in known.removed for each in candidates if each.level is Level.OWN)
+    return first if used and found and found.level < Level.OWN else found
 
 
 class Access:
@@ -205,7 +223,7 @@ class Access:
         adopter: the user who has the contexts of anonymous callers, too; empty for none.
     """
 
-    def __init__(self, contexts: BegunContexts, shares: Shares | None = None, adopter: str = "") -> None:
+    def __init__(self, contexts: ContextKeys, shares: Shares | None = None, adopter: str = "") -> None:
         self._contexts = contexts
         self._shares = shares
         self._adopter = adopter
@@ -227,7 +245,7 @@ class Access:
         """
         candidates = (await self.grants(caller)).candidates(context_id)
         keys = [each.key for each in candidates]
-        return meant(candidates, await self._contexts.begun(keys) if len(keys) > 1 else ())
+        return meant(candidates, await self._contexts.known(keys) if len(keys) > 1 else KnownContexts())
 
     async def exists(self, context: Found) -> bool:
         """Whether a context that was found has begun."""
@@ -236,11 +254,11 @@ class Access:
     async def shared(self, caller: Caller) -> dict[str, Share]:
         """The shares of the contexts that the caller finds by their ids, by their keys.
 
-        A share is left out if the caller has a context of its own with the same id, or an older share (rule 4).
+        A share is left out if the caller has, or had, a context of its own with the same id, or has an older share.
         """
         grants = await self.grants(caller)
         choices = [*grants.shared_candidates()]
         keys = [found.key for candidates in choices for found in candidates]
-        begun = await self._contexts.begun(keys) if keys else ()
-        found = {each.key for candidates in choices if (each := meant(candidates, begun))}
+        known = await self._contexts.known(keys) if keys else KnownContexts()
+        found = {each.key for candidates in choices if (each := meant(candidates, known))}
         return {key: share for key, share in grants.shares.items() if key in found}

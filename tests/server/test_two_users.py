@@ -395,3 +395,50 @@ async def _check(turns: list[tuple[str, tuple[str, str, str]]]) -> None:
                 assert await do(alone, user, action) == told
         at = Place("no task", "no context")
         assert plain(await view(both, "bob"), at) == plain(await view(alone, "bob"), at)
+
+
+# ------------------------------------------------------------------------ an id that two users have used
+
+SHARED_ID = "5f1c0f8e-2f0b-4f55-9d4e-0f6a1c3b2d70"
+STEPS = st.tuples(st.sampled_from(["ann", "bob"]), st.sampled_from(["send", "send", "delete", "share", "unshare"]))
+
+
+@settings(max_examples=examples(30), deadline=None)
+@given(st.lists(STEPS, max_size=14))
+def test_what_a_user_sends_to_an_id_that_it_has_used_reaches_its_own_context_or_nobody(
+    steps: list[tuple[str, str]],
+) -> None:
+    asyncio.run(_check_used_id(steps))
+
+
+async def _check_used_id(steps: list[tuple[str, str]]) -> None:
+    options: Json = {"database": "memory", "api_keys": ",".join(f"{name}={key}" for name, key in KEYS.items())}
+    async with serving(grpc=False, **options) as served:
+        served.gate.open()
+        used, gives = set[str](), set[str]()  # who has had a context of this id, and shares it now
+        for user, step in steps:
+            other = "bob" if user == "ann" else "ann"
+            if step == "send":
+                message = message_10(contextId=SHARED_ID)
+                answer = await served.rpc("SendMessage", message, **as_user(user))
+                own = user in used or other not in gives
+                task = await served.rpc("GetTask", {"id": answer["result"]["task"]["id"]}, **as_user(other))
+                assert ("result" in task) == (not own or user in gives)
+                used |= {user} if own else set()
+            else:
+                done = await use_id(served, user, other, step)
+                gives |= {user} if step == "share" and done else set()
+                gives -= {user} if step in ("delete", "unshare") and done and user in used else set()
+
+
+async def use_id(served: Served, user: str, other: str, step: str) -> bool:
+    """Whether it was done."""
+    url, headers = f"/artifacts/{SHARED_ID}", as_user(user)
+    if step == "delete":
+        return (await served.http.delete(url, headers=headers)).status_code == 204
+    if step == "share":
+        body = {"user": other, "level": "edit"}
+        return (await served.http.post(f"{url}/shares", json=body, headers=headers)).status_code == 201
+    shares = (await served.http.get(f"{url}/shares", headers=headers)).json().get("shares", [])
+    given = [share["shareId"] for share in shares if share["user"] == other]
+    return all([(await served.http.delete(f"{url}/shares/{id}", headers=headers)).status_code == 204 for id in given])

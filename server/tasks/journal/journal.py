@@ -17,8 +17,10 @@ from typing import Protocol
 from weakref import WeakValueDictionary
 
 from a2a_canvas.server.agent.events import ArtifactChanged, StatusChanged, Transcript, TurnEvent, UserMessage
+from a2a_canvas.server.context_key import public_id
+from a2a_canvas.server.tasks.access import KnownContexts
 from a2a_canvas.server.tasks.errors import StreamLost, TaskNotFound
-from a2a_canvas.server.tasks.incoming import RecentMessages
+from a2a_canvas.server.tasks.incoming import RecentMessages, is_unique
 from a2a_canvas.server.tasks.journal.activity import Activity, Elsewhere, WatchedContexts
 from a2a_canvas.server.tasks.journal.context_log import ContextLog, ContextSubscription
 from a2a_canvas.server.tasks.journal.cursors import Check, Cursor, GuardedCursor, Log
@@ -163,8 +165,8 @@ class Journal(Protocol):
         """Whether an owner has a task in a context."""
         ...
 
-    async def begun(self, keys: Collection[str]) -> Collection[str]:
-        """Those of these contexts that have a task."""
+    async def known(self, keys: Collection[str]) -> KnownContexts:
+        """Which of these contexts there are, or were."""
         ...
 
     async def waiting_tasks(self, context_id: str, owner: str) -> tuple[str, ...]:
@@ -224,6 +226,7 @@ class InMemoryJournal:
         self._now = now
         self._logs: dict[str, _TaskLog] = {}
         self._contexts: dict[str, list[str]] = {}
+        self._removed: set[str] = set()  # contexts whose ids can be shared with users
         # Referenced by the tasks of the context and by its subscribers.
         self._context_logs: WeakValueDictionary[str, ContextLog] = WeakValueDictionary()
         self._owners: dict[str, list[str]] = {}
@@ -290,8 +293,8 @@ class InMemoryJournal:
     async def has_context(self, context_id: str, owner: str) -> bool:
         return any(task.owner == owner for task in await self.context(context_id))
 
-    async def begun(self, keys: Collection[str]) -> Collection[str]:
-        return self._contexts.keys() & keys
+    async def known(self, keys: Collection[str]) -> KnownContexts:
+        return KnownContexts(self._contexts.keys() & keys, self._removed & {*keys})
 
     async def waiting_tasks(self, context_id: str, owner: str) -> tuple[str, ...]:
         tasks = await self.context(context_id)
@@ -325,6 +328,8 @@ class InMemoryJournal:
 
     def remove(self, context_id: str) -> None:
         """Remove a context with its tasks; their subscribers get `StreamLost`."""
+        if is_unique(public_id(context_id)):
+            self._removed.add(context_id)
         removed = {task_id: self._logs.pop(task_id) for task_id in self._contexts.pop(context_id, ())}
         for owner in {log.record.owner for log in removed.values()}:
             self._owners[owner] = [task_id for task_id in self._owners[owner] if task_id not in removed]

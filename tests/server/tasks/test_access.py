@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from a2a_canvas.server.context_key import context_key, public_id
-from a2a_canvas.server.tasks.access import ANONYMOUS, Caller, Grants, Level, Share
+from a2a_canvas.server.tasks.access import ANONYMOUS, Caller, Grants, KnownContexts, Level, Share, meant
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 NAMES, IDS = st.sampled_from(["ann", "bob", "carol"]), st.sampled_from(["notes", "plan", ""])
@@ -49,3 +49,20 @@ def test_a_link_and_anonymous_callers_own_nothing_of_somebody_with_a_name(grants
     if not grants.caller.name:
         owned = [each.owner for each in grants.candidates(id) if each.level is Level.OWN]
         assert owned == ([] if grants.caller.link else [""])
+
+
+@given(grants(), IDS, st.data())
+def test_an_id_that_a_caller_has_used_is_its_own_and_another_means_what_has_begun(
+    grants: Grants, id: str, data: st.DataObject
+) -> None:
+    candidates = grants.candidates(id)
+    keys = [each.key for each in candidates]
+    some = st.sets(st.sampled_from(keys)) if keys else st.just(set())
+    begun, removed = data.draw(some), data.draw(some)
+    found = meant(candidates, KnownContexts(begun, removed))
+    used = {each.key for each in candidates if each.level is Level.OWN} & (begun | removed)
+    assert (found is None) == (not candidates)
+    if found:
+        assert found.level is Level.OWN or not used
+        assert found.key in begun or found == candidates[0]
+        assert found.level < Level.OWN or found == candidates[0] or not begun.isdisjoint(used)

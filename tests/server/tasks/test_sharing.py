@@ -197,6 +197,30 @@ async def test_an_own_context_hides_a_shared_one_of_the_same_id(world) -> None:
     assert (found.key, found.level, await access.shared(BOB)) == (context_key("bob", "notes"), Level.OWN, {})
 
 
+async def test_an_id_that_a_user_has_used_never_means_anothers_context(world, sharing) -> None:
+    access = Access(world.backend.journal, world.backend.shares)
+    await world.run("t3", OLD, "ann")
+    await world.contexts.remove(context_key("ann", OLD), "ann")
+    await world.run("t4", OLD, "bob")
+    own, shared = Found(context_key("ann", OLD), "ann", Level.OWN), context_key("bob", OLD)
+    for user in ("ann", "carol"):
+        await sharing.share(BOB, OLD, ShareRequest(Level.EDIT, user))
+    assert (await access.find(Caller("ann"), OLD), await access.shared(Caller("ann"))) == (own, {})
+    assert await access.find(CAROL, OLD) == Found(shared, "bob", Level.EDIT)
+    await world.run("t5", OLD, "ann")
+    assert await access.find(Caller("ann"), OLD) == own
+
+
+async def test_an_adopted_context_comes_before_a_shared_one_also_when_it_was_removed(world, sharing) -> None:
+    access = Access(world.backend.journal, world.backend.shares, adopter="ann")
+    await world.run("t3", OLD)
+    await world.run("t4", OLD, "bob")
+    await sharing.share(BOB, OLD, ShareRequest(Level.EDIT, "ann"))
+    assert await access.find(Caller("ann"), OLD) == Found(OLD, "", Level.OWN)
+    await world.contexts.remove(OLD, "")
+    assert await access.find(Caller("ann"), OLD) == Found(context_key("ann", OLD), "ann", Level.OWN)
+
+
 class Seconds:
     now = 0.0
 

@@ -1,4 +1,5 @@
-"""The tables of tasks. Every one is keyed by `context_id`, but for two directories: task -> context, message -> task.
+"""The tables of tasks. Every one is keyed by `context_id`, but for two directories: task -> context, message -> task,
+and for `removed_contexts`.
 
 `tasks` has the columns that are queried, and a snapshot of the record at generation `snapshot`: `head` (all but the
 next two), `transcript` and `artifacts`. Entries after it are in `pages`: one row of entries for each commit. A closed
@@ -88,6 +89,12 @@ owned_contexts = Table(
     Column("created_at", BigInteger),  # null in rows of schema 0005
     Column("changed_at", BigInteger, nullable=False),  # when the status of one of its tasks last changed
     Index("owned_contexts_by_owner", "owner", "changed_at", "context_id"),
+)
+
+removed_contexts = Table(
+    "removed_contexts",  # the ids that users have used (`access.py`, rule 5), without a way back to them
+    metadata,
+    Column("key_hash", Text, primary_key=True),
 )
 
 context_watchers = Table(

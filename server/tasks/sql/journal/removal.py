@@ -1,13 +1,19 @@
-"""Removes a context with all its rows, in one transaction, unless something uses it."""
+"""Removes a context with all its rows, in one transaction, unless something uses it.
+
+Rule: of a context whose id can be shared with users a hash of its key stays (`access.py`, rule 5).
+"""
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Awaitable, Callable
 from contextlib import AbstractContextManager
 
 from sqlalchemy import ColumnElement, delete, select
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from a2a_canvas.server.context_key import public_id
+from a2a_canvas.server.tasks.incoming import is_unique
 from a2a_canvas.server.tasks.sql.identity.identity_tables import shares
 from a2a_canvas.server.tasks.sql.journal.journal_tables import (
     context_watchers,
@@ -19,11 +25,12 @@ from a2a_canvas.server.tasks.sql.journal.journal_tables import (
     pages,
     push_configs,
     push_outbox,
+    removed_contexts,
     replicas,
     task_contexts,
     tasks,
 )
-from a2a_canvas.store.sql.database import Database
+from a2a_canvas.store.sql.database import Database, insert
 from a2a_canvas.store.sql.tables import artifacts, drafts, kept_bytes, versions
 
 IN_CONTEXT = (
@@ -71,7 +78,15 @@ async def remove_context(
             await connection.execute(delete(task_contexts).where(task_contexts.c.task_id.in_(of_it)))
             for table in (message_keys, shares, *IN_CONTEXT):
                 await connection.execute(delete(table).where(table.c.context_id == context_id))
+            if is_unique(public_id(context_id)):
+                remembered = insert(connection, removed_contexts).values(key_hash=hash_of_removed(context_id))
+                await connection.execute(remembered.on_conflict_do_nothing())
             return True
+
+
+def hash_of_removed(key: str) -> str:
+    """What is stored of the key of a removed context: 128 bits, so that no second key has the same."""
+    return hashlib.sha256(key.encode()).hexdigest()[:32]
 
 
 def leased() -> ColumnElement[bool]:

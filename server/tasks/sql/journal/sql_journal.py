@@ -11,10 +11,11 @@ from collections.abc import AsyncGenerator, Callable, Collection, Iterable, Mapp
 from datetime import datetime, timedelta
 from typing import Any
 
-from sqlalchemy import ColumnElement, ScalarSelect, Select, func, null, select, tuple_
+from sqlalchemy import ColumnElement, ScalarSelect, Select, false, func, null, select, true, tuple_
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from a2a_canvas.server.agent.events import Transcript, TurnEvent, UserMessage
+from a2a_canvas.server.tasks.access import KnownContexts
 from a2a_canvas.server.tasks.codec import names_of_json
 from a2a_canvas.server.tasks.errors import Detached, DuplicateMessage, StreamLost, Unwritable
 from a2a_canvas.server.tasks.incoming import DEDUP_WINDOW
@@ -40,10 +41,11 @@ from a2a_canvas.server.tasks.sql.journal.journal_reading import (
     read_tasks,
     to_microseconds,
 )
-from a2a_canvas.server.tasks.sql.journal.journal_tables import contexts, message_keys, tasks
+from a2a_canvas.server.tasks.sql.journal.journal_tables import contexts, message_keys, removed_contexts, tasks
 from a2a_canvas.server.tasks.sql.journal.journal_writing import JournalWork, Notify
 from a2a_canvas.server.tasks.sql.journal.logs import TaskBatch, TaskLog
 from a2a_canvas.server.tasks.sql.journal.named_versions import staged_contents
+from a2a_canvas.server.tasks.sql.journal.removal import hash_of_removed
 from a2a_canvas.server.tasks.sql.journal.tails import TaskTails
 from a2a_canvas.server.tasks.sql.journal.watchers import SqlActivity
 from a2a_canvas.store.errors import Unavailable
@@ -320,10 +322,15 @@ class SqlJournal:
         async with self._database.read() as connection:
             return await connection.scalar(query) is not None
 
-    async def begun(self, keys: Collection[str]) -> Collection[str]:
-        query = select(contexts.c.context_id).where(contexts.c.context_id.in_(keys), contexts.c.tasks > 0)
+    async def known(self, keys: Collection[str]) -> KnownContexts:
+        hashes = {hash_of_removed(key): key for key in keys}
+        begun = select(contexts.c.context_id, false()).where(contexts.c.context_id.in_(keys), contexts.c.tasks > 0)
+        removed = select(removed_contexts.c.key_hash, true()).where(removed_contexts.c.key_hash.in_([*hashes]))
         async with self._database.read() as connection:
-            return frozenset(await connection.scalars(query))
+            rows = [(found, bool(gone)) for found, gone in await connection.execute(begun.union_all(removed))]
+        return KnownContexts(
+            frozenset(key for key, gone in rows if not gone), frozenset(hashes[key] for key, gone in rows if gone)
+        )
 
     async def waiting_tasks(self, context_id: str, owner: str) -> tuple[str, ...]:
         ours = tasks.c.context_id == context_id, tasks.c.owner == owner

@@ -32,13 +32,14 @@ from a2a_canvas.server.tasks.sql.journal.journal_tables import (
     pages,
     push_configs,
     push_outbox,
+    removed_contexts,
     replicas,
     rewrites,
     task_contexts,
     tasks,
 )
 from a2a_canvas.server.tasks.sql.journal.prune import BATCH_SIZE, PruneResult, Retention, prune
-from a2a_canvas.server.tasks.sql.journal.removal import IN_CONTEXT
+from a2a_canvas.server.tasks.sql.journal.removal import IN_CONTEXT, hash_of_removed
 from a2a_canvas.server.tasks.sql.usage.sql_usage import usage
 from a2a_canvas.store.changes import Change, EditText, Restore, Undo
 from a2a_canvas.store.errors import InvalidChange, Unavailable, VersionNotFound, VersionPruned
@@ -55,7 +56,7 @@ NOW = datetime(2030, 6, 15, 12, tzinfo=UTC)
 DAY = timedelta(days=1)
 OLD, YOUNG = NOW - 10 * DAY, NOW - 2 * DAY
 KEEP = Retention(5 * DAY, 5 * DAY, 5 * DAY)
-OF_NO_CONTEXT = {"replicas", "rewrites", "api_keys", "ended_sessions", "server_secrets", "usage"}
+OF_NO_CONTEXT = {"replicas", "removed_contexts", "rewrites", "api_keys", "ended_sessions", "server_secrets", "usage"}
 Url = Callable[[Path], str]
 
 
@@ -178,7 +179,7 @@ def test_every_table_is_known_to_have_something_of_a_context_or_to_be_a_director
     keyed = {table for table in metadata.tables.values() if table.primary_key.columns.keys()[0] == "context_id"}
     assert set(IN_CONTEXT) == keyed
     assert set(metadata.tables.values()) - keyed == {
-        *(task_contexts, message_keys, rewrites, replicas),
+        *(task_contexts, message_keys, removed_contexts, rewrites, replicas),
         *(api_keys, shares, ended_sessions, server_secrets, usage),
     }
 
@@ -234,6 +235,18 @@ async def test_a_context_goes_with_all_it_has_and_another_stays_with_all_it_has(
     assert (pruned.contexts, pruned.journals, pruned.versions) == (1, 0, 0)
     assert pruned.bytes == 40
     assert await contexts_of(database) == {name: {"young"} for name in metadata.tables if name not in OF_NO_CONTEXT}
+
+
+async def test_only_the_ids_of_contexts_that_can_be_shared_with_users_are_remembered_as_hashes(
+    database: Database,
+) -> None:
+    unique = "5f1c0f8e-2f0b-4f55-9d4e-0f6a1c3b2d70"
+    for name in (unique, "notes"):
+        await add_task(database, name, OLD)
+    await prune(database, KEEP, NOW, dry_run=False)
+    rows = (await everything(database))["removed_contexts"]
+    assert [row.key_hash for row in rows] == [hash_of_removed(unique)]
+    assert unique not in str(rows)
 
 
 async def beginning(database: Database) -> None:
