@@ -17,6 +17,7 @@ from contextlib import suppress
 from datetime import datetime
 from typing import Any
 
+from a2a_canvas.server.context_key import public_id
 from a2a_canvas.server.log_output import about
 from a2a_canvas.server.metrics import Metrics
 from a2a_canvas.server.push.places import Places
@@ -171,7 +172,7 @@ class PushDelivery:
 
     async def _later(self, delivery: Delivery, outcome: NotAccepted) -> None:
         failed = delivery.attempts + 1
-        said = (delivery.config.key.config_id, delivery.config.target, outcome.reason)
+        said = (public_id(delivery.config.key.config_id), delivery.config.target, outcome.reason)
         delay = delay_after(failed, outcome, self._chance())
         if delay is None:
             self._attempts.add("given_up")

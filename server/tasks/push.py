@@ -19,11 +19,12 @@ from heapq import heapify, heappop, heappush
 from typing import NamedTuple
 
 from a2a_canvas.server.agent.events import ArtifactChanged, State, StatusChanged, TurnEvent
+from a2a_canvas.server.context_key import SEPARATOR, context_key
 from a2a_canvas.server.tasks.access import Caller
 from a2a_canvas.server.tasks.record import Entry, TaskRecord, is_durable
 
 MAX_CONFIGS = 100
-"""Configs of one task."""
+"""Configs of one task that are its owner's, and of those that are others'."""
 CLAIM_SECONDS = 30.0
 """After which another replica may deliver what one has claimed: longer than an attempt takes."""
 
@@ -34,6 +35,23 @@ class ConfigKey(NamedTuple):
     context_id: str
     task_id: str
     config_id: str
+
+    @property
+    def is_guests(self) -> bool:
+        """Whether somebody else than the owner of the task has registered it."""
+        return SEPARATOR in self.config_id
+
+
+def config_key(record: TaskRecord, registrant: Caller, config_id: str) -> ConfigKey:
+    """The key of a registrant's config: an id is one of its registrant alone, so that nobody replaces another's.
+
+    Args:
+        config_id: empty for that of the task, as in A2A's SDK.
+    """
+    name = config_id or record.task_id
+    is_owner = not registrant.link and registrant.name == record.owner
+    named = name if is_owner else context_key(registrant.author, name)
+    return ConfigKey(record.context_id, record.task_id, named)
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,8 +79,7 @@ class PushConfig:
 
     def of_task(self, record: TaskRecord) -> PushConfig:
         """The same for a task; a config without an id has that of its task, as in A2A's SDK."""
-        key = ConfigKey(record.context_id, record.task_id, self.key.config_id or record.task_id)
-        return replace(self, key=key)
+        return replace(self, key=config_key(record, self.registrant, self.key.config_id))
 
 
 @dataclass(frozen=True, slots=True)

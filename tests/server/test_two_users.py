@@ -18,7 +18,7 @@ from a2a.compat.v0_3 import a2a_v0_3_pb2 as pb03
 from a2a.compat.v0_3.a2a_v0_3_pb2_grpc import A2AServiceStub as Stub03
 from a2a.types import a2a_pb2 as pb
 from a2a.types.a2a_pb2_grpc import A2AServiceStub as Stub10
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from a2a_canvas.server.api_key import new_key
@@ -405,6 +405,7 @@ STEPS = st.tuples(st.sampled_from(["ann", "bob"]), st.sampled_from(["send", "sen
 
 @settings(max_examples=examples(30), deadline=None)
 @given(st.lists(STEPS, max_size=14))
+@example([("ann", "send"), ("ann", "delete"), ("bob", "send"), ("bob", "share"), ("ann", "send")])
 def test_what_a_user_sends_to_an_id_that_it_has_used_reaches_its_own_context_or_nobody(
     steps: list[tuple[str, str]],
 ) -> None:

@@ -265,7 +265,8 @@ class A2AHandler(RequestHandler):
     async def on_delete_task_push_notification_config(
         self, params: pb.DeleteTaskPushNotificationConfigRequest, context: ServerCallContext
     ) -> None:
-        await self._push.delete(await self._task_of_push(params.task_id, context), params.id)
+        record = await self._task_of_push(params.task_id, context)
+        await self._push.delete(record, params.id, caller_of_call(context))
 
     async def _task_of_push(self, task_id: str, context: ServerCallContext) -> TaskRecord:
         """The task whose push configs the caller may read and write."""

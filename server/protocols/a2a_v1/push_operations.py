@@ -1,7 +1,9 @@
 """The four operations of push notification configs, and the config that comes with a message.
 
-Rule 1: a config is read and written by whoever may edit its task; the handler has found the task for the caller.
-Rule 2: credentials are in no answer, and a token only in those to the caller who registered it.
+Rule 1: whoever may edit a task has configs of its own there; the handler has found the task for the caller. The owner
+        of the task also lists, gets and deletes those of others. Nobody replaces another's.
+Rule 2: credentials are in no answer, and the token, and the url beyond its host, only in those to the caller who
+        registered it.
 Rule 3: an id that is left out is the task's, as in A2A's SDK: so the one config that most tasks have needs no name, and
         a client of 0.3 may ask for it without one.
 """
@@ -13,6 +15,7 @@ from base64 import b64decode, urlsafe_b64encode
 
 from a2a.types import a2a_pb2 as pb
 
+from a2a_canvas.server.context_key import SEPARATOR
 from a2a_canvas.server.protocols.a2a_v1.errors import invalid_field
 from a2a_canvas.server.protocols.a2a_v1.parts import check_characters
 from a2a_canvas.server.protocols.edge.page_tokens import FOREIGN_TOKEN
@@ -22,13 +25,15 @@ from a2a_canvas.server.push.targets import TargetRefused
 from a2a_canvas.server.tasks.access import Caller
 from a2a_canvas.server.tasks.errors import PushConfigNotFound
 from a2a_canvas.server.tasks.journal.push_outbox import PushConfigs
-from a2a_canvas.server.tasks.push import MAX_CONFIGS, ConfigKey, PushConfig
+from a2a_canvas.server.tasks.push import MAX_CONFIGS, ConfigKey, PushConfig, config_key
 from a2a_canvas.server.tasks.record import TaskRecord
 from a2a_canvas.store.text.unicode import MAX_ID
 
 MAX_SECRET = 4096
 """Characters of a token, and of credentials."""
 
+_OF = "~"
+"""Between the id of somebody else's config and whose it is, as the owner of the task is told them."""
 _SCHEME = re.compile(r"[A-Za-z][\w.+-]{0,63}", re.ASCII)
 _SECRET = re.compile(r"(?! )[ -~]*(?<! )", re.ASCII)
 """What a header can have as it is."""
@@ -81,10 +86,9 @@ class PushOperations:
 
     async def get(self, record: TaskRecord, config_id: str, caller: Caller) -> pb.TaskPushNotificationConfig:
         """Raises `PushConfigNotFound`."""
-        config_id = config_id or record.task_id
-        config = await self._configs.get(ConfigKey(record.context_id, record.task_id, config_id))
+        config = await self._find(record, config_id, caller)
         if config is None or config.failure:
-            raise PushConfigNotFound(config_id, config.failure if config else "")
+            raise PushConfigNotFound(config_id or record.task_id, config.failure if config else "")
         return _answer(config, caller)
 
     async def list(
@@ -94,26 +98,41 @@ class PushOperations:
         if not 1 <= size <= MAX_CONFIGS:
             raise invalid_field("pageSize", f"is {size} and must be 1 to {MAX_CONFIGS}")
         after = _position(params.page_token)
-        found = await self._configs.list(record.context_id, record.task_id, after, size + 1)
-        shown = found[:size]
+        every = await self._configs.list(record.context_id, record.task_id, "", 2 * MAX_CONFIGS)
+        seen = (_answer(each, caller) for each in every if each.registrant == caller or _is_owner(caller, record))
+        found = sorted((each for each in seen if each.id > after), key=lambda each: each.id)
         return pb.ListTaskPushNotificationConfigsResponse(
-            configs=[_answer(config, caller) for config in shown],
-            next_page_token=_token(shown[-1].key.config_id) if len(found) > size else "",
+            configs=found[:size], next_page_token=_token(found[size - 1].id) if len(found) > size else ""
         )
 
-    async def delete(self, record: TaskRecord, config_id: str) -> None:
+    async def delete(self, record: TaskRecord, config_id: str, caller: Caller) -> None:
         """One that is not there is deleted already."""
-        await self._configs.remove(ConfigKey(record.context_id, record.task_id, config_id or record.task_id))
+        if config := await self._find(record, config_id, caller):
+            await self._configs.remove(config.key)
+
+    async def _find(self, record: TaskRecord, config_id: str, caller: Caller) -> PushConfig | None:
+        found = await self._configs.get(config_key(record, caller, config_id))
+        name, mark, digest = config_id.rpartition(_OF)
+        if found or not mark or not _is_owner(caller, record):
+            return found
+        return await self._configs.get(ConfigKey(record.context_id, record.task_id, f"{name}{SEPARATOR}{digest}"))
 
 
 def _answer(config: PushConfig, caller: Caller) -> pb.TaskPushNotificationConfig:
     """A config as a caller is told of it (rule 2)."""
-    told = pb.TaskPushNotificationConfig(id=config.key.config_id, task_id=config.key.task_id, url=config.url)
-    if config.registrant == caller:
-        told.token = config.token
+    name, _, digest = config.key.config_id.partition(SEPARATOR)
+    told = pb.TaskPushNotificationConfig(id=name, task_id=config.key.task_id, url=config.url, token=config.token)
+    if config.registrant != caller:
+        told.id = f"{name}{_OF}{digest}" if digest else name
+        told.url = f"{config.url.partition(':')[0]}://{config.target}"
+        told.token = ""
     if config.scheme:
         told.authentication.scheme = config.scheme
     return told
+
+
+def _is_owner(caller: Caller, record: TaskRecord) -> bool:
+    return not caller.link and caller.name == record.owner
 
 
 def _check_fields(given: pb.TaskPushNotificationConfig, within: str) -> None:

@@ -139,7 +139,8 @@ class InMemoryPush:
         """As `add`."""
         queues = self._queues.setdefault(config.key[:2], {})
         before = queues.get(config.key.config_id)
-        if before is None and len(queues) >= MAX_CONFIGS:
+        same = sum(queue.config.key.is_guests == config.key.is_guests for queue in queues.values())
+        if before is None and same >= MAX_CONFIGS:
             raise TooManyPushConfigs(config.key.task_id, MAX_CONFIGS)
         queue = queues[config.key.config_id] = _Queue(config, before.waiting if before else deque())
         self._set_due(queue, self._now() if queue.waiting else None)

@@ -15,10 +15,11 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import uuid4
 
-from sqlalchemy import Select, and_, delete, func, select, tuple_, update
+from sqlalchemy import Select, and_, delete, func, not_, select, tuple_, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from a2a_canvas.server.agent.events import ArtifactChanged
+from a2a_canvas.server.context_key import SEPARATOR
 from a2a_canvas.server.tasks.access import Caller
 from a2a_canvas.server.tasks.codec import NO_CONTENTS, Contents, entries_of_json
 from a2a_canvas.server.tasks.errors import TaskNotFound, TooManyPushConfigs
@@ -82,7 +83,9 @@ class SqlPush:
             if await connection.scalar(marked) is None:
                 raise TaskNotFound(config.key.task_id)
             others = push_configs.c.config_id != config.key.config_id
-            count = select(func.count()).select_from(push_configs).where(*_of_task(*config.key[:2]), others)
+            of_guests = push_configs.c.config_id.contains(SEPARATOR)
+            same = of_guests if config.key.is_guests else not_(of_guests)
+            count = select(func.count()).select_from(push_configs).where(*_of_task(*config.key[:2]), others, same)
             if (await connection.scalar(count) or 0) >= MAX_CONFIGS:
                 raise TooManyPushConfigs(config.key.task_id, MAX_CONFIGS)
             before = await connection.scalar(select(CONFIG_SIZE).where(_of(config.key))) or 0

@@ -13,7 +13,7 @@ from a2a_canvas.server.agent.events import State, StatusChanged
 from a2a_canvas.server.protocols.a2a_v1.push_operations import MAX_SECRET, PushOperations
 from a2a_canvas.server.push.sending import TargetCheck
 from a2a_canvas.server.push.targets import AllowedTargets
-from a2a_canvas.server.tasks.access import ANONYMOUS, Caller
+from a2a_canvas.server.tasks.access import Caller
 from a2a_canvas.server.tasks.errors import PushConfigNotFound
 from a2a_canvas.server.tasks.journal.push_outbox import InMemoryPush
 from a2a_canvas.server.tasks.push import Room
@@ -21,8 +21,8 @@ from a2a_canvas.server.tasks.record import Entry, TaskRecord
 from tests.server.protocols.push_fixtures import FixedLookup, push_operations
 
 AT = datetime(2026, 1, 1, tzinfo=UTC)
-TASK = TaskRecord("t", "c", "", AT)
-ANN, BOB = Caller("ann"), Caller("bob")
+TASK = TaskRecord("t", "c", "ann", AT)
+ANN, BOB, LINK = Caller("ann"), Caller("bob"), Caller(link="l")
 
 
 def config(config_id: str = "", **fields: Any) -> pb.TaskPushNotificationConfig:
@@ -38,21 +38,51 @@ async def test_an_id_that_is_left_out_is_the_one_of_the_task() -> None:
     made = await push.create(TASK, config(), ANN, "1.0")
     assert (made.id, made.task_id) == ("t", "t")
     assert await push.get(TASK, "", ANN) == made
-    await push.delete(TASK, "")
+    await push.delete(TASK, "", ANN)
     with pytest.raises(PushConfigNotFound):
         await push.get(TASK, "", ANN)
 
 
-async def test_a_token_is_told_to_who_registered_it_and_credentials_to_nobody() -> None:
+@pytest.mark.parametrize("registrant", [ANN, BOB, LINK], ids=["owner", "user", "link"])
+async def test_a_token_is_told_to_who_registered_it_and_credentials_to_nobody(registrant: Caller) -> None:
     push = push_operations()
     authentication = pb.AuthenticationInfo(scheme="Bearer", credentials="s3cret")
-    made = await push.create(TASK, config(token="t0ken", authentication=authentication), ANN, "1.0")
+    made = await push.create(TASK, config(token="t0ken", authentication=authentication), registrant, "1.0")
     assert (made.token, made.authentication) == ("t0ken", pb.AuthenticationInfo(scheme="Bearer"))
-    for caller in (BOB, ANONYMOUS, Caller(link="l")):
-        told = await push.get(TASK, "", caller)
-        assert (told.token, told.authentication.credentials) == ("", "")
-    request = pb.ListTaskPushNotificationConfigsRequest()
-    assert "t0ken" not in str(await push.list(TASK, request, BOB))
+    assert await push.get(TASK, "", registrant) == made
+    for other in {ANN, BOB, LINK, Caller("carol"), Caller(link="m")} - {registrant}:
+        told = str(await push.list(TASK, pb.ListTaskPushNotificationConfigsRequest(), other))
+        assert not any(secret in told for secret in ("t0ken", "s3cret", "/x"))
+
+
+@pytest.mark.parametrize("guest", [BOB, LINK], ids=["user", "link"])
+async def test_the_config_of_a_guest_replaces_and_shows_none_of_the_owners(guest: Caller) -> None:
+    push = push_operations()
+    hers = await push.create(TASK, config(url="https://hooks.example.com/ann"), ANN, "1.0")
+    his = await push.create(TASK, config(url="https://hooks.example.com/bob"), guest, "1.0")
+    assert (await push.get(TASK, "", ANN), await push.get(TASK, "", guest)) == (hers, his)
+    assert [*(await push.list(TASK, pb.ListTaskPushNotificationConfigsRequest(), guest)).configs] == [his]
+    await push.delete(TASK, "", guest)
+    await push.delete(TASK, "", guest)
+    assert [*(await listed(push)).configs] == [hers]
+
+
+async def test_the_owner_lists_and_deletes_the_configs_of_guests_without_what_is_behind_their_hosts() -> None:
+    push = push_operations()
+    hers = await push.create(TASK, config("hook"), ANN, "1.0")
+    for guest in (BOB, LINK):
+        await push.create(TASK, config("hook", token="t0ken"), guest, "1.0")
+    mine, *others = (await listed(push)).configs
+    assert mine == hers
+    assert [each.id.partition("~")[0] for each in others] == ["hook", "hook"]
+    assert {each.url for each in others} == {"https://hooks.example.com:443"}
+    for each in others:
+        with pytest.raises(PushConfigNotFound):
+            await push.get(TASK, each.id, BOB)
+        assert await push.get(TASK, each.id, ANN) == each
+        await push.delete(TASK, each.id, BOB)
+        await push.delete(TASK, each.id, ANN)
+    assert [*(await listed(push)).configs] == [hers]
 
 
 async def test_a_list_has_pages() -> None:

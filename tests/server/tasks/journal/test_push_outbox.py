@@ -12,6 +12,7 @@ import pytest_asyncio
 
 from a2a_canvas.server.agent.events import AgentMessage, ArtifactChanged, State, StatusChanged
 from a2a_canvas.server.backend import MemoryBackend
+from a2a_canvas.server.context_key import context_key
 from a2a_canvas.server.tasks.access import Caller
 from a2a_canvas.server.tasks.errors import TaskNotFound, TooManyPushConfigs
 from a2a_canvas.server.tasks.journal.push_outbox import PushStore
@@ -107,13 +108,17 @@ async def test_a_config_replaces_the_one_with_its_id_and_gets_what_waits(tasks: 
     assert (delivery.config.target, told(delivery)) == ("b.example:443", "completed")
 
 
-async def test_a_task_has_only_so_many_configs(tasks: ContextHarness) -> None:
+async def test_a_task_has_only_so_many_configs_of_its_owner_and_of_others(tasks: ContextHarness) -> None:
     await tasks.begin("t")
     for number in range(MAX_CONFIGS):
         await tasks.backend.push.add(config(str(number)))
     with pytest.raises(TooManyPushConfigs):
         await tasks.backend.push.add(config("more"))
     await tasks.backend.push.add(config("0"))  # replaces one
+    for number in range(MAX_CONFIGS):
+        await tasks.backend.push.add(config(context_key("bob", str(number))))
+    with pytest.raises(TooManyPushConfigs):
+        await tasks.backend.push.add(config(context_key("bob", "more")))
 
 
 async def test_a_config_goes_with_what_waits_for_it(tasks: ContextHarness) -> None:
