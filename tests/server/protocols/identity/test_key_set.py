@@ -9,7 +9,8 @@ import pytest
 
 from a2a_canvas.server.protocols.identity.authenticator import IssuerUnavailable
 from a2a_canvas.server.protocols.identity.json_web_tokens import Jwk, TokenHeader
-from a2a_canvas.server.protocols.identity.key_set import MAX_AGE, MIN_INTERVAL, KeySet
+from a2a_canvas.server.protocols.identity.key_set import KeySet
+from a2a_canvas.server.protocols.identity.published import MAX_AGE, MIN_INTERVAL
 
 OLD, NEW = ({"kty": "EC", "kid": key_id} for key_id in ("old", "new"))
 SIGNED_OLD, SIGNED_NEW, MADE_UP = (TokenHeader("ES256", key_id) for key_id in ("old", "new", "made up"))
