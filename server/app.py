@@ -61,7 +61,8 @@ from a2a_canvas.server.protocols.identity.attempts import FailedAttempts
 from a2a_canvas.server.protocols.identity.authenticator import Authenticator, ConfiguredKeys, JwtVerifier
 from a2a_canvas.server.protocols.identity.browser_sessions import BrowserSessions
 from a2a_canvas.server.protocols.identity.http_authentication import CALLBACK, Authentication
-from a2a_canvas.server.protocols.identity.open_id_sign_in import OpenIdClient
+from a2a_canvas.server.protocols.identity.open_id_sign_in import Endpoints, OpenIdClient
+from a2a_canvas.server.protocols.identity.published import Published
 from a2a_canvas.server.protocols.identity.security import discovery_url
 from a2a_canvas.server.protocols.identity.session_routes import SessionRoutes
 from a2a_canvas.server.protocols.page.routes import page_routes
@@ -129,7 +130,8 @@ def create_app(settings: Settings, llm: LLM | None = None, clock: Clock | None =
     metrics = Metrics(clock.now)
     backend = make_backend(settings, clock.now, metrics)
     runtime = build_runtime(settings, llm, clock, backend, sources, metrics)
-    authenticator = make_authenticator(settings, backend, runtime.meter, clock)
+    attempts = FailedAttempts(time.monotonic)
+    authenticator = make_authenticator(settings, backend, runtime.meter, clock, attempts)
     card_key = load_card_key(settings.card_signing_key) if settings.card_signing_key else None
     sign = partial(card_key.sign, keys_url=settings.url + KEYS_PATH) if card_key else None
     current_card = CurrentCard(loaded, partial(_tools_from, sources), authenticator.security, sign)
@@ -154,7 +156,7 @@ def create_app(settings: Settings, llm: LLM | None = None, clock: Clock | None =
     sessions = BrowserSessions(
         partial(backend.secrets.secret, SESSIONS), backend.ended_sessions, settings.url, clock.seconds
     )
-    session_routes = SessionRoutes(sessions, settings.url, _open_id_client(settings))
+    session_routes = SessionRoutes(sessions, settings.url, attempts, _open_id_client(settings))
     app = Starlette(
         routes=[
             card_route(current_card, clock.now),
@@ -242,12 +244,14 @@ def metrics_readers(settings: Settings) -> Callable[[Request], bool]:
     return lambda request: bool(caller_of(request).name) or caller_of(request) in allowed
 
 
-def make_authenticator(settings: Settings, backend: Backend, meter: Meter, clock: Clock) -> Authenticator:
+def make_authenticator(
+    settings: Settings, backend: Backend, meter: Meter, clock: Clock, attempts: FailedAttempts
+) -> Authenticator:
     """Who is let in, and how often."""
     stored = (backend.api_keys,) if backend.api_keys else ()
     discovered = settings.jwt_issuer if not settings.jwt_jwks_url else None
     return Authenticator(
-        FailedAttempts(time.monotonic),
+        attempts,
         token=settings.shared_token or "",
         keys=(ConfiguredKeys(settings.keys), *stored),
         jwts=_jwts(settings),
@@ -302,9 +306,14 @@ def _open_id_client(settings: Settings) -> OpenIdClient | None:
     from a2a_canvas.server.protocols.identity.issuer import IssuedTokens, Issuer
 
     issuer = Issuer(settings.jwt_issuer)
+
+    async def read_endpoints() -> Endpoints:
+        return Endpoints.of(await issuer.description())
+
+    endpoints = Published("endpoints", read_endpoints, time.monotonic)
     id_tokens = IssuedTokens(issuer, settings.oidc_client_id, settings.jwt_user_claim, time.monotonic)
     redirect_uri = f"{settings.url}{CALLBACK}"
-    return OpenIdClient(issuer, id_tokens, settings.oidc_client_id, redirect_uri, settings.oidc_client_secret or "")
+    return OpenIdClient(endpoints, id_tokens, settings.oidc_client_id, redirect_uri, settings.oidc_client_secret or "")
 
 
 def make_meter(settings: Settings, now: Callable[[], datetime]) -> Meter:

@@ -18,9 +18,9 @@ from a2a_canvas.server.push.retries import Outcome
 from a2a_canvas.server.push.targets import (
     AllowedTargets,
     Target,
-    TargetRefused,
     check_addresses,
     literal_address,
+    no_public_address,
     target_of,
 )
 
@@ -103,7 +103,7 @@ class TargetCheck:
         try:
             found = [literal] if literal else await self._lookup(target.host, target.port)
         except (OSError, UnicodeError):
-            raise TargetRefused(f"names a host, {target.host}, that has no address") from None
+            raise no_public_address(target) from None
         check_addresses(target, found, self._allowed)
         return found
 

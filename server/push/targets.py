@@ -110,12 +110,15 @@ def check_addresses(target: Target, addresses: Iterable[str], allowed: AllowedTa
     if allowed.has_name(target.host):
         return
     found = [address_of(each) for each in addresses]
-    if not found:
-        raise TargetRefused(f"names a host, {target.host}, that has no address")
-    if not all(allowed.has_address(each) or is_public(each) for each in found):
-        raise TargetRefused(f"names a host, {target.host}, that is not on the public internet")
+    if not found or not all(allowed.has_address(each) or is_public(each) for each in found):
+        raise no_public_address(target)
     if target.url.scheme == "http" and not all(allowed.has_address(each) for each in found):
         raise TargetRefused("must begin with https://")
+
+
+def no_public_address(target: Target) -> TargetRefused:
+    """The same for a name that is not known, and for one in a private network: users are not told which there are."""
+    return TargetRefused(f"names a host, {target.host}, that has no address on the public internet")
 
 
 def address_of(text: str) -> Address:

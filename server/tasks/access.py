@@ -21,9 +21,18 @@ from enum import IntEnum
 from typing import Protocol
 
 from a2a_canvas.server.context_key import context_key, public_id
+from a2a_canvas.store.text.unicode import MAX_ID
 
 LINK = "link "
 """How the name begins of whoever came with a link."""
+
+
+def is_user_name(name: str) -> bool:
+    """Whether a user may be called so: what cannot be told from another name, or from a link, is left out.
+
+    Names of keys (`valid_name` in `api_key.py`) have fewer characters still.
+    """
+    return 0 < len(name) <= MAX_ID and name.isprintable() and name == name.strip() and not name.startswith(LINK)
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,7 +29,7 @@ from a2a_canvas.server.protocols.edge.request_metrics import binding_of
 from a2a_canvas.server.protocols.identity.attempts import BURST, SECONDS_PER_ATTEMPT
 from a2a_canvas.server.protocols.identity.denials import UnauthenticatedError
 from a2a_canvas.server.protocols.identity.json_web_tokens import ALGORITHMS, LEEWAY
-from a2a_canvas.server.protocols.identity.key_set import MAX_AGE, MIN_INTERVAL
+from a2a_canvas.server.protocols.identity.published import MAX_AGE, MIN_INTERVAL
 from a2a_canvas.server.settings import PREFIX, load
 from tests.command_line import parsed
 from tests.database_fixtures import postgresql_url

@@ -68,7 +68,8 @@ PARAMS: list[tuple[str, Any, str]] = [
     (
         "SendMessage",
         {**saying(), "configuration": {"taskPushNotificationConfig": {"url": "http://127.0.0.1"}}},
-        "configuration.taskPushNotificationConfig.url names a host, 127.0.0.1, that is not on the public internet.",
+        "configuration.taskPushNotificationConfig.url names a host, 127.0.0.1, that has no address "
+        "on the public internet.",
     ),
     ("GetTask", {"taskId": "x"}, "id is missing, and 'taskId' is no field here."),
     ("GetTask", {"id": "gone"}, "Task not found: 'gone'. ListTasks has those there are;"),

@@ -152,7 +152,7 @@ async def test_a_link_is_a_credential_for_one_context_and_told_once(served: Serv
     assert (await get(served, token, f"/{other}"))[0] == 404
     assert [each["contextId"] for each in (await get(served, token))[1]["contexts"]] == [notes]
     assert "error" in await send(served, token, notes)
-    assert "error" in await send(served, token, f"new-{uuid4()}")
+    assert (await send(served, token, f"new-{uuid4()}"))["error"]["message"].startswith("Your link is for one context")
     listed = (await get(served, "ann", f"/{notes}/shares"))[1]["shares"]
     assert listed == [{name: made[name] for name in ("shareId", "link", "level", "createdAt")}]
     await status(served, "ann", "DELETE", f"/{notes}/shares/{made['shareId']}")
@@ -248,6 +248,8 @@ REFUSED = {
     "no share": ({"op": "unshare", "shareId": "x"}, "has no share 'x'"),
     "no id": ({"op": "unshare"}, "shareId"),
     "more": ({"op": "shares", "user": "bob"}, "user is no field"),
+    "a name like a link's": ({"op": "share", "user": "link x"}, "user is no user's name"),
+    "a blank name": ({"op": "share", "user": " "}, "user is no user's name"),
 }
 
 

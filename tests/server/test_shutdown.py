@@ -240,7 +240,7 @@ async def test_it_stops_although_its_database_does_not_answer(busy: bool) -> Non
             server.should_exit = True
             await running
         await asyncio.wait([asked])
-    assert (not_ready.status_code, not_ready.json()["reason"]) == (503, "it does not answer")
+    assert not_ready.status_code == 503
 
 
 @pytest.mark.usefixtures("patient_driver")

@@ -9,6 +9,7 @@ from base64 import urlsafe_b64encode
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
 from datetime import timedelta
+from functools import partial
 from typing import Any
 from urllib.parse import parse_qs, urlencode, urlsplit
 
@@ -24,6 +25,7 @@ from starlette.routing import Route
 from a2a_canvas.server.app import Clock as AppClock
 from a2a_canvas.server.browser_session import SESSION_LIMIT, SESSION_SECONDS
 from a2a_canvas.server.cli import main
+from a2a_canvas.server.protocols.identity.attempts import BURST
 from a2a_canvas.server.protocols.identity.browser_sessions import COOKIE, OWN_PAGE
 from a2a_canvas.server.protocols.identity.security import DISCOVERY_PATH
 from a2a_canvas.server.protocols.identity.session_routes import FLOW_COOKIE, FLOW_SECONDS
@@ -50,6 +52,8 @@ class Provider:
     key: SigningKey = field(default_factory=lambda: SigningKey("1"))
     codes: dict[str, str] = field(default_factory=dict)
     claims: dict[str, Any] = field(default_factory=dict)
+    described: int = 0
+    redeemed: int = 0
 
     def app(self, url: str) -> Starlette:
         self.url = url
@@ -61,12 +65,16 @@ class Provider:
         }
         return Starlette(
             routes=[
-                Route(DISCOVERY_PATH, lambda _: JSONResponse(described)),
+                Route(DISCOVERY_PATH, partial(self.describe, described)),
                 Route("/keys", lambda _: JSONResponse({"keys": [self.key.public]})),
                 Route("/authorize", self.authorize),
                 Route("/token", self.token, methods=["POST"]),
             ]
         )
+
+    async def describe(self, described: dict[str, str], request: Request) -> Response:
+        self.described += 1
+        return JSONResponse(described)
 
     def code_for(self, address: str) -> tuple[str, dict[str, str]]:
         """What a browser comes back with, and what it was sent with."""
@@ -81,6 +89,7 @@ class Provider:
         return RedirectResponse(f"{asked['redirect_uri']}?{urlencode({'code': code, 'state': asked['state']})}")
 
     async def token(self, request: Request) -> Response:
+        self.redeemed += 1
         given = {name: values[0] for name, values in parse_qs((await request.body()).decode()).items()}
         challenge = urlsafe_b64encode(hashlib.sha256(given["code_verifier"].encode()).digest()).decode().rstrip("=")
         right = request.headers.get("Authorization") == httpx.BasicAuth(CLIENT, SECRET)._auth_header
@@ -253,6 +262,33 @@ async def test_a_code_signs_in_once(browser: httpx.AsyncClient, provider: Provid
     await assert_refused(browser, await browser.get("/auth/callback", params=given, headers=again), 403)
 
 
+async def test_who_begins_to_sign_in_costs_the_provider_nothing(browser: httpx.AsyncClient, provider: Provider) -> None:
+    await begin(browser, provider)
+    before = provider.described
+    for _ in range(20):
+        await begin(browser, provider)
+    assert provider.described == before
+
+
+async def test_codes_that_are_made_up_are_counted_as_wrong_credentials(provider: Provider) -> None:
+    async with serving(grpc=False, **signing_in_with(provider)) as served:
+        given = await begin(served.http, provider)
+        flow = {"Cookie": f"{FLOW_COOKIE}={served.http.cookies[FLOW_COOKIE]}"}
+        asked, statuses = provider.redeemed, []
+        for number in range(BURST + 2):
+            made_up = {**given, "code": f"made up {number}"}
+            statuses.append((await served.http.get("/auth/callback", params=made_up, headers=flow)).status_code)
+    assert statuses == [403] * BURST + [429] * 2
+    assert provider.redeemed - asked == BURST
+
+
+async def test_who_signs_in_often_is_not_slowed_down(provider: Provider) -> None:
+    async with serving(grpc=False, **signing_in_with(provider)) as served:
+        for _ in range(BURST + 1):
+            async with httpx.AsyncClient(base_url=served.url, trust_env=False) as browser:
+                assert (await sign_in(browser, provider)).status_code == 303
+
+
 async def assert_refused(browser: httpx.AsyncClient, answer: httpx.Response, status: int) -> None:
     assert answer.status_code == status
     assert COOKIE not in browser.cookies
@@ -277,6 +313,24 @@ async def test_another_page_changes_nothing_with_the_cookie(
     for method, path in (("POST", "/"), ("PATCH", "/artifacts/c"), ("DELETE", "/artifacts/c")):
         assert (await browser.request(method, path, json=SENDING, headers=headers)).status_code == 401
     assert (await browser.post("/auth/sign-out", headers=headers)).status_code == 403
+
+
+@pytest.mark.parametrize("site", ["same-site", "cross-site"])
+async def test_another_page_embeds_nothing_with_the_cookie(
+    browser: httpx.AsyncClient, provider: Provider, site: str
+) -> None:
+    await sign_in(browser, provider)
+    headers = {"Sec-Fetch-Site": site}
+    assert (await browser.get("/artifacts", headers=headers)).status_code == 401
+    assert (await browser.get("/auth/session", headers=headers)).json()["signedIn"] is False
+
+
+async def test_a_second_cookie_of_the_name_signs_nobody_in(
+    browser: httpx.AsyncClient, served: Served, provider: Provider
+) -> None:
+    await sign_in(browser, provider)
+    own = with_cookie(browser)["Cookie"]
+    assert (await served.http.get("/artifacts", headers={"Cookie": f"{own}; {own}"})).status_code == 401
 
 
 async def test_the_page_itself_works_with_the_cookie(browser: httpx.AsyncClient, provider: Provider) -> None:

@@ -105,15 +105,23 @@ def health_route() -> Route:
 
 
 def ready_route(check: ReadinessCheck) -> Route:
-    """`GET /readyz`: 200 and `{"status": "ok"}`, or 503 and `{"status": "unavailable", "reason": …}`."""
+    """`GET /readyz`: 200 and `{"status": "ok"}`, or 503 and `{"status": "unavailable"}`; the log says why."""
+    return Route("/readyz", _Readiness(check).answer, methods=["GET"])
 
-    async def ready(request: Request) -> Response:
-        reason = await check()
+
+class _Readiness:
+    def __init__(self, check: ReadinessCheck) -> None:
+        self._check = check
+        self._was_ready = True
+
+    async def answer(self, request: Request) -> Response:
+        reason = await self._check()
+        if reason and self._was_ready:  # once, and not for each who asks
+            logger.warning("The server is not ready: %s", reason)
+        self._was_ready = reason is None
         if reason is None:
             return JSONResponse({"status": "ok"}, headers=NO_STORE)
-        return JSONResponse({"status": "unavailable", "reason": reason}, 503, {**NO_STORE, **RETRY_AFTER})
-
-    return Route("/readyz", ready, methods=["GET"])
+        return JSONResponse({"status": "unavailable"}, 503, {**NO_STORE, **RETRY_AFTER})
 
 
 async def _healthy(request: Request) -> Response:

@@ -10,10 +10,9 @@ from pydantic import AfterValidator, Field
 
 from a2a_canvas.server.agent.intent import InvalidOperation, OperationForm, read_form
 from a2a_canvas.server.context_key import public_id
-from a2a_canvas.server.tasks.access import Level, Share
+from a2a_canvas.server.tasks.access import Level, Share, is_user_name
 from a2a_canvas.server.tasks.sharing import NewShare, ShareRequest, Sharing
 from a2a_canvas.store.models import JsonValue
-from a2a_canvas.store.text.unicode import valid_id
 from a2a_canvas.store.text.wording import shown
 
 Json = dict[str, Any]
@@ -25,8 +24,14 @@ MAX_SECONDS = 100 * 366 * 24 * 3600
 _LEVELS = {"read": Level.READ, "edit": Level.EDIT}
 
 
+def _user_name(name: str) -> str:
+    if not is_user_name(name):
+        raise ValueError("is no user's name: it has spaces at its ends, unprintable characters, or begins as links do")
+    return name
+
+
 class _ShareForm(OperationForm):
-    user: Annotated[str, Field(min_length=1, max_length=MAX_USER), AfterValidator(valid_id)] | None = None
+    user: Annotated[str, Field(min_length=1, max_length=MAX_USER), AfterValidator(_user_name)] | None = None
     link: bool = False
     level: Literal["read", "edit"] = "read"
     expires: Any = None

@@ -1,11 +1,14 @@
 """Callers whom a browser names without the header Authorization: by the cookie of a session, or by a signed address.
 
-Rule 1: a cookie is sent by the browser, whoever asks it to. So a request that changes anything also needs a header that
-        no page of another origin can send, and must come from this one, as far as the browser says.
+Rule 1: a cookie is sent by the browser, whoever asks it to. So a request must come from this origin, as far as the
+        browser says; one that changes anything also needs a header that no page of another origin can send. Another
+        page may link to what can be read, because the browser shows it to the user alone; embed it, it may not.
 Rule 2: a signed address is for one GET of one path with its query, of the caller that it was made for, and for
         SIGNED_SECONDS. It is for what cannot send a header, such as EventSource or a download. When the credential that
         it was made with has ended it opens nothing, and a stream that it has opened ends with that credential.
 Rule 3: cookies are HttpOnly and SameSite=Lax, for the paths of this server, and Secure where the browser has HTTPS.
+        There, if the server has no path of its own, their names begin with `__Host-`, so that no other host of the
+        domain can set them. Two of a name are none: one of them is somebody else's.
 """
 
 from __future__ import annotations
@@ -16,7 +19,6 @@ from dataclasses import dataclass
 from urllib.parse import urlsplit
 
 from starlette.datastructures import Headers
-from starlette.requests import cookie_parser
 from starlette.types import Scope
 
 from a2a_canvas.server.browser_session import BrowserSession, EndedSessions, new_session
@@ -55,29 +57,42 @@ class BrowserSessions:
 
     async def renewed(self, found: Authenticated, scope: Scope) -> str:
         """The header Set-Cookie after a request; empty if it renews no session. Only its own cookie is renewed."""
-        session = await self._session(Headers(scope=scope)) if found.session else None
+        session = await self._session(scope) if found.session else None
         if session is None or session != found.session or session == (now := session.at(self.clock())):
             return ""
         return await self._session_cookie(now, scope)
 
     async def end(self, scope: Scope) -> None:
         """End the session that a browser has, if it has one; raises `Unavailable`."""
-        if session := await self._session(Headers(scope=scope)):
+        if session := await self._session(scope):
             await self.ended.add(session)
 
     def cookie(self, name: str, value: str, seconds: int, scope: Scope) -> str:
         """A header Set-Cookie (rule 3); one for no second takes the cookie back."""
-        url = urlsplit(self.url)
-        secure = "; Secure" if "https" in (url.scheme, scope["scheme"]) else ""
-        return f"{name}={value}; HttpOnly; Max-Age={seconds}; Path={url.path}/; SameSite=lax{secure}"
+        attributes = f"HttpOnly; Max-Age={seconds}; Path={urlsplit(self.url).path}/; SameSite=lax"
+        secure = "; Secure" if self._has_https(scope) else ""
+        return f"{self._name_of(name, scope)}={value}; {attributes}{secure}"
+
+    def value_of(self, name: str, scope: Scope) -> str:
+        """What a request has in a cookie; empty if it has none, or two (rule 3)."""
+        name = self._name_of(name, scope)
+        pairs = [each.strip().partition("=") for each in ";".join(Headers(scope=scope).getlist("cookie")).split(";")]
+        values = [value for found, _, value in pairs if found == name]
+        return values[0] if len(values) == 1 else ""
+
+    def _name_of(self, name: str, scope: Scope) -> str:
+        return f"__Host-{name}" if self._has_https(scope) and not urlsplit(self.url).path else name
+
+    def _has_https(self, scope: Scope) -> bool:
+        return "https" in (urlsplit(self.url).scheme, scope["scheme"])
 
     async def _session_cookie(self, session: BrowserSession, scope: Scope) -> str:
         claims = {"id": session.session_id, "user": session.user, "began": str(session.began_at)}
         value = sign(await self.secret(), _SESSION, claims | {"ends": str(session.ends_at)}, session.ends_at)
         return self.cookie(COOKIE, value, session.ends_at - int(self.clock()), scope)
 
-    async def _session(self, headers: Headers) -> BrowserSession | None:
-        claims = await self.read(_SESSION, cookies_of(headers).get(COOKIE, ""))
+    async def _session(self, scope: Scope) -> BrowserSession | None:
+        claims = await self.read(_SESSION, self.value_of(COOKIE, scope))
         return (
             BrowserSession(claims["id"], claims["user"], int(claims["began"]), int(claims["ends"])) if claims else None
         )
@@ -107,10 +122,9 @@ class BrowserSessions:
         """
         if signature := _SIGNATURE.search(address_of(scope)):
             return await self._of_address(scope, signature[1])
-        headers = Headers(scope=scope)
-        if not self.may_use_cookie(scope["method"], headers):
+        if not self.may_use_cookie(scope["method"], Headers(scope=scope)):
             return None
-        session = await self._session(headers)
+        session = await self._session(scope)
         if session is None:
             return None
         # A request that comes late enough renews the session, and its stream is one of the renewed one.
@@ -119,12 +133,13 @@ class BrowserSessions:
 
     def may_use_cookie(self, method: str, headers: Headers) -> bool:
         """Whether a request with a cookie is not that of another page (rule 1)."""
+        site = headers.get("sec-fetch-site", "same-origin")
         if method in ("GET", "HEAD", "OPTIONS"):
-            return True
+            return site in ("same-origin", "none") or headers.get("sec-fetch-dest") == "document"
         own = {headers.get("host", "").lower(), urlsplit(self.url).netloc.lower()}
         return (
             OWN_PAGE in headers
-            and headers.get("sec-fetch-site", "same-origin") == "same-origin"
+            and site == "same-origin"
             and urlsplit(headers.get("origin", self.url)).netloc.lower() in own
         )
 
@@ -135,11 +150,6 @@ class BrowserSessions:
         caller, ends = Caller(claims["user"], claims["link"]), float(claims["expires"])
         session = BrowserSession(claims["session"], caller.name, int(claims["began"]), 0) if claims["session"] else None
         return Authenticated(caller, claims["key"], session, ends)
-
-
-def cookies_of(headers: Headers) -> dict[str, str]:
-    """The cookies of a request."""
-    return cookie_parser("; ".join(headers.getlist("cookie")))
 
 
 def address_of(scope: Scope) -> str:

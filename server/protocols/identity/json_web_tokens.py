@@ -13,8 +13,7 @@ from typing import Any
 
 import jwt
 
-from a2a_canvas.server.tasks.access import LINK
-from a2a_canvas.store.text.unicode import MAX_ID
+from a2a_canvas.server.tasks.access import is_user_name
 
 Jwk = Mapping[str, Any]
 """A JSON Web Key, as its issuer publishes it."""
@@ -107,8 +106,6 @@ def read_token(token: str, key: Jwk, header: TokenHeader, rules: TokenRules) -> 
     except _INVALID:
         return None
     user = claims[rules.user_claim]
-    if not isinstance(user, str) or user.startswith(LINK):  # that is how whoever has a link is called
-        return None
-    if not (0 < len(user) <= MAX_ID and user.isprintable()):
+    if not isinstance(user, str) or not is_user_name(user):
         return None
     return ValidToken(user, min(int(claims["exp"]), _FAR_AWAY) + LEEWAY)

@@ -10,30 +10,39 @@ from __future__ import annotations
 
 import hashlib
 import hmac
+import logging
 import secrets
 from base64 import urlsafe_b64encode
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 from urllib.parse import urlencode
 
 import httpx
 import jwt
 
 from a2a_canvas.server.protocols.identity.authenticator import IssuerUnavailable, JwtVerifier
+from a2a_canvas.server.protocols.identity.published import Published
 from a2a_canvas.server.protocols.identity.signed_claims import Claims
 from a2a_canvas.server.settings import is_trusted_url
+
+logger = logging.getLogger(__name__)
 
 TIMEOUT = 5.0
 MAX_BYTES = 512 * 1024
 
 
-class DescribedIssuer(Protocol):
-    """An issuer that describes itself."""
+@dataclass(frozen=True, slots=True)
+class Endpoints:
+    """Where an issuer signs people in, and says who they are."""
 
-    async def description(self) -> Mapping[str, Any]:
-        """Its discovery document; raises `IssuerUnavailable`."""
-        ...
+    authorization: str
+    token: str
+
+    @classmethod
+    def of(cls, description: Mapping[str, Any]) -> Endpoints:
+        """Those in its discovery document; raises `IssuerUnavailable`."""
+        return cls(_endpoint(description, "authorization_endpoint"), _endpoint(description, "token_endpoint"))
 
 
 class SignInRefused(Exception):
@@ -45,11 +54,12 @@ class OpenIdClient:
     """This server as a client of the issuer.
 
     Attributes:
+        endpoints: those of the issuer.
         redirect_uri: where the issuer sends browsers back.
         id_tokens: checks those for this client.
     """
 
-    issuer: DescribedIssuer
+    endpoints: Published[Endpoints]
     id_tokens: JwtVerifier
     client_id: str
     redirect_uri: str
@@ -67,7 +77,7 @@ class OpenIdClient:
             "code_challenge": _challenge(flow["verifier"]),
             "code_challenge_method": "S256",
         }
-        endpoint = await self._endpoint("authorization_endpoint")
+        endpoint = (await self.endpoints.get()).authorization
         return f"{endpoint}{'&' if '?' in endpoint else '?'}{urlencode(asked)}"
 
     async def user_of(self, code: str, flow: Claims) -> str:
@@ -98,7 +108,7 @@ class OpenIdClient:
             "code_verifier": flow["verifier"],
         }
         credentials = httpx.BasicAuth(self.client_id, self.client_secret) if self.client_secret else httpx.Auth()
-        endpoint = await self._endpoint("token_endpoint")
+        endpoint = (await self.endpoints.get()).token
         try:
             async with httpx.AsyncClient(timeout=TIMEOUT, follow_redirects=False) as client:
                 answer = await client.post(
@@ -106,16 +116,19 @@ class OpenIdClient:
                 )
             found = answer.json() if answer.is_success and len(answer.content) <= MAX_BYTES else None
         except (httpx.HTTPError, ValueError) as error:
-            raise IssuerUnavailable(f"The issuer cannot be asked who signed in: {type(error).__name__}.") from error
+            text = f"The issuer cannot be asked who signed in: {type(error).__name__}."
+            logger.warning("Somebody could not sign in. %s", text)
+            raise IssuerUnavailable(text) from error
         if not isinstance(found, dict):
             raise SignInRefused("The provider does not take this sign-in: perhaps it is over, or was used before.")
         return found
 
-    async def _endpoint(self, name: str) -> str:
-        found = (await self.issuer.description()).get(name)
-        if not isinstance(found, str) or not is_trusted_url(found):
-            raise IssuerUnavailable(f"The issuer of tokens names no HTTPS address of its {name}.")
-        return found
+
+def _endpoint(description: Mapping[str, Any], name: str) -> str:
+    found = description.get(name)
+    if not isinstance(found, str) or not is_trusted_url(found):
+        raise IssuerUnavailable(f"The issuer of tokens names no HTTPS address of its {name}.")
+    return found
 
 
 def begun(back: str, start: str) -> Claims:

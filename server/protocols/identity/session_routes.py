@@ -24,14 +24,15 @@ from starlette.routing import Route
 
 from a2a_canvas.server.protocols.edge.availability import NO_STORE
 from a2a_canvas.server.protocols.edge.http_requests import CALLER
+from a2a_canvas.server.protocols.edge.origins import origin_of
 from a2a_canvas.server.protocols.guard.checks import Refusal
 from a2a_canvas.server.protocols.guard.error_forms import rest_response
+from a2a_canvas.server.protocols.identity.attempts import FailedAttempts
 from a2a_canvas.server.protocols.identity.authenticator import AUTHENTICATED, IssuerUnavailable
 from a2a_canvas.server.protocols.identity.browser_sessions import (
     COOKIE,
     SIGNED_SECONDS,
     BrowserSessions,
-    cookies_of,
 )
 from a2a_canvas.server.protocols.identity.http_authentication import CALLBACK, SESSION, SIGN_IN, SIGN_OUT
 from a2a_canvas.server.protocols.identity.open_id_sign_in import OpenIdClient, SignInRefused, begun
@@ -52,11 +53,13 @@ class SessionRoutes:
 
     Attributes:
         url: the address of this server, without a slash at its end.
+        attempts: counts sign-ins that fail, as wrong credentials: each asks the issuer.
         open_id: None if nobody signs in with an issuer.
     """
 
     sessions: BrowserSessions
     url: str
+    attempts: FailedAttempts
     open_id: OpenIdClient | None = None
 
     def routes(self) -> list[Route]:
@@ -109,12 +112,16 @@ class SessionRoutes:
     async def _signed_in(self, request: Request) -> Response:
         assert self.open_id
         given = request.query_params
-        flow = await self.sessions.read(_FLOW, cookies_of(request.headers).get(FLOW_COOKIE, ""))
+        flow = await self.sessions.read(_FLOW, self.sessions.value_of(FLOW_COOKIE, request.scope))
         if not flow or not hmac.compare_digest(given.get("state", "").encode(), flow["state"].encode()):
             return _failed(400, "This sign-in was not begun in this browser, or took too long.")
         if not given.get("code"):
             return _failed(403, "The provider has not signed you in.")
+        origin = origin_of(request.scope)
+        if seconds := self.attempts.begin(origin, given["code"]):
+            return _failed(429, f"Too many sign-ins have failed. Try again in {seconds} seconds.")
         user = await self.open_id.user_of(given["code"], flow)
+        self.attempts.undone(origin, given["code"])
         response = RedirectResponse(flow["return"], 303, NO_STORE)
         response.headers.append("set-cookie", await self.sessions.begin(user, request.scope))
         return response
@@ -176,8 +183,7 @@ def _or_why_not(answer: Callable[[Request], Awaitable[Response]]) -> Callable[[R
         except SignInRefused as error:
             logger.warning("Somebody could not sign in. %s", error)
             return _failed(403, str(error))
-        except IssuerUnavailable as error:
-            logger.warning("Somebody could not sign in. %s", error)
+        except IssuerUnavailable:  # logged where the issuer was asked
             return _failed(503, "The provider cannot be reached now. Try again in a moment.")
         except Unavailable as error:
             logger.warning("Somebody could not sign in. %s", error)

@@ -246,7 +246,7 @@ class Runtime:
             return replace(incoming, owner=caller.name)
         found = await self.access.find(caller, incoming.context_id)
         if found is None or found.level < Level.EDIT:
-            raise ReadOnly(incoming.context_id)
+            raise ReadOnly(incoming.context_id if found else "")
         return replace(incoming, owner=found.owner, context_id=found.key)
 
     async def _accept(self, incoming: Incoming, key: str) -> TaskSubscription:

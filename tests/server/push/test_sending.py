@@ -82,7 +82,7 @@ async def test_a_name_that_changes_its_address_after_it_was_registered_is_refuse
     sender = PushSender(check)
     refused = await sender(url, {}, b"{}")
     await sender.close()
-    assert refused == NotAccepted("its url names a host, hooks.example.com, that is not on the public internet")
+    assert refused == NotAccepted("its url names a host, hooks.example.com, that has no address on the public internet")
     assert lookup.asked == ["hooks.example.com"] * 2  # once for each: what was checked is connected to
     assert receiver.got == []
 
@@ -101,7 +101,7 @@ async def test_no_way_to_write_this_machine_passes(host: str) -> None:
 
 
 async def test_a_host_that_cannot_be_found_is_refused() -> None:
-    with pytest.raises(TargetRefused, match="has no address"):
+    with pytest.raises(TargetRefused, match="has no address on the public internet"):
         await TargetCheck(AllowedTargets(), FixedLookup([]))("https://nowhere.example/")
 
 
@@ -142,7 +142,7 @@ async def test_a_name_server_that_hangs_is_left_and_keeps_its_thread_until_it_an
     lookup = SystemLookup()
     check = TargetCheck(AllowedTargets(), lookup)
     for host in ("slow.example", "other.example"):
-        with pytest.raises(TargetRefused, match="has no address"):
+        with pytest.raises(TargetRefused, match="has no address on the public internet"):
             await check(f"https://{host}/")
     assert lookup._threads.locked()
     answers.set()

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from a2a_canvas.server.context_key import context_key, public_id
-from a2a_canvas.server.tasks.access import ANONYMOUS, Caller, Grants, KnownContexts, Level, Share, meant
+from a2a_canvas.server.tasks.access import ANONYMOUS, Caller, Grants, KnownContexts, Level, Share, is_user_name, meant
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 NAMES, IDS = st.sampled_from(["ann", "bob", "carol"]), st.sampled_from(["notes", "plan", ""])
@@ -66,3 +67,16 @@ def test_an_id_that_a_caller_has_used_is_its_own_and_another_means_what_has_begu
         assert found.level is Level.OWN or not used
         assert found.key in begun or found == candidates[0]
         assert found.level < Level.OWN or found == candidates[0] or not begun.isdisjoint(used)
+
+
+@pytest.mark.parametrize("name", ["ann", "Ann B.", "auth0|5f1c", "ann@example.com", "link", "linked", "安"], ids=ascii)
+def test_what_a_user_may_be_called(name: str) -> None:
+    assert is_user_name(name)
+
+
+NO_NAMES = ["", " ", " ann", "ann ", "link x", "a\nb", "a\u202eb", "a\u00a0b", "a\0b", "a" * 257]
+
+
+@pytest.mark.parametrize("name", NO_NAMES, ids=ascii)
+def test_what_looks_like_another_name_or_a_link_is_no_name(name: str) -> None:
+    assert not is_user_name(name)

@@ -132,7 +132,7 @@ async def test_a_config_that_cannot_be_used_is_refused(fields: dict[str, Any], s
 
 async def test_a_host_that_is_not_public_is_refused() -> None:
     check = TargetCheck(AllowedTargets(), FixedLookup(["1.1.1.1", "10.0.0.1"]))
-    with pytest.raises(InvalidParamsError, match="not on the public internet"):
+    with pytest.raises(InvalidParamsError, match="has no address on the public internet"):
         await PushOperations(InMemoryPush(lambda: AT), check).create(TASK, config(), ANN, "1.0")
 
 

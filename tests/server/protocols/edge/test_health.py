@@ -28,11 +28,27 @@ async def test_a_server_that_can_be_used_is_ready() -> None:
     assert (response.status_code, response.json()) == (200, {"status": "ok"})
 
 
-async def test_one_that_cannot_says_why_and_that_it_may_pass() -> None:
+async def test_one_that_cannot_says_that_it_may_pass_and_only_its_log_says_why(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     response = await get("/readyz", "the database does not answer")
     assert response.status_code == 503
-    assert response.json() == {"status": "unavailable", "reason": "the database does not answer"}
+    assert response.json() == {"status": "unavailable"}
     assert response.headers["retry-after"] == "1"
+    assert caplog.messages == ["The server is not ready: the database does not answer"]
+
+
+async def test_the_log_says_so_whenever_it_begins_however_often_somebody_asks(caplog: pytest.LogCaptureFixture) -> None:
+    reasons = iter([None, "away", "away", None, "away again"])
+
+    async def check() -> str | None:
+        return next(reasons)
+
+    transport = httpx.ASGITransport(Starlette(routes=[ready_route(check)]))
+    async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as http:
+        statuses = [(await http.get("/readyz")).status_code for _ in range(5)]
+    assert statuses == [200, 503, 503, 200, 503]
+    assert caplog.messages == ["The server is not ready: away", "The server is not ready: away again"]
 
 
 @pytest.mark.parametrize("reason", [None, "the database does not answer"])

@@ -45,30 +45,67 @@ def test_the_page_itself_changes_something_with_a_cookie(headers: dict[str, str]
 @pytest.mark.parametrize("headers", FOREIGN.values(), ids=FOREIGN)
 def test_another_one_does_not_but_it_may_link_to_what_can_be_read(headers: dict[str, str]) -> None:
     assert not sessions().may_use_cookie("POST", Headers(PAGE | headers))
-    assert sessions().may_use_cookie("GET", Headers(PAGE | headers))
+    assert sessions().may_use_cookie("GET", Headers(PAGE | headers | {"Sec-Fetch-Dest": "document"}))
+
+
+@pytest.mark.parametrize(
+    ("site", "may_read"),
+    [(None, True), ("same-origin", True), ("none", True), ("same-site", False), ("cross-site", False)],
+)
+@pytest.mark.parametrize("destination", ["script", "image", "empty", "iframe"])
+def test_nor_does_it_embed_what_can_be_read(site: str | None, may_read: bool, destination: str) -> None:
+    headers = {"Sec-Fetch-Dest": destination} | ({"Sec-Fetch-Site": site} if site else {})
+    assert sessions().may_use_cookie("GET", Headers(headers)) is may_read
 
 
 def test_neither_does_what_has_no_header_of_the_page() -> None:
     assert not sessions().may_use_cookie("POST", Headers({"Host": "10.0.0.2:8000"}))
 
 
+def scope(*cookies: str, scheme: str = "http") -> dict[str, Any]:
+    return {"type": "http", "scheme": scheme, "headers": [(b"cookie", each.encode()) for each in cookies]}
+
+
 @pytest.mark.parametrize(
-    ("url", "scheme", "attributes"),
+    ("url", "scheme", "name", "attributes"),
     [
-        ("https://canvas.example.com", "http", "Path=/; SameSite=lax; Secure"),
-        ("http://127.0.0.1:8000", "https", "Path=/; SameSite=lax; Secure"),
-        ("http://127.0.0.1:8000", "http", "Path=/; SameSite=lax"),
-        ("https://example.com/team/canvas", "http", "Path=/team/canvas/; SameSite=lax; Secure"),
+        ("https://canvas.example.com", "http", "__Host-n", "Path=/; SameSite=lax; Secure"),
+        ("http://127.0.0.1:8000", "https", "__Host-n", "Path=/; SameSite=lax; Secure"),
+        ("http://127.0.0.1:8000", "http", "n", "Path=/; SameSite=lax"),
+        ("https://example.com/team/canvas", "http", "n", "Path=/team/canvas/; SameSite=lax; Secure"),
     ],
 )
-def test_a_cookie_is_for_the_paths_of_the_server_and_for_https_where_the_browser_has_it(
-    url: str, scheme: str, attributes: str
+def test_a_cookie_is_for_the_paths_of_the_server_and_for_https_and_this_host_alone_where_the_browser_knows_them(
+    url: str, scheme: str, name: str, attributes: str
 ) -> None:
-    scope: dict[str, Any] = {"type": "http", "scheme": scheme}
-    assert sessions(url).cookie("n", "v", 60, scope) == f"n=v; HttpOnly; Max-Age=60; {attributes}"
+    cookie = sessions(url).cookie("n", "v", 60, scope(scheme=scheme))
+    assert cookie == f"{name}=v; HttpOnly; Max-Age=60; {attributes}"
+    assert sessions(url).value_of("n", scope(f"{name}=v", scheme=scheme)) == "v"
+
+
+def test_a_cookie_that_another_host_could_have_set_is_none_where_there_is_one_that_it_could_not() -> None:
+    assert sessions(PUBLIC).value_of("n", scope("n=1")) == ""
+
+
+@pytest.mark.parametrize(
+    ("cookies", "value"),
+    [
+        (["n=1"], "1"),
+        (["m=2; n=1; o=3"], "1"),
+        (["m=2", "n=1"], "1"),
+        (["n=1; n=2"], ""),
+        (["n=1", "n=1"], ""),
+        (["__Host-n=1"], ""),
+        (["nn=1; =2; n"], ""),
+        ([], ""),
+    ],
+    ids=str,
+)
+def test_a_cookie_counts_if_it_is_the_only_one_of_its_name(cookies: list[str], value: str) -> None:
+    assert sessions("http://127.0.0.1:8000").value_of("n", scope(*cookies)) == value
 
 
 @pytest.mark.parametrize("raw_path", [b"/team/artifacts/%C3%A4", b"/artifacts/%C3%A4"], ids=["mounted", "stripped"])
 def test_a_signed_address_is_the_same_below_a_path_of_a_proxy(raw_path: bytes) -> None:
-    scope = {"raw_path": raw_path, "path": "", "query_string": b"q=1", "root_path": "/team"}
-    assert address_of(scope) == "/artifacts/%C3%A4?q=1"
+    request = {"raw_path": raw_path, "path": "", "query_string": b"q=1", "root_path": "/team"}
+    assert address_of(request) == "/artifacts/%C3%A4?q=1"

@@ -82,6 +82,8 @@ def dated(claims: dict[str, Any]) -> dict[str, Any]:
         {"sub": "a\x1fb"},
         {"sub": "a" * 257},
         {"sub": "link 1"},
+        {"sub": " "},
+        {"sub": "ann "},
     ],
     ids=" ".join,
 )
