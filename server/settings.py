@@ -92,7 +92,8 @@ class Settings(BaseSettings):
     )
     agent_tokens: str | None = Field(
         None,
-        description="tokens for other agents, as 'HOST=TOKEN' separated by commas; each is sent to its host alone",
+        description="tokens for other agents, as 'HOST=TOKEN' separated by commas, the host without a port; "
+        "each is sent to its host alone",
     )
     host: str = Field("127.0.0.1", description="address to listen on")
     port: int = Field(8000, ge=1, le=65535, description="port for JSON-RPC, HTTP+JSON and the card")
@@ -306,8 +307,9 @@ class Settings(BaseSettings):
     @field_validator("agent_tokens")
     @classmethod
     def _token_pairs(cls, value: str | None) -> str | None:
-        if value and not all(re.fullmatch(r"[\w.:\[\]-]+=[!-~]+", pair) for pair in _split_names(value)):
-            raise ValueError("must be pairs such as agent.example.com=TOKEN, separated by commas")
+        host = r"[\w.-]+|\[[\da-fA-F:.]+\]|[\da-fA-F]*:[\da-fA-F.]*:[\da-fA-F:.]*"
+        if value and not all(re.fullmatch(rf"({host})=[!-~]+", pair) for pair in _split_names(value)):
+            raise ValueError("must be pairs such as agent.example.com=TOKEN, separated by commas; a host has no port")
         return value
 
     @field_validator("shared_token")
@@ -435,9 +437,9 @@ class Settings(BaseSettings):
 
     @property
     def tokens(self) -> Mapping[str, str]:
-        """The tokens in `agent_tokens`, by host."""
+        """The tokens in `agent_tokens`, by host; an IPv6 address stands without brackets, as in a parsed URL."""
         pairs = (pair.partition("=") for pair in _split_names(self.agent_tokens or ""))
-        return {host.lower(): token for host, _, token in pairs}
+        return {host.strip("[]").lower(): token for host, _, token in pairs}
 
     @property
     def keys(self) -> tuple[ApiKey, ...]:

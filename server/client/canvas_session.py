@@ -21,7 +21,7 @@ from google.protobuf.json_format import ParseDict, ParseError
 
 from a2a_canvas.server.client.connection import CONNECT_SECONDS, Session
 from a2a_canvas.server.client.display import one_line
-from a2a_canvas.server.client.errors import CannotBeDone, ClientError
+from a2a_canvas.server.client.errors import CannotBeDone, ClientError, leads_nowhere
 from a2a_canvas.server.client.exchange import Take, converse, new_message
 from a2a_canvas.server.client.fold import ENDED_BADLY, SeenTask, extension_data
 from a2a_canvas.server.client.invocation import Invocation
@@ -183,7 +183,7 @@ class CanvasSession:
         except httpx.TimeoutException as error:
             raise ClientError(f"No answer from {self.base} in time") from error
         except httpx.RequestError as error:
-            raise ClientError(f"The agent's card leads to {self.base}, where no server answers") from error
+            raise ClientError(leads_nowhere(self.base)) from error
         if answer.status_code != httpx.codes.OK:
             raise _refused(answer, self.base)
         return answer.content

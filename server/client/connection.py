@@ -25,7 +25,7 @@ from a2a.utils.constants import AGENT_CARD_WELL_KNOWN_PATH, TransportProtocol
 from a2a.utils.errors import A2AError, MethodNotFoundError, UnsupportedOperationError
 
 from a2a_canvas.server.client.address import RequestHeaders, agent_addresses
-from a2a_canvas.server.client.errors import ClientError
+from a2a_canvas.server.client.errors import ClientError, leads_nowhere
 from a2a_canvas.server.client.timestamps import zoned_answer
 from a2a_canvas.server.wire import CANVAS
 
@@ -210,7 +210,7 @@ def explain(error: Exception, url: str) -> str:
         case A2AClientError() if isinstance(cause, httpx.HTTPStatusError):
             return f"The server answered {_status(cause.response.status_code)}"
         case A2AClientError() if isinstance(cause, httpx.ConnectError):
-            return f"The agent's card leads to {cause.request.url}, where no server answers"
+            return leads_nowhere(cause.request.url)
         case A2AClientError() if lost(error):
             return f"The connection to {url} was lost: {error.message}"
         case A2AClientError():

@@ -30,6 +30,12 @@ class ClientError(Exception):
         self.advice = advice
 
 
+def leads_nowhere(url: object) -> str:
+    """The line for a card whose address nobody answers, with the setting that its server is missing."""
+    says = f"The agent's card leads to {url}, where no server answers"
+    return f"{says}: its server sets the address with A2A_CANVAS_PUBLIC_URL"
+
+
 class CannotBeDone(ClientError):
     """What was asked for cannot be done as it was typed; nothing was sent."""
 

@@ -27,7 +27,7 @@ VALUES: dict[str, tuple[str, Any]] = {
     "tools": (f"{SCRIPT},{__file__}", (SCRIPT, Path(__file__))),
     "mcp_config": (str(SCRIPT), SCRIPT),
     "agents": ("http://a.example.com/a/,http://[::1]:9000", ("http://a.example.com/a", "http://[::1]:9000")),
-    "agent_tokens": ("a.example.com=s3cret,[::1]:9000=x=", "a.example.com=s3cret,[::1]:9000=x="),
+    "agent_tokens": ("a.example.com=s3cret,[::1]=x=", "a.example.com=s3cret,[::1]=x="),
     "host": ("0.0.0.0", "0.0.0.0"),
     "port": ("9000", 9000),
     "grpc_port": ("9001", 9001),
@@ -372,6 +372,17 @@ def test_tokens_are_by_host_and_in_no_message() -> None:
     with pytest.raises(SettingsError) as refused:
         load({"agent_tokens": "s3cret"})
     assert "--agent-tokens='***': must be pairs such as agent.example.com=TOKEN" in str(refused.value)
+
+
+def test_a_token_of_an_ipv6_address_is_found_by_the_host_of_its_url() -> None:
+    assert Settings(agent_tokens="[::1]=s3cret").tokens == Settings(agent_tokens="::1=s3cret").tokens
+    assert Settings(agent_tokens="[::1]=s3cret").tokens["::1"] == "s3cret"
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1:18005", "a.example.com:443", "[::1]:9000"])
+def test_a_token_for_a_port_is_refused_since_tokens_are_by_host(host: str) -> None:
+    with pytest.raises(SettingsError, match="a host has no port"):
+        load({"agent_tokens": f"{host}=s3cret"})
 
 
 @pytest.mark.parametrize(

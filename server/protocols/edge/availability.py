@@ -20,7 +20,6 @@ from typing import Any, Final
 from a2a.utils.errors import (
     A2A_ERROR_MAPPING,
     A2A_ERROR_REASONS,
-    JSON_RPC_ERROR_CODE_MAP,
     A2AError,
     ErrorMapping,
 )
@@ -80,7 +79,6 @@ for _kind, _http, _status in (
     A2A_ERROR_REASONS[_kind] = "INTERNAL_ERROR"
     A2A_ERROR_MAPPING[_kind] = ErrorMapping(_http, _status, A2A_ERROR_REASONS[_kind])
 A2A_ERROR_REASONS[StorageFullError] = "STORAGE_FULL"
-JSON_RPC_ERROR_CODE_MAP[StorageFullError] = -32603
 A2A_ERROR_MAPPING[StorageFullError] = ErrorMapping(413, "RESOURCE_EXHAUSTED", "STORAGE_FULL")
 
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 from a2a.utils.errors import (
     A2A_ERROR_MAPPING,
     A2A_ERROR_REASONS,
-    JSON_RPC_ERROR_CODE_MAP,
     A2AError,
     ErrorMapping,
 )
@@ -18,7 +17,7 @@ class PermissionDeniedError(A2AError):
     """The caller may not do that here."""
 
 
-# The SDK looks up an error's form in each binding by its class, in these tables alone.
+# The SDK looks up an error's form in each binding by its class, in these tables alone. In the table of JSON-RPC's
+# codes, whose default is -32603, it would replace InternalError for the SDK's clients.
 A2A_ERROR_REASONS[PermissionDeniedError] = "PERMISSION_DENIED"
-JSON_RPC_ERROR_CODE_MAP[PermissionDeniedError] = -32603
 A2A_ERROR_MAPPING[PermissionDeniedError] = ErrorMapping(403, "PERMISSION_DENIED", "PERMISSION_DENIED")

@@ -69,4 +69,5 @@ class Published(Generic[T]):
             self._value = await self._fetch()
             self._fetched_at = self._clock()
         except IssuerUnavailable as error:
-            logger.warning("%s The %s that were read before count.", error, self._what)
+            known = f"No {self._what} were" if self._value is None else f"The {self._what} that count were"
+            logger.warning("%s %s read before.", error, known)

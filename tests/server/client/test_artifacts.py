@@ -254,7 +254,12 @@ async def test_a_card_that_leads_nowhere_is_told() -> None:
     nowhere = unused_url()
     async with serving_app(lambda _: Starlette(routes=[card_route(card(nowhere))])) as url:
         got = await run(versions, url, artifact="doc", context="c")
-    assert got == Result(1, "", f"a2a-canvas: The agent's card leads to {nowhere}, where no server answers\n")
+    assert got == Result(
+        1,
+        "",
+        f"a2a-canvas: The agent's card leads to {nowhere}, where no server answers: "
+        "its server sets the address with A2A_CANVAS_PUBLIC_URL\n",
+    )
 
 
 @given(st.text(st.characters(codec="utf-8"), min_size=1), st.text(st.characters(codec="utf-8"), min_size=1))

@@ -596,7 +596,11 @@ async def test_a_card_that_leads_nowhere_is_one_line() -> None:
     nowhere = unused_url()
     async with serving(lambda _: Starlette(routes=[card_route(card(nowhere))])) as url:
         got = await run(url)
-    assert (got.code, got.err) == (1, f"a2a-canvas: The agent's card leads to {nowhere}, where no server answers\n")
+    assert (got.code, got.err) == (
+        1,
+        f"a2a-canvas: The agent's card leads to {nowhere}, where no server answers: "
+        "its server sets the address with A2A_CANVAS_PUBLIC_URL\n",
+    )
 
 
 async def test_answers_that_are_no_a2a_are_one_line() -> None:

@@ -13,12 +13,14 @@ import pytest
 from a2a.compat.v0_3 import a2a_v0_3_pb2 as pb03
 from a2a.server.context import ServerCallContext
 from a2a.types import a2a_pb2 as pb
+from a2a.utils.errors import A2A_ERROR_MAPPING, JSON_RPC_ERROR_CODE_MAP
 from a2a.utils.grpc_status import status_from_call
 from google.rpc import error_details_pb2
 
 from a2a_canvas.server.agent.events import MessageReceived
 from a2a_canvas.server.protocols.a2a_v1.handler import A2AHandler
-from a2a_canvas.server.protocols.edge.availability import DATABASE_UNAVAILABLE
+from a2a_canvas.server.protocols.edge.availability import DATABASE_UNAVAILABLE, StorageFullError
+from a2a_canvas.server.protocols.edge.permission import PermissionDeniedError
 from a2a_canvas.server.protocols.edge.shutdown import Shutdown
 from a2a_canvas.server.tasks.errors import Detached, StreamLost
 from a2a_canvas.server.tasks.runtime.admission import Admission
@@ -406,3 +408,10 @@ async def test_a_cancel_is_never_made_an_answer(end: type[BaseException]) -> Non
         ):
             with pytest.raises(end):
                 await http.request(method, path, json=body, headers=V10)
+
+
+def test_a_client_in_the_same_process_takes_no_error_of_ours_for_an_internal_one() -> None:
+    """A client of the SDK, such as that of other agents, looks up the class of an error by its code."""
+    assert len({*JSON_RPC_ERROR_CODE_MAP.values()}) == len(JSON_RPC_ERROR_CODE_MAP)
+    assert PermissionDeniedError in A2A_ERROR_MAPPING
+    assert StorageFullError in A2A_ERROR_MAPPING

@@ -92,3 +92,20 @@ async def test_if_none_were_ever_read_nobody_can_be_told_whether_a_token_is_vali
     issuer.down = False
     issuer.now += MIN_INTERVAL
     assert await issuer.set.keys_for(SIGNED_OLD) == [OLD]
+
+
+async def test_the_log_tells_whether_there_are_keys_while_the_issuer_is_down(caplog: pytest.LogCaptureFixture) -> None:
+    issuer = Published()
+    issuer.down = True
+    with pytest.raises(IssuerUnavailable):
+        await issuer.set.keys_for(SIGNED_OLD)
+    issuer.down = False
+    issuer.now += MIN_INTERVAL
+    await issuer.set.keys_for(SIGNED_OLD)
+    issuer.down = True
+    issuer.now += MAX_AGE
+    await issuer.set.keys_for(SIGNED_OLD)
+    assert caplog.messages == [
+        "it is down No keys were read before.",
+        "it is down The keys that count were read before.",
+    ]
