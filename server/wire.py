@@ -4,6 +4,7 @@ The extensions are specified in docs/extensions.md, the paths in protocols/artif
 """
 
 import json
+import ssl
 from typing import Any
 from urllib.parse import quote
 
@@ -55,6 +56,17 @@ def whole_numbers(value: Any) -> Any:
             return [whole_numbers(item) for item in value]
         case _:
             return value
+
+
+def why_untrusted(error: BaseException) -> str:
+    """That a connection failed because of the other side's certificate, and what to do; empty if it did not."""
+    cause: BaseException | None = error
+    while cause is not None:
+        if isinstance(cause, ssl.SSLCertVerificationError):
+            reason = cause.verify_message.rstrip(".")
+            return f"its certificate is not trusted ({reason}): set SSL_CERT_FILE to the file of its issuer"
+        cause = cause.__cause__ or cause.__context__
+    return ""
 
 
 _RESERVED = {"events": "%65vents", "shares": "%73hares"}

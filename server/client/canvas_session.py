@@ -183,7 +183,7 @@ class CanvasSession:
         except httpx.TimeoutException as error:
             raise ClientError(f"No answer from {self.base} in time") from error
         except httpx.RequestError as error:
-            raise ClientError(leads_nowhere(self.base)) from error
+            raise ClientError(leads_nowhere(self.base, error)) from error
         if answer.status_code != httpx.codes.OK:
             raise _refused(answer, self.base)
         return answer.content

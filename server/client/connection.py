@@ -27,7 +27,7 @@ from a2a.utils.errors import A2AError, MethodNotFoundError, UnsupportedOperation
 from a2a_canvas.server.client.address import RequestHeaders, agent_addresses
 from a2a_canvas.server.client.errors import ClientError, leads_nowhere
 from a2a_canvas.server.client.timestamps import zoned_answer
-from a2a_canvas.server.wire import CANVAS
+from a2a_canvas.server.wire import CANVAS, why_untrusted
 
 CONNECT_SECONDS = 10.0
 """After so long a server that does not answer counts as absent."""
@@ -179,8 +179,9 @@ def _channel(url: str) -> grpc.aio.Channel:
 def absent(error: Exception) -> bool:
     """Whether no server answers at the address at all."""
     cause = error.__cause__
-    known = isinstance(cause, httpx.RequestError) and not isinstance(cause, httpx.UnsupportedProtocol)
-    return isinstance(error, AgentCardResolutionError) and known
+    if not isinstance(error, AgentCardResolutionError) or not isinstance(cause, httpx.RequestError):
+        return False
+    return not isinstance(cause, httpx.UnsupportedProtocol) and not why_untrusted(cause)
 
 
 def lost(error: Exception) -> bool:
@@ -210,7 +211,7 @@ def explain(error: Exception, url: str) -> str:
         case A2AClientError() if isinstance(cause, httpx.HTTPStatusError):
             return f"The server answered {_status(cause.response.status_code)}"
         case A2AClientError() if isinstance(cause, httpx.ConnectError):
-            return leads_nowhere(cause.request.url)
+            return leads_nowhere(cause.request.url, cause)
         case A2AClientError() if lost(error):
             return f"The connection to {url} was lost: {error.message}"
         case A2AClientError():
@@ -239,8 +240,8 @@ def _explain_card(error: AgentCardResolutionError, url: str) -> str:
             return f"{url or repr(url)} is not an http:// or https:// address"
         case httpx.TimeoutException():
             return f"No answer from {url} within {CONNECT_SECONDS:.0f} seconds"
-        case httpx.RequestError():
-            return f"No server answers at {url}"
+        case httpx.RequestError() as cause:
+            return f"{url} answers, but {why}" if (why := why_untrusted(cause)) else f"No server answers at {url}"
         case httpx.HTTPStatusError():
             return f"No agent card at {url}: {_status(error.status_code)}"
         case cause:

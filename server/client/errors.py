@@ -11,6 +11,8 @@ from __future__ import annotations
 
 from typing import ClassVar
 
+from a2a_canvas.server.wire import why_untrusted
+
 INTERRUPTED = 130
 """The exit code of a program that was stopped by Ctrl+C, as shells have it."""
 
@@ -30,10 +32,12 @@ class ClientError(Exception):
         self.advice = advice
 
 
-def leads_nowhere(url: object) -> str:
-    """The line for a card whose address nobody answers, with the setting that its server is missing."""
-    says = f"The agent's card leads to {url}, where no server answers"
-    return f"{says}: its server sets the address with A2A_CANVAS_PUBLIC_URL"
+def leads_nowhere(url: object, error: Exception) -> str:
+    """The line for a card whose address cannot be reached, with the setting that its server, or the client, lacks."""
+    says = f"The agent's card leads to {url}"
+    if why := why_untrusted(error):
+        return f"{says}: {why}"
+    return f"{says}, where no server answers: its server sets the address with A2A_CANVAS_PUBLIC_URL"
 
 
 class CannotBeDone(ClientError):

@@ -21,7 +21,7 @@ from a2a.types import ListTasksRequest
 from a2a_canvas.server.doctor.findings import Finding, failed, ok, warning
 from a2a_canvas.server.doctor.judgements import judge_anonymous, judge_clocks, judge_credentials, judge_grpc
 from a2a_canvas.server.settings import is_loopback, without_password
-from a2a_canvas.server.wire import TOKEN_VARIABLE, VERSION_HEADER
+from a2a_canvas.server.wire import TOKEN_VARIABLE, VERSION_HEADER, why_untrusted
 
 SECONDS: Final = 5.0
 CARD: Final = "/.well-known/agent-card.json"
@@ -50,8 +50,11 @@ async def check_outside(url: str, token: str, grpc_url: str = "") -> AsyncIterat
             async for finding in _ask(client, shown, local, token, grpc_url):
                 yield finding
     except (httpx.HTTPError, httpx.InvalidURL) as error:
-        said = f"{shown} does not answer: {str(error) or type(error).__name__}."
-        yield failed("outside", said, "Check the name, the proxy and the firewall.")
+        if why := why_untrusted(error):
+            yield failed("tls", f"{shown} answers, but {why}.", "Clients without that file need another certificate.")
+        else:
+            said = f"{shown} does not answer: {str(error) or type(error).__name__}."
+            yield failed("outside", said, "Check the name, the proxy and the firewall.")
 
 
 def _encryption(parts: SplitResult, shown: str) -> Finding | None:

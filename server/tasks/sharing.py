@@ -13,6 +13,7 @@ Rule 4: the token of a link is told once, when the link is made; only its hash i
 from __future__ import annotations
 
 import hashlib
+import logging
 import re
 import secrets
 from collections import Counter
@@ -22,10 +23,13 @@ from datetime import datetime
 
 from a2a_canvas.server.agent.intent import InvalidOperation
 from a2a_canvas.server.context_key import public_id
+from a2a_canvas.server.log_output import Fields, about
 from a2a_canvas.server.tasks.access import Access, Caller, Found, Level, Share, Shares
 from a2a_canvas.server.tasks.errors import ContextNotFound, NobodyToShare, ReadOnly, ShareNotFound
 from a2a_canvas.server.tasks.incoming import is_unique
 from a2a_canvas.server.tasks.quotas import Meter
+
+logger = logging.getLogger(__name__)
 
 MAX_SHARES = 1000
 """Of one context."""
@@ -150,6 +154,8 @@ class Sharing:
             request.expires_at,
         )
         await self._shares.add(share)
+        given = {"with": request.user or "link", "level": request.level.name.lower()}
+        logger.info("A context was shared", extra=_about(found.key, share.share_id, caller, **given))
         return NewShare(share, token)
 
     async def shares(self, caller: Caller, context_id: str) -> tuple[Share, ...]:
@@ -176,10 +182,12 @@ class Sharing:
         for given in await self._given(caller, context_id):
             if given.share_id == share_id:
                 await self._shares.revoke(given.context, share_id)
+                logger.info("A share was ended", extra=_about(given.context, share_id, caller))
                 return ()
         found = await self._owned(caller, context_id)
         if not await self._shares.revoke(found.key, share_id):
             raise ShareNotFound(found.key, share_id)
+        logger.info("A share was ended", extra=_about(found.key, share_id, caller))
         return await self._shares.list(found.key)
 
     def url_of(self, token: str) -> str:
@@ -200,6 +208,10 @@ class Sharing:
         if not caller.name:
             raise NobodyToShare
         return found
+
+
+def _about(context: str, share_id: str, caller: Caller, **fields: str) -> dict[str, Fields]:
+    return about(context_id=context, share=share_id, by=caller.name, **fields)
 
 
 class InMemoryShares:

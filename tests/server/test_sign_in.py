@@ -146,11 +146,14 @@ async def sign_in(browser: httpx.AsyncClient, provider: Provider) -> httpx.Respo
 
 
 async def test_who_has_signed_in_is_known_and_goes_on_where_they_were(
-    browser: httpx.AsyncClient, provider: Provider
+    browser: httpx.AsyncClient, provider: Provider, caplog: pytest.LogCaptureFixture
 ) -> None:
+    caplog.set_level("INFO", "a2a_canvas.server.protocols.identity.session_routes")
     assert (await browser.get("/auth/session")).json()["signIn"] == "auth/sign-in"
     answer = await browser.get("/auth/callback", params=await begin(browser, provider, "/?x=1#/notes"))
     assert (answer.status_code, answer.headers["Location"]) == (303, "/?x=1#/notes")
+    [line] = caplog.records
+    assert (line.getMessage(), line.fields) == ("Somebody has signed in", {"user": "ann"})  # type: ignore[attr-defined]
     cookie = next(each for each in answer.headers.get_list("Set-Cookie") if each.startswith(COOKIE))
     assert "HttpOnly" in cookie
     assert "SameSite=lax" in cookie

@@ -10,11 +10,14 @@ Rule 3: the memory is bounded. Of many addresses the one that tried last is reme
         network of a customer (/64) count as one.
 Rule 4: a proxy says where its requests come from, and whoever can say that can say something else each time. So there
         is another count, ten times as large, for the other end of the connection.
+Rule 5: the log has a line for each address that is slowed down, once in LOG_SECONDS: with fewer failures there is none,
+        so nobody floods it.
 """
 
 from __future__ import annotations
 
 import hashlib
+import logging
 from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -24,6 +27,8 @@ from typing import TypeVar
 
 from a2a_canvas.server.protocols.edge.origins import Origin
 
+logger = logging.getLogger(__name__)
+
 K = TypeVar("K")
 V = TypeVar("V")
 
@@ -32,6 +37,7 @@ BURST = 20
 SECONDS_PER_ATTEMPT = 6.0
 PROXY_FACTOR = 10
 """How much more may fail that comes by one connection's other end (rule 4)."""
+LOG_SECONDS = 60.0
 MAX_REMEMBERED = 10_000
 """Addresses, and credentials that were right."""
 
@@ -41,6 +47,7 @@ class _Allowance:
     attempts: float
     at: float
     factor: int
+    logged_at: float = float("-inf")
 
     @property
     def wait(self) -> int:
@@ -65,10 +72,13 @@ class FailedAttempts:
         if _digest(origin, credential) in self._known:
             return 0
         allowances = self._allowances_of(origin)
-        wait = max(allowance.wait for allowance in allowances)
-        if not wait:
-            for allowance in allowances:
+        wait = max(allowance.wait for allowance in allowances.values())
+        for network, allowance in allowances.items():
+            if not wait:
                 allowance.attempts -= 1
+            elif allowance.wait and self._clock() - allowance.logged_at >= LOG_SECONDS:
+                allowance.logged_at = self._clock()
+                logger.warning("Wrong credentials come from %s: its attempts are slowed down", network)
         return wait
 
     def succeeded(self, origin: Origin, credential: str) -> None:
@@ -79,18 +89,18 @@ class FailedAttempts:
     def undone(self, origin: Origin, credential: str) -> None:
         """It could not be checked: it does not count."""
         if _digest(origin, credential) not in self._known:
-            for allowance in self._allowances_of(origin):
+            for allowance in self._allowances_of(origin).values():
                 allowance.attempts = min(BURST * allowance.factor, allowance.attempts + 1)
 
     def failed(self, origin: Origin, credential: str) -> None:
         """It was wrong, or is not right any more."""
         self._known.pop(_digest(origin, credential), None)
 
-    def _allowances_of(self, origin: Origin) -> list[_Allowance]:
-        networks = [(network_of(origin.address), 1)]
+    def _allowances_of(self, origin: Origin) -> dict[str, _Allowance]:
+        networks = {network_of(origin.address): 1}
         if origin.peer not in ("", origin.address):
-            networks.append((f"proxy {network_of(origin.peer)}", PROXY_FACTOR))
-        return [self._allowance(network, factor) for network, factor in networks]
+            networks[f"proxy {network_of(origin.peer)}"] = PROXY_FACTOR
+        return {network: self._allowance(network, factor) for network, factor in networks.items()}
 
     def _allowance(self, network: str, factor: int) -> _Allowance:
         now = self._clock()

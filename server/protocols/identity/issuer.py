@@ -18,6 +18,7 @@ from a2a_canvas.server.protocols.identity.json_web_tokens import Jwk, TokenRules
 from a2a_canvas.server.protocols.identity.key_set import KeySet
 from a2a_canvas.server.protocols.identity.security import discovery_url
 from a2a_canvas.server.settings import is_loopback, is_trusted_url
+from a2a_canvas.server.wire import why_untrusted
 
 TIMEOUT = 5.0
 MAX_BYTES = 512 * 1024
@@ -88,7 +89,8 @@ async def _read(url: str) -> Mapping[str, Any]:
                     raise IssuerUnavailable(f"{url} answers with more than {MAX_BYTES} bytes.")
         found = json.loads(body)
     except (httpx.HTTPError, ValueError) as error:
-        raise IssuerUnavailable(f"The issuer at {_host(url)} cannot be read: {type(error).__name__}.") from error
+        why = why_untrusted(error) or type(error).__name__
+        raise IssuerUnavailable(f"The issuer at {_host(url)} cannot be read: {why}.") from error
     if not isinstance(found, dict):
         raise IssuerUnavailable(f"{url} is no JSON object.")
     return found

@@ -25,6 +25,7 @@ from a2a_canvas.server.protocols.identity.authenticator import IssuerUnavailable
 from a2a_canvas.server.protocols.identity.published import Published
 from a2a_canvas.server.protocols.identity.signed_claims import Claims
 from a2a_canvas.server.settings import is_trusted_url
+from a2a_canvas.server.wire import why_untrusted
 
 logger = logging.getLogger(__name__)
 
@@ -116,7 +117,7 @@ class OpenIdClient:
                 )
             found = answer.json() if answer.is_success and len(answer.content) <= MAX_BYTES else None
         except (httpx.HTTPError, ValueError) as error:
-            text = f"The issuer cannot be asked who signed in: {type(error).__name__}."
+            text = f"The issuer cannot be asked who signed in: {why_untrusted(error) or type(error).__name__}."
             logger.warning("Somebody could not sign in. %s", text)
             raise IssuerUnavailable(text) from error
         if not isinstance(found, dict):

@@ -22,6 +22,7 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, JSONResponse, PlainTextResponse, RedirectResponse, Response
 from starlette.routing import Route
 
+from a2a_canvas.server.log_output import about
 from a2a_canvas.server.protocols.edge.availability import NO_STORE
 from a2a_canvas.server.protocols.edge.http_requests import CALLER
 from a2a_canvas.server.protocols.edge.origins import origin_of
@@ -124,6 +125,7 @@ class SessionRoutes:
         self.attempts.undone(origin, given["code"])
         response = RedirectResponse(flow["return"], 303, NO_STORE)
         response.headers.append("set-cookie", await self.sessions.begin(user, request.scope))
+        logger.info("Somebody has signed in", extra=about(user=user))
         return response
 
     async def _sign_out(self, request: Request) -> Response:

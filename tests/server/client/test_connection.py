@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import grpc
@@ -17,7 +18,9 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from a2a_canvas.server.client.address import RequestHeader, RequestHeaders
 from a2a_canvas.server.client.invocation import Invocation
 from a2a_canvas.server.wire import CANVAS
+from tests.certificates import issue
 from tests.server.client.client_harness import Result, Script, card, card_route, serving, typed, update
+from tests.server.push.receiver import receiving
 
 TOKEN = RequestHeader("Authorization", "Bearer s3cr3t", "--token …")
 KEY = RequestHeader("X-Api-Key", "k3y", "--header 'X-Api-Key: …'")
@@ -154,3 +157,17 @@ async def test_a_card_of_another_name_is_read_where_it_is() -> None:
     async with serving(lambda _: Starlette(routes=[content])) as url:
         got = await run("send", f"{url}/.well-known/agent.json")
     assert got.err == "a2a-canvas: The agent offers no transport that is spoken here (its card lists: PIGEON)\n"
+
+
+async def test_a_certificate_that_is_not_trusted_is_told_with_the_setting_that_trusts_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    certificate, served_with = issue("localhost", tmp_path)
+    async with receiving(served_with) as server:
+        url = f"https://localhost:{server.port}"
+        refused = await run("send", url)
+        monkeypatch.setenv("SSL_CERT_FILE", str(certificate))
+        trusted = await run("send", url)
+    why = "its certificate is not trusted (self-signed certificate): set SSL_CERT_FILE to the file of its issuer"
+    assert refused.err == f"a2a-canvas: {url} answers, but {why}\n"
+    assert trusted.err.startswith(f"a2a-canvas: The agent card at {url} is not valid")

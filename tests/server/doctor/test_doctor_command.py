@@ -27,6 +27,7 @@ from a2a_canvas.server.doctor.doctor_command import doctor_command
 from a2a_canvas.server.migrations import newest
 from a2a_canvas.server.protocols.identity.issuer import Issuer
 from a2a_canvas.server.settings import PREFIX, Settings
+from tests.certificates import issue
 from tests.database_fixtures import postgresql_url
 from tests.free_port import free_port
 from tests.server.app_server import serving
@@ -264,6 +265,13 @@ async def test_from_outside_a_server_without_authentication_is_told_what_to_do()
     assert status == "warning"
     assert "at /, /rest/tasks, /artifacts, /metrics." in said
     assert "key new" in said
+
+
+async def test_from_outside_a_certificate_that_is_not_trusted_is_told(tmp_path: Path) -> None:
+    async with receiving(issue("localhost", tmp_path)[1]) as server:
+        status, said = (await examined(f"https://localhost:{server.port}"))["tls"]
+    assert status == "failed"
+    assert "its certificate is not trusted (self-signed certificate): set SSL_CERT_FILE" in said
 
 
 async def test_grpc_is_asked_where_the_card_says_or_where_it_is_said_to_be() -> None:

@@ -7,22 +7,19 @@ import socket
 import ssl
 import threading
 from collections.abc import AsyncIterator, Sequence
-from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 import pytest_asyncio
 from aiohttp import web
-from cryptography import x509
-from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec
 
 from a2a_canvas.server.push import http_sender, sending
 from a2a_canvas.server.push.places import PER_USER
 from a2a_canvas.server.push.retries import Accepted, NotAccepted, Outcome
 from a2a_canvas.server.push.sending import PushSender, SystemLookup, TargetCheck
 from a2a_canvas.server.push.targets import AllowedTargets, TargetRefused
+from tests.certificates import issue
 from tests.server.protocols.push_fixtures import FixedLookup
 from tests.server.push.receiver import Notification, Receiver, receiving
 
@@ -33,29 +30,6 @@ LOOPBACK = AllowedTargets.of(["127.0.0.0/8"])
 async def receiver() -> AsyncIterator[Receiver]:
     async with receiving() as receiver:
         yield receiver
-
-
-def issue(name: str, folder: Path) -> tuple[Path, ssl.SSLContext]:
-    """A certificate of a host that vouches for itself, and the settings of a server that has it."""
-    key = ec.generate_private_key(ec.SECP256R1())
-    subject = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, name)])
-    now = datetime.now(UTC)
-    certificate = (
-        x509.CertificateBuilder(subject, subject, key.public_key(), x509.random_serial_number())
-        .not_valid_before(now - timedelta(hours=1))
-        .not_valid_after(now + timedelta(hours=1))
-        .add_extension(x509.SubjectAlternativeName([x509.DNSName(name)]), critical=False)
-        .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
-        .sign(key, hashes.SHA256())
-    )
-    private = key.private_bytes(
-        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
-    )
-    path = folder / f"{name}.pem"
-    path.write_bytes(private + certificate.public_bytes(serialization.Encoding.PEM))
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(path)
-    return path, context
 
 
 async def send(url: str, *answers: Sequence[str], allowed: AllowedTargets = LOOPBACK, body: bytes = b"{}") -> Outcome:

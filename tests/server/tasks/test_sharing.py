@@ -133,6 +133,25 @@ async def test_a_user_sees_and_ends_what_it_was_given_and_nothing_else(world, sh
     assert await sharing.shares(Caller("ann"), OLD) == (of_carol, link)
 
 
+async def test_the_log_says_who_shared_what_with_whom_and_when_that_ended(
+    world, sharing, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO", "a2a_canvas.server.tasks.sharing")
+    await world.run("t3", OLD, "ann")
+    link = await sharing.share(Caller("ann"), OLD, ShareRequest(Level.READ))
+    await sharing.share(Caller("ann"), OLD, ShareRequest(Level.EDIT, "bob"))
+    await sharing.revoke(Caller("ann"), OLD, "1")
+    await sharing.revoke(BOB, OLD, "2")
+    given = {"context": OLD, "by": "ann"}
+    assert [(record.getMessage(), record.fields) for record in caplog.records] == [
+        ("A context was shared", given | {"share": "1", "with": "link", "level": "read"}),
+        ("A context was shared", given | {"share": "2", "with": "bob", "level": "edit"}),
+        ("A share was ended", given | {"share": "1"}),
+        ("A share was ended", given | {"share": "2", "by": "bob"}),
+    ]
+    assert link.token not in caplog.text
+
+
 async def test_a_share_that_an_own_context_hides_can_be_ended(world, sharing) -> None:
     await world.run("t3", OLD, "ann")
     made = await sharing.share(Caller("ann"), OLD, ShareRequest(Level.READ, "bob"))

@@ -53,6 +53,12 @@ async def enter(page: Page, key: str) -> None:
     await dialog(page).get_by_role("button", name="Sign in", exact=True).click()
 
 
+async def sign_in(page: Page, key: str) -> None:
+    """Enter a key that is taken, and wait until the page is back: what is behind a dialog takes no keys."""
+    await enter(page, key)
+    await expect(dialog(page)).to_be_hidden()
+
+
 async def test_the_key_is_asked_for_first_and_a_wrong_one_is_not_taken(visit: OpenPage) -> None:
     page = visit.page
     await enter(page, new_key())
@@ -67,7 +73,7 @@ async def test_the_key_is_asked_for_first_and_a_wrong_one_is_not_taken(visit: Op
 
 async def test_everything_works_with_it_also_after_a_reload(visit: OpenPage) -> None:
     page = visit.page
-    await enter(page, ANN)
+    await sign_in(page, ANN)
     await ask(page, "many 3")
     await page.get_by_role("tab", name="two.py").click()
     assert await saved(page, "Download") == ("two.py", b"def two():\n    return 2\n")
@@ -82,14 +88,14 @@ async def test_everything_works_with_it_also_after_a_reload(visit: OpenPage) -> 
 
 async def test_the_conversations_of_one_are_not_shown_to_the_next(visit: OpenPage) -> None:
     page = visit.page
-    await enter(page, ANN)
+    await sign_in(page, ANN)
     await ask(page, "quickly secret")
     await expect(document(page)).to_be_visible()
     await page.get_by_role("textbox", name="Message").fill("half a thought")
 
     await page.get_by_role("button", name="ann", exact=True).click()
     await page.get_by_role("menuitem", name="Sign out").click()
-    await enter(page, JOE)
+    await sign_in(page, JOE)
 
     await expect(page.get_by_role("button", name="joe", exact=True)).to_be_visible()
     await expect(page.get_by_text("What you ask for is kept here.")).to_be_visible()
@@ -102,7 +108,7 @@ async def test_who_would_rather_not_can_sign_in_later(visit: OpenPage) -> None:
     await expect(dialog(page)).to_be_visible()
     await page.keyboard.press("Escape")
     await page.get_by_role("button", name="Sign in", exact=True).click()
-    await enter(page, ANN)
+    await sign_in(page, ANN)
     await expect(page.get_by_role("button", name="ann", exact=True)).to_be_visible()
 
 
@@ -155,14 +161,14 @@ async def test_another_server_never_gets_the_key_of_this_one(open_window: Opener
         window = await open_window(home.url, others=[other.url])
         window.expects(REFUSED)
         page = window.page
-        await enter(page, ANN)
+        await sign_in(page, ANN)
         await expect(page.get_by_role("button", name="ann", exact=True)).to_be_visible()
         sent: list[str] = []
         page.on(
             "request", lambda request: sent.append(str(request.headers)) if request.url.startswith(other.url) else None
         )
         await page.goto(f"{home.url}/?server={quote(other.url, safe='')}")
-        await enter(page, JOE)
+        await sign_in(page, JOE)
         await expect(page.get_by_role("button", name="joe", exact=True)).to_be_visible()
         assert sent
         assert not [headers for headers in sent if ANN in headers]
@@ -171,7 +177,7 @@ async def test_another_server_never_gets_the_key_of_this_one(open_window: Opener
 async def shared_link(visit: OpenPage, about: str, level: str) -> str:
     """Ann's conversation, and the link that she makes of it in the dialog."""
     page = visit.page
-    await enter(page, ANN)
+    await sign_in(page, ANN)
     await ask(page, f"quickly {about}")
     await expect(document(page)).to_be_visible()
     await page.get_by_role("button", name=f"Actions for quickly {about}").click()
@@ -216,7 +222,7 @@ async def test_a_user_edits_what_was_shared_to_edit(visit: OpenPage, open_window
 
     window = await open_window(guarded.url)
     window.expects(REFUSED)
-    await enter(window.page, JOE)
+    await sign_in(window.page, JOE)
     await window.page.get_by_role("link", name="quickly pear").click()
     await ask(window.page, "quickly pear")
     await expect(document(window.page).get_by_text("Version 2", exact=True)).to_be_visible()

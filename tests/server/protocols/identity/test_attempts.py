@@ -8,6 +8,7 @@ from a2a_canvas.server.protocols.edge.origins import Origin
 from a2a_canvas.server.protocols.identity import attempts
 from a2a_canvas.server.protocols.identity.attempts import (
     BURST,
+    LOG_SECONDS,
     PROXY_FACTOR,
     SECONDS_PER_ATTEMPT,
     FailedAttempts,
@@ -36,6 +37,18 @@ def test_some_may_fail_at_once_and_then_one_has_to_wait() -> None:
     tried = Attempts()
     assert tried.fail(BURST) == [0] * BURST
     assert tried.fail(2) == [SECONDS_PER_ATTEMPT] * 2
+
+
+def test_the_log_names_an_address_that_is_slowed_down_once_a_minute(caplog: pytest.LogCaptureFixture) -> None:
+    tried = Attempts()
+    tried.fail(BURST)
+    assert not caplog.messages
+    tried.fail(100)
+    line = "Wrong credentials come from 192.0.2.1: its attempts are slowed down"
+    assert caplog.messages == [line]
+    tried.now += LOG_SECONDS
+    tried.fail(100)
+    assert caplog.messages == [line, line]
 
 
 def test_after_the_wait_one_more_may_fail() -> None:
