@@ -2,8 +2,9 @@
 
 Rule 1: no cache stores an answer that does not say that it may: `Cache-Control: no-store`, also of errors.
 Rule 2: what is for its caller alone, and says that it may be stored, depends on what tells the caller: `Vary`.
-Rule 3: no page of another origin embeds an answer, as a script or an image: `Cross-Origin-Resource-Policy`. Pages of
-        `--cors-origin` read answers nevertheless, because they ask with CORS.
+Rule 3: no page of another origin embeds an answer for its caller, as a script or an image:
+        `Cross-Origin-Resource-Policy`. Pages of `--cors-origin` read answers nevertheless, because they ask with CORS.
+        The page itself and errors are for everybody: another server's page finds out with them that a server is there.
 """
 
 from __future__ import annotations
@@ -26,14 +27,15 @@ class AnswerHeaders:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         async def complete(message: Message) -> None:
             if message["type"] == "http.response.start":
-                _complete(MutableHeaders(scope=message))
+                _complete(MutableHeaders(scope=message), message["status"])
             await send(message)
 
         await self._app(scope, receive, complete if scope["type"] == "http" else send)
 
 
-def _complete(headers: MutableHeaders) -> None:
+def _complete(headers: MutableHeaders, status: int) -> None:
     caching = headers.setdefault("Cache-Control", NO_STORE["Cache-Control"])
     if "private" in caching:
         headers.add_vary_header(TELL_THE_CALLER)
-    headers.update(SAME_ORIGIN)
+    if status < 400 and ("private" in caching or "no-store" in caching):
+        headers.update(SAME_ORIGIN)

@@ -32,10 +32,10 @@ async def offered(url: str, words: str, incomplete: str = "") -> list[str]:
 async def test_ids_and_names_are_offered_that_begin_as_typed(doc: Doc) -> None:
     url, context, [(task, _)] = doc.served.url, doc.context, await doc.tasks()
     for words in ("send --context", "chat --context", "tasks --context", "show doc --context"):
-        assert await offered(url, words, context[:3]) == [context]
+        assert await offered(url, words, context[:8]) == [context]
     for words in ("watch", "cancel", "send --task"):
-        assert await offered(url, words, task[:3]) == [task]
-    assert await offered(url, "watch", context[:3]) == [context]
+        assert await offered(url, words, task[:8]) == [task]
+    assert await offered(url, "watch", context[:8]) == [context]
     for words in ("show", "edit", "undo", "pull"):
         assert await offered(url, f"{words} --context {context}") == ["doc", "tide.txt"]
         assert await offered(url, f"{words} --context {context}", "ti") == ["tide.txt"]

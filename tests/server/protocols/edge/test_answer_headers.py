@@ -43,5 +43,16 @@ async def test_what_may_be_stored_for_its_caller_says_what_tells_the_caller(
     assert headers.get("vary") == vary
 
 
-async def test_no_other_origin_embeds_an_answer() -> None:
-    assert (await answered({}))["cross-origin-resource-policy"] == "same-origin"
+@pytest.mark.parametrize(
+    ("caching", "status", "policy"),
+    [
+        ("no-store", 200, "same-origin"),
+        ("private, no-cache", 200, "same-origin"),
+        ("private, no-cache", 304, "same-origin"),
+        ("no-cache", 200, None),
+        ("public, max-age=300", 200, None),
+        ("no-store", 404, None),
+    ],
+)
+async def test_no_other_origin_embeds_an_answer_for_its_caller(caching: str, status: int, policy: str | None) -> None:
+    assert (await answered({"Cache-Control": caching}, status)).get("cross-origin-resource-policy") == policy
