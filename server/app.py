@@ -122,7 +122,8 @@ def create_app(settings: Settings, llm: LLM | None = None, clock: Clock | None =
     """
     llm, clock = llm or choose_llm(settings, os.environ), clock or Clock()
     note = NOTICE if llm.name == REHEARSAL else ""
-    addresses = Addresses.of(settings.url, settings.grpc_port if settings.advertise_grpc else None)
+    grpc_port = settings.grpc_port if settings.advertise_grpc else None
+    addresses = Addresses.of(settings.url, grpc_port, settings.public_grpc or "")
     name = settings.agent.resolve().name if settings.agent else ""
     sources = tool_sources(settings)
     loaded = load_card(settings.agent_card, addresses, advertise_0_3=settings.advertise_0_3, note=note, name=name)

@@ -161,6 +161,10 @@ class Settings(BaseSettings):
         "users; without it nobody sees them",
     )
     public_url: str | None = Field(None, description="the address in the card, if it is not 'http://HOST:PORT'")
+    public_grpc: str | None = Field(
+        None,
+        description="where gRPC is in the card, as 'HOST:PORT', if it is not the gRPC port of the public URL's host",
+    )
     allowed_hosts: str | None = Field(
         None,
         description="more host names that requests may use, separated by commas, besides localhost, the host and that "
@@ -370,6 +374,13 @@ class Settings(BaseSettings):
         if parts.scheme not in ("http", "https") or not parts.hostname or parts.port == 0:
             raise ValueError("must be an address such as https://agent.example.com")
         return value.rstrip("/")
+
+    @field_validator("public_grpc")
+    @classmethod
+    def _host_and_port(cls, value: str | None) -> str | None:
+        if value and not re.fullmatch(r"([\w.-]+|\[[0-9A-Fa-f:.]+\]):[1-9][0-9]{0,4}", value):
+            raise ValueError("must be a host and a port such as grpc.example.com:443")
+        return value
 
     @field_validator("allowed_hosts")
     @classmethod
@@ -616,7 +627,10 @@ GROUPS: Mapping[str, tuple[str, ...]] = {
         *("agent", "instructions", "tools", "mcp_config", "agents", "agent_tokens", "agent_card"),
         *("card_signing_key", "advertise_0_3", "advertise_grpc"),
     ),
-    "Address": ("host", "port", "grpc_port", "metrics_port", "public_url", "allowed_hosts", "cors_origin"),
+    "Address": (
+        *("host", "port", "grpc_port", "metrics_port"),
+        *("public_url", "public_grpc", "allowed_hosts", "cors_origin"),
+    ),
     "Identity": (
         *("shared_token", "api_keys", "allow_anonymous", "adopt_anonymous"),
         *("jwt_issuer", "jwt_audience", "jwt_jwks_url", "jwt_user_claim"),

@@ -48,6 +48,7 @@ VALUES: dict[str, tuple[str, Any]] = {
     "allow_anonymous": ("true", True),
     "adopt_anonymous": ("ann", "ann"),
     "public_url": ("https://agent.example.com/", "https://agent.example.com"),
+    "public_grpc": ("grpc.example.com:443", "grpc.example.com:443"),
     "allowed_hosts": ("agent.example.com, *.example.org", "agent.example.com, *.example.org"),
     "agent_card": ("/tmp/card.json", Path("/tmp/card.json")),
     "card_signing_key": (str(SCRIPT), SCRIPT),
@@ -225,6 +226,10 @@ def test_the_card_names_an_address_that_can_be_reached(arguments: list[str], url
         (["--port", "65536"], "--port=65536: must be 1 to 65535"),
         (["--port", "http"], "--port=http: must be a whole number"),
         (["--grpc-port", "0"], "--grpc-port=0: must be 1 to 65535"),
+        (
+            ["--public-grpc", "https://g.example.com"],
+            "--public-grpc=https://g.example.com: must be a host and a port such",
+        ),
         (["--port", "9000", "--grpc-port", "9000"], "port and grpc_port are both 9000"),
         (["--grpc-port", "8000"], "port and grpc_port are both 8000"),
         (["--grpc-port", "9000", "--metrics-port", "9000"], "grpc_port and metrics_port are both 9000"),

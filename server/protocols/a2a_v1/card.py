@@ -42,9 +42,11 @@ class Addresses:
     grpc: str = ""
 
     @classmethod
-    def of(cls, url: str, grpc_port: int | None) -> Addresses:
+    def of(cls, url: str, grpc_port: int | None, public_grpc: str = "") -> Addresses:
+        """Where gRPC is, if it is on: at its port of the URL's host, unless it is published elsewhere."""
         host = urlsplit(url).hostname or ""
-        return cls(url, f"{f'[{host}]' if ':' in host else host}:{grpc_port}" if grpc_port else "")
+        at_port = f"{f'[{host}]' if ':' in host else host}:{grpc_port}"
+        return cls(url, (public_grpc or at_port) if grpc_port else "")
 
 
 PACKAGED_CARD = Path(__file__).parents[3] / "agent_card.json"

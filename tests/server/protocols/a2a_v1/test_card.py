@@ -74,6 +74,11 @@ def test_the_address_of_grpc_is_a_bare_host_and_port(url: str, expected: str) ->
     assert Addresses.of(url, 9000).grpc == expected
 
 
+def test_behind_a_proxy_grpc_is_where_it_is_published_if_it_is_on() -> None:
+    assert Addresses.of("https://agent.example.com", 9000, "grpc.example.com:443").grpc == "grpc.example.com:443"
+    assert Addresses.of("https://agent.example.com", None, "grpc.example.com:443").grpc == ""
+
+
 def test_it_says_what_this_server_can_do() -> None:
     card = load()
     assert card.capabilities.streaming
