@@ -483,13 +483,14 @@ class Settings(BaseSettings):
     def reachable_by(self) -> str:
         """The option that lets programs on other machines in, with its value; empty if none does.
 
-        A public address is that of a proxy, which may be on this machine.
+        A public address or name is that of a proxy, which may be on this machine.
         """
         if not is_loopback(self.host):
             return f"{option_name('host')} {self.host}"
         if self.public_url and not is_loopback(urlsplit(self.public_url).hostname or ""):
             return f"{option_name('public_url')} {self.public_url}"
-        return ""
+        names = (name for name in _split_names(self.allowed_hosts or "") if not is_loopback(name))
+        return next((f"{option_name('allowed_hosts')} {name}" for name in names), "")
 
 
 def is_trusted_url(url: str) -> bool:

@@ -38,10 +38,12 @@ from a2a_canvas.server.doctor.judgements import (
     judge_open_files,
     judge_openness,
     judge_space,
+    judge_trust,
 )
 from a2a_canvas.server.listening import listen
 from a2a_canvas.server.model_choice import choose_llm
 from a2a_canvas.server.protocols.a2a_v1.card_file import CardError
+from a2a_canvas.server.protocols.edge.origins import TRUSTED_PROXIES
 from a2a_canvas.server.settings import ALL_ADDRESSES, REHEARSAL, Settings, SettingsError, authority
 
 if TYPE_CHECKING:
@@ -221,6 +223,7 @@ def _who_is_let_in(settings: Settings, keys: int) -> Iterator[Finding]:
         yield failed("access", str(error))
     else:
         yield from judge_openness(settings, keys)
+    yield from judge_trust(settings, os.environ.get(TRUSTED_PROXIES, ""))
 
 
 async def check_issuer(settings: Settings) -> AsyncIterator[Finding]:

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from urllib.parse import urlsplit
 
 from a2a_canvas.server.doctor.findings import Finding, failed, ok, warning
+from a2a_canvas.server.push.targets import AllowedTargets
 from a2a_canvas.server.settings import ALL_ADDRESSES, Settings, is_loopback
 
 SLOW_DATABASE = 0.05
@@ -81,6 +82,21 @@ def judge_openness(settings: Settings, keys: int) -> Iterator[Finding]:
     if settings.metrics_port and not is_loopback(settings.host):
         said = f"--metrics-port {settings.metrics_port} asks for no credentials and listens on {settings.host}."
         yield warning("metrics", said, "Let only your monitoring reach this port.")
+
+
+def judge_trust(settings: Settings, trusted_proxies: str) -> Iterator[Finding]:
+    """What is believed of everybody. Args: trusted_proxies: FORWARDED_ALLOW_IPS."""
+    if trusted_proxies == "*":
+        said = "FORWARDED_ALLOW_IPS=* lets every client choose the address that its wrong keys count for."
+        yield warning("trust", said, "Name the address or the network of the proxy instead.")
+    if "*" in (settings.allowed_hosts or "").replace(" ", "").split(","):
+        said = f"--allowed-hosts {settings.allowed_hosts} takes requests for names that others may own."
+        yield warning(
+            "trust", said, "Name the hosts that clients use. Web pages of others can call the server by any other name."
+        )
+    if any(network.prefixlen == 0 for network in AllowedTargets.of((settings.push_allow or "").split(",")).networks):
+        said = f"--push-allow {settings.push_allow} lets users make the server call any address in your network."
+        yield warning("trust", said, "Name the hosts or networks of the receivers.")
 
 
 # ------------------------------------------------------------------------ from outside

@@ -47,6 +47,8 @@ def test_every_address_but_the_loopback_is_one_that_others_reach(host: str) -> N
 def test_behind_a_proxy_on_the_same_machine_others_reach_the_loopback() -> None:
     with pytest.raises(SettingsError, match=f"--public-url {PUBLIC} lets others in"):
         check_open(Settings(public_url=PUBLIC), keys=False)
+    with pytest.raises(SettingsError, match=r"--allowed-hosts agent\.example\.com lets others in"):
+        check_open(Settings(allowed_hosts="localhost, agent.example.com"), keys=False)
 
 
 @pytest.mark.parametrize("public_url", [None, "http://localhost:9000", "http://[::1]:9000/canvas"])

@@ -17,6 +17,7 @@ from a2a_canvas.server.doctor.judgements import (
     judge_open_files,
     judge_openness,
     judge_space,
+    judge_trust,
 )
 from a2a_canvas.server.settings import Settings
 
@@ -91,3 +92,20 @@ def test_who_is_served_is_judged_by_who_can_reach_it(given: dict[str, Any], keys
     findings = [*judge_openness(settings(**given), keys)]
     assert [each.status for each in findings] == found
     assert not any("s3cret" in each.message + each.advice for each in findings)
+
+
+@pytest.mark.parametrize(
+    ("given", "proxies", "names"),
+    [
+        ({}, "", []),
+        ({}, "172.16.0.0/12", []),
+        ({"allowed_hosts": "*.example.com", "push_allow": "hooks.internal,10.0.0.0/8,[::1]"}, "", []),
+        ({}, "*", ["FORWARDED_ALLOW_IPS=*"]),
+        ({"allowed_hosts": "*"}, "", ["--allowed-hosts *"]),
+        ({"push_allow": "hooks.internal,0.0.0.0/0"}, "", ["--push-allow hooks.internal,0.0.0.0/0"]),
+    ],
+)
+def test_a_setting_that_believes_everybody_is_told(given: dict[str, str], proxies: str, names: list[str]) -> None:
+    found = [*judge_trust(settings(**given), proxies)]
+    assert [each.status for each in found] == [WARNING] * len(names)
+    assert all(each.message.startswith(name) for each, name in zip(found, names, strict=True))
