@@ -41,7 +41,7 @@ class FunctionCall:
     credentials: str = field(default="", repr=False)
 
     def given(self, credentials: str | None) -> FunctionCall:
-        """The call with the answer that is not recorded; None if nobody has it any more."""
+        """The call with the answer that is not recorded, which is None if nobody has it any more."""
         if self.withheld < 0 or credentials is None:
             return self
         answers = list(self.record.answers)

@@ -2,14 +2,9 @@
 
 from __future__ import annotations
 
-from a2a.utils.errors import (
-    A2A_ERROR_MAPPING,
-    A2A_ERROR_REASONS,
-    A2AError,
-    ContentTypeNotSupportedError,
-    ErrorMapping,
-)
+from a2a.utils.errors import A2AError, ContentTypeNotSupportedError
 
+from a2a_canvas.server.protocols.edge.error_tables import enter
 from a2a_canvas.server.protocols.edge.permission import PermissionDeniedError
 from a2a_canvas.server.protocols.guard.checks import Refusal, invalid
 from a2a_canvas.server.tasks.errors import (
@@ -23,10 +18,9 @@ from a2a_canvas.server.tasks.errors import (
 
 
 def _new_kind(reason: str, http_status: int, status: str) -> type[A2AError]:
-    """An error that A2A lacks, entered in the tables from which the SDK makes error payloads."""
+    """An error that A2A lacks."""
     kind = type(reason.title().replace("_", ""), (A2AError,), {})
-    A2A_ERROR_REASONS[kind] = reason
-    A2A_ERROR_MAPPING[kind] = ErrorMapping(http_status, status, reason)
+    enter(kind, http_status, status, reason)
     return kind
 
 

@@ -17,16 +17,12 @@ import logging
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Final
 
-from a2a.utils.errors import (
-    A2A_ERROR_MAPPING,
-    A2A_ERROR_REASONS,
-    A2AError,
-    ErrorMapping,
-)
+from a2a.utils.errors import A2AError
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
+from a2a_canvas.server.protocols.edge.error_tables import enter
 from a2a_canvas.store.errors import Unavailable
 
 logger = logging.getLogger(__name__)
@@ -70,16 +66,11 @@ class StorageFullError(A2AError):
         super().__init__(message, {**(data or {}), "retryable": False})
 
 
-# The SDK looks up an error's form in each binding by its class, in these tables alone. A2A has no reason for it.
-for _kind, _http, _status in (
-    (UnavailableError, 503, "UNAVAILABLE"),
-    (OverloadedError, 503, "RESOURCE_EXHAUSTED"),
-    (TooManyRequestsError, 429, "RESOURCE_EXHAUSTED"),
-):
-    A2A_ERROR_REASONS[_kind] = "INTERNAL_ERROR"
-    A2A_ERROR_MAPPING[_kind] = ErrorMapping(_http, _status, A2A_ERROR_REASONS[_kind])
-A2A_ERROR_REASONS[StorageFullError] = "STORAGE_FULL"
-A2A_ERROR_MAPPING[StorageFullError] = ErrorMapping(413, "RESOURCE_EXHAUSTED", "STORAGE_FULL")
+# A2A has no reason for the first three.
+enter(UnavailableError, 503, "UNAVAILABLE", "INTERNAL_ERROR")
+enter(OverloadedError, 503, "RESOURCE_EXHAUSTED", "INTERNAL_ERROR")
+enter(TooManyRequestsError, 429, "RESOURCE_EXHAUSTED", "INTERNAL_ERROR")
+enter(StorageFullError, 413, "RESOURCE_EXHAUSTED", "STORAGE_FULL")
 
 
 def retry_after(error: A2AError) -> int:

@@ -5,19 +5,13 @@ HTTP answers 403, gRPC PERMISSION_DENIED, JSON-RPC -32603, as A2A has no code fo
 
 from __future__ import annotations
 
-from a2a.utils.errors import (
-    A2A_ERROR_MAPPING,
-    A2A_ERROR_REASONS,
-    A2AError,
-    ErrorMapping,
-)
+from a2a.utils.errors import A2AError
+
+from a2a_canvas.server.protocols.edge.error_tables import enter
 
 
 class PermissionDeniedError(A2AError):
     """The caller may not do that here."""
 
 
-# The SDK looks up an error's form in each binding by its class, in these tables alone. In the table of JSON-RPC's
-# codes, whose default is -32603, it would replace InternalError for the SDK's clients.
-A2A_ERROR_REASONS[PermissionDeniedError] = "PERMISSION_DENIED"
-A2A_ERROR_MAPPING[PermissionDeniedError] = ErrorMapping(403, "PERMISSION_DENIED", "PERMISSION_DENIED")
+enter(PermissionDeniedError, 403, "PERMISSION_DENIED", "PERMISSION_DENIED")

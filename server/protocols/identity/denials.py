@@ -15,10 +15,8 @@ from a2a.server.jsonrpc_models import JSONRPCError
 from a2a.server.request_handlers.response_helpers import EXCEPTION_MAP
 from a2a.utils.errors import (
     A2A_ERROR_MAPPING,
-    A2A_ERROR_REASONS,
     JSON_RPC_ERROR_CODE_MAP,
     A2AError,
-    ErrorMapping,
 )
 from starlette.responses import JSONResponse
 
@@ -29,6 +27,7 @@ from a2a_canvas.server.protocols.edge.availability import (
     retry_header,
     unavailable_error,
 )
+from a2a_canvas.server.protocols.edge.error_tables import enter
 from a2a_canvas.server.protocols.guard.checks import Refusal
 from a2a_canvas.server.protocols.guard.error_forms import ErrorForm, JsonRpcForm, RestForm
 from a2a_canvas.server.protocols.identity.authenticator import (
@@ -49,8 +48,7 @@ class UnauthenticatedError(A2AError):
     """The caller is not known. A2A leaves it to the transport."""
 
 
-A2A_ERROR_REASONS[UnauthenticatedError] = "UNAUTHENTICATED"
-A2A_ERROR_MAPPING[UnauthenticatedError] = ErrorMapping(401, "UNAUTHENTICATED", "UNAUTHENTICATED")
+enter(UnauthenticatedError, 401, "UNAUTHENTICATED", "UNAUTHENTICATED")
 JSON_RPC_ERROR_CODE_MAP[UnauthenticatedError] = -32000
 EXCEPTION_MAP[UnauthenticatedError] = JSONRPCError
 
