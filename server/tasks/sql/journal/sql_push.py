@@ -15,7 +15,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import uuid4
 
-from sqlalchemy import Select, and_, delete, func, not_, select, tuple_, update
+from sqlalchemy import Select, and_, delete, exists, func, not_, select, tuple_, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from a2a_canvas.server.agent.events import ArtifactChanged
@@ -76,7 +76,7 @@ class SqlPush:
     # ----------------------------------------------------------------------- as `PushConfigs`
 
     async def add(self, config: PushConfig) -> None:
-        row = {**config_row(config), "due_at": self._microseconds()}
+        row = config_row(config)
         async with self._write() as connection:
             of_it = tasks.c.context_id == config.key.context_id, tasks.c.task_id == config.key.task_id
             marked = update(tasks).where(*of_it).values(push=True).returning(tasks.c.task_id)
@@ -92,6 +92,10 @@ class SqlPush:
             added = insert(connection, push_configs).values(row)
             added = added.on_conflict_do_update(index_elements=[*KEY], set_=row).returning(CONFIG_SIZE)
             after = await connection.scalar(added) or 0
+            waits = exists().where(_waiting(config.key))
+            await connection.execute(
+                update(push_configs).where(_of(config.key), waits).values(due_at=self._microseconds())
+            )
             await connection.run_sync(add_kept, {config.key.context_id: after - before})
         self._wake.set()
 
@@ -149,20 +153,24 @@ class SqlPush:
         return ordered.limit(CHOICE * room.total)
 
     async def _first(self, claim: str, keys: Collection[ConfigKey]) -> Sequence[Delivery]:
-        """The first notification of each of these configs; those that have none are done."""
+        """The first notification of each of these configs; those that have none are done.
+
+        A notification that is written between the look and `_advance` is found by a second look.
+        """
         heads = select(*_OUTBOX_KEY, func.min(push_outbox.c.generation)).where(tuple_(*_OUTBOX_KEY).in_(keys))
         entry = tuple_(*_OUTBOX_KEY, push_outbox.c.generation).in_(heads.group_by(*_OUTBOX_KEY))
         mine = select(push_configs).where(tuple_(*KEY).in_(keys), push_configs.c.claim == claim)
         async with self._read() as connection:
             configs = (await connection.execute(mine)).all()
             rows = {_key(row): row for row in await connection.execute(select(push_outbox).where(entry))}
-        entries = {key: _entry(row) for key, row in rows.items()}
-        for row in configs:
-            if _key(row) not in entries:
-                await self._advance(_key(row), claim, 0)
-        return [
-            Delivery(_config(row), entries[_key(row)], row.attempts, claim) for row in configs if _key(row) in entries
+        first = [
+            Delivery(_config(row), _entry(rows[key]), row.attempts, claim)
+            for row in configs
+            if (key := _key(row)) in rows
         ]
+        empty = [key for row in configs if (key := _key(row)) not in rows]
+        late = [key for key in empty if await self._advance(key, claim, 0)]
+        return [*first, *await self._first(claim, late)] if late else first
 
     async def whole(self, delivery: Delivery) -> Delivery | None:
         key, event = delivery.config.key, delivery.entry.event
@@ -200,19 +208,23 @@ class SqlPush:
         await self._finish(delivery, attempts=delivery.attempts + 1, due_at=to_microseconds(retry_at))
 
     async def give_up(self, delivery: Delivery, reason: str) -> None:
-        if await self._finish(delivery, attempts=0, due_at=None, failure=reason):
-            async with self._write() as connection:
+        async with self._write() as connection:
+            if await self._finish_in(connection, delivery, attempts=0, due_at=None, failure=reason):
                 await connection.execute(delete(push_outbox).where(_waiting(delivery.config.key)))
 
     async def release(self, delivery: Delivery) -> None:
         await self._finish(delivery, due_at=self._microseconds())
         self._wake.set()
 
-    async def _finish(self, delivery: Delivery, **values: Any) -> bool:
-        mine = _of(delivery.config.key), push_configs.c.claim == delivery.claim
+    async def _finish(self, delivery: Delivery, **values: Any) -> None:
         async with self._write() as connection:
-            done = await connection.execute(update(push_configs).where(*mine).values(claim=None, **values))
-            return done.rowcount == 1
+            await self._finish_in(connection, delivery, **values)
+
+    async def _finish_in(self, connection: AsyncConnection, delivery: Delivery, **values: Any) -> bool:
+        """Whether the claim was still the one of this process."""
+        mine = _of(delivery.config.key), push_configs.c.claim == delivery.claim
+        done = await connection.execute(update(push_configs).where(*mine).values(claim=None, **values))
+        return done.rowcount == 1
 
     async def backlog(self) -> Backlog:
         query = select(func.count(), func.min(push_outbox.c.written_at)).select_from(push_outbox)

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 
 import pytest
 import pytest_asyncio
+from sqlalchemy import select, update
+from sqlalchemy.ext.asyncio import AsyncConnection
 
 from a2a_canvas.server.agent.events import AgentMessage, ArtifactChanged, State, StatusChanged
 from a2a_canvas.server.backend import MemoryBackend
@@ -27,10 +30,12 @@ from a2a_canvas.server.tasks.push import (
     UnderWay,
 )
 from a2a_canvas.server.tasks.record import TaskRecord
+from a2a_canvas.server.tasks.sql.journal.journal_tables import push_configs
 from a2a_canvas.server.tasks.sql.journal.sql_push import SqlPush
 from a2a_canvas.server.tasks.sql.replica.sql_backend import SqlBackend
 from a2a_canvas.store.changes import AppendParts, ReplaceParts
 from a2a_canvas.store.models import text_part
+from a2a_canvas.store.sql.database import Database
 from tests.fakes import said
 from tests.server.tasks.context_harness import BACKENDS, SECOND, ContextHarness, open_contexts
 
@@ -253,6 +258,48 @@ async def test_what_comes_while_something_is_sent_follows_it(tasks: ContextHarne
     await tasks.reach("t")
     assert not await tasks.backend.push.claim(ROOM)
     assert told(await tasks.backend.push.delivered(delivery)) == "completed"
+
+
+async def test_a_config_with_nothing_to_deliver_is_not_claimed(tasks: ContextHarness) -> None:
+    await tasks.begin("t")
+    await tasks.backend.push.add(config())
+    if isinstance(tasks.backend, SqlBackend):
+        async with tasks.backend._database.read() as connection:
+            assert await connection.scalar(select(push_configs.c.due_at)) is None
+    assert not await tasks.backend.push.claim(ROOM)
+
+
+async def test_what_is_written_while_a_claim_finds_nothing_is_delivered_by_it(tasks: ContextHarness) -> None:
+    """A claim that kept the config without delivering would delay it until the claim expires."""
+    if isinstance(tasks.backend, MemoryBackend):
+        return  # a claim is one step there
+    await tasks.begin("t")
+    await tasks.backend.push.add(config())
+    async with tasks.backend._database.write() as connection:  # due with nothing to deliver, as 0.1.0 left them
+        await connection.execute(update(push_configs).values(due_at=0))
+    looked = _AfterReads(tasks.backend._database, 2, lambda: tasks.reach("t"))
+    [delivery] = await SqlPush(looked, tasks.clock).claim(ROOM)  # type: ignore[arg-type]
+    assert told(delivery) == "completed"
+    assert await tasks.backend.push.delivered(delivery) is None
+    assert await tasks.backend.push.backlog() == Backlog()
+
+
+class _AfterReads:
+    """A database in which something happens after a number of reads."""
+
+    def __init__(self, database: Database, reads: int, then: Callable[[], Awaitable[None]]) -> None:
+        self._database = database
+        self._left = reads
+        self._then = then
+        self.write = database.write
+
+    @asynccontextmanager
+    async def read(self) -> AsyncIterator[AsyncConnection]:
+        async with self._database.read() as connection:
+            yield connection
+        self._left -= 1
+        if self._left == 0:
+            await self._then()
 
 
 async def test_what_was_released_is_due_at_once(tasks: ContextHarness) -> None:
