@@ -121,13 +121,14 @@ def with_tools(card: pb.AgentCard, tools: Iterable[Described]) -> pb.AgentCard:
 
 
 def _skill_of(tool: Described, card: pb.AgentCard) -> pb.AgentSkill:
-    words = re.sub(r"[_\W]+", " ", tool.name).strip()
+    server, _, of_server = tool.name.partition("__")  # of a tool of an MCP server
+    words = re.sub(r"[_\W]+", " ", of_server or tool.name).strip()
     told = " ".join(tool.description.strip().partition("\n\n")[0].split())
     return pb.AgentSkill(
         id=tool.name,
         name=words[:1].upper() + words[1:],
         description=(told if len(told) <= MAX_DESCRIPTION else f"{told[:MAX_DESCRIPTION]}…") or words,
-        tags=["tool"],
+        tags=["tool", *((server,) if of_server else ())],
         input_modes=card.default_input_modes,
         output_modes=card.default_output_modes,
     )

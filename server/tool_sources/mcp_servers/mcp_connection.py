@@ -21,7 +21,7 @@ from pydantic import ValidationError
 
 from a2a_canvas.server.tool_sources.mcp_servers.config import McpServer
 from a2a_canvas.server.tool_sources.mcp_servers.resources import resource_lines
-from a2a_canvas.server.tool_sources.mcp_servers.transports import reason_of, ways
+from a2a_canvas.server.tool_sources.mcp_servers.transports import ended, reason_of, ways
 
 logger = logging.getLogger(__name__)
 
@@ -129,7 +129,7 @@ class Connection:
             began = clock()
             try:
                 await self._connection()
-                self.reason = "it ended"
+                self.reason = ended(self._server.connection)
             except Exception as error:  # whatever a server does, it is tried again (rule 1)
                 self.reason = reason_of(error, self._server.connection)
             self._client = None

@@ -22,7 +22,7 @@ from mcp import MCPError
 from pydantic import ValidationError
 
 from a2a_canvas.server.tool_sources.mcp_servers import resources
-from a2a_canvas.server.tool_sources.mcp_servers.config import McpServer
+from a2a_canvas.server.tool_sources.mcp_servers.config import Command, McpServer
 from a2a_canvas.server.tool_sources.mcp_servers.input_schema import mended
 from a2a_canvas.server.tool_sources.mcp_servers.mcp_connection import DELAYS, Connection, Listing
 from a2a_canvas.server.tool_sources.mcp_servers.mcp_exchange import LONGEST, Exchange, Reply, running
@@ -82,7 +82,13 @@ class McpSource:
     def _take(self, listing: Listing) -> None:
         by_name: dict[str, Mapping[str, Any]] = {}
         for tool in listing.tools:
-            if by_name.setdefault(tool["name"], tool) is not tool:
+            if _needs_task(tool):
+                logger.warning(
+                    "%s has a tool %r that runs only as an MCP task, which this agent does not support: it is not offered",
+                    self.name,
+                    tool["name"][:100],
+                )
+            elif by_name.setdefault(tool["name"], tool) is not tool:
                 logger.warning("%s has two tools %r; the first one is taken", self.name, tool["name"][:100])
         own = ("read_resource", "list_resources") if listing.resources else ()
         self._check_approval({*by_name, *own})
@@ -231,9 +237,14 @@ class McpSource:
     def _failure(self, name: str, error: MCPError) -> str:
         if error.code != types.CONNECTION_CLOSED:
             return f"{name} failed: {error.message[:MAX_ERROR]}"
+        ended, again = (
+            ("ended", "The server is started again.")
+            if isinstance(self._server.connection, Command)
+            else ("broke the connection", "It is connected to again.")
+        )
         return (
-            f"The MCP server {self._server.name} ended while {name} ran, so its outcome is unknown. The server is "
-            "started again. Repeat the call only if it does no harm to do it twice."
+            f"The MCP server {self._server.name} {ended} while {name} ran, so its outcome is unknown. {again} "
+            "Repeat the call only if it does no harm to do it twice."
         )
 
     async def _elicited(self, context: object, params: types.ElicitRequestParams) -> Reply:
@@ -254,6 +265,11 @@ class McpSource:
 
 class _StateLost(Exception):
     """A server does not take the state that it gave."""
+
+
+def _needs_task(tool: Mapping[str, Any]) -> bool:
+    """Whether a tool refuses plain calls (`execution.taskSupport` of MCP 2025-11-25)."""
+    return (tool.get("execution") or {}).get("taskSupport") == "required"
 
 
 def _with(params: Any, more: Mapping[str, Any]) -> Any:

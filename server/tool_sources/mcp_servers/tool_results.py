@@ -1,7 +1,8 @@
 """What an MCP tool returned, as the result of a function tool. Pure; its input is JSON as MCP has it.
 
 Rule 1: text is for the model; images, audio and binary resources become files, links on the web files by reference.
-Rule 2: `structuredContent` is JSON text, unless the content says the same already.
+Rule 2: `structuredContent` is JSON text. What it repeats of the content is left out: servers return both for clients
+        that read only one of them.
 Rule 3: what is an error (`isError`) is raised as a `ToolError`.
 """
 
@@ -23,6 +24,8 @@ Part = str | File
 
 MAX_ERROR = 4_000
 """Characters of an error that the model reads."""
+LONG = 200
+"""Characters from which on a text that is one value among others counts as a repetition."""
 
 
 def result_of(tool: str, result: Mapping[str, Any], read_resource: str = "") -> list[Part]:
@@ -40,8 +43,9 @@ def result_of(tool: str, result: Mapping[str, Any], read_resource: str = "") -> 
         text = "\n".join(part for part in parts if isinstance(part, str))
         raise ToolError(text[:MAX_ERROR] or f"{tool} failed, and its server did not say why.")
     structured = result.get("structuredContent")
-    if structured is not None and not _says(parts, structured):
-        parts.append(json.dumps(structured, ensure_ascii=False))
+    rest = None if structured is None else _unsaid(structured, result.get("content", ()))
+    if rest is not None:
+        parts.append(json.dumps(rest, ensure_ascii=False))
     return parts
 
 
@@ -103,14 +107,44 @@ def name_of(uri: str) -> str:
         return ""
 
 
-def _says(parts: Sequence[Part], structured: Any) -> bool:
-    """Whether the texts say what is structured: all of it; or, as servers wrap what is no object, its `result`."""
-    texts = [part for part in parts if isinstance(part, str)]
-    said = [structured]
-    if isinstance(structured, dict) and structured.keys() == {"result"}:
-        said.append(structured["result"])
+def _unsaid(structured: Any, content: Sequence[Mapping[str, Any]]) -> Any:
+    """What of `structuredContent` the content does not say; None if it says all."""
+    texts = [block["text"] for block in content if isinstance(block.get("text"), str)]
     values = [_value(text) for text in texts]
-    return bool(texts) and any(value in (texts, values) or value in (*texts, *values) for value in said)
+    said = [*texts, *values, *((texts, values) if texts else ())]
+    if structured in said or _only_value(structured) in said:
+        return None
+    blocks = [*content, *(block["resource"] for block in content if "resource" in block)]
+    rest = _others(structured, texts, blocks)
+    if isinstance(rest, dict):
+        others = {key: _others(value, texts, blocks) for key, value in rest.items()}
+        rest = {key: others[key] for key, value in rest.items() if others[key] or not value}
+    return rest if rest or not structured else None
+
+
+def _only_value(structured: Any) -> Any:
+    """The value of an object with one key, as servers wrap what is no object."""
+    return next(iter(structured.values())) if isinstance(structured, dict) and len(structured) == 1 else structured
+
+
+def _others(value: Any, texts: Sequence[str], blocks: Sequence[Any]) -> Any:
+    """A value without what the content repeats; an empty one of its type if nothing is left."""
+    match value:
+        case [*items]:
+            return [each for each in items if not any(_is_same(each, block) for block in blocks)]
+        case str() if len(value) >= LONG and value in texts:
+            return ""
+        case {} if any(_is_same(value, block) for block in blocks):
+            return {}
+        case _:
+            return value
+
+
+def _is_same(one: Any, block: Any) -> bool:
+    """Whether two blocks are the same, or have the same binary data."""
+    if one == block or not (isinstance(one, dict) and isinstance(block, dict)):
+        return bool(one == block)
+    return any(isinstance(one.get(key), str) and one[key] == block.get(key) for key in ("data", "blob"))
 
 
 def _value(text: str) -> Any:

@@ -211,9 +211,9 @@ def reason_of(error: BaseException, connection: Command | Endpoint) -> str:
         error = error.exceptions[0]
     match connection:
         case Command():
-            return _reason_of_program(error, connection) or _reason(error)
+            return _reason_of_program(error, connection) or _reason(error, connection)
         case Endpoint():
-            return _reason_of_address(error, connection) or _reason(error)
+            return _reason_of_address(error, connection) or _reason(error, connection)
 
 
 def _reason_of_program(error: BaseException, command: Command) -> str:
@@ -238,12 +238,17 @@ def _reason_of_address(error: BaseException, endpoint: Endpoint) -> str:
             return ""
 
 
-def _reason(error: BaseException) -> str:
+def ended(connection: Command | Endpoint) -> str:
+    """Why there is no connection after one that worked."""
+    return "it ended" if isinstance(connection, Command) else "it closed the connection"
+
+
+def _reason(error: BaseException, connection: Command | Endpoint) -> str:
     match error:
+        case MCPError(code=types.CONNECTION_CLOSED):
+            return ended(connection)
         case TimeoutError():
             return "it does not answer"
-        case MCPError(code=types.CONNECTION_CLOSED):
-            return "it ended"
         case MCPError():
             return f"it says: {error.message[:300]}"
         case ValidationError():

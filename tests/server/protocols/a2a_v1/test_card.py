@@ -356,6 +356,23 @@ async def test_the_skills_are_those_of_the_tools_that_there_are_now() -> None:
     assert await server.skills() == ["tides", "write-artifacts", "edit-selections"]
 
 
+@pytest.mark.parametrize(
+    ("tool", "name", "tags"),
+    [
+        ("get_weather", "Get weather", ["tool"]),
+        ("git__git_status", "Git status", ["tool", "git"]),
+        ("files__read_file", "Read file", ["tool", "files"]),
+    ],
+)
+async def test_a_skill_is_called_like_its_tool_and_tagged_with_the_tools_server(
+    tool: str, name: str, tags: list[str]
+) -> None:
+    server = Changing(loaded(None))
+    server.tools = [Told(tool, "Does it.")]
+    skill = (await get(server.app)).json()["skills"][0]
+    assert (skill["id"], skill["name"], skill["tags"]) == (tool, name, tags)
+
+
 @pytest.mark.parametrize("later", [0, 0.2, 60])
 async def test_who_has_the_card_of_before_gets_the_new_one_also_within_the_same_second(later: float) -> None:
     server = Changing(loaded(None))

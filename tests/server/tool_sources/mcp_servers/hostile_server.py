@@ -49,6 +49,9 @@ def tools() -> list[dict[str, Any]]:
     if BEHAVIOUR == "twice":
         listed += [{"name": "echo", "description": "another echo", "inputSchema": TEXT}]
         listed += [{"name": "ec ho", "inputSchema": TEXT}, {"name": "ec.ho", "inputSchema": TEXT}]
+    if BEHAVIOUR == "task_only":
+        listed[1]["execution"] = {"taskSupport": "required"}
+        listed[2]["execution"] = {"taskSupport": "optional"}
     if BEHAVIOUR == "bad_schema":
         listed[0]["inputSchema"] = {"type": "object", "anyOf": [{"type": "nonsense"}]}
     if BEHAVIOUR == "wrong_list":

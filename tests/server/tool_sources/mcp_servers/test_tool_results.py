@@ -1,4 +1,6 @@
 import base64
+import json
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -8,6 +10,10 @@ from a2a_canvas.tools.functions.results import File, ToolError
 
 PNG = b"\x89PNG..."
 DATA = base64.b64encode(PNG).decode()
+
+
+RECORDED = json.loads(Path(__file__).with_name("recorded_results.json").read_text())
+"""Results of two servers of the MCP project, which repeat their content in `structuredContent`."""
 
 
 def text(value: str) -> dict[str, Any]:
@@ -58,11 +64,56 @@ def test_structured_content_becomes_json() -> None:
         (["five"], {"result": "five"}),
         (["1", "2"], {"result": [1, 2]}),
         (["one", "two"], {"result": ["one", "two"]}),
+        (["five"], {"content": "five"}),
+        (['["five"]'], {"values": ["five"]}),
     ],
 )
 def test_what_is_said_twice_is_passed_on_once(texts: list[str], structured: Any) -> None:
     result = {"content": [text(each) for each in texts], "structuredContent": structured}
     assert result_of("t", result) == texts
+
+
+@pytest.mark.parametrize("name", set(RECORDED) - {"memory delete_entities", "filesystem read_media_file"})
+def test_a_result_of_the_file_and_the_memory_server_is_passed_on_once(name: str) -> None:
+    assert result_of("t", RECORDED[name]) == [RECORDED[name]["content"][0]["text"]]
+
+
+def test_what_is_structured_and_said_in_other_words_is_passed_on_too() -> None:
+    told = "Entities deleted successfully"
+    assert result_of("t", RECORDED["memory delete_entities"]) == [
+        told,
+        json.dumps({"success": True, "message": told}),
+    ]
+
+
+def test_an_image_is_a_file_and_not_text_as_well() -> None:
+    [image] = result_of("t", RECORDED["filesystem read_media_file"])
+    assert isinstance(image, File)
+    assert image.media_type == "image/png"
+
+
+IMAGE = {"type": "image", "data": DATA, "mimeType": "image/png"}
+FILE = {"type": "resource", "resource": {"uri": "a://b/c.png", "blob": DATA}}
+
+
+@pytest.mark.parametrize(
+    ("content", "structured", "rest"),
+    [
+        ([IMAGE], {"image": IMAGE}, None),
+        ([IMAGE], [IMAGE], None),
+        ([IMAGE], {"images": [{"data": DATA}], "count": 1}, {"count": 1}),
+        ([IMAGE], {"blocks": [IMAGE, text("A dot.")]}, {"blocks": [text("A dot.")]}),
+        ([IMAGE], {"images": [], "note": None}, {"images": [], "note": None}),
+        ([FILE], {"files": [{"blob": DATA}]}, None),
+        ([text("x" * 200)], {"content": "x" * 200, "path": "a.txt"}, {"path": "a.txt"}),
+        ([text("5")], {"least": "5", "most": "9"}, {"least": "5", "most": "9"}),
+        ([], {}, {}),
+    ],
+)
+def test_only_what_the_content_does_not_say_is_passed_on_as_json(content: Any, structured: Any, rest: Any) -> None:
+    once = result_of("t", {"content": content})
+    told = result_of("t", {"content": content, "structuredContent": structured})
+    assert told == [*once, *([] if rest is None else [json.dumps(rest)])]
 
 
 @pytest.mark.parametrize(

@@ -51,6 +51,7 @@ def test_an_answer_that_is_too_large_tells_which_request_it_was_for(
         (MCPError(types.CONNECTION_CLOSED, "Connection closed"), Command("x"), "it ended"),
         (MCPError(-32600, "No."), HERE, "it says: No."),
         (ExceptionGroup("", [ExceptionGroup("", [TimeoutError()])]), HERE, "it does not answer"),
+        (MCPError(types.CONNECTION_CLOSED, "Connection closed"), HERE, "it closed the connection"),
         (RuntimeError("odd"), HERE, "RuntimeError: odd"),
     ],
 )
