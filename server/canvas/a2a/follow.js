@@ -4,6 +4,7 @@
 import { NO_METHOD, RequestFailed, TASK_NOT_FOUND, UNSUPPORTED } from "./client.js";
 import { createPresence } from "./presence.js";
 import { createBackoff } from "./retry.js";
+import { recordOf, withEntry } from "../state/records.js";
 import { isRunning, stateOf } from "../state/task.js";
 import { randomId } from "./ids.js";
 
@@ -344,7 +345,7 @@ function answered(asked, message) {
 function outcomeOf(before, event) {
   if (event.task) {
     const { id, status } = event.task;
-    return { taskId: id, state: status.state, message: status.message, versions: {} };
+    return { taskId: id, state: status.state, message: status.message, versions: recordOf() };
   }
   if (!before) {
     return null;
@@ -352,7 +353,7 @@ function outcomeOf(before, event) {
   if (event.artifactUpdate) {
     const { artifact, metadata } = event.artifactUpdate;
     const told = metadata?.["urn:a2a-canvas:canvas:v1"]?.artifactVersion;
-    return { ...before, versions: { ...before.versions, [artifact.artifactId]: told } };
+    return { ...before, versions: withEntry(before.versions, artifact.artifactId, told) };
   }
   const { status, metadata } = event.statusUpdate;
   const extra = metadata?.["urn:a2a-canvas:turn:v1"]?.event_type || metadata?.["urn:a2a-canvas:canvas:v1"]?.edit;

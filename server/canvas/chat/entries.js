@@ -8,6 +8,7 @@
  * 3. What a person typed into a document is one line per document, however often it was saved.
  * 4. Thinking, tool calls and tags do not occur: the fold (state/task.js) has dropped them.
  */
+import { merged, recordOf } from "../state/records.js";
 import { CANVAS, conversation, isPaused, isRunning, textOf } from "../state/task.js";
 import { choicesOf, counted, operationWords, passageWords } from "../words.js";
 import { approvalsOf, approves, isButtons } from "./approvals.js";
@@ -146,7 +147,7 @@ function isNewest(state, task) {
 function changedBy(state, task) {
   // A task that was read from a list does not say what it has changed; a document knows its last task, its versions theirs.
   const last = Object.values(state.artifacts).filter((artifact) => artifact.taskId === task.taskId);
-  const versions = { ...Object.fromEntries(last.map(({ artifactId, version }) => [artifactId, version])), ...state.made[task.taskId], ...task.artifacts };
+  const versions = merged(recordOf(last.map(({ artifactId, version }) => [artifactId, version])), state.made[task.taskId], task.artifacts);
   const changed = Object.entries(versions).map(([artifactId, version]) => ({ artifactId, name: nameOf(state, artifactId), version }));
   return changed.length ? [{ key: `${task.taskId}/changed`, kind: "changed", changed }] : [];
 }

@@ -5,6 +5,7 @@ import { fill, h } from "../dom.js";
 import { icon } from "../icons.js";
 import { createPassageBar } from "../passage/bar.js";
 import { shownText } from "../state/artifacts.js";
+import { recordOf } from "../state/records.js";
 import { mayEdit, shownArtifact, shownContent } from "../state/reducer.js";
 import { changesOf, linesOf, mapRange } from "../state/text.js";
 import { createVersions } from "../versions/versions.js";
@@ -69,7 +70,7 @@ export function createDocumentPane(app) {
   /** What the body is made of, or will be when its view is loaded. */
   let wanted = "";
   /** @type {Record<string, Mode>} */
-  const chosenModes = {};
+  const chosenModes = recordOf();
   /** @type {ReturnType<typeof shownText>["ranges"]} */
   let written = [];
   /** The text of the artifact as it is shown, without what is written over it. */

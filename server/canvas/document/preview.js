@@ -119,7 +119,7 @@ function table(rows) {
   const columns = [...new Set(rows.flatMap((row) => Object.keys(row)))];
   const cell = (/** @type {any} */ value) => h("td", { class: typeof value === "number" ? "number" : "" }, value === undefined ? "" : plain(value));
   const body = h("tbody");
-  const line = (/** @type {Record<string, any>} */ row) => h("tr", {}, columns.map((name) => cell(row[name])));
+  const line = (/** @type {Record<string, any>} */ row) => h("tr", {}, columns.map((name) => cell(Object.hasOwn(row, name) ? row[name] : undefined)));
   const head = h("thead", {}, h("tr", {}, columns.map((name) => h("th", { scope: "col" }, name))));
   appendSome(body, rows, line);
   return h("div", { class: "document-table", tabIndex: 0, role: "region", "aria-label": "Table" }, h("table", {}, head, body));

@@ -2,6 +2,7 @@
 /** Artifacts, folded from artifact updates, and the passages that are being rewritten. Pure. */
 
 import { changesOf, mapRange, utf16Offset } from "./text.js";
+import { recordOf, withEntry, without } from "./records.js";
 import { CANVAS } from "./task.js";
 
 /** @typedef {import("../types.js").ArtifactView} ArtifactView */
@@ -64,9 +65,9 @@ export function editEvent(edits, taskId, edit, artifacts) {
   const known = edits[key];
   switch (edit.phase) {
     case "start":
-      return { ...without(edits, askedKey(taskId)), [key]: openEdit(key, edit, artifacts) };
+      return withEntry(without(edits, askedKey(taskId)), key, openEdit(key, edit, artifacts));
     case "chunk":
-      return known ? { ...edits, [key]: { ...known, text: known.text + edit.chunk } } : edits;
+      return known ? withEntry(edits, key, { ...known, text: known.text + edit.chunk }) : edits;
     case "complete":
       return known ? completed(edits, known, edit, artifacts) : edits;
     default:
@@ -109,11 +110,11 @@ export function askedEdit(id, operation, artifacts) {
   const { start, end } = operation?.selection ?? {};
   const artifact = artifacts[operation?.artifactId ?? ""];
   if (operation?.op !== "edit" || start === undefined || end === undefined || artifact?.version !== operation.baseVersion) {
-    return {};
+    return recordOf();
   }
   const { artifactId, baseVersion, strategy = "replace" } = operation;
   const key = askedKey(id);
-  return { [key]: openEdit(key, { artifactId, baseVersion, strategy, selection: { start, end } }, artifacts) };
+  return recordOf([[key, openEdit(key, { artifactId, baseVersion, strategy, selection: { start, end } }, artifacts)]]);
 }
 
 /**
@@ -128,10 +129,10 @@ export function editsMoved(edits, artifact, changes) {
   if (!entries.some(([, edit]) => edit.artifactId === artifact.artifactId)) {
     return edits;
   }
-  return Object.fromEntries(
+  return recordOf(
     entries.flatMap(([key, edit]) => {
       if (edit.artifactId !== artifact.artifactId) {
-        return [[key, edit]];
+        return [/** @type {[string, Edit]} */ ([key, edit])];
       }
       if (edit.complete && artifact.version > edit.baseVersion) {
         return [];
@@ -220,7 +221,7 @@ function completed(edits, known, edit, artifacts) {
     complete: true,
     lost,
   };
-  return { ...edits, [known.key]: whole };
+  return withEntry(edits, known.key, whole);
 }
 
 /**
@@ -237,10 +238,4 @@ function rangeOf(edit, artifact, known) {
     return { unit, start: utf16Offset(artifact.text, start), end: utf16Offset(artifact.text, end) };
   }
   return { unit, start, end };
-}
-
-/** @template T @param {Record<string, T>} record @param {string} key @returns {Record<string, T>} */
-export function without(record, key) {
-  const { [key]: _, ...rest } = record;
-  return rest;
 }

@@ -1,7 +1,8 @@
 // @ts-check
 /** The state of the page: a pure function of the actions. `reduce(state, action)` alters nothing that it is given. */
 
-import { artifactUpdated, askedEdit, askedKey, editEvent, editsMoved, openEdit, textChanges, without } from "./artifacts.js";
+import { artifactUpdated, askedEdit, askedKey, editEvent, editsMoved, openEdit, textChanges } from "./artifacts.js";
+import { merged, recordOf, withEntry, without } from "./records.js";
 import { CANVAS, TURN, isRunning, stateOf, statusChanged, taskView, turnEvent } from "./task.js";
 import { mapRange, linesOf } from "./text.js";
 
@@ -17,10 +18,10 @@ const NOTHING_OPEN = {
   watchers: 0,
   working: [],
   shared: null,
-  tasks: {},
-  made: {},
-  artifacts: {},
-  edits: {},
+  tasks: recordOf(),
+  made: recordOf(),
+  artifacts: recordOf(),
+  edits: recordOf(),
   artifactId: null,
   lastChanged: null,
   version: null,
@@ -38,7 +39,7 @@ export const INITIAL = {
   contextId: null,
   loaded: false,
   ...NOTHING_OPEN,
-  outgoing: {},
+  outgoing: recordOf(),
   notices: [],
 };
 
@@ -131,14 +132,14 @@ const nextId = (state) => 1 + Math.max(0, ...state.notices.map((notice) => notic
 
 /** What is on its way, and what is open, is of the context as the server calls it. @param {State} state @param {{from: string, to: string}} action @returns {State} */
 function contextRenamed(state, { from, to }) {
-  const outgoing = Object.entries(state.outgoing).map(([id, each]) => [id, each.contextId === from ? { ...each, contextId: to } : each]);
+  const outgoing = Object.values(state.outgoing).map((each) => (each.contextId === from ? { ...each, contextId: to } : each));
   const open = state.contextId === from ? { contextId: to, givenId: from } : {};
-  return { ...state, ...open, outgoing: Object.fromEntries(outgoing) };
+  return { ...state, ...open, outgoing: recordOf(outgoing.map((each) => [each.message.messageId, each])) };
 }
 
 /** @param {string} artifactId */
 function withVersion(artifactId) {
-  return (/** @type {State["made"]} */ made, /** @type {Json} */ { taskId, number }) => ({ ...made, [taskId]: { ...made[taskId], [artifactId]: number } });
+  return (/** @type {State["made"]} */ made, /** @type {Json} */ { taskId, number }) => withEntry(made, taskId, withEntry(made[taskId], artifactId, number));
 }
 
 /**
@@ -150,11 +151,11 @@ function withTasks(state, listed) {
   const views = listed.map((task) => {
     const known = state.tasks[task.id];
     const view = known && isRunning(known.state) ? known : taskView(task, known?.stream ?? "");
-    return known ? { ...view, artifacts: { ...known.artifacts, ...view.artifacts } } : view;
+    return known ? { ...view, artifacts: merged(known.artifacts, view.artifacts) } : view;
   });
   const ids = new Set(views.map((view) => view.taskId));
   const newer = Object.values(state.tasks).filter((view) => !ids.has(view.taskId));
-  const tasks = Object.fromEntries([...views, ...newer].map((view) => [view.taskId, view]));
+  const tasks = recordOf([...views, ...newer].map((view) => [view.taskId, view]));
   return withoutArrived({ ...state, tasks }, listed);
 }
 
@@ -166,15 +167,15 @@ function withoutArrived(state, tasks) {
     return state;
   }
   const edits = [...there].reduce((before, id) => without(before, askedKey(id)), state.edits);
-  return { ...state, edits, outgoing: Object.fromEntries(left) };
+  return { ...state, edits, outgoing: recordOf(left) };
 }
 
 /** @param {State} state @param {import("../types.js").Outgoing} outgoing */
 function withOutgoing(state, outgoing) {
   const { messageId, metadata } = outgoing.message;
   const edits = without(state.edits, askedKey(messageId));
-  const asked = outgoing.error ? {} : askedEdit(messageId, metadata?.[CANVAS], state.artifacts);
-  return { ...state, edits: { ...edits, ...asked }, outgoing: { ...state.outgoing, [messageId]: outgoing } };
+  const asked = outgoing.error ? undefined : askedEdit(messageId, metadata?.[CANVAS], state.artifacts);
+  return { ...state, edits: merged(edits, asked), outgoing: withEntry(state.outgoing, messageId, outgoing) };
 }
 
 /** @param {State} state @param {string} messageId @param {string} error */
@@ -210,7 +211,7 @@ function taskEvent(state, stream, event) {
   const next = turn?.event_type
     ? turnEvent(view, turn.event_type, turn.data, `${turn.epoch}/${turn.generation}`)
     : statusChanged(view, update);
-  const after = next === view ? state : { ...state, tasks: { ...state.tasks, [view.taskId]: next } };
+  const after = next === view ? state : { ...state, tasks: withEntry(state.tasks, view.taskId, next) };
   const settled = isRunning(next.state) ? after : { ...after, edits: editsOfOthers(after.edits, view.taskId, true) };
   return isRunning(next.state) ? settled : withClosedArtifacts(settled, view.taskId);
 }
@@ -221,13 +222,13 @@ function taskBegins(state, stream, task) {
   const open = (task.metadata?.[CANVAS]?.openEdits ?? []).map((/** @type {Json} */ edit) =>
     openEdit(`${task.id}/${edit.id}`, edit, state.artifacts),
   );
-  const edits = {
-    ...editsOfOthers(state.edits, task.id, false),
-    ...(open.length === 0 && isRunning(view.state) ? askedEdit(task.id, view.operation, state.artifacts) : {}),
-    ...Object.fromEntries(open.map((/** @type {import("../types.js").Edit} */ edit) => [edit.key, edit])),
-  };
+  const edits = merged(
+    editsOfOthers(state.edits, task.id, false),
+    open.length === 0 && isRunning(view.state) ? askedEdit(task.id, view.operation, state.artifacts) : undefined,
+    recordOf(open.map((/** @type {import("../types.js").Edit} */ edit) => [edit.key, edit])),
+  );
   const known = state.tasks[task.id]?.artifacts;
-  const tasks = { ...state.tasks, [task.id]: { ...view, artifacts: { ...known, ...view.artifacts } } };
+  const tasks = withEntry(state.tasks, task.id, { ...view, artifacts: merged(known, view.artifacts) });
   const next = withoutArrived({ ...state, tasks, edits }, [task]);
   return next.server?.canvas ? next : withArtifacts(next, task);
 }
@@ -256,8 +257,7 @@ function withClosedArtifacts(state, taskId) {
   if (state.server?.canvas || !entries.some(([, artifact]) => artifact.open && artifact.taskId === taskId)) {
     return state;
   }
-  const closed = entries.map(([id, artifact]) => [id, artifact.taskId === taskId ? { ...artifact, open: false } : artifact]);
-  return { ...state, artifacts: Object.fromEntries(closed) };
+  return { ...state, artifacts: recordOf(entries.map(([id, artifact]) => [id, artifact.taskId === taskId ? { ...artifact, open: false } : artifact])) };
 }
 
 /**
@@ -269,7 +269,7 @@ function withClosedArtifacts(state, taskId) {
 function editsOfOthers(edits, taskId, waiting) {
   const entries = Object.entries(edits);
   const left = entries.filter(([key, edit]) => !key.startsWith(`${taskId}/`) || (waiting && edit.complete));
-  return left.length === entries.length ? edits : Object.fromEntries(left);
+  return left.length === entries.length ? edits : recordOf(left);
 }
 
 /** @param {State} state @param {string} stream @param {Json} update @returns {State} */
@@ -283,10 +283,7 @@ function taskArtifact(state, stream, update) {
   const next =
     view.artifacts[artifactId] === version
       ? state
-      : {
-          ...state,
-          tasks: { ...state.tasks, [view.taskId]: { ...view, artifacts: { ...view.artifacts, [artifactId]: version } } },
-        };
+      : { ...state, tasks: withEntry(state.tasks, view.taskId, { ...view, artifacts: withEntry(view.artifacts, artifactId, version) }) };
   return state.server?.canvas ? next : artifactChanged(next, update);
 }
 
@@ -304,7 +301,7 @@ function artifactChanged(state, update) {
   const changes = textChanges(before, artifact, update.append);
   return {
     ...state,
-    artifacts: { ...state.artifacts, [id]: artifact },
+    artifacts: withEntry(state.artifacts, id, artifact),
     edits: editsMoved(state.edits, artifact, changes),
     selection: selectionMoved(state, artifact, changes),
     lastChanged: id,

@@ -4,6 +4,8 @@
  * The rules are those of docs/extensions.md, "How a client folds a turn".
  */
 
+import { recordOf } from "./records.js";
+
 /** @typedef {import("../types.js").TaskView} TaskView */
 /** @typedef {import("../types.js").Message} Message */
 /** @typedef {import("../types.js").TaskState} TaskState */
@@ -34,9 +36,7 @@ export function taskView(task, stream) {
     messages: said || label ? history : [...history, last],
     status: label || (isRunning(state) ? "Working…" : ""),
     reply: "",
-    artifacts: Object.fromEntries(
-      Object.entries(canvas.artifacts ?? {}).map(([id, told]) => [id, told.artifactVersion]),
-    ),
+    artifacts: recordOf(Object.entries(canvas.artifacts ?? {}).map(([id, told]) => [id, told.artifactVersion])),
     operation: history.find((/** @type {Message} */ each) => each.role === "ROLE_USER")?.metadata?.[CANVAS] ?? null,
     refused: refusalOf(last),
     stream,

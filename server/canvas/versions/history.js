@@ -50,12 +50,12 @@ export function authorOf({ author, by = "" }) {
   return author === "user" ? named || "You" : named ? `Agent for ${named}` : "Agent";
 }
 
-/** What the request of a user says that consists of an operation alone. @type {Record<string, string>} */
-const OPERATIONS = { put: "Your changes", restore: "Restored" };
+/** What the request of a user says that consists of an operation alone. */
+const OPERATIONS = new Map([["put", "Your changes"], ["restore", "Restored"]]);
 
 /** What a version was made for. @param {Version} version */
 export function requestOf({ author, request = "" }) {
-  return author === "user" ? (OPERATIONS[request] ?? (request || "Your changes")) : request || "Written";
+  return author === "user" ? (OPERATIONS.get(request) ?? (request || "Your changes")) : request || "Written";
 }
 
 /**

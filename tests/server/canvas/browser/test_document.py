@@ -128,3 +128,12 @@ async def test_line_ends_are_typed_as_the_text_has_them(window: OpenPage) -> Non
     seen = await window.page.evaluate(EDITOR)
     assert seen["typed"] == "one and\r\nmore\r\ntwo\r\n"
     assert seen["joined"] == "one andmore\r\ntwo\r\n"
+
+
+@pytest.mark.parametrize("name", ["__proto__", "constructor", "toString"])
+async def test_a_document_may_have_any_id(window: OpenPage, name: str) -> None:
+    page = window.page
+    await say(page, f"quickly {name}")
+    await expect(page.get_by_role("heading", name=f"{name}.md")).to_be_visible()
+    await expect(text(page)).to_contain_text("The first paragraph stays.")
+    await expect(page.get_by_role("button", name=f"{name}.md version 1")).to_be_visible()

@@ -77,13 +77,13 @@ test("events of a stream that another one has replaced are ignored", () => {
 });
 
 test("events of another conversation are ignored", () => {
-  assert.deepEqual(fold({ ...artifact("x", 1), contextId: "other" }).artifacts, {});
+  assert.deepEqual(Object.keys(fold({ ...artifact("x", 1), contextId: "other" }).artifacts), []);
 });
 
 test("a message is on its way until a task has it", () => {
   const sending = { type: "sending", contextId, message: said("ROLE_USER", "write", "m") };
   assert.deepEqual(Object.keys(fold(sending).outgoing), ["m"]);
-  assert.deepEqual(fold(sending, ...events(task())).outgoing, {});
+  assert.deepEqual(Object.keys(fold(sending, ...events(task())).outgoing), []);
   assert.equal(fold(sending, { type: "not-sent", messageId: "m", error: "No." }).outgoing.m.error, "No.");
 });
 
@@ -112,13 +112,13 @@ test("an edit is shown in its place, chunk by chunk, and goes with its version",
   assert.equal(shown(fold(...whole)), "one 2nd three");
   const state = fold(...whole, artifact("one 2nd three", 2));
   assert.equal(shown(state), "one 2nd three");
-  assert.deepEqual(state.edits, {});
+  assert.deepEqual(Object.keys(state.edits), []);
 });
 
 test("an edit whose version has come before its end is over", () => {
   const state = fold(artifact("one two three", 1), ...events(task(), begin), artifact("one 2nd three", 2), ...events(complete));
   assert.equal(shown(state), "one 2nd three");
-  assert.deepEqual(state.edits, {});
+  assert.deepEqual(Object.keys(state.edits), []);
 });
 
 test("an edit moves with a change before it", () => {
@@ -128,8 +128,8 @@ test("an edit moves with a change before it", () => {
 
 test("an aborted edit, and one of a task that has ended, leave nothing", () => {
   const before = [artifact("one two three", 1), ...events(task(), begin, chunk("2"))];
-  assert.deepEqual(fold(...before, ...events(edit("abort", {}))).edits, {});
-  assert.deepEqual(fold(...before, ...events(status("TASK_STATE_CANCELED"))).edits, {});
+  assert.deepEqual(Object.keys(fold(...before, ...events(edit("abort", {}))).edits), []);
+  assert.deepEqual(Object.keys(fold(...before, ...events(status("TASK_STATE_CANCELED"))).edits), []);
 });
 
 test("who joins an edit has its beginning", () => {
@@ -195,7 +195,7 @@ test("of the versions that a task has made the newest is kept, for each document
   const versions = [{ number: 1, taskId: "t1" }, { number: 2, taskId: "t1" }, { number: 3, taskId: "t2" }];
   const open = reduce(INITIAL, { type: "context-opened", contextId });
   const read = reduce(open, { type: "versions", contextId, artifactId: "a", versions });
-  assert.deepEqual(read.made, { t1: { a: 2 }, t2: { a: 3 } });
-  assert.deepEqual(reduce(read, { type: "versions", contextId, artifactId: "b", versions: versions.slice(2) }).made.t2, { a: 3, b: 3 });
+  assert.deepEqual(structuredClone(read.made), { t1: { a: 2 }, t2: { a: 3 } });
+  assert.deepEqual(structuredClone(reduce(read, { type: "versions", contextId, artifactId: "b", versions: versions.slice(2) }).made.t2), { a: 3, b: 3 });
   assert.equal(reduce(open, { type: "versions", contextId: "another", artifactId: "a", versions }), open);
 });
