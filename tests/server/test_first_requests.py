@@ -12,7 +12,6 @@ import sqlite3
 import subprocess
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 from uuid import uuid4
 from xml.etree import ElementTree
@@ -20,10 +19,10 @@ from xml.etree import ElementTree
 import pytest
 from a2a.types import a2a_pb2 as pb
 
-from a2a_canvas.server.agent.models.rehearsal import NOTICE
 from a2a_canvas.server.agent.models.rehearsal.rehearsal import Rehearsal
-from tests.server.app_server import Served, asking, said
+from tests.server.app_server import Served, said
 from tests.server.canvas_client import Doc
+from tests.server.rehearsal_requests import Check, Outcome, has, keeps, lines, one_sentence, outcome, words
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -33,66 +32,9 @@ def app_options() -> dict[str, Any]:
     return {"model": Rehearsal(delay=0), "database": "memory"}
 
 
-@dataclass(frozen=True)
-class Outcome:
-    """What a request got.
-
-    Attributes:
-        before, texts: the texts of the context by file name, before and after.
-        written: the file names of the artifacts that the task wrote.
-        said: the final words without the notice.
-    """
-
-    before: dict[str, str]
-    texts: dict[str, str]
-    written: list[str]
-    said: str
-
-    @property
-    def new(self) -> str:
-        """The text of the only artifact that was written."""
-        return self.texts[self.written[0]] if len(self.written) == 1 else ""
-
-    @property
-    def old(self) -> str:
-        return self.before.get(self.written[0], "") if len(self.written) == 1 else ""
-
-    @property
-    def unchanged(self) -> bool:
-        return self.texts == self.before and not self.written
-
-
-Check = Callable[[Outcome], object]
 BLOG = "write a blog post about why SQLite is great"
 HAIKU = "write a haiku about rain"
 LIST = "write a shopping list for pancakes"
-
-
-def words(text: str) -> int:
-    return len(text.split())
-
-
-def lines(text: str) -> list[str]:
-    return [line for line in text.splitlines() if line and line[0] != "#"]
-
-
-def has(*patterns: str) -> Check:
-    """One artifact was written, and all of these occur in it."""
-    return lambda got: all(re.search(pattern, got.new, re.IGNORECASE) for pattern in patterns)
-
-
-def one_sentence(*patterns: str) -> Check:
-    """Nothing is changed, and that is said in one sentence."""
-    return lambda got: (
-        got.unchanged
-        and len(re.findall(r"[.!?。](?:\s|$)", got.said)) == 1
-        and all(re.search(pattern, got.said) for pattern in patterns)
-    )
-
-
-def keeps(got: Outcome) -> bool:
-    """Whether the document begins as before."""
-    return got.new.startswith(got.old.rstrip())
 
 
 def runs(program: str) -> bool:
@@ -225,27 +167,6 @@ FIRST_REQUESTS: list[tuple[str, Check] | tuple[str, Check, list[str]]] = [
     ("Escribe una carta de agradecimiento", has("^Querida", "Gracias por", "abrazo")),
     ("写一首关于雨的俳句", lambda got: [len(line) for line in lines(got.new)] == [5, 7, 5] and "雨" in got.new),
 ]
-
-
-async def texts(doc: Doc) -> dict[str, str]:
-    listed = (await doc.served.http.get(f"/artifacts/{doc.context}")).json()["artifacts"]
-    found = {}
-    for entry in listed:
-        artifact = (await doc.served.http.get(f"/artifacts/{doc.context}/{entry['artifactId']}")).json()
-        found[artifact["name"]] = "".join(part["text"] for part in artifact["parts"])
-    return found
-
-
-async def outcome(served: Served, request: str, earlier: list[str]) -> Outcome:
-    doc = Doc(served, str(uuid4()))
-    for text in earlier:
-        await doc.run(asking(text, context=doc.context))
-    before = await texts(doc) if earlier else {}
-    task = await doc.run(asking(request, context=doc.context))
-    assert task.status.state == pb.TASK_STATE_COMPLETED, task.status
-    written = [artifact.name for artifact in task.artifacts]
-    after = await texts(doc) if earlier or written else {}
-    return Outcome(before, after, written, said(task.status).replace(NOTICE, "").strip())
 
 
 async def why_not(served: Served, request: str, check: Check, earlier: list[str]) -> str:
