@@ -163,7 +163,7 @@ def _artifact_of_json(row: dict[str, Any], contents: Contents) -> TaskArtifact:
     artifact_id, version = row["artifact_id"], row["version"]
     content = contents.get((artifact_id, version))
     shown = content or pruned_content(row["name"], version)
-    return TaskArtifact(artifact_id, shown, version, row["author"], pruned=content is None)
+    return TaskArtifact(artifact_id, shown, version, row["author"], closed=version, pruned=content is None)
 
 
 class NamedVersion(NamedTuple):

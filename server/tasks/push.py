@@ -1,7 +1,7 @@
 """Push notifications: what a client registers for a task, and what it is told of. Pure.
 
 Rule 1: a notification tells of a change of the task's status, or of a version that was closed; not of deltas and
-        labels.
+        labels, nor of a version that the task sends again to its streams after a call was cut off.
 Rule 2: each config has its own queue. Its notifications are delivered in the order of the entries, at least once: the
         next one is sent when the one before it was accepted.
 Rule 3: deliveries under way are bounded: in all, for each target, for each user, for receivers that failed last time,
@@ -18,7 +18,7 @@ from datetime import datetime
 from heapq import heapify, heappop, heappush
 from typing import NamedTuple
 
-from a2a_canvas.server.agent.events import ArtifactChanged, State, StatusChanged, TurnEvent
+from a2a_canvas.server.agent.events import ArtifactChanged, StatusChanged, TurnEvent
 from a2a_canvas.server.context_key import SEPARATOR, context_key
 from a2a_canvas.server.tasks.access import Caller
 from a2a_canvas.server.tasks.record import Entry, TaskRecord, is_durable
@@ -111,13 +111,20 @@ class Backlog:
     oldest: datetime | None = None
 
 
-def is_notified(state: State, event: TurnEvent) -> bool:
+def is_notified(record: TaskRecord, event: TurnEvent) -> bool:
     """Whether a notification tells of an event (rule 1).
 
     Args:
-        state: the task's before the event.
+        record: the task before the event.
     """
-    return isinstance(event, StatusChanged | ArtifactChanged) and is_durable(state, event)
+    match event:
+        case ArtifactChanged():
+            before = record.artifacts.get(event.artifact_id)
+            return event.last_chunk and (before is None or before.closed != event.version)
+        case StatusChanged():
+            return is_durable(record.state, event)
+        case _:
+            return False
 
 
 class Due(NamedTuple):

@@ -61,6 +61,7 @@ class TaskArtifact:
     """An artifact as a task left it, or, while the task works, as it is now.
 
     Attributes:
+        closed: the version that the task closed, or repeated, last; 0 while there is none.
         pruned: the content of the version was removed by the retention rules; `content` says so (`pruned_content`).
     """
 
@@ -68,6 +69,7 @@ class TaskArtifact:
     content: Content
     version: int
     author: Author
+    closed: int = 0
     pruned: bool = False
 
 
@@ -223,10 +225,11 @@ def _artifact(record: TaskRecord, event: ArtifactChanged) -> TaskArtifact:
     parts: Parts = event.parts
     if event.append and before:
         parts = apply(before.content.parts, AppendParts(event.parts))
+    closed = before.closed if before else 0
     if event.last_chunk:
-        parts = compact(parts)
+        parts, closed = compact(parts), event.version
     content = Content(event.name, event.description, parts)
-    return TaskArtifact(event.artifact_id, content, event.version, event.author)
+    return TaskArtifact(event.artifact_id, content, event.version, event.author, closed)
 
 
 def _edits(record: TaskRecord, event: EditEvent) -> Mapping[str, OpenEdit]:

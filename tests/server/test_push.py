@@ -160,6 +160,31 @@ async def test_a_message_may_bring_its_config(served: Served, receiver: Receiver
     assert len({each.headers["webhook-id"] for each in got}) == 3
 
 
+async def test_in_0_3_statuses_come_in_their_order_however_late_they_are_delivered(
+    served: Served, receiver: Receiver
+) -> None:
+    ended = asyncio.Event()
+
+    async def answer(notification: Notification) -> web.Response:
+        await ended.wait()
+        return web.Response()
+
+    receiver.answer = answer
+    await sent(served, ("JSONRPC", "0.3"), with_config("revise", receiver))
+    ended.set()
+    got = await receiver.until(lambda got: len(got) == 4)
+    assert [state_of(each) for each in got] == ["working", "working", "working", "completed"]
+    times = [each.json["status"]["timestamp"] for each in got]
+    assert times == sorted(times)
+    assert len({each.headers["webhook-id"] for each in got}) == 4
+
+
+async def test_a_version_is_told_once_although_the_call_after_it_breaks_off(served: Served, receiver: Receiver) -> None:
+    await sent(served, ("JSONRPC", "1.0"), with_config("append twice", receiver))
+    got = await receiver.until_state("TASK_STATE_COMPLETED")
+    assert updates(got) == ["TASK_STATE_WORKING", "One, ", "One, two, three and four.", "TASK_STATE_COMPLETED"]
+
+
 async def test_the_notifications_of_a_task_that_is_there_go_on_after_its_answer(
     served: Served, receiver: Receiver
 ) -> None:

@@ -1,7 +1,8 @@
 """The bodies of push notifications, in the form of the version of A2A that registered the config.
 
 Rule 1: in 1.0 a body is a `StreamResponse` with the update that a stream would have, but for a version: it is whole.
-Rule 2: in 0.3 it is the `Task` as it is now, with the status that the notification tells of.
+Rule 2: in 0.3 it is the `Task` as it is now, with the status that it had at the event: statuses come in their order,
+        however late they are delivered. A version is closed while its task works.
 Rule 3: extensions are activated for a request; a notification has none.
 """
 
@@ -17,7 +18,7 @@ from a2a_canvas.server.protocols.a2a_v1.extensions import ActivatedExtensions
 from a2a_canvas.server.protocols.a2a_v1.projection import A2AEvent, TaskProjection, to_task
 from a2a_canvas.server.tasks.access import Caller
 from a2a_canvas.server.tasks.push import Delivery
-from a2a_canvas.server.tasks.record import TaskRecord
+from a2a_canvas.server.tasks.record import Entry, TaskRecord
 
 
 class Tasks(Protocol):
@@ -46,9 +47,17 @@ class PushPayloads:
             await self._tasks.check_readable(*whose)
             return to_json(event_json(update))
         task = to_task(await self._tasks.get(*whose))
-        if isinstance(update, pb.TaskStatusUpdateEvent):
-            task.status.CopyFrom(update.status)
+        task.status.CopyFrom(_status_at(delivery.entry, update))
         return to_json(to_legacy(task).model_dump(mode="json", by_alias=True, exclude_none=True))
+
+
+def _status_at(entry: Entry, update: A2AEvent) -> pb.TaskStatus:
+    """The status that the task had when an entry was written."""
+    if isinstance(update, pb.TaskStatusUpdateEvent):
+        return update.status
+    status = pb.TaskStatus(state=pb.TASK_STATE_WORKING)
+    status.timestamp.FromDatetime(entry.at)
+    return status
 
 
 def update_of(delivery: Delivery) -> A2AEvent:

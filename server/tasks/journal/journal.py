@@ -250,7 +250,7 @@ class InMemoryJournal:
         log = self._log(task_id)
         at = self._now()
         for event in events:
-            notified = is_notified(log.record.state, event)
+            notified = is_notified(log.record, event)
             entry = log.add(event, at)
             if notified:
                 self.push.put(log.record, entry)

@@ -103,7 +103,10 @@ def test_a_change_that_names_its_version_reads_again_with_the_content_of_it() ->
 
 
 def test_artifacts_that_name_their_versions_read_again_with_the_contents_of_them() -> None:
-    artifacts = {"doc": TaskArtifact("doc", CONTENT, 3, "agent"), "draft": TaskArtifact("draft", CONTENT, 1, "user")}
+    artifacts = {
+        "doc": TaskArtifact("doc", CONTENT, 3, "agent", closed=3),
+        "draft": TaskArtifact("draft", CONTENT, 2, "user", closed=1),
+    }
     written = codec.artifacts_to_json(artifacts, naming={"doc"})
     assert written.count("A draft.") == 1
     assert codec.artifacts_of_json(written, {("doc", 3): CONTENT}) == artifacts
@@ -115,7 +118,7 @@ def test_what_was_pruned_has_its_name_and_says_so() -> None:
     assert gone.text == ""
     written = codec.artifacts_to_json({"doc": TaskArtifact("doc", CONTENT, 3, "user")}, naming={"doc"})
     read = codec.artifacts_of_json(written)
-    assert read == {"doc": TaskArtifact("doc", gone, 3, "user", pruned=True)}
+    assert read == {"doc": TaskArtifact("doc", gone, 3, "user", closed=3, pruned=True)}
     assert codec.artifacts_to_json(read, naming={"doc"}) == written
     [entry] = codec.entries_of_json(2, codec.entries_to_json([CLOSED], naming={7}))
     assert isinstance(entry.event, ev.ArtifactChanged)

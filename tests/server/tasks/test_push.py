@@ -1,10 +1,13 @@
-"""What of the due notifications is begun."""
+"""What is notified, and what of the due notifications is begun."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
-from a2a_canvas.server.tasks.push import ConfigKey, Due, Room, UnderWay
+from a2a_canvas.server.agent.events import AgentMessage, ArtifactChanged, State, StatusChanged
+from a2a_canvas.server.tasks.push import ConfigKey, Due, Room, UnderWay, is_notified
+from a2a_canvas.server.tasks.record import Entry, TaskRecord, fold
+from tests.fakes import Clock
 
 ROOM = Room(total=10, failing=10, large=10, per_target=10, per_user=10)
 
@@ -15,6 +18,36 @@ def due(name: str, user: str = "", target: str = "", attempts: int = 0) -> Due:
 
 def chosen(room: Room, *found: Due) -> list[str]:
     return [each.key.task_id for each in room.choose(found)]
+
+
+def changed(version: int, *, closes: bool = True, artifact: str = "a") -> ArtifactChanged:
+    return ArtifactChanged(artifact, "a.md", "", False, (), closes, version, "agent", 0)
+
+
+def notified(*events: ArtifactChanged | StatusChanged) -> list[bool]:
+    """Which of the events of a task are notified."""
+    record, found = TaskRecord("t", "c", "", Clock()(), State.WORKING), []
+    for event in events:
+        found.append(is_notified(record, event))
+        record = fold(record, Entry(1, record.generation + 1, record.changed_at, event))
+    return found
+
+
+def test_a_change_of_the_status_is_notified_and_a_label_is_not() -> None:
+    label = StatusChanged(State.WORKING, AgentMessage("m", "Writing…", label=True))
+    assert notified(label, StatusChanged(State.WORKING), StatusChanged(State.COMPLETED)) == [False, False, True]
+
+
+def test_a_version_is_notified_and_no_draft_and_no_repetition_of_the_version() -> None:
+    draft = changed(2, closes=False)
+    assert notified(changed(1), draft, changed(1), draft, changed(1), draft, changed(2)) == [
+        True, False, False, False, False, False, True,
+    ]  # fmt: skip
+    assert notified(changed(1), changed(1, artifact="b")) == [True, True]
+
+
+def test_a_version_that_is_current_again_is_notified() -> None:
+    assert notified(changed(1), changed(2), changed(1), changed(2)) == [True] * 4
 
 
 def test_the_user_with_the_fewest_under_way_is_served_first() -> None:

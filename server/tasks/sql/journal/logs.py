@@ -132,7 +132,7 @@ class TaskLog(ReadableLog):
         """Add an entry of a task that runs here; whether it must be durable before it is seen."""
         entry = Entry(self.newest.epoch, self.newest.generation + 1, at, event)
         durable = is_durable(self.newest.state, event)
-        if is_notified(self.newest.state, event):
+        if is_notified(self.newest, event):
             self._notified.append(entry)
         self.newest = fold(self.newest, entry)
         self._unpublished.append((entry, self.newest, durable))

@@ -331,7 +331,7 @@ async def test_the_text_of_a_pruned_version_is_nowhere_and_its_task_says_so(star
     assert await pruned(replica) == would
     assert (would.versions, would.tasks, would.journals) == (2, 1, 1)
     assert await stored(replica) == []
-    gone = TaskArtifact("doc", pruned_content("d.md", 2), 2, "agent", pruned=True)
+    gone = TaskArtifact("doc", pruned_content("d.md", 2), 2, "agent", closed=2, pruned=True)
     assert (await replica.record(seen.task_id)).artifacts == {"doc": gone}
     [listed] = (await replica.backend.journal.list(TaskQuery(("",)))).records
     assert listed == replace(seen, artifacts={"doc": gone})
