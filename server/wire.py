@@ -34,12 +34,18 @@ EXTENSIONS_HEADERS = ("A2A-Extensions", "X-A2A-Extensions")
 YES = ("yes", "y", "ok", "okay", "sure", "approve", "approved", "allow", "allowed", "go", "true")
 """The first word of an answer that approves a call."""
 
+ANSWER_SIZE = 200
+
 
 def is_yes(answer: str) -> bool:
-    """Whether an answer approves a call: its first word says so, or it is `{"approved": true}`."""
+    """Whether an answer approves a call: its first word says so, or it is `{"approved": true}`.
+
+    Only its first `ANSWER_SIZE` characters are looked at.
+    """
+    answer = answer[:ANSWER_SIZE]
     try:
         given = json.loads(answer)
-    except ValueError:
+    except (ValueError, RecursionError):
         words = answer.lower().replace(",", " ").replace(".", " ").replace("!", " ").split()
         return bool(words) and words[0] in YES
     return given.get("approved") is True if isinstance(given, dict) else given is True

@@ -196,7 +196,7 @@ class ClaudeModel:
                         yield event
                         if isinstance(event, m.MessageStop):
                             return
-        except (anthropic.APIError, httpx2.RequestError, ValueError) as error:
+        except (anthropic.APIError, httpx2.RequestError, ValueError, RecursionError) as error:
             if mapper.end() is None:
                 raise _broken(error, self._provider) from error
         if (end := mapper.end()) is None:

@@ -119,7 +119,7 @@ class OpenAIModel:
                     done = chunk is None
                     for event in mapper.feed(chunk) if chunk else ():
                         yield event
-        except (m.ModelError, httpx2.RequestError, ValueError) as error:
+        except (m.ModelError, httpx2.RequestError, ValueError, RecursionError) as error:
             if not mapper.complete:
                 raise (
                     error if isinstance(error, m.ModelError) else m.ModelError(BROKEN, retryable=True, kind="broken")

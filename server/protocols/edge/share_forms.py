@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field
@@ -20,6 +20,7 @@ Json = dict[str, Any]
 MAX_USER = 256
 """Characters of a user's name."""
 MAX_SECONDS = 100 * 366 * 24 * 3600
+"""After so many seconds a share has to end, if it ends."""
 
 _LEVELS = {"read": Level.READ, "edit": Level.EDIT}
 
@@ -93,7 +94,10 @@ def _expiry(given: JsonValue, now: datetime) -> datetime:
         raise InvalidOperation("expires", reason)
     if at <= now:
         raise InvalidOperation("expires", f"is {shown(given)}, which is over")
-    return at
+    if at > now + timedelta(seconds=MAX_SECONDS):
+        reason = f"is {shown(given)}, more than 100 years away: leave it out for a share without an end"
+        raise InvalidOperation("expires", reason)
+    return at.astimezone(UTC)
 
 
 def _time(given: JsonValue) -> datetime | None:

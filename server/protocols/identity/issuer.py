@@ -88,7 +88,7 @@ async def _read(url: str) -> Mapping[str, Any]:
                 if len(body) > MAX_BYTES:
                     raise IssuerUnavailable(f"{url} answers with more than {MAX_BYTES} bytes.")
         found = json.loads(body)
-    except (httpx.HTTPError, ValueError) as error:
+    except (httpx.HTTPError, ValueError, RecursionError) as error:
         why = why_untrusted(error) or type(error).__name__
         raise IssuerUnavailable(f"The issuer at {_host(url)} cannot be read: {why}.") from error
     if not isinstance(found, dict):

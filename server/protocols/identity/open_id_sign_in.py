@@ -116,7 +116,7 @@ class OpenIdClient:
                     endpoint, data=form, auth=credentials, headers={"Accept": "application/json"}
                 )
             found = answer.json() if answer.is_success and len(answer.content) <= MAX_BYTES else None
-        except (httpx.HTTPError, ValueError) as error:
+        except (httpx.HTTPError, ValueError, RecursionError) as error:
             text = f"The issuer cannot be asked who signed in: {why_untrusted(error) or type(error).__name__}."
             logger.warning("Somebody could not sign in. %s", text)
             raise IssuerUnavailable(text) from error

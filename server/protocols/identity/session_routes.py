@@ -212,5 +212,5 @@ def path_to_sign(body: Any) -> str | None:
 async def _json(request: Request) -> Any:
     try:
         return await request.json()
-    except ValueError:
+    except (ValueError, RecursionError):
         return None

@@ -92,7 +92,7 @@ def _input(rest: str, tool: Offered) -> Mapping[str, Any] | None:
             given = json.loads(rest)
             return given if isinstance(given, dict) else None
         pairs = [word.partition("=") for word in shlex.split(rest)]
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
     if not all(name and sign for name, sign, _ in pairs):
         return None
@@ -104,5 +104,5 @@ def _value(text: str, schema: Mapping[str, Any]) -> Any:
         return text
     try:
         return json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         return text

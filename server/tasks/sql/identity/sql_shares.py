@@ -23,6 +23,7 @@ from a2a_canvas.server.tasks.sql.journal.journal_reading import of_microseconds,
 from a2a_canvas.server.tasks.sql.journal.journal_tables import contexts
 from a2a_canvas.store.sql.database import Database
 from a2a_canvas.store.sql.kept import add_kept
+from a2a_canvas.store.sql.readable_rows import ReadableRows
 
 Found = tuple[Share, ...]
 
@@ -41,6 +42,7 @@ class SqlShares:
         self._database = database
         self._now = now
         self._recent = RecentReads(self._with, clock)
+        self._readable = ReadableRows("share", clock)
 
     async def of(self, caller: Caller) -> Found:
         if caller.link:
@@ -86,7 +88,7 @@ class SqlShares:
         column, value = wanted
         query = select(shares).where(shares.c[column] == value).order_by(shares.c.made_at, shares.c.share_id)
         async with self._database.read() as connection:
-            return tuple(_share_of(row) for row in await connection.execute(query))
+            return tuple(self._readable.decode(await connection.execute(query), _share_of))
 
     def _in_force(self, found: Found) -> Found:
         now = self._now()

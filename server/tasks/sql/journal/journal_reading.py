@@ -52,6 +52,7 @@ UNSETTLED = tuple(state.value for state in State if not state.settled)
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _TICK = timedelta(microseconds=1)
+_EARLIEST, _LATEST = ((limit.replace(tzinfo=UTC) - _EPOCH) // _TICK for limit in (datetime.min, datetime.max))
 
 TASKS_PER_QUERY = 100
 """Tasks whose pages are read by one statement: SQLite limits the depth of a condition."""
@@ -70,8 +71,8 @@ def to_microseconds(at: datetime) -> int:
 
 
 def of_microseconds(stored: int) -> datetime:
-    """A time that was stored."""
-    return _EPOCH + stored * _TICK
+    """A time that was stored. One that `datetime` cannot hold is the nearest that it can."""
+    return _EPOCH + min(max(stored, _EARLIEST), _LATEST) * _TICK
 
 
 async def read_context_id(connection: AsyncConnection, task_id: str) -> str:

@@ -84,7 +84,7 @@ class Notification:
             return Notification(
                 tasks, contexts, inboxes, followed, active, bool(fields.get("g")), everything=empty, missed=empty
             )
-        except (ValueError, AttributeError, TypeError):
+        except (ValueError, RecursionError, AttributeError, TypeError):
             return Notification(everything=True, missed=True)  # sent by another program on our channel
 
 

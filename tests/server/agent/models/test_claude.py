@@ -42,6 +42,7 @@ from a2a_canvas.server.agent.model import (
 from a2a_canvas.server.agent.models import claude as llm
 from a2a_canvas.server.agent.models.claude import ClaudeModel
 from a2a_canvas.server.agent.models.claude_params import available
+from tests.extreme_values import deep
 from tests.property_examples import examples
 from tests.server.agent.models.provider_answers import REQUEST, said, streamed
 from tests.server.agent.models.strict_messages_api import Answer, MessagesApi, says
@@ -581,11 +582,22 @@ def unreadable_data() -> httpx.Response:
     return streamed(recorded("text")[:900] + b"\n\nevent: ping2\ndata: {not json\n\n")
 
 
+def data_too_deep() -> httpx.Response:
+    return streamed(recorded("text")[:900] + b"\n\nevent: ping2\ndata: " + deep(100_000).encode() + b"\n\n")
+
+
 def not_a_stream_at_all() -> httpx.Response:
     return streamed(b"<html>welcome</html>")
 
 
-BREAKS = [broken_transport, error_event, end_without_stop_reason, unreadable_data, not_a_stream_at_all]
+BREAKS = [
+    broken_transport,
+    error_event,
+    end_without_stop_reason,
+    unreadable_data,
+    data_too_deep,
+    not_a_stream_at_all,
+]
 
 
 @pytest.mark.parametrize("broken", BREAKS)
@@ -599,10 +611,10 @@ async def test_a_stream_that_breaks_is_worth_another_try_and_was_asked_for_once(
     assert route.call_count == 1
 
 
-@pytest.mark.parametrize("broken", BREAKS[:4])
+@pytest.mark.parametrize("broken", BREAKS[:5])
 async def test_what_came_before_the_break_was_passed_on(broken: Callable[[], httpx.Response]) -> None:
     events: list[ModelEvent] = []
-    with answering(broken()), contextlib.suppress(ModelError):
+    with answering(broken()), pytest.raises(ModelError):
         async for event in claude().stream(REQUEST):
             events.append(event)
 

@@ -31,6 +31,7 @@ from a2a_canvas.server.agent.model import (
     Usage,
 )
 from a2a_canvas.server.agent.models.openai_compatible import OpenAIModel, client_from
+from tests.extreme_values import deep
 from tests.server.agent.models.chat_chunks import Json, body, calling, chunk, folded, piece, usage
 from tests.server.agent.models.provider_answers import REQUEST, said, streamed
 from tests.server.agent.models.strict_chat_completions import ChatCompletionsApi
@@ -342,6 +343,7 @@ BREAKS = {
     "transport": answer(body(*HELLO, done=False), then=httpx2.ReadError("reset by peer")),
     "no end": answer(body(*HELLO, done=False)),
     "unreadable": answer(body(*HELLO, "data: {not json", done=False)),
+    "too deep": answer(body(*HELLO, f"data: {deep(100_000)}", done=False)),
     "an error": answer(body(*HELLO, {"error": {"message": "out of memory"}})),
     "an error as the reason": answer(body(*HELLO, chunk(finish="error"))),
     "no stream": answer(b"<html>welcome</html>"),

@@ -16,6 +16,7 @@ from a2a_canvas.tools.functions.function_tool import FunctionTool
 from a2a_canvas.tools.functions.results import RESULT_LIMIT
 from a2a_canvas.tools.functions.running import HANDED_OVER
 from a2a_canvas.tools.registry import TOOLS
+from tests.extreme_values import deep
 from tests.fakes import BROKEN, FakeLLM, Hold, answer, broken, decline, text, write
 from tests.fakes import tool as call
 from tests.server.agent.turn.cut_harness import YieldingModel
@@ -451,7 +452,10 @@ async def test_a_call_that_is_not_approved_does_not_run_and_the_model_is_told() 
     assert failed.error == "The user did not approve this call, and answered: No, keep it"
 
 
-@pytest.mark.parametrize("words", ["no", "", "nope", "not yes", '{"approved": false}', "{}", "[1]", "yesterday"])
+NO = ("no", "", "nope", "not yes", '{"approved": false}', "{}", "[1]", "yesterday", deep(100_000))
+
+
+@pytest.mark.parametrize("words", NO, ids=lambda words: words[:20])
 def test_what_is_no_approval(words) -> None:
     assert not is_yes(words)
 

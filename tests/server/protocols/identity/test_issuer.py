@@ -11,6 +11,7 @@ import respx
 from a2a_canvas.server.protocols.identity.authenticator import IssuerUnavailable
 from a2a_canvas.server.protocols.identity.issuer import MAX_BYTES, IssuedTokens, Issuer
 from a2a_canvas.server.protocols.identity.security import discovery_url
+from tests.extreme_values import deep
 from tests.server.protocols.identity.tokens import AUDIENCE, ISSUER, SigningKey
 
 KEY = SigningKey("1")
@@ -63,11 +64,12 @@ async def test_a_description_that_is_not_its_own_is_not_trusted(described: Any, 
         httpx.Response(200, text="<html>"),
         httpx.Response(200, json={"keys": "none"}),
         httpx.Response(200, json=[]),
+        httpx.Response(200, text=deep(100_000)),
         httpx.Response(200, content=b" " * (MAX_BYTES + 1)),
         httpx.ConnectError("no route"),
         httpx.ReadTimeout("slow"),
     ],
-    ids=["error", "redirect", "no json", "no keys", "a list", "too large", "no connection", "too slow"],
+    ids=["error", "redirect", "no json", "no keys", "a list", "too deep", "too large", "no connection", "too slow"],
 )
 async def test_keys_that_cannot_be_read_are_unavailable(
     answer: httpx.Response | Exception, respx_mock: respx.MockRouter

@@ -27,6 +27,7 @@ from a2a_canvas.server.agent.model import (
 from a2a_canvas.server.agent.models.rehearsal import NOTICE, START_NOTICE
 from a2a_canvas.server.agent.models.rehearsal.rehearsal import SCRIPT, Rehearsal
 from a2a_canvas.tools.registry import TOOLS
+from tests.extreme_values import deep
 
 HAIKU = "write a haiku about rain"
 NO_RULE = "I have no rule for that"
@@ -275,11 +276,11 @@ async def test_what_the_user_has_answered_to_a_tool_is_no_message_of_its_own(out
     assert (await with_tools(ASKED, CALLED, user(outcome, *answer)))[0] == reply
 
 
-@pytest.mark.parametrize("text", ["call high_water Brest", "call high_water {", "call high_water 'a"])
-async def test_a_call_that_cannot_be_read_is_told_how_it_would_be(text: str) -> None:
-    said, given = await with_tools(user(text))
+@pytest.mark.parametrize("given", ["Brest", "{", "'a", f'{{"port": {deep(100_000)}}}'], ids=lambda given: given[:9])
+async def test_a_call_that_cannot_be_read_is_told_how_it_would_be(given: str) -> None:
+    said, called = await with_tools(user(f"call high_water {given}"))
     assert "“call high_water port=…”" in said
-    assert not given
+    assert not called
 
 
 @pytest.mark.parametrize(
