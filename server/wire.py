@@ -34,15 +34,17 @@ EXTENSIONS_HEADERS = ("A2A-Extensions", "X-A2A-Extensions")
 YES = ("yes", "y", "ok", "okay", "sure", "approve", "approved", "allow", "allowed", "go", "true")
 """The first word of an answer that approves a call."""
 
-ANSWER_SIZE = 200
+MAX_ANSWER = 10_000
+"""Characters of an answer to the question for an approval; a longer one is no approval."""
 
 
 def is_yes(answer: str) -> bool:
     """Whether an answer approves a call: its first word says so, or it is `{"approved": true}`.
 
-    Only its first `ANSWER_SIZE` characters are looked at.
+    An answer of more than `MAX_ANSWER` characters does not.
     """
-    answer = answer[:ANSWER_SIZE]
+    if len(answer) > MAX_ANSWER:
+        return False
     try:
         given = json.loads(answer)
     except (ValueError, RecursionError):

@@ -1,6 +1,7 @@
 """Calls of function tools in a turn: when they run, what the model and the user see, and what a crash leaves."""
 
 import asyncio
+import json
 from collections.abc import Callable
 
 import pytest
@@ -458,6 +459,12 @@ NO = ("no", "", "nope", "not yes", '{"approved": false}', "{}", "[1]", "yesterda
 @pytest.mark.parametrize("words", NO, ids=lambda words: words[:20])
 def test_what_is_no_approval(words) -> None:
     assert not is_yes(words)
+
+
+def test_an_approval_may_come_with_a_reason() -> None:
+    reason = "The release was announced. " * 20
+    assert is_yes(json.dumps({"approved": True, "reason": reason}))
+    assert is_yes(f"Yes. {reason}")
 
 
 # ------------------------------------------------------------------------------ crashes
