@@ -35,6 +35,7 @@ from a2a_canvas.server.agent.turn.turn import TurnLimits
 from a2a_canvas.server.backend import Backend, make_backend
 from a2a_canvas.server.metrics import Metrics
 from a2a_canvas.server.model_choice import choose_llm
+from a2a_canvas.server.outbound.addresses import SystemLookup
 from a2a_canvas.server.protocols.a2a_v1.card import REST_PREFIX, Addresses, CurrentCard, card_route, load_card
 from a2a_canvas.server.protocols.a2a_v1.card_signing import card_keys_route, load_card_key
 from a2a_canvas.server.protocols.a2a_v1.extensions import ExtensionsEcho
@@ -67,7 +68,7 @@ from a2a_canvas.server.protocols.identity.security import discovery_url
 from a2a_canvas.server.protocols.identity.session_routes import SessionRoutes
 from a2a_canvas.server.protocols.page.routes import page_routes
 from a2a_canvas.server.push.delivery import PushDelivery
-from a2a_canvas.server.push.sending import PushSender, SystemLookup, TargetCheck
+from a2a_canvas.server.push.sending import PushSender, TargetCheck
 from a2a_canvas.server.push.targets import AllowedTargets
 from a2a_canvas.server.server_secrets import SESSIONS
 from a2a_canvas.server.settings import REHEARSAL, Settings, SettingsError, option_name

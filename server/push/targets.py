@@ -17,18 +17,10 @@ from typing import Self
 
 from yarl import URL
 
+from a2a_canvas.server.outbound.addresses import Address, Network, address_of, is_public, literal_address
+
 MAX_URL = 2048
 """Characters of a url."""
-
-Address = ipaddress.IPv4Address | ipaddress.IPv6Address
-Network = ipaddress.IPv4Network | ipaddress.IPv6Network
-
-_UNICAST = ipaddress.IPv6Network("2000::/3")
-_REFUSED = tuple(
-    ipaddress.ip_network(each)
-    for each in ("192.0.0.0/24", "192.88.99.0/24", "224.0.0.0/3", "2001::/23", "2002::/16", "3fff::/20")
-)
-"""Networks that `is_global` takes for public, or that newer versions of Python do: those of special use."""
 
 
 class TargetRefused(Exception):
@@ -119,26 +111,3 @@ def check_addresses(target: Target, addresses: Iterable[str], allowed: AllowedTa
 def no_public_address(target: Target) -> TargetRefused:
     """The same for a name that is not known, and for one in a private network: users are not told which there are."""
     return TargetRefused(f"names a host, {target.host}, that has no address on the public internet")
-
-
-def address_of(text: str) -> Address:
-    """An address; one of IPv4 that is written as one of IPv6 counts as what it is, for the networks allowed."""
-    address = ipaddress.ip_address(text.partition("%")[0])
-    return address.ipv4_mapped or address if isinstance(address, ipaddress.IPv6Address) else address
-
-
-def is_public(address: Address) -> bool:
-    """Whether anybody may be connected to there (rule 1)."""
-    if not address.is_global or address.is_multicast or address.is_reserved:
-        return False
-    if any(address.version == network.version and address in network for network in _REFUSED):
-        return False
-    return address.version == 4 or address in _UNICAST
-
-
-def literal_address(host: str) -> str | None:
-    """The host, if it is an address and no name."""
-    try:
-        return str(ipaddress.ip_address(host))
-    except ValueError:
-        return None

@@ -29,6 +29,7 @@ from a2a_canvas.server.tool_sources.mcp_servers.mcp_exchange import LONGEST, Exc
 from a2a_canvas.server.tool_sources.mcp_servers.questions import MAX_ROUNDS, Questions
 from a2a_canvas.server.tool_sources.mcp_servers.tool_names import name_prefix, unique_names
 from a2a_canvas.server.tool_sources.mcp_servers.tool_results import Part, contents_of, result_of
+from a2a_canvas.server.tool_sources.mcp_servers.transports import NOT_SENT
 from a2a_canvas.tools.functions.canvas import Canvas
 from a2a_canvas.tools.functions.function_tool import FunctionTool
 from a2a_canvas.tools.functions.results import ToolError
@@ -84,7 +85,7 @@ class McpSource:
         for tool in listing.tools:
             if _needs_task(tool):
                 logger.warning(
-                    "%s has a tool %r that runs only as an MCP task, which this agent does not support: it is not offered",
+                    "%s has a tool %r that runs only as an MCP task: it is not offered",
                     self.name,
                     tool["name"][:100],
                 )
@@ -221,7 +222,7 @@ class McpSource:
                     return types.ElicitationRequiredErrorData.model_validate(error.data)
                 if error.code == types.INVALID_PARAMS and getattr(request.params, "request_state", None):
                     raise _StateLost from None
-                gone = error.message == "Session terminated"
+                gone = error.message == "Session terminated" or error.code == NOT_SENT
                 if gone or error.code == types.CONNECTION_CLOSED:
                     self._connection.lose(client)
                 if not gone or last_try:

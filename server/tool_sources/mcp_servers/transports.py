@@ -1,6 +1,7 @@
 """How an MCP server is reached: a program's stdin and stdout, streamable HTTP, SSE.
 
-Rule 1: no message of a server has more than `MAX_MESSAGE` bytes; a call that such an answer belongs to is told so.
+Rule 1: no message of a server has more than `MAX_MESSAGE` bytes; a larger answer fails the call that it belongs to.
+        Over HTTP that is the limit of the way out (`server/outbound`).
 Rule 2: what a program writes to stdout and is not MCP is skipped, and logged with limits.
 """
 
@@ -12,7 +13,6 @@ import os
 import re
 import shutil
 import sys
-from collections import deque
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from functools import partial
@@ -30,12 +30,15 @@ from mcp.client.streamable_http import streamable_http_client
 from mcp.shared.message import SessionMessage
 from pydantic import ValidationError
 
+from a2a_canvas.server.outbound.answers import COMPRESSED, MAX_MESSAGE, is_compressed
+from a2a_canvas.server.outbound.over_httpx2 import LimitedClient
 from a2a_canvas.server.tool_sources.mcp_servers.config import Command, Endpoint, McpServer
 from a2a_canvas.server.tool_sources.mcp_servers.process import Overlong, ServerProcess, Throttle
 
 logger = logging.getLogger(__name__)
 
-MAX_MESSAGE = 16 * 1024 * 1024
+NOT_SENT, UNREADABLE = -32098, -32097
+"""Codes of errors of our own: a request has reached no server, or its answer is refused."""
 
 Streams = AbstractAsyncContextManager[Any]
 
@@ -155,24 +158,43 @@ def _excerpt(line: bytes | Overlong) -> str:
 
 @asynccontextmanager
 async def _http(endpoint: Endpoint, silence: float) -> AsyncIterator[Any]:
-    limits = httpx2.Timeout(30, read=silence)
-    statuses: deque[int] = deque(maxlen=1)
-
-    async def check(response: httpx2.Response) -> None:
-        statuses.append(response.status_code)
-        if response.headers.get("content-type", "").lower().startswith("application/json"):
-            response.stream = _Limited(response.stream)
-
-    async with httpx2.AsyncClient(
-        headers=dict(endpoint.headers), timeout=limits, event_hooks={"response": [check]}
-    ) as http:
+    async with _HttpClient(endpoint.headers, httpx2.Timeout(30, read=silence)) as http:
         try:
             async with streamable_http_client(
                 endpoint.url, http_client=http, max_sse_event_size=MAX_MESSAGE
             ) as streams:
                 yield streams
         except Exception as error:
-            raise (_HttpFailure(statuses[-1]) if statuses and statuses[-1] >= 400 else error) from None
+            raise (_HttpFailure(http.status) if http.status >= 400 else error) from None
+
+
+class _HttpClient(LimitedClient):
+    """A client for one session. Where there is no answer that can be read, the SDK gets an error as the answer: else it
+    would end the whole session, with other calls in it, or not say why.
+
+    Attributes:
+        status: of the latest answer; 0 before the first.
+    """
+
+    status = 0
+
+    async def send(self, request: httpx2.Request, **options: Any) -> httpx2.Response:
+        try:
+            response = await super().send(request, **options)
+        except (httpx2.ConnectError, httpx2.ConnectTimeout):
+            if not self.status:
+                raise
+            return _error(request, NOT_SENT, _nobody_at(request.url))
+        self.status = response.status_code
+        if is_compressed(response.headers.get("content-encoding", "")):
+            await response.aclose()
+            return _error(request, UNREADABLE, COMPRESSED)
+        return response
+
+
+def _error(request: httpx2.Request, code: int, message: str) -> httpx2.Response:
+    error = {"jsonrpc": "2.0", "id": None, "error": {"code": code, "message": message}}
+    return httpx2.Response(503, json=error, request=request)
 
 
 class _HttpFailure(Exception):
@@ -183,26 +205,14 @@ class _HttpFailure(Exception):
         self.status = status
 
 
-class _Limited(httpx2.AsyncByteStream):
-    """A body that breaks off when it is too large. The SDK reads bodies of JSON without a limit."""
-
-    def __init__(self, stream: Any) -> None:
-        self._stream = stream
-
-    async def __aiter__(self) -> AsyncIterator[bytes]:
-        size = 0
-        async for chunk in self._stream:
-            size += len(chunk)
-            if size > MAX_MESSAGE:
-                raise httpx2.StreamError(too_large(size).message)
-            yield chunk
-
-    async def aclose(self) -> None:
-        await self._stream.aclose()
-
-
 def _sse(endpoint: Endpoint) -> Streams:
-    return sse_client(endpoint.url, dict(endpoint.headers), timeout=30, sse_read_timeout=24 * 3600)
+    return sse_client(
+        endpoint.url,
+        dict(endpoint.headers),
+        timeout=30,
+        sse_read_timeout=24 * 3600,
+        httpx_client_factory=LimitedClient,
+    )
 
 
 def reason_of(error: BaseException, connection: Command | Endpoint) -> str:
@@ -231,7 +241,7 @@ def _reason_of_address(error: BaseException, endpoint: Endpoint) -> str:
         case _HttpFailure():
             return f"it answers with HTTP {error.status}"
         case httpx2.ConnectError():
-            return f"nothing answers at {_plain(endpoint.url)}"
+            return _nobody_at(httpx2.URL(endpoint.url))
         case httpx2.HTTPStatusError():
             return f"it answers with HTTP {error.response.status_code}"
         case _:
@@ -249,6 +259,8 @@ def _reason(error: BaseException, connection: Command | Endpoint) -> str:
             return ended(connection)
         case TimeoutError():
             return "it does not answer"
+        case MCPError(code=code) if code == UNREADABLE:
+            return error.message
         case MCPError():
             return f"it says: {error.message[:300]}"
         case ValidationError():
@@ -258,6 +270,6 @@ def _reason(error: BaseException, connection: Command | Endpoint) -> str:
             return f"{type(error).__name__}: {str(error)[:300]}"
 
 
-def _plain(url: str) -> str:
-    """An address without what may be secret."""
-    return str(httpx2.URL(url).copy_with(userinfo=b"", query=None, fragment=None))
+def _nobody_at(url: httpx2.URL) -> str:
+    """The address is given without what may be secret."""
+    return f"nothing answers at {url.copy_with(userinfo=b'', query=None, fragment=None)}"

@@ -14,10 +14,12 @@ import pytest
 import pytest_asyncio
 from aiohttp import web
 
-from a2a_canvas.server.push import http_sender, sending
+from a2a_canvas.server.outbound import addresses
+from a2a_canvas.server.outbound.addresses import SystemLookup
+from a2a_canvas.server.push import http_sender
 from a2a_canvas.server.push.places import PER_USER
 from a2a_canvas.server.push.retries import Accepted, NotAccepted, Outcome
-from a2a_canvas.server.push.sending import PushSender, SystemLookup, TargetCheck
+from a2a_canvas.server.push.sending import PushSender, TargetCheck
 from a2a_canvas.server.push.targets import AllowedTargets, TargetRefused
 from tests.certificates import issue
 from tests.server.protocols.push_fixtures import FixedLookup
@@ -110,8 +112,8 @@ async def test_a_name_server_that_hangs_is_left_and_keeps_its_thread_until_it_an
         answers.wait()
         return []
 
-    monkeypatch.setattr(sending, "CONNECT_SECONDS", 0.01)
-    monkeypatch.setattr(sending, "LOOKUPS", 1)
+    monkeypatch.setattr(addresses, "CONNECT_SECONDS", 0.01)
+    monkeypatch.setattr(addresses, "LOOKUPS", 1)
     monkeypatch.setattr(socket, "getaddrinfo", look_up)
     lookup = SystemLookup()
     check = TargetCheck(AllowedTargets(), lookup)

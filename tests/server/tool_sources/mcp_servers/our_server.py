@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import socket
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Annotated, Any
 
@@ -124,15 +124,22 @@ def without_discover(app: ASGIApp) -> ASGIApp:
 
 @asynccontextmanager
 async def over_http(
-    server: MCPServer, *, sse: bool = False, port: int = 0, legacy: bool = False, **options: Any
+    server: MCPServer,
+    *,
+    sse: bool = False,
+    port: int = 0,
+    legacy: bool = False,
+    wrap: Callable[[ASGIApp], ASGIApp] = lambda app: app,
+    **options: Any,
 ) -> AsyncIterator[str]:
     """The address of a server that runs on loopback.
 
     Args:
         legacy: it knows nothing of MCP 2026-07-28.
+        wrap: what stands in front of it.
     """
     app: ASGIApp = server.sse_app() if sse else server.streamable_http_app(**options)
-    app = without_discover(app) if legacy else app
+    app = wrap(without_discover(app) if legacy else app)
     with socket.socket(proto=socket.IPPROTO_TCP) as listener:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listener.bind(("127.0.0.1", port))

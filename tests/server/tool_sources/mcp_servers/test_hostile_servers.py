@@ -217,9 +217,7 @@ async def test_of_tools_with_one_name_the_first_is_taken_and_the_others_are_told
 async def test_a_tool_that_runs_only_as_a_task_is_not_offered(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     async with running(tmp_path, "task_only") as hostile:
         assert [each.name for each in hostile.tools()][:2] == ["h__echo", "h__leave_child"]
-    assert (
-        "MCP server h has a tool 'die' that runs only as an MCP task, which this agent does not support: it is not offered"
-    ) in caplog.messages
+    assert "MCP server h has a tool 'die' that runs only as an MCP task: it is not offered" in caplog.messages
 
 
 async def test_a_schema_that_is_none_is_any_object(tmp_path: Path) -> None:

@@ -244,9 +244,9 @@ async def test_a_server_over_http_that_was_restarted_is_found_again(monkeypatch:
     async with our_server.over_http(our_server.made(), port=port):
         await source.start()
         assert await outcome(tool(source, "add"), {"a": 1, "b": 2}) == ["3"]
-    failed = await outcome(tool(source, "add"), {"a": 1, "b": 2})
-    assert "ended while" in failed or "is not there" in failed
-    assert "is not there: nothing answers at http://127.0.0.1" in await outcome(tool(source, "add"), {"a": 1, "b": 2})
+    for _ in range(2):  # neither call has reached the server, so nothing is unknown of its outcome
+        failed = await outcome(tool(source, "add"), {"a": 1, "b": 2})
+        assert "is not there: nothing answers at http://127.0.0.1" in failed
     async with our_server.over_http(our_server.made(), port=port):
         monkeypatch.setattr(source_module, "CALL_WAIT", 30)
         assert await outcome(tool(source, "add"), {"a": 1, "b": 2}) == ["3"]

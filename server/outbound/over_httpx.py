@@ -1,0 +1,100 @@
+"""The rules of the way out (`outbound/__init__.py`) for httpx."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from typing import Any
+from urllib.request import getproxies
+
+import httpx
+
+from a2a_canvas.server.outbound.answers import MAX_MESSAGE, UNCOMPRESSED, AnswerMeter
+
+Addresses = Callable[[str, int], Awaitable[Sequence[str]]]
+"""The addresses of a host that may be connected to; raises `UnreadableAnswer`, or `OSError` if there are none."""
+
+
+class UnreadableAnswer(httpx.RequestError):
+    """An answer is too large, compressed or no JSON, or its address may not be connected to; `str()` says why."""
+
+
+def limiting(most: int = MAX_MESSAGE) -> Callable[[httpx.Response], Awaitable[None]]:
+    """A hook that limits each answer of a client, which has the headers `UNCOMPRESSED`."""
+
+    async def limit(response: httpx.Response) -> None:
+        response.stream = _HttpxBody(response.stream, AnswerMeter.of(response, most))
+
+    return limit
+
+
+class _HttpxBody(httpx.AsyncByteStream):
+    """A body that breaks off where it is too large."""
+
+    def __init__(self, stream: Any, meter: AnswerMeter) -> None:
+        self._stream, self._meter = stream, meter
+
+    def __aiter__(self) -> AsyncIterator[bytes]:
+        return self._meter.read(self._stream, UnreadableAnswer)
+
+    async def aclose(self) -> None:
+        await self._stream.aclose()
+
+
+def client(most: int = MAX_MESSAGE, **options: Any) -> httpx.AsyncClient:
+    """A client for addresses that the operator has given: whose answers are limited, and that follows no redirect."""
+    return httpx.AsyncClient(headers=UNCOMPRESSED, event_hooks={"response": [limiting(most)]}, **options)
+
+
+def json_of(response: httpx.Response) -> Any:
+    """The JSON of an answer that was read; raises `UnreadableAnswer`."""
+    try:
+        return json.loads(response.content)
+    except (ValueError, RecursionError):
+        raise UnreadableAnswer("its answer is not JSON") from None
+
+
+def checked_mounts(addresses: Addresses) -> Mapping[str, httpx.AsyncBaseTransport]:
+    """The `mounts` of a client that connects to checked addresses alone. A proxy of the environment connects itself."""
+    return {} if "all" in getproxies() else {"all://": CheckedTransport(addresses)}
+
+
+class CheckedTransport(httpx.AsyncBaseTransport):
+    """Connects to the addresses that a check gives, whatever a name server says in the next moment.
+
+    Name, certificate and the header Host are those of the url. Hosts share no connection, even at one address.
+    """
+
+    def __init__(self, addresses: Addresses) -> None:
+        self._addresses = addresses
+        self._by_host: dict[str, httpx.AsyncHTTPTransport] = {}
+
+    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+        host, port = request.url.host, request.url.port or (443 if request.url.scheme == "https" else 80)
+        transport = self._by_host.setdefault(host, httpx.AsyncHTTPTransport())
+        try:
+            found = await self._addresses(host, port)
+        except OSError as error:
+            raise httpx.ConnectError(f"{host} has no address", request=request) from error
+        fault: httpx.TransportError = httpx.ConnectError(f"{host} has no address", request=request)
+        for address in found:
+            try:
+                return await transport.handle_async_request(_at(request, address))
+            except (httpx.ConnectError, httpx.ConnectTimeout) as error:
+                fault = error
+        raise fault
+
+    async def aclose(self) -> None:
+        for transport in self._by_host.values():
+            await transport.aclose()
+
+
+def _at(request: httpx.Request, address: str) -> httpx.Request:
+    """The request at an address of its host."""
+    return httpx.Request(
+        request.method,
+        request.url.copy_with(host=address),
+        headers=request.headers,
+        stream=request.stream,
+        extensions={**request.extensions, "sni_hostname": request.url.host},
+    )

@@ -1,0 +1,46 @@
+"""Which origin a credential is for. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+from urllib.parse import urlsplit
+
+_PORTS = {"http": 80, "https": 443}
+
+
+class TokenOrigin(NamedTuple):
+    """Where requests of an http address go; empty if it is none."""
+
+    scheme: str = ""
+    host: str = ""
+    port: int = 0
+
+    @classmethod
+    def of(cls, url: str) -> TokenOrigin:
+        try:
+            parts = urlsplit(url)
+            port = parts.port or _PORTS.get(parts.scheme, 0)
+        except ValueError:
+            return cls()
+        return cls(parts.scheme, parts.hostname, port) if parts.hostname and port else cls()
+
+
+def token_for(url: str, configured: str, tokens: Mapping[str, str]) -> str:
+    """The token of a request; empty if there is none for where it goes.
+
+    Args:
+        url: where the request goes.
+        configured: the address that the operator gave, which leads there.
+        tokens: by `host:port`, or by host: then for the port that the operator gave. An IPv6 address has no brackets.
+    """
+    to, own = TokenOrigin.of(url), TokenOrigin.of(configured)
+    if not to.host or is_downgrade(url, configured):
+        return ""
+    of_host = tokens.get(to.host, "") if to[1:] == own[1:] else ""
+    return tokens.get(f"{to.host}:{to.port}", of_host)
+
+
+def is_downgrade(url: str, configured: str) -> bool:
+    """Whether an address without TLS is used in place of one with it."""
+    return TokenOrigin.of(configured).scheme == "https" and TokenOrigin.of(url).scheme != "https"
