@@ -78,12 +78,17 @@ class Blocks:
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """The counters of a turn, across its model calls: a restarted turn continues from them."""
+    """The counters of a turn, across its model calls: a restarted turn continues from them.
+
+    Attributes:
+        thinking: the indices of the blocks of thinking, in order.
+    """
 
     blocks: Blocks = field(default_factory=Blocks)
     round: int = 0
     call: int = 0
     phase: Phase = Phase.WORKING
+    thinking: tuple[int, ...] = ()
 
     def next_round(self) -> Progress:
         return replace(self, round=self.round + 1)

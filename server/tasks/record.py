@@ -202,6 +202,12 @@ def _call_changes(progress: Progress, event: TurnEvent) -> dict[str, Any]:
     match event:
         case MessageStarted():
             return {"progress": replace(progress, round=event.round), "reply": Rope(), "call_open": True}
+        case TextBlockStarted(place=place, kind="thinking"):
+            thinking = (*progress.thinking, place.index)
+            return {
+                "progress": replace(progress, blocks=Blocks(place.index + 1), thinking=thinking),
+                "call_open": True,
+            }
         case TextBlockStarted(place=place) | ToolUseStarted(place=place):
             return {"progress": replace(progress, blocks=Blocks(place.index + 1)), "call_open": True}
         case FinalMessageStarted():

@@ -537,22 +537,33 @@ async def test_own_changes_are_stored_before_the_agent_sees_them_and_can_be_sele
     assert authors == ["user", "user", "agent"]
 
 
-async def test_an_own_change_to_what_others_have_changed_branches_and_overwrites_nothing(thread: Thread) -> None:
-    first = await thread.older("make it shorter", artifact=one("one two", title="X"))
-    await thread.run("theirs", forwardedProps={CANVAS: {"op": "put", "artifactId": "canvas", "text": "1 two"}})
-    mine = {**first.older["contents"][0], "fullMarkdown": "one 2"}
+async def put_by_others(thread: Thread, text: str) -> None:
+    await thread.run("theirs", forwardedProps={CANVAS: {"op": "put", "artifactId": "canvas", "text": text}})
+
+
+async def test_an_own_change_of_a_client_that_is_behind_takes_nothing_of_others_back(thread: Thread) -> None:
+    first = await thread.older("make it shorter", artifact=one("one\n\ntwo", title="X"))
+    await put_by_others(thread, "1\n\ntwo")
+    mine = {**first.older["contents"][0], "fullMarkdown": "one\n\n2"}
     run = await thread.older("make it shorter", artifact={"currentIndex": 1, "contents": [mine]})
     assert run.outcome == "success"
-    assert run.older == {"currentIndex": 3, "contents": contents("one two", "1 two", "one 2", title="X")}
-    made_from = [version["parent"] for version in shown(run, "canvas")["versions"]]
-    assert made_from == [0, 1, 1]
+    assert run.older == {"currentIndex": 3, "contents": contents("one\n\ntwo", "1\n\ntwo", "1\n\n2", title="X")}
 
 
-async def test_an_edit_of_an_older_version_branches_from_it(thread: Thread) -> None:
+async def test_an_edit_of_a_client_that_is_behind_takes_nothing_of_others_back(thread: Thread) -> None:
     first = await thread.older("make it shorter", artifact=one("one two", title="X"))
-    await thread.run("theirs", forwardedProps={CANVAS: {"op": "put", "artifactId": "canvas", "text": "zero, one two"}})
+    await put_by_others(thread, "zero, one two")
     selection = {"start": 4, "end": 7, "text": "two"}
     run = await thread.older("say 2", artifact=first.older, selectedText=selection)
+    assert (run.outcome, run.text("canvas")) == ("success", "zero, one 2")
+
+
+async def test_an_edit_of_an_older_version_branches_from_it_if_its_sender_knows_the_newest(thread: Thread) -> None:
+    first = await thread.older("make it shorter", artifact=one("one two", title="X"))
+    await put_by_others(thread, "zero, one two")
+    known = await thread.older("make it shorter", artifact=first.older)
+    selection = {"start": 4, "end": 7, "text": "two"}
+    run = await thread.older("say 2", artifact={**known.older, "currentIndex": 1}, selectedText=selection)
     assert (run.outcome, run.text("canvas")) == ("success", "one 2")
     assert run.older == {"currentIndex": 3, "contents": contents("one two", "zero, one two", "one 2", title="X")}
     assert [version["parent"] for version in shown(run, "canvas")["versions"]] == [0, 1, 1]
@@ -561,6 +572,28 @@ async def test_an_edit_of_an_older_version_branches_from_it(thread: Thread) -> N
     assert (restored.outcome, restored.text("canvas")) == ("success", "zero, one two")
     back = await thread.older("make it shorter", artifact={**restored.older, "currentIndex": 1})
     assert (back.text("canvas"), back.older["currentIndex"]) == ("one two", back.older["currentIndex"])
+
+
+@pytest.mark.parametrize("place", ["top", "state"])
+@pytest.mark.parametrize("ids", [True, False])
+async def test_a_selection_beside_messages_is_edited(thread: Thread, place: str, ids: bool) -> None:
+    about = {"artifact": one("one two", title="X"), "selectedText": {"start": 4, "end": 7, "text": "two"}}
+    said = {"role": "user", "content": "say 2"} | ({"id": "m"} if ids else {})
+    body = {"thread_id": thread.id, "run_id": "r", "messages": [said], "action": "quick", "model": "m", "agent": "a"}
+    run = await thread.ran(body | (about if place == "top" else {"state": about}))
+    assert (run.outcome, run.text("canvas")) == ("success", "one 2")
+
+
+async def test_a_request_without_a_thread_begins_one(thread: Thread) -> None:
+    run = await thread.ran({"message": "just say it"})
+    assert run.outcome == "success"
+    assert run.state["contextId"] == run.of("RUN_STARTED")[0]["threadId"]
+
+
+async def test_the_thread_of_an_older_client_gets_one_message_for_a_run(thread: Thread) -> None:
+    run = await thread.older("tools")
+    assert len({each["content"] for each in run.of("assistant")}) > 1, "the CUSTOM events show all rounds"
+    assert run.said == [run.of("completed")[0]["content"]]
 
 
 async def test_a_run_id_that_is_sent_again_joins_the_run_while_it_runs(thread: Thread) -> None:

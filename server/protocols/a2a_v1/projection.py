@@ -119,7 +119,7 @@ class TaskProjection:
         self._ids = (snapshot.task_id, public_id(snapshot.context_id))
         self._activated = activated
         self._ends_at_pause = ends_at_pause
-        self._filter = turn_ext.ThinkingFilter(expose_thinking)
+        self._filter = turn_ext.ThinkingFilter(expose_thinking, snapshot.progress.thinking)
         self._reply = turn_ext.ReplySoFar(snapshot.reply)
         labelled = snapshot.message is not None and snapshot.message.of_tool
         self._labelled_at = snapshot.changed_at if labelled else None
@@ -207,7 +207,8 @@ class TaskProjection:
     def _turn_wires(self, entry: Entry, behind: bool) -> Iterator[turn_ext.TurnEventJson]:
         event = entry.event
         yield from self._reply.send_before(event)
-        own = turn_ext.to_turn_event(event) if self._filter.passes(event) else None
+        shown = self._filter.shown(event)
+        own = turn_ext.to_turn_event(shown) if shown else None
         if own:
             yield own
         yield from self._reply.follow(event, behind=behind)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterator
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any
 
 from a2a_canvas.server.agent import events as ev
@@ -81,28 +82,47 @@ class ReplySoFar:
 
 
 class ThinkingFilter:
-    """Which turn events one subscriber is sent: without `exposed`, neither thinking nor where its blocks begin and end.
+    """The turn events as one subscriber is sent them: without `exposed`, neither thinking nor its blocks.
 
-    A block of which nothing was sent may be one of thinking, so its stop is not sent either.
+    The other blocks are then numbered as if there were no blocks of thinking, so that no number is missing. A block of
+    which nothing was sent may be one of thinking, so its stop is not sent either.
+
+    Args:
+        exposed: the subscriber may see thinking.
+        thinking: the indices of the turn's blocks of thinking where the subscriber's stream begins, in order.
     """
 
-    def __init__(self, exposed: bool) -> None:
-        self.exposed = exposed
+    def __init__(self, exposed: bool, thinking: tuple[int, ...] = ()) -> None:
+        self._exposed = exposed
+        self._thinking = list(thinking)
         self._seen: set[int] = set()
 
-    def passes(self, event: ev.TurnEvent) -> bool:
-        if self.exposed:
-            return True
+    def shown(self, event: ev.TurnEvent) -> ev.TurnEvent | None:
+        """The event as it is sent; None if it is not."""
+        if self._exposed:
+            return event
         match event:
-            case ev.ThinkingAdded() | ev.TextBlockStarted(kind="thinking"):
-                return False
+            case ev.ThinkingAdded():
+                return None
+            case ev.TextBlockStarted(kind="thinking"):
+                self._thinking.append(event.place.index)
+                return None
             case ev.TextBlockStarted() | ev.TextAdded() | ev.ToolUseStarted() | ev.ToolInputAdded():
                 self._seen.add(event.place.index)
-                return True
+                return replace(event, place=self._renumbered(event.place))
             case ev.BlockStopped():
-                return event.place.index in self._seen
+                seen = event.place.index in self._seen
+                return replace(event, place=self._renumbered(event.place)) if seen else None
+            case ev.ToolInputCompleted() | ev.ToolSucceeded() | ev.ToolFailed():
+                return replace(event, index=self._number(event.index))
             case _:
-                return True
+                return event
+
+    def _renumbered(self, place: ev.BlockPosition) -> ev.BlockPosition:
+        return replace(place, index=self._number(place.index))
+
+    def _number(self, index: int) -> int:
+        return index - bisect_left(self._thinking, index)
 
 
 def _ends_text(event: ev.TurnEvent) -> bool:

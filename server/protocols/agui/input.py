@@ -46,14 +46,15 @@ class RunInput:
     Attributes:
         message: the user's message; None to cancel the task that waits.
         task_id: the task whose interrupt this answers; empty for none.
-        history: all messages of the request, the new one as well: what the client shows.
+        history: all messages of the request, the new one as well: what the client shows. None for a client that keeps
+            its messages to itself.
     """
 
     thread_id: str
     run_id: str
     message: UserMessage | None
     task_id: str = ""
-    history: tuple[core.Message, ...] = ()
+    history: tuple[core.Message, ...] | None = ()
 
 
 def run_input(value: Mapping[str, JsonValue]) -> RunInput:

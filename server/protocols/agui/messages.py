@@ -13,6 +13,8 @@ Rule 5: a client keeps every message that it is sent. So at the end of a run MES
         failure stay beside that text. If the task is cancelled, what was being written stays.
 Rule 6: a snapshot has all messages that its client shows: those that it sent with the run, as they are, and those of
         the run. Nothing is taken back from a client that sent none.
+Rule 7: a client of the older form keeps its messages to itself, so no snapshot could name them. It is sent a text as a
+        message only when the run ends, and only one that stays. CUSTOM events have every text while it is written.
 """
 
 from __future__ import annotations
@@ -27,6 +29,7 @@ from a2a_canvas.store.text.rope import Rope
 
 BROKEN_OFF = "Not carried out: the model's answer broke off."
 ENDED = "Not carried out: the task has ended."
+_TEXT_EVENTS = (core.TextMessageStartEvent, core.TextMessageContentEvent, core.TextMessageEndEvent)
 
 
 class MessageEvents:
@@ -34,10 +37,10 @@ class MessageEvents:
 
     Args:
         task_id: prefix of the message ids.
-        history: the messages that the client sent with the run.
+        history: the messages that the client sent with the run; None for a client that keeps them to itself.
     """
 
-    def __init__(self, task_id: str, history: Sequence[core.Message]) -> None:
+    def __init__(self, task_id: str, history: Sequence[core.Message] | None) -> None:
         self._task_id = task_id
         self._history = history
         self._sent = SentMessages()
@@ -55,25 +58,34 @@ class MessageEvents:
 
     def begin(self, round_: int, reply: Rope) -> Iterator[core.BaseEvent]:
         """The text of a round that was written before the subscriber joined (rule 3)."""
-        return self._sent.recorded(self._text(round_, str(reply)))
+        return self._shown(self._text(round_, str(reply)))
 
     def project(self, event: ev.TurnEvent) -> Iterator[core.BaseEvent]:
-        return self._sent.recorded(self._project(event))
+        return self._shown(self._project(event))
 
     def project_message(self, message: ev.AgentMessage) -> Iterator[core.BaseEvent]:
         """The agent's message (rule 4)."""
-        return self._sent.recorded(self._project_message(message))
+        return self._shown(self._project_message(message))
 
     def end(self) -> Iterator[core.BaseEvent]:
         """Ends everything that is open."""
-        return self._sent.recorded(self._end())
+        return self._shown(self._end())
 
     def take_back(self, state: ev.State) -> Iterator[core.BaseEvent]:
-        """The messages that stay when the task is `state`, unless that is all of them (rule 5)."""
+        """The messages that stay when the task is `state`, unless the client has just these (rules 5 and 7)."""
+        if self._history is None:
+            yield from self._sent.texts(self._staying_texts(state))
+            return
         texts = self._texts - self._staying_texts(state)
         calls = set() if state is ev.State.CANCELED else self._broken_calls
         if self._history and (texts or calls):
             yield core.MessagesSnapshotEvent(messages=[*self._history, *self._sent.without(texts, calls)])
+
+    def _shown(self, events: Iterator[core.BaseEvent]) -> Iterator[core.BaseEvent]:
+        recorded = self._sent.recorded(events)
+        if self._history is not None:
+            return recorded
+        return (event for event in recorded if not isinstance(event, _TEXT_EVENTS))
 
     def _staying_texts(self, state: ev.State) -> set[str]:
         match state:

@@ -28,16 +28,14 @@ from a2a_canvas.server.metrics import Metrics
 from a2a_canvas.server.protocols.a2a_v1.errors import ERRORS, to_a2a_error
 from a2a_canvas.server.protocols.a2a_v1.parts import check_text
 from a2a_canvas.server.protocols.agui.input import RunInput, in_forwarded_props, last_message_field, run_input
+from a2a_canvas.server.protocols.agui.older.older_form import OlderRequest, is_older, older_request
 from a2a_canvas.server.protocols.agui.older.older_state import OlderState
 from a2a_canvas.server.protocols.agui.older.request import (
-    OlderRequest,
     ThreadArtifact,
     TranslatedRun,
     begun_run,
     in_older_names,
-    is_older,
     needs_tasks,
-    older_request,
     thread_artifact,
     translated,
 )
@@ -152,15 +150,17 @@ class _RunEndpoint:
     async def _open_older(
         self, body: Mapping[str, JsonValue], caller: Caller
     ) -> tuple[RunProjection, TaskSubscription]:
-        request = older_request(body)
+        request = older_request(body, self._agui.new_id())
+        run_id = request.run_id or self._agui.new_id()
+        plain = translated(request.without_artifact(), None, run_id)
         try:
             found = await self._runtime.access.find(caller, request.thread_id)
             key = found.key if found else ""
-            if joined := await self._begun(request, key, caller):
-                older, following = await self._translated(request.without_artifact(), key), joined
+            if request.run_id and (joined := await self._begun(plain.run, key, caller)):
+                older, following = await self._translated(request.without_artifact(), key, run_id), joined
             else:
-                older = await self._translated(request, key)
-                self._check_text(older.run, "message")
+                older = await self._translated(request, key, run_id)
+                self._check_text(older.run, request.message_field)
                 following = await self._send(older.run, caller, older.changes)
         except InvalidOperation as error:
             raise in_older_names(error) from None
@@ -172,13 +172,13 @@ class _RunEndpoint:
         if run.message:
             check_text(run.message, self._agui.limits.max_text_bytes, field)
 
-    async def _begun(self, request: OlderRequest, context: str, caller: Caller) -> TaskSubscription | None:
-        """The run that the same request has begun before, if it has a run id."""
-        tasks = await self._runtime.journal.context(context) if request.run_id else ()
-        begun = begun_run(request, [task for task in tasks if task.history and task.sender == caller.author])
+    async def _begun(self, run: RunInput, context: str, caller: Caller) -> TaskSubscription | None:
+        """The run that the same request has begun before."""
+        tasks = await self._runtime.journal.context(context)
+        begun = begun_run(run, [task for task in tasks if task.history and task.sender == caller.author])
         return await self._runtime.follow(begun.task_id, caller) if begun else None
 
-    async def _translated(self, request: OlderRequest, context: str) -> TranslatedRun:
+    async def _translated(self, request: OlderRequest, context: str, run_id: str) -> TranslatedRun:
         """
         Args:
             context: its key; empty for none.
@@ -189,7 +189,8 @@ class _RunEndpoint:
         if artifact:
             versions = await self._store.versions(Ref(context, artifact.artifact_id, ""))
             known = ThreadArtifact(artifact, versions)
-        return translated(request, known, request.run_id or self._agui.new_id())
+        # In a thread, because the changes of both sides may have to be merged.
+        return await asyncio.to_thread(translated, request, known, run_id)
 
     async def _send(
         self, run: RunInput, caller: Caller, changes: tuple[tuple[str, Change], ...] = ()

@@ -40,7 +40,7 @@ class RunProjection:
         state: of that snapshot.
         thread_id, run_id: the client's names.
         expose_thinking: send the model's thinking.
-        history: the messages that the client sent with the run.
+        history: the messages that the client sent with the run; None for a client that keeps them to itself.
 
     Attributes:
         ended: the last event has been made.
@@ -54,13 +54,13 @@ class RunProjection:
         thread_id: str,
         run_id: str,
         expose_thinking: bool,
-        history: Sequence[core.Message] = (),
+        history: Sequence[core.Message] | None = (),
     ) -> None:
         self.ended = False
         self._snapshot = snapshot
         self._state = state
         self._thread_id, self._run_id = thread_id, run_id
-        self._filter = turn_ext.ThinkingFilter(expose_thinking)
+        self._filter = turn_ext.ThinkingFilter(expose_thinking, snapshot.progress.thinking)
         self._messages = MessageEvents(snapshot.task_id, history)
         self._reply = turn_ext.ReplySoFar(snapshot.reply)
 
@@ -98,9 +98,9 @@ class RunProjection:
         """
         event = entry.event
         yield from map(_custom, self._reply.send_before(event))
-        if self._filter.passes(event):
-            yield from self._messages.project(event)
-            yield from _turn_event(event)
+        if shown := self._filter.shown(event):
+            yield from self._messages.project(shown)
+            yield from _turn_event(shown)
         yield from map(_custom, self._reply.follow(event, behind=behind))
         if isinstance(event, ev.StatusChanged):
             yield from self._status(event)

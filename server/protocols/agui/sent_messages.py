@@ -56,6 +56,14 @@ class SentMessages:
             if left:
                 yield left
 
+    def texts(self, wanted: Container[str]) -> Iterator[core.BaseEvent]:
+        """Some texts, by message id, each as a message that is sent whole."""
+        for message_id, message in self._messages.items():
+            if message_id in wanted and isinstance(message, _SentMessage):
+                yield core.TextMessageStartEvent(message_id=message_id, role="assistant")
+                yield core.TextMessageContentEvent(message_id=message_id, delta=str(message.text))
+                yield core.TextMessageEndEvent(message_id=message_id)
+
     def _add(self, event: core.BaseEvent) -> None:
         match event:
             case core.TextMessageContentEvent() | core.ReasoningMessageContentEvent():

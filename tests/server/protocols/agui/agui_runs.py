@@ -58,7 +58,9 @@ class Played:
         """
         state, record = self.state(joins, older), self.records[joins]
         names = {"thread_id": CONTEXT, "run_id": "r"}
-        run = RunProjection(record, state, **names, expose_thinking=thinking, history=history if older is None else ())
+        run = RunProjection(
+            record, state, **names, expose_thinking=thinking, history=history if older is None else None
+        )
         sent = list(run.begin())
         for entry in self.entries[joins:]:
             if not run.ended:

@@ -256,6 +256,30 @@ async def test_in_the_end_the_last_round_is_left_and_what_it_did_not_say_itself(
     assert all(shown(run)[-1:] == left[-1:] for run in task.runs()[:-1])
 
 
+@pytest.mark.parametrize(
+    ("play", "left"),
+    [
+        ("a turn that thinks, says and writes", ["Done."]),
+        (BREAKS, ["Done."]),
+        ("a question", ["Well.", "Which?"]),
+        ("an answer that is cut off", ["So lo", CUT_OFF]),
+        ("a task that is cancelled in the middle", ["I wr"]),
+    ],
+)
+async def test_a_client_that_keeps_its_messages_to_itself_is_sent_those_that_stay_when_the_run_ends(
+    play: str, left: list[str]
+) -> None:
+    run = (await PLAYS[play]()).run(older="doc")
+    assert list(messages(run).values()) == left
+    first = kinds(run).index("TEXT_MESSAGE_START")
+    assert kinds(run)[first:-1] == [
+        *["TEXT_MESSAGE_START", "TEXT_MESSAGE_CONTENT", "TEXT_MESSAGE_END"] * len(left),
+        "completed",
+        "stream_end",
+    ]
+    assert not of(run, "MESSAGES_SNAPSHOT")
+
+
 async def test_the_snapshot_has_what_the_client_sent_and_the_rest_of_the_run_in_its_order() -> None:
     task = await PLAYS[BREAKS]()
     history = (*HISTORY, core.ReasoningMessage(id="x", role="reasoning", content="Hm."))
@@ -312,7 +336,7 @@ async def test_nor_does_who_joins_in_the_middle_of_it_see_it_end() -> None:
     task = await played(*SAYS_AND_WRITES)
     for joins in (task.at(ev.TextBlockStarted), task.at(ev.ThinkingAdded)):
         stopped = [value["index"] for value in of(task.run(joins, thinking=False), "content_block_stop")]
-        assert stopped == [1, 2, 3, 5]
+        assert stopped == [0, 1, 2, 3], "the blocks of thinking, 0 and 4, have no number"
         assert of(task.run(joins), "content_block_stop")[0]["index"] == 0
 
 
@@ -322,7 +346,18 @@ async def test_a_block_that_a_newcomer_sees_grow_is_seen_to_stop() -> None:
     assert [value["index"] for value in of(run, "content_block_stop")] == [0]
     task = await played(*SAYS_AND_WRITES)
     run = task.run(task.at(ev.ToolInputAdded), thinking=False)
-    assert [value["index"] for value in of(run, "content_block_stop")] == [2, 3, 5]
+    assert [value["index"] for value in of(run, "content_block_stop")] == [1, 2, 3]
+
+
+async def test_without_thinking_no_number_is_missing_wherever_a_client_joins() -> None:
+    task = await played(*SAYS_AND_WRITES)
+    first, *later = task.runs(thinking=False)
+    starts = [event["value"]["index"] for event in first if event.get("name") in ("text_block_start", "tool_use_start")]
+    assert starts == list(range(len(starts)))
+    numbered = [(event["name"], event["value"].get("index")) for event in first if event["type"] == "CUSTOM"]
+    for run in later:
+        own = [(event["name"], event["value"].get("index")) for event in run if event["type"] == "CUSTOM"]
+        assert set(own) <= set(numbered)
 
 
 # --------------------------------------------------------------------- turn events

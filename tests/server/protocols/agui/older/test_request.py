@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from a2a_canvas.server.agent.events import UserMessage
 from a2a_canvas.server.agent.intent import Converse, Focus, InvalidOperation, SelectionEdit, SelectionRequest
 from a2a_canvas.server.protocols.a2a_v1.parts import MAX_ID
+from a2a_canvas.server.protocols.agui.older.older_form import is_older, older_request
 from a2a_canvas.server.protocols.agui.older.older_state import OlderState
 from a2a_canvas.server.protocols.agui.older.request import (
     ARTIFACT_ID,
@@ -23,7 +24,6 @@ from a2a_canvas.server.protocols.agui.older.request import (
     TranslatedRun,
     in_older_names,
     needs_tasks,
-    older_request,
     thread_artifact,
     translated,
 )
@@ -151,6 +151,52 @@ def test_the_agent_is_told_which_artifact_the_user_has_before_them() -> None:
 
 def test_what_such_clients_send_besides_is_ignored() -> None:
     assert Thread().meaning(model="m", artifact=None, selectedText=None, tools=[1]).changes == ()
+
+
+SELECTION = {"start": 4, "end": 7, "text": "two"}
+MESSAGES = [{"role": "user", "content": "Hello"}, {"role": "user", "content": "Make it long"}]
+WITH_IDS = [{"id": f"m{number}", **message} for number, message in enumerate(MESSAGES)]
+OPERATION = {CANVAS: {"op": "undo", "artifactId": "a"}}
+
+
+@pytest.mark.parametrize(
+    ("body", "older"),
+    [
+        ({"message": "x"}, True),
+        ({"messages": MESSAGES, "selectedText": SELECTION}, True),
+        ({"messages": WITH_IDS, "artifact": None}, True),
+        ({"messages": WITH_IDS, "state": {"selectedText": SELECTION}}, True),
+        ({"messages": WITH_IDS, "state": {"artifact": artifact(1, prose(1))}}, True),
+        ({"messages": MESSAGES, "thread_id": "t"}, True),
+        ({"messages": MESSAGES, "threadId": "t"}, False),
+        ({"messages": WITH_IDS, "thread_id": "t"}, False),
+        ({"messages": WITH_IDS, "state": {"selectedText": "of another kind", "artifact": {"id": 1}}}, False),
+        ({"messages": WITH_IDS, "state": {"selectedText": SELECTION}, "forwardedProps": OPERATION}, False),
+        ({"messages": [], "state": {"selectedText": SELECTION}, "resume": [{"interruptId": "i"}]}, False),
+        ({"messages": WITH_IDS, "state": 5}, False),
+        ({}, False),
+    ],
+)
+def test_a_body_that_names_an_artifact_or_a_selection_is_of_the_older_form(body: Json, older: bool) -> None:
+    assert is_older(body) is older
+
+
+@pytest.mark.parametrize("body", [{"selectedText": SELECTION}, {"state": {"selectedText": SELECTION}}])
+@pytest.mark.parametrize("messages", [MESSAGES, WITH_IDS])
+def test_the_last_of_its_messages_is_about_the_selection(body: Json, messages: list[Json]) -> None:
+    run = with_versions("one two").meaning(message=None, messages=messages, **body)
+    intent = said(run).intent
+    assert isinstance(intent, SelectionEdit)
+    assert (intent.instruction, intent.selection.text) == ("Make it long", "two")
+    assert said(run).message_id == ("m1" if messages is WITH_IDS else "run")
+    shown = run.run.history
+    assert (shown is not None and [each.id for each in shown]) == (messages is WITH_IDS and ["m0", "m1"])
+
+
+def test_without_a_thread_id_it_begins_a_thread() -> None:
+    assert older_request({"message": "x"}, "new").thread_id == "new"
+    assert older_request({"message": "x", "thread_id": None}, "new").thread_id == "new"
+    assert older_request({"message": "x", "threadId": "t"}, "new").thread_id == "t"
 
 
 # -------------------------------------------------------------------- an unknown artifact
@@ -348,13 +394,13 @@ STEPS: Sequence[tuple[tuple[Change, ...], int, tuple[Change, ...]]] = [
 
 
 @pytest.mark.parametrize(("others", "number", "steps"), STEPS)
-def test_an_edit_of_a_version_makes_it_current_first(
+def test_an_edit_of_a_version_makes_it_current_first_if_its_sender_knows_the_newest(
     others: tuple[Change, ...], number: int, steps: tuple[Change, ...]
 ) -> None:
     thread = with_versions("one two", "one, two").has(*others, ref=OTHERS)
     text = thread.texts[number - 1]
     selection = {"start": text.index("one"), "end": text.index("one") + 3, "text": "one"}
-    run = thread.take(artifact=one_of(number, text=text), selectedText=selection)
+    run = thread.take(artifact=one_of(number, *thread.texts), selectedText=selection)
     assert [change for _, change in run.changes] == list(steps)
     assert thread.texts[thread.shown["currentIndex"] - 1] == text
     intent = said(run).intent
@@ -364,16 +410,65 @@ def test_an_edit_of_a_version_makes_it_current_first(
 
 @pytest.mark.parametrize("others", [(EditText(Span(0, 1), "c", 2),), (Undo(),), (Restore(1),), BRANCHED])
 @pytest.mark.parametrize("own", [{"fullMarkdown": "mine"}, {"fullMarkdown": "b", "title": "Mine"}])
-def test_an_own_change_to_what_is_not_current_any_more_branches_from_it(others: tuple[Change, ...], own: Json) -> None:
+def test_an_own_change_of_an_older_version_branches_from_it(others: tuple[Change, ...], own: Json) -> None:
     thread = with_versions("a", "b").has(*others, ref=OTHERS)
     before = thread.texts
-    thread.take(artifact=artifact(2, {"index": 2, "type": "text"} | own))
+    all_known = one_of(2, *before)
+    all_known["contents"][1] |= own
+    thread.take(artifact=all_known)
     assert thread.texts[: len(before)] == before, "nothing is overwritten"
     assert (thread.texts[-1], thread.shown["currentIndex"]) == (own["fullMarkdown"], len(thread.texts))
     canvas = thread.canvas
     assert canvas
     made_from = canvas.versions[canvas.versions[-1].parent - 1]
     assert made_from.content.text == "b"
+
+
+BEHIND = ("one\n\ntwo\n\nthree\n", "one\n\n2\n\nthree\n")
+"""A text as the client knows it, and as it is by now."""
+
+
+def behind(own: str | None = None, **fields: Any) -> Json:
+    """What such a client sends of the first version, with a change of its own."""
+    return artifact(1, {"index": 1, "type": "text", "fullMarkdown": BEHIND[0] if own is None else own, **fields})
+
+
+def test_a_selection_of_a_client_that_is_behind_takes_nothing_back() -> None:
+    thread = with_versions(*BEHIND)
+    run = thread.take(artifact=behind(), selectedText={"start": 10, "end": 15, "text": "three"})
+    assert run.changes == ()
+    intent = said(run).intent
+    assert isinstance(intent, SelectionEdit)
+    assert (intent.base_version, thread.shown["currentIndex"]) == (1, 2)
+
+
+@pytest.mark.parametrize("fields", [{}, {"title": "Mine"}])
+def test_an_own_change_of_a_client_that_is_behind_is_merged_with_those_of_others(fields: Json) -> None:
+    thread = with_versions(*BEHIND)
+    thread.take(artifact=behind("1\n\ntwo\n\nthree\n", **fields))
+    assert thread.texts == [*BEHIND, "1\n\n2\n\nthree\n"]
+    assert thread.shown["contents"][-1]["title"] == fields.get("title", "")
+
+
+def test_a_selection_moves_with_what_others_have_changed_before_it() -> None:
+    thread = with_versions("two\n\nthree\n", "😀 and 2\n\nthree\n")
+    mine = artifact(1, {"index": 1, "type": "text", "fullMarkdown": "two\n\nthree\n\nfour\n"})
+    run = thread.take(artifact=mine, selectedText={"start": 5, "end": 10, "text": "three"})
+    intent = said(run).intent
+    assert isinstance(intent, SelectionEdit)
+    assert (intent.selection, intent.base_version) == (SelectionRequest(10, 15, "utf16", "three"), 3)
+    assert thread.texts[-1] == "😀 and 2\n\nthree\n\nfour\n"
+
+
+def test_what_a_client_that_is_behind_changes_at_the_same_place_as_others_is_refused() -> None:
+    thread = with_versions(*BEHIND)
+    assert refused(request(artifact=behind("one\n\nII\n\nthree\n")), thread) == "artifact.currentIndex"
+
+
+def test_a_selection_of_what_others_have_changed_meanwhile_is_refused_with_the_own_change() -> None:
+    thread = with_versions(*BEHIND)
+    value = request(artifact=behind("1\n\ntwo\n\nthree\n"), selectedText={"start": 3, "end": 6, "text": "two"})
+    assert refused(value, thread) == "selectedText"
 
 
 @pytest.mark.parametrize(
@@ -470,11 +565,15 @@ def test_a_selection_that_the_users_own_text_does_not_have_is_refused_before_any
     ("value", "field"),
     [
         ({}, "message"),
-        ({"message": "x"}, "thread_id"),
         (request(message=3), "message"),
         (request(message=" "), "message"),
         (request(thread_id=3), "thread_id"),
         (request(thread_id=""), "thread_id"),
+        (request(message=None, messages=[]), "messages"),
+        (request(message=None, messages=5), "messages"),
+        (request(message=None, messages=[5]), "messages.0"),
+        (request(message=None, messages=[{"role": "user", "content": " "}]), "messages.0.content"),
+        (request(message=None, messages=[{"role": "assistant", "content": "x"}]), "messages"),
         (request(thread_id="t" * (MAX_ID + 1)), "thread_id"),
         (request(artifact=[]), "artifact"),
         (request(artifact={}), "artifact.contents"),
