@@ -184,10 +184,17 @@ def absent(error: Exception) -> bool:
     return not isinstance(cause, httpx.UnsupportedProtocol) and not why_untrusted(cause)
 
 
+_RETRYABLE = (429, 503)
+"""The statuses of HTTP that ask for another try later."""
+
+
 def lost(error: Exception) -> bool:
     """Whether the connection failed, or the server says that another try may succeed."""
-    if isinstance(error.__cause__, httpx.RequestError | grpc.aio.AioRpcError):
-        return True
+    match error.__cause__:
+        case httpx.RequestError() | grpc.aio.AioRpcError():
+            return True
+        case httpx.HTTPStatusError() as status if status.response.status_code in _RETRYABLE:
+            return True
     return isinstance(error, A2AError) and _has(error.data, "retryable")
 
 

@@ -198,11 +198,11 @@ class Meter:
             QuotaReached: it may not pass.
         """
         second = self._now().timestamp() % MINUTE
-        for have, account, quota in self._asked(user):
+        for scope, account, quota in self._asked(user):
             if quota.requests is not None:
                 wait = wait_for_request(quota.requests, *account.requests_lately(), second)
                 if wait > 0:
-                    raise QuotaReached(f"{have} made {quota.requests} requests in a minute, as many as may be.", wait)
+                    raise QuotaReached(f"Request limit{scope} reached ({quota.requests} per minute).", wait)
         for tally in self._counted(user):
             tally.requests += 1
             tally.in_minute += 1
@@ -214,10 +214,9 @@ class Meter:
         Raises:
             QuotaReached: it may not be opened.
         """
-        for have, account, quota in self._asked(user):
+        for scope, account, quota in self._asked(user):
             if quota.streams is not None and account.streams_now() >= quota.streams:
-                streams = f"{quota.streams} open stream{'s' * (quota.streams > 1)}"
-                text = f"{have} {streams}, as many as may be. Close one."
+                text = f"Stream limit{scope} reached ({quota.streams} open). Close one."
                 raise QuotaReached(text, STREAM_RETRY_SECONDS)
         tallies = self._counted(user)
         for tally in tallies:
@@ -258,9 +257,9 @@ class Meter:
 
     def check_tokens(self, user: str) -> None:
         """Raises `QuotaReached` if a user, or all together, have used the tokens of today."""
-        for have, account, quota in self._asked(user):
+        for scope, account, quota in self._asked(user):
             if quota.tokens is not None and account.tokens_today() >= quota.tokens:
-                text = f"{have} used the {quota.tokens} tokens of a day. There are more after midnight, UTC."
+                text = f"Token limit{scope} reached ({quota.tokens} per day). It resets at midnight UTC."
                 raise QuotaReached(text, DAY - self._now().timestamp() % DAY)
 
     # -------------------------------------------------------------------------- bytes
@@ -315,8 +314,9 @@ class Meter:
     # ---------------------------------------------------------------------- accounts
 
     def _asked(self, user: str) -> tuple[tuple[str, _Account, Quota], ...]:
+        """The limits that count: what a sentence adds to their name, who has used what, how much that may be."""
         everybody = self._account(EVERYBODY)
-        return ("You have", self._account(user), self._of_user), ("All users have", everybody, self._of_all)
+        return ("", self._account(user), self._of_user), (" of this server", everybody, self._of_all)
 
     def _counted(self, user: str) -> tuple[Tally, Tally]:
         """What is about to change."""

@@ -15,7 +15,7 @@ from typing import Any, get_args
 
 import pytest
 import yaml
-from a2a.utils.errors import A2A_ERROR_MAPPING, JSON_RPC_ERROR_CODE_MAP
+from a2a.utils.errors import A2A_ERROR_MAPPING
 from starlette.applications import Starlette
 
 import a2a_canvas
@@ -25,6 +25,7 @@ from a2a_canvas.server.agent.models.wrappers import provider_of
 from a2a_canvas.server.cli import main
 from a2a_canvas.server.metrics import Metrics
 from a2a_canvas.server.protocols.edge.availability import RETRY_AFTER, TooManyRequestsError, UnavailableError
+from a2a_canvas.server.protocols.edge.error_tables import rpc_code
 from a2a_canvas.server.protocols.edge.request_metrics import binding_of
 from a2a_canvas.server.protocols.identity.attempts import BURST, SECONDS_PER_ATTEMPT
 from a2a_canvas.server.protocols.identity.denials import UnauthenticatedError
@@ -192,7 +193,7 @@ def test_the_codes_of_who_is_refused_are_those_of_the_server() -> None:
     [*_, table] = re.findall(r"(?:^\|.*\n)+", section(PAGE, "Who may use it"), re.MULTILINE)
     for kind in (UnauthenticatedError, TooManyRequestsError):
         mapping = A2A_ERROR_MAPPING[kind]
-        told = (str(mapping.http_code), mapping.grpc_status, str(JSON_RPC_ERROR_CODE_MAP.get(kind, -32603)))
+        told = (str(mapping.http_code), mapping.grpc_status, str(rpc_code(kind)))
         assert all(code in table for code in told)
     minute = f"{BURST} times at once and then {60 / SECONDS_PER_ATTEMPT:.0f} times a minute"
     assert minute in section(PAGE, "Who may use it")

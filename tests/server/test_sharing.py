@@ -168,7 +168,7 @@ async def test_the_extended_card_is_not_for_whoever_has_a_link(served: Served, n
         await served.client("GRPC").get_extended_agent_card(pb.GetExtendedAgentCardRequest(), context=context)
     assert "PERMISSION_DENIED" in repr(refused.value.__cause__)
     assert (rest.status_code, rest.json()["error"]["status"]) == (403, "PERMISSION_DENIED")
-    assert rpc["error"]["code"] == -32603
+    assert rpc["error"]["code"] == -32043
     assert rpc["error"]["message"] == rest.json()["error"]["message"]
     assert "result" in await served.rpc("GetExtendedAgentCard", {}, **as_user("bob"))
 

@@ -5,7 +5,7 @@ Rules:
    as `RetryInfo`. JSON-RPC has no code for it: it is -32603, with `retryable` in the error's data. What a caller may
    not do for now, because it has used its quota, is the same with 429 and RESOURCE_EXHAUSTED; the data of the error
    have the delay, too. Where there is no room for more bytes, it is 413 and RESOURCE_EXHAUSTED without a delay, and
-   `retryable` is false.
+   `retryable` is false, and JSON-RPC's code is -32013.
 2. A stream that had begun has the error as its last event, in the form of its binding.
 3. The message is our own sentence. The reason, such as the database's own error, goes to the log for the operator.
 4. `/healthz` says that the process answers; `/readyz` whether it can be sent requests.
@@ -22,7 +22,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from a2a_canvas.server.protocols.edge.error_tables import enter
+from a2a_canvas.server.protocols.edge.error_tables import INTERNAL_REASON, enter
 from a2a_canvas.store.errors import Unavailable
 
 logger = logging.getLogger(__name__)
@@ -66,11 +66,11 @@ class StorageFullError(A2AError):
         super().__init__(message, {**(data or {}), "retryable": False})
 
 
-# A2A has no reason for the first three.
-enter(UnavailableError, 503, "UNAVAILABLE", "INTERNAL_ERROR")
-enter(OverloadedError, 503, "RESOURCE_EXHAUSTED", "INTERNAL_ERROR")
-enter(TooManyRequestsError, 429, "RESOURCE_EXHAUSTED", "INTERNAL_ERROR")
-enter(StorageFullError, 413, "RESOURCE_EXHAUSTED", "STORAGE_FULL")
+# A2A has no reason for the first two.
+enter(UnavailableError, 503, "UNAVAILABLE", INTERNAL_REASON)
+enter(OverloadedError, 503, "RESOURCE_EXHAUSTED", INTERNAL_REASON)
+enter(TooManyRequestsError, 429, "RESOURCE_EXHAUSTED", "RATE_LIMITED")
+enter(StorageFullError, 413, "RESOURCE_EXHAUSTED", "STORAGE_FULL", -32013)
 
 
 def retry_after(error: A2AError) -> int:

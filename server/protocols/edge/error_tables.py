@@ -1,18 +1,43 @@
-"""Errors that A2A lacks, in the tables from which the SDK makes error payloads."""
+"""Errors that A2A lacks, in the tables from which the SDK makes error payloads, and their codes of JSON-RPC.
+
+Rule 1: -32603 says that the server failed, and that a retry may help: it is for errors of which that is true. What is
+        refused for good has a code of its own, outside those of A2A (-32001 and following).
+"""
 
 from __future__ import annotations
 
-from a2a.utils.errors import A2A_ERROR_MAPPING, A2A_ERROR_REASONS, A2AError, ErrorMapping
+from typing import Final
+
+from a2a.utils.errors import (
+    A2A_ERROR_MAPPING,
+    A2A_ERROR_REASONS,
+    JSON_RPC_ERROR_CODE_MAP,
+    A2AError,
+    ErrorMapping,
+    InternalError,
+)
+
+INTERNAL: Final = JSON_RPC_ERROR_CODE_MAP[InternalError]
+INTERNAL_REASON: Final = A2A_ERROR_REASONS[InternalError]
+_CODES: dict[type[A2AError], int] = {}
 
 
-def enter(kind: type[A2AError], http_status: int, status: str, reason: str) -> None:
-    """Give an error its form in each binding: the SDK looks it up by the class, in these tables alone.
+def enter(kind: type[A2AError], http_status: int, status: str, reason: str, code: int = INTERNAL) -> None:
+    """Give an error its form in each binding.
 
-    In the table of JSON-RPC's codes, whose default is -32603, it would replace InternalError for the SDK's clients.
+    The SDK looks it up by the class, in its tables alone. Its table of JSON-RPC's codes is left as it is: its clients,
+    of which this server has some, read that table backwards.
 
     Args:
         status: of gRPC.
         reason: of `google.rpc.ErrorInfo`.
+        code: of JSON-RPC.
     """
     A2A_ERROR_REASONS[kind] = reason
     A2A_ERROR_MAPPING[kind] = ErrorMapping(http_status, status, reason)
+    _CODES[kind] = code
+
+
+def rpc_code(kind: type[A2AError]) -> int:
+    """An error's code of JSON-RPC."""
+    return _CODES.get(kind) or JSON_RPC_ERROR_CODE_MAP.get(kind, INTERNAL)

@@ -16,7 +16,6 @@ from a2a.server.jsonrpc_models import JSONParseError as JsonRpcParseError
 from a2a.server.request_handlers.response_helpers import build_error_response
 from a2a.utils.error_handlers import build_rest_error_payload
 from a2a.utils.errors import (
-    JSON_RPC_ERROR_CODE_MAP,
     A2AError,
     InternalError,
     InvalidRequestError,
@@ -26,6 +25,7 @@ from a2a.utils.errors import (
 from starlette.responses import JSONResponse
 
 from a2a_canvas.server.protocols.edge.availability import retry_header
+from a2a_canvas.server.protocols.edge.error_tables import rpc_code
 from a2a_canvas.server.protocols.guard.calls import RequestId
 from a2a_canvas.server.protocols.guard.checks import Refusal
 from a2a_canvas.store.text.wording import choice, shown
@@ -55,10 +55,10 @@ class JsonRpcForm:
 
     def error_payload(self, error: A2AError) -> dict[str, Any]:
         if self.legacy:
-            code = JSON_RPC_ERROR_CODE_MAP.get(type(error), JSON_RPC_ERROR_CODE_MAP[InternalError])
-            answer = {"code": code, "message": error.message, "data": error.data}
+            answer = {"code": rpc_code(type(error)), "message": error.message, "data": error.data}
             return {"jsonrpc": "2.0", "id": self.id, "error": answer}
         payload = build_error_response(self.id, error)
+        payload["error"]["code"] = rpc_code(type(error))
         _write_strings_only(payload["error"]["data"])
         return payload
 

@@ -7,8 +7,8 @@ Rules:
 3. An error has the SDK's form: status and message, `ErrorInfo` and `BadRequest` in `grpc-status-details-bin`, for the
    0.3 service as well. There the name of the error comes before the message.
 4. An exception of a handler is logged and becomes INTERNAL without text. Cancellation and the handler's aborts pass.
-5. Retryable errors have the status of `availability.py`, and `RetryInfo`: the SDK has neither. They have no reason,
-   because the SDK's client would take it for a failure of the server.
+5. Retryable errors have the status of `availability.py`, and `RetryInfo`: the SDK has neither. Those that have no
+   reason of their own have none here: the SDK's client would take them for a failure of the server.
 6. Other services are not guarded. The size of a message is the server's option `grpc.max_receive_message_length`; the
    budget of all bodies (`bodies.py`) counts complete messages, because gRPC reads them before an interceptor runs.
 """
@@ -35,6 +35,7 @@ from google.protobuf.message import DecodeError, Message
 from google.rpc import error_details_pb2, status_pb2  # type: ignore[import-untyped]
 
 from a2a_canvas.server.protocols.edge.availability import UnavailableError, retry_after
+from a2a_canvas.server.protocols.edge.error_tables import INTERNAL_REASON
 from a2a_canvas.server.protocols.guard.bodies import TOO_MANY_BODIES, BodyBudget, BodyReservation
 from a2a_canvas.server.protocols.guard.calls import REQUESTS, read_legacy_proto
 from a2a_canvas.server.protocols.guard.checks import BodyLimits, Refusal, check_version
@@ -193,7 +194,7 @@ async def abort_call(refusal: Refusal, context: Context, name: str = "") -> NoRe
     if issubclass(refusal.kind, UnavailableError):
         delay = Duration(seconds=retry_after(refusal.error()))
         status.details.add().Pack(error_details_pb2.RetryInfo(retry_delay=delay))
-    else:
+    if mapping.reason != INTERNAL_REASON or not issubclass(refusal.kind, UnavailableError):
         status.details.add().Pack(error_details_pb2.ErrorInfo(reason=mapping.reason, domain=A2A_DOMAIN))
     if refusal.fields:
         errors = [ValidationDetail(field=path, message=f"{reason}.") for path, reason in refusal.fields]

@@ -11,13 +11,7 @@ import logging
 from collections.abc import Mapping
 from typing import assert_never
 
-from a2a.server.jsonrpc_models import JSONRPCError
-from a2a.server.request_handlers.response_helpers import EXCEPTION_MAP
-from a2a.utils.errors import (
-    A2A_ERROR_MAPPING,
-    JSON_RPC_ERROR_CODE_MAP,
-    A2AError,
-)
+from a2a.utils.errors import A2A_ERROR_MAPPING, A2AError
 from starlette.responses import JSONResponse
 
 from a2a_canvas.server.protocols.edge.availability import (
@@ -48,9 +42,7 @@ class UnauthenticatedError(A2AError):
     """The caller is not known. A2A leaves it to the transport."""
 
 
-enter(UnauthenticatedError, 401, "UNAUTHENTICATED", "UNAUTHENTICATED")
-JSON_RPC_ERROR_CODE_MAP[UnauthenticatedError] = -32000
-EXCEPTION_MAP[UnauthenticatedError] = JSONRPCError
+enter(UnauthenticatedError, 401, "UNAUTHENTICATED", "UNAUTHENTICATED", -32000)
 
 REALM = f'{SCHEME} realm="a2a-canvas"'
 

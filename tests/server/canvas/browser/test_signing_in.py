@@ -134,7 +134,7 @@ async def test_whoever_asks_too_much_with_a_right_key_is_told_that(open_window: 
         await expect(dialog(window.page)).to_be_visible()
         await served.http.get("/artifacts", headers={"Authorization": f"Bearer {ANN}"})
         await enter(window.page, ANN)
-        await expect(dialog(window.page).get_by_role("alert")).to_contain_text("made 1 requests in a minute")
+        await expect(dialog(window.page).get_by_role("alert")).to_contain_text("Request limit reached (1 per minute)")
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

@@ -20,8 +20,10 @@ from google.rpc import error_details_pb2
 from a2a_canvas.server.agent.events import MessageReceived
 from a2a_canvas.server.protocols.a2a_v1.handler import A2AHandler
 from a2a_canvas.server.protocols.edge.availability import DATABASE_UNAVAILABLE, StorageFullError
+from a2a_canvas.server.protocols.edge.error_tables import rpc_code
 from a2a_canvas.server.protocols.edge.permission import PermissionDeniedError
 from a2a_canvas.server.protocols.edge.shutdown import Shutdown
+from a2a_canvas.server.protocols.identity.denials import UnauthenticatedError
 from a2a_canvas.server.tasks.errors import Detached, StreamLost
 from a2a_canvas.server.tasks.runtime.admission import Admission
 from a2a_canvas.store.errors import Unavailable
@@ -415,3 +417,10 @@ def test_a_client_in_the_same_process_takes_no_error_of_ours_for_an_internal_one
     assert len({*JSON_RPC_ERROR_CODE_MAP.values()}) == len(JSON_RPC_ERROR_CODE_MAP)
     assert PermissionDeniedError in A2A_ERROR_MAPPING
     assert StorageFullError in A2A_ERROR_MAPPING
+
+
+def test_what_is_refused_for_good_is_no_internal_error_of_json_rpc() -> None:
+    """Clients retry -32603. No code is one of A2A's, and no two are the same."""
+    ours = [rpc_code(kind) for kind in (UnauthenticatedError, PermissionDeniedError, StorageFullError)]
+    assert len({*ours, *JSON_RPC_ERROR_CODE_MAP.values()}) == len(ours) + len(JSON_RPC_ERROR_CODE_MAP)
+    assert all(-32099 <= code <= -32000 for code in ours)

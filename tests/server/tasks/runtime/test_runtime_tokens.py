@@ -25,8 +25,8 @@ def harness(*calls: object, meter: Meter) -> RuntimeHarness:
     ("limits", "said"),
     [
         ({"tokens_of_turn": 1}, "a turn may use 1. Ask for less at a time."),
-        ({"of_user": Quota(tokens=1)}, "Stopped before the end. You have used the 1 tokens of a day."),
-        ({"of_all": Quota(tokens=1)}, "Stopped before the end. All users have used the 1 tokens of a day."),
+        ({"of_user": Quota(tokens=1)}, "Stopped before the end. Token limit reached (1 per day)."),
+        ({"of_all": Quota(tokens=1)}, "Stopped before the end. Token limit of this server reached (1 per day)."),
     ],
     ids=["turn", "user", "all"],
 )
