@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -19,6 +18,7 @@ from a2a_canvas.server.agent.models.rehearsal import START_NOTICE
 from a2a_canvas.server.agent.models.rehearsal.tool_calls import Offered, example
 from a2a_canvas.server.agent_folder import AGENT_FILE
 from a2a_canvas.server.model_choice import KINDS, OLLAMA
+from a2a_canvas.server.outbound.over_httpx import client, json_of
 from a2a_canvas.server.protocols.edge.origins import TRUSTED_PROXIES
 from a2a_canvas.server.settings import ALL_ADDRESSES, REHEARSAL, Settings, authority, without_password
 from a2a_canvas.server.wire import TOKEN_VARIABLE
@@ -168,10 +168,10 @@ async def ollama_hint(program: str, address: str, seconds: float = OLLAMA_TIMEOU
     It is asked past any proxy: it is on this machine, or beside it.
     """
     try:
-        async with asyncio.timeout(seconds), httpx.AsyncClient(trust_env=False) as client:
-            found = (await client.get(f"{address}/api/tags")).raise_for_status().json()
+        async with asyncio.timeout(seconds), client(trust_env=False) as http:
+            found = json_of((await http.get(f"{address}/api/tags")).raise_for_status())
         names = [str(model["name"]) for model in found["models"]]
-    except (httpx.HTTPError, TimeoutError, json.JSONDecodeError, UnicodeDecodeError, KeyError, TypeError):
+    except (httpx.HTTPError, TimeoutError, KeyError, TypeError):
         return ""
     usable = [name for name in names if _MODEL_NAME.fullmatch(name)]
     if not usable:

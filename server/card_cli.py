@@ -6,6 +6,7 @@ Rule 1: without a key of the user's own, the keys are read where the signature s
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -23,6 +24,7 @@ from jwt import PyJWK, PyJWTError
 from jwt.exceptions import InvalidKeyError
 from jwt.utils import base64url_decode
 
+from a2a_canvas.server.outbound.over_httpx import client, json_of
 from a2a_canvas.server.settings import is_trusted_url
 
 ALGORITHMS = ("ES256", "ES384", "ES512", "EdDSA", "RS256", "RS384", "RS512", "PS256", "PS384", "PS512")
@@ -44,16 +46,15 @@ def verify_card(url: str, key: Path | None, out: TextIO) -> int:
     Raises:
         CardNotVerified: it is not valid.
     """
-    with httpx.Client(timeout=TIMEOUT, follow_redirects=False) as client:
-        where = url if url.endswith(".json") else url.rstrip("/") + AGENT_CARD_WELL_KNOWN_PATH
-        card = _card(_read(client, where), where)
-        for signature in card.signatures:
-            header = _header(signature)
-            keys = _keys_in(key) if key else _published(client, where, header)
-            if _is_valid(card, signature, keys):
-                by = key or header.get("jku")
-                out.write(f"The card of {card.name} is signed with the key {header.get('kid', '')} of {by}.\n")
-                return 0
+    where = url if url.endswith(".json") else url.rstrip("/") + AGENT_CARD_WELL_KNOWN_PATH
+    card = _card(asyncio.run(_read(where)), where)
+    for signature in card.signatures:
+        header = _header(signature)
+        keys = _keys_in(key) if key else _published(where, header)
+        if _is_valid(card, signature, keys):
+            by = key or header.get("jku")
+            out.write(f"The card of {card.name} is signed with the key {header.get('kid', '')} of {by}.\n")
+            return 0
     why = "has no valid signature" if card.signatures else "is not signed"
     raise CardNotVerified(f"The card at {where} {why}.")
 
@@ -83,12 +84,12 @@ def _header(signature: pb.AgentCardSignature) -> Mapping[str, Any]:
     return header if isinstance(header, dict) else {}
 
 
-def _published(client: httpx.Client, card_url: str, header: Mapping[str, Any]) -> Sequence[Any]:
+def _published(card_url: str, header: Mapping[str, Any]) -> Sequence[Any]:
     """The keys where the signature says that they are (rule 1)."""
     url = urljoin(card_url, str(header.get("jku", "")))
     if urlsplit(url)[:2] != urlsplit(card_url)[:2] or not is_trusted_url(url):
         raise CardNotVerified(f"The signature names keys at {url}, which is elsewhere: pass those you trust as --key.")
-    return list(_of_set(_read(client, url), str(header.get("kid", ""))))
+    return list(_of_set(asyncio.run(_read(url)), str(header.get("kid", ""))))
 
 
 def _keys_in(path: Path) -> Sequence[Any]:
@@ -123,10 +124,11 @@ def _card(found: Any, url: str) -> pb.AgentCard:
         raise CardNotVerified(f"There is no agent card at {url}.") from None
 
 
-def _read(client: httpx.Client, url: str) -> Any:
+async def _read(url: str) -> Any:
     try:
-        return client.get(url, headers={"Accept": "application/json"}).raise_for_status().json()
+        async with asyncio.timeout(TIMEOUT), client() as http:
+            return json_of((await http.get(url, headers={"Accept": "application/json"})).raise_for_status())
     except httpx.HTTPStatusError as error:
         raise CardNotVerified(f"{url} answers with HTTP {error.response.status_code}.") from None
-    except (httpx.HTTPError, httpx.InvalidURL, ValueError) as error:
+    except (httpx.HTTPError, httpx.InvalidURL, TimeoutError) as error:
         raise CardNotVerified(f"{url} cannot be read: {str(error) or type(error).__name__}.") from None

@@ -18,6 +18,7 @@ import httpx
 from a2a_canvas.server.agent.models.claude_params import available
 from a2a_canvas.server.agent.models.provider_connection import address_in
 from a2a_canvas.server.model_choice import EXTRA, OLLAMA, OPENAI, SCRIPT, ollama_address
+from a2a_canvas.server.outbound.over_httpx import UnreadableAnswer, client, json_of
 from a2a_canvas.server.settings import REHEARSAL, SettingsError
 
 SECONDS: Final = 3.0
@@ -121,8 +122,8 @@ async def ask(source: ModelSource, seconds: float = SECONDS) -> ListedModels:
     # What is on this machine is asked past any proxy.
     local = httpx.URL(source.address).host in ("127.0.0.1", "localhost", "::1")
     try:
-        async with asyncio.timeout(seconds), httpx.AsyncClient(trust_env=not local, auth=source.password) as client:
-            response = await client.get(source.address + source.path, headers=source.headers)
+        async with asyncio.timeout(seconds), client(trust_env=not local, auth=source.password) as http:
+            response = await http.get(source.address + source.path, headers=source.headers)
     except (httpx.HTTPError, httpx.InvalidURL, TimeoutError):
         return ListedModels(source, fault="does not answer")
     return read_list(source, response)
@@ -142,8 +143,8 @@ def read_list(source: ModelSource, response: httpx.Response) -> ListedModels:
 
 def _names(response: httpx.Response) -> Iterator[str]:
     try:
-        found = response.json()
-    except ValueError:
+        found = json_of(response)
+    except UnreadableAnswer:
         return
     listed = (found.get("data") or found.get("models")) if isinstance(found, dict) else None
     for each in listed if isinstance(listed, list) else ():

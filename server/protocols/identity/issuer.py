@@ -1,18 +1,19 @@
 """The issuer of tokens, over HTTP: how it describes itself (OpenID Connect discovery), and its keys.
 
 Rule 1: only HTTPS is trusted with keys, or HTTP on this machine. No redirect is followed, an answer has at most
-        MAX_BYTES and TIMEOUT seconds, and a description must be of the issuer that was asked for.
+        MAX_BYTES and takes TIMEOUT seconds, and a description must be of the issuer that was asked for.
 """
 
 from __future__ import annotations
 
-import json
+import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 from urllib.parse import urlsplit
 
 import httpx
 
+from a2a_canvas.server.outbound.over_httpx import UnreadableAnswer, client, json_of
 from a2a_canvas.server.protocols.identity.authenticator import IssuerUnavailable
 from a2a_canvas.server.protocols.identity.json_web_tokens import Jwk, TokenRules, ValidToken, header_of, read_token
 from a2a_canvas.server.protocols.identity.key_set import KeySet
@@ -22,6 +23,11 @@ from a2a_canvas.server.wire import why_untrusted
 
 TIMEOUT = 5.0
 MAX_BYTES = 512 * 1024
+JSON = {"Accept": "application/json"}
+
+
+class IssuerRefuses(IssuerUnavailable):
+    """The issuer answers a request with an error."""
 
 
 class Issuer:
@@ -43,7 +49,7 @@ class Issuer:
             IssuerUnavailable: it cannot be read, or is another one's.
         """
         url = discovery_url(self.name)
-        found = await _read(url)
+        found = await asked("GET", url, headers=JSON)
         if found.get("issuer") != self.name:
             raise IssuerUnavailable(f"{url} describes another issuer than {self.name}.")
         return found
@@ -53,7 +59,7 @@ class Issuer:
         url = self._jwks_url or str((await self.description()).get("jwks_uri", ""))
         if not is_trusted_url(url):
             raise IssuerUnavailable(f"The issuer {self.name} names no HTTPS address of its keys.")
-        keys = (await _read(url)).get("keys")
+        keys = (await asked("GET", url, headers=JSON)).get("keys")
         if not isinstance(keys, list):
             raise IssuerUnavailable(f"{url} has no keys.")
         return [key for key in keys if isinstance(key, dict)]
@@ -73,22 +79,27 @@ class IssuedTokens:
         return next((each for each in read if each), None)
 
 
-async def _read(url: str) -> Mapping[str, Any]:
-    """A JSON object at an address (rule 1)."""
+async def asked(method: str, url: str, **options: Any) -> Mapping[str, Any]:
+    """The JSON object that an issuer answers with (rule 1).
+
+    Args:
+        options: those of httpx for a request.
+
+    Raises:
+        IssuerUnavailable: there is none.
+        IssuerRefuses: it answers with an error.
+    """
     try:
-        async with (
-            # An issuer on this machine is asked past any proxy.
-            httpx.AsyncClient(timeout=TIMEOUT, follow_redirects=False, trust_env=not is_loopback(_host(url))) as client,
-            client.stream("GET", url, headers={"Accept": "application/json"}) as response,
-        ):
-            response.raise_for_status()
-            body = b""
-            async for piece in response.aiter_bytes():
-                body += piece
-                if len(body) > MAX_BYTES:
-                    raise IssuerUnavailable(f"{url} answers with more than {MAX_BYTES} bytes.")
-        found = json.loads(body)
-    except (httpx.HTTPError, ValueError, RecursionError) as error:
+        # An issuer on this machine is asked past any proxy.
+        async with asyncio.timeout(TIMEOUT), client(MAX_BYTES, trust_env=not is_loopback(_host(url))) as http:
+            response = await http.request(method, url, **options)
+        response.raise_for_status()
+        found = json_of(response)
+    except httpx.HTTPStatusError as error:
+        raise IssuerRefuses(f"The issuer at {_host(url)} answers with HTTP {error.response.status_code}.") from error
+    except UnreadableAnswer as error:
+        raise IssuerUnavailable(f"The issuer at {_host(url)} cannot be read: {error}.") from error
+    except (httpx.HTTPError, TimeoutError) as error:
         why = why_untrusted(error) or type(error).__name__
         raise IssuerUnavailable(f"The issuer at {_host(url)} cannot be read: {why}.") from error
     if not isinstance(found, dict):

@@ -22,15 +22,12 @@ import httpx
 import jwt
 
 from a2a_canvas.server.protocols.identity.authenticator import IssuerUnavailable, JwtVerifier
+from a2a_canvas.server.protocols.identity.issuer import JSON, IssuerRefuses, asked
 from a2a_canvas.server.protocols.identity.published import Published
 from a2a_canvas.server.protocols.identity.signed_claims import Claims
 from a2a_canvas.server.settings import is_trusted_url
-from a2a_canvas.server.wire import why_untrusted
 
 logger = logging.getLogger(__name__)
-
-TIMEOUT = 5.0
-MAX_BYTES = 512 * 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,18 +108,14 @@ class OpenIdClient:
         credentials = httpx.BasicAuth(self.client_id, self.client_secret) if self.client_secret else httpx.Auth()
         endpoint = (await self.endpoints.get()).token
         try:
-            async with httpx.AsyncClient(timeout=TIMEOUT, follow_redirects=False) as client:
-                answer = await client.post(
-                    endpoint, data=form, auth=credentials, headers={"Accept": "application/json"}
-                )
-            found = answer.json() if answer.is_success and len(answer.content) <= MAX_BYTES else None
-        except (httpx.HTTPError, ValueError, RecursionError) as error:
-            text = f"The issuer cannot be asked who signed in: {why_untrusted(error) or type(error).__name__}."
-            logger.warning("Somebody could not sign in. %s", text)
-            raise IssuerUnavailable(text) from error
-        if not isinstance(found, dict):
-            raise SignInRefused("The provider does not take this sign-in: perhaps it is over, or was used before.")
-        return found
+            return await asked("POST", endpoint, data=form, auth=credentials, headers=JSON)
+        except IssuerRefuses:
+            raise SignInRefused(
+                "The provider does not take this sign-in: perhaps it is over, or was used before."
+            ) from None
+        except IssuerUnavailable as error:
+            logger.warning("Somebody could not sign in. %s", error)
+            raise
 
 
 def _endpoint(description: Mapping[str, Any], name: str) -> str:

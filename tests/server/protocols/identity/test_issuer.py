@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
+import gzip
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from typing import Any
 
 import httpx
 import pytest
 import respx
 
+from a2a_canvas.server.protocols.identity import issuer
 from a2a_canvas.server.protocols.identity.authenticator import IssuerUnavailable
-from a2a_canvas.server.protocols.identity.issuer import MAX_BYTES, IssuedTokens, Issuer
+from a2a_canvas.server.protocols.identity.issuer import MAX_BYTES, IssuedTokens, Issuer, asked
 from a2a_canvas.server.protocols.identity.security import discovery_url
 from tests.extreme_values import deep
 from tests.server.protocols.identity.tokens import AUDIENCE, ISSUER, SigningKey
@@ -66,10 +71,22 @@ async def test_a_description_that_is_not_its_own_is_not_trusted(described: Any, 
         httpx.Response(200, json=[]),
         httpx.Response(200, text=deep(100_000)),
         httpx.Response(200, content=b" " * (MAX_BYTES + 1)),
+        httpx.Response(200, content=gzip.compress(b" " * MAX_BYTES), headers={"Content-Encoding": "gzip"}),
         httpx.ConnectError("no route"),
         httpx.ReadTimeout("slow"),
     ],
-    ids=["error", "redirect", "no json", "no keys", "a list", "too deep", "too large", "no connection", "too slow"],
+    ids=[
+        "error",
+        "redirect",
+        "no json",
+        "no keys",
+        "a list",
+        "too deep",
+        "too large",
+        "compressed",
+        "no connection",
+        "too slow",
+    ],
 )
 async def test_keys_that_cannot_be_read_are_unavailable(
     answer: httpx.Response | Exception, respx_mock: respx.MockRouter
@@ -81,3 +98,37 @@ async def test_keys_that_cannot_be_read_are_unavailable(
         route.mock(return_value=answer)
     with pytest.raises(IssuerUnavailable):
         await Issuer(ISSUER, KEYS_URL).keys()
+
+
+@asynccontextmanager
+async def dripping() -> AsyncIterator[str]:
+    """The address of an issuer that sends a byte now and then, and never ends."""
+
+    async def drip(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n\r\n")
+        while not writer.is_closing():
+            writer.write(b" ")
+            await asyncio.sleep(0.01)
+
+    server = await asyncio.start_server(drip, "127.0.0.1", 0)
+    async with server:
+        yield f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+
+
+@pytest.mark.parametrize("method", ["GET", "POST"])
+async def test_an_answer_that_drips_has_the_time_of_a_whole_one(method: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(issuer, "TIMEOUT", 0.2)
+    async with dripping() as url:
+        with pytest.raises(IssuerUnavailable, match="cannot be read: TimeoutError"):
+            await asked(method, url)
+
+
+async def test_an_issuer_is_asked_for_plain_answers_and_no_secret_follows_a_redirect(
+    respx_mock: respx.MockRouter,
+) -> None:
+    elsewhere = respx_mock.post("https://evil.example.com/token").respond(json={})
+    token = respx_mock.post(f"{ISSUER}/token").respond(307, headers={"Location": "https://evil.example.com/token"})
+    with pytest.raises(IssuerUnavailable):
+        await asked("POST", f"{ISSUER}/token", auth=httpx.BasicAuth("us", "s3cret"))
+    assert token.calls.last.request.headers["accept-encoding"] == "identity"
+    assert not elsewhere.called
