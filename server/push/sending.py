@@ -12,7 +12,14 @@ from typing import Protocol
 
 from a2a_canvas.server.outbound.addresses import Lookup, literal_address
 from a2a_canvas.server.push.retries import Outcome
-from a2a_canvas.server.push.targets import AllowedTargets, Target, check_addresses, no_public_address, target_of
+from a2a_canvas.server.push.targets import (
+    AllowedTargets,
+    Target,
+    check_addresses,
+    no_public_address,
+    target_of,
+    unknown_host,
+)
 
 TOTAL_SECONDS = 10.0
 """Seconds that an attempt may take, to the headers of the answer."""
@@ -53,7 +60,7 @@ class TargetCheck:
         try:
             found = [literal] if literal else await self._lookup(target.host, target.port)
         except (OSError, UnicodeError):
-            raise no_public_address(target) from None
+            raise (unknown_host if self._allowed.has_name(target.host) else no_public_address)(target) from None
         check_addresses(target, found, self._allowed)
         return found
 

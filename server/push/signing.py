@@ -31,7 +31,7 @@ def headers_of(delivery: Delivery, body: bytes, at: datetime) -> dict[str, str]:
     config = delivery.config
     seconds = int(at.timestamp())
     headers = {
-        "Content-Type": "application/json",
+        "Content-Type": "application/json" if config.version == "0.3" else "application/a2a+json",
         "User-Agent": "a2a-canvas",
         "A2A-Version": config.version,
         "webhook-id": delivery.event_id,

@@ -108,6 +108,11 @@ def check_addresses(target: Target, addresses: Iterable[str], allowed: AllowedTa
         raise TargetRefused("must begin with https://")
 
 
+def unknown_host(target: Target) -> TargetRefused:
+    """For a name that the operator allows: there is nothing to hide about it."""
+    return TargetRefused(f"names a host, {target.host}, that cannot be looked up")
+
+
 def no_public_address(target: Target) -> TargetRefused:
     """The same for a name that is not known, and for one in a private network: users are not told which there are."""
     return TargetRefused(f"names a host, {target.host}, that has no address on the public internet")

@@ -186,6 +186,21 @@ async def test_a_state_that_is_none_is_refused_in_every_binding(served: Served) 
     assert error.code() is grpc.StatusCode.INVALID_ARGUMENT
 
 
+# --------------------------------------------------------------------------------------- versions
+
+
+@pytest.mark.parametrize(
+    ("versions", "passes"), [(("1.0", "1.0"), True), (("1.0", "0.3"), False), (("0.3", "1.0"), False)]
+)
+async def test_two_headers_with_different_versions_are_refused(
+    served: Served, versions: tuple[str, str], passes: bool
+) -> None:
+    headers = [("A2A-Version", each) for each in versions]
+    assert (await served.http.get("/rest/tasks", headers=headers)).is_success is passes
+    answer = (await served.http.post("/", json=envelope("ListTasks", {}), headers=headers)).json()
+    assert answer.get("error", {}).get("code") == (None if passes else -32009)
+
+
 # --------------------------------------------------------------------------------------- JSON-RPC
 
 

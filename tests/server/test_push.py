@@ -15,7 +15,7 @@ import pytest
 import pytest_asyncio
 from a2a.compat.v0_3 import types as v0_3
 from a2a.types import a2a_pb2 as pb
-from a2a.utils.errors import TaskNotFoundError
+from a2a.utils.errors import A2AError, TaskNotFoundError
 from aiohttp import web
 from google.protobuf.json_format import MessageToDict, ParseDict
 
@@ -122,6 +122,26 @@ async def test_http_json_0_3_takes_the_task_and_the_id_from_where_a_client_puts_
     body = {"configId": "mine", "config": {"pushNotificationConfig": {"url": receiver.url}}}
     made = (await served.http.post(path, json=body)).json()
     assert made["name"] == f"tasks/{task.id}/pushNotificationConfigs/mine"
+
+
+async def test_http_json_0_3_takes_the_config_as_the_body(served: Served, receiver: Receiver) -> None:
+    task = await sent(served, ("JSONRPC", "1.0"), asking("just say it"))
+    path = f"/rest/v1/tasks/{task.id}/pushNotificationConfigs"
+    name = f"tasks/{task.id}/pushNotificationConfigs/mine"
+    made = (await served.http.post(path, json={"name": name, "pushNotificationConfig": {"url": receiver.url}})).json()
+    assert (made["name"], made["pushNotificationConfig"]["url"]) == (name, receiver.url)
+    for body in ({}, {"config": {}}, {"configId": "mine"}):
+        refused = await served.http.post(path, json=body)
+        assert refused.status_code == 400
+        assert refused.json()["error"]["message"] == "config.pushNotificationConfig must not be empty."
+
+
+@pytest.mark.transports
+async def test_a_config_without_its_task_is_refused_in_every_binding(served: Served, receiver: Receiver) -> None:
+    error = (await served.rpc("CreateTaskPushNotificationConfig", {"url": receiver.url}))["error"]
+    assert (error["code"], error["message"]) == (-32602, "taskId must not be empty.")
+    with pytest.raises(A2AError, match="taskId must not be empty"):
+        await served.client("GRPC", "1.0").create_task_push_notification_config(config(receiver))
 
 
 async def test_jsonrpc_0_3_may_ask_for_the_config_of_a_task_by_the_task_alone(

@@ -243,6 +243,8 @@ class A2AHandler(RequestHandler):
     async def on_create_task_push_notification_config(
         self, params: pb.TaskPushNotificationConfig, context: ServerCallContext
     ) -> pb.TaskPushNotificationConfig:
+        if not params.task_id:  # A2A requires it here, and not in the config of a message
+            raise invalid_field("taskId", "must not be empty")
         record, caller = await self._task_of_push(params.task_id, context), caller_of_call(context)
         await self._runtime.meter.check_bytes(record.owner, caller.author)
         return await self._push.create(record, params, caller, _version(context))

@@ -128,6 +128,8 @@ def read_legacy_proto(message: Message, limits: BodyLimits) -> Message | Refusal
             return convert_legacy(lambda: _send_params(message), limits)
         case pb03.GetTaskRequest() | pb03.CancelTaskRequest() | pb03.TaskSubscriptionRequest():
             return message if re.match("tasks/.", message.name) else invalid([("name", _NO_NAME.format(message.name))])
+        case pb03.CreateTaskPushNotificationConfigRequest() if not message.config.HasField("push_notification_config"):
+            return invalid([("config.pushNotificationConfig", "must not be empty")])
         case pb03.CreateTaskPushNotificationConfigRequest():
             return convert_legacy(lambda: _push_params(message), limits)
         case _:
@@ -141,7 +143,8 @@ def _send_params(message: pb03.SendMessageRequest) -> Message:
 
 def _push_params(message: pb03.CreateTaskPushNotificationConfigRequest) -> Message:
     config = message.config.push_notification_config
-    config.id = config.id or message.config_id  # which the SDK drops
+    # The SDK drops both.
+    config.id = config.id or message.config_id or message.config.name.partition("/pushNotificationConfigs/")[2]
     params = FromProto.task_push_notification_config_request(message)
     request = types03.SetTaskPushNotificationConfigRequest(id="", params=params)
     return conversions.to_core_create_task_push_notification_config_request(request)

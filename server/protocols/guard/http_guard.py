@@ -12,7 +12,8 @@ Rules:
 6. A 503 has `Retry-After`.
 7. A request is left in the scope as it was parsed, a `Call` (`calls.py`).
 8. The parameter `A2A-Version` of the query counts where the header is missing or empty (A2A 1.0, section 3.6.1): a
-   browser's `EventSource` can set no header. From here on it is the header.
+   browser's `EventSource` can set no header. From here on it is the header. Several headers with different versions are
+   one with all of them, which is no version.
 9. `%2F` is part of a name, and only names below `/artifacts/` have one. Elsewhere there is nothing at such a path: were
    it decoded, a proxy that allows or forbids paths would see another one than this server.
 """
@@ -174,7 +175,8 @@ def encodes_slash(scope: Scope) -> bool:
 def _read_version(scope: Scope) -> None:
     """Rule 8. Names of parameters are compared as those of headers are, without case."""
     headers = MutableHeaders(scope=scope)
-    if headers.get(VERSION_HEADER):
+    if versions := dict.fromkeys(filter(None, headers.getlist(VERSION_HEADER))):
+        headers[VERSION_HEADER] = ", ".join(versions)
         return
     parameters = QueryParams(scope["query_string"]).multi_items()
     given = next((value for name, value in parameters if name.lower() == VERSION_HEADER.lower() and value), "")

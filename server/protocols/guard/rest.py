@@ -158,6 +158,8 @@ def _read_params(route: RestRoute, value: Mapping[str, Any], limits: BodyLimits)
         return parse_params(value, REQUESTS[route.operation], limits)
     if route.body is None:
         return REQUESTS[route.operation]()
+    if route.body is pb03.CreateTaskPushNotificationConfigRequest and "config" not in value:
+        value = {"config": value}  # A2A 0.3 says that the body is the config, its SDK that it is the request
     params = parse_params(value, route.body, limits)
     if isinstance(params, pb03.CreateTaskPushNotificationConfigRequest):
         params.parent = params.parent or "tasks/-"  # the task is in the path

@@ -1,14 +1,15 @@
 """JSON-RPC requests, from bytes to a `Call`. Pure.
 
 Rule 1: the checks go envelope, method, version, params: a caller with the wrong version learns that, not what is wrong
-        in the rest.
+        in the rest. That the id is missing comes last.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from functools import reduce
+from typing import Any, Final
 
 from a2a.compat.v0_3.jsonrpc_adapter import JSONRPC03Adapter
 from a2a.utils.errors import InvalidRequestError, MethodNotFoundError
@@ -47,7 +48,10 @@ def check_jsonrpc(body: bytes, version: str | None, limits: BodyLimits) -> Call 
         return RejectedCall(_not_a_call(text), id_)
     if refusal := check_version(version):
         return RejectedCall(refusal, id_)
-    return _check_method(request, id_, version, limits)
+    call = _check_method(request, id_, version, limits)
+    if isinstance(call, Call) and "id" not in request:
+        return RejectedCall(_not_a_call("id is required, because A2A has no notifications"), legacy=call.legacy)
+    return call
 
 
 def _wrong_members(request: Mapping[str, Any]) -> str:
@@ -59,8 +63,6 @@ def _wrong_members(request: Mapping[str, Any]) -> str:
         return "method is required and must be a string"
     if method.startswith("rpc."):
         return "Names of methods that begin with rpc. are reserved by JSON-RPC"
-    if "id" not in request:
-        return "id is required, because A2A has no notifications"
     return "" if isinstance(request.get("params"), dict | list | None) else "params must be an object"
 
 
@@ -101,10 +103,24 @@ def _params(method: str, request: Mapping[str, Any], limits: BodyLimits) -> Mess
     return params if isinstance(params, Refusal) else check_required(params, given) or params
 
 
+_PUSH_CONFIGS: Final = (("params", "pushNotificationConfig"), ("params", "configuration", "pushNotificationConfig"))
+"""Where push configs are in a request of A2A 0.3."""
+
+
+def _without_authentication(given: Any, place: Sequence[str]) -> Any:
+    """A value without an empty `authentication` at a place: clients send it for none, and 0.3 requires `schemes`."""
+    if not isinstance(given, dict):
+        return given
+    if not place:
+        return {name: value for name, value in given.items() if (name, value) != ("authentication", {})}
+    name = place[0]
+    return {**given, name: _without_authentication(given[name], place[1:])} if name in given else given
+
+
 def _legacy_params(method: str, request: Mapping[str, Any], limits: BodyLimits) -> Message | Refusal:
     model: Any = JSONRPC03Adapter.METHOD_TO_MODEL[method]
     try:
-        parsed = model.model_validate(request)
+        parsed = model.model_validate(reduce(_without_authentication, _PUSH_CONFIGS, {"id": 0, **request}))
     except ValidationError as error:
         return invalid(_fields_at_fault(error))
     return convert_legacy(lambda: LEGACY_METHODS[method][1](parsed), limits)

@@ -81,6 +81,17 @@ async def test_a_host_that_cannot_be_found_is_refused() -> None:
         await TargetCheck(AllowedTargets(), FixedLookup([]))("https://nowhere.example/")
 
 
+async def test_an_allowed_name_that_cannot_be_looked_up_is_refused_for_this_reason() -> None:
+    async def lookup(host: str, port: int) -> list[str]:
+        raise OSError("Name or service not known")
+
+    check = TargetCheck(AllowedTargets.of(["hooks.internal"]), lookup)
+    with pytest.raises(TargetRefused, match=r"names a host, hooks.internal, that cannot be looked up"):
+        await check("https://hooks.internal/")
+    with pytest.raises(TargetRefused, match="has no address on the public internet"):
+        await check("https://nowhere.example/")
+
+
 async def test_names_whose_name_servers_hang_hold_up_no_other_name(monkeypatch: pytest.MonkeyPatch) -> None:
     """As many as one user can have asked for within the time that a name server takes."""
     answers, hanging = threading.Event(), threading.Semaphore(0)

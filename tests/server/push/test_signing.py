@@ -18,7 +18,8 @@ AT = datetime(2021, 2, 25, 15, 2, 10, tzinfo=UTC)
 
 
 def config(**fields: Any) -> PushConfig:
-    return PushConfig(ConfigKey("c", "t", "p"), ANONYMOUS, "1.0", "https://a/x", "a:443", **fields)
+    version = fields.pop("version", "1.0")
+    return PushConfig(ConfigKey("c", "t", "p"), ANONYMOUS, version, "https://a/x", "a:443", **fields)
 
 
 def headers(**fields: Any) -> dict[str, str]:
@@ -34,12 +35,16 @@ def test_a_signature_is_that_of_standard_webhooks() -> None:
 
 def test_a_notification_without_secrets_has_its_id_and_its_time() -> None:
     assert headers() == {
-        "Content-Type": "application/json",
+        "Content-Type": "application/a2a+json",
         "User-Agent": "a2a-canvas",
         "A2A-Version": "1.0",
         "webhook-id": "t:7",
         "webhook-timestamp": "1614265330",
     }
+
+
+def test_a_notification_of_0_3_is_plain_json() -> None:
+    assert headers(version="0.3")["Content-Type"] == "application/json"
 
 
 def test_the_key_of_the_signature_is_sent_nowhere() -> None:

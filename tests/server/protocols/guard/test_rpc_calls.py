@@ -7,6 +7,7 @@ from a2a.types import a2a_pb2 as pb
 from a2a.utils.errors import (
     InvalidParamsError,
     InvalidRequestError,
+    MethodNotFoundError,
     VersionNotSupportedError,
 )
 
@@ -48,12 +49,46 @@ def test_other_members_are_ignored() -> None:
     assert legacy == Call("GetTask", pb.GetTaskRequest(id="t"), True, 7)
 
 
-@pytest.mark.parametrize("method", ["SendMessage", "message/send", "Nope"])
-def test_a_notification_is_refused(method: str) -> None:
-    rejected = check_jsonrpc(json.dumps({"jsonrpc": "2.0", "method": method}).encode(), None, LIMITS)
+def notification(method: str, version: str, params: object = None) -> Call | RejectedCall:
+    given = {"params": params} if params is not None else {}
+    return check_jsonrpc(json.dumps({"jsonrpc": "2.0", "method": method, **given}).encode(), version, LIMITS)
+
+
+@pytest.mark.parametrize(("method", "version"), [("GetTask", "1.0"), ("tasks/get", "0.3")])
+def test_a_notification_is_refused(method: str, version: str) -> None:
+    rejected = notification(method, version, {"id": "t"})
     assert isinstance(rejected, RejectedCall)
-    assert (rejected.refusal.kind, rejected.id) == (InvalidRequestError, None)
+    assert (rejected.refusal.kind, rejected.id, rejected.legacy) == (InvalidRequestError, None, version == "0.3")
     assert "notifications" in rejected.refusal.message
+
+
+@pytest.mark.parametrize(
+    ("method", "version", "kind"),
+    [
+        ("Nope", "1.0", MethodNotFoundError),
+        ("Nope", "0.3", MethodNotFoundError),
+        ("GetTask", "0.3", VersionNotSupportedError),
+        ("SendMessage", "1.0", InvalidParamsError),
+        ("message/send", "0.3", InvalidParamsError),
+    ],
+)
+def test_a_missing_id_is_reported_last(method: str, version: str, kind: type[Exception]) -> None:
+    rejected = notification(method, version)
+    assert isinstance(rejected, RejectedCall)
+    assert (rejected.refusal.kind, rejected.id) == (kind, None)
+
+
+def test_an_empty_authentication_of_0_3_is_none() -> None:
+    push = {"url": "https://a.example/", "authentication": {}}
+    message = {"messageId": "m", "role": "user", "parts": [{"kind": "text", "text": "x"}], "metadata": push}
+    created = call("tasks/pushNotificationConfig/set", None, params={"taskId": "t", "pushNotificationConfig": push})
+    sent = call("message/send", None, params={"message": message, "configuration": {"pushNotificationConfig": push}})
+    assert isinstance(created, Call)
+    assert created.params == pb.TaskPushNotificationConfig(task_id="t", url="https://a.example/")
+    assert isinstance(sent, Call)
+    assert isinstance(sent.params, pb.SendMessageRequest)
+    assert not sent.params.configuration.task_push_notification_config.HasField("authentication")
+    assert "authentication" in sent.params.message.metadata
 
 
 @pytest.mark.parametrize("body", [b"[]", b"1", b'"x"', b"null", b'[{"jsonrpc":"2.0","id":1,"method":"GetTask"}]'])
