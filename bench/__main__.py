@@ -30,6 +30,7 @@ from bench import (
     replicas,
     sleeper,
     start,
+    subscribers,
     takeover,
     versions,
 )
@@ -68,6 +69,7 @@ SCENARIOS: dict[str, Callable[[bool], Awaitable[Report]]] = {
     ),
     "sleeper": lambda quick: sleeper.run(sleeper.QUICK if quick else sleeper.FULL),
     "joiners": lambda quick: joiners.run(joiners.QUICK, (SHIPPED_FRAME_MS,)) if quick else joiners.run(joiners.FULL),
+    "subscribers": lambda quick: subscribers.run(subscribers.QUICK if quick else subscribers.FULL),
     "first-byte": lambda quick: first_byte.run(first_byte.QUICK if quick else first_byte.FULL),
     "page": lambda quick: page.run(page.QUICK if quick else page.FULL),
     "edits": lambda quick: edits.run(edits.QUICK if quick else edits.FULL),

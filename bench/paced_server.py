@@ -59,7 +59,7 @@ class PacedModel:
 
 def build_app(port: int, frame_ms: float, database: str, max_turns: int) -> Starlette:
     """The ASGI application."""
-    given = {"port": port, "frame_ms": frame_ms, "database": database, "max_turns": max_turns}
+    given = {"port": port, "frame_ms": frame_ms, "database": database, "max_turns": max_turns, "max_streams": 10_000}
     return create_app(load(given), PacedModel())
 
 

@@ -202,7 +202,7 @@ class Settings(BaseSettings):
     max_turns_per_user: int | None = Field(
         None, ge=1, description="turns of one user that run at once; the others wait; no limit of its own unless given"
     )
-    max_streams: int | None = Field(None, ge=1, description="streams that are open at once; any number unless given")
+    max_streams: int = Field(500, ge=1, description="streams that are open at once on this server; more are refused")
     max_streams_per_user: int | None = Field(
         None, ge=1, description="open streams of one user; any number unless given"
     )

@@ -43,7 +43,7 @@ class Quota:
 
     Attributes:
         requests: in a minute.
-        streams: open at once.
+        streams: open at once; all together, on each server: streams are what its CPU is for.
         turns: running at once.
         tokens: in a day, of requests to the model and of its answers.
         bytes: kept at once.
@@ -214,8 +214,9 @@ class Meter:
         Raises:
             QuotaReached: it may not be opened.
         """
-        for scope, account, quota in self._asked(user):
-            if quota.streams is not None and account.streams_now() >= quota.streams:
+        here, all_here = self._account(user).streams_now(), self._account(EVERYBODY).here.streams
+        for scope, streams, quota in (("", here, self._of_user), (" of this server", all_here, self._of_all)):
+            if quota.streams is not None and streams >= quota.streams:
                 text = f"Stream limit{scope} reached ({quota.streams} open). Close one."
                 raise QuotaReached(text, STREAM_RETRY_SECONDS)
         tallies = self._counted(user)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from bench import crowd_durable, durable, replicas, takeover
+from bench import crowd_durable, durable, replicas, subscribers, takeover
 from bench.crowd import Crowd
 from bench.databases import Kind, commits, databases, upgrade
 from bench.durable import Plan, Times
@@ -36,6 +36,15 @@ async def test_a_crowd_on_sqlite_is_measured_with_its_commits() -> None:
     assert report.rows[0][0] == 90
     assert [check.name for check in report.checks] == ["p50", "p99", "commits"]
     assert report.checks[2].value > 0
+
+
+async def test_subscribers_of_one_turn_have_the_exact_text_while_others_are_answered() -> None:
+    plan = subscribers.Plan(20, Order(40, 50))
+    with databases("sqlite") as new:
+        result = await subscribers.measure(plan, new())
+    assert (result.exact, result.faults) == (20, [])
+    assert result.waits
+    assert [check.name for check in subscribers.report(plan, result).checks] == ["/healthz p99", "exact"]
 
 
 async def test_watchers_on_another_replica_have_the_exact_text() -> None:

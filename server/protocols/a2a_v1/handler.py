@@ -34,6 +34,7 @@ from a2a_canvas.server.tasks.access import ANONYMOUS, Level
 from a2a_canvas.server.tasks.errors import TaskFinished
 from a2a_canvas.server.tasks.incoming import Incoming
 from a2a_canvas.server.tasks.journal.journal import TaskSubscription
+from a2a_canvas.server.tasks.journal.round_robin import round_robin
 from a2a_canvas.server.tasks.push import PushConfig
 from a2a_canvas.server.tasks.record import TaskRecord
 from a2a_canvas.server.tasks.runtime.runtime import Runtime
@@ -72,6 +73,7 @@ def _stream(method: Callable[Concatenate[A2AHandler, M, P], AsyncGenerator[Strea
         self: A2AHandler, params: M, /, *args: P.args, **kwargs: P.kwargs
     ) -> AsyncGenerator[Streamed, None]:
         with _checked(params):
+            await round_robin().next_slice()
             async with aclosing(method(self, params, *args, **kwargs)) as events:
                 async for event in events:
                     yield event
@@ -201,6 +203,7 @@ class A2AHandler(RequestHandler):
             expose_thinking=self._expose_thinking,
             as_json=as_json,
         )
+        await round_robin().next_slice()
         for event in projection.begin():
             yield event
         if projection.ends(following.snapshot.state):
@@ -211,12 +214,10 @@ class A2AHandler(RequestHandler):
             oldest = oldest if ready else entry.at
             ready += projection.project(entry, behind=following.has_next)
             ended = isinstance(entry.event, StatusChanged) and projection.ends(entry.event.state)
-            if ready and (ended or not following.has_next or len(ready) >= MOST_READY):
-                if as_json:
-                    yield tuple(ready)
-                else:
-                    for event in ready:
-                        yield event
+            if ready and (ended or not as_json or not following.may_continue or len(ready) >= MOST_READY):
+                together: list[Streamed] = [tuple(ready)] if as_json else [*ready]
+                for each in together:
+                    yield each
                 ready.clear()
                 self._metrics.sent(oldest)
             if ended:

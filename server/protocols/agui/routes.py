@@ -51,6 +51,7 @@ from a2a_canvas.server.tasks.access import ANONYMOUS, Caller
 from a2a_canvas.server.tasks.errors import ContextMismatch, ReadOnly, TaskFinished, TaskNotCancelable, TaskNotFound
 from a2a_canvas.server.tasks.incoming import Incoming
 from a2a_canvas.server.tasks.journal.journal import TaskSubscription
+from a2a_canvas.server.tasks.journal.round_robin import round_robin
 from a2a_canvas.server.tasks.record import TaskRecord
 from a2a_canvas.server.tasks.runtime.runtime import Runtime
 from a2a_canvas.store.artifact_store import ArtifactStore
@@ -117,6 +118,7 @@ class _RunEndpoint:
                 watch.stop()
 
     async def _open(self, request: Request, watch: _Watch) -> OpenedRun:
+        await round_robin().next_slice()
         body, caller = await self._body(request), caller_of(request)
         run, following = await (self._open_older(body, caller) if is_older(body) else self._open_run(body, caller))
         end_with_credential(following, request.scope)

@@ -24,6 +24,7 @@ from a2a_canvas.server.protocols.edge.sse_response import SseResponse, sse_event
 from a2a_canvas.server.protocols.identity.denials import UnauthenticatedError
 from a2a_canvas.server.tasks.errors import StreamLost, TaskNotFound
 from a2a_canvas.server.tasks.journal.journal import TaskSubscription
+from a2a_canvas.server.tasks.journal.round_robin import round_robin
 from a2a_canvas.store.errors import Unavailable
 
 LINE_END = "\n"
@@ -64,6 +65,7 @@ async def _events(
 
 
 async def _run(run: RunProjection, following: TaskSubscription, metrics: Metrics) -> AsyncGenerator[bytes, None]:
+    await round_robin().next_slice()
     try:
         for event in run.begin():
             yield _sse(event)

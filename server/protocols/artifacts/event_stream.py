@@ -42,6 +42,7 @@ from a2a_canvas.server.tasks.journal.context_log import (
     ContextSnapshot,
     ContextSubscription,
 )
+from a2a_canvas.server.tasks.journal.round_robin import round_robin
 from a2a_canvas.server.wire import CANVAS
 from a2a_canvas.store.errors import Unavailable
 from a2a_canvas.store.models import Author
@@ -84,6 +85,7 @@ async def _events(
         following = await followed
     except Exception:
         return  # the client reconnects, and is told why
+    await round_robin().next_slice()
     begin, changes = _begin(following.snapshot, last_event_id), aiter(following)
     del following, followed  # a stream that waits must not hold what it has sent
     for event_id, artifact in begin:

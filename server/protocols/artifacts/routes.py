@@ -93,6 +93,7 @@ from a2a_canvas.server.tasks.errors import ContextNotFound, QuotaReached, ReadOn
 from a2a_canvas.server.tasks.journal.context_log import ContextSubscription
 from a2a_canvas.server.tasks.journal.journal import Journal
 from a2a_canvas.server.tasks.journal.owned_contexts import Contexts
+from a2a_canvas.server.tasks.journal.round_robin import round_robin
 from a2a_canvas.server.tasks.quotas import Meter
 from a2a_canvas.server.tasks.sharing import Sharing
 from a2a_canvas.server.wire import artifact_path, context_path
@@ -283,6 +284,7 @@ class _ArtifactsEndpoint:
             if await self._access.level(caller_of(request), context.key, context.owner) < Level.READ:
                 raise StreamLost
 
+        await round_robin().next_slice()
         await self._check_context(context)
         following = await self._journal.follow_context(context.key)
         if context.level < Level.OWN:

@@ -7,14 +7,16 @@ Rule 4: a guarded cursor asks every CHECK_SECONDS whether it may read on, also w
         guarded by several checks.
 Rule 5: an item stays in memory while a cursor has still to read it, and no longer. This needs no bookkeeping:
         a cursor holds the link to the item it reads next, so what every cursor has passed is unreachable.
+Rule 6: cursors take turns (round_robin.py): one that is behind lets the others read, and everything else run.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import suppress
 from typing import Generic, TypeVar
+
+from a2a_canvas.server.tasks.journal.round_robin import Place, round_robin
 
 T = TypeVar("T")
 
@@ -40,7 +42,7 @@ class Log(Generic[T]):
     def __init__(self) -> None:
         self.end: _Link[T] = _Link()
         self.failure: Exception | None = None
-        self._waiting: set[asyncio.Future[None]] = set()
+        self._waiting: dict[Place, None] = {}
 
     def append(self, item: T) -> None:
         """Add an item; `wake` wakes the cursors that wait for it."""
@@ -53,18 +55,22 @@ class Log(Generic[T]):
         self.wake()
 
     def wake(self) -> None:
-        for future in self._waiting:
-            if not future.done():
-                future.set_result(None)
+        waiting, self._waiting = self._waiting, {}
+        if waiting:
+            round_robin().wake(waiting)
 
-    async def wait(self) -> None:
-        """Wait until `wake` is called."""
-        future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._waiting.add(future)
+    async def wait(self, until: float | None = None) -> float:
+        """Wait until `wake` is called, or until a time of the event loop; returns when the reader's slice ends."""
+        loop, readers = asyncio.get_running_loop(), round_robin()
+        place: Place = loop.create_future()
+        self._waiting[place] = None
+        timer = None if until is None else loop.call_at(until, readers.wake, (place,))
         try:
-            await future
+            return await readers.admitted(place)
         finally:
-            self._waiting.discard(future)
+            self._waiting.pop(place, None)
+            if timer:
+                timer.cancel()
 
 
 class Cursor(Generic[T]):
@@ -75,21 +81,36 @@ class Cursor(Generic[T]):
     def __init__(self, log: Log[T]) -> None:
         self._log = log
         self._at = log.end
+        self._slice_end = 0.0
 
     @property
     def has_next(self) -> bool:
         """Whether the next item is there already."""
         return self._at.filled is not None
 
+    @property
+    def may_continue(self) -> bool:
+        """Whether the next item is there, and it is still this cursor's turn."""
+        return self.has_next and round_robin().clock() < self._slice_end
+
     def __aiter__(self) -> AsyncIterator[T]:
         return self
 
     async def __anext__(self) -> T:
-        while (filled := self._at.filled) is None:
-            if self._log.failure:
-                raise self._log.failure
-            await self._log.wait()
-        item, self._at = filled
+        while not self.has_next:
+            await self._wait()
+        return await self._next()
+
+    async def _wait(self, until: float | None = None) -> None:
+        if self._log.failure:
+            raise self._log.failure
+        self._slice_end = await self._log.wait(until)
+
+    async def _next(self) -> T:
+        if not self.may_continue:
+            self._slice_end = await round_robin().next_slice()
+        assert self._at.filled
+        item, self._at = self._at.filled
         return item
 
 
@@ -110,7 +131,5 @@ class GuardedCursor(Cursor[T]):
                     await check()
                 self._due = clock() + CHECK_SECONDS
             if self.has_next:
-                return await super().__anext__()
-            with suppress(TimeoutError):
-                async with asyncio.timeout_at(self._due):
-                    return await super().__anext__()
+                return await self._next()
+            await self._wait(self._due)

@@ -55,6 +55,11 @@ class TaskSubscription:
         """Whether the next entry is there already."""
         return self._cursor.has_next
 
+    @property
+    def may_continue(self) -> bool:
+        """Whether the next entry can be read without waiting."""
+        return self._cursor.may_continue
+
     def __aiter__(self) -> AsyncIterator[Entry]:
         return self
 

@@ -129,8 +129,9 @@ def test_a_user_may_have_so_many_streams_open() -> None:
             pass
 
 
-def test_all_together_may_have_so_many_open() -> None:
+def test_all_together_may_have_so_many_open_on_each_server() -> None:
     meter = Metered(of_all=Quota(streams=1)).meter
+    meter.set_elsewhere(EVERYBODY, "b", Tally(0, streams=1))
     with meter.stream(ANN), pytest.raises(QuotaReached, match="Stream limit of this server reached"), meter.stream(JOE):
         pass
 
