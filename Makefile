@@ -11,7 +11,7 @@ VENV = uv venv --seed --allow-existing --python $(PYTHON) .venv
 PIP = VIRTUAL_ENV=.venv uv pip
 endif
 
-.PHONY: help setup setup-node vendor serve demo test test-all conversations check bench fuzz docs screenshots lock clean
+.PHONY: help setup setup-node vendor page serve demo test test-all conversations check bench fuzz docs screenshots lock clean
 
 TSC := node_modules/.bin/tsc
 
@@ -47,6 +47,9 @@ setup-node:  ## what checks and tests of the page and of the AG-UI stream need (
 
 vendor:  ## bundle the libraries of the page into server/canvas/vendor (after make setup-node)
 	node vendor.mjs server/canvas/vendor
+
+page:  ## bundle the page into server/canvas/built: after each change in server/canvas (after make setup-node)
+	node page.mjs server/canvas/built
 
 serve: $(SERVER)  ## start the server on 127.0.0.1:8000 (ARGS="--port 9000")
 	$(BIN)/a2a-canvas serve $(ARGS)

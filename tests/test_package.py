@@ -20,6 +20,7 @@ import httpx
 import pytest
 
 from a2a_canvas.server.protocols.page.assets import media_type_of
+from a2a_canvas.server.protocols.page.routes import CANVAS, FOLDERS
 from a2a_canvas.server.settings import PREFIX
 from tests.dockerfile_steps import BUILD, ROOT, command, copied, variables, words_of
 from tests.free_port import free_port
@@ -59,9 +60,6 @@ def wheel(sources: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return build_wheel(sources, tmp_path_factory.mktemp("wheel"))
 
 
-CANVAS = ROOT / "server/canvas"
-
-
 def names_in(wheel: Path) -> set[str]:
     with zipfile.ZipFile(wheel) as archive:
         return set(archive.namelist())
@@ -78,7 +76,8 @@ def test_the_wheel_has_every_module_the_revisions_the_page_and_the_agent_card(wh
     surface = {
         f"a2a_canvas/{name}" for name in ("__init__.py", "__main__.py", "agent_card.json", "py.typed", "testing.py")
     }
-    page = {f"a2a_canvas/{path.relative_to(ROOT)}" for path in CANVAS.rglob("*") if media_type_of(path.name)}
+    bundles = [path for folder in FOLDERS.values() for path in folder.rglob("*") if media_type_of(path.name)]
+    page = {f"a2a_canvas/server/canvas/{path.relative_to(CANVAS)}" for path in bundles}
     scripts = {f"a2a_canvas/server/{name}.yaml" for name in ("agent/models/rehearsal/rehearsal", "demo")}
     template = {f"a2a_canvas/{path.relative_to(ROOT)}" for path in (ROOT / "server/template").rglob("*.template")}
     wanted = surface | modules | scripts | page | template
@@ -164,7 +163,7 @@ def test_it_serves_the_page_with_its_modules_and_its_libraries(installed: Path, 
         page = http.get("/", headers={"Accept": "text/html"}).text
         assets = http.get("/").json()["assets"]
         assert f'src="{assets}/main.js"' in page
-        for name in ("main.js", "style/tokens.css", "vendor/codemirror.js", "vendor/LICENSES.txt"):
+        for name in ("main.js", "style/developer.css", "vendor/codemirror.js", "vendor/LICENSES.txt"):
             assert http.get(f"/{assets}/{name}").status_code == 200
 
 

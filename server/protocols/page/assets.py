@@ -3,18 +3,14 @@
 Rules:
 1. A name is looked up among the files that were found, and not on the disk: a request reaches no other file.
 2. The digest is of all names and contents. It is part of an asset's address, so what is at an address never changes.
-3. The page names all modules that its first one imports, so that a browser asks for them at once and not level by
-   level. What is imported later, by `import()`, is not among them.
-4. Both reading and compressing take milliseconds: call them in a thread.
+3. Both reading and compressing take milliseconds: call them in a thread.
 """
 
 from __future__ import annotations
 
 import gzip
 import hashlib
-import posixpath
-import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from threading import Lock
@@ -23,13 +19,8 @@ from typing import Final
 import zstandard
 
 INDEX: Final = "index.html"
-FIRST_MODULE: Final = "main.js"
 PLACE: Final = "{assets}"
 """Stands in the page for the relative address of its files."""
-PRELOADS: Final = "</head>"
-"""What the imported modules are named in front of."""
-
-_IMPORT: Final = re.compile(r"""^(?:import|export)\b[^"'();]*["'](\.[^"']+)["']""", re.MULTILINE)
 
 _TEXT_TYPES: Final = {
     ".css": "text/css",
@@ -100,49 +91,35 @@ class Assets:
         return address_of(self.digest)
 
 
-def read_assets(folder: Path) -> Assets:
-    """The files below a folder that are of a known type.
+def read_assets(folders: Mapping[str, Path]) -> Assets:
+    """The files below folders that are of a known type.
+
+    Args:
+        folders: each by what the names of its files begin with: empty, or a path with a slash at its end.
 
     Raises:
         OSError: they cannot be read.
         KeyError: there is no page among them.
     """
-    names = sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*") if media_type_of(path.name))
-    files = {name: Asset((folder / name).read_bytes(), media_type_of(name)) for name in names}
+    paths = {
+        f"{prefix}{path.relative_to(folder).as_posix()}": path
+        for prefix, folder in folders.items()
+        for path in folder.rglob("*")
+        if media_type_of(path.name)
+    }
+    files = {name: Asset(path.read_bytes(), media_type_of(name)) for name, path in sorted(paths.items())}
     digest = hashlib.sha256()
     for name, asset in files.items():
         for piece in (name.encode(), asset.body):
             digest.update(len(piece).to_bytes(8, "big") + piece)
     name = digest.hexdigest()[:DIGEST_LENGTH]
     index = files.pop(INDEX)
-    body = _with_addresses(index.body, address_of(name), imported(files))
+    body = index.body.replace(PLACE.encode(), address_of(name).encode())
     return Assets(name, Asset(body, index.media_type), files)
 
 
 def address_of(digest: str) -> str:
     return f"page/{digest}"
-
-
-def _with_addresses(page: bytes, address: str, modules: Iterable[str]) -> bytes:
-    preloads = "".join(f'<link rel="modulepreload" href="{address}/{module}">\n' for module in modules)
-    return page.replace(PLACE.encode(), address.encode()).replace(PRELOADS.encode(), (preloads + PRELOADS).encode(), 1)
-
-
-def imported(files: Mapping[str, Asset], module: str = FIRST_MODULE) -> list[str]:
-    """The modules that a module needs before it runs, in the order in which a browser meets them."""
-    found, new = dict.fromkeys((module,)), [module]
-    while new:
-        nearer = [name for each in new for name in _imports(files, each) if name not in found]
-        new = list(dict.fromkeys(nearer))
-        found |= dict.fromkeys(new)
-    return list(found)[1:]
-
-
-def _imports(files: Mapping[str, Asset], module: str) -> list[str]:
-    if module not in files:
-        return []
-    paths = _IMPORT.findall(files[module].body.decode())
-    return [posixpath.normpath(posixpath.join(posixpath.dirname(module), path)) for path in paths]
 
 
 def media_type_of(name: str) -> str:

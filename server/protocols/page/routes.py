@@ -29,8 +29,9 @@ from a2a_canvas.server.protocols.guard.error_forms import rest_response
 from a2a_canvas.server.protocols.page.assets import IDENTITY, Asset, Assets, read_assets
 from a2a_canvas.store.text.wording import shown
 
-FOLDER: Final = Path(__file__).parents[2] / "canvas"
-"""What the page is made of."""
+CANVAS: Final = Path(__file__).parents[2] / "canvas"
+FOLDERS: Final = {"": CANVAS / "built", "vendor/": CANVAS / "vendor"}
+"""The bundles of the page (`make page`), and those of its libraries (`make vendor`)."""
 
 JSON: Final = "application/json"
 HTML: Final = "text/html"
@@ -89,7 +90,7 @@ def content_security_policy(servers: Iterable[str]) -> str:
 
 @cache
 def _assets() -> Assets:
-    return read_assets(FOLDER)
+    return read_assets(FOLDERS)
 
 
 class _PageEndpoint:

@@ -9,7 +9,7 @@ import pytest
 import zstandard
 
 from a2a_canvas.server.protocols.page import assets
-from a2a_canvas.server.protocols.page.assets import IDENTITY, Asset, imported, media_type_of, read_assets
+from a2a_canvas.server.protocols.page.assets import IDENTITY, Asset, media_type_of, read_assets
 
 FILES = {
     "index.html": "<script src={assets}/main.js>",
@@ -29,7 +29,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def test_they_are_found_below_the_folder_with_their_types(folder: Path) -> None:
-    assert {name: asset.media_type for name, asset in read_assets(folder).files.items()} == {
+    assert {name: asset.media_type for name, asset in read_assets({"": folder}).files.items()} == {
         "icon.png": "image/png",
         "main.js": "text/javascript; charset=utf-8",
         "style/page.css": "text/css; charset=utf-8",
@@ -38,43 +38,34 @@ def test_they_are_found_below_the_folder_with_their_types(folder: Path) -> None:
 
 @pytest.mark.parametrize("name", ["main.js~", ".main.js.swp", "main.pyc", "README", "main.ts"])
 def test_what_is_of_no_known_type_is_none_of_them(folder: Path, name: str) -> None:
-    before = read_assets(folder)
+    before = read_assets({"": folder})
     (folder / name).write_text("left behind")
     assert media_type_of(name) == ""
-    assert read_assets(folder) == before
+    assert read_assets({"": folder}) == before
 
 
 def test_the_page_has_the_address_of_its_files(folder: Path) -> None:
-    read = read_assets(folder)
+    read = read_assets({"": folder})
     assert read.index.body.decode() == f"<script src=page/{read.digest}/main.js>"
 
 
-def test_it_names_the_modules_that_are_needed_at_once(folder: Path) -> None:
-    modules = {
-        "main.js": 'import { a } from "./a.js";\nimport "./panes/b.js";\nconst later = () => import("./later.js");\n',
-        "a.js": 'import {\n  c,\n  d,\n} from "./panes/c.js";\n// import x from "./comment.js";\n',
-        "panes/b.js": 'export * from "../a.js";\nexport { e } from "./c.js";\n/** @type {import("../types.js").T} */\n',
-        "panes/c.js": 'export const c = "import \'./no.js\'";\nimport "../main.js";\n',
-    }
-    (folder / "panes").mkdir()
-    for name, text in modules.items():
-        (folder / name).write_text(text)
-    (folder / "index.html").write_text("<head></head>")
-    read = read_assets(folder)
-    assert imported(read.files) == ["a.js", "panes/b.js", "panes/c.js"]
-    links = [f'<link rel="modulepreload" href="page/{read.digest}/{name}">' for name in imported(read.files)]
-    assert read.index.body.decode() == "<head>" + "\n".join(links) + "\n</head>"
+def test_folders_are_put_together_each_below_its_prefix(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
+    libraries = tmp_path_factory.mktemp("libraries")
+    (libraries / "editor.js").write_text("edit()")
+    read = read_assets({"": folder, "vendor/": libraries})
+    assert sorted(read.files) == ["icon.png", "main.js", "style/page.css", "vendor/editor.js"]
+    assert read.digest != read_assets({"": folder}).digest
 
 
 def test_the_digest_is_that_of_all_names_and_contents(folder: Path) -> None:
-    digests = {read_assets(folder).digest, read_assets(folder).digest}
+    digests = {read_assets({"": folder}).digest, read_assets({"": folder}).digest}
     assert len(digests) == 1
     (folder / "main.js").write_text("run();")
-    digests.add(read_assets(folder).digest)
+    digests.add(read_assets({"": folder}).digest)
     (folder / "main.js").rename(folder / "start.js")
-    digests.add(read_assets(folder).digest)
+    digests.add(read_assets({"": folder}).digest)
     (folder / "index.html").write_text("")
-    digests.add(read_assets(folder).digest)
+    digests.add(read_assets({"": folder}).digest)
     assert len(digests) == 4
 
 

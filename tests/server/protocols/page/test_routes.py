@@ -10,7 +10,7 @@ import httpx
 import pytest
 
 from a2a_canvas.server.app import create_app
-from a2a_canvas.server.protocols.page.routes import FOLDER
+from a2a_canvas.server.protocols.page.routes import FOLDERS
 from a2a_canvas.server.settings import Settings
 
 BROWSER = "text/html,application/xhtml+xml,application/xml;q=0.9,image/avif,image/webp,*/*;q=0.8"
@@ -130,20 +130,20 @@ async def test_the_addresses_in_the_page_are_relative_and_there(http: httpx.Asyn
         assert (await http.get(f"/{address}")).status_code == 200
 
 
-async def test_a_browser_paints_after_less_than_100_kb(http: httpx.AsyncClient) -> None:
-    """The page, its styles, and all modules that it needs at once; what renders documents is loaded behind them."""
-    compressed = {"Accept-Encoding": "gzip"}
-    sizes = [int((await page_of(http, **compressed)).headers["content-length"])]
-    for address in addresses_in((await page_of(http)).text):
-        sizes.append(int((await http.get(f"/{address}", headers=compressed)).headers["content-length"]))
-    assert sum(sizes) < 100_000
+async def test_a_browser_paints_from_the_page_alone_and_that_is_less_than_20_kb(http: httpx.AsyncClient) -> None:
+    page = await page_of(http, **{"Accept-Encoding": "gzip"})
+    assert int(page.headers["content-length"]) < 20_000
+    assert 'rel="stylesheet"' not in page.text
+    assert re.findall(r"<script[^>]*>", page.text) == [
+        f'<script type="module" src="page/{await digest_of(http)}/main.js">'
+    ]
 
 
 async def test_a_file_is_kept_for_good(http: httpx.AsyncClient) -> None:
     answer = await file_of(http, "main.js")
     assert (answer.status_code, answer.headers["content-type"]) == (200, "text/javascript; charset=utf-8")
     assert answer.headers["cache-control"] == "public, max-age=31536000, immutable"
-    assert answer.content == (FOLDER / "main.js").read_bytes()
+    assert answer.content == (FOLDERS[""] / "main.js").read_bytes()
     again = await file_of(http, "main.js", **{"If-None-Match": answer.headers["etag"]})
     assert again.status_code == 304
 
@@ -164,7 +164,7 @@ async def test_a_file_is_compressed_as_the_browser_takes_it(
     answer = await file_of(http, "main.js", **{"Accept-Encoding": accepted})
     assert answer.headers.get("content-encoding") == coding
     assert answer.headers["vary"] == "Accept-Encoding"
-    assert answer.content == (FOLDER / "main.js").read_bytes()
+    assert answer.content == (FOLDERS[""] / "main.js").read_bytes()
 
 
 async def test_each_coding_has_a_tag_of_its_own(http: httpx.AsyncClient) -> None:

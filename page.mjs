@@ -1,0 +1,187 @@
+// Bundles the page: `node page.mjs FOLDER` (make page). The result, server/canvas/built, is committed and served.
+//
+// Rule 1: the same sources give the same bytes, on any machine.
+// Rule 2: the start is one module, main.js, and each view that is imported later is one. What a view shares with the start or
+//         with another view is in main.js, or in a chunk if it needs a library: a module exists once.
+// Rule 3: the page paints from index.html alone, which contains the style sheets.
+// Rule 4: SOURCES has the digest of what was bundled: without Node a test then tells whether it is up to date.
+
+import { createHash } from "node:crypto";
+import { copyFile, mkdir, readFile, readdir, rm, writeFile } from "node:fs/promises";
+import { dirname, join, relative, resolve } from "node:path";
+import { fileURLToPath } from "node:url";
+import { build, transform } from "esbuild";
+
+const ROOT = dirname(fileURLToPath(import.meta.url));
+const CANVAS = join(ROOT, "server/canvas");
+const START = "main.js";
+const COPIED = ["icon.svg"];
+/** Style sheets that a view loads itself. */
+const LATER = ["style/developer.css"];
+const SHEETS = /(?:[ ]*<link rel="stylesheet" href="\{assets\}\/([^"]+)">\n)+/;
+
+/** @typedef {import("esbuild").Plugin} Plugin */
+/** @typedef {import("esbuild").BuildOptions} Options */
+
+/** @type {Options} */
+const OPTIONS = {
+  absWorkingDir: CANVAS,
+  outbase: CANVAS,
+  outdir: CANVAS,
+  bundle: true,
+  write: false,
+  minify: true,
+  format: "esm",
+  target: "es2022",
+  charset: "utf8",
+  legalComments: "none",
+  chunkNames: "chunks/[name]-[hash]",
+  metafile: true,
+  logLevel: "warning",
+};
+
+/** The path of an import below server/canvas. @param {import("esbuild").OnResolveArgs} args */
+const target = ({ path, resolveDir }) => relative(CANVAS, resolve(resolveDir, path));
+
+/** @param {string} name */
+const isLibrary = (name) => name.startsWith("vendor/");
+
+/** A file that is not part of the bundle; `linked` makes its address. @param {string} name */
+const outside = (name) => ({ path: `outside:${name}`, external: true });
+
+/** @param {(name: string) => import("esbuild").OnResolveResult|undefined} resolved @returns {Plugin} */
+const imports = (resolved) => ({
+  name: "imports",
+  setup({ onResolve, onLoad }) {
+    onResolve({ filter: /^\.\.?\// }, (args) => resolved(target(args)));
+    // Of an address that is computed esbuild would bundle everything that it may be.
+    onLoad({ filter: /\.js$/ }, async ({ path }) => ({
+      contents: (await readFile(path, "utf8")).replaceAll("import(`../vendor/", "import(`outside:vendor/"),
+    }));
+  },
+});
+
+/** The modules of the start, and those that are imported later by anyone. */
+async function modules() {
+  const { metafile } = await build({
+    ...OPTIONS,
+    entryPoints: [START],
+    splitting: true,
+    plugins: [imports((name) => (isLibrary(name) ? outside(name) : undefined))],
+  });
+  const { inputs } = metafile;
+  /** @param {string} kind @param {string} name */
+  const imported = (kind, name) => inputs[name].imports.filter((each) => each.kind === kind && !each.external).map((each) => each.path);
+  /** @param {string} entry */
+  const needed = (entry) => {
+    const found = new Set([entry]);
+    for (const name of found) imported("import-statement", name).forEach((each) => found.add(each));
+    return found;
+  };
+  /** @param {string} entry */
+  const needsLibrary = (entry) =>
+    [...needed(entry)].some((name) => inputs[name].imports.some((each) => each.kind === "import-statement" && each.external));
+  const start = needed(START);
+  const views = new Set(Object.keys(inputs).flatMap((name) => imported("dynamic-import", name)).filter((name) => !start.has(name)));
+  const parts = [...views].map(needed);
+  const shared = Object.keys(inputs).filter((name) => parts.filter((part) => part.has(name)).length > 1);
+  shared.filter((name) => !views.has(name) && !needsLibrary(name)).forEach((name) => start.add(name));
+  return { start, views: [...views].sort() };
+}
+
+/** The names that modules export. @param {string[]} names @throws {Error} two export the same one */
+async function checkNames(names) {
+  const { metafile } = await build({ ...OPTIONS, entryPoints: names, bundle: false });
+  /** @type {Map<string, string>} */
+  const known = new Map();
+  for (const { entryPoint = "", exports } of Object.values(metafile.outputs)) {
+    for (const name of exports) {
+      const other = known.get(name);
+      if (other) throw new Error(`${other} and ${entryPoint} both export ${name}, and views import both of them: rename one.`);
+      known.set(name, entryPoint);
+    }
+  }
+}
+
+/** @param {Set<string>} start @param {string[]} views */
+async function buildViews(start, views) {
+  /** What they import of the start. @type {Set<string>} */
+  const used = new Set();
+  const { outputFiles } = await build({
+    ...OPTIONS,
+    entryPoints: views,
+    splitting: true,
+    plugins: [
+      imports((name) => {
+        start.has(name) && used.add(name);
+        return start.has(name) ? outside(START) : isLibrary(name) ? outside(name) : undefined;
+      }),
+    ],
+  });
+  return { outputFiles, used: [...used].sort() };
+}
+
+/** The start, which exports all that views import of it (rule 2). @param {Set<string>} start @param {string[]} used */
+async function buildStart(start, used) {
+  await checkNames(used);
+  const source = [`import "./${START}";`, ...used.map((name) => `export * from "./${name}";`)];
+  const { outputFiles = [] } = await build({
+    ...OPTIONS,
+    stdin: { contents: source.join("\n"), resolveDir: CANVAS, sourcefile: "start" },
+    outdir: undefined,
+    outfile: join(CANVAS, START),
+    plugins: [imports((name) => (start.has(name) ? undefined : outside(name)))],
+  });
+  return outputFiles;
+}
+
+/** Addresses of files outside a bundle, as seen from it. @param {string} name @param {string} text */
+function linked(name, text) {
+  const up = dirname(name) === "." ? "./" : "../".repeat(name.split("/").length - 1);
+  return text.replaceAll(/(["'`])outside:/g, `$1${up}`);
+}
+
+/** @param {string} name */
+async function sheet(name) {
+  const { code } = await transform(await readFile(join(CANVAS, name), "utf8"), { loader: "css", minify: true, charset: "utf8" });
+  return code.trim();
+}
+
+/** The page with its style sheets in it. */
+async function index() {
+  const page = await readFile(join(CANVAS, "index.html"), "utf8");
+  const [links] = SHEETS.exec(page) ?? [""];
+  const sheets = [...links.matchAll(/\{assets\}\/([^"]+)"/g)].map(([, name]) => sheet(name));
+  return page.replace(links, `  <style>${(await Promise.all(sheets)).join("")}</style>\n`).replaceAll(/\n\s*/g, "\n");
+}
+
+/** The names and contents of all sources (rule 4); tests/server/canvas/test_built.py computes the same. */
+async function digest() {
+  const found = (await readdir(CANVAS, { recursive: true })).map((name) => name.replaceAll("\\", "/"));
+  const names = found.filter((name) => /\.(html|css|js|svg)$/.test(name) && !/^(built|vendor)\//.test(name));
+  const hash = createHash("sha256").update(await readFile(join(ROOT, "page.mjs")));
+  for (const name of names.sort()) hash.update(`\n${name}\n`).update(await readFile(join(CANVAS, name)));
+  return hash.digest("hex");
+}
+
+/** @param {string} folder */
+async function bundle(folder) {
+  const { start, views } = await modules();
+  const { outputFiles, used } = await buildViews(start, views);
+  const main = await buildStart(start, used);
+  /** @type {Map<string, string>} */
+  const files = new Map([["index.html", await index()], ["SOURCES", `${await digest()}\n`]]);
+  for (const { path, text } of [...outputFiles, ...main]) {
+    const name = relative(CANVAS, path);
+    files.set(name, linked(name, text));
+  }
+  for (const name of LATER) files.set(name, await sheet(name));
+  await rm(folder, { recursive: true, force: true });
+  for (const [name, text] of files) {
+    await mkdir(dirname(join(folder, name)), { recursive: true });
+    await writeFile(join(folder, name), text);
+  }
+  for (const name of COPIED) await copyFile(join(CANVAS, name), join(folder, name));
+}
+
+await bundle(process.argv[2]);

@@ -1,0 +1,1 @@
+import{a}from"../chunks/chunk-MAUH7FYM.js";export{a as sanitize};

@@ -1,0 +1,71 @@
+"""How the page reaches a browser: what it paints from, and how many requests its start and a document take."""
+
+from __future__ import annotations
+
+from collections import Counter
+from urllib.parse import urlsplit
+
+import pytest
+from playwright.async_api import Browser, Page, Request, expect
+
+from tests.server.app_server import Served
+from tests.server.canvas.browser.browser_harness import OpenPage
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+PAINTED = """async () => {
+    const paint = await new Promise((done) => new PerformanceObserver((list) =>
+        list.getEntriesByName("first-contentful-paint").forEach((each) => done(each.startTime))
+    ).observe({type: "paint", buffered: true}));
+    const read = [...performance.getEntriesByType("navigation"), ...performance.getEntriesByType("resource")];
+    return read.filter((each) => each.responseEnd <= paint).reduce((sum, each) => sum + each.transferSize, 0);
+}"""
+PACE = {"latency_ms": 400, "bytes_per_second": 63_000}
+
+
+async def test_it_paints_from_20_kb_and_starts_with_few_requests(browser: Browser, served: Served) -> None:
+    context = await browser.new_context()
+    try:
+        page = await context.new_page()
+        window = OpenPage(context, page, [served.url])
+        requests = watch(page)
+        await window.slow_down(**PACE)
+        await page.goto(served.url)
+        await expect(page.get_by_role("button", name="New conversation").first).to_be_visible()
+        await page.wait_for_load_state("networkidle")
+
+        assert await page.evaluate(PAINTED) < 20_000
+        assert modules(requests) == ["document/pane.js", "document/sanitize.js", "main.js"]
+        assert len(requests) < 20
+        window.check()
+    finally:
+        await context.close()
+
+
+async def test_a_document_takes_one_module_for_its_view(window: OpenPage) -> None:
+    page = window.page
+    await page.wait_for_load_state("networkidle")
+    requests = watch(page)
+
+    await page.get_by_role("textbox", name="Message").fill("quickly tea")
+    await page.get_by_role("button", name="Send", exact=True).click()
+    await expect(page.locator("#document").get_by_role("heading").first).to_be_visible()
+
+    assert set(modules(requests)) <= {"document/markdown.js", "document/selection.js", "document/saving.js"}
+
+
+def watch(page: Page) -> Counter[str]:
+    """The paths of what a page asks for from now on."""
+    asked: Counter[str] = Counter()
+
+    def on_request(request: Request) -> None:
+        asked[urlsplit(request.url).path] += 1
+
+    page.on("request", on_request)
+    return asked
+
+
+def modules(requests: Counter[str]) -> list[str]:
+    """The modules of the page among them; chunks and libraries apart."""
+    names = [path.split("/", 3)[3] for path in requests if path.startswith("/page/")]
+    return sorted(name for name in names if name.endswith(".js") and not name.startswith(("vendor/", "chunks/")))
