@@ -92,8 +92,8 @@ class Settings(BaseSettings):
     )
     agent_tokens: str | None = Field(
         None,
-        description="tokens for other agents, as 'HOST=TOKEN' separated by commas, the host without a port; "
-        "each is sent to its host alone",
+        description="tokens for other agents, as 'HOST=TOKEN' or 'HOST:PORT=TOKEN' separated by commas; "
+        "without a port, a token is sent to the port of the agent's address",
     )
     host: str = Field("127.0.0.1", description="address to listen on")
     port: int = Field(8000, ge=1, le=65535, description="port for JSON-RPC, HTTP+JSON and the card")
@@ -311,9 +311,9 @@ class Settings(BaseSettings):
     @field_validator("agent_tokens")
     @classmethod
     def _token_pairs(cls, value: str | None) -> str | None:
-        host = r"[\w.-]+|\[[\da-fA-F:.]+\]|[\da-fA-F]*:[\da-fA-F.]*:[\da-fA-F:.]*"
+        host = r"(?:[\w.-]+|\[[\da-fA-F:.]+\])(?::\d{1,5})?|[\da-fA-F]*:[\da-fA-F.]*:[\da-fA-F:.]*"
         if value and not all(re.fullmatch(rf"({host})=[!-~]+", pair) for pair in _split_names(value)):
-            raise ValueError("must be pairs such as agent.example.com=TOKEN, separated by commas; a host has no port")
+            raise ValueError("must be pairs such as agent.example.com=TOKEN, separated by commas")
         return value
 
     @field_validator("shared_token")
@@ -448,9 +448,9 @@ class Settings(BaseSettings):
 
     @property
     def tokens(self) -> Mapping[str, str]:
-        """The tokens in `agent_tokens`, by host; an IPv6 address stands without brackets, as in a parsed URL."""
+        """The tokens in `agent_tokens`, by host or `host:port`; an IPv6 address has brackets before a port alone."""
         pairs = (pair.partition("=") for pair in _split_names(self.agent_tokens or ""))
-        return {host.strip("[]").lower(): token for host, _, token in pairs}
+        return {(host.strip("[]") if host.endswith("]") else host).lower(): token for host, _, token in pairs}
 
     @property
     def keys(self) -> tuple[ApiKey, ...]:

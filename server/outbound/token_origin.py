@@ -16,6 +16,12 @@ class TokenOrigin(NamedTuple):
     host: str = ""
     port: int = 0
 
+    @property
+    def authority(self) -> str:
+        """Host and port, without that of the scheme."""
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return host if self.port == _PORTS.get(self.scheme) else f"{host}:{self.port}"
+
     @classmethod
     def of(cls, url: str) -> TokenOrigin:
         try:
@@ -32,13 +38,15 @@ def token_for(url: str, configured: str, tokens: Mapping[str, str]) -> str:
     Args:
         url: where the request goes.
         configured: the address that the operator gave, which leads there.
-        tokens: by `host:port`, or by host: then for the port that the operator gave. An IPv6 address has no brackets.
+        tokens: by `host:port`, or by host: then for the port that the operator gave. An IPv6 address has brackets if a
+            port follows.
     """
     to, own = TokenOrigin.of(url), TokenOrigin.of(configured)
     if not to.host or is_downgrade(url, configured):
         return ""
     of_host = tokens.get(to.host, "") if to[1:] == own[1:] else ""
-    return tokens.get(f"{to.host}:{to.port}", of_host)
+    host = f"[{to.host}]" if ":" in to.host else to.host
+    return tokens.get(f"{host}:{to.port}", of_host)
 
 
 def is_downgrade(url: str, configured: str) -> bool:

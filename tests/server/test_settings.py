@@ -385,9 +385,8 @@ def test_a_token_of_an_ipv6_address_is_found_by_the_host_of_its_url() -> None:
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1:18005", "a.example.com:443", "[::1]:9000"])
-def test_a_token_for_a_port_is_refused_since_tokens_are_by_host(host: str) -> None:
-    with pytest.raises(SettingsError, match="a host has no port"):
-        load({"agent_tokens": f"{host}=s3cret"})
+def test_a_token_may_be_for_a_port(host: str) -> None:
+    assert Settings(agent_tokens=f"{host}=s3cret").tokens == {host: "s3cret"}
 
 
 @pytest.mark.parametrize(

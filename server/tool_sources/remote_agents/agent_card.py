@@ -1,18 +1,20 @@
 """What another agent's card makes of it: a tool's name and description, and how it is spoken to. Pure.
 
 Rule 1: an agent that is reached over the internet cannot send us to an address of a private network: an interface there
-        is left out.
+        is left out, and the addresses are checked again where each connection is made.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Collection, Mapping, Sequence
-from ipaddress import ip_address
 from typing import Any
 from urllib.parse import urlsplit
 
 from a2a.types import a2a_pb2 as pb
+
+from a2a_canvas.server.outbound.addresses import address_of, is_public
+from a2a_canvas.server.outbound.token_origin import is_downgrade
 
 TOOL_PREFIX = "ask_"
 BINDINGS = ("JSONRPC", "HTTP+JSON")
@@ -81,13 +83,24 @@ def host_of(url: str) -> str:
     return (parts.hostname or "") if parts.scheme in ("http", "https") else ""
 
 
+def without_downgrades(interfaces: Sequence[pb.AgentInterface], agent: str) -> tuple[pb.AgentInterface, ...]:
+    """The interfaces of an agent with TLS that have it, too; all if none has."""
+    return tuple(each for each in interfaces if not is_downgrade(each.url, agent)) or tuple(interfaces)
+
+
 def may_lead(agent: Sequence[str], interface: Sequence[str]) -> bool:
     """Whether an agent at some IP addresses may send us to others (rule 1)."""
-    return any(_private(address) for address in agent) or not any(_private(address) for address in interface)
+    return not all(map(_public, agent)) or all(map(_public, interface))
 
 
-def _private(address: str) -> bool:
-    return not ip_address(address.partition("%")[0]).is_global
+def _public(address: str) -> bool:
+    return is_public(address_of(address))
+
+
+def needs_credentials(card: pb.AgentCard) -> bool:
+    """Whether a card says that no request is answered without credentials."""
+    required = card.security_requirements
+    return bool(required) and all(each.schemes for each in required)
 
 
 def token_header(card: pb.AgentCard) -> tuple[str, str]:

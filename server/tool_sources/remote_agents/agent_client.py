@@ -1,8 +1,8 @@
 """Speaks A2A with one agent, 1.0 or 0.3, over JSON-RPC or HTTP+JSON. The one module that knows the SDK's client.
 
 Rule 1: whatever an agent does becomes an `AgentFault`, which says whether it may be tried again.
-Rule 2: no redirect is followed, and the token goes to the host of the agent's address only.
-Rule 3: no answer, and no event of a stream, has more than `MAX_BYTES`.
+Rule 2: no redirect is followed; a token goes where `token_for` says; an agent on the internet cannot lead us elsewhere.
+Rule 3: no answer, and no event of a stream, has more than `MAX_MESSAGE` bytes.
 """
 
 from __future__ import annotations
@@ -10,8 +10,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import re
-import socket
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Iterator
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Iterator, Mapping
 from contextlib import aclosing, contextmanager
 from typing import Protocol, TypeVar
 
@@ -21,14 +20,27 @@ from a2a.client.errors import A2AClientError, A2AClientTimeoutError, AgentCardRe
 from a2a.types import a2a_pb2 as pb
 from a2a.utils.errors import A2AError, TaskNotFoundError
 
-from a2a_canvas.server.tool_sources.remote_agents.agent_card import BINDINGS, host_of, may_lead, spoken, token_header
+from a2a_canvas.server.outbound.addresses import Lookup, SystemLookup
+from a2a_canvas.server.outbound.answers import MAX_MESSAGE, is_stream
+from a2a_canvas.server.outbound.over_httpx import UnreadableAnswer, checked_mounts, client
+from a2a_canvas.server.outbound.token_origin import TokenOrigin, is_downgrade, token_for
+from a2a_canvas.server.tool_sources.remote_agents.agent_card import (
+    BINDINGS,
+    host_of,
+    needs_credentials,
+    spoken,
+    token_header,
+    without_downgrades,
+)
+from a2a_canvas.server.tool_sources.remote_agents.agent_network import AgentNetwork, into_private_network
 
+logger = logging.getLogger(__name__)
 logging.getLogger("a2a.client").setLevel(logging.CRITICAL)  # it logs what others send; what matters is logged here
 
-MAX_BYTES = 16 * 1024 * 1024
 SILENCE = 60.0
-"""Seconds without a byte after which a connection counts as broken."""
+"""Seconds without a byte after which a connection counts as broken, and in which an answer that is no stream ends."""
 CARD_TIMEOUT = 10.0
+TOKENS = "A2A_CANVAS_AGENT_TOKENS"
 OLDER_CARD = "/.well-known/agent.json"
 
 T = TypeVar("T")
@@ -71,22 +83,28 @@ class AgentClient:
 
     Args:
         url: its address, below which its card is, or that of the card.
-        token: sent with every request to the host of `url`.
+        tokens: by origin (`token_for`).
 
     Attributes:
         streams: whether it offers streams.
     """
 
-    def __init__(self, url: str, token: str = "", silence: float = SILENCE) -> None:
+    def __init__(
+        self, url: str, tokens: Mapping[str, str] | None = None, silence: float = SILENCE, lookup: Lookup | None = None
+    ) -> None:
         self.streams = False
         self._url = url.rstrip("/")
-        self._token = token
+        self._tokens = tokens or {}
         self._header = ("Authorization", "Bearer ")
-        self._http = httpx.AsyncClient(
+        self._silence = silence
+        self._network = AgentNetwork(host_of(url), lookup or SystemLookup())
+        self._http = client(
+            MAX_MESSAGE,
             timeout=httpx.Timeout(CARD_TIMEOUT, read=silence),
-            headers={"Accept-Encoding": "identity"},
-            event_hooks={"request": [self._authorize], "response": [_limit]},
+            mounts=checked_mounts(self._network.addresses),
         )
+        self._http.event_hooks["request"].append(self._authorize)
+        self._http.event_hooks["response"] += [self._note_refusal, _add_zones]
         self._client: Client | None = None
 
     async def read_card(self) -> pb.AgentCard:
@@ -95,6 +113,7 @@ class AgentClient:
             async with asyncio.timeout(CARD_TIMEOUT):
                 card = await self._card()
                 card = await self._checked(card)
+            self._note_tokens(card)
             self._header = token_header(card)
             config = ClientConfig(httpx_client=self._http, supported_protocol_bindings=list(BINDINGS), polling=True)
             self._client = ClientFactory(config).create(card)
@@ -117,19 +136,26 @@ class AgentClient:
             raise AgentFault("its card has no name")
         if not (interfaces := spoken(card)):
             raise AgentFault(f"its card offers neither of {' and '.join(BINDINGS)}")
-        own = host_of(self._url)
-        allowed = [
-            each
-            for each in interfaces
-            if (host := host_of(each.url)) == own or may_lead(await _addresses(own), await _addresses(host))
-        ]
+        await self._network.confine()
+        allowed = [each for each in interfaces if await self._network.allows(each.url)]
         if not allowed:
-            raise AgentFault(f"its card leads to {host_of(interfaces[0].url)}, which is in a private network")
+            raise AgentFault(into_private_network(host_of(interfaces[0].url)))
         checked = pb.AgentCard()
         checked.CopyFrom(card)
         del checked.supported_interfaces[:]
-        checked.supported_interfaces.extend(allowed)
+        checked.supported_interfaces.extend(without_downgrades(allowed, self._url))
         return checked
+
+    def _note_tokens(self, card: pb.AgentCard) -> None:
+        """Log that a token is missing, or is not sent where the card leads."""
+        urls = [each.url for each in card.supported_interfaces]
+        if not needs_credentials(card) or any(token_for(url, self._url, self._tokens) for url in urls):
+            return
+        needed = TokenOrigin.of(urls[0]).authority
+        if is_downgrade(urls[0], self._url):
+            logger.warning("The agent at %s has an address without TLS in its card: no token is sent there", needed)
+        else:
+            logger.warning("The agent at %s requires credentials: set %s=%s=TOKEN", needed, TOKENS, needed)
 
     async def send(self, message: pb.Message) -> AsyncGenerator[pb.StreamResponse, None]:
         """The events of the task that a message begins or goes on with, or the message that answers it."""
@@ -147,11 +173,11 @@ class AgentClient:
 
     async def get(self, task_id: str) -> pb.Task:
         """A task as it is now."""
-        return await _answer(self._connected().get_task(pb.GetTaskRequest(id=task_id)))
+        return await self._answer(self._connected().get_task(pb.GetTaskRequest(id=task_id)))
 
     async def cancel(self, task_id: str) -> None:
         """Cancel a task."""
-        await _answer(self._connected().cancel_task(pb.CancelTaskRequest(id=task_id)))
+        await self._answer(self._connected().cancel_task(pb.CancelTaskRequest(id=task_id)))
 
     async def close(self) -> None:
         """Close its connections."""
@@ -162,15 +188,22 @@ class AgentClient:
             raise AgentFault("its card has not been read yet", passing=True)
         return self._client
 
+    async def _answer(self, answer: Awaitable[T]) -> T:
+        with _faults():
+            async with asyncio.timeout(self._silence):
+                return await answer
+
     async def _authorize(self, request: httpx.Request) -> None:
-        if self._token and request.url.host == host_of(self._url):
+        if token := token_for(str(request.url), self._url, self._tokens):
             name, before = self._header
-            request.headers[name] = before + self._token
+            request.headers[name] = before + token
 
-
-async def _answer(answer: Awaitable[T]) -> T:
-    with _faults():
-        return await answer
+    async def _note_refusal(self, response: httpx.Response) -> None:
+        if response.status_code in (401, 403):
+            where = TokenOrigin.of(str(response.request.url)).authority
+            given = "the token that it was sent" if self._header[0] in response.request.headers else "no token"
+            form = "The agent at %s refuses access (HTTP %d) with %s: set %s=%s=TOKEN"
+            logger.warning(form, where, response.status_code, given, TOKENS, where)
 
 
 async def _events(stream: AsyncIterator[pb.StreamResponse]) -> AsyncGenerator[pb.StreamResponse, None]:
@@ -194,9 +227,9 @@ def _faults() -> Iterator[None]:
 
 def fault_of(error: Exception) -> AgentFault:
     """What an exception of the SDK's client means."""
-    cause = error.__cause__ or error
+    cause = error if isinstance(error, TimeoutError) else error.__cause__ or error
     match cause:
-        case _TooLarge():
+        case UnreadableAnswer():
             return AgentFault(str(cause))
         case httpx.TimeoutException() | TimeoutError():
             return AgentFault("it does not answer", passing=True)
@@ -218,28 +251,10 @@ def fault_of(error: Exception) -> AgentFault:
 
 def _status(status: int) -> str:
     if status in (401, 403):
-        return f"it refuses access (HTTP {status}); a token for it can be set"
+        return f"it refuses access (HTTP {status}); the operator of this server can set a token for it"
     if 300 <= status < 400:
         return f"it redirects (HTTP {status}), which is not followed"
     return f"it answers with HTTP {status}"
-
-
-async def _addresses(host: str) -> list[str]:
-    found = await asyncio.get_running_loop().getaddrinfo(host, None, type=socket.SOCK_STREAM)
-    return [str(address[0]) for *_, address in found]
-
-
-class _TooLarge(httpx.StreamError):
-    def __init__(self) -> None:
-        super().__init__(f"it sends more than {MAX_BYTES // 2**20} MB at once")
-
-
-async def _limit(response: httpx.Response) -> None:
-    if response.headers.get("content-encoding", "identity") != "identity":
-        raise AgentFault("it compresses its answers although it was asked not to")
-    streams = response.request.headers.get("accept") == "text/event-stream"  # else the body is read as a whole
-    events = streams and response.headers.get("content-type", "").startswith("text/event-stream")
-    response.stream = _LimitedBody(response.stream, events)
 
 
 _WITHOUT_ZONE = re.compile(
@@ -252,28 +267,27 @@ def with_zones(body: bytes) -> bytes:
     return _WITHOUT_ZONE.sub(rb'\1Z"', body)
 
 
-class _LimitedBody(httpx.AsyncByteStream):
-    """A body that breaks off when it, or one event of it, is too large (rule 3), with `with_zones`."""
+async def _add_zones(response: httpx.Response) -> None:
+    request, content_type = response.request, response.headers.get("content-type", "")
+    events = is_stream(request.method, request.headers.get("accept", ""), response.status_code, content_type)
+    response.stream = _ZonedBody(response.stream, events)
+
+
+class _ZonedBody(httpx.AsyncByteStream):
+    """A body with `with_zones`: line by line if it is a stream, else as a whole."""
 
     def __init__(self, stream: object, events: bool) -> None:
         self._stream = stream
         self._events = events
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
-        pending, size, before = bytearray(), 0, b""
+        pending = bytearray()
         async for chunk in self._stream:  # type: ignore[attr-defined]
             pending += chunk
-            size += len(chunk)
-            if self._events:
-                end = pending.rfind(b"\n", len(pending) - len(chunk)) + 1
-                lines = bytes(pending[:end])
+            end = pending.rfind(b"\n", len(pending) - len(chunk)) + 1 if self._events else 0
+            if end:
+                yield with_zones(bytes(pending[:end]))
                 del pending[:end]
-                before = before[-2:] + lines
-                if b"\n\n" in before or b"\n\r\n" in before:  # the end of an event
-                    size = len(pending)
-                yield with_zones(lines)
-            if size > MAX_BYTES:
-                raise _TooLarge
         yield with_zones(bytes(pending))
 
     async def aclose(self) -> None:

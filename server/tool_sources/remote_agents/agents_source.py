@@ -22,7 +22,6 @@ from a2a.types import a2a_pb2 as pb
 from a2a_canvas.server.tool_sources.remote_agents.agent_card import (
     INPUT,
     TOOL_PREFIX,
-    host_of,
     tool_description,
     tool_name,
 )
@@ -47,15 +46,14 @@ class RemoteAgents:
     """The agents at some addresses.
 
     Args:
-        tokens: by host.
+        tokens: by origin (`outbound/token_origin.py`).
         timeout: seconds that a task of theirs may take.
     """
 
     name = "other agents"
 
     def __init__(self, urls: Sequence[str], tokens: Mapping[str, str] | None = None, timeout: float = TIMEOUT) -> None:
-        tokens = tokens or {}
-        self._clients = {url: AgentClient(url, tokens.get(host_of(url), "")) for url in urls}
+        self._clients = {url: AgentClient(url, tokens) for url in urls}
         self._timeout = timeout
         self._tools: dict[str, FunctionTool] = {}
         self._trying: dict[str, asyncio.Task[None]] = {}

@@ -194,7 +194,7 @@ async def test_an_endless_flood_of_events_ends_with_the_time() -> None:
 
 
 async def test_a_look_that_is_answered_by_an_endless_stream_ends_at_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(agent_client, "MAX_BYTES", 100_000)
+    monkeypatch.setattr(agent_client, "MAX_MESSAGE", 100_000)
 
     def answers(method: str, params: Any, request: Request) -> Response:
         async def endless() -> AsyncIterator[bytes]:
@@ -258,16 +258,130 @@ async def test_a_card_that_cannot_be_used_makes_no_tool_and_the_server_starts(of
 async def test_an_agent_on_the_internet_cannot_lead_us_into_a_private_network(monkeypatch) -> None:
     hosts = {"agent.example": ["93.184.215.14"], "internal.example": ["93.184.215.14", "10.0.0.7"]}
 
-    async def addresses(host: str) -> list[str]:
+    async def addresses(host: str, port: int) -> list[str]:
         return hosts[host]
 
     async def read(self: AgentClient) -> Any:
         return parse_agent_card(card("http://internal.example"))
 
-    monkeypatch.setattr(agent_client, "_addresses", addresses)
     monkeypatch.setattr(AgentClient, "_card", read)
     with pytest.raises(AgentFault, match=r"leads to internal\.example, which is in a private network"):
-        await AgentClient("https://agent.example").read_card()
+        await AgentClient("https://agent.example", lookup=addresses).read_card()
+
+
+async def test_a_name_that_moves_into_a_private_network_is_not_connected_to(monkeypatch) -> None:
+    """It is public when the card is checked, and where the connection is made it is not."""
+    seen = []
+
+    def answers(method: str, params: Any, request: Request) -> Response:
+        seen.append(method)
+        return answer(task("COMPLETED"))
+
+    async with listening(agent(answers)) as url:
+        port = url.rpartition(":")[2]
+        moves = {"agent.example": ["93.184.215.14"] * 9, "rebind.example": ["93.184.215.15", "127.0.0.1"]}
+
+        async def lookup(host: str, port: int) -> list[str]:
+            return [moves[host].pop(0)]
+
+        async def read(self: AgentClient) -> Any:
+            return parse_agent_card(card(f"http://rebind.example:{port}"))
+
+        monkeypatch.setattr(AgentClient, "_card", read)
+        client = AgentClient(f"http://agent.example:{port}", lookup=lookup)
+        await client.read_card()
+        with pytest.raises(AgentFault, match=r"leads to rebind\.example, which is in a private network"):
+            await client.get("t")
+        await client.close()
+    assert seen == []
+
+
+async def test_an_agent_in_a_private_network_is_connected_to_by_its_name() -> None:
+    async def lookup(host: str, port: int) -> list[str]:
+        return ["127.0.0.2", "127.0.0.1"]  # nobody listens at the first
+
+    hosts = []
+
+    def answers(method: str, params: Any, request: Request) -> Response:
+        hosts.append(request.headers["host"])
+        return answer(task("COMPLETED"))
+
+    async with listening(agent(answers)) as url:
+        port = url.rpartition(":")[2]
+        client = AgentClient(f"http://agent.internal:{port}", lookup=lookup)
+        await client.read_card()
+        assert (await client.get("t")).id == "t"
+        await client.close()
+    assert hosts == [f"127.0.0.1:{port}"]  # as its card names it
+
+
+async def test_an_answer_that_drips_is_left(monkeypatch) -> None:
+    def answers(method: str, params: Any, request: Request) -> Response:
+        async def drip() -> AsyncIterator[bytes]:
+            while not await request.is_disconnected():
+                yield b" "
+                await asyncio.sleep(0.01)
+
+        return StreamingResponse(drip(), media_type="application/json")
+
+    async with listening(agent(answers)) as url:
+        client = AgentClient(url, silence=0.3)
+        await client.read_card()
+        with pytest.raises(AgentFault, match="it does not answer"):
+            await client.get("t")
+        await client.close()
+
+
+REQUIRED = {
+    "securitySchemes": {"key": {"httpAuthSecurityScheme": {"scheme": "Bearer"}}},
+    "securityRequirements": [{"schemes": {"key": {}}}],
+}
+
+
+@pytest.mark.parametrize(
+    ("of_card", "tokens", "warned"),
+    [
+        (REQUIRED, {}, True),
+        (REQUIRED, {"127.0.0.1": "s3cret"}, False),
+        (REQUIRED, {"127.0.0.1:9": "s3cret"}, True),
+        ({**REQUIRED, "securityRequirements": [{}, *REQUIRED["securityRequirements"]]}, {}, False),
+        ({}, {}, False),
+    ],
+)
+async def test_a_token_that_a_card_requires_and_nobody_has_set_is_logged(of_card, tokens, warned, caplog) -> None:
+    async with listening(agent(lambda *_: answer({}), **of_card)) as url, asking(url, tokens=tokens):
+        where = url.removeprefix("http://")
+        told = f"The agent at {where} requires credentials: set A2A_CANVAS_AGENT_TOKENS={where}=TOKEN"
+        assert (told in caplog.messages) is warned
+
+
+@pytest.mark.parametrize(("tokens", "given"), [({}, "no token"), ({"127.0.0.1": "x"}, "the token that it was sent")])
+async def test_an_agent_that_refuses_access_is_logged_with_the_setting(tokens, given, caplog) -> None:
+    refusing = agent(lambda *_: Response(status_code=401))
+    async with listening(refusing) as url, asking(url, tokens=tokens) as source:
+        turn = await asked(source, "Go")
+        where = url.removeprefix("http://")
+    assert "it refuses access (HTTP 401)" in result(turn)
+    assert (
+        f"The agent at {where} refuses access (HTTP 401) with {given}: set A2A_CANVAS_AGENT_TOKENS={where}=TOKEN"
+    ) in caplog.messages
+
+
+async def test_an_agent_with_tls_whose_card_names_an_address_without_gets_no_token(monkeypatch, caplog) -> None:
+    async def lookup(host: str, port: int) -> list[str]:
+        return ["127.0.0.1"]
+
+    for urls, told in ((["http://a.example"], True), (["http://a.example", "https://a.example/rest"], False)):
+        interfaces = [{"url": each, "protocolBinding": "JSONRPC", "protocolVersion": "1.0"} for each in urls]
+
+        async def read(self: AgentClient, interfaces: Any = interfaces) -> Any:
+            return parse_agent_card(card("", **REQUIRED, supportedInterfaces=interfaces))
+
+        monkeypatch.setattr(AgentClient, "_card", read)
+        caplog.clear()
+        read_card = await AgentClient("https://a.example", {"a.example": "s3cret"}, lookup=lookup).read_card()
+        assert [each.url for each in read_card.supported_interfaces] == urls[-1:]
+        assert ("an address without TLS in its card: no token is sent there" in caplog.text) is told
 
 
 @pytest.mark.parametrize(
