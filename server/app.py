@@ -37,8 +37,9 @@ from a2a_canvas.server.metrics import Metrics
 from a2a_canvas.server.model_choice import choose_llm
 from a2a_canvas.server.outbound.addresses import SystemLookup
 from a2a_canvas.server.protocols.a2a_v1.card import REST_PREFIX, Addresses, CurrentCard, card_route, load_card
+from a2a_canvas.server.protocols.a2a_v1.card_file import is_off
 from a2a_canvas.server.protocols.a2a_v1.card_signing import card_keys_route, load_card_key
-from a2a_canvas.server.protocols.a2a_v1.extensions import ExtensionsEcho
+from a2a_canvas.server.protocols.a2a_v1.extensions import ExtensionsEcho, extensions_of
 from a2a_canvas.server.protocols.a2a_v1.handler import A2AHandler
 from a2a_canvas.server.protocols.a2a_v1.http_json import rest_route
 from a2a_canvas.server.protocols.a2a_v1.jsonrpc import jsonrpc_route
@@ -190,7 +191,7 @@ def create_app(settings: Settings, llm: LLM | None = None, clock: Clock | None =
             Middleware(Authentication, authenticator=authenticator, sessions=sessions),
             Middleware(Guard, limits=limits, budget=budget, rest_prefix=REST_PREFIX),
             Middleware(ShutdownMiddleware, shutdown=shutdown),
-            Middleware(ExtensionsEcho),
+            Middleware(ExtensionsEcho, supported=extensions_of(card)),
         ],
         exception_handlers={HTTPException: _router_error},
         lifespan=_lifespan(
@@ -491,7 +492,8 @@ def _lifespan(
         await asyncio.gather(*(source.start() for source in sources))
         await backend.start(runtime)
         await backend.share_usage(runtime.meter, runtime.admit)
-        push.start()
+        if not is_off(handler.card, "push_notifications"):
+            push.start()
         if settings.grpc_port:
             # `serve` has looked before; here this may be any program's server, but gRPC's address is the settings'.
             check_open(settings, keys=(await authenticator.security()).required)
@@ -508,6 +510,7 @@ def _lifespan(
                 settings.max_connections,
                 GrpcAuthentication(authenticator, GrpcOrigins(os.environ)),
                 metrics,
+                extensions_of(handler.card),
             )
             await shutdown.grpc_server.start()
         watch = asyncio.create_task(_shut_down_with_uvicorn(shutdown))

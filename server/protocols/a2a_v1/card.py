@@ -93,8 +93,6 @@ def load_card(
     card.description = " ".join(filter(None, (card.description, note)))
     del card.supported_interfaces[:]
     card.supported_interfaces.extend(_interfaces(addresses, advertise_0_3))
-    card.capabilities.streaming = True
-    card.capabilities.push_notifications = True
     try:
         validate_proto_required_fields(card)
     except InvalidParamsError as error:

@@ -1,7 +1,7 @@
 """The file of an agent card: a few lines are enough, what they leave out is filled in.
 
-Rule 1: the interfaces, that this server streams and pushes, and our extensions are the server's to say; of everything
-        else the file has the word.
+Rule 1: the interfaces and our extensions are the server's to say; of everything else the file has the word. It may
+        switch streams and push notifications off.
 Rule 2: skills that the file leaves out are made from the tools, with those that every agent here has. The tools of
         other servers and agents come and go.
 Rule 3: a card of A2A 0.3 is converted.
@@ -109,6 +109,11 @@ def filled(fields: Fields, defaults: Fields) -> pb.AgentCard:
     # Some clients want the modes in each skill.
     card["skills"] = [{"tags": [each.get("id", "")], **modes, **each} for each in card["skills"]]
     return ParseDict(card, pb.AgentCard())
+
+
+def is_off(card: pb.AgentCard, capability: str) -> bool:
+    """Whether a card says that the agent lacks a capability (`streaming`, `push_notifications`)."""
+    return card.capabilities.HasField(capability) and not getattr(card.capabilities, capability)
 
 
 def with_tools(card: pb.AgentCard, tools: Iterable[Described]) -> pb.AgentCard:

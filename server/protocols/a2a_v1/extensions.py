@@ -1,14 +1,21 @@
-"""The extensions that a request activates, and their echo in the response (A2A 1.0, section 4.6)."""
+"""The extensions that a request activates, and their echo in the response (A2A 1.0, section 4.6).
+
+Rule 1: those that the operator's card adds are echoed, and required where the card says so; what they mean is the
+        matter of the operator's agent.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable
+from collections.abc import Container, Iterable, Set
 from dataclasses import dataclass
 
+from a2a.types import a2a_pb2 as pb
+from a2a.utils.errors import ExtensionSupportRequiredError
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from a2a_canvas.server.wire import AGENTSTACK, CANVAS, EXTENSIONS_HEADERS, TURN, VERSION_HEADER
+from a2a_canvas.store.text.wording import choice
 
 SUPPORTED = frozenset({TURN, CANVAS, AGENTSTACK})
 
@@ -30,20 +37,40 @@ def extension_headers(version: str) -> tuple[str, ...]:
     return EXTENSIONS_HEADERS[:1] if version.startswith("1") else EXTENSIONS_HEADERS
 
 
-def activated_header(values: Iterable[str]) -> str:
+def extensions_of(card: pb.AgentCard) -> frozenset[str]:
+    """The URIs of the extensions that a card lists."""
+    return frozenset(each.uri for each in card.capabilities.extensions)
+
+
+def check_required(card: pb.AgentCard, requested: Container[str]) -> None:
+    """Raises `ExtensionSupportRequiredError` if a request does not name each extension that a card requires."""
+    missing = [each.uri for each in card.capabilities.extensions if each.required and each.uri not in requested]
+    if missing:
+        raise ExtensionSupportRequiredError(
+            f"This agent requires the extension {choice(missing, 'and')}. If you support it, name it in the header "
+            f"{choice(EXTENSIONS_HEADERS)}."
+        )
+
+
+def activated_header(values: Iterable[str], supported: Set[str] = SUPPORTED) -> str:
     """Those of the requested URIs that are supported, as a header value; empty if there is none."""
     requested = {uri.strip() for value in values for uri in value.split(",")}
-    return ", ".join(sorted(requested & SUPPORTED))
+    return ", ".join(sorted(requested & supported))
 
 
 class ExtensionsEcho:
-    """ASGI middleware that names the activated extensions in the response, in the header that the client used."""
+    """ASGI middleware that names the activated extensions in the response, in the header that the client used.
 
-    def __init__(self, app: ASGIApp) -> None:
+    Args:
+        supported: URIs.
+    """
+
+    def __init__(self, app: ASGIApp, supported: Set[str] = SUPPORTED) -> None:
         self._app = app
+        self._supported = supported
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        echo = _echo(Headers(scope=scope)) if scope["type"] == "http" else {}
+        echo = self._echo(Headers(scope=scope)) if scope["type"] == "http" else {}
         if not echo:
             await self._app(scope, receive, send)
             return
@@ -55,7 +82,7 @@ class ExtensionsEcho:
 
         await self._app(scope, receive, with_echo)
 
-
-def _echo(headers: Headers) -> dict[str, str]:
-    names = extension_headers(headers.get(VERSION_HEADER, ""))
-    return {name: uris for name in names if (uris := activated_header(headers.getlist(name)))}
+    def _echo(self, headers: Headers) -> dict[str, str]:
+        names = extension_headers(headers.get(VERSION_HEADER, ""))
+        found = {name: activated_header(headers.getlist(name), self._supported) for name in names}
+        return {name: uris for name, uris in found.items() if uris}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Set
 from typing import Any
 
 import grpc
@@ -16,7 +16,7 @@ from a2a.types import a2a_pb2
 from a2a.types.a2a_pb2_grpc import add_A2AServiceServicer_to_server as add_1_0
 
 from a2a_canvas.server.metrics import Metrics
-from a2a_canvas.server.protocols.a2a_v1.extensions import activated_header, extension_headers
+from a2a_canvas.server.protocols.a2a_v1.extensions import SUPPORTED, activated_header, extension_headers
 from a2a_canvas.server.protocols.a2a_v1.update_json import LEGACY
 from a2a_canvas.server.protocols.edge.grpc_methods import wrapped
 from a2a_canvas.server.protocols.edge.grpc_metrics import MetricsInterceptor
@@ -57,6 +57,7 @@ def grpc_server(
     max_calls: int | None = None,
     authentication: GrpcAuthentication | None = None,
     metrics: Metrics | None = None,
+    extensions: Set[str] = SUPPORTED,
 ) -> grpc.aio.Server:
     """A server that is bound but not started.
 
@@ -65,6 +66,7 @@ def grpc_server(
         max_calls: how many calls there may be at once; any number if not given.
         metrics: count the streams and the refusals.
         authentication: who is let in; everybody if not given.
+        extensions: URIs of those that requests may activate.
 
     Raises:
         GrpcError: the port is not free.
@@ -74,7 +76,7 @@ def grpc_server(
             MetricsInterceptor(metrics or Metrics()),
             *filter(None, [authentication]),
             GuardInterceptor(limits, budget),
-            GrpcExtensionsEcho(),
+            GrpcExtensionsEcho(extensions),
         ],
         options=[
             ("grpc.so_reuseport", 0),
@@ -113,6 +115,9 @@ class _LegacyContexts(_CallContexts):
 class GrpcExtensionsEcho(grpc.aio.ServerInterceptor):
     """Names the activated extensions in the initial metadata of each answer, as `ExtensionsEcho` does over HTTP."""
 
+    def __init__(self, supported: Set[str] = SUPPORTED) -> None:
+        self._supported = supported
+
     async def intercept_service(self, continuation: Callable[[Any], Awaitable[Any]], handler_call_details: Any) -> Any:
         handler = await continuation(handler_call_details)
         metadata = handler_call_details.invocation_metadata or ()
@@ -120,7 +125,7 @@ class GrpcExtensionsEcho(grpc.aio.ServerInterceptor):
         echo = [
             (name.lower(), uris)
             for name in extension_headers(version)
-            if (uris := activated_header(str(value) for key, value in metadata if key == name.lower()))
+            if (uris := activated_header((str(v) for key, v in metadata if key == name.lower()), self._supported))
         ]
         if handler is None or not echo:
             return handler

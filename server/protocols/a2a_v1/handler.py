@@ -1,4 +1,8 @@
-"""The operations of A2A over the runtime, as routes call them. Every error leaves here as an `A2AError`."""
+"""The operations of A2A over the runtime, as routes call them. Every error leaves here as an `A2AError`.
+
+Rule 1: what the card says counts: extensions that it requires are required, and streams and push configs that it says
+        are not offered are refused.
+"""
 
 from __future__ import annotations
 
@@ -6,20 +10,25 @@ import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator
 from contextlib import aclosing, contextmanager
 from functools import wraps
-from typing import Any, Concatenate, ParamSpec, TypeVar
+from typing import Any, TypeVar
 
 from a2a.server.context import ServerCallContext
 from a2a.server.request_handlers.request_handler import RequestHandler
 from a2a.types import a2a_pb2 as pb
 from a2a.utils.constants import AGENT_CARD_WELL_KNOWN_PATH
-from a2a.utils.errors import ContentTypeNotSupportedError, UnsupportedOperationError
+from a2a.utils.errors import (
+    ContentTypeNotSupportedError,
+    PushNotificationNotSupportedError,
+    UnsupportedOperationError,
+)
 from a2a.utils.task import apply_history_length
 from google.protobuf.message import Message
 
 from a2a_canvas.server.agent.events import StatusChanged
 from a2a_canvas.server.metrics import Metrics
+from a2a_canvas.server.protocols.a2a_v1.card_file import is_off
 from a2a_canvas.server.protocols.a2a_v1.errors import invalid_field, to_a2a_error
-from a2a_canvas.server.protocols.a2a_v1.extensions import ActivatedExtensions
+from a2a_canvas.server.protocols.a2a_v1.extensions import ActivatedExtensions, check_required
 from a2a_canvas.server.protocols.a2a_v1.list_tasks import list_tasks
 from a2a_canvas.server.protocols.a2a_v1.parts import check_ids, check_tenant, check_text, user_message
 from a2a_canvas.server.protocols.a2a_v1.projection import A2AEvent, Streamed, TaskProjection, to_task
@@ -43,13 +52,13 @@ from a2a_canvas.server.tasks.sharing import Sharing
 MOST_READY = 50
 """Events that are sent together at most: a subscriber that is far behind does not delay the others."""
 
-P = ParamSpec("P")
 T = TypeVar("T")
 M = TypeVar("M", bound=Message)
 
 
 @contextmanager
-def _checked(params: Message) -> Iterator[None]:
+def _checked(params: Message, card: pb.AgentCard, context: ServerCallContext) -> Iterator[None]:
+    check_required(card, context.requested_extensions)
     check_ids(params)
     check_tenant(params)
     try:
@@ -58,23 +67,25 @@ def _checked(params: Message) -> Iterator[None]:
         raise to_a2a_error(error) from error
 
 
-def _unary(method: Callable[Concatenate[A2AHandler, M, P], Awaitable[T]]) -> Callable[..., Any]:
+def _unary(method: Callable[[A2AHandler, M, ServerCallContext], Awaitable[T]]) -> Callable[..., Any]:
     @wraps(method)
-    async def wrapper(self: A2AHandler, params: M, /, *args: P.args, **kwargs: P.kwargs) -> T:
-        with _checked(params):
-            return await method(self, params, *args, **kwargs)
+    async def wrapper(self: A2AHandler, params: M, context: ServerCallContext, /) -> T:
+        with _checked(params, self.card, context):
+            return await method(self, params, context)
 
     return wrapper
 
 
-def _stream(method: Callable[Concatenate[A2AHandler, M, P], AsyncGenerator[Streamed, None]]) -> Callable[..., Any]:
+def _stream(
+    method: Callable[[A2AHandler, M, ServerCallContext], AsyncGenerator[Streamed, None]],
+) -> Callable[..., Any]:
     @wraps(method)
-    async def wrapper(
-        self: A2AHandler, params: M, /, *args: P.args, **kwargs: P.kwargs
-    ) -> AsyncGenerator[Streamed, None]:
-        with _checked(params):
+    async def wrapper(self: A2AHandler, params: M, context: ServerCallContext, /) -> AsyncGenerator[Streamed, None]:
+        with _checked(params, self.card, context):
+            if is_off(self.card, "streaming"):
+                raise UnsupportedOperationError("This agent does not stream. Use SendMessage, then GetTask.")
             await round_robin().next_slice()
-            async with aclosing(method(self, params, *args, **kwargs)) as events:
+            async with aclosing(method(self, params, context)) as events:
                 async for event in events:
                     yield event
 
@@ -86,7 +97,7 @@ class A2AHandler(RequestHandler):
 
     Args:
         runtime: runs the tasks.
-        card: its input modes are checked.
+        card: its input modes, extensions and capabilities are checked.
         push: the push configs of tasks.
         limits: the sizes that a message may have.
         sharing: None if nothing can be shared.
@@ -111,7 +122,7 @@ class A2AHandler(RequestHandler):
         self._meter = runtime.meter
         self._push = push
         self._sharing = sharing
-        self._card = card
+        self.card = card
         self._limits = limits or BodyLimits()
         self._expose_thinking = expose_thinking
         self._metrics = metrics or Metrics()
@@ -170,6 +181,7 @@ class A2AHandler(RequestHandler):
         """The push config that comes with a message."""
         if not configuration.HasField("task_push_notification_config"):
             return None
+        self._check_push()
         given = configuration.task_push_notification_config
         within = "configuration.taskPushNotificationConfig."
         return await self._push.read(given, caller_of_call(context), _version(context), within)
@@ -180,7 +192,7 @@ class A2AHandler(RequestHandler):
         If the card accepts plain text, any text is accepted; if it accepts JSON, a data part is, whatever its type: it
         is JSON.
         """
-        taken = set(self._card.default_input_modes)
+        taken = set(self.card.default_input_modes)
         for part in message.parts:
             bare = part.media_type.partition(";")[0].strip().lower()
             is_text = bare.startswith("text/") and "text/plain" in taken
@@ -244,6 +256,7 @@ class A2AHandler(RequestHandler):
     async def on_create_task_push_notification_config(
         self, params: pb.TaskPushNotificationConfig, context: ServerCallContext
     ) -> pb.TaskPushNotificationConfig:
+        self._check_push()
         if not params.task_id:  # A2A requires it here, and not in the config of a message
             raise invalid_field("taskId", "must not be empty")
         record, caller = await self._task_of_push(params.task_id, context), caller_of_call(context)
@@ -273,13 +286,18 @@ class A2AHandler(RequestHandler):
 
     async def _task_of_push(self, task_id: str, context: ServerCallContext) -> TaskRecord:
         """The task whose push configs the caller may read and write."""
+        self._check_push()
         return await self._runtime.get(task_id, caller_of_call(context), Level.EDIT)
+
+    def _check_push(self) -> None:
+        if is_off(self.card, "push_notifications"):
+            raise PushNotificationNotSupportedError("This agent does not send push notifications.")
 
     @_unary
     async def on_get_extended_agent_card(
         self, params: pb.GetExtendedAgentCardRequest, context: ServerCallContext
     ) -> pb.AgentCard:
-        card = await self._current_card() if self._current_card else self._card
+        card = await self._current_card() if self._current_card else self.card
         if not card.capabilities.extended_agent_card:
             raise UnsupportedOperationError(f"This agent has no other card than {AGENT_CARD_WELL_KNOWN_PATH}.")
         caller = caller_of_call(context)

@@ -208,7 +208,7 @@ def test_a_card_of_0_3_is_converted(tmp_path: Path) -> None:
     card = of(tmp_path, IN_0_3)
     assert (card.name, card.version, card.default_input_modes) == ("Reef", "2.0", ["text/plain"])
     assert interfaces(card) == interfaces(load())
-    assert card.capabilities.streaming
+    assert (card.capabilities.streaming, card.capabilities.push_notifications) == (False, True)
     assert [skill.id for skill in card.skills] == ["tides"]
     assert card.security_schemes["key"].api_key_security_scheme.location == "header"
     assert [list(each.schemes) for each in card.security_requirements] == [["key"]]
@@ -272,6 +272,17 @@ def test_a_card_need_not_say_that_this_server_streams(tmp_path: Path) -> None:
     path = tmp_path / "card.json"
     path.write_text(with_fields(capabilities={}))
     assert load(path).capabilities.streaming
+
+
+@pytest.mark.parametrize("fields", [{}, {"preferredTransport": "JSONRPC"}], ids=["1.0", "0.3"])
+def test_a_card_may_switch_streams_and_push_notifications_off(tmp_path: Path, fields: dict[str, str]) -> None:
+    path = tmp_path / "card.json"
+    path.write_text(json.dumps({"name": "Reef", "capabilities": {"streaming": False}, **fields}))
+    capabilities = load(path).capabilities
+    assert (capabilities.streaming, capabilities.push_notifications) == (False, True)
+    path.write_text(json.dumps({"name": "Reef", "capabilities": {"pushNotifications": False}, **fields}))
+    capabilities = load(path).capabilities
+    assert (capabilities.streaming, capabilities.push_notifications) == (True, False)
 
 
 @pytest.mark.parametrize("capability", ["extendedAgentCard"])
