@@ -58,6 +58,7 @@ from a2a_canvas.server.protocols.guard.checks import BodyLimits
 from a2a_canvas.server.protocols.guard.error_forms import method_not_allowed, no_such_path, rest_response
 from a2a_canvas.server.protocols.guard.hosts import HostCheck, Hosts, cors_options
 from a2a_canvas.server.protocols.guard.http_guard import Guard
+from a2a_canvas.server.protocols.guard.parsing import ParsingThread
 from a2a_canvas.server.protocols.guard.rest import REST_PATHS
 from a2a_canvas.server.protocols.identity.attempts import FailedAttempts
 from a2a_canvas.server.protocols.identity.authenticator import Authenticator, ConfiguredKeys, JwtVerifier
@@ -141,6 +142,7 @@ def create_app(settings: Settings, llm: LLM | None = None, clock: Clock | None =
     shutdown = Shutdown(runtime.close, settings.shutdown_grace)
     limits = body_limits(settings)
     budget = BodyBudget(max(limits.max_bodies_bytes, limits.max_body_bytes))
+    parsing = ParsingThread()
     check = TargetCheck(AllowedTargets.of(settings.push_targets), SystemLookup())
     page = settings.url if settings.page else ""
     sharing = Sharing(runtime.access, backend.shares, clock.now, clock.new_id, page, runtime.meter)
@@ -159,7 +161,7 @@ def create_app(settings: Settings, llm: LLM | None = None, clock: Clock | None =
     sessions = BrowserSessions(
         partial(backend.secrets.secret, SESSIONS), backend.ended_sessions, settings.url, clock.seconds
     )
-    session_routes = SessionRoutes(sessions, settings.url, attempts, _open_id_client(settings))
+    session_routes = SessionRoutes(sessions, settings.url, attempts, _open_id_client(settings), limits)
     app = Starlette(
         routes=[
             card_route(current_card, clock.now),
@@ -178,7 +180,7 @@ def create_app(settings: Settings, llm: LLM | None = None, clock: Clock | None =
                 metrics,
                 runtime.meter,
             ),
-            *agui_routes(_agui(settings, runtime, backend.store, clock, metrics)),
+            *agui_routes(_agui(settings, runtime, backend.store, clock, metrics, parsing)),
             rest_route(handler, REST_PREFIX),
             *session_routes.routes(),
             *page_routes(_about(settings, card), settings.page_origins, page=settings.page),
@@ -189,13 +191,13 @@ def create_app(settings: Settings, llm: LLM | None = None, clock: Clock | None =
             *([Middleware(CORSMiddleware, **cors_options(settings.cors_origins))] if settings.cors_origins else []),
             Middleware(HostCheck, hosts=hosts_of(settings)),
             Middleware(Authentication, authenticator=authenticator, sessions=sessions),
-            Middleware(Guard, limits=limits, budget=budget, rest_prefix=REST_PREFIX),
+            Middleware(Guard, limits=limits, budget=budget, parsing=parsing, rest_prefix=REST_PREFIX),
             Middleware(ShutdownMiddleware, shutdown=shutdown),
             Middleware(ExtensionsEcho, supported=extensions_of(card)),
         ],
         exception_handlers={HTTPException: _router_error},
         lifespan=_lifespan(
-            settings, shutdown, handler, budget, backend, runtime, llm, sources, authenticator, metrics, push
+            settings, shutdown, handler, budget, parsing, backend, runtime, llm, sources, authenticator, metrics, push
         ),
     )
     app.state.shutdown, app.state.metrics = shutdown, metrics
@@ -340,12 +342,20 @@ def body_limits(settings: Settings) -> BodyLimits:
     return BodyLimits(settings.max_body_bytes, settings.max_bodies_bytes, settings.max_text_bytes)
 
 
-def _agui(settings: Settings, runtime: Runtime, store: ArtifactStore, clock: Clock, metrics: Metrics) -> AgUiConfig:
+def _agui(
+    settings: Settings,
+    runtime: Runtime,
+    store: ArtifactStore,
+    clock: Clock,
+    metrics: Metrics,
+    parsing: ParsingThread,
+) -> AgUiConfig:
     return AgUiConfig(
         runtime,
         store,
         body_limits(settings),
         clock.new_id,
+        parsing,
         expose_thinking=settings.expose_thinking,
         cancel_on_disconnect=settings.on_disconnect == "cancel",
         metrics=metrics,
@@ -478,6 +488,7 @@ def _lifespan(
     shutdown: Shutdown,
     handler: A2AHandler,
     budget: BodyBudget,
+    parsing: ParsingThread,
     backend: Backend,
     runtime: Runtime,
     llm: LLM,
@@ -511,6 +522,7 @@ def _lifespan(
                 GrpcAuthentication(authenticator, GrpcOrigins(os.environ)),
                 metrics,
                 extensions_of(handler.card),
+                parsing,
             )
             await shutdown.grpc_server.start()
         watch = asyncio.create_task(_shut_down_with_uvicorn(shutdown))

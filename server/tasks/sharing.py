@@ -126,7 +126,7 @@ class Sharing:
                 the user is the owner.
             StorageFull: there is no room for it.
         """
-        found = await self._owned(caller, context_id)
+        found = await self.owned(caller, context_id)
         if request.user and request.user in (caller.name, found.owner):
             raise InvalidOperation("user", "is the owner of the context: name somebody else")
         if request.user and not is_unique(context_id):
@@ -167,7 +167,7 @@ class Sharing:
         found = await self._access.find(caller, context_id)
         if found and caller.name and found.level < Level.OWN:
             return tuple(each for each in await self._given(caller, context_id) if each.context == found.key)
-        return await self._shares.list((await self._owned(caller, context_id)).key)
+        return await self._shares.list((await self.owned(caller, context_id)).key)
 
     async def revoke(self, caller: Caller, context_id: str, share_id: str) -> tuple[Share, ...]:
         """End a share of a context of the caller's, or one that the caller was given.
@@ -184,7 +184,7 @@ class Sharing:
                 await self._shares.revoke(given.context, share_id)
                 logger.info("A share was ended", extra=_about(given.context, share_id, caller))
                 return ()
-        found = await self._owned(caller, context_id)
+        found = await self.owned(caller, context_id)
         if not await self._shares.revoke(found.key, share_id):
             raise ShareNotFound(found.key, share_id)
         logger.info("A share was ended", extra=_about(found.key, share_id, caller))
@@ -199,7 +199,12 @@ class Sharing:
         shares = (await self._access.grants(caller)).shares.values() if caller.name else ()
         return [each for each in shares if public_id(each.context) == context_id]
 
-    async def _owned(self, caller: Caller, context_id: str) -> Found:
+    async def owned(self, caller: Caller, context_id: str) -> Found:
+        """A context whose shares the caller may change.
+
+        Raises:
+            ContextNotFound, ReadOnly, NobodyToShare: there is none, or it may not.
+        """
         found = await self._access.find(caller, context_id)
         if found is None or not await self._access.exists(found):
             raise ContextNotFound(context_id)

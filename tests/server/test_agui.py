@@ -731,7 +731,7 @@ async def test_what_is_no_json_object_is_refused_as_in_a2as_rest_binding(
 
 
 async def test_a_long_past_may_stand_in_the_request(thread: Thread) -> None:
-    past = [{"id": str(number), "role": "user", "content": "x"} for number in range(20_000)]
+    past = [{"id": str(number), "role": "user", "content": "x"} for number in range(9_999)]
     body = thread.body("just say it")
     run = await thread.ran(body | {"messages": past + body["messages"], "state": {"any": ["thing"]}})
     assert run.outcome == "success"

@@ -294,6 +294,16 @@ async def test_whoever_may_only_read_begins_no_run_of_ag_ui(served: Served, note
     assert (answer.status_code, answer.json()["error"]["status"]) == (403, "PERMISSION_DENIED")
 
 
+@pytest.mark.parametrize(
+    ("method", "path"),
+    [("POST", "/canvas/stream"), ("POST", "/artifacts/{notes}/shares"), ("PATCH", "/artifacts/{notes}")],
+)
+async def test_what_a_guest_may_not_send_is_not_parsed(served: Served, notes: str, method: str, path: str) -> None:
+    guest = as_user((await share(served, notes, link=True))["token"]) | {"Content-Type": "application/json"}
+    answer = await served.http.request(method, path.format(notes=notes), content=b"[][]", headers=guest)
+    assert (answer.status_code, answer.json()["error"]["status"]) == (403, "PERMISSION_DENIED")
+
+
 # ------------------------------------------------------------------------------- streams
 
 

@@ -18,12 +18,14 @@ from a2a.types.a2a_pb2_grpc import add_A2AServiceServicer_to_server as add_1_0
 from a2a_canvas.server.metrics import Metrics
 from a2a_canvas.server.protocols.a2a_v1.extensions import SUPPORTED, activated_header, extension_headers
 from a2a_canvas.server.protocols.a2a_v1.update_json import LEGACY
+from a2a_canvas.server.protocols.edge.connections import MAX_HEAD
 from a2a_canvas.server.protocols.edge.grpc_methods import wrapped
 from a2a_canvas.server.protocols.edge.grpc_metrics import MetricsInterceptor
 from a2a_canvas.server.protocols.edge.http_requests import CALLER, STREAM_CHECK
 from a2a_canvas.server.protocols.guard.bodies import BodyBudget
 from a2a_canvas.server.protocols.guard.checks import BodyLimits
 from a2a_canvas.server.protocols.guard.grpc_guard import GuardInterceptor
+from a2a_canvas.server.protocols.guard.parsing import ParsingThread
 from a2a_canvas.server.protocols.identity.grpc_authentication import (
     GrpcAuthentication,
     caller_in,
@@ -31,6 +33,8 @@ from a2a_canvas.server.protocols.identity.grpc_authentication import (
 )
 
 CONNECTION_OPTIONS = {
+    "grpc.max_metadata_size": MAX_HEAD,
+    "grpc.absolute_max_metadata_size": MAX_HEAD,
     "grpc.max_concurrent_streams": 256,
     "grpc.server_handshake_timeout_ms": 10_000,
     "grpc.keepalive_time_ms": 60_000,
@@ -38,8 +42,9 @@ CONNECTION_OPTIONS = {
     "grpc.keepalive_permit_without_calls": 1,
     "grpc.max_connection_idle_ms": 600_000,
 }
-"""What bounds one connection: the calls on it at once, the rest wait in the client; how long it may take to begin, to
-answer a ping, and to have no call. gRPC has nothing that bounds connections, or the messages on all of them, in sum."""
+"""What bounds one connection: the metadata of a call; the calls on it at once, the rest wait in the client; how long it
+may take to begin, to answer a ping, and to have no call. gRPC has nothing that bounds connections, or the messages on
+all of them, in sum."""
 
 _SERVICE_1_0 = a2a_pb2.DESCRIPTOR.services_by_name["A2AService"].full_name
 
@@ -58,6 +63,7 @@ def grpc_server(
     authentication: GrpcAuthentication | None = None,
     metrics: Metrics | None = None,
     extensions: Set[str] = SUPPORTED,
+    parsing: ParsingThread | None = None,
 ) -> grpc.aio.Server:
     """A server that is bound but not started.
 
@@ -67,6 +73,7 @@ def grpc_server(
         metrics: count the streams and the refusals.
         authentication: who is let in; everybody if not given.
         extensions: URIs of those that requests may activate.
+        parsing: where large messages are parsed; a thread of its own if not given.
 
     Raises:
         GrpcError: the port is not free.
@@ -75,7 +82,7 @@ def grpc_server(
         interceptors=[
             MetricsInterceptor(metrics or Metrics()),
             *filter(None, [authentication]),
-            GuardInterceptor(limits, budget),
+            GuardInterceptor(limits, budget, parsing),
             GrpcExtensionsEcho(extensions),
         ],
         options=[

@@ -8,7 +8,7 @@ Rule 3: `resume` answers an interrupt; the interrupt's id is that of the task th
 Rule 4: `context` becomes text before the message, unless the message is an operation. Tools of the client are not
         called.
 Rule 5: the parts that become part of the task are bounded as in A2A (`MAX_VALUES`); the thread's history, which the
-        client sends along, is not.
+        client sends along, has `MAX_MESSAGES`. Lists are counted before they are read, and read up to the first fault.
 """
 
 from __future__ import annotations
@@ -17,10 +17,11 @@ import json
 from base64 import b64decode
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, TypeVar, assert_never
+from typing import Any, TypeVar, assert_never, cast
 
+from a2a.utils.errors import A2AError
 from ag_ui import core
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel, TypeAdapter, ValidationError
 
 from a2a_canvas.server.agent.events import UserMessage
 from a2a_canvas.server.agent.intent import Converse, InvalidOperation
@@ -33,10 +34,14 @@ from a2a_canvas.store.text.unicode import MAX_ID
 from a2a_canvas.tools.faults import reason_of
 from a2a_canvas.tools.part_inputs import require_portable
 
+MAX_MESSAGES = 10_000
+"""Messages of a request, which has the thread's whole history."""
+
 RUN_METADATA = "ag-ui"
 """The key under which the message's metadata name the run. So another run of the same message is another task."""
 
 F = TypeVar("F", bound=BaseModel)
+_MESSAGE: TypeAdapter[core.Message] = TypeAdapter(core.Message)
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,16 +69,20 @@ def run_input(value: Mapping[str, JsonValue]) -> RunInput:
         InvalidParamsError, InvalidOperation: it is not a `RunAgentInput`, has no content, or has an operation that
             cannot be read.
     """
-    given = parse(core.RunAgentInput, value)
+    _check_lengths(value)
+    messages = value.get("messages")
+    unread: dict[str, Any] = {"messages": [], "tools": None} if isinstance(messages, list) else {"tools": None}
+    given = parse(core.RunAgentInput, {**value, **unread})
     check_id("threadId", given.thread_id)
     check_id("runId", given.run_id)
-    metadata, history = _metadata(given), tuple(given.messages)
+    metadata = _metadata(given)
+    history = tuple(_history(cast("list[JsonValue]", messages)))
     if given.resume:
         return replace(_answer(given, given.resume, metadata), history=history)
-    last = given.messages[-1] if given.messages else None
+    last = history[-1] if history else None
     if not isinstance(last, core.UserMessage):
         raise invalid_field("messages", "must end with a message of the user, or resume must answer an interrupt")
-    where = f"messages.{len(given.messages) - 1}"
+    where = f"messages.{len(history) - 1}"
     check_id(f"{where}.id", last.id)
     message = _message(f"{where}.content", last.id, tuple(_parts(last, f"{where}.content")), metadata)
     if isinstance(message.intent, Converse):
@@ -108,10 +117,33 @@ def parse(form: type[F], value: Any, within: str = "") -> F:
     try:
         return form.model_validate(value)
     except ValidationError as error:
-        # Every member of a union reports an error; the one that was meant parses deepest.
-        first = max(error.errors(include_url=False), key=lambda found: len(found["loc"]))
+        raise _fault(error, value, within) from None
+
+
+def _fault(error: ValidationError, value: Any, within: str) -> A2AError:
+    # Every member of a union reports an error; the one that was meant parses deepest.
+    first = max(error.errors(include_url=False), key=lambda found: len(found["loc"]))
     path = map(str, _path(first["loc"], value, missing=first["type"] == "missing"))
-    raise invalid_field(".".join((within, *path) if within else path), reason_of(first))
+    return invalid_field(".".join((within, *path) if within else path), reason_of(first))
+
+
+def _history(messages: list[JsonValue]) -> Iterator[core.Message]:
+    for number, message in enumerate(messages):
+        try:
+            yield _MESSAGE.validate_python(message)
+        except ValidationError as error:
+            raise _fault(error, message, f"messages.{number}") from None
+
+
+def _check_lengths(value: Mapping[str, JsonValue]) -> None:
+    """Refuses lists that are too long, before they are read (rule 5)."""
+    messages = value.get("messages")
+    history = messages if isinstance(messages, list) else []
+    _check_count("messages", len(history), MAX_MESSAGES)
+    read = {name: value.get(name) for name in ("context", "resume")}
+    for where, fields in (("", read), *((f"messages.{n}.", each) for n, each in enumerate(history))):
+        for name, given in fields.items() if isinstance(fields, dict) else ():
+            _check_count(f"{where}{name}", len(given) if isinstance(given, list) else 0)
 
 
 def _path(loc: Sequence[int | str], value: Any, *, missing: bool) -> Iterator[int | str]:
@@ -164,9 +196,9 @@ def _count_values(value: JsonValue) -> int:
             return 1
 
 
-def _check_count(field: str, count: int) -> None:
-    if count > MAX_VALUES:
-        raise invalid_field(field, f"has {count} values and may have {MAX_VALUES}; send large data as a file")
+def _check_count(field: str, count: int, most: int = MAX_VALUES) -> None:
+    if count > most:
+        raise invalid_field(field, f"has {count} values and may have {most}; send large data as a file")
 
 
 def _answer(given: core.RunAgentInput, answers: Sequence[core.ResumeEntry], metadata: dict[str, JsonValue]) -> RunInput:
@@ -191,7 +223,6 @@ def _payload_text(payload: Any) -> str:
 
 def _context(given: core.RunAgentInput) -> Iterator[Part]:
     items = given.context or ()
-    _check_count("context", len(items))
     for item in items:
         yield text_part(f"[{item.description}: {item.value}]")
 
@@ -200,7 +231,6 @@ def _parts(message: core.UserMessage, where: str) -> Iterator[Part]:
     if isinstance(message.content, str):
         yield text_part(message.content)
         return
-    _check_count(where, len(message.content))
     for number, part in enumerate(message.content):
         yield (
             text_part(part.text) if isinstance(part, core.TextPart) else _file(part.source, f"{where}.{number}.source")

@@ -7,6 +7,8 @@ Rule 3: if one task of a thread waits for an answer, the next message that is no
         not it names the interrupt. The runtime decides that, as for A2A.
 Rule 4: a run that is sent again joins the task of the first time, even if that waits or has ended.
 Rule 5: the older request is translated here (older/), its run is one like any other.
+Rule 6: a guest who may not send messages is refused before anything is parsed, and a large body is parsed in a thread
+        (guard/parsing.py).
 """
 
 from __future__ import annotations
@@ -47,7 +49,8 @@ from a2a_canvas.server.protocols.edge.shutdown import final_event_of
 from a2a_canvas.server.protocols.edge.sse_response import begun
 from a2a_canvas.server.protocols.guard.checks import BodyLimits, Refusal, check_content_type, check_json
 from a2a_canvas.server.protocols.guard.error_forms import method_not_allowed, rest_response
-from a2a_canvas.server.tasks.access import ANONYMOUS, Caller
+from a2a_canvas.server.protocols.guard.parsing import ParsingThread
+from a2a_canvas.server.tasks.access import ANONYMOUS, Caller, Level
 from a2a_canvas.server.tasks.errors import ContextMismatch, ReadOnly, TaskFinished, TaskNotCancelable, TaskNotFound
 from a2a_canvas.server.tasks.incoming import Incoming
 from a2a_canvas.server.tasks.journal.journal import TaskSubscription
@@ -60,7 +63,7 @@ from a2a_canvas.store.errors import Unavailable
 from a2a_canvas.store.models import JsonValue, Ref
 from a2a_canvas.store.text.wording import shown
 
-MAX_BODY_VALUES = 1_000_000
+MAX_BODY_VALUES = 100_000
 """JSON values in a request, which has the thread's whole history. The new part of it is bounded in input.py."""
 
 
@@ -73,12 +76,14 @@ class AgUiConfig:
         expose_thinking: clients may see the model's thinking.
         cancel_on_disconnect: when the last client of a task disconnects, the task is cancelled.
         metrics: measure how late entries are sent.
+        parsing: where large bodies are parsed.
     """
 
     runtime: Runtime
     store: ArtifactStore
     limits: BodyLimits
     new_id: Callable[[], str]
+    parsing: ParsingThread = field(default_factory=ParsingThread)
     expose_thinking: bool = True
     cancel_on_disconnect: bool = False
     metrics: Metrics = field(default_factory=Metrics)
@@ -119,27 +124,23 @@ class _RunEndpoint:
 
     async def _open(self, request: Request, watch: _Watch) -> OpenedRun:
         await round_robin().next_slice()
-        body, caller = await self._body(request), caller_of(request)
-        run, following = await (self._open_older(body, caller) if is_older(body) else self._open_run(body, caller))
+        caller = caller_of(request)
+        if read_only := await self._runtime.access.below(caller, Level.EDIT):
+            raise ReadOnly(read_only)
+        raw, content_type = await request.body(), request.headers.get("content-type")
+        parse = partial(_parse, raw, content_type, self._agui)
+        asked = await self._agui.parsing.run(caller.account, len(raw), parse)
+        opened = self._open_older(asked, caller) if isinstance(asked, OlderRequest) else self._open_run(*asked, caller)
+        run, following = await opened
         end_with_credential(following, request.scope)
         watch.caller = caller
         watch.start(run, following.snapshot)
         return run, following
 
-    async def _body(self, request: Request) -> Mapping[str, JsonValue]:
-        if refusal := check_content_type(request.headers.get("content-type")):
-            raise refusal.error()
-        # In a thread, because a long history takes its time.
-        value = await asyncio.to_thread(check_json, await request.body(), self._agui.limits, MAX_BODY_VALUES)
-        if isinstance(value, Refusal):
-            raise value.error()
-        if not isinstance(value, dict):
-            raise InvalidParamsError(f"The body is {shown(value)}; send one JSON object: AG-UI's RunAgentInput.")
-        return value
-
-    async def _open_run(self, body: Mapping[str, JsonValue], caller: Caller) -> tuple[RunProjection, TaskSubscription]:
+    async def _open_run(
+        self, run: RunInput, body: Mapping[str, JsonValue], caller: Caller
+    ) -> tuple[RunProjection, TaskSubscription]:
         try:
-            run = run_input(body)
             self._check_text(run, "resume" if body.get("resume") else last_message_field(body))
             following = await self._send(run, caller)
         except (TaskNotFound, TaskFinished, ContextMismatch) as error:
@@ -149,10 +150,7 @@ class _RunEndpoint:
         state, _ = await self._state(following.snapshot)
         return self._projection(run, following, state), following
 
-    async def _open_older(
-        self, body: Mapping[str, JsonValue], caller: Caller
-    ) -> tuple[RunProjection, TaskSubscription]:
-        request = older_request(body, self._agui.new_id())
+    async def _open_older(self, request: OlderRequest, caller: Caller) -> tuple[RunProjection, TaskSubscription]:
         run_id = request.run_id or self._agui.new_id()
         plain = translated(request.without_artifact(), None, run_id)
         try:
@@ -263,6 +261,23 @@ class _Watch:
         if not watching:
             self._watching.pop(self.record.task_id, None)
         return not watching
+
+
+def _parse(
+    raw: bytes, content_type: str | None, agui: AgUiConfig
+) -> OlderRequest | tuple[RunInput, Mapping[str, JsonValue]]:
+    """A body as the older request, or as a run, with the body for the names of its fields."""
+    body = check_content_type(content_type) or check_json(raw, agui.limits, MAX_BODY_VALUES)
+    if isinstance(body, Refusal):
+        raise body.error()
+    if not isinstance(body, dict):
+        raise InvalidParamsError(f"The body is {shown(body)}; send one JSON object: AG-UI's RunAgentInput.")
+    if is_older(body):
+        return older_request(body, agui.new_id())
+    try:
+        return run_input(body), body
+    except InvalidOperation as error:
+        raise in_forwarded_props(error, body) from None
 
 
 def _interrupt_error(error: TaskNotFound | TaskFinished | ContextMismatch) -> A2AError:

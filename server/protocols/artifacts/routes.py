@@ -86,8 +86,9 @@ from a2a_canvas.server.protocols.edge.http_requests import (
 )
 from a2a_canvas.server.protocols.edge.share_forms import new_share_json, share_request, shared_json, shares_json
 from a2a_canvas.server.protocols.edge.sse_response import begun
-from a2a_canvas.server.protocols.guard.checks import BodyLimits, Refusal, check_content_type, check_json
+from a2a_canvas.server.protocols.guard.checks import BodyLimits, Refusal
 from a2a_canvas.server.protocols.guard.error_forms import method_not_allowed, rest_response
+from a2a_canvas.server.protocols.guard.json_bodies import json_body
 from a2a_canvas.server.tasks.access import Access, Found, Level
 from a2a_canvas.server.tasks.errors import ContextNotFound, QuotaReached, ReadOnly, StorageFull, StreamLost
 from a2a_canvas.server.tasks.journal.context_log import ContextSubscription
@@ -219,7 +220,7 @@ class _ArtifactsEndpoint:
         return Refusal(ARTIFACT_NOT_FOUND, text)
 
     async def _rename(self, request: Request, context: Found, prefix: str) -> Response:
-        body = check_content_type(request.headers.get("content-type")) or check_json(await request.body(), self._limits)
+        body = await json_body(request, self._limits)
         if isinstance(body, Refusal):
             raise ResourceError(body)
         renamed = await self._contexts.rename(context.key, context.owner, new_name(body))
@@ -239,6 +240,7 @@ class _ArtifactsEndpoint:
             return Response(status_code=204)
         if request.method != "POST":
             return _json(request, shares_json(context_id, await self._sharing.shares(caller, context_id)))
+        await self._sharing.owned(caller, context_id)  # before anything is read
         try:
             asked = share_request(await self._object(request), self._sharing.now())
             new = await self._sharing.share(caller, context_id, asked)
@@ -247,7 +249,7 @@ class _ArtifactsEndpoint:
         return JSONResponse(new_share_json(new, self._sharing), 201, NO_SNIFF | {"Cache-Control": "no-store"})
 
     async def _object(self, request: Request) -> Mapping[str, JsonValue]:
-        body = check_content_type(request.headers.get("content-type")) or check_json(await request.body(), self._limits)
+        body = await json_body(request, self._limits)
         if isinstance(body, Refusal):
             raise ResourceError(body)
         if not isinstance(body, dict):

@@ -39,14 +39,18 @@ class Guarded(Protocol):
 
 def caller_of(request: Request) -> Caller:
     """Who makes a request (rule 1)."""
-    caller: Caller = request.scope.get(CALLER, ANONYMOUS)
+    return caller_in(request.scope)
+
+
+def caller_in(state: Mapping[str, Any]) -> Caller:
+    """The same, by the scope of the request."""
+    caller: Caller = state.get(CALLER, ANONYMOUS)
     return caller
 
 
 def caller_of_call(context: ServerCallContext) -> Caller:
     """The same for an operation of A2A."""
-    caller: Caller = context.state.get(CALLER, ANONYMOUS)
-    return caller
+    return caller_in(context.state)
 
 
 def end_with_credential(following: Guarded, state: Mapping[str, Any]) -> None:

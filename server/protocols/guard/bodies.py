@@ -7,6 +7,8 @@ Rules:
    refused with "try again" and discarded; the others are not affected.
 3. A body counts until its answer begins: until then the server may hold it in several forms.
 4. Small bodies do not count. The limit of connections limits them, and a cancel must pass when the budget is used up.
+5. Only what has messages and files in it may be large: A2A's requests and AG-UI's runs. Everywhere else a larger body
+   than a small one is refused before it is read.
 """
 
 from __future__ import annotations
@@ -21,9 +23,7 @@ from starlette.types import Message, Receive, Scope, Send
 
 from a2a_canvas.server.protocols.edge.availability import OverloadedError
 from a2a_canvas.server.protocols.guard.checks import BodyLimits, Refusal, check_content_encoding, too_large
-
-SMALL_BODY_BYTES: Final = 64 * 1024
-"""Bodies of up to so many bytes do not count (rule 4)."""
+from a2a_canvas.server.protocols.guard.parsing import SMALL_BODY_BYTES
 
 TOO_MANY_BODIES: Final = Refusal(
     OverloadedError, "The server has too many large requests at once. This one was not accepted: send it again."
@@ -89,17 +89,25 @@ class BodyReservation:
         return send_and_release
 
 
-async def read_body(
-    scope: Scope, receive: Receive, limits: BodyLimits, reservation: BodyReservation
-) -> bytes | Refusal | None:
-    """The body; a refusal as soon as it is known to exceed a limit; None if the client disconnected."""
+def limit_at(method: str, path: str, rest_prefix: str, limits: BodyLimits) -> int:
+    """The most bytes of a body at a path (rule 5)."""
+    large = method == "POST" and (path in ("/", "/canvas/stream") or path.startswith(rest_prefix))
+    return limits.max_body_bytes if large else min(SMALL_BODY_BYTES, limits.max_body_bytes)
+
+
+async def read_body(scope: Scope, receive: Receive, most: int, reservation: BodyReservation) -> bytes | Refusal | None:
+    """The body; a refusal as soon as it is known to exceed a limit; None if the client disconnected.
+
+    Args:
+        most: the most bytes that it may have.
+    """
     headers = Headers(scope=scope)
     if scope["method"] in ("POST", "PATCH") and (refusal := check_content_encoding(headers.get("content-encoding"))):
         return refusal
     declared = headers.get("content-length", "")
     if re.fullmatch("[0-9]{1,20}", declared):
-        if int(declared) > limits.max_body_bytes:
-            return too_large(limits)
+        if int(declared) > most:
+            return too_large(most)
         if not reservation.fits(int(declared)):
             return TOO_MANY_BODIES
     body = bytearray()
@@ -110,8 +118,8 @@ async def read_body(
             return None
         body += message.get("body", b"")
         more = message.get("more_body", False)
-        if len(body) > limits.max_body_bytes:
-            return too_large(limits)
+        if len(body) > most:
+            return too_large(most)
         if not reservation.grow(len(body)):
             return TOO_MANY_BODIES
     return bytes(body)

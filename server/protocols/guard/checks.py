@@ -9,7 +9,9 @@ Rules:
    double holds, only strings that UTF-8 can encode.
 4. Depth: protobuf fails at 100 nested messages and one level of a `Struct` takes three of them, so a message
    35 levels deep parses but can no longer be copied into a task. Hence MAX_JSON_DEPTH.
-5. The server speaks 0.3 and 1.0, with any patch number. A request without a version counts as 0.3 (A2A 3.6.2).
+5. Values are counted, and nesting and numbers measured, before anything reads them, and counting ends at the limit:
+   what a body may cost does not depend on its size.
+6. The server speaks 0.3 and 1.0, with any patch number. A request without a version counts as 0.3 (A2A 3.6.2).
 """
 
 from __future__ import annotations
@@ -31,12 +33,16 @@ from a2a.utils.errors import (
 )
 
 from a2a_canvas.server.protocols.edge.availability import SECONDS
+from a2a_canvas.server.protocols.guard.parsing import SMALL_BODY_BYTES
 from a2a_canvas.store.models import JsonValue
 from a2a_canvas.store.text.wording import shown
 
 MAX_JSON_DEPTH = 32
 MAX_VALUES = 10_000
 """Values in one request. Each takes about 25 µs of the event loop on its way to the task and back."""
+
+MAX_NUMBER = 1000
+"""Characters of one number. Python takes a second to read one of ten million, and nothing else runs meanwhile."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,11 +110,17 @@ def too_deep(limits: BodyLimits) -> Refusal:
     return Refusal(InvalidRequestError, f"Nested deeper than {limits.max_depth} levels; send a flatter structure")
 
 
-def too_large(limits: BodyLimits) -> Refusal:
-    """The refusal of a body over `max_body_bytes` (HTTP 413)."""
-    most = limits.max_body_bytes
-    text = f"Body is larger than {most} bytes; send files by URL or have the operator raise --max-body-bytes"
+def too_large(most: int) -> Refusal:
+    """The refusal of a body over a limit (HTTP 413)."""
+    small = "only messages may be larger"
+    advice = small if most <= SMALL_BODY_BYTES else "send files by URL or have the operator raise --max-body-bytes"
+    text = f"Body is larger than {most} bytes; {advice}"
     return Refusal(InvalidRequestError, text, http_status=413)
+
+
+def too_many_values(most: int = MAX_VALUES) -> Refusal:
+    """The refusal of a request with more values than `most`."""
+    return Refusal(InvalidRequestError, f"More than {most} values in one request; send large data as a file")
 
 
 def check_content_type(header: str | None) -> Refusal | None:
@@ -156,8 +168,10 @@ class _JsonRefused(Exception):
 
 
 # The closing quote is optional so that an open string is consumed to the end, once, and not tried again from every
-# quote in it; the possessive quantifiers keep the scan linear.
-_TOKEN = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+"?|[\[{]|[\]}]|,', re.DOTALL)
+# quote in it; the possessive quantifiers keep the scan linear. What is none of ours is consumed at once, for speed.
+_TOKEN = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+"?|[\[{]|[\]}]|,|[^"\[{\]},]++', re.DOTALL)
+_TOKENS_PER_VALUE = 10
+"""Its brackets, comma, key, colon and text, and white space between them: JSON has no more."""
 _SURROGATE_ESCAPE = re.compile(r"\\u[dD][89a-fA-F]")
 
 
@@ -188,16 +202,20 @@ def check_json(body: bytes, limits: BodyLimits, max_values: int = MAX_VALUES) ->
 
 
 def _check_size(text: str, limits: BodyLimits, max_values: int) -> Refusal | None:
-    depth = commas = 0
-    for token in _TOKEN.finditer(text):
+    depth = commas = opened = 0
+    for number, token in enumerate(_TOKEN.finditer(text)):
         first = text[token.start()]
-        depth += (first in "[{") - (first in "]}")
+        opens = first in "[{"
+        opened += opens
+        depth += opens - (first in "]}")
         commas += first == ","
         if depth > limits.max_depth:
             return too_deep(limits)
-    if commas < max_values:
-        return None
-    return Refusal(InvalidRequestError, f"More than {max_values} values in one request; send large data as a file")
+        if commas >= max_values or opened > max_values or number > _TOKENS_PER_VALUE * max_values:
+            return too_many_values(max_values)
+        if depth < 0:
+            break  # it is no JSON from here on
+    return None
 
 
 def _no_constant(name: str) -> float:
@@ -205,6 +223,9 @@ def _no_constant(name: str) -> float:
 
 
 def _finite(text: str) -> float:
+    if len(text) > MAX_NUMBER:
+        reason = f"A number has {len(text)} characters and may have {MAX_NUMBER}; send it as a string"
+        raise _JsonRefused(Refusal(InvalidRequestError, reason))
     number = float(text)
     if math.isinf(number):
         raise _JsonRefused(Refusal(InvalidRequestError, f"{text[:40]} is too large for a double; send it as a string"))

@@ -9,7 +9,8 @@ Rules:
 4. An exception of a handler is logged and becomes INTERNAL without text. Cancellation and the handler's aborts pass.
 5. Retryable errors have the status of `availability.py`, and `RetryInfo`: the SDK has neither. Those that have no
    reason of their own have none here: the SDK's client would take them for a failure of the server.
-6. Other services are not guarded. The size of a message is the server's option `grpc.max_receive_message_length`; the
+6. A message is parsed as over HTTP (`parsing.py`), and its fields are counted first (`proto_wire.py`).
+7. Other services are not guarded. The size of a message is the server's option `grpc.max_receive_message_length`; the
    budget of all bodies (`bodies.py`) counts complete messages, because gRPC reads them before an interceptor runs.
 """
 
@@ -17,10 +18,11 @@ from __future__ import annotations
 
 import logging
 import sys
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from typing import Any, NoReturn, TypeAlias
+from functools import partial
+from typing import Any, Final, NoReturn, TypeAlias
 
 import grpc
 import grpc.aio
@@ -38,27 +40,41 @@ from a2a_canvas.server.protocols.edge.availability import UnavailableError, retr
 from a2a_canvas.server.protocols.edge.error_tables import INTERNAL_REASON
 from a2a_canvas.server.protocols.guard.bodies import TOO_MANY_BODIES, BodyBudget, BodyReservation
 from a2a_canvas.server.protocols.guard.calls import REQUESTS, read_legacy_proto
-from a2a_canvas.server.protocols.guard.checks import BodyLimits, Refusal, check_version
+from a2a_canvas.server.protocols.guard.checks import MAX_VALUES, BodyLimits, Refusal, check_version, too_many_values
 from a2a_canvas.server.protocols.guard.error_forms import INTERNAL_REFUSAL
+from a2a_canvas.server.protocols.guard.parsing import ParsingThread
 from a2a_canvas.server.protocols.guard.proto_messages import check_message, check_required
+from a2a_canvas.server.protocols.guard.proto_wire import has_more_fields
+from a2a_canvas.server.tasks.access import ANONYMOUS
 from a2a_canvas.store.text.wording import choice, nearest
 
 logger = logging.getLogger(__name__)
 
 Context: TypeAlias = "grpc.aio.ServicerContext[Any, Any]"
 
-SERVICES = {
-    a2a_pb2.DESCRIPTOR.services_by_name["A2AService"].full_name: "1.0",
-    a2a_v0_3_pb2.DESCRIPTOR.services_by_name["A2AService"].full_name: "0.3",
+_SERVICES: Final[Mapping[str, Any]] = {
+    service.full_name: service
+    for module in (a2a_pb2, a2a_v0_3_pb2)
+    for service in (module.DESCRIPTOR.services_by_name["A2AService"],)
 }
+SERVICES: Final[Mapping[str, str]] = dict(zip(_SERVICES, ("1.0", "0.3"), strict=True))
+
+MAX_FIELDS: Final = 10 * MAX_VALUES
+"""Fields of a message: each of its values has some."""
 
 
 class GuardInterceptor(grpc.aio.ServerInterceptor):
     """Refuses what the A2A services behind it cannot answer, and lets no exception's text out."""
 
-    def __init__(self, limits: BodyLimits | None = None, budget: BodyBudget | None = None) -> None:
+    def __init__(
+        self,
+        limits: BodyLimits | None = None,
+        budget: BodyBudget | None = None,
+        parsing: ParsingThread | None = None,
+    ) -> None:
         self._limits = limits or BodyLimits()
         self._budget = budget or BodyBudget(self._limits.max_bodies_bytes)
+        self._parsing = parsing or ParsingThread()
 
     async def intercept_service(
         self,
@@ -74,7 +90,7 @@ class GuardInterceptor(grpc.aio.ServerInterceptor):
             return handler
         refusal = _check_versions(handler_call_details.invocation_metadata, version)
         return _GuardedCall(
-            handler, handler_call_details.method, version, refusal, self._limits, self._budget
+            handler, handler_call_details.method, version, refusal, self._limits, self._budget, self._parsing
         ).handler()
 
 
@@ -109,6 +125,7 @@ class _GuardedCall:
     refusal: Refusal | None
     limits: BodyLimits
     budget: BodyBudget
+    parsing: ParsingThread
 
     def handler(self) -> grpc.RpcMethodHandler[Any, Any]:
         """A handler of bytes: gRPC itself has no serializer that could fail."""
@@ -144,14 +161,22 @@ class _GuardedCall:
         refusal = self.refusal or (None if reservation.grow(len(data)) else TOO_MANY_BODIES)
         if refusal is not None:
             await self._abort(refusal, context)
+        account = getattr(context, "caller", ANONYMOUS).account
+        checked = await self.parsing.run(account, len(data), partial(self._parsed, data))
+        if isinstance(checked, Refusal):
+            await self._abort(checked, context)
+        return checked
+
+    def _parsed(self, data: bytes) -> Message | Refusal:
+        service, _, name = self.method.strip("/").rpartition("/")
+        if has_more_fields(data, _SERVICES[service].methods_by_name[name].input_type, MAX_FIELDS):
+            return too_many_values()
         try:
             request: Message = self.inner.request_deserializer(data)
         except DecodeError:
-            refusal = Refusal(InvalidParamsError, f"The request is no protobuf message of {self.method}")
-            await self._abort(refusal, context)
-        if isinstance(checked := self._check(request), Refusal):
-            await self._abort(checked, context)
-        return request
+            return Refusal(InvalidParamsError, f"The request is no protobuf message of {self.method}")
+        refusal = self._check(request)
+        return refusal if isinstance(refusal, Refusal) else request
 
     async def _abort(self, refusal: Refusal, context: Context) -> NoReturn:
         # The SDK's client of 0.3 knows the kind of an error by this name only, and its service writes it, too.

@@ -24,6 +24,7 @@ import asyncio
 import logging
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from a2a.utils.errors import A2AError, InvalidRequestError, MethodNotFoundError
@@ -33,15 +34,10 @@ from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from a2a_canvas.server.protocols.edge.availability import RETRY_AFTER
+from a2a_canvas.server.protocols.edge.http_requests import caller_in
 from a2a_canvas.server.protocols.edge.request_metrics import note_refusal
 from a2a_canvas.server.protocols.edge.sse_response import sse_event
-from a2a_canvas.server.protocols.guard.bodies import (
-    SMALL_BODY_BYTES,
-    TOO_MANY_BODIES,
-    BodyBudget,
-    read_body,
-    replay_body,
-)
+from a2a_canvas.server.protocols.guard.bodies import TOO_MANY_BODIES, BodyBudget, limit_at, read_body, replay_body
 from a2a_canvas.server.protocols.guard.calls import CALL
 from a2a_canvas.server.protocols.guard.checks import BodyLimits, Refusal, check_content_type
 from a2a_canvas.server.protocols.guard.error_forms import (
@@ -52,6 +48,7 @@ from a2a_canvas.server.protocols.guard.error_forms import (
     method_not_allowed,
     rest_response,
 )
+from a2a_canvas.server.protocols.guard.parsing import ParsingThread
 from a2a_canvas.server.protocols.guard.rest import check_encoding, check_rest, find_rest_route
 from a2a_canvas.server.protocols.guard.rpc_calls import RejectedCall, check_jsonrpc
 from a2a_canvas.server.wire import VERSION_HEADER
@@ -64,16 +61,23 @@ class Guard:
 
     Args:
         budget: of all request bodies, to be shared with gRPC; one of its own if not given.
+        parsing: where large ones are parsed, to be shared with gRPC and AG-UI.
         rest_prefix: that of `rest_route`.
     """
 
     def __init__(
-        self, app: ASGIApp, *, limits: BodyLimits, budget: BodyBudget | None = None, rest_prefix: str = "/rest"
+        self,
+        app: ASGIApp,
+        *,
+        limits: BodyLimits,
+        budget: BodyBudget | None = None,
+        parsing: ParsingThread | None = None,
+        rest_prefix: str = "/rest",
     ) -> None:
         self._app = app
         self._limits = limits
         self._budget = budget or BodyBudget(limits.max_bodies_bytes)
-        self._checking = asyncio.Lock()
+        self._parsing = parsing or ParsingThread()
         self._one_per_step = asyncio.Lock()
         self._rest_prefix = f"{rest_prefix}/"
 
@@ -84,12 +88,13 @@ class Guard:
         if encodes_slash(scope):
             await rest_response(_ENCODED_SLASH)(scope, receive, send)
             return
+        path = scope["path"].removeprefix(scope.get("root_path", ""))
         with self._budget.reserve() as reservation:
-            body = await read_body(scope, receive, self._limits, reservation)
+            most = limit_at(scope["method"], path, self._rest_prefix, self._limits)
+            body = await read_body(scope, receive, most, reservation)
             if body is None:
                 return
             await self._next_step()
-            path = scope["path"].removeprefix(scope.get("root_path", ""))
             connection = _HttpExchange(scope, replay_body(body, receive), reservation.release_when_answered(send))
             await self._serve(scope, path, body, connection)
 
@@ -120,11 +125,8 @@ class Guard:
         self, binding: ErrorForm, scope: Scope, path: str, body: bytes
     ) -> ErrorForm | tuple[ErrorForm, Refusal]:
         _read_version(scope)
-        if len(body) <= SMALL_BODY_BYTES:
-            return self._check(binding, scope, path, body)
-        # A megabyte takes 30 ms. One at a time: otherwise all of them would continue in one step of the event loop.
-        async with self._checking:
-            return await asyncio.to_thread(self._check, binding, scope, path, body)
+        check = partial(self._check, binding, scope, path, body)
+        return await self._parsing.run(caller_in(scope).account, len(body), check)
 
     def _binding(self, method: str, path: str) -> ErrorForm | None:
         if f"{path}/".startswith(self._rest_prefix):

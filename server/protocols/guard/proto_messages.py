@@ -18,7 +18,7 @@ from typing import Any, Final, TypeVar
 
 from a2a.compat.v0_3 import a2a_v0_3_pb2
 from a2a.types import a2a_pb2
-from a2a.utils.errors import InvalidParamsError, InvalidRequestError
+from a2a.utils.errors import InvalidParamsError
 from a2a.utils.proto_utils import validate_proto_required_fields
 from google.protobuf.descriptor import Descriptor, EnumDescriptor, FieldDescriptor
 from google.protobuf.json_format import ParseDict
@@ -27,14 +27,15 @@ from google.protobuf.message_factory import GetMessageClass
 from google.protobuf.struct_pb2 import Struct, Value
 from google.protobuf.timestamp_pb2 import Timestamp
 
-from a2a_canvas.server.protocols.guard.checks import MAX_VALUES, BodyLimits, Refusal, invalid, too_deep
+from a2a_canvas.server.protocols.guard.checks import MAX_VALUES, BodyLimits, Refusal, invalid, too_deep, too_many_values
+from a2a_canvas.server.protocols.guard.parsing import SMALL_BODY_BYTES
 from a2a_canvas.store.text.wording import choice, shown
 
 M = TypeVar("M", bound=Message)
 Parser = Callable[[Mapping[str, Any], Message], object]
 """Reads an object of JSON, or a query, into a message; raises if it does not fit."""
 
-_BASE64 = re.compile(r"(?:[\w+/-]{4})*(?:[\w+/-]{2,3}={0,2})?", re.ASCII)
+_BASE64 = re.compile(r"([\w+/-]*+)(={0,2})", re.ASCII)
 _TYPES: Final[Mapping[int, str]] = {
     FieldDescriptor.CPPTYPE_STRING: "a string",
     FieldDescriptor.CPPTYPE_BOOL: "true or false",
@@ -54,11 +55,37 @@ def parse_params(params: object, kind: type[M], limits: BodyLimits, parse: Parse
     if not isinstance(params, Mapping):
         return invalid([("params", f"is {shown(params)} and must be an object")])
     message = kind()
+    if too_long := _too_long(params, message.DESCRIPTOR, limits.max_text_bytes):
+        return invalid([too_long])
     if not _fits(params, message, parse):
         return invalid([_fault(params, kind, parse)])
     if misread := next(_misread(params, message.DESCRIPTOR), None):
         return invalid([misread])
     return check_message(message, limits, from_json=True) or message
+
+
+def _too_long(params: Mapping[str, Any], descriptor: Descriptor | Any, most: int) -> tuple[str, str] | None:
+    """The text with which a request has far more than it may: protobuf's parser takes long over it.
+
+    Whoever has parsed the message counts exactly. What is no text of a message has less than SMALL_BODY_BYTES.
+    """
+    size = 0
+    for path, text in _texts(params, descriptor):
+        size += len(text)
+        if size > most + SMALL_BODY_BYTES:
+            return path, f"goes beyond the {most} bytes of text that a request may have; send it as a file"
+    return None
+
+
+def _texts(params: Mapping[str, Any], descriptor: Descriptor | Any) -> Iterator[tuple[str, str]]:
+    """The strings in all fields but those of bytes, with their paths."""
+    for field, name, given in _fields(params, descriptor):
+        inner = _inner(field)
+        for index, value in _items(field, given):
+            if isinstance(value, str) and field.type != field.TYPE_BYTES:
+                yield _path(name, index), value
+            elif inner and isinstance(value, dict):
+                yield from ((_path(name, index, path), text) for path, text in _texts(value, inner))
 
 
 def _fits(params: Mapping[str, Any], message: Message, parse: Parser) -> bool:
@@ -129,9 +156,18 @@ def _is_misread(field: FieldDescriptor, value: Any, inner: Descriptor | None) ->
         case field.TYPE_BOOL:
             return value.lower() not in ("true", "false")
         case field.TYPE_BYTES:
-            return not _BASE64.fullmatch(value)
+            return not _is_base64(value)
         case _:
             return inner is not None
+
+
+def _is_base64(text: str) -> bool:
+    """In either alphabet; padding may be missing."""
+    found = _BASE64.fullmatch(text)
+    if found is None:
+        return False
+    last = len(found[1]) % 4
+    return last in (2, 3) or (last == 0 and not found[2])
 
 
 def _fields(params: Mapping[str, Any], descriptor: Descriptor | Any) -> Iterator[tuple[FieldDescriptor, str, Any]]:
@@ -208,17 +244,17 @@ def check_message(message: Message, limits: BodyLimits, *, from_json: bool = Fal
     seen = 0
     while todo:
         node, depth, path = todo.pop()
-        seen += 1
         if depth > limits.max_depth:
             return too_deep(limits)
-        if seen > MAX_VALUES:
-            return Refusal(
-                InvalidRequestError, f"More than {MAX_VALUES} values in one request; send large data as a file"
-            )
         if fault := _fault_of(node):
             return invalid([(path or "the request", fault)])
-        if not (from_json and isinstance(node, Struct | Value)):
-            todo.extend(_children(node, depth, path))
+        if from_json and isinstance(node, Struct | Value):
+            continue
+        for child in _children(node, depth, path):
+            seen += 1
+            if seen >= MAX_VALUES:
+                return too_many_values()
+            todo.append(child)
     return None
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
+from itertools import islice
 from typing import Any, Final
 
 from a2a.compat.v0_3.jsonrpc_adapter import JSONRPC03Adapter
@@ -21,6 +22,9 @@ from a2a_canvas.server.protocols.guard.checks import BodyLimits, Refusal, check_
 from a2a_canvas.server.protocols.guard.proto_messages import check_required, parse_params
 from a2a_canvas.store.text.wording import choice, nearest, shown
 from a2a_canvas.tools.faults import reason_of
+
+MAX_FAULTS = 100
+"""Errors of a request that its answer may name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,9 +131,10 @@ def _legacy_params(method: str, request: Mapping[str, Any], limits: BodyLimits) 
 
 
 def _fields_at_fault(error: ValidationError) -> tuple[tuple[str, str], ...]:
-    """Paths and reasons in our words. Below a union pydantic lists every alternative: they count as one, the union."""
+    """Paths and reasons of the first faults in our words. Below a union pydantic lists every alternative: they count as
+    one, the union."""
     found: dict[str, str] = {}
-    for detail in error.errors(include_url=False):
+    for detail in islice(error.errors(include_url=False), MAX_FAULTS):
         path, union = _path(detail["loc"])
         found.setdefault(path, "is not what A2A 0.3 defines for it" if union else reason_of(detail))
     return tuple(found.items())

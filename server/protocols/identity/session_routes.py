@@ -12,7 +12,7 @@ from __future__ import annotations
 import hmac
 import logging
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from html import escape
 from typing import Any, Final
 from urllib.parse import unquote, urlsplit
@@ -26,8 +26,9 @@ from a2a_canvas.server.log_output import about
 from a2a_canvas.server.protocols.edge.availability import NO_STORE
 from a2a_canvas.server.protocols.edge.http_requests import CALLER
 from a2a_canvas.server.protocols.edge.origins import origin_of
-from a2a_canvas.server.protocols.guard.checks import Refusal
+from a2a_canvas.server.protocols.guard.checks import BodyLimits, Refusal
 from a2a_canvas.server.protocols.guard.error_forms import rest_response
+from a2a_canvas.server.protocols.guard.json_bodies import json_body
 from a2a_canvas.server.protocols.identity.attempts import FailedAttempts
 from a2a_canvas.server.protocols.identity.authenticator import AUTHENTICATED, IssuerUnavailable
 from a2a_canvas.server.protocols.identity.browser_sessions import (
@@ -56,12 +57,14 @@ class SessionRoutes:
         url: the address of this server, without a slash at its end.
         attempts: counts sign-ins that fail, as wrong credentials: each asks the issuer.
         open_id: None if nobody signs in with an issuer.
+        limits: of the JSON in bodies.
     """
 
     sessions: BrowserSessions
     url: str
     attempts: FailedAttempts
     open_id: OpenIdClient | None = None
+    limits: BodyLimits = field(default_factory=BodyLimits)
 
     def routes(self) -> list[Route]:
         """All that there are."""
@@ -88,7 +91,10 @@ class SessionRoutes:
         return JSONResponse(session_json(request.scope.get(CALLER)) | sign_in, headers=dict(NO_STORE))
 
     async def _signed_url(self, request: Request) -> Response:
-        path = path_to_sign(await _json(request))
+        body = await json_body(request, self.limits)
+        if isinstance(body, Refusal):
+            return rest_response(body, NO_STORE)
+        path = path_to_sign(body)
         if path is None:
             text = (
                 'The body must be {"path": …}, a path of this server with its query, such as "/artifacts/notes/events".'
@@ -207,10 +213,3 @@ def path_to_sign(body: Any) -> str | None:
         return None
     printable = path.isascii() and path.isprintable() and not set(path) & set(" #\\")
     return path if printable and "signature=" not in path else None
-
-
-async def _json(request: Request) -> Any:
-    try:
-        return await request.json()
-    except (ValueError, RecursionError):
-        return None

@@ -10,11 +10,12 @@ from contextlib import asynccontextmanager
 import pytest
 
 from a2a_canvas.server.protocols.a2a_v1.grpc_server import CONNECTION_OPTIONS, grpc_server
+from a2a_canvas.server.protocols.edge.connections import MAX_HEAD
 from a2a_canvas.server.protocols.guard.checks import BodyLimits
 from tests.free_port import free_port
 from tests.server.protocols.echo_handler import Echo
 
-SETTINGS, MAX_CONCURRENT_STREAMS = 4, 3
+SETTINGS, MAX_CONCURRENT_STREAMS, MAX_HEADER_LIST_SIZE = 4, 3, 6
 
 
 @asynccontextmanager
@@ -31,12 +32,14 @@ async def connected(handler: Echo) -> AsyncIterator[asyncio.StreamReader]:
         await server.stop(0)
 
 
-async def test_the_calls_on_one_connection_have_a_bound() -> None:
+async def test_the_calls_on_one_connection_and_their_metadata_have_a_bound() -> None:
     async with connected(Echo()) as reader:
         head = await reader.readexactly(9)
         assert head[3] == SETTINGS
         settings = await reader.readexactly(int.from_bytes(head[:3]))
-        assert dict(struct.iter_unpack("!HI", settings))[MAX_CONCURRENT_STREAMS] == 256
+        announced = dict(struct.iter_unpack("!HI", settings))
+        assert announced[MAX_CONCURRENT_STREAMS] == 256
+        assert announced[MAX_HEADER_LIST_SIZE] == MAX_HEAD
 
 
 async def test_a_connection_that_never_begins_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:

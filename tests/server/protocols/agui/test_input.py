@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from a2a_canvas.server.agent.events import UserMessage
 from a2a_canvas.server.agent.intent import Converse, Focus, InvalidOperation, Put, SelectionEdit, VersionStep
 from a2a_canvas.server.protocols.a2a_v1.parts import MAX_ID
-from a2a_canvas.server.protocols.agui.input import RUN_METADATA, RunInput, in_forwarded_props, run_input
+from a2a_canvas.server.protocols.agui.input import MAX_MESSAGES, RUN_METADATA, RunInput, in_forwarded_props, run_input
 from a2a_canvas.server.protocols.guard.checks import MAX_VALUES
 from a2a_canvas.server.wire import AGENTSTACK, CANVAS
 from a2a_canvas.store.changes import Undo
@@ -330,3 +330,30 @@ def test_the_ids_of_an_answer_are_never_too_long() -> None:
     message = asked(runId="r" * MAX_ID, resume=[resume(payload="x", interrupt="i" * MAX_ID)])
     assert len(message.message_id) == MAX_ID
     assert json.dumps(dict(message.metadata))
+
+
+# --------------------------------------------------------------------------------- limits
+
+
+@pytest.mark.parametrize(
+    ("value", "field"),
+    [
+        (body(*[{}] * (MAX_MESSAGES + 1)), "messages"),
+        (body(user([{}] * (MAX_VALUES + 1))), "messages.0.content"),
+        (body({"id": "1", "role": "assistant", "toolCalls": [0] * (MAX_VALUES + 1)}, user()), "messages.0.toolCalls"),
+        (body(context=[0] * (MAX_VALUES + 1)), "context"),
+        (body(resume=[0] * (MAX_VALUES + 1)), "resume"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_a_list_that_is_too_long_is_refused_before_anything_in_it_is_read(value: dict[str, Any], field: str) -> None:
+    with pytest.raises(InvalidParamsError, match=f"^{field} has 10001 values and may have 10000;"):
+        run_input(value)
+
+
+def test_the_first_message_that_is_none_is_named() -> None:
+    assert refused(body(user(), user(), {}, 3, user([{}] * 5000))) == "messages.2"
+
+
+def test_tools_of_the_client_are_not_read() -> None:
+    assert asked(tools=[0] * 20_000) == asked()

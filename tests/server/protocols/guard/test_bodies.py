@@ -85,7 +85,7 @@ async def test_a_body_counts_until_its_answer_begins() -> None:
 
     guard = Guard(app, limits=BodyLimits(), budget=budget)
     async with httpx.AsyncClient(transport=httpx.ASGITransport(guard), base_url="http://x") as http:
-        await http.post("/own", content=bytes(LARGE))
+        await http.post("/canvas/stream", content=bytes(LARGE))
     assert used == [LARGE, 0]
 
 
@@ -129,7 +129,7 @@ async def test_beyond_the_budget_every_entrance_says_try_again_and_keeps_nothing
         headers = {"A2A-Version": "1.0", "Content-Type": "application/json"}
         first = asyncio.create_task(served.http.post("/", content=halting(), headers=headers))
         await sent.wait()
-        while (await served.http.post("/healthz", content=bytes(LARGE))).status_code != 503:
+        while (await served.http.post("/rest/nothing", content=bytes(LARGE))).status_code != 503:
             pass  # until the server has read it
         answers = await refused(served, LARGE)
         assert {(status, again) for status, again, _ in answers.values()} == {(503, "1")}
@@ -194,3 +194,35 @@ async def test_a_file_and_a_text_put_by_hand_may_be_larger_than_a_message_may_be
         metadata["urn:a2a-canvas:canvas:v1"]["op"] = "undo"
         refused = await served.rpc("SendMessage", {"message": {**put, "messageId": "m-3", "metadata": metadata}})
         assert refused["error"]["code"] == -32602
+
+
+# ---------------------------------------------------------------- bodies that are small by nature
+
+
+@pytest.mark.parametrize(
+    ("method", "path"),
+    [
+        ("POST", "/artifacts/anything/shares"),
+        ("PATCH", "/artifacts/anything"),
+        ("POST", "/auth/signed-urls"),
+        ("POST", "/auth/sign-out"),
+        ("POST", "/nowhere"),
+        ("GET", "/rest/tasks"),
+    ],
+)
+async def test_only_messages_may_be_large(method: str, path: str) -> None:
+    async with serving(grpc=False, database="memory") as served:
+        fits, beyond = (b" " * size for size in (SMALL_BODY_BYTES, SMALL_BODY_BYTES + 1))
+        assert (await served.http.request(method, path, content=fits)).status_code != 413
+        refused = await served.http.request(method, path, content=beyond)
+        assert refused.status_code == 413
+        assert f"larger than {SMALL_BODY_BYTES} bytes; only messages may be larger" in refused.text
+
+
+@pytest.mark.parametrize("path", ["/", "/rest/message:send", "/canvas/stream"])
+async def test_a_message_may_be_as_large_as_the_setting_says(path: str) -> None:
+    async with serving(grpc=False, database="memory", max_body_bytes=LARGE) as served:
+        headers = {"Content-Type": "application/json", "A2A-Version": "1.0"}
+        fits, beyond = (b" " * size for size in (LARGE, LARGE + 1))
+        assert "is empty" in (await served.http.post(path, content=fits, headers=headers)).text
+        assert f"larger than {LARGE} bytes" in (await served.http.post(path, content=beyond, headers=headers)).text

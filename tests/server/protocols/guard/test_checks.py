@@ -1,6 +1,7 @@
 """What the guard decides about headers and JSON, without HTTP or gRPC around it."""
 
 import json
+from typing import Any
 
 import pytest
 from a2a.utils.errors import (
@@ -14,6 +15,7 @@ from hypothesis import strategies as st
 
 from a2a_canvas.server.protocols.guard.checks import (
     MAX_JSON_DEPTH,
+    MAX_NUMBER,
     MAX_VALUES,
     BodyLimits,
     Refusal,
@@ -76,6 +78,45 @@ def test_long_nonsense_is_refused_in_one_pass(body: bytes) -> None:
     assert isinstance(check_json(body, LIMITS), Refusal)
 
 
+@pytest.mark.parametrize("unit", [b"[],", b"{},", b"[]", b'""', b'"":', b"1,", b",", b'{"a":[]},'])
+def test_values_are_counted_up_to_the_limit_and_nothing_is_parsed_behind_it(
+    unit: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(json, "loads", None)
+    refusal = check_json(b"[" + unit * (10 * MAX_VALUES + 1), LIMITS)
+    assert isinstance(refusal, Refusal)
+    assert f"More than {MAX_VALUES} values" in refusal.message
+
+
+@given(
+    st.recursive(
+        st.none() | st.booleans() | st.text(max_size=3),
+        lambda inner: st.lists(inner, max_size=6) | st.dictionaries(st.text(max_size=2), inner, max_size=6),
+        max_leaves=60,
+    ),
+    st.sampled_from([None, 1]),
+)
+def test_what_has_no_more_values_than_the_limit_is_read(value: Any, indent: int | None) -> None:
+    body = json.dumps(value, indent=indent).encode()
+    assert check_json(body, LIMITS, max(1, count(value))) == value
+
+
+def count(value: Any) -> int:
+    inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    return 1 + sum(map(count, inner))
+
+
+def test_a_number_has_at_most_as_many_characters_as_the_limit() -> None:
+    assert check_json(b"0." + b"1" * (MAX_NUMBER - 2), LIMITS) == float("0." + "1" * 20)
+    refusal = check_json(b"[" + b"1" * 10**6 + b"]", LIMITS)
+    assert isinstance(refusal, Refusal)
+    assert refusal.message == f"A number has {10**6} characters and may have {MAX_NUMBER}; send it as a string"
+
+
+def test_the_smallest_body_that_may_be_the_limit_is_one_byte() -> None:
+    assert BodyLimits(max_body_bytes=1).max_body_bytes == 1
+
+
 @pytest.mark.parametrize(
     ("body", "kind"),
     [
@@ -89,6 +130,7 @@ def test_long_nonsense_is_refused_in_one_pass(body: bytes) -> None:
         (b"1e999", InvalidRequestError),
         (b"1" * 400, InvalidRequestError),
         (b"1" * 10_000, InvalidRequestError),
+        (b"0." + b"1" * (MAX_NUMBER - 1), InvalidRequestError),
         (rb'"\ud800"', InvalidRequestError),
         (rb'{"\udc00":1}', InvalidRequestError),
         (rb'"\ud800\ud800\udc00"', InvalidRequestError),

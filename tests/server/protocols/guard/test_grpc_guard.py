@@ -21,8 +21,8 @@ from a2a.utils.errors import JSON_RPC_ERROR_CODE_MAP, VersionNotSupportedError
 from a2a.utils.grpc_status import status_from_call
 from google.rpc import error_details_pb2
 
-from a2a_canvas.server.protocols.guard.checks import MAX_JSON_DEPTH
-from a2a_canvas.server.protocols.guard.grpc_guard import GuardInterceptor
+from a2a_canvas.server.protocols.guard.checks import MAX_JSON_DEPTH, MAX_VALUES
+from a2a_canvas.server.protocols.guard.grpc_guard import MAX_FIELDS, GuardInterceptor
 from tests.server.protocols.echo_handler import Echo
 
 SEND_10 = "/lf.a2a.v1.A2AService/SendMessage"
@@ -229,6 +229,28 @@ async def test_bytes_that_are_no_message_are_invalid(served: Served, method: str
     streaming = method.replace("SendMessage", "SendStreamingMessage")
     error, _ = await refused(served.channel.unary_stream(streaming)(data))
     assert error.code() == grpc.StatusCode.INVALID_ARGUMENT
+
+
+@pytest.mark.parametrize(("method", "begin"), [(SEND_10, b"\x12"), (SEND_03, b"\x0a")])
+@pytest.mark.parametrize("values", [MAX_VALUES, MAX_FIELDS])
+async def test_a_message_with_too_many_values_is_invalid(
+    served: Served, method: str, begin: bytes, values: int
+) -> None:
+    message = b"\x0a\x01m" + b"\x2a\x03\x0a\x01x" * values
+    error, _ = await refused(served.channel.unary_unary(method)(begin + varint(len(message)) + message))
+    assert error.code() is grpc.StatusCode.INVALID_ARGUMENT
+    assert f"More than {MAX_VALUES} values in one request" in (error.details() or "")
+
+
+async def test_a_message_may_have_as_many_values_as_the_limit(served: Served) -> None:
+    message = pb.Message(message_id="m", role="ROLE_USER", parts=[pb.Part(text="x")] * (MAX_VALUES - 2))
+    request = pb.SendMessageRequest(message=message).SerializeToString()
+    assert await served.channel.unary_unary(SEND_10)(request)
+
+
+def varint(number: int) -> bytes:
+    low, high = number & 127, number >> 7
+    return bytes([low | 128]) + varint(high) if high else bytes([low])
 
 
 async def test_what_a_handler_raises_is_logged_and_reaches_nobody(

@@ -2,6 +2,7 @@
 
 import json
 import math
+import re
 
 import pytest
 from a2a.compat.v0_3 import a2a_v0_3_pb2 as pb03
@@ -15,10 +16,13 @@ from hypothesis import strategies as st
 
 from a2a_canvas.server.protocols.guard.checks import (
     MAX_JSON_DEPTH,
+    MAX_VALUES,
     BodyLimits,
     Refusal,
     check_json,
+    too_many_values,
 )
+from a2a_canvas.server.protocols.guard.parsing import SMALL_BODY_BYTES
 from a2a_canvas.server.protocols.guard.proto_messages import check_message, parse_params
 
 LIMITS = BodyLimits()
@@ -99,3 +103,38 @@ def test_the_first_item_of_a_list_that_does_not_fit_is_named(before: int, after:
     assert isinstance(refusal, Refusal)
     below = ".text" if wrong == {"text": 5} else ""
     assert refusal.fields[0][0] == f"message.parts[{before}]{below}"
+
+
+def with_values(count: int) -> pb.SendMessageRequest:
+    """As many messages, the request and its message included."""
+    return pb.SendMessageRequest(message=pb.Message(parts=[pb.Part(text="x")] * (count - 2)))
+
+
+def test_a_message_with_too_many_values_is_refused_at_one_more_than_the_limit() -> None:
+    assert check_message(with_values(MAX_VALUES), LIMITS) is None
+    refusal = check_message(with_values(MAX_VALUES + 1), LIMITS)
+    assert refusal == too_many_values()
+
+
+@given(st.text(alphabet="AZaz09+/-_=*é", max_size=12))
+def test_bytes_are_base64_in_either_alphabet_with_padding_or_without(text: str) -> None:
+    slow = re.compile(r"(?:[A-Za-z0-9_+/-]{4})*(?:[A-Za-z0-9_+/-]{2,3}={0,2})?")
+    body = {"message": {"messageId": "m", "role": "ROLE_USER", "parts": [{"raw": text}]}}
+    parsed = parse_params(body, pb.SendMessageRequest, LIMITS)
+    assert isinstance(parsed, Refusal) is not bool(slow.fullmatch(text))
+
+
+def texts_of(*sizes: int) -> dict[str, object]:
+    parts: list[object] = [{"text": "x" * size} for size in sizes]
+    return {"message": {"parts": [*parts, {"raw": "AAAA" * 1000}]}}
+
+
+def test_more_text_than_a_message_may_have_is_refused_before_protobuf_reads_it() -> None:
+    limits = BodyLimits(max_text_bytes=1000)
+    half = SMALL_BODY_BYTES // 2
+    assert not isinstance(parse_params(texts_of(half, half + 1000), pb.SendMessageRequest, limits), Refusal)
+    refusal = parse_params(texts_of(half, half + 1001), pb.SendMessageRequest, limits)
+    assert isinstance(refusal, Refusal)
+    assert refusal.message == (
+        "message.parts[1].text goes beyond the 1000 bytes of text that a request may have; send it as a file."
+    )

@@ -1,0 +1,226 @@
+"""How much longer a user waits while six others send the worst bodies that they can.
+
+Rule 1: the callers are two users, two guests with a link, and two who are anonymous. Each sends one body after the
+        other, in an order of its own, as soon as it has the answer to the one before.
+Rule 2: the bystander is a user of its own. Its requests are of every kind; each is measured from its first byte to the
+        last of its answer. They come from a process of their own, so that they do not wait for the six.
+Rule 3: the figure is the longest of its requests among the six, less the longest without them, on one server.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import multiprocessing
+import random
+import signal
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from itertools import cycle
+from typing import Any
+
+import grpc
+import grpc.aio
+import httpx
+
+from a2a_canvas.server.api_key import new_key
+from a2a_canvas.server.wire import CANVAS
+from bench.servers import Checkout, end, end_in_order, script, shipped, start
+from bench.worst_bodies import WorstBody, worst_bodies
+from tests.free_port import free_port
+
+REQUESTS = 1000
+PAUSE = 0.02
+"""Seconds between two requests of the bystander."""
+GOAL = 0.3
+TIMEOUT = 60.0
+PLACE = "crowded-place"
+"""The context of ann's that guests have links to; each other caller has one of its own with this id."""
+SCRIPT = '{"rules": [{"match": {"text": ""}, "rounds": [{"text": "Done."}]}]}'
+KEYS = {name: new_key() for name in ("ann", "bob", "carol")}
+CALLERS = ("ann", "bob", "editor", "reader", "anonymous", "anonymous")
+
+
+@dataclass(frozen=True, slots=True)
+class Waits:
+    """The longest wait of the bystander, by kind of request, in seconds.
+
+    Attributes:
+        failed: requests with another answer than 200 or 201.
+    """
+
+    longest: Mapping[str, float]
+    failed: tuple[str, ...] = ()
+
+    @property
+    def worst(self) -> float:
+        return max(self.longest.values())
+
+
+def _requests(own: str) -> Iterator[tuple[str, str, str, Any]]:
+    """Kind, method, path and body of the bystander's requests, in turn."""
+    for number in range(10**9):
+        operation = {"op": "put", "artifactId": "mine", "name": "mine.md", "text": f"Text {number}"}
+        message = {"messageId": f"m{number}", "contextId": own, "role": "ROLE_USER", "parts": [{"text": "hi"}]}
+        stored = message | {"metadata": {CANVAS: operation}, "messageId": f"p{number}"}
+        large = message | {"messageId": f"l{number}", "parts": [{"raw": "AAAA" * 25_000, "mediaType": "image/png"}]}
+        yield "health", "GET", "/healthz", None
+        yield "list of contexts", "GET", "/artifacts", None
+        yield "a context", "GET", f"/artifacts/{own}", None
+        yield "list of tasks", "GET", f"/rest/tasks?contextId={own}&pageSize=5", None
+        yield "put", "POST", "/rest/message:send", {"message": stored}
+        yield "an artifact", "GET", f"/artifacts/{own}/mine", None
+        yield "a turn", "POST", "/rest/message:send", {"message": message}
+        yield "session", "GET", "/auth/session", None
+        yield "shares", "POST", f"/artifacts/{own}/shares", {"user": "dave", "level": "read"}
+        if number % 5 == 0:
+            yield "a message of 100 KB", "POST", "/rest/message:send", {"message": large}
+
+
+def bystand(port: int, count: int, key: str) -> Waits:
+    """Make the requests, and say how long they took."""
+    headers = {"Authorization": f"Bearer {key}", "A2A-Version": "1.0"}
+    longest: dict[str, float] = {}
+    failed: list[str] = []
+    with httpx.Client(base_url=f"http://127.0.0.1:{port}", headers=headers, timeout=TIMEOUT, trust_env=False) as http:
+        requests = _requests(f"carols-place-{time.monotonic_ns()}")
+        first = {"messageId": "first", "role": "ROLE_USER", "parts": [{"text": "hi"}]}
+        for number, (kind, method, path, body) in zip(range(count + 10), requests, strict=False):
+            begun = time.perf_counter()
+            answer = http.request(method, path, json=body)
+            seconds = time.perf_counter() - begun
+            if number >= 10:
+                longest[kind] = max(seconds, longest.get(kind, 0.0))
+            if answer.status_code not in (200, 201) and number >= 10:
+                failed.append(f"{kind}: {answer.status_code} {answer.text[:300]}")
+            time.sleep(PAUSE)
+        del first
+    return Waits(longest, tuple(failed))
+
+
+def _child(port: int, count: int, key: str, answer: Any) -> None:
+    answer.send(bystand(port, count, key))
+
+
+async def _waits(port: int, count: int) -> Waits:
+    mine, theirs = multiprocessing.get_context("spawn").Pipe()
+    child = multiprocessing.get_context("spawn").Process(target=_child, args=(port, count, KEYS["carol"], theirs))
+    child.start()
+    theirs.close()
+    try:
+        return await asyncio.to_thread(mine.recv)
+    finally:
+        child.join()
+
+
+class Crowd:
+    """The six callers of a server."""
+
+    def __init__(self, port: int, rpc: int, seed: int, only: str = "") -> None:
+        self._port, self._rpc, self._seed, self._only = port, rpc, seed, only
+        self.sent: dict[str, int] = {}
+        self.slowest: dict[str, float] = {}
+
+    async def send(self, caller: str, number: int, token: str) -> None:
+        """Send bodies until this is cancelled."""
+        bodies = [body for body in worst_bodies(PLACE) if self._only in f"{body.target} {body.name}"]
+        random.Random(f"{self._seed}:{number}").shuffle(bodies)
+        headers = {"Authorization": f"Bearer {token}"} if token else {}
+        async with (
+            httpx.AsyncClient(
+                base_url=f"http://127.0.0.1:{self._port}", headers=headers, timeout=TIMEOUT, trust_env=False
+            ) as http,
+            grpc.aio.insecure_channel(f"127.0.0.1:{self._rpc}") as channel,
+        ):
+            for body in cycle(bodies):
+                begun = time.perf_counter()
+                how = await self._one(body, http, channel, token)
+                seconds = time.perf_counter() - begun
+                name = f"{body.target.replace(PLACE, '…')} {body.name} {how}"
+                self.sent[how] = self.sent.get(how, 0) + 1
+                self.slowest[name] = max(seconds, self.slowest.get(name, 0.0))
+
+    async def _one(self, body: WorstBody, http: httpx.AsyncClient, channel: Any, token: str) -> str:
+        if body.method == "gRPC":
+            metadata = [("authorization", f"Bearer {token}")] if token else []
+            try:
+                await channel.unary_unary(body.target)(body.body, metadata=metadata, timeout=TIMEOUT)
+                return "OK"
+            except grpc.aio.AioRpcError as error:
+                return error.code().name
+        try:
+            async with http.stream(body.method, body.target, content=body.body, headers=dict(body.headers)) as answer:
+                async with asyncio.timeout(5):
+                    with suppress(TimeoutError):
+                        await answer.aread()
+                return str(answer.status_code)
+        except httpx.HTTPError as error:
+            return type(error).__name__
+
+
+async def measure(
+    count: int = REQUESTS, seed: int = 1, database: str = "memory", only: str = ""
+) -> tuple[Waits, Waits, Crowd]:
+    """The bystander's waits without and with the six callers."""
+    port, rpc = free_port(), free_port()
+    environ = {"A2A_CANVAS_API_KEYS": ",".join(f"{name}={key}" for name, key in KEYS.items())}
+    with script(SCRIPT) as path, tempfile.TemporaryFile() as said:
+        command = shipped(f"script:{path}", database, "--grpc-port", str(rpc), "--allow-anonymous")
+        process = await start(command, port, said, Checkout(environ=environ))
+        try:
+            alone = await _waits(port, count)
+            tokens = KEYS | await _links(port) | {"anonymous": ""}
+            crowd = Crowd(port, rpc, seed, only)
+            callers = [asyncio.create_task(crowd.send(name, n, tokens[name])) for n, name in enumerate(CALLERS)]
+            try:
+                among = await _waits(port, count)
+            finally:
+                for each in callers:
+                    each.cancel()
+                await asyncio.gather(*callers, return_exceptions=True)
+        finally:
+            await end(process, signal.SIGTERM)
+        said.seek(0)
+        log = said.read().decode(errors="replace")
+        if log.strip():
+            print("LOG", log[-3000:])
+    return alone, among, crowd
+
+
+async def _links(port: int) -> dict[str, str]:
+    """The tokens of the guests of `PLACE`."""
+    headers = {"Authorization": f"Bearer {KEYS['ann']}", "A2A-Version": "1.0"}
+    async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{port}", headers=headers, trust_env=False) as http:
+        message = {"messageId": "first", "contextId": PLACE, "role": "ROLE_USER", "parts": [{"text": "hi"}]}
+        (await http.post("/rest/message:send", json={"message": message})).raise_for_status()
+        tokens = {}
+        for guest, level in (("editor", "edit"), ("reader", "read")):
+            made = await http.post(f"/artifacts/{PLACE}/shares", json={"link": True, "level": level})
+            tokens[guest] = made.raise_for_status().json()["token"]
+    return tokens
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="bench.bystander", description=__doc__.partition("\n")[0])
+    parser.add_argument("--requests", type=int, default=REQUESTS)
+    parser.add_argument("--only", default="")
+    given = parser.parse_args()
+    end_in_order()
+    alone, among, crowd = asyncio.run(measure(given.requests, only=given.only))
+    for kind, seconds in among.longest.items():
+        print(f"{kind:24} {alone.longest.get(kind, 0):6.3f} s alone, {seconds:6.3f} s among them")
+    for name, seconds in sorted(crowd.slowest.items(), key=lambda each: -each[1])[:25]:
+        print(f"{seconds:8.3f} {name}")
+    print(crowd.sent, among.failed[:3])
+    print(
+        f"longest {alone.worst:.3f} s alone, {among.worst:.3f} s among six others: +{among.worst - alone.worst:.3f} s"
+    )
+    return among.worst - alone.worst > GOAL
+
+
+if __name__ == "__main__":
+    sys.exit(main())

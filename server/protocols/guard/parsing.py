@@ -1,0 +1,107 @@
+"""Where request bodies are parsed: small ones on the event loop, large ones in a thread that all users share.
+
+Rules:
+1. A body of up to SMALL_BODY_BYTES is parsed at once, which takes milliseconds. A larger one is parsed in a thread, so
+   that other requests go on, and one at a time: each thread that computes takes the interpreter from the event loop.
+2. Users share the thread by time. Of those that wait, the user that has had the least of it is next, however many
+   bodies the others send; of one user, the first that came. Whoever was away has saved nothing.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import deque
+from collections.abc import Callable
+from typing import Final, Generic, TypeVar
+
+SMALL_BODY_BYTES: Final = 64 * 1024
+"""Bodies of up to so many bytes are small: they are parsed on the event loop, and do not count (`bodies.py`)."""
+
+T = TypeVar("T")
+
+
+class TimeShares(Generic[T]):
+    """Waiting items of users, in the order of rule 2. Pure."""
+
+    def __init__(self) -> None:
+        self._waiting: dict[str, deque[T]] = {}
+        self._used: dict[str, float] = {}
+        self._least = 0.0
+
+    def add(self, user: str, item: T) -> None:
+        self._used[user] = max(self._used.get(user, 0.0), self._least)
+        self._waiting.setdefault(user, deque()).append(item)
+
+    def remove(self, user: str, item: T) -> None:
+        """Remove an item, if it still waits."""
+        if item in self._waiting.get(user, ()):
+            self._waiting[user].remove(item)
+            self._forget(user)
+
+    def take(self) -> T | None:
+        """Remove and return the next item; None if there is none."""
+        if not self._waiting:
+            return None
+        user = min(self._waiting, key=self._used.__getitem__)
+        self._least = self._used[user]
+        item = self._waiting[user].popleft()
+        self._forget(user)
+        return item
+
+    def charge(self, user: str, seconds: float) -> None:
+        """A user has had the thread for so long."""
+        self._used[user] = max(self._used.get(user, 0.0), self._least) + seconds
+        if not self._waiting:
+            self._used.clear()
+            self._least = 0.0
+
+    def _forget(self, user: str) -> None:
+        if not self._waiting[user]:
+            del self._waiting[user]
+
+
+class ParsingThread:
+    """Runs what parses bodies (rule 1)."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._shares: TimeShares[asyncio.Future[None]] = TimeShares()
+        self._busy = False
+        self._clock = clock
+
+    async def run(self, user: str, size: int, parse: Callable[[], T]) -> T:
+        """What `parse` returns, or raises.
+
+        Args:
+            user: the account of the caller.
+            size: bytes of the body.
+        """
+        if size <= SMALL_BODY_BYTES:
+            return parse()
+        await self._turn(user)
+        begun = self._clock()
+        try:
+            return await asyncio.to_thread(parse)
+        finally:
+            self._shares.charge(user, self._clock() - begun)
+            self._next()
+
+    async def _turn(self, user: str) -> None:
+        if not self._busy:
+            self._busy = True
+            return
+        turn = asyncio.get_running_loop().create_future()
+        self._shares.add(user, turn)
+        try:
+            await turn
+        except asyncio.CancelledError:
+            self._shares.remove(user, turn)
+            if turn.done() and not turn.cancelled():
+                self._next()
+            raise
+
+    def _next(self) -> None:
+        turn = self._shares.take()
+        self._busy = turn is not None
+        if turn:
+            turn.set_result(None)
