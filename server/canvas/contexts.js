@@ -7,12 +7,14 @@ import { confirmed, openMenu } from "./dialogs.js";
 import { fill, h } from "./dom.js";
 import { brand, icon } from "./icons.js";
 import { ask } from "./layout.js";
+import { partOf } from "./loading.js";
 import { createServerChooser } from "./servers.js";
 import { ago, counted, period } from "./words.js";
 
 /** @typedef {import("./types.js").State} State */
 /** @typedef {import("./types.js").ContextSummary} Context */
 
+const sharingPart = partOf(() => import("./identity/sharing.js"));
 const SEARCH_MS = 200;
 const MINUTE = 60_000;
 
@@ -194,7 +196,7 @@ export function mountContexts(nav, app) {
 
   /** @param {Context} context */
   async function share(context) {
-    (await import("./identity/sharing.js")).openSharing(app, context.contextId, titleOf(context));
+    (await sharingPart.get()).openSharing(app, context.contextId, titleOf(context));
   }
 
   /** @param {Context} context */

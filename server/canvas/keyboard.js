@@ -1,6 +1,10 @@
 // @ts-check
 /** The keys of the page. */
 
+import { partOf, singly } from "./loading.js";
+
+const keysPart = partOf(() => import("./keys.js"));
+
 /**
  * What a key means where it was pressed; null for nothing. Pure.
  * @param {{key: string, ctrlKey: boolean, metaKey: boolean, shiftKey: boolean, altKey: boolean}} event
@@ -37,7 +41,7 @@ export function meaningOf({ key, ctrlKey, metaKey, shiftKey, altKey }, where) {
  * @param {{focus: () => void, stop: () => void, undo: () => void, redo: () => void, save: () => void}} actions
  */
 export function mountKeyboard(actions) {
-  const help = async () => (await import("./keys.js")).showKeys();
+  const help = singly(async () => (await keysPart.get()).showKeys());
   document.addEventListener("keydown", (event) => {
     const meaning = event.defaultPrevented || document.querySelector("dialog[open]") ? null : meaningOf(event, placeOf(event.target));
     if (meaning) {

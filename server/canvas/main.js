@@ -12,6 +12,7 @@ import { mountPasting } from "./document/pasting.js";
 import { createSession } from "./identity/session.js";
 import { mountKeyboard } from "./keyboard.js";
 import { mountLayout } from "./layout.js";
+import { loadAhead, partOf, singly, tellMissing } from "./loading.js";
 import { mountNotices } from "./notices.js";
 import { INITIAL, isGuest, reduce } from "./state/reducer.js";
 import { createStore } from "./state/store.js";
@@ -19,6 +20,10 @@ import { isRunning } from "./state/task.js";
 import { watchUpgrades } from "./upgrade.js";
 
 const REFRESH_MS = 20_000;
+const MISSING = "A part of the page could not be loaded. It is asked for again.";
+
+const panePart = partOf(() => import("./document/pane.js"));
+const developerPart = partOf(() => import("./developer/drawer.js"));
 
 const asked = new URLSearchParams(location.search).get("server");
 const home = new URL(".", location.href.replace(/[?#].*/, "")).href;
@@ -68,11 +73,12 @@ mountContexts(element("contexts"), app);
 mountChat(element("chat"), app);
 mountNotices(element("notices"), app);
 watchUpgrades(app);
+tellMissing(showMissing);
 const painted = firstPaint();
-const pane = painted.then(() => import("./document/pane.js")).then(({ createDocumentPane }) => createDocumentPane(app));
-painted.then(loadMarkdown).catch(() => {});
+const pane = painted.then(() => panePart.get()).then(({ createDocumentPane }) => createDocumentPane(app));
+painted.then(loadMarkdown).then(() => pane).then(whenIdle).then(loadAhead).catch(() => {});
 pane.then((shown) => element("document").append(shown.element));
-element("shell").addEventListener("show-developer", async () => (await import("./developer/drawer.js")).toggleDeveloper(app));
+element("shell").addEventListener("show-developer", singly(async () => (await developerPart.get()).toggleDeveloper(app)));
 mountKeyboard({
   focus: () => document.querySelector("textarea")?.focus(),
   stop: () => runningTasks().forEach((task) => app.cancel(task.taskId)),
@@ -88,6 +94,18 @@ function firstPaint() {
     observer.observe({ type: "paint", buffered: true });
     setTimeout(done, 1000);
   });
+}
+
+/** @returns {Promise<unknown>} */
+function whenIdle() {
+  return new Promise((done) => ("requestIdleCallback" in globalThis ? requestIdleCallback(done) : setTimeout(done, 200)));
+}
+
+/** One notice for all that is missing. @type {import("./loading.js").Tell} */
+function showMissing(remedy) {
+  const shown = store.state.notices.find(({ text }) => text === MISSING);
+  shown && store.dispatch({ type: "notice-dismissed", id: shown.id });
+  remedy && app.notify("error", MISSING, remedy);
 }
 
 function runningTasks() {

@@ -2,27 +2,23 @@
 /** A reply of the agent as Markdown. Until the libraries are there, and if they cannot be loaded, it is plain text. */
 
 import { fill, h } from "../dom.js";
+import { partOf } from "../loading.js";
 
 /** @typedef {(text: string) => DocumentFragment} Render */
 
 /** A text that is written is rendered for at most this part of the time. */
 const SHARE = 0.1;
 
-/** @type {Promise<Render>|null} */
-let loading = null;
 /** @type {Render|null} */
 let render = null;
 
-/** Loads what renders Markdown, once. @returns {Promise<Render>} */
-export function loadMarkdown() {
-  loading ??= Promise.all([import("../vendor/markdown-it.js"), import("../document/sanitize.js")]).then(
-    ([{ default: markdownIt }, { sanitize }]) => {
-      const parser = markdownIt({ html: false, linkify: true });
-      return (render = (text) => sanitize(parser.render(text)));
-    },
-  );
-  loading.catch(() => (loading = null));
-  return loading;
+const markdownPart = partOf(() => Promise.all([import("../vendor/markdown-it.js"), import("../document/sanitize.js")]));
+
+/** Loads what renders Markdown. A reply can be read without it, so nobody is told that it is missing. @returns {Promise<Render>} */
+export async function loadMarkdown() {
+  const [{ default: markdownIt }, { sanitize }] = await markdownPart.get(() => {});
+  const parser = markdownIt({ html: false, linkify: true });
+  return (render ??= (text) => sanitize(parser.render(text)));
 }
 
 /**
@@ -40,7 +36,7 @@ export function createReply() {
     timer = 0;
     if (!render) {
       fill(element, h("div", { class: "plain" }, text));
-      loadMarkdown().then(draw, () => {});
+      loadMarkdown().then(draw);
       return;
     }
     const start = performance.now();

@@ -1,6 +1,8 @@
 // @ts-check
 /** In which language a text is written, by its media type or its name. The languages are loaded when one is needed. */
 
+import { partOf } from "../loading.js";
+
 /** @type {Record<string, string[]>} the names of languages, file endings and media subtypes of each loader */
 const NAMES = {
   markdown: ["md", "markdown", "x-markdown"],
@@ -58,8 +60,11 @@ const DIALECTS = {
   tsx: ["javascript", { jsx: true, typescript: true }],
 };
 
+/** @type {Map<string, import("../loading.js").Part<any>>} */
+const parts = new Map();
+
 /**
- * What CodeMirror needs for a language; nothing for plain text.
+ * What CodeMirror needs for a language; nothing for plain text. Colours are no news: nobody is told that they are missing.
  * @param {string} language
  * @returns {Promise<any>}
  */
@@ -68,6 +73,7 @@ export async function loadLanguage(language) {
     return [];
   }
   const [name, config] = DIALECTS[language] ?? [language, undefined];
-  const module = await import(`../vendor/languages/${name}.js`);
-  return module.language(config);
+  const part = parts.get(name) ?? partOf(() => import(`../vendor/languages/${name}.js`), { early: false });
+  parts.set(name, part);
+  return (await part.get(() => {})).language(config);
 }

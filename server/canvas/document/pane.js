@@ -3,6 +3,7 @@
 
 import { fill, h } from "../dom.js";
 import { icon } from "../icons.js";
+import { createKeyed } from "../keyed.js";
 import { createPassageBar } from "../passage/bar.js";
 import { shownText } from "../state/artifacts.js";
 import { recordOf } from "../state/records.js";
@@ -22,7 +23,15 @@ import { createView } from "./views.js";
 /** @typedef {import("./kinds.js").Mode} Mode */
 /** @typedef {import("./views.js").View} View */
 
-/** What is shown, and all that its view was made of. @typedef {{key: string, view: View, follower: ReturnType<typeof createFollower>, typed: string}} Body  `typed`: the artifact that is typed into, or "" */
+/**
+ * The view that is shown. It is of one artifact, in one mode, as long as it is there (keyed.js).
+ * @typedef {object} Body
+ * @property {HTMLElement} element
+ * @property {() => void} destroy
+ * @property {View} view
+ * @property {ReturnType<typeof createFollower>} follower
+ * @property {string} typed  the artifact that is typed into, or ""
+ */
 
 /**
  * @param {import("../app.js").App} app
@@ -31,13 +40,13 @@ import { createView } from "./views.js";
  */
 export function createDocumentPane(app) {
   const { store } = app;
-  const typing = createTyping(app, { viewOf: (id) => (body?.typed === id ? body.view : null), changed });
+  const typing = createTyping(app, { viewOf: (id) => (keyed.shown()?.typed === id ? (keyed.shown()?.view ?? null) : null), changed });
   const versions = createVersions(app, {
     isUnsaved: (id) => typing.isUnsaved(id),
     saved: async () => {
       const saved = await typing.flush();
       // From here on the versions have all that was typed.
-      saved && body?.view.forget?.();
+      saved && keyed.shown()?.view.forget?.();
       return saved;
     },
   });
@@ -50,14 +59,17 @@ export function createDocumentPane(app) {
   const head = h("header", { class: "document-head" }, h("div", { class: "document-title" }, name, line), modes, versions.controls, copy);
   const notice = h("p", { class: "document-notice" });
   const panel = h("div", { id: "document-panel", class: "document-panel" });
+  const waiting = h("div", { class: "document-waiting", role: "status" });
+  /** @type {ReturnType<typeof createKeyed<Body>>} */
+  const keyed = createKeyed(panel, () => (tellLoading(null), waiting));
   const toEnd = h("button", { type: "button", class: "button document-to-end", hidden: true, onclick: jumpToEnd }, icon("down"), "Jump to end");
   const status = h("p", { class: "visually-hidden", role: "status" });
   const empty = h("div", { class: "document-empty" }, icon("document", 32), h("p", {}, "Documents of this conversation appear here."));
   const bar = createPassageBar(app, {
     panel,
-    rectOf: (selection) => body?.view.rectOf(toShown(selection, written) ?? { start: 0, end: 0 }) ?? null,
-    scrollBy: (pixels) => body?.view.scroller.scrollBy({ top: pixels }),
-    deselect: () => body?.view.deselect(),
+    rectOf: (selection) => keyed.shown()?.view.rectOf(toShown(selection, written) ?? { start: 0, end: 0 }) ?? null,
+    scrollBy: (pixels) => keyed.shown()?.view.scroller.scrollBy({ top: pixels }),
+    deselect: () => keyed.shown()?.view.deselect(),
     saved: () => typing.flush(),
   });
   line.append(typing.status);
@@ -65,10 +77,6 @@ export function createDocumentPane(app) {
   const element = h("div", { class: "document-pane" }, tabs.element, head, versions.panel, notice, typing.conflict, versions.comparison, panel, toEnd, empty, status, bar);
   head.append(createFiles(app, element));
 
-  /** @type {Body|null} */
-  let body = null;
-  /** What the body is made of, or will be when its view is loaded. */
-  let wanted = "";
   /** @type {Record<string, Mode>} */
   const chosenModes = recordOf();
   /** @type {ReturnType<typeof shownText>["ranges"]} */
@@ -101,11 +109,13 @@ export function createDocumentPane(app) {
     const kind = kindOf(artifact);
     const mode = kind.modes.find((one) => one.mode === chosenModes[artifact.artifactId])?.mode ?? kind.modes[0].mode;
     showModes(artifact, kind, mode);
-    const key = JSON.stringify([state.contextId, artifact.artifactId, kind.name, kind.language, mode, state.version !== null || !mayEdit(state)]);
-    if (key !== wanted) {
-      open(key, artifact, kind, mode);
-    } else if (body) {
+    const { contextId, version } = state;
+    const key = JSON.stringify([contextId, artifact.artifactId, kind.name, kind.language, mode, version !== null || !mayEdit(state)]);
+    const body = keyed.show(key, () => open(artifact, kind, mode), placed);
+    if (body) {
       showBody(body, state, artifact);
+    } else {
+      toEnd.hidden = true;
     }
   }
 
@@ -150,49 +160,43 @@ export function createDocumentPane(app) {
     focused && /** @type {HTMLElement|null} */ (modes.querySelector("[aria-pressed=true]"))?.focus();
   }
 
-  /**
-   * @param {string} key
-   * @param {ArtifactView} artifact
-   * @param {import("./kinds.js").Kind} kind
-   * @param {Mode} mode
-   */
-  async function open(key, artifact, kind, mode) {
-    wanted = key;
+  /** @param {ArtifactView} artifact @param {import("./kinds.js").Kind} kind @param {Mode} mode @returns {Promise<Body>} */
+  async function open(artifact, kind, mode) {
     const { artifactId, text } = artifact;
     const typed = mode === "source" && store.state.version === null && mayEdit(store.state) ? artifactId : "";
     typing.flush();
-    typed && (await typing.load());
-    const view = await createView(mode, {
+    typed && (await typing.load(tellLoading));
+    const options = {
       artifact,
       text: text ?? "",
       kind,
       readOnly: true,
-      onSelect: (passage) => (typed ? selectTyped(artifactId, passage) : select(artifactId, passage)),
-      onInput: (input) => typing.typed(artifactId, input),
-    });
-    if (wanted !== key) {
-      view.destroy();
-      return;
-    }
-    body?.view.destroy();
-    body?.follower.destroy();
+      onSelect: (/** @type {import("./selection.js").Passage|null} */ passage) => (typed ? selectTyped(artifactId, passage) : select(artifactId, passage)),
+      onInput: (/** @type {import("./views.js").Input} */ input) => typing.typed(artifactId, input),
+    };
+    const view = await createView(mode, options, tellLoading);
     const follower = createFollower(view.scroller, { scrollToEnd: view.scrollToEnd, onChange: showToEnd });
-    body = { key, view, follower, typed };
-    panel.replaceChildren(view.element);
-    follower.set(artifact.open || follower.isAtEnd());
-    showBody(body, store.state, shownContent(store.state) ?? artifact);
+    return { element: view.element, destroy: () => (view.destroy(), follower.destroy()), view, follower, typed };
+  }
+
+  /** @param {Body} body */
+  function placed({ view, follower, typed }) {
+    follower.set(shownContent(store.state)?.open || follower.isAtEnd());
+    render(store.state);
     if (typed && modes.contains(document.activeElement)) {
       // Who has just chosen “Edit” wants to type.
       /** @type {HTMLElement|null} */ (view.element.querySelector(".cm-content"))?.focus({ preventScroll: true });
     }
   }
 
+  /** @type {import("../loading.js").Tell} */
+  function tellLoading(remedy) {
+    const retry = remedy && h("button", { type: "button", class: "button", onclick: remedy.run }, remedy.label);
+    fill(waiting, remedy ? ["This view could not be loaded.", retry] : "Loading…");
+  }
+
   function close() {
-    wanted = "";
-    body?.view.destroy();
-    body?.follower.destroy();
-    body = null;
-    panel.replaceChildren();
+    keyed.clear();
     toEnd.hidden = true;
   }
 
@@ -214,13 +218,13 @@ export function createDocumentPane(app) {
   }
 
   function showToEnd() {
-    const artifact = shownArtifact(store.state);
-    toEnd.hidden = !body || !artifact?.open || body.follower.following();
+    const body = keyed.shown();
+    toEnd.hidden = !body || !shownArtifact(store.state)?.open || body.follower.following();
   }
 
   function jumpToEnd() {
-    body?.follower.set(true);
-    body?.view.scrollToEnd();
+    keyed.shown()?.follower.set(true);
+    keyed.shown()?.view.scrollToEnd();
     showToEnd();
   }
 

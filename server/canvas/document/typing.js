@@ -2,6 +2,7 @@
 /** Typing into the document that is shown: what its editor shows, how it stands with saving, and what there is to decide. */
 
 import { h } from "../dom.js";
+import { partOf } from "../loading.js";
 import { linesOf } from "../state/text.js";
 import { overlays } from "../state/artifacts.js";
 import { createConflict } from "./conflict.js";
@@ -11,6 +12,8 @@ import { hasStored } from "./stored.js";
 /** @typedef {import("../types.js").ArtifactView} ArtifactView */
 /** @typedef {import("./views.js").View} View */
 /** @typedef {import("./selection.js").Passage} Passage */
+
+const savingPart = partOf(() => import("./saving.js"));
 
 /**
  * @param {import("../app.js").App} app
@@ -42,8 +45,8 @@ export function createTyping(app, { viewOf, changed }) {
     flush: async () => (saving ? saving.flush() : true),
     /** Whether something was typed that is not saved yet. @param {string} id */
     isUnsaved: (id) => typeof saving?.unsaved(id) === "string",
-    /** @param {string} id @param {{text: string, changes: any, undone: boolean}} input */
-    typed: (id, input) => saving?.typed(id, input),
+    /** What was typed into a view of an artifact; of another one than it shows, nothing is taken. @param {string} id @param {import("./views.js").Input} input */
+    typed: (id, input) => (input.artifactId === id ? saving?.typed(id, input) : changed()),
     draw,
     show,
     /** The artifact as it is shown where it is not typed into. @param {ArtifactView} artifact */
@@ -54,8 +57,9 @@ export function createTyping(app, { viewOf, changed }) {
     select,
   };
 
-  async function load() {
-    loading ??= import("./saving.js").then(({ createSaving }) => {
+  /** @param {import("../loading.js").Tell} [tell] */
+  async function load(tell) {
+    loading ??= savingPart.get(tell).then(({ createSaving }) => {
       saving = createSaving(app, { shown: (id) => shownIn(viewOf(id)), changed: () => saving && changed() });
       changed();
     });

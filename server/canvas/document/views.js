@@ -2,6 +2,7 @@
 /** The ways to show an artifact, behind one interface, so that the pane knows none of them. Libraries are loaded on demand. */
 
 import { h } from "../dom.js";
+import { partOf } from "../loading.js";
 import { keepInPlace } from "./anchoring.js";
 import { createHighlighter } from "./highlight.js";
 import { htmlPreview, previewOf, svgPreview } from "./preview.js";
@@ -12,6 +13,10 @@ import { createSettling } from "./settling.js";
 /** @typedef {import("./kinds.js").Mode} Mode */
 /** @typedef {import("../types.js").ArtifactView} ArtifactView */
 /** @typedef {{start: number, end: number}} SourceRange */
+/**
+ * What the user has typed, and into which artifact: the one that the view showed last.
+ * @typedef {{artifactId: string, text: string, changes: any, undone: boolean}} Input
+ */
 
 /**
  * @typedef {object} View
@@ -35,20 +40,27 @@ import { createSettling } from "./settling.js";
  * @property {Kind} kind
  * @property {boolean} readOnly
  * @property {(passage: Passage|null) => void} onSelect
- * @property {(input: {text: string, changes: any, undone: boolean}) => void} onInput
+ * @property {(input: Input) => void} onInput
  */
+
+/** While it grows, a preview is drawn at most so often: each time it is another page. In milliseconds. */
+const GROWING_MS = 500;
+
+const markdownPart = partOf(() => Promise.all([import("./markdown.js"), import("./selection.js")]));
+const editorPart = partOf(() => import("./editor.js"));
 
 /**
  * @param {Mode} mode
  * @param {ViewOptions} options
+ * @param {import("../loading.js").Tell} tell  of what could not be loaded
  * @returns {Promise<View>}
  */
-export function createView(mode, options) {
+export function createView(mode, options, tell) {
   switch (mode) {
     case "read":
-      return readView(options);
+      return readView(options, tell);
     case "source":
-      return sourceView(options);
+      return sourceView(options, tell);
     case "preview":
       return Promise.resolve(previewView(options));
     case "parts":
@@ -56,9 +68,9 @@ export function createView(mode, options) {
   }
 }
 
-/** @param {ViewOptions} options @returns {Promise<View>} */
-async function readView({ artifact, text, onSelect }) {
-  const [{ createMarkdownView }, { passageOf, visibleRanges }] = await Promise.all([import("./markdown.js"), import("./selection.js")]);
+/** @param {ViewOptions} options @param {import("../loading.js").Tell} tell @returns {Promise<View>} */
+async function readView({ artifact, text, onSelect }, tell) {
+  const [{ createMarkdownView }, { passageOf, visibleRanges }] = await markdownPart.get(tell);
   const selectionMark = createHighlighter("document-passage");
   const writingMark = createHighlighter("document-writing");
   /** @type {{selection: SourceRange|null, writing: SourceRange[]}} */
@@ -103,16 +115,21 @@ async function readView({ artifact, text, onSelect }) {
   };
 }
 
-/** @param {ViewOptions} options @returns {Promise<View>} */
-async function sourceView({ artifact, text, kind, readOnly, onSelect, onInput }) {
-  const { createEditor } = await import("./editor.js");
+/** @param {ViewOptions} options @param {import("../loading.js").Tell} tell @returns {Promise<View>} */
+async function sourceView({ artifact, text, kind, readOnly, onSelect, onInput }, tell) {
+  const { createEditor } = await editorPart.get(tell);
+  let { artifactId } = artifact;
   const prose = kind.name === "markdown" || kind.name === "text";
   const label = `Source of ${artifact.name}`;
-  const editor = createEditor({ text, label, language: kind.language, prose, readOnly, onSelect, onInput });
+  const typed = (/** @type {Omit<Input, "artifactId">} */ input) => onInput({ ...input, artifactId });
+  const editor = createEditor({ text, label, language: kind.language, prose, readOnly, onSelect, onInput: typed });
   return {
     element: editor.element,
     scroller: editor.scroller,
-    update: editor.update,
+    update(next, shown) {
+      ({ artifactId } = shown);
+      editor.update(next);
+    },
     mark: editor.mark,
     apply: editor.apply,
     selection: editor.selection,
@@ -130,7 +147,27 @@ async function sourceView({ artifact, text, kind, readOnly, onSelect, onInput })
 function previewView({ artifact, text, kind }) {
   const make = (/** @type {string} */ content) => (kind.name === "svg" ? svgPreview(content, artifact.name) : htmlPreview(content, artifact.name));
   const element = h("div", { class: "document-scroller document-preview", tabIndex: kind.name === "svg" ? 0 : -1 }, make(text));
-  return still(element, (next) => element.replaceChildren(make(next)));
+  let shown = text;
+  let wanted = text;
+  let timer = 0;
+  const draw = () => {
+    clearTimeout(timer);
+    timer = 0;
+    if (wanted !== shown) {
+      shown = wanted;
+      element.replaceChildren(make(shown));
+    }
+  };
+  /** @param {string} next @param {ArtifactView} artifact */
+  function update(next, { open }) {
+    wanted = next;
+    if (open) {
+      timer ||= window.setTimeout(draw, GROWING_MS);
+    } else {
+      draw();
+    }
+  }
+  return { ...still(element, update), destroy: () => clearTimeout(timer) };
 }
 
 /** @param {ViewOptions} options @returns {View} */
@@ -138,7 +175,7 @@ function partsView({ artifact }) {
   const element = h("div", { class: "document-scroller document-parts", tabIndex: 0 }, artifact.others.map(previewOf));
   let shown = artifact.others;
   return still(element, (_, { others }) => {
-    if (others !== shown) {
+    if (others.length !== shown.length || others.some((part, at) => part !== shown[at])) {
       shown = others;
       element.replaceChildren(...others.map(previewOf));
     }

@@ -8,6 +8,8 @@
  * 3. A request that is refused without credentials waits until somebody has signed in, and is then sent again.
  */
 
+import { partOf } from "../loading.js";
+
 const KEY = "a2a-canvas.key:";
 const SIGNED_OUT = "a2a-canvas.signed-out";
 /** Tells the server that the page itself sends a request: no other page can send this header along with a cookie. */
@@ -143,9 +145,11 @@ export function createSession(base, options = {}) {
   };
 }
 
+const signInPart = partOf(() => import("./sign_in.js"));
+
 /** @type {Ask} */
 async function askInDialog(options) {
-  return (await import("./sign_in.js")).askForKey(options);
+  return (await signInPart.get()).askForKey(options);
 }
 
 /** @template T @param {Promise<T>|null} promise @param {AbortSignal|null} [signal] @returns {Promise<T|null>} */

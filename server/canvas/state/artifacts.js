@@ -31,7 +31,7 @@ export function artifactUpdated(before, update) {
     name: artifact.name || before?.name || artifact.artifactId,
     text: base ? (texts.length ? (base.text ?? "") + added : base.text) : texts.length ? added : null,
     mediaType: texts[0]?.mediaType || base?.mediaType || "",
-    others: base ? [...base.others, ...others] : others,
+    others: !base ? others : others.length > 0 ? [...base.others, ...others] : base.others,
     version: told.artifactVersion ?? before?.version ?? 1,
     author: told.author ?? "agent",
     open: !lastChunk,

@@ -2,8 +2,11 @@
 /** Two versions of a text compared, side by side or inline. Loads the editor's merge package when it is first needed. */
 
 import { loadLanguage } from "../document/language.js";
+import { partOf } from "../loading.js";
 
 const COLLAPSE = { margin: 3, minSize: 6 };
+
+const mergePart = partOf(() => Promise.all([import("../vendor/codemirror.js"), import("../vendor/merge.js")]));
 
 /**
  * @param {{old: string, text: string, language: string, inline: boolean, prose: boolean}} options  `prose`: lines are
@@ -11,11 +14,9 @@ const COLLAPSE = { margin: 3, minSize: 6 };
  * @returns {Promise<{dom: HTMLElement, destroy: () => void}>}
  */
 export async function createComparison({ old, text, language, inline, prose }) {
-  const [{ EditorState, EditorView, lineNumbers, syntaxHighlighting, classHighlighter }, merge, support] = await Promise.all([
-    import("../vendor/codemirror.js"),
-    import("../vendor/merge.js"),
-    loadLanguage(language),
-  ]);
+  const [codemirror, merge] = await mergePart.get();
+  const { EditorState, EditorView, lineNumbers, syntaxHighlighting, classHighlighter } = codemirror;
+  const support = await loadLanguage(language);
   const extensions = [
     EditorState.readOnly.of(true),
     EditorView.editable.of(false),

@@ -4,9 +4,11 @@
  * request, any two compared, one restored, a link to one.
  */
 
+import { sentence } from "../app.js";
 import { fill, h } from "../dom.js";
 import { languageOf } from "../document/language.js";
 import { icon } from "../icons.js";
+import { createKeyed } from "../keyed.js";
 import { isProse } from "../passage/actions.js";
 import { mayEdit, shownArtifact } from "../state/reducer.js";
 import { createComparison } from "./compare.js";
@@ -27,8 +29,6 @@ export function createVersions(app, { isUnsaved, saved }) {
   const { store } = app;
   /** @type {{versions: Version[], comparing: number|null, inline: boolean, of: string}} */
   let view = { versions: [], comparing: null, inline: false, of: "" };
-  /** @type {{destroy: () => void}|null} */
-  let compared = null;
   let reading = 0;
 
   const undo = iconButton("undo", "Undo", () => step("undo"));
@@ -50,6 +50,7 @@ export function createVersions(app, { isUnsaved, saved }) {
     list,
   );
   const comparison = h("div", { class: "comparison", role: "region", "aria-label": "Comparison of two versions", hidden: true });
+  const keyed = createKeyed(comparison, () => heading("Loading…"));
 
   store.subscribe((state, previous) => {
     const [artifact, before] = [shownArtifact(state), shownArtifact(previous)];
@@ -191,27 +192,29 @@ export function createVersions(app, { isUnsaved, saved }) {
     showComparison();
   }
 
-  async function showComparison() {
-    const { comparing, inline, of } = view;
+  function showComparison() {
+    const { comparing, of } = view;
     const artifact = shownArtifact(store.state);
     comparison.hidden = comparing === null || !artifact;
     if (comparing === null || !artifact) {
-      compared?.destroy();
-      compared = null;
-      fill(comparison);
+      keyed.clear();
       return;
     }
     const [first, second] = [comparing, shownNumber()].sort((a, b) => a - b);
+    const options = { language: languageOf(artifact.name, artifact.mediaType), inline: view.inline || innerWidth < 720, prose: isProse(artifact) };
+    const key = JSON.stringify([store.state.contextId, of, first, second, options]);
+    keyed.show(key, () => compared(of, first, second, options), () => {});
+  }
+
+  /** @param {string} of @param {number} first @param {number} second @param {{language: string, inline: boolean, prose: boolean}} options */
+  async function compared(of, first, second, options) {
     try {
       const [old, later] = await Promise.all([app.version(of, first), app.version(of, second)]);
-      const { name, mediaType } = artifact;
-      const options = { language: languageOf(name, mediaType), inline: inline || innerWidth < 720, prose: isProse(artifact) };
-      const next = await createComparison({ old: old.text ?? "", text: later.text ?? "", ...options });
-      compared?.destroy();
-      compared = next;
-      fill(comparison, h("p", { class: "comparison-head" }, `Version ${first} → version ${second}`), next.dom);
+      const made = await createComparison({ old: old.text ?? "", text: later.text ?? "", ...options });
+      return { element: h("div", {}, heading(`Version ${first} → version ${second}`), made.dom), destroy: () => made.destroy() };
     } catch (error) {
-      fill(comparison, h("p", { class: "comparison-head" }, error instanceof Error ? error.message : String(error)));
+      const again = button("Retry", () => (keyed.clear(), showComparison()));
+      return { element: h("div", {}, heading(sentence(error)), again), destroy() {} };
     }
   }
 
@@ -295,6 +298,9 @@ export function createVersions(app, { isUnsaved, saved }) {
 
   return { controls, panel, comparison, step, draw };
 }
+
+/** @param {string} text @returns {HTMLElement} */
+const heading = (text) => h("p", { class: "comparison-head" }, text);
 
 /** @param {string} name @param {string} label @param {() => void} onclick @returns {HTMLButtonElement} */
 function iconButton(name, label, onclick) {

@@ -1,0 +1,84 @@
+// @ts-check
+/**
+ * Parts of the page that are loaded on demand: each `import()` of the page is one.
+ *
+ * Rule 1: what could not be loaded is asked for again until it is there: when the browser is online, after a pause, and when
+ * the user says so. Nothing stays blank because of one lost moment.
+ * Rule 2: the user sees that something is missing, with *Retry*. Some browsers keep a failed import until the page is loaded
+ * anew: after some attempts online it is *Reload*.
+ * Rule 3: a part is loaded once, and all of them when the page is idle, so that later there is nothing left to fail.
+ */
+
+import { createBackoff } from "./a2a/retry.js";
+
+/**
+ * What can be done about a missing part; null when it is there.
+ * @typedef {{label: string, run: () => void}} Remedy
+ * @typedef {(remedy: Remedy|null) => void} Tell
+ */
+
+/** @template T @typedef {{get: (tell?: Tell) => Promise<T>, now: () => T|null}} Part  `get` waits until it is there */
+
+/** After so many attempts online the page is offered to be loaded anew. */
+const ATTEMPTS = 3;
+
+/** @type {Set<() => Promise<unknown>>} */
+const ahead = new Set();
+/** @type {Tell} */
+let tellUser = () => {};
+
+/** Who is told of a missing part that was asked for without a `tell` of its own. @param {Tell} tell */
+export function tellMissing(tell) {
+  tellUser = tell;
+}
+
+/** Loads all parts, one after the other, as far as that works. */
+export async function loadAhead() {
+  for (const load of ahead) {
+    await load();
+  }
+}
+
+/**
+ * @template T
+ * @param {() => Promise<T>} load  an `import()`
+ * @param {{early?: boolean}} [options]  `early`: it is loaded when the page is idle, too
+ * @returns {Part<T>}
+ */
+export function partOf(load, { early = true } = {}) {
+  /** @type {T|null} */
+  let there = null;
+  /** @type {Promise<T>|null} */
+  let loading = null;
+  const failed = (/** @type {unknown} */ error) => {
+    loading = null;
+    throw error;
+  };
+  const attempt = () => (loading ??= load().then((part) => (there = part), failed));
+  early && ahead.add(attempt);
+  return { now: () => there, get: (tell = (remedy) => tellUser(remedy)) => persist(attempt, tell) };
+}
+
+/** @template T @param {() => Promise<T>} attempt @param {Tell} tell @returns {Promise<T>} */
+async function persist(attempt, tell) {
+  const backoff = createBackoff();
+  for (let failed = false, failures = 0; ; failed = true) {
+    try {
+      const part = await attempt();
+      failed && tell(null);
+      return part;
+    } catch {
+      failures += navigator.onLine ? 1 : 0;
+      const again = new AbortController();
+      tell(failures < ATTEMPTS ? { label: "Retry", run: () => again.abort() } : { label: "Reload", run: () => location.reload() });
+      await backoff.wait(again.signal);
+    }
+  }
+}
+
+/** Runs something once, however often it is asked for until it is done. @param {() => Promise<void>} run */
+export function singly(run) {
+  /** @type {Promise<void>|null} */
+  let running = null;
+  return () => (running ??= run().finally(() => (running = null)));
+}
