@@ -49,11 +49,11 @@ class AnswerMeter:
         self._end = b""
 
     @classmethod
-    def of(cls, response: Any, most: int) -> AnswerMeter:
+    def of(cls, response: Any, most: int, *, by_event: bool = True) -> AnswerMeter:
         """That of an answer as httpx and httpx2 have it."""
         request, headers = response.request, response.headers
         accept, content_type = request.headers.get("accept", ""), headers.get("content-type", "")
-        events = is_stream(request.method, accept, response.status_code, content_type)
+        events = by_event and is_stream(request.method, accept, response.status_code, content_type)
         refused = COMPRESSED if is_compressed(headers.get("content-encoding", "")) else ""
         return cls(most, events=events, refused=refused)
 

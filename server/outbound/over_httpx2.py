@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Mapping
 from typing import Any
 
 import httpx2
@@ -14,13 +14,21 @@ class UnreadableMessage(httpx2.StreamError):
     """An answer is too large or compressed; `str()` says why. MCP's SDK fails one call for it, not the connection."""
 
 
-def limiting(most: int = MAX_MESSAGE) -> Callable[[httpx2.Response], Awaitable[None]]:
-    """A hook that limits each answer of a client, which has the headers `UNCOMPRESSED`."""
+def guarded(client: httpx2.AsyncClient, most: int = MAX_MESSAGE, *, by_event: bool = True) -> httpx2.AsyncClient:
+    """The client, whose answers are limited from now on, and which follows no redirect.
+
+    Args:
+        most: bytes of a body, or of each event of a stream.
+        by_event: else a stream has that limit as a whole.
+    """
 
     async def limit(response: httpx2.Response) -> None:
-        response.stream = _Httpx2Body(response.stream, AnswerMeter.of(response, most))
+        response.stream = _Httpx2Body(response.stream, AnswerMeter.of(response, most, by_event=by_event))
 
-    return limit
+    client.event_hooks["response"].append(limit)
+    client.headers.update(UNCOMPRESSED)
+    client.follow_redirects = False
+    return client
 
 
 class LimitedClient(httpx2.AsyncClient):
@@ -32,8 +40,8 @@ class LimitedClient(httpx2.AsyncClient):
         timeout: httpx2.Timeout | None = None,
         auth: httpx2.Auth | None = None,
     ) -> None:
-        super().__init__(headers=headers, timeout=timeout, auth=auth, event_hooks={"response": [limiting()]})
-        self.headers.update(UNCOMPRESSED)
+        super().__init__(headers=headers, timeout=timeout, auth=auth)
+        guarded(self)
 
 
 class _Httpx2Body(httpx2.AsyncByteStream):

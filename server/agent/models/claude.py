@@ -26,16 +26,18 @@ from a2a_canvas.server.agent import model as m
 from a2a_canvas.server.agent.attachments import without_media
 from a2a_canvas.server.agent.models.claude_events import EventMapper
 from a2a_canvas.server.agent.models.claude_params import OptionalField, ThinkingMode, to_params, without_thinking
-from a2a_canvas.server.agent.models.provider_connection import MAX_SILENCE, NO_KEY, SilenceLimit, address_in
+from a2a_canvas.server.agent.models.provider_connection import MAX_ANSWER, MAX_SILENCE, NO_KEY, SilenceLimit, address_in
 from a2a_canvas.server.agent.models.provider_errors import (
     BROKEN,
     OVERLOADED,
     Provider,
+    answer_limit_in,
     retry_after,
     says_too_long,
 )
 from a2a_canvas.server.agent.models.sse_decoder import EventStreamDecoder
 from a2a_canvas.server.agent.models.token_limits import TokenLimits
+from a2a_canvas.server.outbound.over_httpx2 import UnreadableMessage, guarded
 
 logger = logging.getLogger(__name__)
 
@@ -107,7 +109,7 @@ def client_from(environ: Mapping[str, str], http_client: httpx2.AsyncClient | No
     key = environ.get("ANTHROPIC_API_KEY", "").strip()
     token = None if key else environ.get("ANTHROPIC_AUTH_TOKEN", "").strip() or None
     url, auth = address_in(environ, "ANTHROPIC_BASE_URL", "https://api.anthropic.com", example="http://127.0.0.1:11434")
-    http_client = http_client or anthropic.DefaultAioHttpClient()
+    http_client = guarded(http_client or anthropic.DefaultAioHttpClient(), MAX_ANSWER, by_event=False)
     if auth:
         http_client.auth = auth
     return anthropic.AsyncAnthropic(
@@ -138,7 +140,7 @@ class ClaudeModel:
 
     Args:
         model: its name at the provider.
-        max_tokens: the most that one call may generate, thinking included.
+        max_tokens: the most that one call may generate, thinking included. It shrinks if the provider reports less.
         thinking: see `ThinkingMode`.
         sends_thinking: whether the server sends the thinking in pieces, or all of it so far.
         temperature: is not sent if it is None.
@@ -196,6 +198,8 @@ class ClaudeModel:
                         yield event
                         if isinstance(event, m.MessageStop):
                             return
+        except UnreadableMessage as error:
+            raise self._provider.unreadable(error) from error
         except (anthropic.APIError, httpx2.RequestError, ValueError, RecursionError) as error:
             if mapper.end() is None:
                 raise _broken(error, self._provider) from error
@@ -206,6 +210,8 @@ class ClaudeModel:
     async def _open(self, request: m.ModelRequest) -> _RawStream:
         try:
             return await self._ask(request)
+        except UnreadableMessage as error:
+            raise self._provider.unreadable(error) from error
         except (anthropic.AnthropicError, httpx2.RequestError) as error:
             raise _refused(error, self._model, self._provider) from error
 
@@ -227,16 +233,18 @@ class ClaudeModel:
         message = _message(error)
         if says_too_long(error.status_code, message):
             return request if self._limits.narrow(message) else None
-        if "thinking" in message and (bare := without_thinking(request)) != request:
-            what, less = "earlier thinking", bare
+        if (most := answer_limit_in(message)) and most < self._limits.answer:
+            self._limits.max_output, what, less = most, f"with max_tokens={most}", request
+        elif "thinking" in message and (bare := without_thinking(request)) != request:
+            what, less = "without the earlier thinking", bare
         elif (unknown := _unknown(error)) and unknown not in self._without:
             self._without.add(unknown)
-            what, less = unknown, request
+            what, less = f"without the {unknown}", request
         elif (bare := without_media(request)) != request:
-            what, less = "attached images and documents", bare
+            what, less = "without the attached images and documents", bare
         else:
             return None
-        logger.warning("The provider is asked again without the %s%s", what, self._provider.quoted(message))
+        logger.warning("The provider is asked again %s%s", what, self._provider.quoted(message))
         return less
 
     @property

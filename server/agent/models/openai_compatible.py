@@ -26,7 +26,7 @@ from a2a_canvas.server.agent import model as m
 from a2a_canvas.server.agent.attachments import without_media
 from a2a_canvas.server.agent.models.openai_events import ChunkMapper, error_in, error_message
 from a2a_canvas.server.agent.models.openai_params import Deviation, deviation, to_params
-from a2a_canvas.server.agent.models.provider_connection import MAX_SILENCE, NO_KEY, SilenceLimit, address_in
+from a2a_canvas.server.agent.models.provider_connection import MAX_ANSWER, MAX_SILENCE, NO_KEY, SilenceLimit, address_in
 from a2a_canvas.server.agent.models.provider_errors import (
     BROKEN,
     Provider,
@@ -35,6 +35,7 @@ from a2a_canvas.server.agent.models.provider_errors import (
 )
 from a2a_canvas.server.agent.models.sse_decoder import EventStreamDecoder
 from a2a_canvas.server.agent.models.token_limits import TokenLimits
+from a2a_canvas.server.outbound.over_httpx2 import UnreadableMessage, guarded
 
 logger = logging.getLogger(__name__)
 
@@ -55,7 +56,7 @@ def client_from(environ: Mapping[str, str], http_client: httpx2.AsyncClient | No
     """
     key = environ.get("OPENAI_API_KEY", "").strip()
     url, auth = address_in(environ, "OPENAI_BASE_URL", ADDRESS, example="http://127.0.0.1:8080/v1")
-    http_client = http_client or openai.DefaultAioHttpClient()
+    http_client = guarded(http_client or openai.DefaultAioHttpClient(), MAX_ANSWER, by_event=False)
     if auth:
         http_client.auth = auth
     return openai.AsyncOpenAI(api_key=key or NO_KEY, base_url=url, http_client=http_client)
@@ -119,6 +120,8 @@ class OpenAIModel:
                     done = chunk is None
                     for event in mapper.feed(chunk) if chunk else ():
                         yield event
+        except UnreadableMessage as error:
+            raise self._provider.unreadable(error) from error
         except (m.ModelError, httpx2.RequestError, ValueError, RecursionError) as error:
             if not mapper.complete:
                 raise (
@@ -152,6 +155,8 @@ class OpenAIModel:
     async def _open(self, request: m.ModelRequest) -> _ChunkStream:
         try:
             return await self._ask(request)
+        except UnreadableMessage as error:
+            raise self._provider.unreadable(error) from error
         except (openai.OpenAIError, httpx2.RequestError) as error:
             raise self._refused(error) from error
 

@@ -9,6 +9,8 @@ from typing import Final
 
 import httpx2
 
+MAX_ANSWER: Final = 64 * 1024 * 1024
+"""Bytes of one answer. An event for each token takes less than 0.3 kB, so that is more than 200,000 tokens."""
 MAX_SILENCE: Final = 600.0
 """Seconds that a provider may send nothing, if the client's own timeout does not say."""
 NO_KEY: Final = "none"

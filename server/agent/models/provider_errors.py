@@ -39,10 +39,11 @@ _COUNTED: Final = re.compile(
     re.IGNORECASE,
 )
 _ANSWER_LIMIT: Final = re.compile(
-    r"at most (\d+) (?:completion|output) tokens|less than or equal to \W?(\d+)", re.IGNORECASE
+    r"at most (\d+) (?:completion|output) tokens|less than or equal to \W?(\d+)|max_tokens\W* \d+ > (\d+)",
+    re.IGNORECASE,
 )
 """The limit and the request's tokens, in the messages of Anthropic, OpenAI, vLLM, llama.cpp, LM Studio, OpenRouter and
-Mistral; the limit of an answer, in those of OpenAI and Groq."""
+Mistral; the limit of an answer, in those of OpenAI, Groq and Anthropic."""
 _REASONS: Final[Mapping[int, str]] = {
     400: "The model provider refused the request{message}",
     401: "The model provider refused the API key: check {key}.",
@@ -114,6 +115,11 @@ class Provider:
         )
         kind = _KINDS.get(status, "failed" if status >= 500 else "refused")
         return ModelError(reason, retryable=False, kind=kind)
+
+    def unreadable(self, why: object) -> ModelError:
+        """Its answer is not read."""
+        reason = f"The answer of the model provider at {self.host} is not read: {why}."
+        return ModelError(reason, retryable=False, kind="broken")
 
     def broke_off(self, message: str, headers: Mapping[str, str]) -> ModelError:
         """It sent an error instead of the rest of its answer."""

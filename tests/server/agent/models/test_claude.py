@@ -357,6 +357,17 @@ async def test_a_window_that_is_smaller_than_was_thought_is_learned_and_the_answ
     assert model.window == 16_384
 
 
+async def test_an_answer_is_as_long_as_the_model_can() -> None:
+    words = "max_tokens: 32000 > 8192, which is the maximum allowed number of output tokens for claude-3-5-sonnet"
+    model = claude()
+    answers = (refusal(400, words), streamed(recorded("text")), streamed(recorded("text")))
+    with answering(*answers) as route:
+        for _ in range(2):
+            assert isinstance((await said(model))[-1], MessageStop)
+
+    assert [json.loads(call.request.content)["max_tokens"] for call in route.calls] == [32_000, 8_192, 8_192]
+
+
 async def test_a_small_window_can_be_said() -> None:
     model = ClaudeModel(context_window=32_768, client=anthropic.AsyncAnthropic(api_key=KEY, base_url=BASE))
     with answering(streamed(recorded("text"))) as route:
