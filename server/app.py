@@ -125,8 +125,8 @@ def create_app(settings: Settings, llm: LLM | None = None, clock: Clock | None =
     """
     llm, clock = llm or choose_llm(settings, os.environ), clock or Clock()
     note = NOTICE if llm.name == REHEARSAL else ""
-    grpc_port = settings.grpc_port if settings.advertise_grpc else None
-    addresses = Addresses.of(settings.url, grpc_port, settings.public_grpc or "")
+    grpc = settings.grpc_port, settings.public_grpc or ""
+    addresses = Addresses.of(settings.url, *grpc, advertise_grpc=settings.advertise_grpc)
     name = settings.agent.resolve().name if settings.agent else ""
     sources = tool_sources(settings)
     loaded = load_card(settings.agent_card, addresses, advertise_0_3=settings.advertise_0_3, note=note, name=name)

@@ -163,7 +163,7 @@ class Settings(BaseSettings):
     public_url: str | None = Field(None, description="the address in the card, if it is not 'http://HOST:PORT'")
     public_grpc: str | None = Field(
         None,
-        description="where gRPC is in the card, as 'HOST:PORT', if it is not the gRPC port of the public URL's host",
+        description="list gRPC in the card, at this 'HOST:PORT'",
     )
     allowed_hosts: str | None = Field(
         None,
@@ -176,7 +176,9 @@ class Settings(BaseSettings):
     )
     advertise_0_3: bool = Field(True, description="list the 0.3 interfaces in the card, as the A2A Inspector needs")
     advertise_grpc: bool = Field(
-        True, description="list gRPC in the card, if it is on; google-adk refuses a card that has its 'host:port'"
+        False,
+        description="list gRPC in the card, at its port of the public URL's host; --public-grpc lists it elsewhere; "
+        "google-adk refuses a card that has gRPC's 'host:port'",
     )
     cors_origin: str | None = Field(
         None,

@@ -709,7 +709,7 @@ async def test_a_server_that_stops_tells_the_watchers_of_its_tasks() -> None:
 
 
 async def test_grpc_can_be_served_without_being_in_the_card() -> None:
-    async with serving(advertise_grpc=False) as served:
+    async with serving() as served:
         card = (await served.http.get("/.well-known/agent-card.json")).json()
         assert {interface["protocolBinding"] for interface in card["supportedInterfaces"]} == {"JSONRPC", "HTTP+JSON"}
         assert text_of(await sent(served, ("GRPC", "1.0"), asking("write report"))) == WRITTEN

@@ -53,7 +53,7 @@ VALUES: dict[str, tuple[str, Any]] = {
     "agent_card": ("/tmp/card.json", Path("/tmp/card.json")),
     "card_signing_key": (str(SCRIPT), SCRIPT),
     "advertise_0_3": ("false", False),
-    "advertise_grpc": ("false", False),
+    "advertise_grpc": ("true", True),
     "cors_origin": ("https://a.example.com,http://localhost:3000", "https://a.example.com,http://localhost:3000"),
     "page": ("false", False),
     "push_allow": ("hooks.internal, 10.0.0.0/8, [::1]", "hooks.internal, 10.0.0.0/8, [::1]"),
@@ -94,7 +94,7 @@ SERVER = "postgresql://USER:PASSWORD@HOST/DATABASE"
 FILE = "a file such as ./my.db, sqlite:///FILE"
 SWITCHES = {
     "advertise_0_3": "--no-advertise-0.3",
-    "advertise_grpc": "--no-advertise-grpc",
+    "advertise_grpc": "--advertise-grpc",
     "allow_anonymous": "--allow-anonymous",
     "expose_thinking": "--no-expose-thinking",
     "page": "--no-page",

@@ -36,17 +36,23 @@ CACHE_SECONDS = 300
 
 @dataclass(frozen=True, slots=True)
 class Addresses:
-    """The server's addresses. `grpc` is `host:port` without a scheme, empty if gRPC is off."""
+    """The server's addresses in the card. `grpc` is `host:port` without a scheme, empty if gRPC is not listed."""
 
     url: str
     grpc: str = ""
 
     @classmethod
-    def of(cls, url: str, grpc_port: int | None, public_grpc: str = "") -> Addresses:
-        """Where gRPC is, if it is on: at its port of the URL's host, unless it is published elsewhere."""
+    def of(cls, url: str, grpc_port: int | None, public_grpc: str = "", *, advertise_grpc: bool = False) -> Addresses:
+        """gRPC is listed only if it is on and asked for: some clients refuse a card that has it.
+
+        Args:
+            public_grpc: where it is published; empty for its port of the URL's host.
+            advertise_grpc: list it there.
+        """
         host = urlsplit(url).hostname or ""
         at_port = f"{f'[{host}]' if ':' in host else host}:{grpc_port}"
-        return cls(url, (public_grpc or at_port) if grpc_port else "")
+        listed = public_grpc or (at_port if advertise_grpc else "")
+        return cls(url, listed if grpc_port else "")
 
 
 PACKAGED_CARD = Path(__file__).parents[3] / "agent_card.json"
