@@ -4,9 +4,11 @@ BIN := .venv/bin
 
 # uv installs in seconds what takes pip a minute.
 ifeq ($(shell command -v uv),)
+INSTALL_TIME = about a minute
 VENV = $(PYTHON) -m venv .venv
 PIP = $(BIN)/python -m pip --disable-pip-version-check
 else
+INSTALL_TIME = some seconds with uv
 VENV = uv venv --seed --allow-existing --python $(PYTHON) .venv
 PIP = VIRTUAL_ENV=.venv uv pip
 endif
@@ -21,7 +23,7 @@ help:  ## this list
 setup: .venv/.done  ## make .venv with the server, the checks and the tests, all pinned
 
 .venv/.done: pyproject.toml requirements-dev.txt
-	@echo "Installing the server, the checks and the tests into .venv"
+	@$(call announce,the server with its checks and tests,requirements-dev.txt)
 	$(call install,requirements-dev.txt)
 	@touch $@
 
@@ -29,9 +31,11 @@ setup: .venv/.done  ## make .venv with the server, the checks and the tests, all
 SERVER := $(if $(wildcard .venv/.done),.venv/.done,.venv/.server)
 
 .venv/.server: pyproject.toml requirements.txt
-	@echo "Installing the server into .venv"
+	@$(call announce,the server,requirements.txt)
 	$(call install,requirements.txt)
 	@touch $@
+
+announce = echo "Installing $(1) into .venv: up to $$(grep -c '==' $(2)) packages, $(INSTALL_TIME). Only the first time."
 
 # What is pinned is installed with its hashes, which a folder has none of: the project itself follows alone.
 define install

@@ -157,11 +157,12 @@ def command_forms() -> dict[str, CommandForm]:
     check = GroupedOption(
         ["--check"], is_flag=True, group="Agent", help="only say whether it could be served: exit code 0 or 2"
     )
+    workers = click.Option(["--workers"], hidden=True, expose_value=False, callback=_no_workers)
     return {
         "new": CommandForm(_new, (folder,), examples=("new my-agent",)),
         "serve": CommandForm(
             _serve,
-            (*settings.options(), reload, check),
+            (*settings.options(), reload, check, workers),
             more,
             ("serve", "serve my-agent --reload", "serve --port 9000 --database memory"),
         ),
@@ -298,6 +299,12 @@ def _new(folder: Path) -> int:
     except FolderError as error:
         return refused(str(error))
     return 0
+
+
+def _no_workers(_: click.Context, __: click.Parameter, value: str | None) -> None:
+    """For those who know the option from other servers."""
+    if value is not None:
+        raise click.UsageError("One process uses one core. To use more, start more servers on one PostgreSQL database")
 
 
 def _serve(reload: bool, check: bool, **given: Any) -> int:

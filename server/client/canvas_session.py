@@ -19,14 +19,14 @@ import httpx
 from a2a.types import a2a_pb2 as pb
 from google.protobuf.json_format import ParseDict, ParseError
 
-from a2a_canvas.server.client.connection import CONNECT_SECONDS, Session
+from a2a_canvas.server.client.connection import CONNECT_SECONDS, Session, error_sentence
 from a2a_canvas.server.client.display import one_line
 from a2a_canvas.server.client.errors import CannotBeDone, ClientError, leads_nowhere
 from a2a_canvas.server.client.exchange import Take, converse, new_message
 from a2a_canvas.server.client.fold import ENDED_BADLY, SeenTask, extension_data
-from a2a_canvas.server.client.invocation import Invocation
+from a2a_canvas.server.client.invocation import Invocation, elsewhere
 from a2a_canvas.server.client.names import listed, resolve
-from a2a_canvas.server.client.state_file import last_context
+from a2a_canvas.server.client.state_file import last_context, last_server
 from a2a_canvas.server.wire import CANVAS, TURN, artifact_path, context_path
 
 _TIMEOUT = httpx.Timeout(CONNECT_SECONDS, read=60)
@@ -67,7 +67,8 @@ async def opened(invocation: Invocation, typed: str | None, *, may_begin: bool =
     async with invocation.connected() as session:
         canvas = CanvasSession(invocation, session, context)
         if not context and not may_begin:
-            raise CannotBeDone("Which conversation? Give --context ID", f"To list them: {invocation.line('contexts')}")
+            how = f"To list them: {invocation.line('contexts')}"
+            raise CannotBeDone("Which conversation? Give --context ID", how, *elsewhere(last_server()))
         if context and not typed:
             invocation.note(f"Conversation {context}, the last one")
         await canvas.look(may_begin=may_begin)
@@ -110,7 +111,7 @@ class CanvasSession:
         try:
             return resolve(typed, known, "artifact")
         except CannotBeDone as error:
-            others = f"Those of another conversation: give --context; to list them: {self.invocation.line('contexts')}"
+            others = f"For another conversation use --context. To list them: {self.invocation.line('contexts')}"
             raise CannotBeDone(str(error), others) from None
 
     def has(self, typed: str) -> bool:
@@ -270,10 +271,9 @@ def proto_of(artifact: dict[str, Any]) -> pb.Artifact:
 
 
 def _refused(answer: httpx.Response, base: str) -> ClientError:
-    try:
-        return NotServed(str(answer.json()["error"]["message"]), answer.status_code)
-    except (ValueError, KeyError, TypeError):
-        return _not_ours(base, f"HTTP {answer.status_code}")
+    if sentence := error_sentence(answer):
+        return NotServed(sentence, answer.status_code)
+    return _not_ours(base, f"HTTP {answer.status_code}")
 
 
 def _not_ours(base: str, why: str) -> ClientError:

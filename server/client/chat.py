@@ -20,15 +20,15 @@ from a2a_canvas.server.client.errors import CannotBeDone, ClientError
 from a2a_canvas.server.client.exchange import new_message
 from a2a_canvas.server.client.fold import PAUSED, SeenTask
 from a2a_canvas.server.client.invocation import Invocation, invoke
-from a2a_canvas.server.client.send import known_context, say, verdict, wait_for_last_task
-from a2a_canvas.server.client.state_file import last_context, state_file
+from a2a_canvas.server.client.send import known_context, last_conversation, say, verdict, wait_for_last_task
+from a2a_canvas.server.client.state_file import state_file
 
 SLASH = (
     *("show", "edit", "undo", "redo", "versions", "diff", "restore", "open", "put", "pull", "artifacts"),
     *("tasks", "contexts", "watch", "cancel"),
 )
 """The commands that can be typed after a `/`."""
-OWN = {"/new": "begin a new conversation", "/help": "see this list", "/quit": "end; so does Ctrl+D"}
+OWN = {"/new": "begin a new conversation", "/help": "see this list", "/quit": "end; so do quit, exit and Ctrl+D"}
 
 
 @dataclass
@@ -49,16 +49,14 @@ class _Chat:
 
 def chat(invocation: Invocation, context: str, go_on: bool) -> int:
     """Talk until the user has enough."""
-    if go_on and not (context := context or last_context(invocation.url)):
-        raise CannotBeDone(f"There is no last conversation with {invocation.url}: chat without -c begins one")
-    chat = _Chat(context)
+    chat = _Chat(context or (last_conversation(invocation, "chat") if go_on else ""))
     if code := invoke(_greeting, invocation, {"chat": chat}):
         return code
     group = click.get_current_context().find_root().command
     assert isinstance(group, click.Group)
     for line in _lines():
         match line.split(maxsplit=1):
-            case ["/quit" | "/exit"]:
+            case ["/quit" | "/exit" | "quit" | "exit"]:
                 break
             case ["/new"]:
                 chat = _Chat()
@@ -82,8 +80,10 @@ def _help(invocation: Invocation, group: click.Group) -> None:
 async def _greeting(invocation: Invocation, chat: _Chat) -> None:
     async with invocation.connected() as session:
         chat.context = await known_context(invocation, session, chat.context)
-        goes_on = f" You go on with the conversation {chat.context}." if chat.context else ""
-        invocation.note(f"{session.card.name} at {invocation.url}.{goes_on} /help lists the commands, Ctrl+D ends.")
+        if sys.stdin.isatty():
+            goes_on = f" This continues the conversation {chat.context}." if chat.context else ""
+            agent = session.card.name or "An agent"
+            invocation.tell(f"{agent} at {invocation.url}.{goes_on} /help lists the commands, quit or Ctrl+D ends.")
 
 
 async def _turn(invocation: Invocation, chat: _Chat, text: str) -> None:

@@ -141,12 +141,14 @@ def command_forms() -> dict[str, CommandForm]:
             ),
             _THINKING,
             option("--quiet", is_flag=True, help="print only the artifacts, or the reply if there is none"),
-            more="TEXT needs no quotation marks. - is the standard input; what is piped in is sent below TEXT.",
+            more="TEXT needs no quotation marks. - is the standard input; what is piped in is sent below TEXT, so in a "
+            "loop over the lines of a file write </dev/null behind it. The exit code is 3 if the task waits for you.",
             examples=(
                 "send write a haiku about tea",
                 'send -c "make it longer, please"',
                 "send review this --attach report.pdf -o review.md",
                 "send --quiet explain this < notes.txt > explained.md",
+                'send "$line" </dev/null',
             ),
         ),
         "artifacts": client_command("artifacts:artifacts", _LAST, examples=("artifacts", "artifacts --context ID")),

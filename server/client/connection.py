@@ -27,7 +27,7 @@ from a2a.utils.errors import A2AError, MethodNotFoundError, UnsupportedOperation
 from a2a_canvas.server.client.address import RequestHeaders, agent_addresses
 from a2a_canvas.server.client.errors import ClientError, leads_nowhere
 from a2a_canvas.server.client.timestamps import zoned_answer
-from a2a_canvas.server.wire import CANVAS, why_untrusted
+from a2a_canvas.server.wire import CANVAS, TOKEN_VARIABLE, why_untrusted
 
 CONNECT_SECONDS = 10.0
 """After so long a server that does not answer counts as absent."""
@@ -124,11 +124,17 @@ async def connected(url: str, headers: RequestHeaders = ()) -> AsyncIterator[Ses
         # `zoned_answer` reads bodies before they are decompressed.
         headers={"Accept-Encoding": "identity", **_named(headers)},
         timeout=httpx.Timeout(CONNECT_SECONDS, read=None),
-        event_hooks={"response": [zoned_answer]},
+        event_hooks={"response": [zoned_answer, _read_refusal]},
     ) as http:
         card = await _card(http, url)
         async with _client(http, card) as client:
             yield Session(card, client, http, headers, url)
+
+
+async def _read_refusal(response: httpx.Response) -> None:
+    """A hook of httpx: reads the answer that says why a request is refused. The SDK raises an error without it."""
+    if response.is_error:
+        await response.aread()
 
 
 async def _card(http: httpx.AsyncClient, url: str) -> pb.AgentCard:
@@ -216,7 +222,7 @@ def explain(error: Exception, url: str) -> str:
         case AgentCardResolutionError():
             return _explain_card(error, url)
         case A2AClientError() if isinstance(cause, httpx.HTTPStatusError):
-            return f"The server answered {_status(cause.response.status_code)}"
+            return _explain_status(cause.response)
         case A2AClientError() if isinstance(cause, httpx.ConnectError):
             return leads_nowhere(cause.request.url, cause)
         case A2AClientError() if lost(error):
@@ -236,9 +242,30 @@ def explain(error: Exception, url: str) -> str:
             return f"The server's answer cannot be used: {type(error).__name__}: {error}"
 
 
+def _explain_status(response: httpx.Response) -> str:
+    """What a refused request was answered: the server's own sentence, if it has one."""
+    if sentence := error_sentence(response):
+        return f"The server refused: {sentence}"
+    return f"The server answered {_status(response.status_code)}"
+
+
+def error_sentence(response: httpx.Response) -> str:
+    """The message of an error, which is at the same place in all bindings; empty if there is none."""
+    try:
+        message = response.json()["error"]["message"]
+        # Who is refused with 403 has sent credentials.
+        return f"{message}{_credentials(response.status_code) if response.status_code == 401 else ''}"
+    except (ValueError, LookupError, TypeError, httpx.StreamError):
+        return ""
+
+
 def _status(code: int | None) -> str:
+    return f"HTTP {code}{_credentials(code)}"
+
+
+def _credentials(code: int | None) -> str:
     wants = code in (httpx.codes.UNAUTHORIZED, httpx.codes.FORBIDDEN)
-    return f"HTTP {code} (credentials are sent with --token or --header)" if wants else f"HTTP {code}"
+    return f" (credentials are sent with --token, --header or {TOKEN_VARIABLE})" if wants else ""
 
 
 def _explain_card(error: AgentCardResolutionError, url: str) -> str:

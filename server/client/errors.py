@@ -2,6 +2,7 @@
 
 ClientError          the request failed; exit code 1
   CannotBeDone       it cannot be done as it was typed, and nothing was sent; exit code 2
+  TaskWaits          the task waits for the user, who cannot answer here; exit code 3
   ConnectionLost     the connection broke while the task was running
   Interrupted        Ctrl+C; exit code 130
   NotServed          the server refused to show an artifact
@@ -13,6 +14,8 @@ from typing import ClassVar
 
 from a2a_canvas.server.wire import why_untrusted
 
+WAITS = 3
+"""The exit code of a command whose task waits for the user."""
 INTERRUPTED = 130
 """The exit code of a program that was stopped by Ctrl+C, as shells have it."""
 
@@ -44,6 +47,12 @@ class CannotBeDone(ClientError):
     """What was asked for cannot be done as it was typed; nothing was sent."""
 
     exit_code = 2
+
+
+class TaskWaits(ClientError):
+    """The task waits for something that no message can give, such as a login."""
+
+    exit_code = WAITS
 
 
 class Interrupted(ClientError):

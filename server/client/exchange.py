@@ -22,7 +22,7 @@ from google.protobuf.json_format import MessageToDict
 
 from a2a_canvas.server.client import connection
 from a2a_canvas.server.client.connection import ConnectionLost, Session
-from a2a_canvas.server.client.errors import ClientError, Interrupted
+from a2a_canvas.server.client.errors import WAITS, ClientError, Interrupted, TaskWaits
 from a2a_canvas.server.client.fold import BROKE_OFF, ENDED_BADLY, PAUSED, SeenTask, asked_again, fold
 from a2a_canvas.server.client.invocation import Invocation
 from a2a_canvas.server.client.state_file import remember
@@ -61,10 +61,17 @@ def new_message(text: str, context: str = "", task: str = "", parts: Sequence[pb
     return pb.Message(message_id=str(uuid4()), role=pb.ROLE_USER, parts=all_parts, context_id=context, task_id=task)
 
 
-def check_outcome(seen: SeenTask) -> None:
-    """Raises `ClientError` if the task ended badly."""
+def check_outcome(seen: SeenTask) -> int:
+    """The exit code of a command that followed the task: 0, or `WAITS` if it waits for an answer.
+
+    Raises:
+        TaskWaits: it waits for authentication.
+        ClientError: it ended badly.
+    """
     if problem := ENDED_BADLY.get(seen.state):
-        raise ClientError(f"{problem}: {seen.message}" if seen.message else f"{problem}.")
+        kind = TaskWaits if seen.state in PAUSED else ClientError
+        raise kind(f"{problem}: {seen.message}" if seen.message else f"{problem}.")
+    return WAITS if seen.state in PAUSED else 0
 
 
 class _Conversation:

@@ -151,6 +151,11 @@ class Invocation:
             self.messages.print(one_line(line), soft_wrap=True)
 
 
+def elsewhere(url: str) -> tuple[str, ...]:
+    """A line that names the server with the last conversation, if there is one."""
+    return (f"The last conversation is with {url}. To use that server: export {URL_VARIABLE}={url}",) if url else ()
+
+
 def _console(stream: TextIO, color: str) -> Console:
     force = True if color == "always" else None
     styles: Literal["auto"] | None = None if color == "never" else "auto"
@@ -181,6 +186,9 @@ def invoke(
     try:
         running = command(invocation, **values)
         return running if isinstance(running, int) else asyncio.run(carried_out(invocation, running))
+    except ClientError as error:
+        invocation.fail(str(error), *error.advice)
+        return error.exit_code
     except KeyboardInterrupt:
         return INTERRUPTED
 

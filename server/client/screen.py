@@ -12,10 +12,11 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import PurePath
-from typing import Any
+from typing import IO, Any
 
 from a2a.types import a2a_pb2 as pb
 from markdown_it import MarkdownIt
@@ -214,11 +215,20 @@ def _call_lines(call: AskedCall) -> list[str]:
     return lines
 
 
+def _same_file(out: IO[str], err: IO[str]) -> bool:
+    """Whether both are written to one file or pipe, as after `2>&1`."""
+    try:
+        return os.path.sameopenfile(out.fileno(), err.fileno())
+    except (OSError, ValueError):
+        return False
+
+
 class PlainPaper:
     """Text as it is."""
 
     def __init__(self, console: Console, messages: Console) -> None:
         self._out, self._messages = console.file, messages
+        self._one_file = _same_file(console.file, messages.file)
         self._at_start = True
         self._label = ""
 
@@ -239,10 +249,12 @@ class PlainPaper:
 
     def status(self, text: str) -> None:
         if text and text != self._label:
-            self._messages.print(text, soft_wrap=True)
+            self.remark(text)
         self._label = text
 
     def remark(self, text: str) -> None:
+        if self._one_file:
+            self.close()
         self._messages.print(text, soft_wrap=True)
 
     def _write(self, text: str) -> None:

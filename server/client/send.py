@@ -19,9 +19,9 @@ from a2a_canvas.server.client.display import one_line, size_of
 from a2a_canvas.server.client.errors import CannotBeDone, ClientError
 from a2a_canvas.server.client.exchange import check_outcome, converse, new_message
 from a2a_canvas.server.client.fold import ENDED_BADLY, OVER, PAUSED, SeenTask, contents
-from a2a_canvas.server.client.invocation import Invocation, is_piped
+from a2a_canvas.server.client.invocation import Invocation, elsewhere, is_piped
 from a2a_canvas.server.client.names import did_you_mean, resolve
-from a2a_canvas.server.client.state_file import last_context
+from a2a_canvas.server.client.state_file import last_context, last_server
 from a2a_canvas.server.wire import TURN, is_yes
 
 MAX_ATTACHED = 7 * 1024 * 1024
@@ -43,12 +43,12 @@ async def send(
     task: str = "",
     attach: tuple[str, ...] = (),
     output: str = "",
-) -> None:
+) -> int:
     """Send a message and show replies, artifacts and ids until the task ends or asks."""
     if go_on and context:
         raise CannotBeDone("Give -c or --context, not both")
-    if go_on and not (context := last_context(invocation.url)):
-        raise CannotBeDone(f"There is no last conversation with {invocation.url}: send without -c begins one")
+    if go_on:
+        context = last_conversation(invocation, "send")
     if output and not (folder := Path(output).parent).is_dir():
         raise CannotBeDone(f"{output} cannot be written: there is no folder {folder}")
     message = new_message(typed_text(words, sys.stdin), context, task, attachments(attach))
@@ -58,7 +58,19 @@ async def send(
         else:
             message.context_id = await known_context(invocation, session, context)
         message.task_id = await _known_task(session, task)
-        await say(invocation, session, message, output)
+        return await say(invocation, session, message, output)
+
+
+def last_conversation(invocation: Invocation, command: str) -> str:
+    """The id of the last conversation with the server.
+
+    Raises:
+        CannotBeDone: there is none. It names the server that has one.
+    """
+    if context := last_context(invocation.url):
+        return context
+    none = f"There is no last conversation with {invocation.url}: {command} without -c begins one"
+    raise CannotBeDone(none, *elsewhere(last_server()))
 
 
 async def known_context(invocation: Invocation, session: Session, typed: str) -> str:
@@ -106,8 +118,8 @@ async def say(
     keep: Callable[[SeenTask], None] = lambda _: None,
     *,
     brief: bool = False,
-) -> None:
-    """Send a message and show what comes back.
+) -> int:
+    """Send a message and show what comes back; returns the exit code.
 
     Args:
         output: the file to write the artifact to, if any.
@@ -136,9 +148,10 @@ async def say(
         raise ClientError(said, advice) from None
     if not invocation.json:
         conclude(invocation, seen, made, brief=brief)
-    check_outcome(seen)
-    if output:
+    code = check_outcome(seen)
+    if output and (made or not code):
         _write(invocation, Path(output), list(made.values()))
+    return code
 
 
 async def _approval(invocation: Invocation, seen: SeenTask) -> str:

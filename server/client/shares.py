@@ -74,7 +74,7 @@ def share_row(share: dict[str, Any]) -> tuple[str, ...]:
         str(share.get("user") or "whoever has the link"),
         str(share.get("level", "")),
         local_time(str(share.get("createdAt", ""))),
-        local_time(until) if until else "revoked",
+        local_time(until) if until else "–",
     )
 
 

@@ -16,10 +16,16 @@ def last_context(url: str) -> str:
     return _known().get(url, "")
 
 
+def last_server() -> str:
+    """The server that the newest message went to; empty if none is known."""
+    return next(reversed(_known()), "")
+
+
 def remember(url: str, context_id: str) -> None:
     """Remember the conversation of a message."""
     known = _known()
-    if context_id and known.get(url) != context_id:
+    if context_id and [*known.items()][-1:] != [(url, context_id)]:
+        known.pop(url, None)  # the newest is the last
         with suppress(OSError, RuntimeError):
             file = state_file("contexts.json")
             file.parent.mkdir(parents=True, exist_ok=True)

@@ -59,7 +59,7 @@ async def contexts(invocation: Invocation, limit: int) -> None:
     )
 
 
-async def watch(invocation: Invocation, typed: str) -> None:
+async def watch(invocation: Invocation, typed: str) -> int:
     """Follow a task, or the newest task of a conversation."""
     async with invocation.connected() as session:
         known = await session.tasks()
@@ -69,7 +69,7 @@ async def watch(invocation: Invocation, typed: str) -> None:
         seen = await converse(invocation, session, task.id, (TURN, CANVAS))
     if not invocation.json:
         conclude(invocation, seen, {})
-    check_outcome(seen)
+    return check_outcome(seen)
 
 
 async def cancel(invocation: Invocation, typed: str) -> None:

@@ -35,6 +35,7 @@ from a2a_canvas.server.doctor.judgements import (
     judge_card,
     judge_clocks,
     judge_latency,
+    judge_limits,
     judge_open_files,
     judge_openness,
     judge_space,
@@ -223,6 +224,7 @@ def _who_is_let_in(settings: Settings, keys: int) -> Iterator[Finding]:
         yield failed("access", str(error))
     else:
         yield from judge_openness(settings, keys)
+        yield from judge_limits(settings)
     yield from judge_trust(settings, os.environ.get(TRUSTED_PROXIES, ""))
 
 

@@ -8,6 +8,7 @@ from urllib.parse import urlsplit
 from a2a_canvas.server.doctor.findings import Finding, failed, ok, warning
 from a2a_canvas.server.push.targets import AllowedTargets
 from a2a_canvas.server.settings import ALL_ADDRESSES, Settings, is_loopback
+from a2a_canvas.store.text.wording import choice
 
 SLOW_DATABASE = 0.05
 """Seconds of a query. Each message that is accepted waits for several."""
@@ -82,6 +83,20 @@ def judge_openness(settings: Settings, keys: int) -> Iterator[Finding]:
     if settings.metrics_port and not is_loopback(settings.host):
         said = f"--metrics-port {settings.metrics_port} asks for no credentials and listens on {settings.host}."
         yield warning("metrics", said, "Let only your monitoring reach this port.")
+
+
+def judge_limits(settings: Settings) -> Iterator[Finding]:
+    """What users may ask of a server that others can reach."""
+    limits = {
+        "requests": (settings.max_requests_per_user, settings.max_requests),
+        "turns": (settings.max_turns_per_user,),
+        "tokens": (settings.max_tokens_per_user, settings.max_tokens),
+    }
+    missing = [name for name, of in limits.items() if not any(of)]
+    if settings.reachable_by and missing:
+        said = f"Others can reach the server, and a user's {choice(missing, 'and')} have no limit."
+        options = choice([f"--max-{name}-per-user" for name in missing], "and")
+        yield warning("limits", said, f"Set {options}: docs/operations.md, Limits of users.")
 
 
 def judge_trust(settings: Settings, trusted_proxies: str) -> Iterator[Finding]:

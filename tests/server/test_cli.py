@@ -65,6 +65,10 @@ def taken() -> Iterator[int]:
             ["tasks", "--limit", "0"],
             "a2a-canvas: Invalid value for '--limit': must be a whole number from 1 to 1000: '0'.",
         ),
+        (
+            ["serve", "--workers", "2"],
+            "a2a-canvas: One process uses one core. To use more, start more servers on one PostgreSQL database.",
+        ),
         (["demo", "--speed", "x"], "a2a-canvas: Invalid value for '--speed': must be a number from 0.1 to 100: 'x'."),
         (["serve", "--port", "x"], "a2a-canvas: --port=x: must be a whole number"),
         (["serve", "--grpc-port", "8000"], "a2a-canvas: port and grpc_port are both 8000"),

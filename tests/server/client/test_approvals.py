@@ -109,7 +109,7 @@ async def test_at_a_terminal_send_asks_and_enter_alone_answers_nothing(
 @pytest.mark.parametrize("key", ["\x03", "\x04"])
 async def test_who_does_not_answer_is_told_how_to_do_it_later(served: Served, key: str) -> None:
     got = await sent(served, key)
-    assert (got.code, got.err) == (0, "")
+    assert (got.code, got.err) == (3, "")
     assert "Approve with: a2a-canvas send --task " in got.out
     assert got.out.count("The agent asks") == 1
     assert len(served.model.requests) == 1
@@ -118,7 +118,7 @@ async def test_who_does_not_answer_is_told_how_to_do_it_later(served: Served, ke
 @pytest.mark.parametrize(("word", "runs"), [("yes", True), ("no", False)])
 async def test_without_a_terminal_send_says_what_to_type(served: Served, word: str, runs: bool) -> None:
     asked = await typed("send", "go", "--url", served.url)
-    assert asked.code == 0
+    assert asked.code == 3
     assert asked.out.startswith(ASKED)
     *_, approve, decline = asked.out.splitlines()
     task = approve.split()[-4]
@@ -132,7 +132,7 @@ async def test_without_a_terminal_send_says_what_to_type(served: Served, word: s
 async def test_watch_shows_the_call_and_says_what_to_type(served: Served) -> None:
     task = (await typed("send", "go", "--url", served.url)).out.splitlines()[-1].split()[-4]
     watched = await typed("watch", task, "--url", served.url)
-    assert (watched.code, watched.err) == (0, "")
+    assert (watched.code, watched.err) == (3, "")
     assert watched.out.count(ASKED) == 1
     assert f"Approve with: a2a-canvas send --task {task} yes --url {served.url}\n" in watched.out
 

@@ -200,7 +200,7 @@ async def test_what_is_not_there_is_told_with_what_is_near(doc: Doc) -> None:
     artifact = await do(versions, doc, artifact="dok")
     told, others = artifact.err.splitlines()
     assert (artifact.code, told) == (2, "a2a-canvas: There is no artifact 'dok'. Did you mean doc (doc.txt)?")
-    assert others.startswith("Those of another conversation: give --context; to list them: a2a-canvas contexts ")
+    assert others.startswith("For another conversation use --context. To list them: a2a-canvas contexts ")
     context = await do(versions, doc, context="zzz")
     assert context == Result(2, "", f"a2a-canvas: There is no context 'zzz'. There are: {short(doc.context)}\n")
     version = await do(show, doc, version=9)

@@ -2,10 +2,22 @@
 
 from __future__ import annotations
 
+import asyncio
+import sys
+from io import StringIO
 from pathlib import Path
 
+import click
+import pytest
+from prompt_toolkit.application import create_app_session
+from prompt_toolkit.input import create_pipe_input
+from prompt_toolkit.output import DummyOutput
+
+from a2a_canvas.server.cli import cli
+from a2a_canvas.server.client.chat import chat as run_chat
+from a2a_canvas.server.client.invocation import Invocation
 from tests.server.app_server import serving
-from tests.server.client.client_harness import Result, typed, unused_url
+from tests.server.client.client_harness import Result, Screen, typed, unused_url
 from tests.server.client.test_tasks import SCRIPT
 
 
@@ -46,6 +58,24 @@ async def test_what_is_no_command_is_one_line_and_the_conversation_goes_on(tmp_p
     assert got.out.endswith("Fine.\n")
 
 
+async def test_at_a_terminal_it_begins_with_who_answers_and_where(tmp_path: Path) -> None:
+    script = tmp_path / "script.yaml"
+    script.write_text(SCRIPT)
+    async with serving(script, grpc=False) as served:
+        err = StringIO()
+        invocation = Invocation(served.url, out=StringIO(), err=err)
+        await asyncio.to_thread(at_a_terminal, invocation, "quit\r")
+    assert err.getvalue() == f"a2a-canvas at {served.url}. /help lists the commands, quit or Ctrl+D ends.\n"
+
+
+def at_a_terminal(invocation: Invocation, keys: str) -> None:
+    with pytest.MonkeyPatch.context() as patch, create_pipe_input() as pipe:
+        patch.setattr(sys, "stdin", Screen(tty=True))
+        pipe.send_text(keys)
+        with create_app_session(input=pipe, output=DummyOutput()), click.Context(cli):
+            assert run_chat(invocation, "", go_on=False) == 0
+
+
 async def test_without_a_server_it_does_not_begin() -> None:
     url = unused_url()
     got = await typed("chat", "--url", url, stdin="hello\n")
@@ -75,3 +105,9 @@ async def test_a_file_that_is_not_there_begins_no_conversation(tmp_path: Path) -
     got = await chat(tmp_path, "/put nothing.md", "/show", "write")
     assert "This conversation has no artifacts yet" in got.err
     assert "# T\n" in got.out
+
+
+@pytest.mark.parametrize("word", ["quit", "exit", "/quit", "/exit"])
+async def test_the_words_that_end_other_programs_end_it(tmp_path: Path, word: str) -> None:
+    got = await chat(tmp_path, word, "hello")
+    assert (got.code, got.out) == (0, "")

@@ -88,7 +88,7 @@ async def test_the_headers_go_with_every_request_of_every_command(name: str) -> 
 async def test_a_server_that_wants_credentials_is_told_with_the_way_to_send_them(name: str) -> None:
     async with serving(guarded(TOKEN, KEY)) as url:
         got = await run(name, url, KEY)
-    line = f"No agent card at {url}: HTTP 401 (credentials are sent with --token or --header)\n"
+    line = f"No agent card at {url}: HTTP 401 (credentials are sent with --token, --header or A2A_CANVAS_TOKEN)\n"
     assert (got.code, got.out, got.err.removeprefix("a2a-canvas: ")) == (1, "", line)
 
 

@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable
 from io import StringIO
 from operator import methodcaller
+from pathlib import Path
 from threading import active_count
 from typing import Any
 
@@ -207,3 +208,14 @@ async def test_the_status_line_is_erased_before_the_end() -> None:
 def test_no_control_character_of_a_server_reaches_the_screen(text: str) -> None:
     out, err = shown(doc(text), reply(text), status(text), final(text))
     assert not re.search(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202e]", out + err)
+
+
+def test_where_both_outputs_are_one_file_a_status_is_a_line_of_its_own(tmp_path: Path) -> None:
+    file = tmp_path / "out.txt"
+    with file.open("w") as out, open(out.fileno(), "w", closefd=False) as err:
+        screen = Screen(Console(file=out), Console(file=err))
+        screen.reply("A limerick, then.")
+        screen.status("Writing limerick.md…")
+        screen.artifact(pb.Artifact(artifact_id="doc", name="doc.md", parts=[pb.Part(text="There was")]))
+        screen.close()
+    assert file.read_text() == f"A limerick, then.\nWriting limerick.md…\n{HEAD}There was\n"

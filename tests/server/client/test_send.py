@@ -24,11 +24,15 @@ from google.protobuf.json_format import MessageToDict, ParseDict
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
 from starlette.types import ASGIApp
 
 from a2a_canvas.server.client.fold import SeenTask, fold
 from a2a_canvas.server.client.invocation import Invocation, carried_out
 from a2a_canvas.server.client.send import MAX_ATTACHED, MAX_IMAGE, send, typed_text
+from a2a_canvas.server.client.state_file import last_context, last_server, remember
 from a2a_canvas.server.wire import TURN
 from tests.property_examples import examples
 from tests.server.app_server import serving as serving_canvas
@@ -180,7 +184,7 @@ async def test_a_question_is_printed_with_the_way_to_answer_and_the_answer_goes_
             *_, ids, answer = asked.out.splitlines()
             task = ids.split()[-1]
             answered = await run(url, "red", task=task)
-        assert asked.code == 0
+        assert asked.code == 3
         assert asked.out.startswith("Which colour?\ncontext   ")
         assert answer == f"Answer with: a2a-canvas send --task {task} … --url {url}"
         assert answered.code == 0
@@ -204,7 +208,7 @@ async def test_json_is_one_line_per_event_and_nothing_else() -> None:
     assert (done.code, done.err) == (0, "")
     last = json.loads(asked.out.splitlines()[-1])
     assert last["statusUpdate"]["status"]["state"] == "TASK_STATE_INPUT_REQUIRED"
-    assert (asked.code, failed.code, failed.err) == (0, 1, "a2a-canvas: Task failed: The model is away\n")
+    assert (asked.code, failed.code, failed.err) == (3, 1, "a2a-canvas: Task failed: The model is away\n")
 
 
 async def test_an_unknown_task_is_refused_with_the_way_to_go_on() -> None:
@@ -503,10 +507,10 @@ async def test_a_stream_that_answers_a_question_may_begin_with_the_question() ->
     assert params["message"]["parts"] == [{"text": "red"}]
 
 
-async def test_a_task_that_needs_authentication_is_exit_1() -> None:
+async def test_a_task_that_needs_authentication_is_exit_3() -> None:
     async with serving(Script([[update("AUTH_REQUIRED", "Log in")]]).app) as url:
         got = await run(url)
-    assert (got.code, got.err) == (1, "a2a-canvas: Task needs authentication: Log in\n")
+    assert (got.code, got.err) == (3, "a2a-canvas: Task needs authentication: Log in\n")
 
 
 async def test_a_task_id_that_is_a_shell_command_comes_quoted() -> None:
@@ -621,6 +625,26 @@ async def test_answers_that_are_no_a2a_are_one_line() -> None:
         assert got.err.startswith("a2a-canvas: " + line)
 
 
+REFUSED = "You have made 2 requests in a minute, which is the limit. Try again in 68 s."
+HOW = "(credentials are sent with --token, --header or A2A_CANVAS_TOKEN)"
+
+
+@pytest.mark.parametrize(
+    ("status", "line"), [(429, f"The server refused: {REFUSED}"), (401, f"The server refused: {REFUSED} {HOW}")]
+)
+@pytest.mark.parametrize("verb", [["send", "go"], ["contexts"], ["tasks"], ["watch", "t1"], ["cancel", "t1"]])
+async def test_what_a_server_says_to_a_refused_request_is_shown(status: int, line: str, verb: list[str]) -> None:
+    async def answer(_: Request) -> Response:
+        return JSONResponse({"jsonrpc": "2.0", "id": None, "error": {"code": -32000, "message": REFUSED}}, status)
+
+    def app(url: str) -> ASGIApp:
+        return Starlette(routes=[card_route(card(url)), Route("/", answer, methods=["POST"])])
+
+    async with serving(app) as url:
+        got = await typed(*verb, "--url", url)
+    assert (got.code, got.out, got.err) == (1, "", f"a2a-canvas: {line}\n")
+
+
 # -------------------------------------------------------------------- pure pieces
 
 
@@ -708,7 +732,20 @@ async def test_the_last_conversation_with_a_server_goes_on(tmp_path: Path, monke
         2,
         f"a2a-canvas: There is no last conversation with {url}: send without -c begins one\n",
     )
+    for command in (["send", "-c", "more"], ["chat", "-c"]):
+        elsewhere = await typed(*command, "--url", "http://127.0.0.1:1")
+        assert (elsewhere.code, elsewhere.err.splitlines()[1:]) == (
+            2,
+            [f"The last conversation is with {url}. To use that server: export A2A_CANVAS_URL={url}"],
+        )
     assert [call["message"].get("contextId", "") for _, call, _ in script.calls] == ["", "c1"]
+
+
+def test_the_last_server_is_that_of_the_newest_message(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    for url in ("a", "b", "a"):
+        remember(url, f"context of {url}")
+    assert (last_server(), last_context("b")) == ("a", "context of b")
 
 
 @pytest.mark.parametrize("state", ["no JSON", '["c1"]', None])

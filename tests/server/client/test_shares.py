@@ -46,7 +46,7 @@ async def test_a_conversation_is_shared_with_a_user_listed_and_taken_back(served
     assert len((await typed("tasks", "--context", UNIQUE[:4], *bob)).out.splitlines()) == 2
     listed = (await ann(served, "shares", UNIQUE)).out.splitlines()
     assert listed[0].split() == ["share", "with", "level", "made", "until"]
-    assert listed[1].split()[1:3] + listed[1].split()[4:] == ["bob", "edit", "revoked"]
+    assert listed[1].split()[1:3] + listed[1].split()[4:] == ["bob", "edit", "–"]
     [mine] = json.loads((await typed("shares", UNIQUE, "--json", *bob)).out)["shares"]
     assert mine["user"] == "bob"
     assert (await typed("unshare", UNIQUE, "bob", *bob)).out == f"Ended: {mine['shareId']}\n"

@@ -14,6 +14,7 @@ from a2a_canvas.server.doctor.judgements import (
     judge_credentials,
     judge_grpc,
     judge_latency,
+    judge_limits,
     judge_open_files,
     judge_openness,
     judge_space,
@@ -92,6 +93,25 @@ def test_who_is_served_is_judged_by_who_can_reach_it(given: dict[str, Any], keys
     findings = [*judge_openness(settings(**given), keys)]
     assert [each.status for each in findings] == found
     assert not any("s3cret" in each.message + each.advice for each in findings)
+
+
+LIMITED = {"max_requests_per_user": 300, "max_turns_per_user": 4, "max_tokens": 10**6}
+
+
+@pytest.mark.parametrize(
+    ("given", "missing"),
+    [
+        ({}, ""),
+        (EVERYWHERE | LIMITED, ""),
+        (EVERYWHERE, "requests, turns and tokens"),
+        (NAMED | LIMITED | {"max_tokens": None}, "tokens"),
+    ],
+)
+def test_a_server_that_others_can_reach_limits_what_a_user_may_ask(given: dict[str, Any], missing: str) -> None:
+    found = [*judge_limits(settings(**given))]
+    assert [each.message for each in found] == (
+        [f"Others can reach the server, and a user's {missing} have no limit."] if missing else []
+    )
 
 
 @pytest.mark.parametrize(
