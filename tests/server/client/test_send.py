@@ -625,7 +625,7 @@ async def test_answers_that_are_no_a2a_are_one_line() -> None:
         assert got.err.startswith("a2a-canvas: " + line)
 
 
-REFUSED = "You have made 2 requests in a minute, which is the limit. Try again in 68 s."
+REFUSED = "Request limit reached (2 per minute). Try again in 68 s."
 HOW = "(credentials are sent with --token, --header or A2A_CANVAS_TOKEN)"
 
 
