@@ -31,6 +31,11 @@ def test_a_question_with_several_fields_shows_how_to_answer() -> None:
     assert "Answer with one line for each, such as:\n\ncolour: …\nsize: …" in asked
 
 
+def test_a_field_is_shown_with_its_description() -> None:
+    asked = question("shop", form(name={**NAME, "description": "As in your passport."}))
+    assert "\n\nname (Full name): As in your passport. [text]\n\n" in asked
+
+
 def test_a_question_without_fields_is_answered_with_yes() -> None:
     asked = form()
     assert "Answer “yes”, or “decline”." in question("shop", asked)

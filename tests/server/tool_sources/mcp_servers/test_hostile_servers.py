@@ -116,9 +116,10 @@ async def test_a_call_of_before_a_restart_waits_for_a_server_that_has_such_tools
         assert await hostile.wait_for(name) == told
 
 
-async def test_a_server_that_comes_later_is_there_then(tmp_path: Path) -> None:
+async def test_a_server_that_comes_later_is_there_then(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(source, "CALL_WAIT", 60)
     missing = McpServer("h", "h", Command(str(tmp_path / "later.py"), (str(tmp_path / "log"),), {}, str(tmp_path)))
-    hostile = McpSource(missing, delays=(0.05,))
+    hostile = McpSource(missing, delays=(600,))  # nothing starts it while its file is written
     await hostile.start()
     try:
         assert hostile.tools() == ()
@@ -126,10 +127,19 @@ async def test_a_server_that_comes_later_is_there_then(tmp_path: Path) -> None:
         program.write_text(f"#!{sys.executable}\n{SOURCE}")
         program.chmod(0o755)
         program.rename(tmp_path / "later.py")
-        await eventually(lambda: bool(hostile.tools()))
+        assert await hostile.wait_for("h__echo") == ""  # a call makes it try at once
         assert await is_well(hostile)
     finally:
         await hostile.stop()
+
+
+async def test_a_server_that_is_there_is_logged_with_its_version_and_its_tools(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO)
+    async with running(tmp_path) as hostile:
+        tools = len(hostile.tools())
+    assert f"MCP server h (hostile 1, MCP 2025-11-25): {tools} tools" in caplog.messages
 
 
 async def test_a_server_that_ends_at_a_request_before_initialize_is_initialized_at_once(tmp_path: Path) -> None:

@@ -129,6 +129,23 @@ async def test_our_artifacts_are_sent_along_and_may_be_changed() -> None:
     assert await texts(turn) == {"report": "better"}
 
 
+async def test_a_stream_that_had_events_is_subscribed_to_again_also_after_a_lasting_fault() -> None:
+    class Faulty(FakeAgent):
+        subscriptions = 0
+
+        async def subscribe(self, task_id):
+            self.subscriptions += 1
+            async for event in super().subscribe(task_id):
+                yield event
+                if self.subscriptions < 3 and event.HasField("artifact_update"):
+                    raise AgentFault("it answers what is not A2A", passing=self.subscriptions < 2)
+
+    agent = Faulty(REPORT)
+    turn = await run(agent)
+    assert agent.subscriptions == 3
+    assert await texts(turn) == {"report": WRITTEN}
+
+
 async def test_an_artifact_that_is_not_there_cannot_be_sent_along() -> None:
     agent = FakeAgent([completed()])
     assert result(await run(agent, "nothing")) == "ERROR There is no artifact 'nothing'."
