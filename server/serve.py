@@ -8,6 +8,7 @@ import os
 import signal
 import socket
 import sys
+import time
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from contextlib import suppress
 from itertools import chain
@@ -25,6 +26,7 @@ from a2a_canvas.server.app import check_open, check_programs, create_app
 from a2a_canvas.server.banner import DataCount, banner, folded, hints, ollama_hint
 from a2a_canvas.server.listening import is_reloaded, lent_socket, listen
 from a2a_canvas.server.model_choice import choose_llm, ollama_address
+from a2a_canvas.server.open_files import make_room, quiet_about_accepting
 from a2a_canvas.server.protocols.a2a_v1.card_file import CardError
 from a2a_canvas.server.protocols.edge.connections import ConnectionLimits, limited_connection
 from a2a_canvas.server.protocols.edge.request_metrics import refused_connections
@@ -75,7 +77,7 @@ def serve(given: Mapping[str, Any], program: str = "a2a-canvas") -> int:
         app,
         host=settings.host,
         port=settings.port,
-        http=limited_connection(ConnectionLimits(settings.max_connections), refused_connections(app.state.metrics)),
+        http=limited_connection(ConnectionLimits(make_room(settings)), refused_connections(app.state.metrics)),
         ws="none",
         log_config=None,
         timeout_graceful_shutdown=ceil(settings.shutdown_grace) + CUT_OFF_SECONDS,
@@ -143,6 +145,7 @@ class ForegroundServer(GracefulServer):
         self._hint: asyncio.Task[None] | None = None
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        asyncio.get_running_loop().set_exception_handler(quiet_about_accepting(time.monotonic))
         await super().startup(sockets)
         for line in self._lines:
             self._say(line)

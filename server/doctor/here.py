@@ -281,4 +281,4 @@ async def _is_ours(host: str, port: int) -> bool:
 
 
 def check_open_files(settings: Settings) -> Finding:
-    return judge_open_files(resource.getrlimit(resource.RLIMIT_NOFILE)[0], settings)
+    return judge_open_files(resource.getrlimit(resource.RLIMIT_NOFILE)[1], settings)

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from urllib.parse import urlsplit
 
 from a2a_canvas.server.doctor.findings import Finding, failed, ok, warning
+from a2a_canvas.server.open_files import needed_files
 from a2a_canvas.server.push.targets import AllowedTargets
 from a2a_canvas.server.settings import ALL_ADDRESSES, Settings, is_loopback
 from a2a_canvas.store.text.wording import choice
@@ -16,10 +17,6 @@ LITTLE_SPACE, NO_SPACE = 2**30, 50 * 2**20
 """Bytes that are free on the disk of a SQLite file."""
 CLOCKS_DIFFER = 2.0
 """Seconds between two clocks that are noticed: a token may be refused, and times of entries look wrong."""
-OWN_FILES = 100
-"""Files that a server has open besides its connections: the database, its log, what it serves."""
-CALLS = 256
-"""Connections that gRPC and the metrics add, roughly."""
 
 
 def judge_latency(seconds: float) -> Finding:
@@ -49,7 +46,7 @@ def judge_clocks(difference: float, of: str) -> Finding:
 
 
 def judge_open_files(limit: int, settings: Settings) -> Finding:
-    need = settings.max_connections + OWN_FILES + (CALLS if settings.grpc_port else 0)
+    need = needed_files(settings)
     if limit < need:
         said = f"{limit} files may be open, and --max-connections {settings.max_connections} needs {need}."
         return warning("files", said, f"Start it after ulimit -n {need}, or with a smaller --max-connections.")

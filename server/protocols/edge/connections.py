@@ -5,8 +5,9 @@ Rules:
    body must make progress every `body` seconds. Otherwise the answer is 408 and the connection is closed.
 2. Answers have no time-out: a stream lasts as long as its task. uvicorn closes idle connections.
 3. A connection beyond `max_connections` gets 503 and is closed. The size of a head is limited (431).
-4. After a refusal the server ends its side of the connection and reads on for `LINGER` seconds: a socket that is closed
-   with unread data resets the connection, and the client loses the answer (RFC 9112, 9.6).
+4. After a refusal, or an answer that closes the connection before the request was read, the server ends its side of the
+   connection and reads on, until nothing has come for `LINGER` seconds, and for `MAX_LINGER` at most: a socket that is
+   closed with unread data resets the connection, and the client loses the answer (RFC 9112, 9.6).
 5. A request with both Content-Length and Transfer-Encoding is refused (400) and the connection closed: a proxy in front
    may use the other of the two, and see a body where this server sees a request (request smuggling).
 """
@@ -36,7 +37,9 @@ REFUSAL_TIMEOUT: Final = 1.0
 """Seconds in which a connection beyond the limit may send a request, to be answered with the reason."""
 
 LINGER: Final = 1.0
-"""Seconds that a client which sends on after a refusal has to read it."""
+"""Seconds without data after which a client that was refused is taken to have read why."""
+MAX_LINGER: Final = 15.0
+"""Seconds for which it may send on."""
 
 _HEAD_TOO_LARGE: Final = f"The request's head is larger than {MAX_HEAD} bytes or {MAX_FIELDS} fields; send less of it"
 
@@ -71,6 +74,17 @@ def _check_head(request: h11.Request) -> None:
         raise _HeadRefused("A request has Content-Length or Transfer-Encoding, not both", error_status_hint=400)
 
 
+class _Closing:
+    """A transport that asks somebody else to close it."""
+
+    def __init__(self, inner: asyncio.BaseTransport, close: Callable[[], None]) -> None:
+        self._inner = inner
+        self.close = close
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._inner, name)
+
+
 class LimitedConnection(H11Protocol):
     """One connection. `limited_connection` makes the class that a server is given."""
 
@@ -82,9 +96,11 @@ class LimitedConnection(H11Protocol):
         self.conn = _HeadCheckingParser(h11.SERVER, MAX_HEAD)
         self._deadline: asyncio.TimerHandle | None = None
         self._over_limit = self._lingers = False
+        self._lingers_until = 0.0
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        super().connection_made(transport)  # type: ignore[arg-type]
+        super().connection_made(_Closing(transport, self._close))  # type: ignore[arg-type]
+        self._socket = transport
         # Each scope has a copy of this state; its "client" may be what a proxy says.
         self.app_state = {**self.app_state, PEER: self.client[0] if self.client else ""}
         self._over_limit = len(self.connections) > self.limits.max_connections
@@ -96,6 +112,7 @@ class LimitedConnection(H11Protocol):
 
     def data_received(self, data: bytes) -> None:
         if self._lingers:
+            self._set_deadline(max(0.0, min(LINGER, self._lingers_until - self.loop.time())))
             return
         if self._over_limit:
             self._refuse(503, "This server has as many connections as it takes. Try again in a moment.", RETRY_AFTER)
@@ -105,6 +122,8 @@ class LimitedConnection(H11Protocol):
         self._update_deadline(before)
 
     def on_response_complete(self) -> None:
+        if self._lingers:
+            return
         super().on_response_complete()
         self._update_deadline(h11.DONE)
 
@@ -139,7 +158,7 @@ class LimitedConnection(H11Protocol):
         if self.transport.is_closing():
             return
         if self._lingers:
-            self.transport.close()
+            self._socket.close()
         elif self.flow.read_paused:  # the application does not read
             self._set_deadline(self.limits.body)
         elif self.conn.their_state is h11.IDLE and not self.conn.trailing_data[0]:
@@ -160,9 +179,17 @@ class LimitedConnection(H11Protocol):
                 self.transport.write(self.conn.send(event) or b"")
         self._linger()
 
+    def _close(self) -> None:
+        """Close the connection, at once if all of the request was read."""
+        if self.conn.their_state is h11.SEND_BODY and not self._lingers and not self._socket.is_closing():
+            self._linger()
+        else:
+            self._socket.close()
+
     def _linger(self) -> None:
         """For the application and the limit, the connection is closed now."""
         self._lingers = True
+        self._lingers_until = self.loop.time() + MAX_LINGER
         self._set_deadline(LINGER)
         self.connections.discard(self)
         if self.cycle:

@@ -83,6 +83,10 @@ async def origin(request: Request) -> Response:
     return PlainTextResponse(str(origin_of(request.scope)))
 
 
+async def refuse(request: Request) -> Response:
+    return PlainTextResponse("too large", 413, {"Connection": "close"})
+
+
 @asynccontextmanager
 async def listening(max_connections: int = 10, head: float = NEVER, body: float = NEVER) -> AsyncIterator[StreamServer]:
     with socket.socket(proto=socket.IPPROTO_TCP) as listener:
@@ -94,6 +98,7 @@ async def listening(max_connections: int = 10, head: float = NEVER, body: float 
                 Route("/", stream_server.length, methods=["GET", "POST"]),
                 Route("/stream", stream_server.stream),
                 Route("/origin", origin),
+                Route("/refused", refuse, methods=["POST"]),
             ]
         )
         http = limited_connection(ConnectionLimits(max_connections, head, body))
@@ -112,6 +117,7 @@ async def listening(max_connections: int = 10, head: float = NEVER, body: float 
 def patient(monkeypatch: pytest.MonkeyPatch) -> None:
     """Refused clients may take any time to read, however busy the machine is."""
     monkeypatch.setattr(connections, "LINGER", NEVER)
+    monkeypatch.setattr(connections, "MAX_LINGER", NEVER)
 
 
 @pytest.mark.parametrize("beginning", [b"G", GET, GET + b"X: y\r\n", GET + b"X: y\r\n\r"])
@@ -263,8 +269,25 @@ async def test_a_client_that_sends_on_after_a_refusal_can_read_it(status: int) -
         assert (await client.answer()).endswith(b"}}")
 
 
-async def test_a_client_that_never_stops_sending_after_a_refusal_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(connections, "LINGER", 0.0)
+LARGE = 10 * 2**20
+
+
+async def test_a_client_whose_large_request_is_refused_unread_sends_all_of_it_and_reads_why() -> None:
+    async with listening() as stream_server:
+        client = await stream_server.client()
+        await client.send(b"POST /refused HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n" % LARGE)
+        await client.until(b"\r\n\r\n")
+        for _ in range(LARGE // 2**16):
+            await client.send(bytes(2**16))
+        client.writer.write_eof()
+        assert await client.answer() == b"too large"
+
+
+@pytest.mark.parametrize("limit", ["LINGER", "MAX_LINGER"])
+async def test_a_client_that_never_stops_sending_after_a_refusal_is_closed(
+    limit: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(connections, limit, 0.0)
     async with listening() as stream_server:
         client = await stream_server.client()
         with pytest.raises(ConnectionError):
