@@ -60,6 +60,7 @@ from a2a_canvas.server.protocols.guard.hosts import HostCheck, Hosts, cors_optio
 from a2a_canvas.server.protocols.guard.http_guard import Guard
 from a2a_canvas.server.protocols.guard.parsing import ParsingThread
 from a2a_canvas.server.protocols.guard.rest import REST_PATHS
+from a2a_canvas.server.protocols.guard.startup import Startup, StartupCheck
 from a2a_canvas.server.protocols.identity.attempts import FailedAttempts
 from a2a_canvas.server.protocols.identity.authenticator import Authenticator, ConfiguredKeys, JwtVerifier
 from a2a_canvas.server.protocols.identity.browser_sessions import BrowserSessions
@@ -139,7 +140,7 @@ def create_app(settings: Settings, llm: LLM | None = None, clock: Clock | None =
     card_key = load_card_key(settings.card_signing_key) if settings.card_signing_key else None
     sign = partial(card_key.sign, keys_url=settings.url + KEYS_PATH) if card_key else None
     current_card = CurrentCard(loaded, partial(_tools_from, sources), authenticator.security, sign)
-    shutdown = Shutdown(runtime.close, settings.shutdown_grace)
+    startup, shutdown = Startup(), Shutdown(runtime.close, settings.shutdown_grace)
     limits = body_limits(settings)
     budget = BodyBudget(max(limits.max_bodies_bytes, limits.max_body_bytes))
     parsing = ParsingThread()
@@ -167,7 +168,7 @@ def create_app(settings: Settings, llm: LLM | None = None, clock: Clock | None =
             card_route(current_card, clock.now),
             *([card_keys_route(card_key)] if card_key else []),
             health_route(),
-            ready_route(backend.ready),
+            ready_route(startup.readiness(backend.ready)),
             *([] if settings.metrics_port else [metrics_route(metrics, metrics_readers(settings))]),
             jsonrpc_route(handler),
             *artifact_routes(
@@ -190,6 +191,7 @@ def create_app(settings: Settings, llm: LLM | None = None, clock: Clock | None =
             Middleware(MetricsMiddleware, metrics=metrics),
             *([Middleware(CORSMiddleware, **cors_options(settings.cors_origins))] if settings.cors_origins else []),
             Middleware(HostCheck, hosts=hosts_of(settings)),
+            Middleware(StartupCheck, startup=startup),
             Middleware(Authentication, authenticator=authenticator, sessions=sessions),
             Middleware(Guard, limits=limits, budget=budget, parsing=parsing, rest_prefix=REST_PREFIX),
             Middleware(ShutdownMiddleware, shutdown=shutdown),
@@ -197,7 +199,19 @@ def create_app(settings: Settings, llm: LLM | None = None, clock: Clock | None =
         ],
         exception_handlers={HTTPException: _router_error},
         lifespan=_lifespan(
-            settings, shutdown, handler, budget, parsing, backend, runtime, llm, sources, authenticator, metrics, push
+            settings,
+            startup,
+            shutdown,
+            handler,
+            budget,
+            parsing,
+            backend,
+            runtime,
+            llm,
+            sources,
+            authenticator,
+            metrics,
+            push,
         ),
     )
     app.state.shutdown, app.state.metrics = shutdown, metrics
@@ -485,6 +499,7 @@ def _instructions(settings: Settings) -> str:
 
 def _lifespan(
     settings: Settings,
+    startup: Startup,
     shutdown: Shutdown,
     handler: A2AHandler,
     budget: BodyBudget,
@@ -529,6 +544,7 @@ def _lifespan(
         port = settings.metrics_port
         try:
             async with metrics_server(metrics, settings.host, port) if port else nullcontext():
+                startup.done = True
                 yield
         finally:
             watch.cancel()

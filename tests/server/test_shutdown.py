@@ -130,9 +130,12 @@ async def test_a_watcher_of_a_task_that_waits_for_input_is_let_go_with_a_complet
 
 async def test_what_comes_during_the_stop_is_refused_in_plain_words() -> None:
     app = create_app(Settings(database="memory"), ScriptedModel(SCRIPT))
-    await app.state.shutdown()
     transport = httpx.ASGITransport(app)
-    async with httpx.AsyncClient(transport=transport, base_url="http://localhost", trust_env=False) as http:
+    async with (
+        app.router.lifespan_context(app),
+        httpx.AsyncClient(transport=transport, base_url="http://localhost", trust_env=False) as http,
+    ):
+        await app.state.shutdown()
         message = {"messageId": "m", "role": "ROLE_USER", "parts": [{"text": "ask"}]}
         headers = {"A2A-Version": "1.0"}
         calls = [

@@ -84,6 +84,11 @@ class RestForm:
 ErrorForm: TypeAlias = JsonRpcForm | RestForm
 
 
+def form_of(method: str, path: str) -> ErrorForm:
+    """The form of errors at a path: JSON-RPC's, or REST's."""
+    return JsonRpcForm() if path == "/" and method not in ("GET", "HEAD") else RestForm()
+
+
 def rest_response(refusal: Refusal, headers: Mapping[str, str] | None = None) -> JSONResponse:
     """A refusal in REST's form; a retryable one has `Retry-After`."""
     headers = {**(headers or {}), **retry_header(refusal.error())}

@@ -110,13 +110,17 @@ _ADVICE = (
 _CORS_ADVICE = "To allow it, its operator starts it with --cors-origin ORIGIN (or A2A_CANVAS_CORS_ORIGIN)."
 
 
+_EXPOSED = ("WWW-Authenticate", "Retry-After", "Allow", "Accept-Encoding", "ETag", "Content-Disposition")
+"""Headers of answers that a page of another origin may read, besides those that browsers show anyway."""
+
+
 def cors_options(origins: Sequence[str]) -> dict[str, Any]:
     """The arguments of Starlette's `CORSMiddleware`, which stands before everything: refusals need its headers too."""
     return {
         "allow_origins": origins,
         "allow_methods": ("GET", "HEAD", "POST", "PATCH", "DELETE"),
         "allow_headers": ("Authorization", VERSION_HEADER, *EXTENSIONS_HEADERS, "If-None-Match", "Last-Event-ID"),
-        "expose_headers": (EXTENSIONS_HEADERS[0], "ETag", "Content-Disposition", "Retry-After"),
+        "expose_headers": (*EXTENSIONS_HEADERS, *_EXPOSED),
         "allow_private_network": True,  # the operator has named the origin
     }
 

@@ -23,7 +23,7 @@ from a2a_canvas.server.protocols.edge.availability import (
 )
 from a2a_canvas.server.protocols.edge.error_tables import enter
 from a2a_canvas.server.protocols.guard.checks import Refusal
-from a2a_canvas.server.protocols.guard.error_forms import ErrorForm, JsonRpcForm, RestForm
+from a2a_canvas.server.protocols.guard.error_forms import ErrorForm
 from a2a_canvas.server.protocols.identity.authenticator import (
     Denial,
     Invalid,
@@ -83,11 +83,6 @@ def headers_of(denial: Denial) -> Mapping[str, str]:
             return {**retry_header(refusal_of(denial).error()), **NO_STORE}
         case _:
             assert_never(denial)
-
-
-def form_of(method: str, path: str) -> ErrorForm:
-    """The form of errors at a path: JSON-RPC's, or REST's."""
-    return JsonRpcForm() if path == "/" and method not in ("GET", "HEAD") else RestForm()
 
 
 def denied_response(denial: Denial, form: ErrorForm) -> JSONResponse:

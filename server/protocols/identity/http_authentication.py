@@ -21,6 +21,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from a2a_canvas.server.protocols.edge.availability import RETRY_AFTER
 from a2a_canvas.server.protocols.edge.http_requests import CALLER, STREAM_CHECK
 from a2a_canvas.server.protocols.edge.origins import origin_of
+from a2a_canvas.server.protocols.guard.error_forms import form_of
 from a2a_canvas.server.protocols.identity.authenticator import (
     AUTHENTICATED,
     Authenticated,
@@ -29,7 +30,7 @@ from a2a_canvas.server.protocols.identity.authenticator import (
     Missing,
 )
 from a2a_canvas.server.protocols.identity.browser_sessions import BrowserSessions
-from a2a_canvas.server.protocols.identity.denials import denied_response, form_of, unavailable
+from a2a_canvas.server.protocols.identity.denials import denied_response, unavailable
 from a2a_canvas.server.protocols.identity.stream_end import stream_check
 from a2a_canvas.server.wire import KEYS_PATH
 from a2a_canvas.store.errors import Unavailable
