@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from bench import crowd_durable, durable, replicas, subscribers, takeover
+from bench import crowd_durable, durable, many_tasks, replicas, subscribers, takeover
 from bench.crowd import Crowd
 from bench.databases import Kind, commits, databases, upgrade
 from bench.durable import Plan, Times
@@ -45,6 +45,12 @@ async def test_subscribers_of_one_turn_have_the_exact_text_while_others_are_answ
     assert (result.exact, result.faults) == (20, [])
     assert result.waits
     assert [check.name for check in subscribers.report(plan, result).checks] == ["/healthz p99", "exact"]
+
+
+async def test_requests_of_a_context_are_measured_beside_few_and_many_tasks() -> None:
+    report = await many_tasks.run(many_tasks.Plan(10, 100, 1, ("sqlite",)))
+    assert [row[1] for row in report.rows] == [*many_tasks.REQUESTS]
+    assert all(check.value > 0 for check in report.checks)
 
 
 async def test_watchers_on_another_replica_have_the_exact_text() -> None:

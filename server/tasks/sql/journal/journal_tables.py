@@ -50,6 +50,7 @@ tasks = Table(
     Column("named", Text),  # the versions that `artifacts` names; null for none
     Column("push", Boolean, nullable=False, server_default=false()),  # it has push configs, or had some
     Index("tasks_by_owner", "owner", "changed_at", "task_id"),
+    Index("tasks_by_owner_and_state", "owner", "state", "changed_at", "task_id"),
     Index("tasks_by_state", "state", "replica"),
 )
 

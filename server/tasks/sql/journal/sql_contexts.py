@@ -30,6 +30,7 @@ from a2a_canvas.server.tasks.sql.journal.journal_reading import (
     UNSETTLED,
     decode_first_messages,
     of_microseconds,
+    of_owner,
     to_microseconds,
 )
 from a2a_canvas.server.tasks.sql.journal.journal_tables import latest_changes, owned_contexts, tasks
@@ -134,7 +135,7 @@ class SqlContexts:
     async def _fill_in_requests(self, rows: Iterable[dict[str, Any]]) -> None:
         """Rule 2."""
         for row in rows:
-            ours = tasks.c.context_id == row["context_id"], tasks.c.owner == row["owner"]
+            ours = tasks.c.context_id == row["context_id"], of_owner([row["owner"]])
             async with self._database.read() as connection:
                 first = select(tasks.c.task_id, tasks.c.head).where(*ours).order_by(tasks.c.number).limit(1)
                 heads = {task_id: head for task_id, head in await connection.execute(first)}

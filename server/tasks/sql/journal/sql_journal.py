@@ -35,13 +35,20 @@ from a2a_canvas.server.tasks.sql.journal.journal_reading import (
     decode_transcripts,
     fold_for_list,
     fold_readable,
+    of_owner,
     read_heads,
     read_owner,
     read_record,
     read_tasks,
     to_microseconds,
 )
-from a2a_canvas.server.tasks.sql.journal.journal_tables import contexts, message_keys, removed_contexts, tasks
+from a2a_canvas.server.tasks.sql.journal.journal_tables import (
+    contexts,
+    message_keys,
+    owned_contexts,
+    removed_contexts,
+    tasks,
+)
 from a2a_canvas.server.tasks.sql.journal.journal_writing import JournalWork, Notify
 from a2a_canvas.server.tasks.sql.journal.logs import TaskBatch, TaskLog
 from a2a_canvas.server.tasks.sql.journal.named_versions import staged_contents
@@ -318,7 +325,8 @@ class SqlJournal:
         return tuple(await fold_readable(found))
 
     async def has_context(self, context_id: str, owner: str) -> bool:
-        query = select(tasks.c.task_id).where(tasks.c.context_id == context_id, tasks.c.owner == owner).limit(1)
+        ours = owned_contexts.c.context_id == context_id, owned_contexts.c.owner == owner
+        query = select(owned_contexts.c.context_id).where(*ours)
         async with self._database.read() as connection:
             return await connection.scalar(query) is not None
 
@@ -333,7 +341,7 @@ class SqlJournal:
         )
 
     async def waiting_tasks(self, context_id: str, owner: str) -> tuple[str, ...]:
-        ours = tasks.c.context_id == context_id, tasks.c.owner == owner
+        ours = tasks.c.context_id == context_id, of_owner([owner])
         waiting = select(tasks.c.task_id).where(*ours, tasks.c.state.in_(PAUSED)).limit(2)
         async with self._database.read() as connection:
             return tuple(await connection.scalars(waiting))
@@ -346,7 +354,7 @@ class SqlJournal:
     async def earlier_transcripts(self, record: TaskRecord) -> tuple[Transcript, ...]:
         query = (
             select(tasks.c.task_id, tasks.c.transcript)
-            .where(tasks.c.context_id == record.context_id, tasks.c.owner == record.owner)
+            .where(tasks.c.context_id == record.context_id, of_owner([record.owner]))
             .where(tasks.c.state.not_in(UNSETTLED), tasks.c.number < _number(record))
             .order_by(tasks.c.number)
         )
@@ -362,7 +370,7 @@ class SqlJournal:
     async def list(self, query: TaskQuery) -> TaskPage:
         matching: list[ColumnElement[bool]] = [tasks.c.owner.in_(query.owners)]
         if query.context_id:
-            matching.append(tasks.c.context_id == query.context_id)
+            matching = [tasks.c.context_id == query.context_id, of_owner(query.owners)]
         if query.state:
             matching.append(tasks.c.state == query.state.value)
         if query.since:

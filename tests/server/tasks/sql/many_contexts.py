@@ -1,0 +1,52 @@
+"""Databases with many tasks, made by SQL alone: copies of one context that a server has written."""
+
+from __future__ import annotations
+
+from sqlalchemy import Table, text
+
+from a2a_canvas.server.migrations import upgrade
+from a2a_canvas.server.tasks.sql.journal.journal_tables import tasks
+from a2a_canvas.store.sql.database import Database
+
+OWN_IDS = ("context_id", "task_id", "key")
+"""The columns that a copy has values of its own in."""
+PER_COPY = 1_000_000
+"""Microseconds by which each copy is newer than the one before."""
+
+
+async def upgraded(url: str) -> str:
+    """The url of a database, which has the tables now."""
+    database = Database(url)
+    try:
+        await upgrade(database)
+    finally:
+        await database.close()
+    return url
+
+
+async def multiply_context(url: str, context_id: str, copies: int) -> None:
+    """Copy a context with its tasks and artifacts. Copy 7 of context `c` is `c-7`, that of its task `t` is `t-7`."""
+    database = Database(url)
+    try:
+        async with database.write() as connection:
+            for table in tasks.metadata.sorted_tables:
+                if "context_id" in table.c and "name" not in {column.name for column in table.primary_key}:
+                    await connection.execute(text(_copy(table)), {"copies": copies, "context_id": context_id})
+        if database.dialect == "postgresql":
+            async with database.write() as connection:
+                await connection.execute(text("ANALYZE"))
+    finally:
+        await database.close()
+
+
+def _copy(table: Table) -> str:
+    columns = [column.name for column in table.columns]
+    own = {name: f"{name} || '-' || i" for name in OWN_IDS} | {
+        "changed_at": f"changed_at + CAST(i AS BIGINT) * {PER_COPY}"
+    }
+    return (
+        f"INSERT INTO {table.name} ({', '.join(columns)}) "
+        "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < :copies) "
+        f"SELECT {', '.join(own.get(name, name) for name in columns)} "
+        f"FROM {table.name}, n WHERE context_id = :context_id"
+    )
