@@ -147,6 +147,17 @@ async def test_without_a_credential_a_call_is_refused(served: Served, method: st
     assert "This agent needs credentials" in (error.details() or "")
 
 
+@every_call
+async def test_a_call_is_refused_before_its_message_is_there(served: Served, method: str) -> None:
+    """So the server holds no messages of strangers, who may send any number of large ones."""
+    async with grpc.aio.insecure_channel(served.grpc) as channel:
+        refused = channel.stream_stream(method)(timeout=10)
+        assert await refused.code() is grpc.StatusCode.UNAUTHENTICATED
+        unsaid = channel.stream_stream(method)(metadata=[("authorization", f"Bearer {TOKEN}")], timeout=10)
+        await unsaid.done_writing()
+        assert await unsaid.code() is grpc.StatusCode.INVALID_ARGUMENT
+
+
 async def test_a_call_of_what_is_not_there_is_refused_as_any_other(served: Served) -> None:
     here, nowhere = await call(served, GRPC[0], {}), await call(served, "/nothing/Here", {})
     assert here

@@ -9,7 +9,7 @@ import grpc
 import grpc.aio
 
 from a2a_canvas.server.metrics import Metrics
-from a2a_canvas.server.protocols.edge.grpc_methods import wrapped
+from a2a_canvas.server.protocols.edge.grpc_methods import method_of, wrapped
 from a2a_canvas.server.protocols.edge.request_metrics import reason_of
 
 _STATUS = {
@@ -44,7 +44,7 @@ class MetricsInterceptor(grpc.aio.ServerInterceptor):
         handler: Any = await continuation(handler_call_details)
         if handler is None:
             return None
-        return wrapped(handler, self._unary(handler.unary_unary), self._streaming(handler.unary_stream))
+        return wrapped(handler, self._unary(method_of(handler)), self._streaming(method_of(handler)))
 
     def _unary(self, method: Any) -> Any:
         async def counted(request: Any, context: Any) -> Any:

@@ -1,19 +1,19 @@
 """Authentication of gRPC calls, as the first server interceptor: the same decisions as over HTTP, by the metadata.
 
-Rule 1: every call is refused in the same way, also that of a method which is not there.
+Rule 1: every call is refused in the same way, also that of a method which is not there, and before its message is read.
 Rule 2: the caller is an attribute of the context that handlers get; `caller_in` reads it.
 """
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import Awaitable, Callable
 from typing import Any, NoReturn
 
 import grpc
 import grpc.aio
 from starlette.datastructures import Headers
 
-from a2a_canvas.server.protocols.edge.grpc_methods import wrapped
+from a2a_canvas.server.protocols.edge.grpc_methods import wrapped_unread
 from a2a_canvas.server.protocols.edge.origins import GrpcOrigins
 from a2a_canvas.server.protocols.guard.grpc_guard import SERVICES, Context, abort_call
 from a2a_canvas.server.protocols.identity.authenticator import Authenticated, Authenticator, Denial, IssuerUnavailable
@@ -41,14 +41,10 @@ class GrpcAuthentication(grpc.aio.ServerInterceptor):
             return None
         name_of_error = SERVICES.get(handler_call_details.method.rpartition("/")[0].lstrip("/")) == "0.3"
 
-        async def unary(request: Any, context: Context) -> Any:
-            return await handler.unary_unary(request, await self._authenticated(context, name_of_error))
+        async def authenticated(context: Context) -> Any:
+            return await self._authenticated(context, name_of_error)
 
-        async def stream(request: Any, context: Context) -> AsyncIterator[Any]:
-            async for response in handler.unary_stream(request, await self._authenticated(context, name_of_error)):
-                yield response
-
-        return wrapped(handler, unary, stream)
+        return wrapped_unread(handler, authenticated)
 
     async def _authenticated(self, context: Context, name_of_error: bool) -> Any:
         """The context of a call whose caller is known; any other call ends here."""
