@@ -133,6 +133,18 @@ async def test_a_card_that_was_changed_is_not_verified_with_the_key_of_its_serve
         )
 
 
+@pytest.mark.parametrize("requirements", [[], [{}]], ids=["removed", "anonymous"])
+async def test_what_the_signature_of_the_sdk_leaves_open_is_said(
+    served: Served, capsys: pytest.CaptureFixture[str], tmp_path: Path, requirements: list[Any]
+) -> None:
+    path = tmp_path / "trusted.pem"
+    path.write_bytes(public_pem(KEY))
+    async with serving_app(await changed(served, securityRequirements=requirements, security=requirements)) as url:
+        code, said = await verified(capsys, url, "--key", str(path))
+    assert code == 0
+    assert said.endswith("does not cover empty values, nor what securityRequirements ask for.")
+
+
 async def test_keys_that_are_elsewhere_are_not_fetched(served: Served, capsys: pytest.CaptureFixture[str]) -> None:
     async with serving_app(await changed(served)) as url:  # the signature names the keys of the first server
         code, said = await verified(capsys, url)

@@ -2,7 +2,8 @@
 
 Rule 1: the algorithm follows from the key. The key's id is its thumbprint (RFC 7638), so that another key has another
         id.
-Rule 2: no message has anything of the file but its name.
+Rule 2: a card has two signatures of the same key (`card_canonical.py`).
+Rule 3: no message has anything of the file but its name.
 """
 
 from __future__ import annotations
@@ -20,11 +21,13 @@ from a2a.utils.signing import ProtectedHeader, create_agent_card_signer
 from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
 from cryptography.hazmat.primitives.serialization import load_pem_private_key
+from jwt import PyJWS
 from jwt.algorithms import ECAlgorithm, OKPAlgorithm, RSAAlgorithm
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
+from a2a_canvas.server.protocols.a2a_v1.card_canonical import canonical_json
 from a2a_canvas.server.protocols.a2a_v1.card_file import CardError
 from a2a_canvas.server.wire import KEYS_PATH
 
@@ -47,7 +50,7 @@ class CardKey:
     public: Mapping[str, Any]
 
     def sign(self, card: pb.AgentCard, keys_url: str) -> pb.AgentCard:
-        """The card with this signature alone.
+        """The card with the signatures of this key alone (rule 2).
 
         Args:
             keys_url: where the public key is.
@@ -56,7 +59,11 @@ class CardKey:
         signed.CopyFrom(card)
         del signed.signatures[:]
         header = ProtectedHeader(kid=self.public["kid"], alg=self.public["alg"], jku=keys_url, typ="JOSE")
-        return create_agent_card_signer(self.private, header)(signed)
+        jws = PyJWS().encode(canonical_json(signed), self.private, self.public["alg"], dict(header))
+        protected, _, signature = jws.split(".")
+        signed = create_agent_card_signer(self.private, header)(signed)
+        signed.signatures.add(protected=protected, signature=signature)
+        return signed
 
 
 def load_card_key(path: Path) -> CardKey:

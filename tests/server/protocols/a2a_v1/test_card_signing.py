@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,9 @@ from cryptography.hazmat.primitives.serialization import (
     PrivateFormat,
     PublicFormat,
 )
-from jwt import PyJWK
+from google.protobuf.json_format import MessageToDict
+from jwt import PyJWK, PyJWS
+from jwt.utils import base64url_encode
 
 from a2a_canvas.server.protocols.a2a_v1.card_file import CardError
 from a2a_canvas.server.protocols.a2a_v1.card_signing import CardKey, load_card_key, thumbprint
@@ -61,8 +64,22 @@ def test_a_card_is_signed_with_the_algorithm_of_the_key(algorithm: str, tmp_path
     assert key.public["alg"] == algorithm
     signed = key.sign(card(), URL)
     verify(signed, key)
-    assert len(signed.signatures) == 1
+    assert len(signed.signatures) == 2
     assert not card().signatures
+
+
+@pytest.mark.parametrize("algorithm", KEYS)
+def test_the_second_signature_is_that_of_the_specification(algorithm: str, tmp_path: Path) -> None:
+    """JWS over the JSON of the card without its signatures, in the form of RFC 8785."""
+    key = loaded(tmp_path, pem(KEYS[algorithm]))
+    signed = key.sign(card(), URL)
+    written = MessageToDict(signed)
+    del written["signatures"]
+    payload = json.dumps(written, sort_keys=True, separators=(",", ":"), ensure_ascii=False).encode()
+    assert b'"securityRequirements":[{"schemes":{"bearer":{}}}]' in payload
+    second = signed.signatures[1]
+    token = f"{second.protected}.{base64url_encode(payload).decode()}.{second.signature}"
+    assert PyJWS().decode(token, PyJWK(dict(key.public)), [algorithm]) == payload
 
 
 @pytest.mark.parametrize("change", ["name", "description", "version"])
@@ -77,7 +94,7 @@ def test_a_card_that_was_changed_is_not_valid(change: str, tmp_path: Path) -> No
 def test_a_signature_of_before_is_replaced(tmp_path: Path) -> None:
     key = loaded(tmp_path, pem(KEYS["ES256"]))
     again = key.sign(key.sign(card(), URL), URL)
-    assert len(again.signatures) == 1
+    assert len(again.signatures) == 2
     verify(again, key)
 
 
