@@ -112,6 +112,11 @@ class EditStream:
             except VersionConflict:
                 self.target = await self._found_again()
 
+    @property
+    def changes_nothing(self) -> bool:
+        """Whether what has been written is the passage as it is."""
+        return updated_content(self.target.quote, "".join(self._pieces), self._strategy) == self.target.quote
+
     async def abort(self, *, again: bool = False) -> None:
         """End the edit without a change.
 

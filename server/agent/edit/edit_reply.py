@@ -7,6 +7,7 @@ A reply passes the stages of this table in order; each removes what is no docume
 | `_without_thinking` | `<think>…</think>` at the beginning, blanks after it (rule 1) | the selection begins so |
 | `_EchoedTags` | echoed tags of the prompt and the context in them (rules 2 to 4) | - |
 | `_with_line_ends` | line breaks other than those of the artifact (rule 5) | - |
+| `without_talk` | "Here is the revised version:" (`reply_talk.py`) | it may be text |
 | `without_fence` | a code fence around the reply, and a preamble before it (`reply_fence.py`) | it may be text |
 | `_without_mark` | the mark of a deletion (rule 6) | more text follows |
 | `_with_ends` | line breaks at the end, or adds them (rules 7 to 10) | - |
@@ -58,6 +59,7 @@ from a2a_canvas.server.agent.edit.reply_fence import (
     finish,
     without_fence,
 )
+from a2a_canvas.server.agent.edit.reply_talk import TalkRules, without_talk
 from a2a_canvas.server.agent.model import EditPrompt
 from a2a_canvas.server.agent.text.markdown import has_fence
 from a2a_canvas.server.agent.text.visible import THINKING
@@ -80,6 +82,7 @@ class EditReply:
             _without_thinking(prompt, self._found),
             _EchoedTags(prompt, self._found).stage(),
             _with_line_ends(prompt),
+            without_talk(TalkRules(prompt), self._found),
             without_fence(FenceRules.of(prompt, inside_fence), self._found),
             _without_mark(prompt, self._found),
             _with_ends(prompt, self._found),

@@ -4,7 +4,8 @@ Rule 1: the reply streams into an `EditStream`. Only the selection changes, and 
 Rule 2: a broken stream is retried after a delay, at most twice; each attempt is an edit of its own.
 Rule 3: a reply in which the passage cannot be told from remarks (`edit_reply.py`) is retried in the same way.
 Rule 4: a reply without text is retried once: nothing is deleted without the deletion mark.
-Rule 5: an error, a cancel or a truncated reply aborts the edit. After the change there is no wait until the final
+Rule 5: a reply that is the passage as it is makes no version.
+Rule 6: an error, a cancel or a truncated reply aborts the edit. After the change there is no wait until the final
         status.
 """
 
@@ -25,7 +26,8 @@ from a2a_canvas.server.agent.listener import shielded
 from a2a_canvas.server.agent.model import LLM, EditPrompt, ModelError, ModelRequest, Usage
 from a2a_canvas.server.agent.text.language import is_markdown, language_of
 from a2a_canvas.server.agent.text.markdown import inside_fence
-from a2a_canvas.store.models import Applied, Artifact, text_of
+from a2a_canvas.server.wire import CANVAS
+from a2a_canvas.store.models import Applied, Artifact, JsonValue, text_of
 from a2a_canvas.store.text.spans import lines_named
 from a2a_canvas.tools.edit_stream import EditStream, EditTarget
 from a2a_canvas.tools.tool import Workspace
@@ -87,6 +89,9 @@ async def rewrite(
                 await shielded(stream.abort())
                 return ending
             _check(reply, once_more=not had_empty_reply)
+            if stream.changes_nothing:
+                await shielded(stream.abort())
+                return _unchanged(stream.target, prompt.name, reply.remarks)
             return _edited(await stream.complete(), stream.target, prompt.name, reply.remarks)
         except ModelError as error:
             again = bool(attempts_left) and error.retryable
@@ -138,6 +143,14 @@ def _check(reply: EditReply, *, once_more: bool) -> None:
         raise ModelError(NOT_ONLY_THE_PASSAGE, retryable=True)
     if reply.empty:
         raise ModelError(NO_TEXT, retryable=once_more)
+
+
+def _unchanged(target: EditTarget, name: str, remarks: str) -> Ending:
+    """As where a put changes nothing, the message says which version the text is in."""
+    where = lines_named(target.text, target.span)
+    text = f"Nothing has changed: the model left {name} at {where} as it is in version {target.version}."
+    now: dict[str, JsonValue] = {"artifactId": target.artifact_id, "artifactVersion": target.version}
+    return Ending(ev.State.COMPLETED, f"{text}\n\n{remarks}" if remarks else text, {CANVAS: now})
 
 
 def _edited(applied: Applied, target: EditTarget, name: str, remarks: str) -> Ending:

@@ -433,6 +433,42 @@ def test_no_more_is_held_back_than_what_may_be_a_preamble() -> None:
     assert [edit.feed(delta) for delta in ("de", "f f():", "\n")] == ["de", "f f():", ""]
 
 
+ANNOUNCED = [
+    "Sure! Here's the revised version:\n\n",
+    "Here is the rewritten text:\n",
+    "\nCertainly, here’s your paragraph, in simpler words:\n\n",
+    "Of course. Here is a shorter version of the passage:\r\n\r\n",
+]
+
+
+@pytest.mark.parametrize("said", ANNOUNCED)
+@pytest.mark.parametrize("of", [passage(language=""), MARKDOWN, CODE])
+def test_a_sentence_that_announces_the_text_is_no_text(of: EditPrompt, said: str) -> None:
+    assert rewritten(of, f"{said}ONE") == rewritten(of, *f"{said}ONE") == ("ONE", "")
+    assert judged(of, said)[2] is False  # nothing follows it
+
+
+def test_an_announced_text_may_have_a_fence_around_it() -> None:
+    assert rewritten(MARKDOWN, f"{ANNOUNCED[0]}```markdown\n# x\n```\n") == ("# x", "")
+
+
+@pytest.mark.parametrize(
+    ("of", "reply"),
+    [
+        (passage("Here is the revised version:\n\nold", ""), f"{ANNOUNCED[0]}ONE"),
+        (passage(language=""), "Here is the text:\n\nONE"),
+        (passage(language=""), "Here are the rules:\n\nONE"),
+        (passage(language=""), "Sure. Here is why:\n\nONE"),
+        (passage(language=""), "Surely, here's the revised version\nof 1984: ONE"),
+        (replace(passage(language=""), strategy="insert_after"), "Here is the translated text:\n\nONE"),
+        (replace(CODE, before='def f():\n    """'), f"{ANNOUNCED[0]}ONE"),
+    ],
+)
+def test_what_may_be_text_stays(of: EditPrompt, reply: str) -> None:
+    assert rewritten(of, reply) == rewritten(of, *reply)
+    assert rewritten(of, reply)[0].endswith(reply)
+
+
 # ------------------------------------------------------------------- echoed tags
 
 

@@ -19,6 +19,7 @@ from a2a_canvas.server.agent.events import (
 )
 from a2a_canvas.server.agent.intent import SelectionEdit, SelectionRequest
 from a2a_canvas.server.agent.model import InputDelta, ModelError, SignatureDelta
+from a2a_canvas.server.wire import CANVAS
 from a2a_canvas.store.changes import AppendParts
 from a2a_canvas.store.edits import EditAborted, EditChunk, EditCompleted, EditStarted, Selection
 from a2a_canvas.store.models import DataPart, Limits, text_part
@@ -105,6 +106,9 @@ async def test_only_the_selected_range_changes_and_a_client_can_do_it_itself(dat
     harness = await OperationHarness(answer(text(*deltas)), text=old).ready()
     await harness.run(edit(span, strategy, unit=unit))
     now = (await harness.doc()).text
+    if harness.end.message.text.startswith("Nothing has changed"):
+        assert (now, harness.told.of(EditCompleted)) == (old, [])
+        return
     [completed] = harness.told.of(EditCompleted)
     assert completed.selection == Selection(span.start, span.end, unit)
     assert now == landed(old, completed) == splice(old, Span(start, end), completed.updated_content)
@@ -209,6 +213,17 @@ async def test_neither_a_preamble_nor_tags_of_the_message_go_into_the_document(r
         assert (await harness.doc()).text == "async def f():\n    pass\n"
         assert "".join(chunk.chunk for chunk in harness.told.of(EditChunk)) == "async def f():"
         assert harness.end.message.text == "Edited f.py at line 1: version 2 is saved."
+
+
+@pytest.mark.parametrize("reply", [TWO.of(TEXT), f"Sure! Here's the revised version:\n\n{TWO.of(TEXT)}"])
+async def test_a_reply_that_is_the_passage_as_it_is_makes_no_version_and_says_so(reply) -> None:
+    harness = await edited(answer(text(*reply)))
+    assert harness.told.statuses == [
+        ("completed", "Nothing has changed: the model left notes.md at line 4 as it is in version 1.")
+    ]
+    assert harness.end.message.metadata[CANVAS] == {"artifactId": "doc", "artifactVersion": 1}
+    assert phases(harness.told.events)[-2:] == ["abort", "artifact"]
+    await untouched(harness)
 
 
 async def test_thinking_that_is_written_as_text_does_not_go_into_the_document() -> None:
