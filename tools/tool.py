@@ -10,7 +10,7 @@ Rule 4: a durable change is made in the last step of `finish`, with no await aft
 from __future__ import annotations
 
 import json
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cache, partial
 from typing import Any, ClassVar, Generic, Protocol, TypeVar
@@ -196,8 +196,13 @@ def explain(tool: str, error: ValueError, at: tuple[int | str, ...] = ()) -> str
     found = [(at, str(error))]
     if isinstance(error, ValidationError):
         found = [((*at, *fault["loc"]), reason_of(fault)) for fault in error.errors()[:10]]
-    faults = "; ".join(f"{'.'.join(map(str, loc)) or 'input'}: {reason}" for loc, reason in found)
-    return f"The input of {tool} is not valid, nothing was changed. {faults}. Call {tool} again with these corrected."
+    return not_valid(tool, [f"{'.'.join(map(str, loc)) or 'input'}: {reason}" for loc, reason in found])
+
+
+def not_valid(tool: str, faults: Iterable[str]) -> str:
+    """The answer to an input with these faults."""
+    told = "; ".join(faults)
+    return f"The input of {tool} is not valid, nothing was changed. {told}. Call {tool} again with these corrected."
 
 
 def not_json(tool: str, reason: str = "") -> str:

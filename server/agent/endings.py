@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import assert_never
 
@@ -97,6 +97,13 @@ def ending_from_tools(outcomes: Iterable[Outcome]) -> Ending | None:
     approvals: list[JsonValue] = [dict(each.approval) for each in questions if each.approval]
     metadata: Metadata = {CANVAS: {"approvals": approvals}} if approvals else NO_METADATA
     return Ending(state, "\n".join(each.question for each in questions), metadata)
+
+
+def approvals_of(message: AgentMessage | None) -> Sequence[JsonValue]:
+    """The calls that a message of the agent asks the user to approve."""
+    asked = message.metadata.get(CANVAS) if message else None
+    approvals = asked.get("approvals", ()) if isinstance(asked, Mapping) else ()
+    return approvals if isinstance(approvals, Sequence) else ()
 
 
 def ending_from_stop_reason(reason: StopReason) -> Ending | None:

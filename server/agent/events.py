@@ -115,7 +115,8 @@ class ToolStep:
     """What a call of a function tool has recorded; the model does not see it (`turn/pending_calls.py`).
 
     Attributes:
-        kind: `called`: the call is about to be carried out, `value` is the index of its block; `began`: it runs;
+        kind: `called`: the call is about to be carried out, `value` is the index of its block, `name` the caller whose
+            message the model has read last (empty if that is not known); `began`: it runs;
             `asked`: it waits for the user's next message, `value` is the question, `name` its number (empty: the next
             one); `authentication`: the same, and the message is not recorded; `changed`: so many of its changes are
             saved; `kept`: the JSON text `value` is kept as `name`.

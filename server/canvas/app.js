@@ -7,6 +7,7 @@ import { followContext, isUnlisted } from "./a2a/follow.js";
 import { randomId } from "./a2a/ids.js";
 import { artifactUpdated } from "./state/artifacts.js";
 import { mayEdit } from "./state/reducer.js";
+import { waitingTask } from "./chat/entries.js";
 import { CANVAS, isPaused, textOf } from "./state/task.js";
 
 /** @typedef {import("./types.js").State} State */
@@ -226,7 +227,7 @@ export function createApp(store, client, { navigate = () => {}, session } = {}) 
      * @param {Part[]} [files]
      */
     async send(text, files = []) {
-      const waiting = Object.values(store.state.tasks).findLast((task) => isPaused(task.state));
+      const waiting = waitingTask(store.state);
       const parts = [...(text ? [{ text }] : []), ...files];
       await post(parts, { taskId: waiting?.taskId, metadata: lookingAt(store.state) }).catch(() => {});
     },

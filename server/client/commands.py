@@ -77,12 +77,17 @@ def command_forms() -> dict[str, CommandForm]:
             _SHARED,
             option("--with", "user", metavar="USER", type=typed(given), help="share it with this user"),
             option("--link", is_flag=True, help="make a link, for whoever has it, and print it"),
-            option("--edit", is_flag=True, help="they may also edit it, and not only read it"),
+            option(
+                "--level",
+                type=click.Choice(["read", "edit", "approve"]),
+                default="read",
+                help="what they may do: read (the default), edit as well, or also approve calls of tools",
+            ),
             option(
                 "--expires", metavar="WHEN", type=typed(expiry), help="a span, as 7d or 12h, or a time with its zone"
             ),
             more=f"{_ID} Sharing with a user once more replaces what was shared with that user before.",
-            examples=("share 7c8d --with bob --edit", "share 7c8d --link --expires 7d"),
+            examples=("share 7c8d --with bob --level edit", "share 7c8d --link --expires 7d"),
         ),
         "shares": client_command(
             "shares:shares",

@@ -19,16 +19,16 @@ from a2a_canvas.server.client.names import resolve
 from a2a_canvas.server.wire import CANVAS
 
 SHARE_COLUMNS = ("share", "with", "level", "made", "until")
-_MAY = {"read": "read", "edit": "read and edit"}
+_MAY = {"read": "read", "edit": "read and edit", "approve": "read, edit and approve calls in"}
 
 
 async def share(
-    invocation: Invocation, context: str, user: str | None, link: bool, edit: bool, expires: int | str | None
+    invocation: Invocation, context: str, user: str | None, link: bool, level: str, expires: int | str | None
 ) -> None:
     """Share a conversation with a user, or make a link."""
     if link == (user is not None):
         raise CannotBeDone("With whom? Give --with USER, or --link")
-    fields = {"user": user, "link": link or None, "level": "edit" if edit else "read", "expires": expires}
+    fields = {"user": user, "link": link or None, "level": level, "expires": expires}
     async with opened(invocation, context) as canvas:
         answer = await _operate(canvas, "share", **fields)
     made = answer.get("share", {})

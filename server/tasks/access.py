@@ -1,7 +1,7 @@
 """Who calls, and which contexts a caller may see.
 
 Rule 1: a context belongs to one owner, and so do all tasks and artifacts in it, whoever made them.
-Rule 2: an owner may give others a share of a context: to read it, or to edit it.
+Rule 2: an owner may give others a share of a context: to read it, to edit it, or to approve calls there as well.
 Rule 3: what a caller may not read does not exist for it: the answer is the same, and takes as many queries.
 Rule 4: what a caller names is looked for among its own contexts, then, if it has adopted them, among those of anonymous
         callers, then among those that are shared with it, the oldest share first. If there is none, the id is a new
@@ -67,14 +67,30 @@ ANONYMOUS = Caller()
 class Level(IntEnum):
     """What a caller may do with a context.
 
-    READ: get, list and follow what is in it. EDIT: also send messages and operations, and cancel. OWN: also rename,
-    remove and share it.
+    READ: get, list and follow what is in it. EDIT: also send messages and operations, and cancel. APPROVE: also answer
+    requests to approve a call. OWN: also rename, remove and share it.
+
+    The order counts, the numbers do not: levels are stored and sent by their words.
     """
 
     NONE = 0
     READ = 1
     EDIT = 2
-    OWN = 3
+    APPROVE = 3
+    OWN = 4
+
+    @property
+    def word(self) -> str:
+        return self.name.lower()
+
+    @classmethod
+    def of(cls, word: str) -> Level:
+        """Raises `KeyError` if there is none of that word."""
+        return cls[word.upper()]
+
+
+GIVEN = (Level.READ, Level.EDIT, Level.APPROVE)
+"""What an owner may give others."""
 
 
 @dataclass(frozen=True, slots=True)

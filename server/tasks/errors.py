@@ -9,6 +9,7 @@ TaskError
 ├── ContextNotFound     there is no such context, or it is another owner's
 ├── ContextInUse        a task works in the context: it cannot be removed
 ├── ReadOnly            the context is shared with the caller, who may not do that there
+├── AnswerNotAllowed    the caller may send messages to the task, but not answer what it waits for
 ├── ShareNotFound       the context has no such share
 ├── NobodyToShare       the caller has no name, and shares nothing
 ├── Unwritable          the message cannot be stored: a fault of the server
@@ -111,6 +112,19 @@ class ReadOnly(TaskError):
             else "Your link is for one context: send its contextId."
         )
         self.context_id = named
+
+
+class AnswerNotAllowed(TaskError):
+    """
+    Args:
+        waits_for: whose answer the task waits for, and to what.
+    """
+
+    def __init__(self, task_id: str, waits_for: str) -> None:
+        super().__init__(
+            f"Task {task_id!r} waits for {waits_for}. A message with contextId and without taskId begins a new task."
+        )
+        self.task_id = task_id
 
 
 class ShareNotFound(TaskError):

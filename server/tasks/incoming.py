@@ -17,6 +17,7 @@ from datetime import datetime, timedelta
 from itertools import chain
 
 from a2a_canvas.server.agent.events import UserMessage
+from a2a_canvas.server.tasks.access import Level
 from a2a_canvas.server.tasks.push import PushConfig
 from a2a_canvas.store.changes import AppendParts, Change, ReplaceParts
 from a2a_canvas.store.codec import CONVERTER
@@ -39,6 +40,7 @@ class Incoming:
     Attributes:
         owner, context_id: the owner of the context that it is sent to, and the context's key. `Runtime.send` finds
             them; it is given what the sender gave as `context_id`. Both may be empty.
+        level: what the sender may do there; found with them.
         task_id: as the sender gave it; empty for none.
         changes: by artifact id, changes that the sender has already made: the task stores them as the user's, before
             anything else. An operation that comes with changes has been checked by the caller.
@@ -51,6 +53,7 @@ class Incoming:
     task_id: str = ""
     changes: tuple[tuple[str, Change], ...] = ()
     push: PushConfig | None = None
+    level: Level = Level.EDIT
 
     @property
     def key(self) -> str:

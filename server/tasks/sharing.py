@@ -154,7 +154,7 @@ class Sharing:
             request.expires_at,
         )
         await self._shares.add(share)
-        given = {"with": request.user or "link", "level": request.level.name.lower()}
+        given = {"with": request.user or "link", "level": request.level.word}
         logger.info("A context was shared", extra=_about(found.key, share.share_id, caller, **given))
         return NewShare(share, token)
 

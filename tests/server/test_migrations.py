@@ -306,3 +306,19 @@ async def test_an_older_schema_is_refused_on_postgresql(monkeypatch: pytest.Monk
         with pytest.raises(SchemaError) as caught:
             await prepare(database)
         assert f"is of an older schema ({newest()}). Run a2a-canvas db upgrade first" in str(caught.value)
+
+
+@BOTH
+async def test_the_levels_of_shares_of_revision_0014_are_kept_by_their_words(url: Url, tmp_path: Path) -> None:
+    given = [
+        {"share_id": f"s{level}", "context_id": "c", **SHARE_OF_0011, "level": level, "user_name": f"u{level}"}
+        for level in (1, 2)
+    ]
+    async with opened(url(tmp_path)) as database:
+        await begin_with(database, "0014")
+        async with database.write() as connection:
+            await connection.execute(table("shares", *map(column, given[0])).insert(), given)
+        await upgrade(database)
+        async with database.read() as connection:
+            found = await connection.execute(select(column("share_id"), column("level")).select_from(table("shares")))
+            assert sorted((share, level) for share, level in found) == [("s1", "read"), ("s2", "edit")]

@@ -10,6 +10,7 @@ from uuid import uuid4
 import pytest
 from a2a.client import Client, ClientCallContext
 from a2a.types import a2a_pb2 as pb
+from a2a.utils.errors import A2AError
 
 from a2a_canvas.server.agent.model import ToolResult
 from a2a_canvas.server.agent.turn.history import CREDENTIALS
@@ -159,7 +160,7 @@ async def test_credentials_that_a_tool_asks_for_reach_the_tool_and_nobody_else(
     served.gate.open()
     client = served.client(*way, streaming=False)
     task = await answered(client, "log_in", context=context)
-    assert states(task) == ("AUTH_REQUIRED", "Your code?")
+    assert states(task) == ("AUTH_REQUIRED", "For ann: Your code?")
     task = await answered(client, CODE, task=task.id)
     assert states(task) == ("COMPLETED", "Done.")
     assert results(served) == ["ann is known: True."]
@@ -190,16 +191,18 @@ async def test_so_do_they_over_agui(served: Served, context: str, app_options: d
     assert CODE not in stored(app_options)
 
 
-async def test_one_users_are_not_given_to_a_call_of_another(served: Served, context: str) -> None:
-    """Ann gives them, and bob answers the next question: he is asked for his own."""
+async def test_a_call_keeps_its_user_whoever_answers_its_questions(served: Served, context: str) -> None:
+    """Bob answers a question of the call that ann's message made: it asks ann again for hers."""
     served.gate.open()
     client = served.client(streaming=False)
     task = await answered(client, "pay", context=context)
     await shared_with_bob(served, context)
     assert states(await answered(client, CODE, task=task.id)) == ("INPUT_REQUIRED", "Are you sure?")
-    assert states(await answered(client, "yes", "bob", task=task.id)) == ("AUTH_REQUIRED", "Your code?")
-    assert states(await answered(client, "0815", "bob", task=task.id))[0] == "COMPLETED"
-    assert results(served) == ["bob paid with 4 digits: False, yes."]
+    assert states(await answered(client, "yes", "bob", task=task.id)) == ("AUTH_REQUIRED", "For ann: Your code?")
+    with pytest.raises(A2AError, match="waits for ann to log in"):
+        await answered(client, "0815", "bob", task=task.id)
+    assert states(await answered(client, CODE, task=task.id))[0] == "COMPLETED"
+    assert results(served) == ["ann paid with 11 digits: True, yes."]
 
 
 async def test_other_messages_of_a_task_that_asked_for_them_are_kept(served: Served, context: str) -> None:

@@ -22,6 +22,7 @@ TIMEOUT = 600.0
 
 
 Run = Callable[[Mapping[str, Any], Canvas], Awaitable[Result]]
+Check = Callable[[Mapping[str, Any]], str]
 Abandon = Callable[[CallRecord], Awaitable[None]]
 
 
@@ -32,6 +33,8 @@ class FunctionTool:
     Attributes:
         input_schema: the JSON schema of its input, an object.
         run: carries a call out. It gets the input as it was written, and checks it.
+        check: what is wrong with an input that `run` would refuse, as the model reads it; empty for nothing. It comes
+            before the user is asked to approve a call; None if only `run` can tell.
         timeout: seconds that a call may take.
         approval: whether the user is asked before each call.
         idempotent: whether a call that a crash has interrupted may run again.
@@ -49,6 +52,7 @@ class FunctionTool:
     parallel: bool = False
     eager: bool = False
     abandon: Abandon | None = None
+    check: Check | None = None
 
 
 AnyTool = Tool | FunctionTool

@@ -127,7 +127,8 @@ def _tool(function: Callable[..., Any], **options: Any) -> PythonTool[Any, Any]:
     schema.pop("title", None)
     named = options.pop("name", None) or function.__name__
     run = partial(_run, function, shape, named, canvas)
-    return PythonTool(function, FunctionTool(named, doc.description, schema, run, **options))
+    check = partial(_fault, shape, named)
+    return PythonTool(function, FunctionTool(named, doc.description, schema, run, check=check, **options))
 
 
 def _check_options(function: Callable[..., Any], options: Mapping[str, Any]) -> None:
@@ -192,6 +193,22 @@ def _parameters(function: Callable[..., Any], about: Mapping[str, str]) -> tuple
     return create_model(function.__name__, __config__=_STRICT, **fields), canvas
 
 
+def _parsed(shape: type[BaseModel], name: str, given: Mapping[str, Any]) -> BaseModel | str:
+    """The parameters of a call, or what is wrong with them."""
+    try:
+        return shape.model_validate(given)
+    except ValidationError as error:
+        return explain(name, error)
+
+
+def _fault(shape: type[BaseModel], name: str, given: Mapping[str, Any]) -> str:
+    try:
+        parsed = _parsed(shape, name, given)
+    except Exception:  # of a validator of its own: the call reports and logs it
+        return ""
+    return parsed if isinstance(parsed, str) else ""
+
+
 async def _run(
     function: Callable[..., Any],
     shape: type[BaseModel],
@@ -200,10 +217,9 @@ async def _run(
     given: Mapping[str, Any],
     canvas: Canvas,
 ) -> Result:
-    try:
-        parsed = shape.model_validate(given)
-    except ValidationError as error:
-        raise ToolError(explain(name, error)) from None
+    parsed = _parsed(shape, name, given)
+    if isinstance(parsed, str):
+        raise ToolError(parsed)
     values = {str(info.alias): getattr(parsed, field) for field, info in shape.model_fields.items()}
     if canvas_name:
         values[canvas_name] = canvas

@@ -103,6 +103,7 @@ class ModelCall(Answer[_Block]):
         workspace: Workspace,
         output: TurnOutput,
         thinking: Literal["delta", "accumulated"],
+        caller: Callable[[], str] = lambda: "",
     ) -> None:
         super().__init__(progress, output.emit, thinking, _Block)
         self.outcomes: list[Outcome] = []
@@ -111,6 +112,7 @@ class ModelCall(Answer[_Block]):
         self._tools = tools
         self._workspace = workspace
         self._output = output
+        self._caller = caller
         self._functions: list[_Block] = []
         self._deferred: list[_Block] = []
         self._pending: list[tuple[int, ModelText | Thinking | ToolUse]] = []
@@ -141,10 +143,13 @@ class ModelCall(Answer[_Block]):
         blocks, self._functions = self._functions, []
         for block in blocks:
             self._add(block, ToolUse(block.tool_use_id, block.name, block.input or {}))
-        called = (ev.ToolStep(block.tool_use_id, "called", str(block.place.index)) for block in blocks)
+        caller = self._caller()
+        called = (ev.ToolStep(block.tool_use_id, "called", str(block.place.index), caller) for block in blocks)
         if blocks:
             await self._output.append_transcript((*self.unsaved_blocks(), *called))
-        return tuple(FunctionCall(each.tool_use_id, each.place.index, each.name, each.input or {}) for each in blocks)
+        return tuple(
+            FunctionCall(each.tool_use_id, each.place.index, each.name, each.input or {}, caller) for each in blocks
+        )
 
     async def act_last(self) -> list[Outcome]:
         """Run the tool calls that end or pause the turn."""

@@ -7,13 +7,13 @@ Rule 2: one that was interrupted by a crash runs again, unless its tool is not i
 Rule 3: a call of a tool that is not there, as after a restart, waits for it, and is then told why it is not.
 Rule 4: a call that is not run again, because its task ends, gives up what it has begun elsewhere.
 Rule 5: a tool's exception never ends the turn; only that the turn is cancelled ends a call, which then has no result.
-Rule 6: credentials that a call was given are in no result, question, label or line of the log of that call.
+Rule 6: the user is asked to approve a call only if its input is one that its tool takes.
+Rule 7: credentials that a call was given are in no result, question, label or line of the log of that call.
 """
 
 from __future__ import annotations
 
 import asyncio
-import json
 import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -21,6 +21,7 @@ from itertools import chain, groupby
 
 from a2a_canvas.server.agent.endings import to_tool_result, visible_outcome
 from a2a_canvas.server.agent.events import ToolStep, Transcript
+from a2a_canvas.server.agent.turn.approval import approval_question, visible
 from a2a_canvas.server.agent.turn.call import TurnOutput, log_failure
 from a2a_canvas.server.agent.turn.pending_calls import FunctionCall, pending_calls
 from a2a_canvas.server.wire import is_yes
@@ -33,8 +34,6 @@ from a2a_canvas.tools.tool import Ask, Done, Failed, Outcome, Workspace
 
 logger = logging.getLogger(__name__)
 
-MAX_SHOWN = 1_000
-"""Characters of a call's input that the user is shown with the request for approval."""
 LABEL_SECONDS = 0.1
 """Seconds between two labels of one call; those in between are left out."""
 
@@ -50,7 +49,8 @@ class FunctionCalls:
 
     Attributes:
         flushed: waits until all that was emitted is durable.
-        caller: for whom the turn works now; empty if that is not known.
+        caller: for whom the turn works now, for calls that do not say it; empty if that is not known.
+        owner: of the context; empty if that is not known.
         find_tool: waits for one that is not among `tools` (rule 3).
         earlier: the transcripts of the context's earlier tasks.
         asked: ids of the calls that wait for the user, in their order.
@@ -61,6 +61,7 @@ class FunctionCalls:
     output: TurnOutput
     flushed: Callable[[], Awaitable[None]]
     caller: Callable[[], str] = lambda: ""
+    owner: str = ""
     find_tool: FindTool = nobody_has_it
     earlier: Sequence[Transcript] = ()
     asked: list[str] = field(default_factory=list)
@@ -108,10 +109,8 @@ class FunctionCalls:
             return await self._end(call, Failed(_unknown(tool)))
         answers = call.record.answers
         if tool.approval != "never":
-            if not answers or answers[0] is None:
-                return await self._ask(call, Ask(_approval_question(tool, call), approval=_approval(call)))
-            if not is_yes(answers[0]):
-                return await self._end(call, Failed(f"The user did not approve this call, and answered: {answers[0]}"))
+            if refused := await self._unapproved(tool, call):
+                return refused
             answers = answers[1:]
         await self._step(call, "began")
         if not tool.idempotent:
@@ -133,6 +132,22 @@ class FunctionCalls:
         await canvas.close()  # from here on nothing waits (rule 1)
         return await self._end(call, outcome)
 
+    async def _unapproved(self, tool: FunctionTool, call: FunctionCall) -> Outcome | None:
+        """The outcome of a call that the user has not approved; None if it may run."""
+        answer = next(iter(call.record.answers), None)
+        if answer is None:
+            if tool.check and (fault := tool.check(call.input)):
+                return await self._end(call, Failed(fault))
+            question = approval_question(tool.name, call.input, self._guest(call))
+            return await self._ask(call, Ask(question, approval=_approval(call)))
+        if not is_yes(answer):
+            return await self._end(call, Failed(f"The user did not approve this call, and answered: {answer}"))
+        return None
+
+    def _guest(self, call: FunctionCall) -> str:
+        """Who made the call, if it was not the owner."""
+        return call.caller if self.owner and call.caller != self.owner else ""
+
     async def _carried_out(self, tool: FunctionTool, call: FunctionCall, canvas: Canvas) -> Outcome:
         try:
             result = await bounded(tool.name, tool.run(call.input, canvas), tool.timeout)
@@ -141,7 +156,8 @@ class FunctionCalls:
                 await _keep(tool.name, file, canvas.artifact(artifact_id))
             return Done(shown.text)
         except Paused as paused:
-            return Ask(paused.question, authentication=paused.authentication)
+            named = f"For {visible(call.caller)}: " if paused.authentication and call.caller else ""
+            return Ask(named + paused.question, authentication=paused.authentication)
         except ToolError as error:
             return Failed(str(error) or f"{tool.name} failed.")
         except TooSlow:
@@ -165,7 +181,9 @@ class FunctionCalls:
         async def record(kind: StepKind, name: str, value: str) -> None:
             await self._step(call, kind, value, name)
 
-        return CallServices(record, self.flushed, self._label(call), self.caller(), self._writers, self._kept)
+        return CallServices(
+            record, self.flushed, self._label(call), call.caller or self.caller(), self._writers, self._kept
+        )
 
     def _kept(self, name: str) -> list[str]:
         items = chain(*self.earlier, self.output.transcript)
@@ -209,7 +227,7 @@ class FunctionCalls:
 
 
 def _without_credentials(call: FunctionCall, outcome: Outcome) -> Outcome:
-    """Tools, and the agents that they ask, repeat in their words what they were given (rule 6)."""
+    """Tools, and the agents that they ask, repeat in their words what they were given (rule 7)."""
     match outcome:
         case Done(content=content) | Failed(content=content):
             return replace(outcome, content=call.hidden(content))
@@ -247,12 +265,6 @@ async def _together(calls: Sequence[Awaitable[Outcome]]) -> list[Outcome]:
             task.cancel(*reason)
         await asyncio.wait(tasks)
         raise
-
-
-def _approval_question(tool: FunctionTool, call: FunctionCall) -> str:
-    given = ", ".join(f"{name}={json.dumps(value, ensure_ascii=False)}" for name, value in call.input.items())
-    shown = given if len(given) <= MAX_SHOWN else f"{given[:MAX_SHOWN]}…"
-    return f"May I run {tool.name}({shown})? Answer yes or no."
 
 
 def _approval(call: FunctionCall) -> Mapping[str, JsonValue]:

@@ -25,6 +25,7 @@ class FunctionCall:
 
     Attributes:
         index: that of its block.
+        caller: whose message the model had read last when it made the call; empty if that is not known.
         record: what it recorded when it ran before.
         interrupted: it ran when a crash came; else it has not begun, or the user has answered what it asked.
         withheld: the number of its question that the newest message answers and that is not recorded; -1 for none.
@@ -35,6 +36,7 @@ class FunctionCall:
     index: int
     name: str
     input: Mapping[str, Any]
+    caller: str = ""
     record: CallRecord = field(default_factory=CallRecord)
     interrupted: bool = False
     withheld: int = -1
@@ -57,6 +59,7 @@ class FunctionCall:
 class _Waiting:
     use: ToolUse
     index: int
+    caller: str
     answers: list[str | None] = field(default_factory=list)
     kept: dict[str, str] = field(default_factory=dict)
     changes: int = 0
@@ -93,7 +96,7 @@ class _Waiting:
     def call(self) -> FunctionCall:
         record, use = CallRecord(tuple(self.answers), self.kept, self.changes), self.use
         interrupted = self.runs and self.asks < 0
-        return FunctionCall(use.id, self.index, use.name, use.input, record, interrupted, self.withheld)
+        return FunctionCall(use.id, self.index, use.name, use.input, self.caller, record, interrupted, self.withheld)
 
 
 def pending_calls(transcript: Transcript) -> tuple[FunctionCall, ...]:
@@ -106,6 +109,11 @@ def asks_for_credentials(transcript: Transcript) -> bool:
     return any(each.credentials for each in _waiting(transcript))
 
 
+def callers_to_log_in(transcript: Transcript) -> frozenset[str]:
+    """The callers of the calls that wait for a login."""
+    return frozenset(each.caller for each in _waiting(transcript) if each.credentials)
+
+
 def _waiting(transcript: Transcript) -> Collection[_Waiting]:
     uses: dict[str, ToolUse] = {}
     waiting: dict[str, _Waiting] = {}
@@ -114,7 +122,7 @@ def _waiting(transcript: Transcript) -> Collection[_Waiting]:
             case AssistantOutput(blocks=blocks):
                 uses |= {block.id: block for block in blocks if isinstance(block, ToolUse)}
             case ToolStep(tool_use_id=use_id, kind="called"):  # an id may occur again in a later answer
-                waiting[use_id] = _Waiting(uses[use_id], int(item.value))
+                waiting[use_id] = _Waiting(uses[use_id], int(item.value), item.name)
             case ToolStep(tool_use_id=use_id):
                 waiting[use_id].take(item)
             case ToolResult(tool_use_id=use_id):

@@ -89,6 +89,7 @@ class TurnRequest:
         new_messages: returns user messages since its last call. After one with `closing=True` that returns none, the
             turn accepts no more.
         caller: for whom it works now: who sent the message that the model has read last; empty if that is not known.
+        owner: of the context; empty if that is not known.
         credentials: the answer to a question for authentication, which is not in the transcript; None for none.
         stop: says, before each round, why there must be no other one; empty if there may.
     """
@@ -104,6 +105,7 @@ class TurnRequest:
     drafts: tuple[str, ...] = ()
     limits: TurnLimits = field(default_factory=TurnLimits)
     caller: Callable[[], str] = lambda: ""
+    owner: str = ""
     credentials: str | None = field(default=None, repr=False)
     stop: Callable[[], Awaitable[str]] = _no_reason
 
@@ -192,7 +194,9 @@ async def run_turn(
     by_name = {tool.name: tool for tool in tools}
     siblings = SiblingChanges(workspace)
     functions = {tool.name: tool for tool in tools if isinstance(tool, FunctionTool)}
-    calls = FunctionCalls(functions, workspace, output, flushed, request.caller, find_tool, request.earlier)
+    calls = FunctionCalls(
+        functions, workspace, output, flushed, request.caller, request.owner, find_tool, request.earlier
+    )
     turn = _Turn(request, llm, requests, by_name, workspace, siblings, output, calls, sleep, request.progress)
     try:
         ending = await _ending(turn)
@@ -308,7 +312,9 @@ class _Turn:
         """A complete model call, or the turn's ending if its retries are used up (rule 3)."""
         attempts_left = MAX_ATTEMPTS
         while True:
-            call = ModelCall(self.progress, self.tools, self.workspace, self.output, self.llm.thinking)
+            call = ModelCall(
+                self.progress, self.tools, self.workspace, self.output, self.llm.thinking, self.request.caller
+            )
             try:
                 await call.read(self.llm.stream(self.requests.next(self._transcripts)))
                 self.requests.record_token_count(call.usage.sent)

@@ -10,7 +10,7 @@ import { counted } from "../words.js";
 import { createReply } from "./reply.js";
 
 /** @typedef {{tool: string, input: Record<string, any>}} Call */
-/** @typedef {"asked"|"approved"|"declined"|"unanswered"} Answer */
+/** @typedef {"asked"|"waits"|"approved"|"declined"|"unanswered"} Answer */
 /** @typedef {{calls: Call[], answer: Answer, taskId: string, text: string, sending: boolean}} Approval */
 
 export const APPROVED = "Approved.";
@@ -20,7 +20,7 @@ export const YES = ["yes", "y", "ok", "okay", "sure", "approve", "approved", "al
 const MOST_CHARACTERS = 20_000;
 /** Characters that change how others are read, or are not seen: in an input they are shown as escapes. */
 const UNSEEN = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u00ad\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]/g;
-const QUESTION = /^May I run .*\? Answer yes or no\.$/;
+const QUESTION = /^May I run .*\? (Answer|This waits for .*) yes or no\.$/;
 
 /** The calls that a message asks for; none if it asks for nothing. @param {import("../types.js").Message|undefined} message @returns {Call[]} */
 export function approvalsOf(message) {
@@ -49,11 +49,11 @@ export function isButtons(text) {
 
 /** @param {Approval} approval @param {import("../app.js").App} app @returns {HTMLElement} */
 export function approvalElement(approval, app) {
-  return approval.answer === "asked" ? request(approval, app) : answered(approval);
+  return approval.answer === "asked" || approval.answer === "waits" ? request(approval, app) : answered(approval);
 }
 
 /** @param {Approval} approval @param {import("../app.js").App} app */
-function request({ calls, taskId, text, sending }, app) {
+function request({ calls, answer, taskId, text, sending }, app) {
   const why = h("input", { class: "field approval-why", type: "text", maxLength: 2000, placeholder: "Why not, or what instead", "aria-label": "Why not, or what instead", disabled: sending });
   const approve = h("button", { class: "button button-primary", type: "button", disabled: sending, onclick: () => app.answer(taskId, APPROVED) }, icon("check"), calls.length > 1 ? "Approve all" : "Approve");
   const decline = h("button", { class: "button", type: "submit", disabled: sending }, "Don’t");
@@ -61,10 +61,10 @@ function request({ calls, taskId, text, sending }, app) {
   return h(
     "section",
     { class: "question approval", "aria-label": "Approval" },
-    h("div", { class: "question-head" }, icon("lock"), `The agent asks whether it may run ${calls.length > 1 ? counted(calls.length, "tool", "tools") : "a tool"}`),
+    h("div", { class: "question-head" }, icon("lock"), `${answer === "waits" ? "Waits for the owner to approve" : "The agent asks whether it may run"} ${calls.length > 1 ? counted(calls.length, "tool", "tools") : "a tool"}`),
     calls.map(callElement),
     otherQuestion(text),
-    h(
+    answer === "asked" && h(
       "form",
       { class: "question-choices", onsubmit: declined },
       approve,
@@ -78,6 +78,7 @@ function request({ calls, taskId, text, sending }, app) {
 /** @type {Record<Answer, [string, string]>} */
 const ANSWERS = {
   asked: ["lock", "Waits for you"],
+  waits: ["lock", "Waits for the owner"],
   approved: ["check", "Approved"],
   declined: ["close", "Not approved"],
   unanswered: ["info", "Not answered"],

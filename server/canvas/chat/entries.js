@@ -45,9 +45,15 @@ export function runningTask(state) {
   return Object.values(state.tasks).findLast((task) => isRunning(task.state) && (task.operation?.op ?? "edit") === "edit");
 }
 
-/** The task that waits for an answer. @param {State} state @returns {TaskView|undefined} */
+/** The task that waits for an answer, unless the answer is for others to give. @param {State} state @returns {TaskView|undefined} */
 export function waitingTask(state) {
-  return Object.values(state.tasks).findLast((task) => isPaused(task.state));
+  const waiting = Object.values(state.tasks).findLast((task) => isPaused(task.state));
+  return waiting && (mayApprove(state) || !approvalsOf(waiting.messages.at(-1)).length) ? waiting : undefined;
+}
+
+/** Whether the user answers requests for approval here. @param {State} state */
+function mayApprove({ shared }) {
+  return !shared || shared.level === "approve";
 }
 
 // ------------------------------------------------------------------------------------------------- what was said
@@ -113,7 +119,7 @@ function ending(state, task, text) {
     case "input-required":
       if (approvalsOf(task.messages.at(-1)).length) {
         const sending = Object.values(state.outgoing).some(({ message, error }) => message.taskId === taskId && !error);
-        return [approval(task, /** @type {Message} */ (task.messages.at(-1)), "asked", sending)];
+        return [approval(task, /** @type {Message} */ (task.messages.at(-1)), mayApprove(state) ? "asked" : "waits", sending)];
       }
       return [{ key: `${key}/${task.messages.length}`, kind: "question", text, taskId, permission: false, choices: choicesOf(text) }];
     case "auth-required":

@@ -9,13 +9,13 @@ const DAY = 86_400;
 /** @type {[string, number][]} in seconds; 0 for never */
 const ENDS = [["Never", 0], ["In an hour", 3_600], ["In a day", DAY], ["In a week", 7 * DAY], ["In 30 days", 30 * DAY]];
 
-/** @typedef {{shareId: string, user?: string, link?: boolean, level: "read"|"edit", expires?: string, url?: string}} Share */
+/** @typedef {{shareId: string, user?: string, link?: boolean, level: "read"|"edit"|"approve", expires?: string, url?: string}} Share */
 
 /** @param {import("../app.js").App} app @param {string} contextId @param {string} title */
 export function openSharing(app, contextId, title) {
   const { client } = app;
   const user = h("input", { class: "field", id: "share-user", autocomplete: "off", spellcheck: false, maxLength: 256, "aria-describedby": "share-hint" });
-  const level = h("select", { class: "field", id: "share-level" }, h("option", { value: "read" }, "Read"), h("option", { value: "edit" }, "Edit"));
+  const level = h("select", { class: "field", id: "share-level" }, h("option", { value: "read" }, "Read"), h("option", { value: "edit" }, "Edit"), h("option", { value: "approve" }, "Edit and approve calls"));
   const ends = h("select", { class: "field", id: "share-ends" }, ENDS.map(([words, seconds]) => h("option", { value: seconds }, words)));
   const made = h("div", { role: "status" });
   const told = h("p", { class: "dialog-error", role: "alert" });

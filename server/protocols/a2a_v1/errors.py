@@ -30,6 +30,7 @@ from a2a_canvas.server.protocols.edge.availability import (
 from a2a_canvas.server.protocols.edge.permission import PermissionDeniedError
 from a2a_canvas.server.protocols.guard.checks import invalid
 from a2a_canvas.server.tasks.errors import (
+    AnswerNotAllowed,
     ContextMismatch,
     ContextNotFound,
     NobodyToShare,
@@ -62,6 +63,7 @@ ERRORS: dict[type[TaskError], type[A2AError]] = {
     ContextNotFound: InvalidParamsError,
     ShareNotFound: InvalidParamsError,
     ReadOnly: PermissionDeniedError,
+    AnswerNotAllowed: PermissionDeniedError,
     NobodyToShare: PermissionDeniedError,
     Unwritable: InternalError,
     PushConfigNotFound: TaskNotFoundError,

@@ -20,6 +20,7 @@ from typing import Any
 from ag_ui import core
 
 from a2a_canvas.server.agent import events as ev
+from a2a_canvas.server.agent.endings import approvals_of
 from a2a_canvas.server.agent.phases import Phase
 from a2a_canvas.server.protocols.a2a_v1 import turn_ext
 from a2a_canvas.server.protocols.agui.messages import MessageEvents
@@ -169,8 +170,9 @@ def _turn_event(event: ev.TurnEvent) -> Iterator[core.BaseEvent]:
 
 def _approvals(message: ev.AgentMessage | None) -> dict[str, Any]:
     """What an interrupt says of the calls that the user is asked to approve."""
-    asked = message.metadata.get(CANVAS) if message else None
-    if not isinstance(asked, dict) or "approvals" not in asked:
+    approvals: Any = approvals_of(message)
+    if not (message and approvals):
         return {}
-    approvals: Any = asked["approvals"]
-    return {"metadata": asked} | ({"tool_call_id": approvals[0]["toolCallId"]} if len(approvals) == 1 else {})
+    return {"metadata": message.metadata[CANVAS]} | (
+        {"tool_call_id": approvals[0]["toolCallId"]} if len(approvals) == 1 else {}
+    )

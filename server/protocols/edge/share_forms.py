@@ -22,8 +22,6 @@ MAX_USER = 256
 MAX_SECONDS = 100 * 366 * 24 * 3600
 """After so many seconds a share has to end, if it ends."""
 
-_LEVELS = {"read": Level.READ, "edit": Level.EDIT}
-
 
 def _user_name(name: str) -> str:
     if not is_user_name(name):
@@ -34,7 +32,7 @@ def _user_name(name: str) -> str:
 class _ShareForm(OperationForm):
     user: Annotated[str, Field(min_length=1, max_length=MAX_USER), AfterValidator(_user_name)] | None = None
     link: bool = False
-    level: Literal["read", "edit"] = "read"
+    level: Literal["read", "edit", "approve"] = "read"
     expires: Any = None
 
 
@@ -48,7 +46,7 @@ def share_request(given: Mapping[str, JsonValue], now: datetime) -> ShareRequest
     if form.link == (form.user is not None):
         raise InvalidOperation("user", "or link must be given, and not both: a user's name, or true for a link")
     expires_at = None if form.expires is None else _expiry(form.expires, now)
-    return ShareRequest(_LEVELS[form.level], form.user or "", expires_at)
+    return ShareRequest(Level.of(form.level), form.user or "", expires_at)
 
 
 def share_json(share: Share) -> Json:
@@ -56,7 +54,7 @@ def share_json(share: Share) -> Json:
     return {
         "shareId": share.share_id,
         **({"user": share.user} if share.user else {"link": True}),
-        "level": _name(share.level),
+        "level": share.level.word,
         "createdAt": _timestamp(share.made_at),
         **({"expires": _timestamp(share.expires_at)} if share.expires_at else {}),
     }
@@ -71,16 +69,12 @@ def new_share_json(new: NewShare, sharing: Sharing) -> Json:
 
 def shared_json(owner: str, level: Level) -> Json:
     """What those who have a share are told with the context."""
-    return {"shared": {"owner": owner, "level": _name(level)}}
+    return {"shared": {"owner": owner, "level": level.word}}
 
 
 def shares_json(context_id: str, shares: tuple[Share, ...]) -> Json:
     """All of a context."""
     return {"contextId": public_id(context_id), "shares": [share_json(each) for each in shares]}
-
-
-def _name(level: Level) -> str:
-    return next(name for name, each in _LEVELS.items() if each == level)
 
 
 def _expiry(given: JsonValue, now: datetime) -> datetime:

@@ -55,8 +55,12 @@ class TaskRunner(Protocol):
 class Ownership(Protocol):
     """Which replica runs which task."""
 
-    async def acquire(self, task_id: str) -> TaskRecord | None:
-        """Run a task that no replica runs here. None: another replica runs it."""
+    async def acquire(self, task_id: str, generation: int | None = None) -> TaskRecord | None:
+        """Run a task that no replica runs here. None: another replica runs it, or it has changed.
+
+        Args:
+            generation: that of the task as the caller knows it; None for any.
+        """
         ...
 
     async def post(self, task_id: str, message: UserMessage, key: str) -> bool:
@@ -82,8 +86,9 @@ class LocalOwnership:
     def __init__(self, journal: Journal) -> None:
         self._journal = journal
 
-    async def acquire(self, task_id: str) -> TaskRecord | None:
-        return await self._journal.get(task_id)
+    async def acquire(self, task_id: str, generation: int | None = None) -> TaskRecord | None:
+        record = await self._journal.get(task_id)
+        return record if generation in (None, record.generation) else None
 
     async def post(self, task_id: str, message: UserMessage, key: str) -> bool:
         return False

@@ -2,7 +2,8 @@
 
 Rule 1: a message is accepted in one of five ways (`send`): it starts a task, answers one that waits for input, is
         added to one that works here, or elsewhere, or repeats one that was accepted before and joins its task.
-        One that names no task and is no operation answers the task of its context that waits, if it is the only one.
+        One that names no task and is no operation answers the task of its context that waits, if it is the only one
+        and the sender may answer it (`tasks/answering.py`).
 Rule 2: the sender gets a snapshot first, before any slow work, and then everything that follows it.
 Rule 3: what has been accepted is durable: it is carried out even if this process ends in the next moment.
 Rule 4: a message and the changes that come with it are accepted in one step, or not at all. From that step on, and
@@ -40,6 +41,7 @@ from a2a_canvas.server.context_key import context_key, public_id
 from a2a_canvas.server.log_output import about, set_task
 from a2a_canvas.server.metrics import Metrics
 from a2a_canvas.server.tasks.access import Access, Caller, Level
+from a2a_canvas.server.tasks.answering import check_answer, may_answer
 from a2a_canvas.server.tasks.errors import (
     ContextMismatch,
     Detached,
@@ -177,8 +179,8 @@ class Runtime:
         """Raises `TaskNotFound` if there is no such task that the caller may read."""
         await self._check(task_id, caller, Level.READ)
 
-    async def _check(self, task_id: str, caller: Caller, level: Level) -> tuple[str, str]:
-        """The key of the task's context, and its owner, if the caller may do that there.
+    async def _check(self, task_id: str, caller: Caller, level: Level) -> tuple[str, str, Level]:
+        """The key of the task's context, its owner, and what the caller may do there, which is `level` at least.
 
         It comes before anything of the task is read, so that what is not the caller's takes as long as what is not
         there.
@@ -192,7 +194,7 @@ class Runtime:
         if found < level:
             raise ReadOnly(context_id)
         set_task(task_id, context_id)
-        return context_id, owner
+        return context_id, owner, found
 
     # --------------------------------------------------------------- accepting
 
@@ -200,8 +202,8 @@ class Runtime:
         """Accept a message; the subscription begins with the task it belongs to.
 
         Raises:
-            TaskNotFound, TaskFinished, TaskTakesNoMessages, ContextMismatch, InvalidOperation, ReadOnly: the message
-                was not accepted.
+            TaskNotFound, TaskFinished, TaskTakesNoMessages, ContextMismatch, InvalidOperation, ReadOnly,
+                AnswerNotAllowed: the message was not accepted.
             QueueFull, QuotaReached, StorageFull: it was not accepted; the same message may be later.
             Unavailable: it is unknown whether it was accepted; if it was, the same message joins the task.
         """
@@ -236,18 +238,18 @@ class Runtime:
         if incoming.task_id:
             if not isinstance(incoming.message.intent, Converse) and not incoming.changes:
                 raise InvalidOperation("message.taskId", "must be left out: an operation is a task of its own")
-            key, owner = await self._check(incoming.task_id, caller, Level.EDIT)
+            key, owner, level = await self._check(incoming.task_id, caller, Level.EDIT)
             if incoming.context_id and incoming.context_id != public_id(key):
                 raise ContextMismatch(incoming.task_id, incoming.context_id)
-            return replace(incoming, owner=owner, context_id=key if incoming.context_id else "")
+            return replace(incoming, owner=owner, context_id=key if incoming.context_id else "", level=level)
         if not incoming.context_id:
             if caller.link:
                 raise ReadOnly("")
-            return replace(incoming, owner=caller.name)
+            return replace(incoming, owner=caller.name, level=Level.OWN)
         found = await self.access.find(caller, incoming.context_id)
         if found is None or found.level < Level.EDIT:
             raise ReadOnly(incoming.context_id if found else "")
-        return replace(incoming, owner=found.owner, context_id=found.key)
+        return replace(incoming, owner=found.owner, context_id=found.key, level=found.level)
 
     async def _accept(self, incoming: Incoming, key: str) -> TaskSubscription:
         """The task that has taken the message, before anything was done for it."""
@@ -272,13 +274,16 @@ class Runtime:
         await check_operation(operation, incoming.context_id, self._store)
 
     async def _answer_question(self, incoming: Incoming, key: str) -> TaskSubscription | None:
-        """The only task of the context that waits for input, if it has taken the message; None if there is none."""
+        """The only task of the context that waits for input, if it has taken the message; None if there is none that
+        the sender may answer."""
         while task_id := await self._waiting_task(incoming):
             # Nobody who holds the lock of a task waits for the lock of a key.
             async with self._locks.hold(task_id):
                 with suppress(TaskNotFound):  # it has just been removed
                     record = await self.journal.get(task_id)
                     waits = record.state.paused
+                    if waits and not may_answer(record, incoming.message.sender, incoming.level):
+                        return None
                     if waits and (subscription := await self._continue(record, incoming, key)):
                         return subscription
             await asyncio.sleep(POLL_INTERVAL)  # another message has answered it
@@ -311,6 +316,7 @@ class Runtime:
         """The task, if it has taken the message in the state of `record`; None if its state has changed since."""
         handle = self._turns.get(record.task_id)
         if handle is None and record.state.paused:
+            check_answer(record, incoming.message.sender, incoming.level)
             return await self._continue_after_question(record, incoming, key)
         if record.operation:
             raise TaskTakesNoMessages(record.task_id)
@@ -335,7 +341,8 @@ class Runtime:
     async def _acquire_and_begin(self, record: TaskRecord, incoming: Incoming, key: str) -> TaskSubscription | None:
         with self._turns.reserve(record, incoming.message.sender) as queued:
             await self._prepare(incoming, record)
-            acquired = await self._ownership.acquire(record.task_id)
+            # Of this generation: the sender may answer what the task waits for in it.
+            acquired = await self._ownership.acquire(record.task_id, record.generation)
             if acquired is None:
                 await asyncio.sleep(POLL_INTERVAL)  # another replica is about to write that it works again
             if acquired is None or not acquired.state.paused:

@@ -8,8 +8,9 @@ Rule 3: a turn that was interrupted by a crash is first rolled back to the last 
 Rule 4: only so many turns run at once (`admission.py`). The others wait as `submitted`, or, if they are resumed, in the
         state they had. Operations without a model (undo, redo, restore, put) do not wait.
 Rule 5: a turn that waits can be cancelled, sent messages, handed over and taken over like one that runs.
-Rule 6: a turn works for who sent the message that its model has read last: it uses that user's tokens, and tools are
-        told that user. So a guest who writes to the owner's working task does not have tools act for the owner.
+Rule 6: a turn works for the sender of the message that its model read last: it uses that user's tokens. A call runs for
+        whom the turn worked for when the model made it, whoever approves it or answers its questions. So a guest who
+        writes to the owner's working task does not have tools act for the owner.
 """
 
 from __future__ import annotations
@@ -465,6 +466,7 @@ class Turns:
             drafts=drafts,
             limits=self.limits,
             caller=lambda: handle.sender,
+            owner=record.owner,
             credentials=handle.credentials,
             stop=partial(self._reason_to_stop, record, handle),
         )

@@ -13,11 +13,27 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from a2a_canvas.server.tool_sources.mcp_servers.tool_names import unique_names
+from a2a_canvas.store.text.wording import choice, shown
+from a2a_canvas.tools.tool import not_valid
 
 MAX_SCHEMA = 50_000
 """Characters of a schema's JSON: every request to the model has it."""
 
 ANYTHING: Mapping[str, Any] = {"type": "object", "properties": {}}
+
+MAX_FAULTS = 10
+"""Of one input, that the model is told."""
+
+_WORDS: Mapping[str, str] = {
+    "string": "a string",
+    "boolean": "true or false",
+    "integer": "a whole number",
+    "number": "a number",
+    "array": "a list",
+    "object": "an object",
+    "null": "null",
+}
+"""What a value must be, by its type in a schema."""
 
 _COMBINED = ("allOf", "anyOf", "oneOf")
 _DROPPED = ("$schema", "$id", "$ref", "not", "if", "then", "else", "enum", "const", *_COMBINED)
@@ -38,6 +54,34 @@ class Schema:
     def original(self, given: Mapping[str, Any]) -> dict[str, Any]:
         """An input of the model with the server's names."""
         return {self.renamed.get(name, name): value for name, value in given.items()}
+
+    def fault(self, tool: str, given: Mapping[str, Any]) -> str:
+        """What is wrong with an input, as far as its names and the types of its values tell; empty for nothing."""
+        faults = [f"{name}: is missing" for name in self.json.get("required", ()) if name not in given]
+        for name, value in given.items():
+            wanted = self.json.get("properties", {}).get(name)
+            kinds = wanted.get("type") if isinstance(wanted, Mapping) else None
+            known = [kinds] if isinstance(kinds, str) else kinds or []
+            if known and not any(_is_of(kind, value) for kind in known):
+                faults.append(f"{name}: is {shown(value)} and must be {choice(_WORDS[kind] for kind in known)}")
+        return not_valid(tool, faults[:MAX_FAULTS]) if faults else ""
+
+
+def _is_of(kind: str, value: Any) -> bool:
+    """Whether a value has a type of JSON schema."""
+    match value:
+        case bool():
+            return kind == "boolean"
+        case int() | float():
+            return kind == "number" or (kind == "integer" and value == int(value))
+        case str():
+            return kind == "string"
+        case None:
+            return kind == "null"
+        case list():
+            return kind == "array"
+        case _:
+            return kind == "object"
 
 
 def mended(given: object) -> Schema:

@@ -31,7 +31,7 @@ from a2a_canvas.server.tool_sources.mcp_servers.tool_names import name_prefix, u
 from a2a_canvas.server.tool_sources.mcp_servers.tool_results import Part, contents_of, result_of
 from a2a_canvas.server.tool_sources.mcp_servers.transports import NOT_SENT
 from a2a_canvas.tools.functions.canvas import Canvas
-from a2a_canvas.tools.functions.function_tool import FunctionTool
+from a2a_canvas.tools.functions.function_tool import Check, FunctionTool
 from a2a_canvas.tools.functions.results import ToolError
 
 logger = logging.getLogger(__name__)
@@ -127,7 +127,8 @@ class McpSource:
 
         about = str(tool.get("description") or tool.get("title") or tool["name"])[:MAX_DESCRIPTION]
         again = reads or hints.get("idempotentHint") is True
-        return self._made(name, tool["name"], about, schema.json, run, idempotent=again, parallel=reads)
+        check = partial(schema.fault, name)
+        return self._made(name, tool["name"], about, schema.json, run, idempotent=again, parallel=reads, check=check)
 
     def _resource_tools(self, reader: str, lister: str, lines: Sequence[str]) -> list[FunctionTool]:
         about = resources.read_description(self._server.name, lines, lister)
@@ -151,10 +152,13 @@ class McpSource:
         *,
         idempotent: bool = True,
         parallel: bool = True,
+        check: Check | None = None,
     ) -> FunctionTool:
         longest = CALL_WAIT + LONGEST * self._server.timeout + 30  # more than an exchange takes
         approval = self._server.approval_of(plain)
-        return FunctionTool(name, about, schema, run, longest, approval, idempotent=idempotent, parallel=parallel)
+        return FunctionTool(
+            name, about, schema, run, longest, approval, idempotent=idempotent, parallel=parallel, check=check
+        )
 
     # ------------------------------------------------------------- calls
 

@@ -39,7 +39,7 @@ async def ann(served: Served, *words: str) -> Result:
 
 
 async def test_a_conversation_is_shared_with_a_user_listed_and_taken_back(served: Served) -> None:
-    assert (await ann(served, "share", UNIQUE, "--with", "bob", "--edit")).out == "bob may read and edit it.\n"
+    assert (await ann(served, "share", UNIQUE, "--with", "bob", "--level", "edit")).out == "bob may read and edit it.\n"
     assert (await typed("show", "--context", UNIQUE, "--url", served.url, "--token", BOB)).out.startswith("# report")
     bob = ("--url", served.url, "--token", BOB)
     assert (await typed("contexts", *bob)).out.splitlines()[1].split()[:5] == [UNIQUE, "1", "edit,", "of", "ann"]

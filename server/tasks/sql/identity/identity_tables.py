@@ -7,7 +7,7 @@ Rule 2: of keys and of the tokens of links there are only hashes. A row of `serv
 
 from __future__ import annotations
 
-from sqlalchemy import BigInteger, Column, Index, Integer, Table
+from sqlalchemy import BigInteger, Column, Index, Table
 
 from a2a_canvas.store.sql.database import TextSize
 from a2a_canvas.store.sql.tables import Text, metadata
@@ -28,7 +28,7 @@ shares = Table(
     Column("share_id", Text, primary_key=True),
     Column("context_id", Text, nullable=False),  # the context's key
     Column("owner", Text, nullable=False),
-    Column("level", Integer, nullable=False),
+    Column("level", Text, nullable=False),  # the word of a `Level`
     Column("made_at", BigInteger, nullable=False),
     Column("user_name", Text, nullable=False),  # empty for a link
     Column("token_hash", Text, nullable=False),  # empty for a user

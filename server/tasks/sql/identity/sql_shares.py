@@ -100,7 +100,7 @@ def _row_of(share: Share) -> dict[str, Any]:
         "share_id": share.share_id,
         "context_id": share.context,
         "owner": share.owner,
-        "level": int(share.level),
+        "level": share.level.word,
         "made_at": to_microseconds(share.made_at),
         "user_name": share.user,
         "token_hash": share.token_hash,
@@ -112,5 +112,5 @@ def _share_of(row: Row[Any]) -> Share:
     expires_at = None if row.expires_at is None else of_microseconds(row.expires_at)
     made_at = of_microseconds(row.made_at)
     return Share(
-        row.share_id, row.context_id, row.owner, Level(row.level), made_at, row.user_name, row.token_hash, expires_at
+        row.share_id, row.context_id, row.owner, Level.of(row.level), made_at, row.user_name, row.token_hash, expires_at
     )

@@ -75,10 +75,12 @@ class SqlOwnership:
         self._inbox = inbox
         self._limit = limit
 
-    async def acquire(self, task_id: str) -> TaskRecord | None:
+    async def acquire(self, task_id: str, generation: int | None = None) -> TaskRecord | None:
         record = await self._journal.get(task_id)
         if record.state.terminal:
             return record
+        if generation not in (None, record.generation):
+            return None
         self._journal.check_open()
         pair, replica = (record.context_id, task_id), self._lease.id
         self.acquiring[pair] += 1

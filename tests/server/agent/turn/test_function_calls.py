@@ -453,6 +453,21 @@ async def test_a_call_that_is_not_approved_does_not_run_and_the_model_is_told() 
     assert failed.error == "The user did not approve this call, and answered: No, keep it"
 
 
+async def test_the_user_is_not_asked_about_a_call_that_its_tool_would_refuse() -> None:
+    ran: list[str] = []
+    wrong, right = call("T1", "delete", {"file": "a.txt"}), call("T2", "delete", {"path": "a.txt"})
+    life = Life(
+        FakeLLM([answer(wrong), answer(right), answer(text("Done."))]), START, tools=(*TOOLS, approved_tool(ran))
+    )
+    await life.run()
+    [failed] = life.told.of(ToolFailed)
+    assert failed.error.startswith("The input of delete is not valid, nothing was changed. path: is missing")
+    assert life.record.message.text == 'May I run delete(path="a.txt")? Answer yes or no.'
+    life.answer("yes")
+    await life.run()
+    assert ran == ["a.txt"]
+
+
 NO = ("no", "", "nope", "not yes", '{"approved": false}', "{}", "[1]", "yesterday", deep(100_000))
 
 

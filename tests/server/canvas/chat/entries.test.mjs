@@ -124,6 +124,14 @@ test("a call that waits for approval is shown as what it is", () => {
   assert.deepEqual([asked.answer, asked.calls, asked.sending], ["asked", [{ tool: "delete", input: { path: "a.txt" } }], false]);
 });
 
+for (const [level, answer] of [["read", "waits"], ["edit", "waits"], ["approve", "asked"]]) {
+  test(`where somebody shares to ${level}, an approval is ${answer}`, () => {
+    const waiting = state(task({ state: "input-required", messages: [ask, wants] }));
+    const [, found] = entriesOf({ ...waiting, shared: { owner: "ann", level } });
+    assert.equal(found.answer, answer);
+  });
+}
+
 test("while the answer is on its way it cannot be given again", () => {
   const paused = state(task({ state: "input-required", messages: [ask, wants] }));
   const answer = { contextId: "c", error: "", message: { ...says("m3", "USER", "Approved."), taskId: "t1" } };

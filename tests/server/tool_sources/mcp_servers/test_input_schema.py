@@ -64,3 +64,35 @@ def test_names_that_providers_refuse_are_replaced_and_given_back() -> None:
 
 def test_a_root_of_several_types_is_an_object() -> None:
     assert mended({"type": ["object", "null"]}).json == {"type": "object", "properties": {}}
+
+
+FORM = mended(
+    {
+        "type": "object",
+        "properties": {
+            "path": {"type": "string"},
+            "depth": {"type": ["integer", "null"]},
+            "any": {},
+        },
+        "required": ["path"],
+    }
+)
+
+
+@pytest.mark.parametrize(
+    ("given", "fault"),
+    [
+        ({"path": "a", "depth": 2, "any": [1], "more": 1}, ""),
+        ({"path": "a", "depth": None}, ""),
+        ({"path": "a", "depth": 2.0}, ""),
+        ({}, "path: is missing"),
+        (
+            {"path": 1, "depth": True},
+            "path: is 1 and must be a string; depth: is true and must be a whole number or null",
+        ),
+        ({"path": "a", "depth": 2.5}, "depth: is 2.5 and must be a whole number or null"),
+    ],
+)
+def test_an_input_of_wrong_names_or_types_is_told(given: dict[str, object], fault: str) -> None:
+    told = f"The input of write is not valid, nothing was changed. {fault}. Call write again with these corrected."
+    assert FORM.fault("write", given) == (told if fault else "")

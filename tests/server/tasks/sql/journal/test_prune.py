@@ -203,7 +203,7 @@ async def add_artifact(database: Database, context_id: str, at: datetime = OLD, 
     letter = {"task_id": context_id, "inbox_id": "m", "sent_at": to_microseconds(NOW), "key": "", "message": "{}"}
     await put(database, inbox_messages, context_id=context_id, **letter)
     await put(database, kept_bytes, context_id=context_id, bytes=40)
-    given = {"owner": "", "level": 1, "made_at": 0, "user_name": "bob", "token_hash": ""}
+    given = {"owner": "", "level": "read", "made_at": 0, "user_name": "bob", "token_hash": ""}
     await put(database, shares, context_id=context_id, share_id=context_id, **given)
     await put(
         database,
