@@ -156,7 +156,7 @@ FIRST_REQUESTS: list[tuple[str, Check] | tuple[str, Check, list[str]]] = [
     ("translate to German", one_sentence("cannot translate"), [HAIKU]),
     ("fix the bug in this code: def f(x): return x+", one_sentence("cannot fix"), [HAIKU]),
     ("explain this like I am five", one_sentence("cannot explain"), [HAIKU]),
-    ("what is the capital of France?", one_sentence("know no facts")),
+    ("what is the capital of France?", one_sentence("cannot look anything up")),
     (
         "who are you and what can you do?",
         lambda got: got.unchanged and "I am a script" in got.said and "undo that" in got.said,

@@ -5,7 +5,7 @@ The model is in `rehearsal.py`, which only some servers import: it needs the eng
 
 NOTICE = (
     "This is the rehearsal model, a small program that follows fixed rules, not a language model. "
-    "Whoever runs this server can give it a real one."
+    "To get a real one, start the server with ANTHROPIC_API_KEY set, or with --model ollama:NAME."
 )
 """Said in the card and in the first reply: readers sit before a page or another client."""
 

@@ -39,7 +39,7 @@ from a2a_canvas.server.agent.models.script.transforms import (
     facts_of,
     transformed,
 )
-from a2a_canvas.server.agent.models.script.values import fill, whole
+from a2a_canvas.server.agent.models.script.values import fill, number, whole
 from a2a_canvas.server.agent.text.language import language_of
 from a2a_canvas.store.text.spans import Span, splice
 
@@ -76,9 +76,9 @@ def change_blocks(rule: ScriptRule, turn: ScriptTurn, messages: Sequence[ModelMe
         case "artifact_list" | "ask_user":
             return change.choose()
         case "artifact_read":
-            return change.compare() if rule.change == "compare" else change.make()
+            return change.look() if rule.change in STEPS else change.make()
         case "artifact_restore":
-            return say(last.content)
+            return change.again() or say(last.content)
         case _:
             return say(change.done())
 
@@ -95,9 +95,7 @@ def changed_selection(rule: ScriptRule, turn: ScriptTurn, edit: EditPrompt) -> s
     passage = Passage(text, edit.language, False, turn.groups or {}, rule.table, around)
     new = None if rule.change in STEPS else transformed(rule.change or "", passage)
     if new is None:
-        raise ModelError(
-            f"That finds nothing to change in this passage of “{edit.name}”, so nothing is changed.", retryable=False
-        )
+        raise ModelError("I found nothing to change in this passage.", retryable=False)
     ends = edit.selected[len(text) :] if replaces else ""
     return new + ends if new else edit.deletion_mark
 
@@ -143,9 +141,24 @@ class _DocumentChange:
             case "redo":
                 return _call("artifact_restore", **given, redo=True)
             case "restore":
-                return _call("artifact_restore", **given, version=whole((self.turn.groups or {})["version"]))
+                return _call("artifact_restore", **given, version=self._version)
             case _:
                 return _call("artifact_read", **given)
+
+    @property
+    def _version(self) -> int:
+        """The number of the version that the message names; a word means the first."""
+        named = (self.turn.groups or {})["version"]
+        return whole(named) if named.isdecimal() else 1
+
+    def again(self) -> tuple[Block, ...]:
+        """The same step once more, until there are as many as the message wants."""
+        steps = [step.call for step in self.steps if step.call.name == "artifact_restore"]
+        wanted = number((self.turn.groups or {}).get("count", ""))
+        return _call("artifact_restore", **steps[-1].input) if len(steps) < wanted else ()
+
+    def look(self) -> tuple[Block, ...]:
+        return self.compare() if self.rule.change == "compare" else say(self.done())
 
     def compare(self) -> tuple[Block, ...]:
         current, *older = (step.value for step in self.steps if step.call.name == "artifact_read")
@@ -177,7 +190,7 @@ class _DocumentChange:
             return say(f"“{name_of(document)}” has no {name and name.name}, so nothing is changed.")
         new = self._made(document, text, span)
         if new is None:
-            return say(f"That finds nothing to change in “{name_of(document)}”, so nothing is changed.")
+            return say(f"I found nothing to change in “{name_of(document)}”.")
         if document is self.attached:
             return _update(document, part, "", splice(text, span if new else without(text, span), new))
         if name:

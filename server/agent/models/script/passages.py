@@ -44,7 +44,7 @@ class NamedPassage:
     """What a message calls a passage: "second paragraph"; `index` counts from 0, and from -1 backwards.
 
     Attributes:
-        title: words of the heading of a section.
+        title: words of the heading of a section, or of an item.
         quote: the text of a passage that the user has selected.
     """
 
@@ -59,7 +59,10 @@ class NamedPassage:
         if self.quote:
             at = text.find(self.quote)
             return Span(at, at + len(self.quote)) if text.count(self.quote) == 1 else None
-        sections = list(_sections(text))
+        sections = list(_sections(text)) if self.unit == "section" else []
+        if self.title and self.unit == "item":
+            items = (Span(*hit.span()) for hit in _UNITS["item"].finditer(text))
+            return next((span for span in items if self.title.casefold() in span.of(text).casefold()), None)
         if self.title:
             return next(
                 (span for span in sections if self.title.casefold() in span.of(text).split("\n")[0].lower()), None
@@ -79,7 +82,11 @@ def without(text: str, span: Span) -> Span:
 
 
 def named_passage(message: str, groups: Groups) -> NamedPassage | None:
-    """The passage that a message names, as "the last line" or by the group `section` of its match."""
+    """The passage that a message names, as "the last line" or by a group: `section`, `entry` or `heading`."""
+    if groups.get("heading"):
+        return NamedPassage("title", "heading")
+    if entry := groups.get("entry"):
+        return NamedPassage(f"item “{entry}”", "item", title=entry)
     if section := groups.get("section"):
         return NamedPassage(f"section “{section}”", "section", title=section)
     hit = _NAMED.search(message)

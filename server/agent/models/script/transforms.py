@@ -15,9 +15,10 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from a2a_canvas.server.agent.models.script.passages import HEADING, ITEM, headings_of
-from a2a_canvas.server.agent.models.script.values import Groups, capital, fill
+from a2a_canvas.server.agent.models.script.values import Groups, capital, fill, number
 from a2a_canvas.server.agent.text.language import is_prose
 from a2a_canvas.server.agent.text.markdown import outside_fences
+from a2a_canvas.store.text.spans import Span, splice
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,16 +114,27 @@ def _extend(passage: Passage) -> str | None:
 
 
 def _add(passage: Passage) -> str | None:
-    """The first text of `with` that is not there yet and fits the language, as a block at the end."""
+    """The first text of `with` that is not there yet and fits the language, as a block at the end, or at a place."""
     new = next((text for text in passage.choices if _fits(text, passage.language)), None)
     if new is None:
         return None
+    if (place := passage.groups.get("place", "").casefold()) and is_prose(passage.language):
+        at = _place(passage.text, place)
+        return splice(passage.text, Span(at, at), f"\n\n{new}" if at == len(passage.text) else f"{new}\n\n")
     if is_prose(passage.language):
         blank = "\n\n" if passage.whole or "\n" in new else " "
     else:
         last = passage.text.rpartition("\n")[2]
         blank = "\n\n\n" if passage.whole else "\n" + last[: len(last) - len(last.lstrip())]
     return f"{passage.text}{blank}{new}" if passage.text else new
+
+
+def _place(text: str, place: str) -> int:
+    """Where a block goes: `before` or `after` the text, else in front of its first section."""
+    if place in ("before", "after"):
+        return len(text) if place == "after" else 0
+    headings, top = headings_of(text)
+    return next((hit.start() for hit, level in headings if level == top and hit.start()), len(text))
 
 
 def _fits(text: str, language: str) -> bool:
@@ -145,12 +157,15 @@ def _begin(passage: Passage) -> str | None:
 def _items(passage: Passage) -> str | None:
     """As many lines of `with` as `count` says, in the form of the last list."""
     lines = passage.text.split("\n")
-    last = max((number for number, line in enumerate(lines) if ITEM.match(line)), default=-1)
+    found = [at for at, line in enumerate(lines) if ITEM.match(line)]
+    last = found[-1] if found else -1
     mark = ITEM.match(lines[last]) if last >= 0 else None
     if mark is None:
         return None
     texts = [line for text in passage.choices for line in text.splitlines() if line not in passage.text]
-    new = [_marked(mark, step, text) for step, text in enumerate(texts[: _number(passage.groups)], 1)]
+    if passage.groups.get("place"):
+        last, mark = found[0] - 1, ITEM.match(lines[found[0]]) or mark
+    new = [_marked(mark, step, text) for step, text in enumerate(texts[: number(passage.groups.get("count", ""))], 1)]
     return "\n".join([*lines[: last + 1], *new, *lines[last + 1 :]])
 
 
@@ -160,19 +175,13 @@ def _marked(mark: re.Match[str], step: int, text: str) -> str:
     return re.sub(r"\[[xX]\]", "[ ]", form) + text
 
 
-_NUMBERS: Final = ["no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten"]
-
-
-def _number(groups: Groups) -> int:
-    count = groups.get("count", "").casefold()
-    return int(count) if count.isdecimal() else _NUMBERS.index(count) if count in _NUMBERS else 1
-
-
 # ------------------------------------------------------------------------------- words
 
 
 def _replace(passage: Passage) -> str | None:
-    """`new` for every `old`, in upper and lower case; a capital first letter stays one."""
+    """`new` for every `old`, in upper and lower case; a capital first letter stays one. Or `with` for every word."""
+    if template := passage.table.get(""):
+        return _rewrite(replace(passage, table={rf"\b{re.escape(passage.groups['old'])}\b": template}))
     new = passage.groups.get("new", "").replace("\\", r"\\")
     return _rewrite(replace(passage, table={f"(?i){re.escape(passage.groups['old'])}": new}))
 
@@ -193,7 +202,12 @@ def _rewrite(passage: Passage) -> str | None:
 def _sort(passage: Passage) -> str | None:
     """Lines; in a whole document those of its lists."""
     lines = rf"(?m)(?:^{ITEM.pattern}.*\n)+" if passage.whole else r"(?s).+"
-    text = re.sub(lines, lambda hit: "".join(sorted(hit[0].splitlines(True), key=str.casefold)), f"{passage.text}\n")
+    backwards = bool(passage.groups.get("reverse"))
+
+    def in_order(hit: re.Match[str]) -> str:
+        return "".join(sorted(hit[0].splitlines(True), key=str.casefold, reverse=backwards))
+
+    text = re.sub(lines, in_order, f"{passage.text}\n")
     return text.rstrip("\n")
 
 
@@ -241,7 +255,7 @@ TRANSFORMS: Final[Mapping[str, Callable[[Passage], str | None]]] = {
 }
 OF_PASSAGES: Final = TRANSFORMS.keys() - {"add", "begin", "items", "title", "number"}
 """Changes that a selection confines to itself."""
-STEPS: Final = ("undo", "redo", "restore", "compare")
+STEPS: Final = ("undo", "redo", "restore", "compare", "tell")
 CHANGES: Final = (*TRANSFORMS, *STEPS)
 """What `change` of a rule may be."""
 NEEDED_GROUPS: Final = {"replace": "old", "put": "new", "title": "new", "restore": "version"}

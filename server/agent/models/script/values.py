@@ -3,8 +3,8 @@
 Rule 1: `{repeat: STRING, times: N}` is allowed wherever a string is, within tool input as well.
 Rule 2: `{name}` is replaced in every string, and in the place of a number, if the rule's match has a group of
         that name. Other braces stay. `{name:capital}` begins with an upper-case letter; `{name:upper}` and
-        `{name:lower}` have no others; `{name:slug}` is made of lower-case letters, digits and hyphens, for names of
-        files.
+        `{name:lower}` have no others; `{name:number}` is in digits (`ten`, `twice`), at least 1; `{name:slug}` is made
+        of lower-case letters, digits and hyphens, for names of files.
 Rule 3: a number, and the id of an artifact in tool input, is checked when the script is read; one that depends on a
         group, when it is played.
 """
@@ -32,7 +32,7 @@ Json = bool | int | float | str | list["Json"] | dict[str, "Json"] | None
 MAX_CHARACTERS = 64_000_000
 """How long one repeated string may get: `times` may come from a stranger's message."""
 
-_GROUP = re.compile(r"\{(?P<name>\w+)(?::(?P<form>capital|slug|upper|lower))?\}")
+_GROUP = re.compile(r"\{(?P<name>\w+)(?::(?P<form>capital|slug|upper|lower|number))?\}")
 
 
 class BadValue(ValueError):
@@ -177,7 +177,23 @@ def slug(text: str) -> str:
     return re.sub(r"[\W_]+", "-", unicodedata.normalize("NFC", plain))[:48].strip("-") or "document"
 
 
-_FORMS: Mapping[str, Callable[[str], str]] = {"capital": capital, "slug": slug, "upper": str.upper, "lower": str.lower}
+def number(text: str) -> int:
+    """A number in digits or as a word; what is none is 1."""
+    word = text.strip().casefold()
+    if re.fullmatch(r"\d{1,3}", word, re.ASCII):
+        return int(word)
+    return _NUMBERS.index(word) if word in _NUMBERS else 2 if word in ("twice", "both") else 1
+
+
+_NUMBERS = ["no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve"]
+
+_FORMS: Mapping[str, Callable[[str], str]] = {
+    "capital": capital,
+    "slug": slug,
+    "upper": str.upper,
+    "lower": str.lower,
+    "number": lambda text: str(number(text)),
+}
 
 
 def fill_tree(value: Tree, groups: Groups) -> Json:

@@ -183,9 +183,9 @@ def test_it_says_what_the_newest_version_changed(talk) -> None:
     ("texts", "message", "told"),
     [
         ({}, "make it shorter", "There is no document yet"),
-        ({"tea": "Tea"}, "make it shorter", "That finds nothing to change in “tea.md”, so nothing is changed."),
+        ({"tea": "Tea"}, "make it shorter", "I found nothing to change in “tea.md”."),
         ({"tea": "Tea"}, "delete the last section", "“tea.md” has no last section, so nothing is changed."),
-        ({"tea": "Tea"}, "delete it", "That finds nothing to change in “tea.md”, so nothing is changed."),
+        ({"tea": "Tea"}, "delete it", "I found nothing to change in “tea.md”."),
     ],
 )
 def test_what_cannot_be_done_is_said_and_changes_nothing(talk, texts, message, told) -> None:
