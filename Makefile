@@ -91,9 +91,10 @@ bench: setup  ## benchmarks; they print ratios
 fuzz: setup  ## hostile requests against a real server (ARGS="--requests 2000 --database memory --seed 1")
 	$(BIN)/python -m bench.fuzz $(ARGS)
 
-docs: setup  ## write the generated tables of docs/settings.md and docs/operations.md
+docs: setup  ## write the generated tables of docs/settings.md, docs/operations.md and docs/limits.md
 	$(BIN)/python -m tests.docs.settings_table
 	$(BIN)/python -m tests.docs.metrics_table
+	$(BIN)/python -m tests.docs.limits_table
 
 screenshots: setup  ## take the pictures of the page in docs/screenshots (Chromium must be there; ARGS="empty dark")
 	$(BIN)/python -m tests.docs.screenshots $(ARGS)

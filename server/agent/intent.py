@@ -230,7 +230,7 @@ class _RestoreForm(_ArtifactOperationForm):
 class _PutForm(_ArtifactOperationForm):
     op: Literal["put"]
     text: str | None = None
-    name: Annotated[str, Field(min_length=1)] | None = None
+    name: Annotated[str, Field(min_length=1, max_length=MAX_ID)] | None = None
     merge: bool = False
 
     def intent(self, parts: Parts) -> Put | Upload:

@@ -152,7 +152,7 @@ class _RunEndpoint:
 
     async def _open_older(self, request: OlderRequest, caller: Caller) -> tuple[RunProjection, TaskSubscription]:
         run_id = request.run_id or self._agui.new_id()
-        plain = translated(request.without_artifact(), None, run_id)
+        plain = await asyncio.to_thread(translated, request.without_artifact(), None, run_id)
         try:
             found = await self._runtime.access.find(caller, request.thread_id)
             key = found.key if found else ""

@@ -19,6 +19,7 @@ from a2a_canvas.server.agent.intent import (
 from a2a_canvas.server.wire import AGENTSTACK, CANVAS
 from a2a_canvas.store.changes import Redo, Restore, Undo
 from a2a_canvas.store.models import DataPart, FilePart, Parts, text_part
+from a2a_canvas.store.text.unicode import MAX_ID
 from a2a_canvas.store.text.wording import shown
 
 SHORTER: Parts = (text_part("Shorter"),)
@@ -266,6 +267,12 @@ def test_a_version_to_restore_is_a_number(field, value) -> None:
 @pytest.mark.parametrize("value", [3, ["x"], {"text": "x"}])
 def test_what_is_put_is_a_text(value) -> None:
     assert refused(ours={**FORMS["put"], "text": value}).field == "text"
+
+
+@pytest.mark.parametrize("value", ["", "n" * (MAX_ID + 1)])
+def test_a_name_for_a_new_artifact_is_neither_empty_nor_longer_than_an_id(value) -> None:
+    put = {name: given for name, given in FORMS["put"].items() if name != "baseVersion"}
+    assert refused(ours={**put, "name": value}).field == "name"
 
 
 IMAGE = FilePart(b"\x89PNG", name="a.png", media_type="image/png")

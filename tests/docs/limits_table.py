@@ -1,0 +1,226 @@
+"""The tables of docs/limits.md: `python -m tests.docs.limits_table`.
+
+Rule 1: a row says of some entrances (entrances.py) how much may be sent, what becomes of more, and which test shows it.
+        Every entrance is in one row. The bounds are those of the code.
+Rule 2: `*` in a row stands for any characters, for what means the same everywhere, such as ids.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+
+from a2a_canvas.server.protocols.a2a_v1.list_tasks import MAX_LIST_TASKS_PAGE_SIZE
+from a2a_canvas.server.protocols.a2a_v1.push_operations import MAX_SECRET
+from a2a_canvas.server.protocols.agui.input import MAX_MESSAGES
+from a2a_canvas.server.protocols.agui.older.request import MAX_CONTENTS
+from a2a_canvas.server.protocols.agui.routes import MAX_BODY_VALUES
+from a2a_canvas.server.protocols.artifacts.context_forms import MAX_NAME, MAX_PAGE_SIZE
+from a2a_canvas.server.protocols.edge.connections import MAX_FIELDS, MAX_HEAD
+from a2a_canvas.server.protocols.edge.share_forms import MAX_SECONDS, MAX_USER
+from a2a_canvas.server.protocols.guard.checks import MAX_JSON_DEPTH, MAX_NUMBER, MAX_VALUES
+from a2a_canvas.server.protocols.guard.parsing import SMALL_BODY_BYTES
+from a2a_canvas.server.push.targets import MAX_URL
+from a2a_canvas.server.tasks.push import MAX_CONFIGS
+from a2a_canvas.server.tasks.sharing import MAX_FROM_ONE, MAX_OF_USER, MAX_SHARES
+from a2a_canvas.store.text.unicode import MAX_ID
+from tests.docs.pages import ROOT
+
+PAGE = ROOT / "docs/limits.md"
+
+_PROTOCOLS = "server/protocols"
+_CHECKS = f"{_PROTOCOLS}/guard/test_checks.py"
+_BODIES = f"{_PROTOCOLS}/guard/test_bodies.py"
+_INVALID = "refused, by the name of the field (InvalidParams, 400)"
+
+
+@dataclass(frozen=True, slots=True)
+class Limit:
+    """
+    Attributes:
+        of: entrances; what begins with a space is a limit of whole requests.
+        test: its file below `tests/`, and its name.
+    """
+
+    of: Sequence[str]
+    bound: str
+    beyond: str
+    test: str
+
+
+REQUESTS = (
+    Limit((" the head of a request",), f"{MAX_HEAD:,} bytes, {MAX_FIELDS} fields", "431, and the connection is closed",
+          f"{_PROTOCOLS}/edge/test_connections.py::test_a_head_that_is_too_large_is_refused"),
+    Limit((" the metadata of a gRPC call",), f"{MAX_HEAD:,} bytes", "RESOURCE_EXHAUSTED",
+          f"{_PROTOCOLS}/a2a_v1/test_grpc_server.py::test_the_calls_on_one_connection_and_their_metadata_have_a_bound"),
+    Limit((" the body of a message: `POST /`, `/rest/…`, `/canvas/stream`; a gRPC message",), "`--max-body-bytes`",
+          "413; JSON-RPC: -32600; gRPC: RESOURCE_EXHAUSTED",
+          f"{_BODIES}::test_a_message_may_be_as_large_as_the_setting_says"),
+    Limit((" any other body",), f"{SMALL_BODY_BYTES:,} bytes", "413, before it is read",
+          f"{_BODIES}::test_only_messages_may_be_large"),
+    Limit((" all bodies at once",), "`--max-bodies-bytes`", "503 with `Retry-After`; gRPC: RESOURCE_EXHAUSTED",
+          f"{_BODIES}::test_beyond_the_budget_every_entrance_says_try_again_and_keeps_nothing"),
+    Limit((" JSON: levels",), str(MAX_JSON_DEPTH), "refused (400; JSON-RPC: -32600)",
+          f"{_CHECKS}::test_depth_is_refused_at_one_level_more_than_the_limit"),
+    Limit((" JSON: values",), f"{MAX_VALUES:,}; AG-UI: {MAX_BODY_VALUES:,}", "refused, before it is parsed",
+          f"{_CHECKS}::test_values_are_counted_up_to_the_limit_and_nothing_is_parsed_behind_it"),
+    Limit((" JSON: characters of a number",), f"{MAX_NUMBER:,}; a double holds it", "refused, before it is parsed",
+          f"{_CHECKS}::test_a_number_has_at_most_as_many_characters_as_the_limit"),
+    Limit((" gRPC: values",), f"{MAX_VALUES:,}", "INVALID_ARGUMENT",
+          f"{_PROTOCOLS}/guard/test_grpc_guard.py::test_a_message_with_too_many_values_is_invalid"),
+    Limit((" all text in fields of A2A",), f"`--max-text-bytes`, and {SMALL_BODY_BYTES:,} for ids and addresses",
+          _INVALID, f"{_PROTOCOLS}/guard/test_proto_messages.py"
+          "::test_more_text_than_a_message_may_have_is_refused_before_protobuf_reads_it"),
+)  # fmt: skip
+"""Of whole requests, on all routes."""
+
+VALUES = (
+    Limit(("route /", "route /.well-known/agent-card.json", "route /artifacts", "route /artifacts/…",
+           "route /auth/callback", "route /auth/session", "route /auth/sign-in", "route /auth/sign-out",
+           "route /auth/signed-urls", "route /canvas/stream", "route /healthz", "route /metrics", "route /page/…/…",
+           "route /readyz", "route /rest/…"),
+          "the limits of requests, above; a path is a part of the head", "404 for what is not there",
+          f"{_PROTOCOLS}/guard/test_http_guard.py::test_bad_paths_methods_and_queries_get_rests_error"),
+    Limit(("A2A *.id", "A2A *Id", "A2A Message.referenceTaskIds", "AG-UI *Id", "AG-UI UserMessage.id"),
+          f"{MAX_ID} characters, without control characters", _INVALID,
+          f"{_PROTOCOLS}/a2a_v1/test_parts.py::test_an_id_that_would_weigh_down_every_event_is_refused"),
+    Limit(("A2A Part.text", "A2A Part.data", "A2A *.metadata", "A2A SendMessage.message", "AG-UI UserMessage.content",
+           "AG-UI older message", "AG-UI Context.description",
+           "AG-UI Context.value", "AG-UI ResumeEntry.payload", "AG-UI RunAgentInput.forwardedProps"),
+          "`--max-text-bytes` for all of a message", _INVALID,
+          f"{_BODIES}::test_text_is_limited_over_every_binding_and_version"),
+    Limit(("A2A Part.raw", "A2A Message.parts", "A2A Message.extensions", "A2A Part.filename", "A2A Part.mediaType",
+           "A2A Part.url", "A2A SendMessage.configuration", "A2A SendMessageConfiguration.acceptedOutputModes",
+           "A2A SendMessageConfiguration.taskPushNotificationConfig", "A2A TaskPushNotificationConfig.authentication"),
+          "the limits of requests, above; files are base64", _INVALID,
+          f"{_PROTOCOLS}/guard/test_proto_messages.py"
+          "::test_bytes_are_base64_in_either_alphabet_with_padding_or_without"),
+    Limit(("A2A *.historyLength", "query historyLength"), "a whole number of 32 bits, not negative", _INVALID,
+          "server/test_messages.py::test_params_are_refused_by_the_name_of_their_field"),
+    Limit(("A2A *.tenant", "query tenant"), "empty: there are no tenants", _INVALID,
+          "server/test_messages.py::test_params_are_refused_by_the_name_of_their_field"),
+    Limit(("A2A Message.role", "A2A ListTasks.status", "A2A *.includeArtifacts", "A2A *.returnImmediately"),
+          "the names that A2A defines; true or false", _INVALID,
+          f"{_PROTOCOLS}/guard/test_http_guard.py::test_a_state_that_is_no_state_of_a2a_is_refused_in_json"),
+    Limit(("A2A ListTasks.statusTimestampAfter",), "a time in the years 1 to 9999", _INVALID,
+          f"{_PROTOCOLS}/a2a_v1/test_list_tasks.py::test_the_ends_of_time_can_be_asked_for"),
+    Limit(("A2A ListTasks.pageSize",), f"1 to {MAX_LIST_TASKS_PAGE_SIZE}", _INVALID,
+          f"{_PROTOCOLS}/a2a_v1/test_list_tasks.py::test_a_page_has_1_to_100_tasks"),
+    Limit(("A2A ListTaskPushNotificationConfigs.pageSize",), f"1 to {MAX_CONFIGS}", _INVALID,
+          f"{_PROTOCOLS}/a2a_v1/test_push_operations.py::test_a_page_that_cannot_be_is_refused"),
+    Limit(("A2A *.pageToken", "query pageToken"), "a token of this server", _INVALID,
+          f"{_PROTOCOLS}/a2a_v1/test_list_tasks.py::test_a_token_that_is_not_ours_is_refused"),
+    Limit(("A2A TaskPushNotificationConfig.url",), f"{MAX_URL:,} characters; a host that is public, or allowed",
+          _INVALID, "server/push/test_targets.py::test_what_is_no_plain_url_is_refused"),
+    Limit(("A2A TaskPushNotificationConfig.token", "A2A AuthenticationInfo.*"), f"{MAX_SECRET:,} characters", _INVALID,
+          f"{_PROTOCOLS}/a2a_v1/test_push_operations.py::test_a_config_that_cannot_be_used_is_refused"),
+    Limit(("canvas:v1 op", "canvas:v1 unit", "canvas:v1 strategy", "canvas:v1 level", "canvas:v1 group",
+           "canvas:v1 merge", "canvas:v1 link", "canvas:v1 selection"),
+          "the names that the extension defines; true or false; an object", _INVALID,
+          "server/agent/test_intent.py::test_a_field_of_the_wrong_kind_is_refused_by_its_name"),
+    Limit(("canvas:v1 name",), f"{MAX_ID} characters", _INVALID, "server/agent/test_intent.py"
+          "::test_a_name_for_a_new_artifact_is_neither_empty_nor_longer_than_an_id"),
+    Limit(("canvas:v1 artifactId", "canvas:v1 shareId", "canvas:v1 baseVersion", "canvas:v1 version",
+           "canvas:v1 start", "canvas:v1 end", "canvas:v1 lineStart", "canvas:v1 lineEnd"),
+          f"{MAX_ID} characters; whole numbers, of versions and places that are there", _INVALID,
+          "server/test_messages.py::test_an_operation_is_refused_by_the_name_of_its_field"),
+    Limit(("canvas:v1 text",), "`--max-artifact-bytes`; of a selection: the text that is there", _INVALID,
+          "server/agent/test_intent.py::test_what_is_put_is_a_text"),
+    Limit(("canvas:v1 user",), f"{MAX_USER} characters; {MAX_SHARES:,} shares of a context, {MAX_FROM_ONE} of one "
+          f"owner and {MAX_OF_USER:,} of a user", _INVALID,
+          "server/test_sharing.py::test_what_cannot_be_shared_is_refused_with_a_reason"),
+    Limit(("canvas:v1 expires",), f"a time with its zone, or seconds, at most {MAX_SECONDS:,} from now", _INVALID,
+          f"{_PROTOCOLS}/edge/test_share_forms.py::test_a_share_ends_within_a_hundred_years_or_never_or_is_refused"),
+    Limit(("AG-UI RunAgentInput.messages", "AG-UI older messages"), f"{MAX_MESSAGES:,} messages", _INVALID,
+          f"{_PROTOCOLS}/agui/test_input.py"
+          "::test_a_list_that_is_too_long_is_refused_before_anything_in_it_is_read"),
+    Limit(("AG-UI RunAgentInput.context", "AG-UI older context"), f"{MAX_VALUES:,} items", _INVALID,
+          f"{_PROTOCOLS}/agui/test_input.py"
+          "::test_a_list_that_is_too_long_is_refused_before_anything_in_it_is_read"),
+    Limit(("AG-UI RunAgentInput.resume", "AG-UI ResumeEntry.status", "AG-UI ResumeEntry.metadata"),
+          "one answer, resolved or cancelled", _INVALID,
+          f"{_PROTOCOLS}/agui/test_input.py::test_a_resume_that_answers_nothing_is_refused"),
+    Limit(("AG-UI UserMessage.role", "AG-UI UserMessage.name", "AG-UI UserMessage.metadata"),
+          "the limits of requests, above; only role is read", _INVALID,
+          f"{_PROTOCOLS}/agui/test_input.py::test_what_is_no_run_is_refused_by_the_name_of_its_field"),
+    Limit(("AG-UI older contents",), f"{MAX_CONTENTS:,} versions of a new artifact", _INVALID,
+          f"{_PROTOCOLS}/agui/older/test_request.py::test_what_is_no_request_is_refused_by_the_name_of_its_field"),
+    Limit(("AG-UI older artifact", "AG-UI older code", "AG-UI older currentIndex", "AG-UI older fullMarkdown",
+           "AG-UI older index", "AG-UI older language", "AG-UI older title", "AG-UI older type"),
+          "`--max-artifact-bytes`; the versions that there are", _INVALID,
+          f"{_PROTOCOLS}/agui/older/test_request.py"
+          "::test_the_content_at_the_current_index_is_refused_by_its_place"),
+    Limit(("AG-UI older selectedText", "AG-UI older start", "AG-UI older end", "AG-UI older text",
+           "AG-UI older lineStart", "AG-UI older lineEnd"),
+          "a place in the text", _INVALID, f"{_PROTOCOLS}/agui/older/test_request.py"
+          "::test_a_selection_that_the_users_own_text_does_not_have_is_refused_before_anything_is_stored"),
+    Limit(("query pageSize",), f"1 to {MAX_PAGE_SIZE}", _INVALID,
+          f"{_PROTOCOLS}/artifacts/test_context_forms.py::test_a_wrong_parameter_is_refused"),
+    Limit(("query query", "query raw", "query download", "query format", "query from"),
+          "a part of the head; versions that there are", _INVALID,
+          f"{_PROTOCOLS}/artifacts/test_context_forms.py::test_another_format_is_refused"),
+    Limit(("query code", "query state", "query return"), "a part of the head; of a sign-in that has begun here",
+          "a page that says why (400, 403, 429)",
+          "server/test_sign_in.py::test_a_browser_that_is_not_signed_in_is_told_why_and_led_back"),
+    Limit(("body name",), f"{MAX_NAME} characters", _INVALID,
+          f"{_PROTOCOLS}/artifacts/test_context_forms.py::test_what_is_no_name_is_refused"),
+    Limit(("body path",), "a path of this server", _INVALID,
+          f"{_PROTOCOLS}/guard/test_json_bodies.py::test_what_is_no_json_is_refused_with_a_reason"),
+    Limit(("header accept", "header content-encoding", "header content-length", "header content-type", "header host",
+           "header if-modified-since", "header if-none-match", "header last-event-id", "header origin",
+           "header sec-fetch-dest", "header sec-fetch-site"),
+          "a part of the head", "ignored, or refused (400, 415, 421)",
+          f"{_PROTOCOLS}/guard/test_http_guard.py::test_other_content_types_are_refused_in_each_form"),
+)  # fmt: skip
+"""Of single values. The first that matches an entrance is its row."""
+
+
+def row_of(entrance: str) -> Limit | None:
+    """The row with an entrance."""
+    return next((row for row in VALUES if any(fnmatchcase(entrance, each) for each in row.of)), None)
+
+
+def table(rows: Sequence[Limit], entrances: Sequence[str]) -> Iterator[str]:
+    yield "| what | how much | beyond it | test |"
+    yield "|---|---|---|---|"
+    for row in rows:
+        named = [each for each in entrances if row_of(each) is row] or [each.strip() for each in row.of]
+        what = ", ".join(f"`{each}`" if row in VALUES else each for each in named)
+        yield f"| {what} | {row.bound} | {row.beyond} | {row.test.replace('::', ' ')} |"
+
+
+def page(entrances: Sequence[str]) -> str:
+    """All of docs/limits.md."""
+    return "\n".join(
+        (
+            "# Limits",
+            "",
+            "<!-- Generated by `python -m tests.docs.limits_table`. -->",
+            "",
+            "Everything that a caller can send has a bound. This page names each value, its bound, the answer beyond "
+            "it, and the test that",
+            "shows it (below `tests/`). What users may use over time, turns and streams for example, is in "
+            "[settings.md](settings.md#limits).",
+            "",
+            "## Requests",
+            "",
+            *table(REQUESTS, ()),
+            "",
+            "## Values",
+            "",
+            "A2A 0.3 is converted to 1.0, and has the same bounds. `canvas:v1` names the fields of operations, also "
+            "where `/artifacts/…/shares`",
+            "takes them; `AG-UI older` those of [the older request](ag-ui.md#the-older-request). Fields that are not "
+            "named here are ignored.",
+            "",
+            *table(VALUES, entrances),
+            "",
+        )
+    )
+
+
+if __name__ == "__main__":
+    from tests.docs.entrances import entrances
+
+    PAGE.write_text(page(entrances()))

@@ -1,0 +1,34 @@
+"""docs/limits.md has every value that a caller can send, with a test of its bound."""
+
+from __future__ import annotations
+
+import ast
+
+import pytest
+
+from tests.docs.entrances import entrances
+from tests.docs.limits_table import PAGE, REQUESTS, VALUES, Limit, page, row_of
+from tests.docs.pages import ROOT
+
+ENTRANCES = entrances()
+
+
+@pytest.mark.parametrize("entrance", ENTRANCES)
+def test_every_value_that_a_caller_can_send_has_a_row(entrance: str) -> None:
+    assert row_of(entrance), f"{entrance} is new: give it a bound, and a row in tests/docs/limits_table.py"
+
+
+@pytest.mark.parametrize("row", VALUES, ids=lambda row: row.of[0])
+def test_every_row_is_about_something_that_can_be_sent(row: Limit) -> None:
+    assert any(row_of(each) is row for each in ENTRANCES) or row.of[0].startswith("body ")
+
+
+@pytest.mark.parametrize("row", [*REQUESTS, *VALUES], ids=lambda row: row.of[0].strip())
+def test_the_test_of_a_row_is_there(row: Limit) -> None:
+    file, _, name = row.test.partition("::")
+    tree = ast.parse((ROOT / "tests" / file).read_text())
+    assert name in {node.name for node in tree.body if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)}
+
+
+def test_the_page_is_the_one_that_is_generated() -> None:
+    assert PAGE.read_text() == page(ENTRANCES), "run python -m tests.docs.limits_table"
