@@ -34,6 +34,7 @@ from a2a_canvas.server.tool_sources.remote_agents.task_parts import (
     line,
     parts_of,
     said,
+    title_of,
     to_wire,
 )
 from a2a_canvas.store.changes import AppendParts, ReplaceParts
@@ -109,6 +110,8 @@ class RemoteTask:
     _ids: dict[str, str] = field(default_factory=dict)
     _seen: dict[str, str] = field(default_factory=dict)
     _refused: dict[str, str] = field(default_factory=dict)
+    _new: set[str] = field(default_factory=set)
+    _called: int = 0
 
     async def run(self, text: str, context_id: str = "") -> Result:
         """The result of the call.
@@ -352,7 +355,7 @@ class RemoteTask:
         self._seen.pop(artifact.artifact_id, None)
         if (parts := self._parts(artifact, append)) and (own := await self._own_id(artifact.artifact_id)):
             kind = AppendParts if append else ReplaceParts
-            names = line(artifact.name) or None, artifact.description or None
+            names = self._name(artifact), artifact.description or None
             await self._write(artifact.artifact_id, own, kind(parts, *names, done=False))
 
     async def _take_snapshot(self, task: pb.Task) -> None:
@@ -368,7 +371,7 @@ class RemoteTask:
         ours = current.parts if current and not current.never_completed else ()
         change = catching_up(ours, self._parts(artifact))
         if change:
-            names = line(artifact.name) or None, artifact.description or None
+            names = self._name(artifact), artifact.description or None
             await self._write(artifact.artifact_id, own, type(change)(change.parts, *names, done=False))
 
     # ------------------------------------------------------------------------ artifacts
@@ -397,12 +400,23 @@ class RemoteTask:
             self._ids[artifact_id] = await self._free_id(artifact_id)
         return self._ids[artifact_id]
 
+    def _name(self, artifact: pb.Artifact) -> str | None:
+        """Its name; that of an artifact without one is made when it is new, and stays."""
+        if artifact.name or artifact.artifact_id not in self._new:
+            return line(artifact.name) or None
+        self._new.discard(artifact.artifact_id)
+        name = title_of(artifact, self.agent.title, self._called + 1)
+        self._called += name == title_of(pb.Artifact(), self.agent.title, self._called + 1)
+        return name or None
+
     async def _free_id(self, artifact_id: str) -> str:
         used = self._ids.values()
         for each in candidates(artifact_id, self.agent.name):
             artifact = None if each in used else await self.canvas.read(each)
             mine = artifact is None or each in self.shared or is_from(artifact, self._origin())
             if each not in used and mine:
+                if artifact is None or not artifact.name:
+                    self._new.add(artifact_id)
                 return each
         raise AgentFault(f"there are too many artifacts {line(artifact_id)!r}")
 

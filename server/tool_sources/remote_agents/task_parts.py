@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, assert_never
 
@@ -67,6 +68,24 @@ def candidates(artifact_id: str, agent: str) -> Iterator[str]:
     yield own
     yield f"{agent}-{own}"
     yield from (f"{agent}-{own}-{number}" for number in range(2, 100))
+
+
+_OPAQUE = re.compile(r"[0-9a-f]{8}-?[0-9a-f]{4}-?[0-9a-f]|^[\W\d_]*$", re.IGNORECASE)
+"""In an id that a program has made, such as a UUID."""
+
+
+def title_of(artifact: pb.Artifact, agent: str, number: int) -> str:
+    """The name of an artifact of another agent: its own, that of its file, or the agent's if its id says nothing.
+
+    Args:
+        number: how many artifacts of the agent have its name, with this one.
+    """
+    given = (artifact.name, *(part.filename for part in artifact.parts))
+    if named := next(filter(None, map(line, given)), ""):
+        return named
+    if not _OPAQUE.search(line(artifact.artifact_id)):
+        return ""  # it is called like its id
+    return agent if number == 1 else f"{agent} {number}"
 
 
 def is_from(artifact: Artifact, origin: Origin) -> bool:

@@ -91,6 +91,16 @@ async def test_files_and_data_come_too() -> None:
     assert report.name == "report.md"
 
 
+async def test_artifacts_without_a_name_are_called_like_the_agent_and_keep_that_name() -> None:
+    ids = [f"{number}{'0' * 31}" for number in range(2)]
+    events = [whole(ids[0], "Rain"), whole(ids[1], "Sun."), chunk(ids[0], "."), whole(ids[0], "Rain."), completed()]
+    turn = await run(FakeAgent(events))
+    assert {each.name: each.text for each in await turn.store.list("context")} == {
+        "Weather": "Rain.",
+        "Weather 2": "Sun.",
+    }
+
+
 async def test_a_message_instead_of_a_task_is_the_result_with_its_files() -> None:
     class Replies(FakeAgent):
         async def send(self, message):

@@ -1,8 +1,9 @@
 """What another agent names, as we can have it."""
 
 import pytest
+from a2a.types import a2a_pb2 as pb
 
-from a2a_canvas.server.tool_sources.remote_agents.task_parts import line
+from a2a_canvas.server.tool_sources.remote_agents.task_parts import line, title_of
 
 
 @pytest.mark.parametrize(
@@ -17,3 +18,23 @@ from a2a_canvas.server.tool_sources.remote_agents.task_parts import line
 )
 def test_a_name_is_one_line_of_200_characters_at_most(given: str, kept: str) -> None:
     assert line(given) == kept
+
+
+ODD = "d1c1b1a0-9f1e-4a57-b6d2-0c9a6a3a7f10"
+
+
+@pytest.mark.parametrize(
+    ("artifact", "number", "title"),
+    [
+        (pb.Artifact(artifact_id=ODD, name="report.md"), 1, "report.md"),
+        (pb.Artifact(artifact_id=ODD, parts=[pb.Part(text="x"), pb.Part(raw=b"x", filename="sky.png")]), 1, "sky.png"),
+        (pb.Artifact(artifact_id="report"), 1, ""),
+        (pb.Artifact(artifact_id=ODD), 1, "Weather"),
+        (pb.Artifact(artifact_id=ODD.replace("-", "")), 2, "Weather 2"),
+        (pb.Artifact(artifact_id=f"artifact-{ODD}"), 3, "Weather 3"),
+        (pb.Artifact(artifact_id="1"), 1, "Weather"),
+        (pb.Artifact(), 1, "Weather"),
+    ],
+)
+def test_an_artifact_without_a_name_is_called_like_its_file_or_its_agent(artifact, number, title) -> None:
+    assert title_of(artifact, "Weather", number) == title
