@@ -16,6 +16,7 @@ from a2a_canvas.server.wire import CANVAS, TURN
 
 MAX_DATA_CELLS = 60
 """Of a data part's JSON."""
+_PIECE = ("adk_partial", "kagent_adk_partial")
 BROKE_OFF = "The answer broke off, asking again…"
 
 ENDED_BADLY = {
@@ -41,7 +42,7 @@ class SeenTask:
     """A task as the server's responses describe it. `artifacts` are pairs of id and name, oldest first.
 
     `broke_off`: the model's answer broke off, and it has not begun another one. `reply`: the visible text of the round
-    so far, by turn:v1. `asked`: the calls that the task's question asks to approve.
+    so far, by turn:v1 or by pieces (`is_piece`). `asked`: the calls that the task's question asks to approve.
     """
 
     task_id: str = ""
@@ -78,7 +79,8 @@ def fold(seen: SeenTask, response: pb.StreamResponse) -> SeenTask:
         case "status_update":
             update = response.status_update
             seen = _with_status(_with_ids(seen, update.task_id, update.context_id), update.status)
-            seen = _with_turn(seen, extension_data(update.metadata, TURN))
+            turn = extension_data(update.metadata, TURN)
+            seen = _with_turn(seen, turn) if turn else _with_piece(seen, update)
         case "artifact_update":
             change = response.artifact_update
             seen = _with_artifact(_with_ids(seen, change.task_id, change.context_id), change.artifact)
@@ -116,6 +118,21 @@ def _with_turn(seen: SeenTask, turn: dict[str, Any]) -> SeenTask:
             return replace(seen, reply=text)
         case _:
             return seen
+
+
+def is_piece(update: pb.TaskStatusUpdateEvent) -> bool:
+    """Whether the text of a status is a piece of the reply, as google-adk marks them; the whole follows."""
+    return any(
+        key in metadata and metadata[key] is True
+        for metadata in (update.metadata, update.status.message.metadata)
+        for key in _PIECE
+    )
+
+
+def _with_piece(seen: SeenTask, update: pb.TaskStatusUpdateEvent) -> SeenTask:
+    if is_piece(update):
+        return replace(seen, reply=seen.reply + message_text(update.status.message))
+    return replace(seen, reply="") if update.status.HasField("message") else seen
 
 
 def contents(made: dict[str, pb.Artifact], response: pb.StreamResponse) -> None:

@@ -30,7 +30,7 @@ from rich.syntax import Syntax
 from rich.text import Text
 
 from a2a_canvas.server.client.display import clean, fit, one_line
-from a2a_canvas.server.client.fold import OVER, AskedCall, SeenTask, extension_data, part_label
+from a2a_canvas.server.client.fold import OVER, AskedCall, SeenTask, extension_data, is_piece, part_label
 from a2a_canvas.server.wire import TURN
 
 MAX_ERROR = 300
@@ -86,6 +86,8 @@ class Screen:
                 self._working(seen)
             case "artifact_update" if artifacts:
                 self.artifact(response.artifact_update.artifact, append=response.artifact_update.append)
+            case "status_update" if is_piece(response.status_update):
+                self.reply(seen.reply)
             case "status_update":
                 self._update(extension_data(response.status_update.metadata, TURN), seen)
 
@@ -111,7 +113,9 @@ class Screen:
                 self.status("")
 
     def _working(self, seen: SeenTask) -> None:
-        if seen.message and seen.state not in OVER:
+        if "\n" in seen.message.strip() and seen.state not in OVER:  # text, and no label
+            self.reply(seen.message)
+        elif seen.message and seen.state not in OVER:
             self.status(seen.message)
 
     def close(self) -> None:
@@ -136,6 +140,9 @@ class Screen:
         text = clean("".join(part.text for part in artifact.parts))
         shown = self._shown.get(artifact.artifact_id)
         note = " (continued)"
+        if shown is None and text and text.strip() == self._said.strip() and not labels:  # it was the reply
+            self._shown[artifact.artifact_id] = _Shown(one_line(artifact.name) or one_line(artifact.artifact_id), text)
+            return
         if shown is None:
             shown = self._shown[artifact.artifact_id] = _Shown(
                 one_line(artifact.name) or one_line(artifact.artifact_id)

@@ -10,6 +10,7 @@ from pathlib import Path
 from threading import active_count
 from typing import Any
 
+import pytest
 from a2a.types import a2a_pb2 as pb
 from google.protobuf.json_format import ParseDict
 from hypothesis import given
@@ -102,6 +103,33 @@ def test_a_reply_between_two_pieces_of_an_artifact_has_its_own_place() -> None:
     out, _ = shown(reply("I am"), reply("I am here."), doc("one"), reply("Next."), doc("two", append=True))
     rule = "─" * 40 + "\n"
     assert out == f"I am here.\n{HEAD}one\n{rule}Next.\n── doc.md (continued) ──────────────────\ntwo\n"
+
+
+def adk(text: str, *, partial: bool) -> pb.StreamResponse:
+    event = update("WORKING", text)
+    event.status_update.metadata.update({"adk_partial": partial} if partial else {})
+    return event
+
+
+def artifact(text: str) -> pb.StreamResponse:
+    event = pb.StreamResponse()
+    event.artifact_update.artifact.CopyFrom(pb.Artifact(artifact_id="a1", parts=[pb.Part(text=text)]))
+    return event
+
+
+@pytest.mark.parametrize("partial", [True, False])
+def test_an_answer_in_pieces_that_comes_again_whole_and_as_an_artifact_is_shown_once(partial: bool) -> None:
+    """As google-adk sends it."""
+    pieces = [adk("Tea\n", partial=True), adk("is hot.", partial=True)] if partial else []
+    out, err = shown(responses(*pieces, adk("Tea\nis hot.", partial=False), artifact("Tea\nis hot.")))
+    assert (out, err) == ("Tea\nis hot.\n", "")
+
+
+def test_pieces_of_a_later_round_are_a_reply_of_their_own() -> None:
+    rounds = [adk("One.", partial=True), adk("One.", partial=False), adk("Two.", partial=True), artifact("Three.")]
+    out, err = shown(responses(*rounds))
+    assert (out.splitlines()[:2], err) == (["One.", "Two."], "")
+    assert out.endswith("\nThree.\n")
 
 
 def test_the_final_reply_is_not_repeated() -> None:
