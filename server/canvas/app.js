@@ -214,6 +214,11 @@ export function createApp(store, client, { navigate = () => {}, session } = {}) 
 
     signOut: () => session?.signOut(),
 
+    /** The user who is signed in beside a link that is open as a guest; empty for none. */
+    userBeside: () => session?.beside ?? "",
+
+    leaveLink: () => session?.leaveLink(),
+
     /** The next page of conversations. */
     async more() {
       const { query, nextPage } = store.state;

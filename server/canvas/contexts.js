@@ -98,7 +98,9 @@ export function mountContexts(nav, app) {
 
   function enterOrLeave() {
     if (store.state.identity?.signedIn) {
-      openMenu(account, [{ text: "Sign out", sign: "close", run: () => app.signOut() }]);
+      const beside = app.userBeside();
+      const back = { text: `Back to ${beside}`, sign: "people", run: () => app.leaveLink() };
+      openMenu(account, [...(beside ? [back] : []), { text: "Sign out", sign: "close", run: () => app.signOut() }]);
     } else {
       app.signIn().catch(complain);
     }

@@ -1,7 +1,7 @@
 // @ts-check
 /** Puts the page together: the store, the client, the app and the panes; and keeps the address bar in step. */
 
-import { parsePlace } from "./address.js";
+import { formatPlace, parsePlace } from "./address.js";
 import { createApp, sentence } from "./app.js";
 import { createClient } from "./a2a/client.js";
 import { serverAddress } from "./a2a/servers.js";
@@ -33,7 +33,7 @@ const link = /^#share=([\w-]+)$/.exec(location.hash)?.[1];
 if (link) {
   history.replaceState(null, "", location.pathname + location.search);
 }
-const session = createSession(base, { home, key: link });
+const session = createSession(base, { home, contextId: parsePlace(location.hash).contextId });
 const client = createClient(base, { home, fetch: session.fetch });
 const app = createApp(store, client, { navigate, session });
 
@@ -59,6 +59,9 @@ function goToAddress() {
     return location.reload();
   }
   const { contextId, artifactId, version } = parsePlace(location.hash);
+  if (session.changesAt(contextId)) {
+    return location.reload();
+  }
   app.openContext(contextId);
   if (artifactId !== store.state.artifactId || version !== store.state.version) {
     app.openArtifact(artifactId, version);
@@ -112,7 +115,18 @@ function runningTasks() {
   return Object.values(store.state.tasks).filter((task) => isRunning(task.state));
 }
 
+/** @param {string} token */
+async function openLink(token) {
+  try {
+    const contextId = await session.openLink(token);
+    contextId && history.replaceState(null, "", formatPlace({ contextId, artifactId: null, version: null }));
+  } catch (error) {
+    app.notify("error", sentence(error));
+  }
+}
+
 async function start() {
+  link && (await openLink(link));
   try {
     await app.start();
   } catch (error) {

@@ -2,6 +2,7 @@
 /** The conversation: its head, the thread or the start page, the composer; files can be dropped anywhere on it. */
 
 import { parsePlace } from "../address.js";
+import { copied } from "../clipboard.js";
 import { fill, h } from "../dom.js";
 import { mountDrop } from "../drop.js";
 import { icon } from "../icons.js";
@@ -86,10 +87,9 @@ function createHead(app) {
   draw(app.store.state);
   return head;
 
-  function copyLink() {
-    navigator.clipboard.writeText(location.href).then(
-      () => app.notify("info", "The link is copied. Who opens it sees this conversation live."),
-      () => app.notify("error", "The browser does not let the page copy. Copy the address from the address bar."),
-    );
+  async function copyLink() {
+    (await copied(location.href))
+      ? app.notify("info", "The link is copied. Who opens it sees this conversation live.")
+      : app.notify("error", "The browser does not let the page copy. Copy the address from the address bar.");
   }
 }

@@ -1,6 +1,7 @@
 // @ts-check
 /** The document pane: the artifacts of a conversation as tabs, and the one that is shown, while it is written and after. */
 
+import { copied } from "../clipboard.js";
 import { fill, h } from "../dom.js";
 import { icon } from "../icons.js";
 import { createKeyed } from "../keyed.js";
@@ -261,8 +262,9 @@ export function createDocumentPane(app) {
   async function copyText() {
     const artifact = shownContent(store.state);
     if (artifact) {
-      await navigator.clipboard.writeText(textShown(store.state, artifact).text);
-      app.notify("info", `${artifact.name} is copied.`);
+      (await copied(textShown(store.state, artifact).text))
+        ? app.notify("info", `${artifact.name} is copied.`)
+        : app.notify("error", "The browser does not let the page copy. Download the document instead.");
     }
   }
 

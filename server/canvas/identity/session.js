@@ -6,11 +6,15 @@
  * 1. A key goes to the server that it was given for, and to no other origin. It is in no address and in no log.
  * 2. It is kept as long as the tab is open. Who signs out leaves nothing behind.
  * 3. A request that is refused without credentials waits until somebody has signed in, and is then sent again.
+ * 4. The token of a link is kept beside the key and never replaces it. Somebody who is signed in chooses whether to open the
+ *    link as a guest; the token is then used at the address of its conversation only.
  */
 
+import { parsePlace } from "../address.js";
 import { partOf } from "../loading.js";
 
 const KEY = "a2a-canvas.key:";
+const GUEST = "a2a-canvas.guest:";
 const SIGNED_OUT = "a2a-canvas.signed-out";
 /** Tells the server that the page itself sends a request: no other page can send this header along with a cookie. */
 const OWN = { "A2A-Canvas-Page": "1" };
@@ -24,23 +28,25 @@ const OWN = { "A2A-Canvas-Page": "1" };
  * @property {string} [signIn]  the address at which a browser signs in with the provider of the users
  */
 
+/** A link that was opened as a guest; `beside` is the user who is signed in, if any. @typedef {{token: string, contextId: string, beside: string}} Guest */
+/** Asks who opens a link: the user, if they have the conversation anyway, or a guest; empty for nobody. @typedef {(options: {user: string, has: boolean}) => Promise<"user"|"guest"|"">} Choose */
 /** @typedef {ReturnType<typeof createSession>} Session */
 /** Asks the user for a key until one is taken; false if they would rather not. @typedef {(options: {server: string, said: string, signIn: string, check: (key: string) => Promise<Response>}) => Promise<boolean>} Ask */
 
 /**
  * @param {string} base  the address of the server, with a slash at its end
- * @param {{home?: string, fetch?: typeof fetch, storage?: Pick<Storage, "getItem"|"setItem"|"removeItem"|"clear">, ask?: Ask, reload?: () => void, key?: string}} [options]
- *     `home` is the page's own server, if it is another one; `key` the one to use from now on, such as that of a link
+ * @param {{home?: string, fetch?: typeof fetch, storage?: Pick<Storage, "getItem"|"setItem"|"removeItem"|"clear">, ask?: Ask, choose?: Choose, reload?: () => void, contextId?: string|null}} [options]
+ *     `home` is the page's own server, if it is another one; `contextId` the conversation that the page opens with
  */
 export function createSession(base, options = {}) {
-  const { home = base, storage = sessionStorage, ask = askInDialog, reload = () => location.reload() } = options;
+  const { home = base, storage = sessionStorage, ask = askInDialog, choose = chooseInDialog, reload = () => location.reload() } = options;
   const send = options.fetch ?? ((...given) => fetch(...given));
   const { origin } = new URL(base);
   if (storage.getItem(SIGNED_OUT)) {
     storage.clear();
   }
-  let key = options.key ?? storage.getItem(KEY + base) ?? "";
-  keep(key);
+  let guest = guestAt(options.contextId ?? null);
+  let key = guest?.token ?? storage.getItem(KEY + base) ?? "";
   let user = "";
   let address = "";
   let declined = false;
@@ -73,6 +79,9 @@ export function createSession(base, options = {}) {
 
   /** The server does not take the key. @param {string} given */
   function again(given) {
+    if (given && given === guest?.token) {
+      return linkEnded(guest);
+    }
     if (given) {
       keep("");
       declined = false;
@@ -91,7 +100,7 @@ export function createSession(base, options = {}) {
 
   /** Whether the server takes a key; then it is kept. @param {string} given */
   async function check(given) {
-    const response = await send(`${base}auth/session`, carrying({ cache: "no-store" }, given));
+    const response = await askAs("auth/session", given);
     if (response.status !== 401 && response.status !== 429) {
       keep(given);
       const told = response.ok ? (await response.clone().json()).user : "";
@@ -101,8 +110,43 @@ export function createSession(base, options = {}) {
     return response;
   }
 
+  /** The link that was opened as a guest, where it is used (rule 4). @param {string|null} contextId @returns {Guest|null} */
+  function guestAt(contextId) {
+    /** @type {Guest|null} */
+    const opened = JSON.parse(storage.getItem(GUEST + base) ?? "null");
+    return opened && (!opened.beside || opened.contextId === contextId) ? opened : null;
+  }
+
+  function forgetGuest() {
+    storage.removeItem(GUEST + base);
+    guest = null;
+    key = storage.getItem(KEY + base) ?? "";
+  }
+
+  /** @param {Guest} ended */
+  function linkEnded({ beside }) {
+    if (beside) {
+      leaveLink();
+      return Promise.resolve(false);
+    }
+    forgetGuest();
+    return signIn("This link is not valid any more.");
+  }
+
+  /** Goes back from a link to what the user has. */
+  function leaveLink() {
+    forgetGuest();
+    history.replaceState(null, "", location.pathname + location.search);
+    reload();
+  }
+
+  /** @param {string} path @param {string} given */
+  const askAs = (path, given) => send(`${base}${path}`, carrying({ cache: "no-store" }, given));
+
   /** @param {string} given */
   function keep(given) {
+    storage.removeItem(GUEST + base);
+    guest = null;
     key = given;
     given ? storage.setItem(KEY + base, given) : storage.removeItem(KEY + base);
   }
@@ -130,6 +174,37 @@ export function createSession(base, options = {}) {
       }
     },
 
+    /** The user beside whom a link is open as a guest; empty for none. */
+    get beside() {
+      return guest?.beside ?? "";
+    },
+
+    /**
+     * Opens a link; asks first as whom, if somebody is signed in (rule 4).
+     * @param {string} token
+     * @returns {Promise<string>} the id of its conversation; empty if it stays closed
+     * @throws {Error} with a sentence for the user
+     */
+    async openLink(token) {
+      const own = storage.getItem(KEY + base) ?? "";
+      const contextId = await contextOf(await askAs("artifacts", token));
+      const told = await askAs("auth/session", own);
+      const signedIn = told.ok ? (await told.json()).user : "";
+      const has = signedIn !== "" && (await askAs(`artifacts/${encodeURIComponent(contextId)}`, own)).ok;
+      const chosen = signedIn ? await choose({ user: signedIn, has }) : "guest";
+      if (chosen === "guest") {
+        guest = { token, contextId, beside: signedIn };
+        storage.setItem(GUEST + base, JSON.stringify(guest));
+        key = token;
+      }
+      return chosen ? contextId : "";
+    },
+
+    leaveLink,
+
+    /** Whether the page has to be loaded again to show a conversation: it is seen as a guest, and others are not. @param {string|null} contextId */
+    changesAt: (contextId) => guestAt(contextId)?.token !== guest?.token,
+
     /** Asks for a key. @returns {Promise<boolean>} whether one was taken */
     signIn: () => signIn(),
 
@@ -146,6 +221,21 @@ export function createSession(base, options = {}) {
 }
 
 const signInPart = partOf(() => import("./sign_in.js"));
+const linkPart = partOf(() => import("./link.js"));
+
+/** The conversation that a link is for. @param {Response} response */
+async function contextOf(response) {
+  if (!response.ok) {
+    throw new Error(response.status === 401 ? "This link is not valid any more. Ask for a new one." : "The link cannot be opened now. Try again.");
+  }
+  const { contexts } = await response.json();
+  return contexts[0].contextId;
+}
+
+/** @type {Choose} */
+async function chooseInDialog(options) {
+  return (await linkPart.get()).askWhoOpens(options);
+}
 
 /** @type {Ask} */
 async function askInDialog(options) {

@@ -2,21 +2,25 @@
 /** The dialog with which an owner shares a conversation, with users and by links, and takes that back. */
 
 import { sentence } from "../app.js";
+import { copied } from "../clipboard.js";
 import { fill, h } from "../dom.js";
 import { icon } from "../icons.js";
 
 const DAY = 86_400;
 /** @type {[string, number][]} in seconds; 0 for never */
-const ENDS = [["Never", 0], ["In an hour", 3_600], ["In a day", DAY], ["In a week", 7 * DAY], ["In 30 days", 30 * DAY]];
+const ENDS = [["In an hour", 3_600], ["In a day", DAY], ["In a week", 7 * DAY], ["In 30 days", 30 * DAY], ["Never", 0]];
+const USUAL = 7 * DAY;
+/** @type {[string, string][]} */
+const LEVELS = [["read", "Read"], ["edit", "Edit"]];
+/** Who approves a call has a name. @type {[string, string][]} */
+const LEVELS_OF_USERS = [...LEVELS, ["approve", "Edit and approve calls"]];
 
 /** @typedef {{shareId: string, user?: string, link?: boolean, level: "read"|"edit"|"approve", expires?: string, url?: string}} Share */
 
 /** @param {import("../app.js").App} app @param {string} contextId @param {string} title */
 export function openSharing(app, contextId, title) {
   const { client } = app;
-  const user = h("input", { class: "field", id: "share-user", autocomplete: "off", spellcheck: false, maxLength: 256, "aria-describedby": "share-hint" });
-  const level = h("select", { class: "field", id: "share-level" }, h("option", { value: "read" }, "Read"), h("option", { value: "edit" }, "Edit"), h("option", { value: "approve" }, "Edit and approve calls"));
-  const ends = h("select", { class: "field", id: "share-ends" }, ENDS.map(([words, seconds]) => h("option", { value: seconds }, words)));
+  const user = h("input", { class: "field", id: "share-user", autocomplete: "off", spellcheck: false, maxLength: 256, required: true });
   const made = h("div", { role: "status" });
   const told = h("p", { class: "dialog-error", role: "alert" });
   const list = h("ul", { class: "share-list", "aria-label": "Shared with" });
@@ -24,16 +28,9 @@ export function openSharing(app, contextId, title) {
     "dialog",
     { class: "dialog", "aria-labelledby": "share-title", onclose: () => dialog.remove() },
     h("h2", { class: "dialog-title", id: "share-title" }, `Share “${title}”`),
-    h(
-      "form",
-      { onsubmit: share },
-      field("share-user", "User", user),
-      h("p", { class: "dialog-text", id: "share-hint" }, "The name of a user of this server. Without one it is shared by a link: whoever has it needs no name."),
-      field("share-level", "They may", level),
-      field("share-ends", "Ends", ends),
-      told,
-      h("div", { class: "dialog-actions" }, h("button", { class: "button button-primary", type: "submit" }, "Share")),
-    ),
+    part("invite", "Invite a user", "They sign in under the name that this server knows them by.", [["share-user", "User", user]], LEVELS_OF_USERS, "Invite", (terms) => share({ user: user.value.trim(), ...terms })),
+    part("link", "Create a link", "Whoever has the link opens the conversation without signing in.", [], LEVELS, "Create link", (terms) => share({ link: true, ...terms })),
+    told,
     made,
     list,
     h("form", { method: "dialog", class: "dialog-actions" }, h("button", { class: "button" }, "Close")),
@@ -43,15 +40,12 @@ export function openSharing(app, contextId, title) {
   user.focus();
   attempt(read);
 
-  /** @param {SubmitEvent} event */
-  function share(event) {
-    event.preventDefault();
-    const name = user.value.trim();
-    const expires = Number(ends.value);
+  /** @param {any} asked  as `POST /artifacts/{context}/shares` takes it */
+  function share(asked) {
     attempt(async () => {
-      const share = await client.shares(contextId, { ...(name ? { user: name } : { link: true }), level: level.value, ...(expires && { expires }) });
+      const share = await client.shares(contextId, asked);
       user.value = "";
-      fill(made, share.url ? linkOf(share.url) : h("p", { class: "dialog-text" }, `Shared with ${name}.`));
+      fill(made, share.url ? linkOf(share.url) : h("p", { class: "dialog-text" }, `Shared with ${asked.user}.`));
       await read();
     });
   }
@@ -81,7 +75,11 @@ export function openSharing(app, contextId, title) {
   /** The link is shown once: the server does not store it. @param {string} url */
   function linkOf(url) {
     const address = h("input", { class: "field", readOnly: true, value: url, "aria-label": "Link", onfocus: () => address.select() });
-    const copy = () => navigator.clipboard.writeText(url).then(() => (told.textContent = ""), () => address.focus());
+    const copy = async () => {
+      const done = await copied(url);
+      told.textContent = done ? "" : "The browser does not let the page copy. Press Ctrl+C.";
+      done || address.focus();
+    };
     return [
       h("p", { class: "dialog-text" }, "Copy the link now: it is not shown again."),
       h("div", { class: "share" }, address, h("button", { class: "button", type: "button", onclick: copy }, icon("copy"), "Copy")),
@@ -97,6 +95,39 @@ export function openSharing(app, contextId, title) {
       told.textContent = sentence(error);
     }
   }
+}
+
+/**
+ * One way to share: what it needs, what others may do then, and for how long.
+ * @param {string} id
+ * @param {string} title
+ * @param {string} hint
+ * @param {[id: string, words: string, control: HTMLElement][]} fields
+ * @param {[value: string, words: string][]} levels
+ * @param {string} action  on its button
+ * @param {(terms: {level: string, expires?: number}) => void} run
+ */
+function part(id, title, hint, fields, levels, action, run) {
+  const level = select(`share-${id}-level`, levels, levels[0][0]);
+  const ends = select(`share-${id}-ends`, ENDS.map(([words, seconds]) => [String(seconds), words]), String(USUAL));
+  const submit = (/** @type {SubmitEvent} */ event) => {
+    event.preventDefault();
+    const expires = Number(ends.value);
+    run({ level: level.value, ...(expires && { expires }) });
+  };
+  return h(
+    "form",
+    { class: "share-part", "aria-labelledby": `share-${id}`, onsubmit: submit },
+    h("h3", { class: "share-part-title", id: `share-${id}` }, title),
+    h("p", { class: "dialog-text" }, hint),
+    fields.map(([name, words, control]) => field(name, words, control)),
+    h("div", { class: "share-terms" }, field(level.id, "They may", level), field(ends.id, "Ends", ends), h("button", { class: "button button-primary", type: "submit" }, action)),
+  );
+}
+
+/** @param {string} id @param {[value: string, words: string][]} options @param {string} chosen @returns {HTMLSelectElement} */
+function select(id, options, chosen) {
+  return h("select", { class: "field", id }, options.map(([value, words]) => h("option", { value, selected: value === chosen }, words)));
 }
 
 /** @param {string} id @param {string} words @param {HTMLElement} control */

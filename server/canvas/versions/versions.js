@@ -5,6 +5,7 @@
  */
 
 import { sentence } from "../app.js";
+import { copied } from "../clipboard.js";
 import { fill, h } from "../dom.js";
 import { languageOf } from "../document/language.js";
 import { icon } from "../icons.js";
@@ -235,12 +236,7 @@ export function createVersions(app, { isUnsaved, saved }) {
     const { contextId } = store.state;
     const hash = `#/${[contextId, artifact?.artifactId, shownNumber()].map((step) => encodeURIComponent(String(step))).join("/")}`;
     const link = location.href.replace(/#.*/, "") + hash;
-    try {
-      await navigator.clipboard.writeText(link);
-      app.notify("info", "The link to this version is copied.");
-    } catch {
-      app.notify("info", link);
-    }
+    app.notify("info", (await copied(link)) ? "The link to this version is copied." : link);
   }
 
   /**

@@ -183,8 +183,10 @@ async def shared_link(visit: OpenPage, about: str, level: str) -> str:
     await page.get_by_role("button", name=f"Actions for quickly {about}").click()
     await page.get_by_role("menuitem", name="Share…").click()
     dialog = page.get_by_role("dialog", name=f"Share “quickly {about}”")
-    await dialog.get_by_label("They may").select_option(level)
-    await dialog.get_by_role("button", name="Share", exact=True).click()
+    link = dialog.get_by_role("form", name="Create a link")
+    await expect(link.get_by_label("Ends").locator("option:checked")).to_have_text("In a week")
+    await link.get_by_label("They may").select_option(level)
+    await link.get_by_role("button", name="Create link").click()
     return await dialog.get_by_label("Link", exact=True).input_value()
 
 
@@ -214,10 +216,12 @@ async def test_a_user_edits_what_was_shared_to_edit(visit: OpenPage, open_window
     await shared_link(visit, "pear", "read")
     page = visit.page
     dialog = page.get_by_role("dialog", name="Share “quickly pear”")
-    await dialog.get_by_label("User").fill("joe")
-    await dialog.get_by_label("They may").select_option("edit")
-    await dialog.get_by_label("Ends").select_option("In a week")
-    await dialog.get_by_role("button", name="Share", exact=True).click()
+    invitation = dialog.get_by_role("form", name="Invite a user")
+    await invitation.get_by_label("User").press("Enter")
+    await expect(dialog.get_by_role("listitem")).to_have_count(1)
+    await invitation.get_by_label("User").fill("joe")
+    await invitation.get_by_label("They may").select_option("edit")
+    await invitation.get_by_role("button", name="Invite").click()
     await expect(dialog.get_by_role("listitem").filter(has_text="joe may edit, until")).to_be_visible()
 
     window = await open_window(guarded.url)
@@ -230,6 +234,46 @@ async def test_a_user_edits_what_was_shared_to_edit(visit: OpenPage, open_window
     await window.page.get_by_role("menuitem", name="Leave…").click()
     await window.page.get_by_role("dialog").get_by_role("button", name="Leave").click()
     await expect(window.page.get_by_role("link", name="quickly pear")).to_be_hidden()
+
+
+async def test_somebody_who_is_signed_in_opens_a_link_as_a_guest_and_stays_signed_in(
+    visit: OpenPage, open_window: Opener, guarded: Served
+) -> None:
+    link = await shared_link(visit, "quince", "edit")
+    window = await open_window(guarded.url)
+    window.expects(f"{REFUSED}|status of 404|status of 403")
+    page = window.page
+    await sign_in(page, JOE)
+    await expect(page.get_by_role("button", name="joe", exact=True)).to_be_visible()
+
+    await page.goto(link)
+    question = page.get_by_role("dialog", name="Open the link as a guest?")
+    await expect(question).to_contain_text("joe stays signed in everywhere else.")
+    await question.get_by_role("button", name="Open as a guest").click()
+    await expect(document(page)).to_contain_text("The first paragraph stays.")
+    await page.reload()
+    await page.get_by_role("button", name="Guest").click()
+    await page.get_by_role("menuitem", name="Back to joe").click()
+    await expect(page.get_by_role("button", name="joe", exact=True)).to_be_visible()
+
+
+async def test_the_owner_opens_a_link_under_the_own_name(visit: OpenPage) -> None:
+    link = await shared_link(visit, "medlar", "read")
+    page = visit.page
+    await page.goto(link)
+    question = page.get_by_role("dialog", name="Open the link as ann, or as a guest?")
+    await question.get_by_role("button", name="Open as ann").click()
+    await expect(document(page)).to_contain_text("The first paragraph stays.")
+    await expect(page.get_by_role("button", name="ann", exact=True)).to_be_visible()
+
+
+async def test_a_link_is_copied_where_the_browser_has_no_clipboard_for_the_page(visit: OpenPage) -> None:
+    page = visit.page
+    await page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    await page.evaluate("navigator.clipboard.constructor.prototype.writeText = undefined")
+    link = await shared_link(visit, "sloe", "read")
+    await page.get_by_role("dialog").get_by_role("button", name="Copy").click()
+    assert await page.evaluate("navigator.clipboard.readText()") == link
 
 
 async def test_a_provider_signs_somebody_in_until_they_sign_out(open_window: Opener) -> None:

@@ -135,3 +135,54 @@ test("who signs out leaves nothing of the tab behind", async () => {
   assert.ok(reloaded);
   assert.equal(stored.size, 0);
 });
+
+// ---------------------------------------------------------------------------------------------------------------- links
+
+const GUEST = `a2a-canvas.guest:${HOME}`;
+
+/** A server on which `right` is ann's key, and `link` opens the conversation c, which ann does not have. */
+async function shared(url, { headers = {} } = {}) {
+  const path = String(url).slice(HOME.length);
+  const user = { "Bearer right": "ann", "Bearer link": "" }[headers.Authorization];
+  sent.push({ url: String(url), headers });
+  if (path === "auth/session") {
+    return Response.json({ signedIn: user !== undefined, required: true, user: user ?? "" });
+  }
+  if (user === undefined) {
+    return new Response("{}", { status: 401 });
+  }
+  return path === "artifacts/c" && user === "ann" ? new Response("{}", { status: 404 }) : Response.json({ contexts: [{ contextId: "c" }] });
+}
+
+test("a link is opened at once by somebody who is not signed in", async () => {
+  const { openLink, fetch: send } = session({ fetch: shared, choose: () => assert.fail("asked") });
+  assert.equal(await openLink("link"), "c");
+  assert.equal((await send(`${HOME}artifacts/c`)).status, 200);
+});
+
+test("somebody who is signed in is asked, and keeps the key; the token is used for its conversation only", async () => {
+  stored.set(`a2a-canvas.key:${HOME}`, "right");
+  const choose = async (told) => (asked.push(told), "guest");
+  const opening = session({ fetch: shared, choose });
+  assert.equal(await opening.openLink("link"), "c");
+  assert.deepEqual(asked, [{ user: "ann", has: false }]);
+  assert.equal(opening.beside, "ann");
+  assert.equal(stored.get(`a2a-canvas.key:${HOME}`), "right");
+  for (const [contextId, credential] of [["c", "link"], ["d", "right"], [null, "right"]]) {
+    await session({ fetch: shared, contextId }).fetch(`${HOME}artifacts`);
+    assert.equal(sent.at(-1).headers.Authorization, `Bearer ${credential}`);
+    assert.equal(opening.changesAt(contextId), credential !== "link");
+  }
+});
+
+test("somebody who does not want to open a link stays where they are", async () => {
+  stored.set(`a2a-canvas.key:${HOME}`, "right");
+  assert.equal(await session({ fetch: shared, choose: async () => "" }).openLink("link"), "");
+  assert.equal(stored.get(GUEST), undefined);
+});
+
+test("a link that is not valid says so, and changes nothing", async () => {
+  stored.set(`a2a-canvas.key:${HOME}`, "right");
+  await assert.rejects(session({ fetch: shared }).openLink("revoked"), /not valid any more/);
+  assert.equal(stored.size, 1);
+});

@@ -1,9 +1,9 @@
 // @ts-check
-/** Copies text, also on a page without the clipboard of the browser: it has none over http but for this machine. */
+/** Copies text, also where the browser has no clipboard for the page: over plain http from another machine. */
 
-import { h } from "../dom.js";
+import { h } from "./dom.js";
 
-/** @param {string} text @returns {Promise<boolean>} */
+/** @param {string} text @returns {Promise<boolean>} false if the browser does not let the page copy */
 export async function copied(text) {
   try {
     await navigator.clipboard.writeText(text);
@@ -17,7 +17,8 @@ export async function copied(text) {
 function copiedBySelection(text) {
   const focused = /** @type {HTMLElement|null} */ (document.activeElement);
   const field = h("textarea", { class: "visually-hidden", value: text, tabIndex: -1 });
-  document.body.append(field);
+  // Behind a modal dialog nothing can be selected.
+  (focused?.closest("dialog") ?? document.body).append(field);
   field.select();
   const done = document.execCommand("copy");
   field.remove();
