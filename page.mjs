@@ -147,12 +147,12 @@ async function sheet(name) {
   return code.trim();
 }
 
-/** The page with its style sheets in it. */
+/** The page with its style sheets in it; the server puts the nonce of each answer there. */
 async function index() {
   const page = await readFile(join(CANVAS, "index.html"), "utf8");
   const [links] = SHEETS.exec(page) ?? [""];
   const sheets = [...links.matchAll(/\{assets\}\/([^"]+)"/g)].map(([, name]) => sheet(name));
-  return page.replace(links, `  <style>${(await Promise.all(sheets)).join("")}</style>\n`).replaceAll(/\n\s*/g, "\n");
+  return page.replace(links, `  <style nonce="{nonce}">${(await Promise.all(sheets)).join("")}</style>\n`).replaceAll(/\n\s*/g, "\n");
 }
 
 /** The names and contents of all sources (rule 4); tests/server/canvas/test_built.py computes the same. */

@@ -31,6 +31,7 @@ import {
   syntaxHighlighting,
   undo,
 } from "../vendor/codemirror.js";
+import { styleNonce } from "../policy.js";
 import { loadLanguage } from "./language.js";
 import { passage } from "./selection.js";
 import { createSettling } from "./settling.js";
@@ -100,6 +101,7 @@ export function createEditor({ text, label, language, prose, readOnly = false, o
         EditorView.editorAttributes.of({ class: prose ? "document-editor document-editor-prose" : "document-editor" }),
         EditorView.contentAttributes.of({ "aria-label": label, spellcheck: prose ? "true" : "false" }),
         EditorView.updateListener.of(told),
+        EditorView.cspNonce.of(styleNonce()),
       ],
     }),
   });

@@ -3,6 +3,7 @@
 
 import { h } from "../dom.js";
 import { icon } from "../icons.js";
+import { frameDocument } from "../policy.js";
 import { linkAddress } from "./addresses.js";
 
 /** @typedef {import("../types.js").Part} Part */
@@ -34,7 +35,7 @@ export function previewOf(part) {
 
 /** A page as it looks: without scripts, forms, or an origin. @param {string} html @param {string} name */
 export function htmlPreview(html, name) {
-  return h("iframe", { class: "document-frame", sandbox: "", srcdoc: html, title: `Preview of ${name}`, referrerpolicy: "no-referrer" });
+  return h("iframe", { class: "document-frame", sandbox: "", srcdoc: frameDocument(html), title: `Preview of ${name}`, referrerpolicy: "no-referrer" });
 }
 
 /** An SVG as an image, in which nothing runs and nothing is loaded. @param {string} svg @param {string} name */

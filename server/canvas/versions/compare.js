@@ -3,6 +3,7 @@
 
 import { loadLanguage } from "../document/language.js";
 import { partOf } from "../loading.js";
+import { styleNonce } from "../policy.js";
 
 const COLLAPSE = { margin: 3, minSize: 6 };
 
@@ -24,6 +25,7 @@ export async function createComparison({ old, text, language, inline, prose }) {
     EditorView.contentAttributes.of({ tabindex: "0" }),
     prose ? EditorView.lineWrapping : lineNumbers(),
     syntaxHighlighting(classHighlighter),
+    EditorView.cspNonce.of(styleNonce()),
     ...(support ? [support] : []),
   ];
   if (inline) {

@@ -5,6 +5,7 @@ Rule 2: what is for its caller alone, and says that it may be stored, depends on
 Rule 3: no page of another origin embeds an answer for its caller, as a script or an image:
         `Cross-Origin-Resource-Policy`. Pages of `--cors-origin` read answers nevertheless, because they ask with CORS.
         The page itself and errors are for everybody: another server's page finds out with them that a server is there.
+Rule 4: no browser guesses the type of an answer: `X-Content-Type-Options`.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from a2a_canvas.server.protocols.edge.availability import NO_STORE
 
 SAME_ORIGIN = {"Cross-Origin-Resource-Policy": "same-origin"}
+NO_SNIFF = ("X-Content-Type-Options", "nosniff")
 TELL_THE_CALLER = "Authorization, Cookie"
 
 
@@ -34,6 +36,7 @@ class AnswerHeaders:
 
 
 def _complete(headers: MutableHeaders, status: int) -> None:
+    headers.setdefault(*NO_SNIFF)
     caching = headers.setdefault("Cache-Control", NO_STORE["Cache-Control"])
     if "private" in caching:
         headers.add_vary_header(TELL_THE_CALLER)

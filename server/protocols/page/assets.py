@@ -21,6 +21,8 @@ import zstandard
 INDEX: Final = "index.html"
 PLACE: Final = "{assets}"
 """Stands in the page for the relative address of its files."""
+NONCE: Final = "{nonce}"
+"""Stands in the page for the nonce of its style sheet."""
 
 _TEXT_TYPES: Final = {
     ".css": "text/css",
@@ -39,6 +41,12 @@ CODINGS: Final[Mapping[str, Callable[[bytes], bytes]]] = {
     "gzip": lambda body: gzip.compress(body, compresslevel=9, mtime=0),
 }
 """Content codings, the smallest first: of the page's modules, zstd is a tenth smaller than gzip."""
+QUICK_CODINGS: Final[Mapping[str, Callable[[bytes], bytes]]] = {
+    "zstd": lambda body: zstandard.ZstdCompressor(level=9).compress(body),
+    "gzip": lambda body: gzip.compress(body, compresslevel=6, mtime=0),
+    IDENTITY: lambda body: body,
+}
+"""The same for what each answer has its own of: a millisecond for the page."""
 
 DIGEST_LENGTH: Final = 16
 

@@ -6,13 +6,17 @@ Rules:
 2. All addresses in the page are relative: it works behind a proxy that serves it below a path.
 3. A file's address has the digest of all files, so a browser keeps it for good. The page itself is revalidated.
 4. The page shows what a model and strangers have written. The policy lets it run its own modules only, frame nothing
-   but its own previews, and connect to this server and the origins that the operator names.
+   but previews without an address, make HTML of strings in two named places, and connect to this server and the
+   origins that the operator names.
+5. Style elements need the nonce of their answer. A page that is known is not sent again, and keeps the policy that it
+   came with: an answer 304 has none.
 """
 
 from __future__ import annotations
 
 import asyncio
 import json
+import secrets
 from collections.abc import Iterable, Mapping
 from functools import cache
 from pathlib import Path
@@ -23,10 +27,16 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from a2a_canvas.server.protocols.edge.http_requests import ANYTHING, conditional_response, negotiate
+from a2a_canvas.server.protocols.edge.http_requests import (
+    ANYTHING,
+    conditional_response,
+    etag_of,
+    is_not_modified,
+    negotiate,
+)
 from a2a_canvas.server.protocols.guard.checks import Refusal
 from a2a_canvas.server.protocols.guard.error_forms import rest_response
-from a2a_canvas.server.protocols.page.assets import IDENTITY, Asset, Assets, read_assets
+from a2a_canvas.server.protocols.page.assets import IDENTITY, NONCE, QUICK_CODINGS, Asset, Assets, read_assets
 from a2a_canvas.store.text.wording import shown
 
 CANVAS: Final = Path(__file__).parents[2] / "canvas"
@@ -35,8 +45,12 @@ FOLDERS: Final = {"": CANVAS / "built", "vendor/": CANVAS / "vendor"}
 
 JSON: Final = "application/json"
 HTML: Final = "text/html"
+POLICY: Final = "Content-Security-Policy"
+NONCE_BYTES: Final = 16
 
 REVALIDATED: Final = {"Cache-Control": "no-cache", "Vary": "Accept, Accept-Encoding"}
+OWN_COPY: Final = {**REVALIDATED, "Cache-Control": "private, no-cache"}
+"""No two browsers share a nonce."""
 IMMUTABLE: Final = {"Cache-Control": "public, max-age=31536000, immutable", "Vary": "Accept-Encoding"}
 FEATURES: Final = (
     *("accelerometer", "camera", "display-capture", "geolocation", "gyroscope", "hid", "magnetometer"),
@@ -63,7 +77,7 @@ def page_routes(about: Mapping[str, Any], servers: Iterable[str], *, page: bool 
 def security_headers(servers: Iterable[str]) -> dict[str, str]:
     """The headers of every answer of the page (rule 4)."""
     return {
-        "Content-Security-Policy": content_security_policy(servers),
+        POLICY: content_security_policy(servers),
         "Cross-Origin-Opener-Policy": "same-origin",
         "Permissions-Policy": ", ".join(f"{feature}=()" for feature in FEATURES),
         "Referrer-Policy": "no-referrer",
@@ -72,18 +86,24 @@ def security_headers(servers: Iterable[str]) -> dict[str, str]:
 
 
 def content_security_policy(servers: Iterable[str]) -> str:
-    """The policy of the page. Styles may be inline: the editor makes rules of its own."""
+    """The policy of the page, with `NONCE` in it.
+
+    Style attributes may be inline: previews are full of them, and they load nothing that `img-src` does not allow.
+    """
     sources = {
         "default-src": "'none'",
         "script-src": "'self'",
-        "style-src": "'self' 'unsafe-inline'",
+        "style-src": f"'self' 'nonce-{NONCE}'",
+        "style-src-attr": "'unsafe-inline'",
         "img-src": "'self' data: blob:",
         "font-src": "'self'",
         "connect-src": " ".join(("'self'", *servers)),
-        "frame-src": "'self' data: blob:",
+        "frame-src": "'none'",
         "base-uri": "'none'",
         "form-action": "'none'",
         "frame-ancestors": "'none'",
+        "require-trusted-types-for": "'script'",
+        "trusted-types": "dompurify a2a-canvas",
     }
     return "; ".join(f"{name} {allowed}" for name, allowed in sources.items())
 
@@ -96,7 +116,8 @@ def _assets() -> Assets:
 class _PageEndpoint:
     def __init__(self, about: Mapping[str, Any], headers: Mapping[str, str]) -> None:
         self._about = about
-        self._headers = headers
+        self._page_headers = headers
+        self._headers = {**headers, POLICY: headers[POLICY].replace(f" 'nonce-{NONCE}'", "")}
 
     async def about(self, request: Request) -> Response:
         return self._json(request, self._about)
@@ -105,7 +126,19 @@ class _PageEndpoint:
         assets = await asyncio.to_thread(_assets)
         if negotiate(_header(request, "accept"), (JSON, HTML)) != HTML:
             return self._json(request, {**self._about, "assets": assets.address})
-        return await self._send(request, assets.index, REVALIDATED)
+        return await self._page(request, assets.index)
+
+    async def _page(self, request: Request, page: Asset) -> Response:
+        coding = _coding(request, page)
+        policy = self._page_headers[POLICY]
+        tag = etag_of(page.body, f"{coding} {policy}")
+        caching = {**OWN_COPY, "ETag": tag}
+        if is_not_modified(request, tag):
+            return Response(status_code=304, headers=caching)
+        nonce = secrets.token_urlsafe(NONCE_BYTES)
+        body = await asyncio.to_thread(QUICK_CODINGS[coding], page.body.replace(NONCE.encode(), nonce.encode()))
+        own = {POLICY: policy.replace(NONCE, nonce), "Content-Type": page.media_type, **_encoding(coding)}
+        return Response(body, headers={**self._page_headers, **caching, **own})
 
     async def file(self, request: Request) -> Response:
         assets = await asyncio.to_thread(_assets)
@@ -122,14 +155,21 @@ class _PageEndpoint:
         return conditional_response(request, body, JSON, {**REVALIDATED, **self._headers})
 
     async def _send(self, request: Request, asset: Asset, caching: Mapping[str, str]) -> Response:
-        coding = negotiate(_header(request, "accept-encoding") or IDENTITY, asset.codings) or IDENTITY
+        coding = _coding(request, asset)
         body = await asyncio.to_thread(asset.encoded, coding)
-        encoding = {} if coding == IDENTITY else {"Content-Encoding": coding}
-        return conditional_response(request, body, asset.media_type, {**caching, **self._headers, **encoding})
+        return conditional_response(request, body, asset.media_type, {**caching, **self._headers, **_encoding(coding)})
 
     def _not_found(self, text: str) -> Response:
         headers = {**self._headers, "Cache-Control": "no-store"}
         return rest_response(Refusal(MethodNotFoundError, text, http_status=404), headers)
+
+
+def _coding(request: Request, asset: Asset) -> str:
+    return negotiate(_header(request, "accept-encoding") or IDENTITY, asset.codings) or IDENTITY
+
+
+def _encoding(coding: str) -> dict[str, str]:
+    return {} if coding == IDENTITY else {"Content-Encoding": coding}
 
 
 def _header(request: Request, name: str) -> str:
