@@ -29,7 +29,7 @@ from starlette.responses import Response
 from starlette.routing import Match
 
 from a2a_canvas.server.agent.model import LLM, SCRIPT_PREFIX, close_llm
-from a2a_canvas.server.agent.models.rehearsal import NOTICE
+from a2a_canvas.server.agent.models.rehearsal import NOTICE, QUICK_ACTIONS
 from a2a_canvas.server.agent.models.wrappers import FramedLLM
 from a2a_canvas.server.agent.turn.turn import TurnLimits
 from a2a_canvas.server.backend import Backend, make_backend
@@ -125,12 +125,19 @@ def create_app(settings: Settings, llm: LLM | None = None, clock: Clock | None =
     False
     """
     llm, clock = llm or choose_llm(settings, os.environ), clock or Clock()
-    note = NOTICE if llm.name == REHEARSAL else ""
+    rehearses = llm.name == REHEARSAL
     grpc = settings.grpc_port, settings.public_grpc or ""
     addresses = Addresses.of(settings.url, *grpc, advertise_grpc=settings.advertise_grpc)
     name = settings.agent.resolve().name if settings.agent else ""
     sources = tool_sources(settings)
-    loaded = load_card(settings.agent_card, addresses, advertise_0_3=settings.advertise_0_3, note=note, name=name)
+    loaded = load_card(
+        settings.agent_card,
+        addresses,
+        advertise_0_3=settings.advertise_0_3,
+        note=NOTICE if rehearses else "",
+        name=name,
+        quick_actions=QUICK_ACTIONS if rehearses else (),
+    )
     card = loaded.content
     metrics = Metrics(clock.now)
     backend = make_backend(settings, clock.now, metrics)

@@ -297,6 +297,13 @@ class ModelError(Exception):
         self.retry_after = retry_after
 
 
+class NothingToChange(ModelError):
+    """An edit that leaves its passage as it is, and that is no failure: the reason is the answer."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason, retryable=False)
+
+
 class TooLong(ModelError):
     """The request is longer than the model or its provider accepts: a shorter one may succeed.
 

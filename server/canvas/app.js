@@ -26,6 +26,7 @@ import { CANVAS, isPaused, textOf } from "./state/task.js";
  * @property {number|undefined} version  that is current now
  * @property {{base: string, current: string, yours: string}[]} conflicts  of a put that could not be merged
  * @property {boolean} busy  the artifact is being written
+ * @property {boolean} declined  the agent did not want to, and nothing is wrong
  * @property {boolean} answered  by the server: otherwise it is not known whether it was done
  */
 
@@ -176,11 +177,12 @@ export function createApp(store, client, { navigate = () => {}, session } = {}) 
         version: outcome?.versions[artifactId] ?? refused?.artifactVersion,
         conflicts: refused?.conflicts ?? [],
         busy: refused?.busy === true,
+        declined: outcome?.state === "TASK_STATE_REJECTED" && !refused,
         answered: outcome !== null,
       };
     } catch (error) {
       const answered = error instanceof RequestFailed && error.code !== 0 && error.code < 500;
-      return { ok: false, said: sentence(error), version: undefined, conflicts: [], busy: false, answered };
+      return { ok: false, said: sentence(error), version: undefined, conflicts: [], busy: false, declined: false, answered };
     }
   }
 

@@ -23,7 +23,7 @@ from a2a_canvas.server.agent.edit.edit_reply import EditReply
 from a2a_canvas.server.agent.endings import MAX_ATTEMPTS, Ending, ending_from_stop_reason, retry_delay
 from a2a_canvas.server.agent.intent import SelectionEdit
 from a2a_canvas.server.agent.listener import shielded
-from a2a_canvas.server.agent.model import LLM, EditPrompt, ModelError, ModelRequest, Usage
+from a2a_canvas.server.agent.model import LLM, EditPrompt, ModelError, ModelRequest, NothingToChange, Usage
 from a2a_canvas.server.agent.text.language import is_markdown, language_of
 from a2a_canvas.server.agent.text.markdown import inside_fence
 from a2a_canvas.server.wire import CANVAS
@@ -93,6 +93,9 @@ async def rewrite(
                 await shielded(stream.abort())
                 return _unchanged(stream.target, prompt.name, reply.remarks)
             return _edited(await stream.complete(), stream.target, prompt.name, reply.remarks)
+        except NothingToChange as answered:
+            await shielded(stream.abort())
+            return Ending(ev.State.COMPLETED, answered.reason)
         except ModelError as error:
             again = bool(attempts_left) and error.retryable
             had_empty_reply = had_empty_reply or error.reason == NO_TEXT

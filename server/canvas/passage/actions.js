@@ -1,6 +1,8 @@
 // @ts-check
 /** What the bar over a selected passage offers. Pure. */
 
+import { CANVAS } from "../state/task.js";
+
 /**
  * @typedef {object} Action
  * @property {string} label
@@ -30,12 +32,24 @@ const PROSE_TYPES = /^text\/(plain|markdown|html)$|^$/;
 const PROSE_NAMES = /\.(md|markdown|txt|html?|rst|tex)$|^[^.]*$/i;
 
 /**
- * The quick actions for a passage of an artifact.
+ * The quick actions for a passage of an artifact: those that the server declares in its card, as `params.quickActions` of
+ * canvas:v1 (docs/extensions.md), else those that a language model can do.
  * @param {{name: string, mediaType: string}} artifact
+ * @param {any} [card]
  * @returns {Action[]}
  */
-export function actionsFor(artifact) {
-  return isProse(artifact) ? PROSE : CODE;
+export function actionsFor(artifact, card) {
+  const kind = isProse(artifact) ? "prose" : "code";
+  const declared = declaredIn(card);
+  return declared ? declared.filter((each) => (each.for ?? kind) === kind) : kind === "prose" ? PROSE : CODE;
+}
+
+/** @param {any} card @returns {(Action & {for?: string})[]|null}  null if it says nothing about them */
+function declaredIn(card) {
+  const extensions = card?.capabilities?.extensions ?? [];
+  const actions = extensions.find((/** @type {any} */ each) => each.uri === CANVAS)?.params?.quickActions;
+  const isText = (/** @type {unknown} */ text) => typeof text === "string" && text.trim() !== "";
+  return Array.isArray(actions) ? actions.filter((each) => isText(each?.label) && isText(each.instruction)) : null;
 }
 
 /** @param {{name: string, mediaType: string}} artifact */

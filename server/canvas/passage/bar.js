@@ -15,7 +15,7 @@ import { createRewriting } from "./rewriting.js";
 /** @typedef {import("../types.js").Selection} Selection */
 
 const MARGIN = 8;
-/** On narrow screens the bar is at the bottom; style/passage.css has the same width. */
+/** On narrow screens the bar is at the bottom; style/floating.css has the same width. */
 const NARROW = "(max-width: 720px)";
 
 /**
@@ -115,7 +115,7 @@ export function createPassageBar(app, { panel, rectOf, scrollBy, deselect, saved
 
   /** @param {import("../types.js").ArtifactView} artifact */
   function offer(artifact) {
-    const offered = actionsFor(artifact);
+    const offered = actionsFor(artifact, store.state.server?.card);
     const key = offered.map(({ label }) => label).join();
     if (key !== filledFor) {
       filledFor = key;

@@ -25,11 +25,13 @@ export function createRewriting(app, saved) {
       fail("What you typed could not be saved, so the passage was not sent.");
       return;
     }
-    const { ok, said, version } = await app.edit(selection, instruction);
+    const { ok, said, version, declined } = await app.edit(selection, instruction);
     if (!isOpen()) {
       return; // another conversation has no such passage
     }
-    if (ok) {
+    if (declined || (ok && version === undefined)) {
+      app.notify("info", said);
+    } else if (ok) {
       app.notify("info", said, { label: "Undo", run: () => undo(selection.artifactId, version) });
     } else if (said) {
       fail(said);

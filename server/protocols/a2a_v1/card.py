@@ -7,7 +7,7 @@ Rule: a card that has no skills of its own has those of the tools that there are
 from __future__ import annotations
 
 import json
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -24,7 +24,14 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from a2a_canvas.server.protocols.a2a_v1.card_file import Described, filled, invalid, read_card, with_tools
+from a2a_canvas.server.protocols.a2a_v1.card_file import (
+    Described,
+    declare_quick_actions,
+    filled,
+    invalid,
+    read_card,
+    with_tools,
+)
 from a2a_canvas.server.protocols.edge.http_requests import etag_of, is_not_modified
 from a2a_canvas.server.protocols.identity.security import Security
 from a2a_canvas.store.errors import Unavailable
@@ -83,6 +90,7 @@ def load_card(
     advertise_0_3: bool,
     note: str = "",
     name: str = "",
+    quick_actions: Sequence[Mapping[str, str]] = (),
 ) -> LoadedCard:
     """The card that this server serves.
 
@@ -90,12 +98,15 @@ def load_card(
         path: the card's file; the packaged one if it is None.
         note: a sentence to add to the description.
         name: the agent's, unless the file has it.
+        quick_actions: those that the model can do, unless the file has some; any if there are none.
 
     Raises:
         CardError: the file cannot be read, is not a card, lacks what A2A requires, or promises what is not offered.
     """
     said = read_card(path) if path else {}
     card = filled({"name": name, **said} if name else said, read_card(PACKAGED_CARD))
+    if quick_actions:
+        declare_quick_actions(card, quick_actions)
     card.description = " ".join(filter(None, (card.description, note)))
     del card.supported_interfaces[:]
     card.supported_interfaces.extend(_interfaces(addresses, advertise_0_3))

@@ -1,7 +1,7 @@
 """The file of an agent card: a few lines are enough, what they leave out is filled in.
 
-Rule 1: the interfaces and our extensions are the server's to say; of everything else the file has the word. It may
-        switch streams and push notifications off.
+Rule 1: the interfaces and our extensions, but for their `params`, are the server's to say; of everything else the file
+        has the word. It may switch streams and push notifications off.
 Rule 2: skills that the file leaves out are made from the tools, with those that every agent here has. The tools of
         other servers and agents come and go.
 Rule 3: a card of A2A 0.3 is converted.
@@ -18,6 +18,8 @@ from typing import Any, Protocol
 
 from a2a.types import a2a_pb2 as pb
 from google.protobuf.json_format import MessageToDict, ParseDict, ParseError
+
+from a2a_canvas.server.wire import CANVAS
 
 Fields = Mapping[str, Any]
 
@@ -103,12 +105,22 @@ def filled(fields: Fields, defaults: Fields) -> pb.AgentCard:
     """
     capabilities = {**defaults["capabilities"], **fields.get("capabilities", {})}
     own = defaults["capabilities"]["extensions"]
-    theirs = [each for each in capabilities["extensions"] if each["uri"] not in [ours["uri"] for ours in own]]
-    card = {**defaults, **fields, "capabilities": {**capabilities, "extensions": [*own, *theirs]}}
+    theirs = {each["uri"]: each for each in capabilities["extensions"]}
+    params = {uri: {"params": each["params"]} for uri, each in theirs.items() if "params" in each}
+    ours = [{**each, **params.get(each["uri"], {})} for each in own]
+    added = [each for uri, each in theirs.items() if uri not in [each["uri"] for each in own]]
+    card = {**defaults, **fields, "capabilities": {**capabilities, "extensions": [*ours, *added]}}
     modes = {"inputModes": card["defaultInputModes"], "outputModes": card["defaultOutputModes"]}
     # Some clients want the modes in each skill.
     card["skills"] = [{"tags": [each.get("id", "")], **modes, **each} for each in card["skills"]]
     return ParseDict(card, pb.AgentCard())
+
+
+def declare_quick_actions(card: pb.AgentCard, actions: Iterable[Mapping[str, str]]) -> None:
+    """Say in `canvas:v1` which quick actions there are, unless its file does."""
+    for extension in card.capabilities.extensions:
+        if extension.uri == CANVAS and "quickActions" not in extension.params:
+            extension.params.update({"quickActions": [dict(each) for each in actions]})
 
 
 def is_off(card: pb.AgentCard, capability: str) -> bool:

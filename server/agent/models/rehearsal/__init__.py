@@ -9,6 +9,14 @@ NOTICE = (
 )
 """Said in the card and in the first reply: readers sit before a page or another client."""
 
+QUICK_ACTIONS = (
+    {"label": "List", "instruction": "Turn it into a list", "for": "prose"},
+    {"label": "Title Case", "instruction": "Make it title case", "for": "prose"},
+    {"label": "UPPER CASE", "instruction": "Make it upper case", "for": "prose"},
+    {"label": "Delete", "instruction": "Delete it"},
+)
+"""What it can do with any passage."""
+
 START_NOTICE = (
     "This is the rehearsal model, a small program that follows fixed rules, not a language model. "
     "Set ANTHROPIC_API_KEY, or choose a model with --model, to get a real one."

@@ -3,7 +3,8 @@
 Rule 1: the newest message is what it works on, also when it came along with tool results.
 Rule 2: a failed call ends the turn with what the tool said.
 Rule 3: `NOTICE` ends the first reply of a conversation: its last text, or a question or refusal that comes before it.
-Rule 4: an edit is answered by a `change` alone. For any other rule it fails with what the rule says.
+Rule 4: an edit is answered by a `change` alone. For any other rule nothing is changed, and the answer is
+        what the rule says.
 Rule 5: a tool of the agent is called if the message says which (`tool_calls.py`), and the reply is its result. Where no
         rule matches, the reply says how.
 """
@@ -18,11 +19,11 @@ from pathlib import Path
 
 from a2a_canvas.server.agent.model import (
     ModelContent,
-    ModelError,
     ModelEvent,
     ModelMessage,
     ModelRequest,
     ModelText,
+    NothingToChange,
     ToolResult,
     ToolSpec,
     ToolUse,
@@ -40,7 +41,7 @@ SCRIPT = Path(__file__).with_name("rehearsal.yaml")
 HOW_TO_CALL = "Only a language model follows instructions and chooses tools. I call one if you say so: {}."
 _NAMES = frozenset(tool.name for tool in TOOLS)
 UNKNOWN = "I am a script, and I have no rule for that. Nothing is changed."
-UNKNOWN_EDIT = "I know no rule for that, so nothing is changed."
+UNKNOWN_EDIT = "I am a script, and I have no rule for that. Nothing is changed."
 MAX_READ_CHARACTERS = 2_000
 """The rest of a message is not searched."""
 
@@ -67,7 +68,7 @@ class Rehearsal(ScriptedModel):
         """Say what comes next in the conversation.
 
         Raises:
-            ModelError: an edit that it cannot make. It says why.
+            NothingToChange: an edit that it cannot make. It says why.
         """
         blocks = self._blocks(replace(request, messages=tuple(_by_message(request.messages))))
         return paced(answer(request, blocks, itertools.repeat(self._chunk)), self._delay, self._sleep)
@@ -83,7 +84,7 @@ class Rehearsal(ScriptedModel):
         rule = planned.turn.rule
         if request.edit and rule and not rule.change:
             sentence = "" if rule.rounds[0].write else fill(rule.rounds[0].text, planned.turn.groups or {})
-            raise ModelError(sentence or UNKNOWN_EDIT, retryable=False)
+            raise NothingToChange(sentence or UNKNOWN_EDIT)
         if request.edit:
             return planned.blocks
         how = HOW_TO_CALL.format(examples(own)) if own else ""

@@ -23,9 +23,9 @@ from a2a_canvas.server.agent.attachments import attachment_text, is_text, media_
 from a2a_canvas.server.agent.model import (
     Attachment,
     EditPrompt,
-    ModelError,
     ModelMessage,
     ModelText,
+    NothingToChange,
     ToolResult,
     ToolUse,
 )
@@ -87,7 +87,7 @@ def changed_selection(rule: ScriptRule, turn: ScriptTurn, edit: EditPrompt) -> s
     """The reply to an edit.
 
     Raises:
-        ModelError: the change does not apply to the selection.
+        NothingToChange: the change does not apply to the selection.
     """
     replaces = bool(edit.selected) and edit.strategy == "replace"
     text = edit.selected.rstrip("\r\n") if replaces else ""
@@ -95,7 +95,7 @@ def changed_selection(rule: ScriptRule, turn: ScriptTurn, edit: EditPrompt) -> s
     passage = Passage(text, edit.language, False, turn.groups or {}, rule.table, around)
     new = None if rule.change in STEPS else transformed(rule.change or "", passage)
     if new is None:
-        raise ModelError("I found nothing to change in this passage.", retryable=False)
+        raise NothingToChange("I found nothing to change in this passage.")
     ends = edit.selected[len(text) :] if replaces else ""
     return new + ends if new else edit.deletion_mark
 

@@ -18,7 +18,7 @@ from a2a_canvas.server.agent.events import (
     ThinkingAdded,
 )
 from a2a_canvas.server.agent.intent import SelectionEdit, SelectionRequest
-from a2a_canvas.server.agent.model import InputDelta, ModelError, SignatureDelta
+from a2a_canvas.server.agent.model import InputDelta, ModelError, NothingToChange, SignatureDelta
 from a2a_canvas.server.wire import CANVAS
 from a2a_canvas.store.changes import AppendParts
 from a2a_canvas.store.edits import EditAborted, EditChunk, EditCompleted, EditStarted, Selection
@@ -276,6 +276,13 @@ async def test_after_three_breaks_the_task_fails_and_the_artifact_is_shown_as_it
     harness = await edited(*[broken(text("T"), BROKEN)] * 3)
     assert phases(harness.told.events) == ["start", "chunk", "abort"] * 3 + ["artifact"]
     assert harness.told.statuses == [("failed", BROKEN.reason)]
+    await untouched(harness)
+
+
+async def test_where_there_is_nothing_to_change_the_task_ends_well_and_the_artifact_stays() -> None:
+    harness = await edited(broken(NothingToChange("I found nothing to change in this passage.")))
+    assert phases(harness.told.events) == ["start", "abort", "artifact"]
+    assert harness.told.statuses == [("completed", "I found nothing to change in this passage.")]
     await untouched(harness)
 
 

@@ -1,4 +1,4 @@
-"""How the page reaches a browser: what it paints from, and how many requests its start and a document take."""
+"""How the page reaches a browser: what it paints from, and how many requests its start takes."""
 
 from __future__ import annotations
 
@@ -35,14 +35,14 @@ async def test_it_paints_from_20_kb_and_starts_with_few_requests(browser: Browse
         await page.wait_for_load_state("networkidle")
 
         assert await page.evaluate(PAINTED) < 20_000
-        assert modules(requests) == ["document/pane.js", "document/sanitize.js", "main.js"]
-        assert len(requests) < 20
+        assert {path for path, times in requests.items() if times > 1} <= {"/"}
+        assert len(requests) < 40
         window.check()
     finally:
         await context.close()
 
 
-async def test_a_document_takes_one_module_for_its_view(window: OpenPage) -> None:
+async def test_what_views_need_is_there_before_it_is_needed(window: OpenPage) -> None:
     page = window.page
     await page.wait_for_load_state("networkidle")
     requests = watch(page)
@@ -51,7 +51,7 @@ async def test_a_document_takes_one_module_for_its_view(window: OpenPage) -> Non
     await page.get_by_role("button", name="Send", exact=True).click()
     await expect(page.locator("#document").get_by_role("heading").first).to_be_visible()
 
-    assert set(modules(requests)) <= {"document/markdown.js", "document/selection.js", "document/saving.js"}
+    assert modules(requests) == []
 
 
 def watch(page: Page) -> Counter[str]:

@@ -130,7 +130,7 @@ async def test_whoever_tries_many_keys_waits(open_window: Opener) -> None:
 async def test_whoever_asks_too_much_with_a_right_key_is_told_that(open_window: Opener) -> None:
     async with serving(SCRIPT, grpc=False, api_keys=f"ann={ANN}", max_requests_per_user=1) as served:
         window = await open_window(served.url)
-        window.expects(REFUSED)
+        window.expects(f"{REFUSED}|net::ERR_")
         await expect(dialog(window.page)).to_be_visible()
         await served.http.get("/artifacts", headers={"Authorization": f"Bearer {ANN}"})
         await enter(window.page, ANN)

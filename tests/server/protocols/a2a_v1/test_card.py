@@ -10,11 +10,13 @@ import httpx
 import pytest
 from a2a.client import A2ACardResolver
 from a2a.types import a2a_pb2 as pb
+from google.protobuf.json_format import MessageToDict
 from starlette.applications import Starlette
 
 from a2a_canvas.server.protocols.a2a_v1.card import Addresses, CurrentCard, LoadedCard, card_route, load_card
 from a2a_canvas.server.protocols.a2a_v1.card_file import CardError, Described
 from a2a_canvas.server.protocols.a2a_v1.extensions import SUPPORTED
+from a2a_canvas.server.wire import CANVAS
 
 CARD = Path(__file__).parents[4] / "agent_card.json"
 HERE = Addresses.of("https://agent.example.com", None)
@@ -103,6 +105,19 @@ def test_each_skill_names_its_modes_for_clients_that_want_them_there() -> None:
 
 def test_a_note_is_added_to_the_description() -> None:
     assert load(note="Only a rehearsal.").description == load().description + " Only a rehearsal."
+
+
+def quick_actions(card: pb.AgentCard) -> Any:
+    [canvas] = [each for each in card.capabilities.extensions if each.uri == CANVAS]
+    return MessageToDict(canvas.params).get("quickActions")
+
+
+def test_it_declares_the_quick_actions_of_its_model_unless_its_file_has_some(tmp_path: Path) -> None:
+    own, model = [{"label": "Rhyme", "instruction": "Make it rhyme"}], [{"label": "List", "instruction": "List it"}]
+    fields = {"capabilities": {"extensions": [{"uri": CANVAS, "params": {"quickActions": own}}]}}
+    assert quick_actions(load()) is None
+    assert quick_actions(load(quick_actions=model)) == model
+    assert quick_actions(of(tmp_path, fields, quick_actions=model)) == own
 
 
 async def test_with_0_3_it_has_the_fields_of_0_3_and_without_none_of_them() -> None:

@@ -22,6 +22,7 @@ from a2a_canvas.server.agent.model import (
     ModelMessage,
     ModelRequest,
     ModelText,
+    NothingToChange,
     SignatureDelta,
     StopReasonDelta,
     TextDelta,
@@ -592,7 +593,7 @@ async def test_a_change_changes_the_selection_of_an_edit(model) -> None:
     prompt = EditPrompt("a.md", "markdown", "", "Tea is always hot. Milk is not.\n", "", "shorter", "replace")
     assert text_of(await ask_edit(model(WRITES), prompt)) == "Tea is always hot.\n"
     same = EditPrompt("a.md", "markdown", "", "Tea.", "", "shorter", "replace")
-    with pytest.raises(ModelError, match="I found nothing to change in this passage"):
+    with pytest.raises(NothingToChange, match="I found nothing to change in this passage"):
         await ask_edit(model(WRITES), same)
 
 
