@@ -29,7 +29,8 @@ export function createRewriting(app, saved) {
     if (!isOpen()) {
       return; // another conversation has no such passage
     }
-    if (declined || (ok && version === undefined)) {
+    // Where nothing was changed there is nothing to take back.
+    if (declined || (ok && (version === undefined || version === selection.version))) {
       app.notify("info", said);
     } else if (ok) {
       app.notify("info", said, { label: "Undo", run: () => undo(selection.artifactId, version) });
