@@ -73,7 +73,7 @@ def test_what_is_said_twice_is_passed_on_once(texts: list[str], structured: Any)
     assert result_of("t", result) == texts
 
 
-@pytest.mark.parametrize("name", set(RECORDED) - {"memory delete_entities", "filesystem read_media_file"})
+@pytest.mark.parametrize("name", sorted(set(RECORDED) - {"memory delete_entities", "filesystem read_media_file"}))
 def test_a_result_of_the_file_and_the_memory_server_is_passed_on_once(name: str) -> None:
     assert result_of("t", RECORDED[name]) == [RECORDED[name]["content"][0]["text"]]
 
