@@ -62,7 +62,7 @@ from a2a_canvas.server.protocols.guard.parsing import ParsingThread
 from a2a_canvas.server.protocols.guard.rest import REST_PATHS
 from a2a_canvas.server.protocols.guard.startup import Startup, StartupCheck
 from a2a_canvas.server.protocols.identity.attempts import FailedAttempts
-from a2a_canvas.server.protocols.identity.authenticator import Authenticator, ConfiguredKeys, JwtVerifier
+from a2a_canvas.server.protocols.identity.authenticator import SHARED_USER, Authenticator, ConfiguredKeys, JwtVerifier
 from a2a_canvas.server.protocols.identity.browser_sessions import BrowserSessions
 from a2a_canvas.server.protocols.identity.http_authentication import CALLBACK, Authentication
 from a2a_canvas.server.protocols.identity.open_id_sign_in import Endpoints, OpenIdClient
@@ -304,7 +304,14 @@ def _jwts(settings: Settings) -> JwtVerifier | None:
     from a2a_canvas.server.protocols.identity.issuer import IssuedTokens, Issuer
 
     issuer = Issuer(settings.jwt_issuer, settings.jwt_jwks_url or "")
-    return IssuedTokens(issuer, settings.jwt_audience, settings.jwt_user_claim, time.monotonic)
+    return IssuedTokens(
+        issuer, settings.jwt_audience, settings.jwt_user_claim, time.monotonic, _reserved_users(settings)
+    )
+
+
+def _reserved_users(settings: Settings) -> frozenset[str]:
+    """Whom no token of the issuer may name: people may choose their names there."""
+    return frozenset((SHARED_USER,)) if settings.shared_token else frozenset()
 
 
 def check_open(settings: Settings, *, keys: bool) -> None:
@@ -337,7 +344,8 @@ def _open_id_client(settings: Settings) -> OpenIdClient | None:
         return Endpoints.of(await issuer.description())
 
     endpoints = Published("endpoints", read_endpoints, time.monotonic)
-    id_tokens = IssuedTokens(issuer, settings.oidc_client_id, settings.jwt_user_claim, time.monotonic)
+    reserved = _reserved_users(settings)
+    id_tokens = IssuedTokens(issuer, settings.oidc_client_id, settings.jwt_user_claim, time.monotonic, reserved)
     redirect_uri = f"{settings.url}{CALLBACK}"
     return OpenIdClient(endpoints, id_tokens, settings.oidc_client_id, redirect_uri, settings.oidc_client_secret or "")
 

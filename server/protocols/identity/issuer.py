@@ -68,8 +68,15 @@ class Issuer:
 class IssuedTokens:
     """A `JwtVerifier` of an issuer's tokens."""
 
-    def __init__(self, issuer: Issuer, audience: str, user_claim: str, clock: Callable[[], float]) -> None:
-        self._rules = TokenRules(issuer.name, audience, user_claim)
+    def __init__(
+        self,
+        issuer: Issuer,
+        audience: str,
+        user_claim: str,
+        clock: Callable[[], float],
+        reserved: frozenset[str] = frozenset(),
+    ) -> None:
+        self._rules = TokenRules(issuer.name, audience, user_claim, reserved)
         self._keys = KeySet(issuer.keys, clock)
 
     async def verify(self, token: str) -> ValidToken | None:

@@ -1,4 +1,4 @@
-"""JSON Web Tokens of an issuer: whether one is valid, and whom it names. Pure, but for the time of day.
+"""JSON Web Tokens of an issuer: whether one is valid, and whom it names. Pure, but for the time of day and the log.
 
 Rule 1: the algorithms are those below, whatever a token says of itself: signatures with a public key only. One that the
         key is not for is refused.
@@ -7,6 +7,7 @@ Rule 2: a token has an issuer, an audience, an end and a user. Clocks may differ
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -14,6 +15,8 @@ from typing import Any
 import jwt
 
 from a2a_canvas.server.tasks.access import is_user_name
+
+logger = logging.getLogger(__name__)
 
 Jwk = Mapping[str, Any]
 """A JSON Web Key, as its issuer publishes it."""
@@ -42,11 +45,13 @@ class TokenRules:
 
     Attributes:
         user_claim: which of its claims is the user.
+        reserved: users that it must not name: they are let in by other credentials.
     """
 
     issuer: str
     audience: str
     user_claim: str = "sub"
+    reserved: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,5 +112,9 @@ def read_token(token: str, key: Jwk, header: TokenHeader, rules: TokenRules) -> 
         return None
     user = claims[rules.user_claim]
     if not isinstance(user, str) or not is_user_name(user):
+        return None
+    if user in rules.reserved:
+        text = "A token of the issuer names %r in %r and is refused: that user has the shared token"
+        logger.warning(text, user, rules.user_claim)
         return None
     return ValidToken(user, min(int(claims["exp"]), _FAR_AWAY) + LEEWAY)

@@ -139,3 +139,18 @@ def test_it_remembers_a_bounded_number(monkeypatch: pytest.MonkeyPatch) -> None:
 )
 def test_one_network_counts_as_one_address(address: str, network: str) -> None:
     assert network_of(address) == network
+
+
+@pytest.mark.parametrize("settle", ["succeeded", "undone"])
+def test_what_does_not_count_gives_back_its_own_attempt_and_no_other(settle: str) -> None:
+    tried = Attempts()
+    tried.fail(BURST - 1)
+    assert tried.begin(HERE, "right") == 0
+    getattr(tried, settle)(HERE, "right")
+    assert tried.fail(2) == [0, SECONDS_PER_ATTEMPT]
+
+
+def test_an_address_never_has_more_attempts_than_at_first() -> None:
+    tried = Attempts()
+    tried.undone(HERE, "unchecked")
+    assert tried.fail(BURST + 1) == [*[0] * BURST, SECONDS_PER_ATTEMPT]
