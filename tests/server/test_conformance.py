@@ -186,6 +186,20 @@ async def test_a_state_that_is_none_is_refused_in_every_binding(served: Served) 
     assert error.code() is grpc.StatusCode.INVALID_ARGUMENT
 
 
+@pytest.mark.parametrize("way", WAYS, ids="-".join)
+async def test_times_have_milliseconds_and_find_their_task(served: Served, context: str, way: tuple[str, str]) -> None:
+    task = await sent(served, way, asking("just say it", context=context))
+    assert task.status.timestamp.nanos % 1_000_000 == 0
+    at = task.status.timestamp.ToJsonString()
+    assert len((await both_lists(served, contextId=context, statusTimestampAfter=at))[0]["tasks"]) == 1
+    task.status.timestamp.FromNanoseconds(task.status.timestamp.ToNanoseconds() + 1)
+    later = task.status.timestamp.ToJsonString()
+    assert [page["totalSize"] for page in await both_lists(served, contextId=context, statusTimestampAfter=later)] == [
+        0,
+        0,
+    ]
+
+
 # --------------------------------------------------------------------------------------- versions
 
 

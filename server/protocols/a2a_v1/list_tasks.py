@@ -32,7 +32,7 @@ EMPTY_PAGE = TaskPage((), 0, more=False)
 
 _OF_STATUS = {status: state for state, status in STATES.items()}
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_TICK = timedelta(microseconds=1)
+_TICK = timedelta(milliseconds=1)
 _LAST = datetime.max.replace(tzinfo=UTC)
 
 
@@ -121,8 +121,8 @@ def next_page_token(page: TaskPage) -> str:
 
 
 def _since(timestamp: Timestamp) -> datetime:
-    """`timestamp`, which has nanoseconds, rounded up to the microseconds of tasks."""
-    ticks = -(-timestamp.ToNanoseconds() // 1000)
+    """`timestamp`, which has nanoseconds, rounded up to milliseconds: tasks show their times cut to these."""
+    ticks = -(-timestamp.ToNanoseconds() // 1_000_000)
     return _EPOCH + min(ticks * _TICK, _LAST - _EPOCH)
 
 

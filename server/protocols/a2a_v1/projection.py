@@ -31,6 +31,7 @@ from a2a_canvas.server.protocols.a2a_v1 import canvas_ext, turn_ext
 from a2a_canvas.server.protocols.a2a_v1.extensions import ActivatedExtensions
 from a2a_canvas.server.protocols.a2a_v1.parts import to_artifact, to_message, to_update
 from a2a_canvas.server.protocols.a2a_v1.update_json import JsonUpdate, artifact_update_json, working_json
+from a2a_canvas.server.protocols.edge.timestamps import cut_to_milliseconds
 from a2a_canvas.server.tasks.record import Entry, TaskRecord
 from a2a_canvas.server.wire import CANVAS, TURN
 from a2a_canvas.store.edits import EditAborted, EditChunk, EditCompleted, EditStarted
@@ -88,7 +89,7 @@ def _shown(message: AgentMessage | None, *, turn: bool) -> AgentMessage | None:
 def _status(state: State, message: AgentMessage | None, ids: tuple[str, str], at: datetime | None) -> pb.TaskStatus:
     status = pb.TaskStatus(state=STATES[state])
     if at:
-        status.timestamp.FromDatetime(at)
+        status.timestamp.FromDatetime(cut_to_milliseconds(at))
     if message:
         status.message.CopyFrom(to_message(message, *ids))
     return status

@@ -16,6 +16,7 @@ from pydantic_core import to_json
 from a2a_canvas.server.protocols.a2a_v1.dispatch import event_json, to_legacy
 from a2a_canvas.server.protocols.a2a_v1.extensions import ActivatedExtensions
 from a2a_canvas.server.protocols.a2a_v1.projection import A2AEvent, TaskProjection, to_task
+from a2a_canvas.server.protocols.edge.timestamps import cut_to_milliseconds
 from a2a_canvas.server.tasks.access import Caller
 from a2a_canvas.server.tasks.push import Delivery
 from a2a_canvas.server.tasks.record import Entry, TaskRecord
@@ -56,7 +57,7 @@ def _status_at(entry: Entry, update: A2AEvent) -> pb.TaskStatus:
     if isinstance(update, pb.TaskStatusUpdateEvent):
         return update.status
     status = pb.TaskStatus(state=pb.TASK_STATE_WORKING)
-    status.timestamp.FromDatetime(entry.at)
+    status.timestamp.FromDatetime(cut_to_milliseconds(entry.at))
     return status
 
 

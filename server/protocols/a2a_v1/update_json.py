@@ -9,10 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any, Final, Literal
 
 from a2a_canvas.server.agent.events import ArtifactChanged
+from a2a_canvas.server.protocols.edge.timestamps import timestamp
 from a2a_canvas.store.models import TextPart
 
 Json = dict[str, Any]
@@ -84,7 +85,5 @@ def _value(value: Any) -> Any:
 
 
 def timestamp_json(at: datetime) -> str:
-    """A time, which has a zone, as a protobuf `Timestamp`: in UTC, with 0, 3 or 6 digits of a second."""
-    at = at.astimezone(UTC).replace(tzinfo=None)
-    digits = "milliseconds" if at.microsecond % 1000 == 0 else "microseconds"
-    return at.isoformat(timespec=digits if at.microsecond else "seconds") + "Z"
+    """A time, which has a zone, as protobuf writes a `Timestamp` in milliseconds: whole seconds have no fraction."""
+    return timestamp(at).replace(".000Z", "Z")

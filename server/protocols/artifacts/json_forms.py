@@ -12,17 +12,13 @@ from google.protobuf.json_format import MessageToDict
 from a2a_canvas.server.agent.events import UserMessage
 from a2a_canvas.server.agent.intent import instruction_of
 from a2a_canvas.server.protocols.a2a_v1.parts import to_artifact
+from a2a_canvas.server.protocols.edge.timestamps import timestamp
 from a2a_canvas.store.models import Artifact, Parts, Version
 
 Json = dict[str, Any]
 
 MAX_REQUEST = 500
 """Characters of a request that are told with a version."""
-
-
-def timestamp(at: datetime) -> str:
-    """A time as in A2A's JSON."""
-    return at.isoformat().replace("+00:00", "Z")
 
 
 def current_json(artifact: Artifact) -> Json:

@@ -10,6 +10,7 @@ from pydantic import AfterValidator, Field
 
 from a2a_canvas.server.agent.intent import InvalidOperation, OperationForm, read_form
 from a2a_canvas.server.context_key import public_id
+from a2a_canvas.server.protocols.edge.timestamps import timestamp
 from a2a_canvas.server.tasks.access import Level, Share, is_user_name
 from a2a_canvas.server.tasks.sharing import NewShare, ShareRequest, Sharing
 from a2a_canvas.store.models import JsonValue
@@ -55,8 +56,8 @@ def share_json(share: Share) -> Json:
         "shareId": share.share_id,
         **({"user": share.user} if share.user else {"link": True}),
         "level": share.level.word,
-        "createdAt": _timestamp(share.made_at),
-        **({"expires": _timestamp(share.expires_at)} if share.expires_at else {}),
+        "createdAt": timestamp(share.made_at),
+        **({"expires": timestamp(share.expires_at)} if share.expires_at else {}),
     }
 
 
@@ -99,7 +100,3 @@ def _time(given: JsonValue) -> datetime | None:
         return datetime.fromisoformat(given) if isinstance(given, str) else None
     except ValueError:
         return None
-
-
-def _timestamp(at: datetime) -> str:
-    return at.isoformat().replace("+00:00", "Z")
