@@ -36,7 +36,7 @@ class ReadableRows:
         self._logged_at: float | None = None
         self._failures = 0
 
-    def decode(self, rows: Iterable[Row[Any]], decode: Callable[[Row[Any]], T]) -> list[T]:
+    def decode(self, rows: Iterable[Row[Any]], decode: Callable[[Any], T]) -> list[T]:
         """The values of the rows, in their order, without those of rows for which `decode` fails."""
         return [*self.decode_all(((row[0], row) for row in rows), decode)]
 

@@ -21,6 +21,7 @@ from sqlalchemy import ColumnElement, Connection, Select, Table, and_, select, t
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from a2a_canvas.store.models import Artifact, Content, Document, Ref
+from a2a_canvas.store.sql.readable_rows import ReadableRows
 from a2a_canvas.store.sql.rows import (
     ArtifactHead,
     Piece,
@@ -42,6 +43,8 @@ CACHED = 64 * 1024 * 1024
 """Bytes of documents in the cache."""
 KEYS_PER_QUERY = 100
 """Rows that one statement names."""
+
+_ARTIFACTS, _VERSIONS = ReadableRows("artifact"), ReadableRows("version")
 
 
 class VersionKey(NamedTuple):
@@ -112,7 +115,8 @@ async def read_version_times(connection: AsyncConnection, key: Key) -> dict[int,
 async def read_artifacts(
     connection: AsyncConnection, context_id: str, found: Mapping[str, ArtifactHead]
 ) -> list[Artifact]:
-    """Artifacts of a context in the order of `found`, without reading all of their versions."""
+    """Artifacts of a context in the order of `found`, without reading all of their versions, and without those whose
+    rows cannot be decoded."""
     if not found:
         return []
     chains: dict[str, list[VersionRow]] = defaultdict(list)
@@ -122,9 +126,8 @@ async def read_artifacts(
     query = select(drafts.c.artifact_id, *_columns(drafts, Piece)).where(_among(drafts, context_id, found))
     for artifact_id, *row in await connection.execute(query.order_by(drafts.c.artifact_id, drafts.c.seq)):
         pieces[artifact_id].append(Piece(*row))
-    return [
-        _artifact(artifact_id, each, chains[artifact_id], pieces[artifact_id]) for artifact_id, each in found.items()
-    ]
+    rows = ((artifact_id, (artifact_id, each)) for artifact_id, each in found.items())
+    return [*_ARTIFACTS.decode_all(rows, lambda row: _artifact(*row, chains[row[0]], pieces[row[0]]))]
 
 
 def _artifact(artifact_id: str, head: ArtifactHead, chain: Sequence[VersionRow], pieces: Sequence[Piece]) -> Artifact:
@@ -135,14 +138,15 @@ def _artifact(artifact_id: str, head: ArtifactHead, chain: Sequence[VersionRow],
 
 
 def version_contents(connection: Connection, keys: Iterable[VersionKey]) -> dict[VersionKey, Content]:
-    """The contents of versions, without those that were pruned."""
+    """The contents of versions, without those that were pruned or cannot be decoded."""
     found: dict[VersionKey, Content] = {}
     for some in _batches(keys):
         chosen = select(*_VERSION_KEY).where(tuple_(*_VERSION_KEY).in_(some))
         chains: dict[Key, list[VersionRow]] = defaultdict(list)
         for key, row in _read_chains(connection, chosen):
             chains[key.artifact].append(row)
-        read = {artifact: contents_of(rows) for artifact, rows in chains.items()}
+        chosen_rows = ((artifact[1], (artifact, rows)) for artifact, rows in chains.items())
+        read = dict(_VERSIONS.decode_all(chosen_rows, lambda row: (row[0], contents_of(row[1]))))
         found |= {key: content for key in some if (content := read.get(key.artifact, {}).get(key.number))}
     return found
 

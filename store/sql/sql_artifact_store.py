@@ -105,8 +105,10 @@ class SqlArtifactStore:
             known = self._cache.fresh(key, found)
             if known:
                 return known.document.artifact
-            [artifact] = await reading.read_artifacts(connection, context_id, {artifact_id: found})
-            return artifact
+            read = await reading.read_artifacts(connection, context_id, {artifact_id: found})
+            if not read:
+                raise ArtifactNotFound(artifact_id)
+            return read[0]
 
     async def list(self, context_id: str) -> tuple[Artifact, ...]:
         context_id = replace_unstorable(context_id)

@@ -50,7 +50,10 @@ class VersionContents:
             return lease.saved.document
         cached = self._cache.earlier(key, found)
         if cached and _same_versions(cached.head, found):
-            return (await self._cache.read(connection, key, found)).document
+            try:
+                return (await self._cache.read(connection, key, found)).document
+            except (ValueError, LookupError, TypeError):  # what its rows say is read version by version
+                return None
         return None
 
 

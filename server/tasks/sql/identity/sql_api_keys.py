@@ -19,9 +19,12 @@ from a2a_canvas.server.api_key import ApiKey
 from a2a_canvas.server.tasks.sql.identity.identity_tables import api_keys
 from a2a_canvas.server.tasks.sql.journal.journal_reading import of_microseconds, to_microseconds
 from a2a_canvas.store.sql.database import Database
+from a2a_canvas.store.sql.readable_rows import ReadableRows
 
 MAX_AGE = 1.0
 """Seconds for which the keys in memory are believed."""
+
+_READABLE = ReadableRows("API key")
 
 
 class SqlApiKeys:
@@ -116,7 +119,7 @@ async def _counts(connection: AsyncConnection) -> tuple[int, int]:
 
 async def _all(connection: AsyncConnection) -> list[ApiKey]:
     rows = await connection.execute(select(api_keys).order_by(api_keys.c.made_at, api_keys.c.name))
-    return [_key(row) for row in rows]
+    return _READABLE.decode(rows, _key)
 
 
 def _key(row: Row[Any]) -> ApiKey:

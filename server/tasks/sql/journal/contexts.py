@@ -177,7 +177,7 @@ class ContextTails:
                 found[row.task_id].artifacts[row.artifact_id], row.task_id, row.position, row.closed
             )
             for row in last
-            if row.task_id in found
+            if row.task_id in found and row.artifact_id in found[row.task_id].artifacts
         }
         return ContextSnapshot(position, artifacts, incarnation)
 

@@ -38,6 +38,7 @@ from a2a_canvas.server.tasks.record import Entry, TaskRecord, fold
 from a2a_canvas.server.tasks.sql.journal.journal_tables import contexts, page_entries, pages, task_contexts, tasks
 from a2a_canvas.store.models import Content
 from a2a_canvas.store.sql.database import Database
+from a2a_canvas.store.sql.readable_rows import ReadableRows
 from a2a_canvas.store.sql.reading import VersionKey
 from a2a_canvas.store.sql.version_contents import VersionContents
 
@@ -53,6 +54,8 @@ UNSETTLED = tuple(state.value for state in State if not state.settled)
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _TICK = timedelta(microseconds=1)
 _EARLIEST, _LATEST = ((limit.replace(tzinfo=UTC) - _EPOCH) // _TICK for limit in (datetime.min, datetime.max))
+
+_NAMES = ReadableRows("list of versions")
 
 TASKS_PER_QUERY = 100
 """Tasks whose pages are read by one statement: SQLite limits the depth of a condition."""
@@ -149,7 +152,8 @@ async def read_contents(
     connection: AsyncConnection, rows: Iterable[Row[Any]], versions: VersionContents
 ) -> dict[str, Contents]:
     """The contents of the versions that rows of tasks or pages name, by context; without those that were pruned."""
-    names = {(row.context_id, each.artifact_id, each.number) for row in rows for each in names_of_json(row.named)}
+    named = _NAMES.decode(rows, lambda row: (row.context_id, names_of_json(row.named)))
+    names = {(context_id, each.artifact_id, each.number) for context_id, several in named for each in several}
     if not names:
         return {}
     keys = {name: VersionKey.of(*name) for name in names}

@@ -39,6 +39,7 @@ from a2a_canvas.server.tasks.sql.journal.journal_tables import CONFIG_SIZE, push
 from a2a_canvas.server.tasks.sql.journal.outbox_writing import KEY, config_row
 from a2a_canvas.store.sql.database import Database, insert
 from a2a_canvas.store.sql.kept import add_kept
+from a2a_canvas.store.sql.readable_rows import ReadableRows
 from a2a_canvas.store.sql.reading import VersionKey, version_contents
 
 TRANSACTIONS = 2
@@ -61,6 +62,7 @@ class SqlPush:
         self._now = now
         self._room = asyncio.Semaphore(TRANSACTIONS)
         self._wake = asyncio.Event()
+        self._readable = ReadableRows("push notification")
 
     @property
     def wake(self) -> asyncio.Event:
@@ -153,7 +155,8 @@ class SqlPush:
         return ordered.limit(CHOICE * room.total)
 
     async def _first(self, claim: str, keys: Collection[ConfigKey]) -> Sequence[Delivery]:
-        """The first notification of each of these configs; those that have none are done.
+        """The first notification of each of these configs; those that have none are done. One that cannot be decoded is
+        left out.
 
         A notification that is written between the look and `_advance` is found by a second look.
         """
@@ -163,13 +166,14 @@ class SqlPush:
         async with self._read() as connection:
             configs = (await connection.execute(mine)).all()
             rows = {_key(row): row for row in await connection.execute(select(push_outbox).where(entry))}
+        entries = {key: self._readable.decode([row], _entry) for key, row in rows.items()}
         first = [
-            Delivery(_config(row), _entry(rows[key]), row.attempts, claim)
+            Delivery(_config(row), entry, row.attempts, claim)
             for row in configs
-            if (key := _key(row)) in rows
+            for entry in entries.get(_key(row), ())
         ]
-        empty = [key for row in configs if (key := _key(row)) not in rows]
-        late = [key for key in empty if await self._advance(key, claim, 0)]
+        over = {key: rows[key].generation if key in rows else 0 for row in configs if not entries.get(key := _key(row))}
+        late = [key for key, generation in over.items() if await self._advance(key, claim, generation)]
         return [*first, *await self._first(claim, late)] if late else first
 
     async def whole(self, delivery: Delivery) -> Delivery | None:

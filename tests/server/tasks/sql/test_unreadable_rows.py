@@ -1,0 +1,103 @@
+"""A row that cannot be decoded, whoever wrote it, is left out and logged: everything else is read."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+from sqlalchemy import update
+
+from a2a_canvas.server.api_key import ApiKey
+from a2a_canvas.server.context_key import context_key
+from a2a_canvas.server.tasks.access import Caller, Level, Share
+from a2a_canvas.server.tasks.journal.listing import TaskQuery
+from a2a_canvas.server.tasks.push import ConfigKey, PushConfig, Room
+from a2a_canvas.server.tasks.sql.identity.identity_tables import api_keys, shares
+from a2a_canvas.server.tasks.sql.identity.sql_api_keys import add_key, list_keys
+from a2a_canvas.server.tasks.sql.journal.journal_tables import push_outbox, tasks
+from a2a_canvas.store.sql.tables import versions
+from tests.server.tasks.context_harness import ContextHarness, open_contexts
+
+MADE = datetime(2026, 1, 1, tzinfo=UTC)
+AFTER_9999 = 253_402_343_999_000_000
+NOTES, PLAN = context_key("ann", "notes"), context_key("ann", "plan")
+BOB = Caller("bob")
+ROOM = Room(10, 10, 10, 10, 10)
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+async def world(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[ContextHarness]:
+    """Where ann has the contexts `notes` and `plan`, each with a task and an artifact."""
+    async with open_contexts(request.param, tmp_path) as opened:
+        for task, context in (("t1", "notes"), ("t2", "plan")):
+            await opened.begin(task, context, "ann")
+            await opened.write(task, "doc", f"Text of {context}")
+            await opened.reach(task)
+        yield opened
+
+
+async def spoil(world: ContextHarness, table: Any, *where: Any, **values: Any) -> None:
+    async with world.backend._database.write() as connection:
+        done = await connection.execute(update(table).where(*where).values(**values))
+        assert done.rowcount
+
+
+@pytest.mark.parametrize("values", [{"level": "everything"}, {"level": "1"}], ids=str)
+async def test_a_share(world: ContextHarness, values: dict[str, Any], caplog: pytest.LogCaptureFixture) -> None:
+    for number, context in enumerate((NOTES, PLAN)):
+        await world.backend.shares.add(Share(f"s{number}", context, "ann", Level.READ, MADE, "bob"))
+    await spoil(world, shares, shares.c.share_id == "s0", **values)
+    assert [each.context for each in await world.backend.shares.of(BOB)] == [PLAN]
+    assert await world.backend.shares.list(NOTES) == ()
+    assert "A stored share cannot be read and is left out" in caplog.text
+
+
+@pytest.mark.parametrize("column", ["made_at", "expires_at"])
+async def test_a_time_beyond_the_calendar_is_read_as_its_end(world: ContextHarness, column: str) -> None:
+    await world.backend.shares.add(Share("s", NOTES, "ann", Level.READ, MADE, "bob", expires_at=None))
+    await spoil(world, shares, **{column: AFTER_9999})
+    [share] = await world.backend.shares.of(BOB)
+    assert getattr(share, column) == datetime.max.replace(tzinfo=UTC)
+
+
+async def test_a_key(world: ContextHarness) -> None:
+    database = world.backend._database
+    for name in ("ann", "ci"):
+        await add_key(database, ApiKey(name, name, f"hash of {name}", MADE))
+    await spoil(world, api_keys, api_keys.c.name == "ci", made_at=-(2**62))
+    assert [key.name for key in await list_keys(database)] == ["ci", "ann"]
+
+
+@pytest.mark.parametrize("values", [{"named": "[["}, {"artifacts": "{"}, {"head": "[]"}], ids=str)
+async def test_a_task(world: ContextHarness, values: dict[str, Any]) -> None:
+    await spoil(world, tasks, tasks.c.task_id == "t1", **values)
+    page = await world.backend.journal.list(TaskQuery(("ann",), artifacts=True))
+    assert [each.task_id for each in page.records] == ["t2", "t1"]
+    assert [each.task_id for each in await world.backend.journal.context(PLAN)] == ["t2"]
+    assert len(await world.list("ann")) == 2
+    assert (await world.backend.journal.follow_context(NOTES)).snapshot
+
+
+async def test_a_version(world: ContextHarness) -> None:
+    await spoil(world, versions, versions.c.context_id == NOTES, content="{")
+    world.backend.store._cache.clear()
+    page = await world.backend.journal.list(TaskQuery(("ann",), artifacts=True))
+    assert [{*each.artifacts} for each in page.records] == [{"doc"}, {"doc"}]
+    assert await world.backend.store.list(NOTES) == ()
+    assert [each.artifact_id for each in await world.backend.store.list(PLAN)] == ["doc"]
+
+
+async def test_a_push_notification(world: ContextHarness, caplog: pytest.LogCaptureFixture) -> None:
+    push = world.backend.push
+    for task, context in (("t3", NOTES), ("t4", PLAN)):
+        await world.begin(task, "notes" if context == NOTES else "plan", "ann")
+        await push.add(PushConfig(ConfigKey(context, task, "hook"), Caller("ann"), "1.0", "http://a/", "a:80"))
+        await world.reach(task)
+    await spoil(world, push_outbox, push_outbox.c.task_id == "t3", entry="[")
+    claimed = await push.claim(ROOM)
+    assert [each.config.key.task_id for each in claimed] == ["t4"]
+    assert "A stored push notification cannot be read" in caplog.text
+    assert await push.claim(ROOM) == ()
