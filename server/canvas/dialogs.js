@@ -16,8 +16,8 @@ export function confirmed({ title, text, action, danger = false }) {
     const dialog = h(
       "dialog",
       { class: "dialog", "aria-labelledby": "dialog-title" },
-      h("h2", { class: "dialog-title", id: "dialog-title" }, title),
-      text.map((sentence) => h("p", { class: "dialog-text" }, sentence)),
+      h("h2", { class: "dialog-title", id: "dialog-title", dir: "auto" }, title),
+      text.map((sentence) => h("p", { class: "dialog-text", dir: "auto" }, sentence)),
       h("div", { class: "dialog-actions" }, cancel, h("button", { class: `button ${danger ? "button-danger" : "button-primary"}`, type: "button", onclick: () => close("yes") }, action)),
     );
     dialog.addEventListener("click", (/** @type {Event} */ event) => event.target === dialog && isOutside(/** @type {MouseEvent} */ (event), dialog) && close(""));

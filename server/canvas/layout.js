@@ -52,7 +52,7 @@ export function mountLayout(shell, app) {
 
 /** @param {HTMLElement} shell @param {HTMLElement} separator @param {Column} column @param {Stored} stored */
 function mountSeparator(shell, separator, column, stored) {
-  const pane = /** @type {HTMLElement} */ (separator.previousElementSibling);
+  const pane = /** @type {HTMLElement} */ (document.getElementById(separator.getAttribute("aria-controls") ?? ""));
   const most = () => column.most(/** @type {HTMLElement} */ (separator.parentElement).clientWidth);
   const set = (/** @type {number} */ wished) => {
     const width = Math.round(Math.min(Math.max(wished, column.least), most()));

@@ -57,7 +57,7 @@ function toastOf({ kind, text, action }, dismiss) {
     "div",
     { class: "toast floating", role: kind === "error" ? "alert" : "status" },
     kind === "error" && icon("failed"),
-    h("span", { class: "toast-text" }, text),
+    h("span", { class: "toast-text", dir: "auto" }, text),
     action && h("button", { class: "button", type: "button", onclick: () => (dismiss(), action.run()) }, action.label),
     h("button", { class: "icon-button", type: "button", "aria-label": "Dismiss", onclick: dismiss }, icon("close", 14)),
   );

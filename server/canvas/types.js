@@ -56,6 +56,7 @@
  * @property {string} artifactId
  * @property {string} name
  * @property {string|null} text  null if it has no text part
+ * @property {boolean} cut  the text is longer than what is kept of it here
  * @property {string} mediaType  of the text, "" if unknown
  * @property {Part[]} others  its files and data, in order
  * @property {number} version  while it is written: the number that the version will have

@@ -12,6 +12,9 @@ export function counted(count, one, many = `${one}s`) {
   return `${count} ${count === 1 ? one : many}`;
 }
 
+/** A name that cannot turn the words around it: without the marks that change the direction of writing. @param {string} name */
+export const plainName = (name) => name.replace(/[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]/g, "");
+
 /** The first words of a text, in one line. @param {string} text @param {number} length */
 export function shortened(text, length) {
   const line = text.replace(/\s+/g, " ").trim();
@@ -99,6 +102,11 @@ export function size(bytes) {
   }
   return bytes < 1_000_000 ? `${Math.round(bytes / 1000)} KB` : `${(bytes / 1_000_000).toFixed(1)} MB`;
 }
+
+const QUESTION = /[?？؟]\s*$|^\s*(?:what|why|how|who|whom|whose|where|when|which|is|are|was|were|does|did|can|could|should|explain|describe|tell me)\b/i;
+
+/** Whether a message asks for an answer, and not for a change. @param {string} text */
+export const isQuestion = (text) => QUESTION.test(text);
 
 const ITEM = /^[ \t]*(?:[-*•]|\(?[0-9a-z][.)])[ \t]+(.+?)[ \t]*$/gim;
 

@@ -19,7 +19,7 @@ export function pendingAttachment(file, remove) {
     "li",
     { class: "attachment" },
     picture,
-    h("span", { class: "truncate", title: file.name }, file.name),
+    h("bdi", { class: "truncate", title: file.name }, file.name),
     h("span", { class: "muted" }, size(file.size)),
     h("button", { class: "icon-button", type: "button", "aria-label": `Remove ${file.name}`, onclick: remove }, icon("close", 14)),
   );
@@ -36,7 +36,7 @@ function sent(part) {
   const type = part.mediaType ?? "";
   const name = part.filename || (part.data !== undefined ? "Data" : part.url || "File");
   const shown = part.raw && IMAGES.test(type);
-  return h("li", { class: "attachment" }, shown ? image(`data:${type};base64,${part.raw}`, false) : icon(signOf(type)), h("span", { class: "truncate", title: name }, name));
+  return h("li", { class: "attachment" }, shown ? image(`data:${type};base64,${part.raw}`, false) : icon(signOf(type)), h("bdi", { class: "truncate", title: name }, name));
 }
 
 /** @param {string} src @param {boolean} release */

@@ -62,7 +62,7 @@ function headline(state) {
 
 /** @param {import("../app.js").App} app */
 function createHead(app) {
-  const title = h("h1", { class: "chat-title truncate" });
+  const title = h("h1", { class: "chat-title truncate", dir: "auto" });
   const watchers = h("span", { class: "watchers", hidden: true });
   const share = h("button", { class: "icon-button", type: "button", "aria-label": "Copy the link", title: "Copy the link to this conversation", onclick: copyLink }, icon("link"));
   const head = h(

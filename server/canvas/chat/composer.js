@@ -6,7 +6,9 @@
 import { fill, h } from "../dom.js";
 import { icon } from "../icons.js";
 import { filePart } from "../app.js";
-import { shortened, size } from "../words.js";
+import { createRewriting } from "../passage/rewriting.js";
+import { mayEdit } from "../state/reducer.js";
+import { isQuestion, plainName, shortened, size } from "../words.js";
 import { ACCEPTED, MOST_BYTES, pendingAttachment } from "./attachments.js";
 import { runningTask, waitingTask } from "./entries.js";
 
@@ -20,6 +22,7 @@ const DRAFT = "a2a-canvas.draft.";
  */
 export function createComposer(app) {
   const { store } = app;
+  const rewrite = createRewriting(app);
   /** @type {File[]} */
   let files = [];
   let contextId = store.state.contextId;
@@ -30,6 +33,7 @@ export function createComposer(app) {
     class: "composer-field",
     id: "message",
     rows: 1,
+    dir: "auto",
     "aria-label": "Message",
     "aria-describedby": "message-hint",
     oninput: changed,
@@ -70,7 +74,7 @@ export function createComposer(app) {
     const waiting = waitingTask(state);
     const reason = obstacle(state);
     element.toggleAttribute("data-disabled", reason !== "");
-    field.placeholder = waiting ? "Your answer" : Object.keys(state.tasks).length ? "Reply, or say what to change" : "Ask for a document";
+    field.placeholder = waiting ? "Your answer" : state.selection ? "Say what to change in it, or ask about it" : Object.keys(state.tasks).length ? "Reply, or say what to change" : "Ask for a document";
     hint.textContent = reason || hintOf(state);
     attach.disabled = reason !== "";
     send.disabled = reason !== "" || isEmpty();
@@ -88,7 +92,7 @@ export function createComposer(app) {
     if (selection) {
       const { lineStart, lineEnd, artifactId, text } = selection;
       const lines = lineStart === lineEnd ? `Line ${lineStart}` : `Lines ${lineStart}–${lineEnd}`;
-      fill(place, icon("edit", 14), h("span", { class: "truncate" }, `${lines} of ${artifacts[artifactId]?.name ?? artifactId}: “${shortened(text, 60)}”`));
+      fill(place, icon("edit", 14), h("bdi", { class: "truncate" }, `${lines} of ${plainName(artifacts[artifactId]?.name ?? artifactId)}: “${shortened(text, 60)}”`));
     }
   }
 
@@ -118,6 +122,12 @@ export function createComposer(app) {
     keepDraft(contextId, "");
     grow(field);
     send.disabled = true;
+    const passage = sent.length === 0 ? passageToChange(store.state, text) : null;
+    if (passage) {
+      store.dispatch({ type: "selected", selection: null });
+      rewrite(passage, text);
+      return;
+    }
     Promise.all(sent.map(filePart)).then(
       (parts) => app.send(text, parts),
       () => app.notify("error", "A file could not be read. Attach it again."),
@@ -180,6 +190,17 @@ export function createComposer(app) {
     const active = document.activeElement;
     return !active || active === document.body || element.closest(".chat")?.contains(active);
   }
+}
+
+/**
+ * The passage that a message is to change: the one that is selected, unless the message asks something or answers the agent.
+ * @param {State} state
+ * @param {string} text
+ */
+function passageToChange(state, text) {
+  const { selection, artifacts, version } = state;
+  const isFree = selection !== null && version === null && !artifacts[selection.artifactId]?.open && !waitingTask(state);
+  return isFree && mayEdit(state) && !isQuestion(text) ? selection : null;
 }
 
 /** Why nothing can be sent now; "" if it can. @param {State} state */

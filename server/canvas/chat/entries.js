@@ -10,7 +10,7 @@
  */
 import { merged, recordOf } from "../state/records.js";
 import { CANVAS, conversation, isPaused, isRunning, textOf } from "../state/task.js";
-import { choicesOf, counted, operationWords, passageWords } from "../words.js";
+import { choicesOf, counted, operationWords, passageWords, plainName } from "../words.js";
 import { approvalsOf, approves, isButtons } from "./approvals.js";
 
 /** @typedef {import("../types.js").State} State */
@@ -218,5 +218,5 @@ function onItsWay(state) {
 
 /** @param {State} state @param {string} artifactId */
 function nameOf(state, artifactId) {
-  return state.artifacts[artifactId]?.name || artifactId;
+  return plainName(state.artifacts[artifactId]?.name || artifactId);
 }

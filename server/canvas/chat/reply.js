@@ -6,6 +6,9 @@ import { partOf } from "../loading.js";
 
 /** @typedef {(text: string) => DocumentFragment} Render */
 
+/** More of a reply is not shown: it would take the page longer than anybody waits. In characters. */
+const LONGEST = 200_000;
+
 /** A text that is written is rendered for at most this part of the time. */
 const SHARE = 0.1;
 
@@ -28,6 +31,8 @@ export async function loadMarkdown() {
 export function createReply() {
   const element = h("div", { class: "prose" });
   let text = "";
+  /** @type {Node|string} */
+  let cut = "";
   let due = 0;
   let timer = 0;
 
@@ -35,19 +40,24 @@ export function createReply() {
     clearTimeout(timer);
     timer = 0;
     if (!render) {
-      fill(element, h("div", { class: "plain" }, text));
+      fill(element, h("div", { class: "plain", dir: "auto" }, text), cut);
       loadMarkdown().then(draw);
       return;
     }
     const start = performance.now();
-    fill(element, render(text));
+    const made = render(text);
+    for (const block of made.children) {
+      block.setAttribute("dir", "auto");
+    }
+    fill(element, made, cut);
     due = start + (performance.now() - start) / SHARE;
   }
 
   return {
     element,
     show(next) {
-      text = next;
+      text = next.slice(0, LONGEST);
+      cut = next.length > LONGEST ? h("p", { class: "muted" }, "The reply is longer; this is its beginning.") : "";
       const wait = due - performance.now();
       if (wait <= 0) {
         draw();

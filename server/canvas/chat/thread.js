@@ -4,6 +4,7 @@
  * It follows its end unless the user has scrolled away.
  */
 import { h } from "../dom.js";
+import { settled } from "../document/partial.js";
 import { icon } from "../icons.js";
 import { ask } from "../layout.js";
 import { textOf } from "../state/task.js";
@@ -81,7 +82,7 @@ export function createThread(app) {
     if (entry.kind === "agent") {
       const kept = before?.reply ? before : agentMessage(entry);
       kept.element.toggleAttribute("data-interim", entry.state === "interim");
-      kept.reply?.show(entry.text);
+      kept.reply?.show(entry.state === "writing" ? settled(entry.text) : entry.text);
       return { ...kept, entry };
     }
     if (entry.kind === "status" && before?.entry.kind === "status") {
@@ -167,7 +168,7 @@ function elementOf(entry, app) {
     case "operation":
       return operation(entry);
     case "status":
-      return h("div", { class: "status" }, h("span", { class: entry.queued ? "dot" : "dot dot-working" }), h("span", { class: "status-text" }, entry.text));
+      return h("div", { class: "status" }, h("span", { class: entry.queued ? "dot" : "dot dot-working" }), h("bdi", { class: "status-text" }, entry.text));
     case "failed":
       return outcome("outcome-failed", "failed", entry.text, ...again(entry, "Retry", app));
     case "refused":
@@ -201,8 +202,8 @@ function userMessage({ message, place: passage, sending }) {
     "div",
     { class: long ? "message-user message-long" : "message-user", "data-pending": sending },
     h("span", { class: "visually-hidden" }, "You: "),
-    passage && h("div", { class: "message-place" }, icon("edit", 14), h("span", { class: "truncate" }, passage)),
-    text,
+    passage && h("div", { class: "message-place" }, icon("edit", 14), h("bdi", { class: "truncate" }, passage)),
+    text && h("div", { dir: "auto" }, text),
     sentAttachments(message.parts),
   );
   if (!long) {
@@ -217,12 +218,12 @@ const SIGNS = { edit: "edit", undo: "undo", redo: "redo", restore: "history", pu
 
 /** @param {Extract<Entry, {kind: "operation"}>} entry */
 function operation({ op, what, detail, outcome: said }) {
-  return h("div", { class: "operation" }, icon(SIGNS[op] ?? "edit"), h("div", { class: "operation-text" }, h("b", {}, what), detail && `: ${detail}`, said && h("div", {}, said)));
+  return h("div", { class: "operation" }, icon(SIGNS[op] ?? "edit"), h("div", { class: "operation-text" }, h("b", {}, what), detail && ": ", detail && h("bdi", {}, detail), said && h("div", { dir: "auto" }, said)));
 }
 
 /** @param {string} kind @param {string} sign @param {string} text @param {...HTMLElement} actions */
 function outcome(kind, sign, text, ...actions) {
-  return h("div", { class: `outcome ${kind}` }, icon(sign), h("div", { class: "outcome-text" }, text), actions.length > 0 && h("div", { class: "outcome-actions" }, actions));
+  return h("div", { class: `outcome ${kind}` }, icon(sign), h("div", { class: "outcome-text", dir: "auto" }, text), actions.length > 0 && h("div", { class: "outcome-actions" }, actions));
 }
 
 /** What is done already is not offered. @param {{taskId: string, newest: boolean}} entry @param {string} text @param {import("../app.js").App} app */
@@ -232,7 +233,7 @@ function again({ taskId, newest }, text, app) {
 
 /** @param {string} text @param {string|null} sign @param {() => void} onclick */
 function button(text, sign, onclick) {
-  return h("button", { class: "button", type: "button", onclick }, sign && icon(sign), text);
+  return h("button", { class: "button", type: "button", onclick }, sign && icon(sign), h("bdi", {}, text));
 }
 
 /** @param {Extract<Entry, {kind: "question"}>} entry @param {import("../app.js").App} app */
@@ -262,5 +263,5 @@ function changed({ artifactId, name, version }, app) {
     app.openArtifact(artifactId, version === 0 || version === current ? null : version);
     ask(/** @type {HTMLElement} */ (event.currentTarget), "show-document");
   };
-  return h("button", { class: "changed-link", type: "button", onclick: open }, icon("document"), h("span", { class: "truncate" }, name), version > 0 && h("small", {}, `version ${version}`));
+  return h("button", { class: "changed-link", type: "button", onclick: open }, icon("document"), h("bdi", { class: "truncate" }, name), version > 0 && h("small", {}, `version ${version}`));
 }

@@ -85,7 +85,7 @@ export function createEditor({ text, label, language, prose, readOnly = false, o
         highlightSpecialChars({ render: specialChar }),
         EditorState.transactionFilter.of(keepLineEnds),
         EditorState.changeFilter.of(outsideOfWriting),
-        prose ? EditorView.lineWrapping : lineNumbers(),
+        prose ? [EditorView.lineWrapping, EditorView.perLineTextDirection.of(true)] : lineNumbers(),
         EditorState.tabSize.of(prose ? 4 : 2),
         historySlot.of(history()),
         drawSelection(),
@@ -153,6 +153,7 @@ export function createEditor({ text, label, language, prose, readOnly = false, o
     selection: () => selected(view.state, known),
     /** Selects a passage and shows it. @param {SourceRange} range */
     select: ({ start, end }) => view.dispatch({ selection: EditorSelection.single(start, end), scrollIntoView: true }),
+    selectAll: () => view.dispatch({ selection: EditorSelection.single(0, view.state.doc.length), userEvent: "select" }),
     deselect: () => view.dispatch({ selection: EditorSelection.cursor(view.state.selection.main.to) }),
     /** Where a passage is seen, for what is placed beside it. @param {SourceRange} range */
     coordinates({ start, end }) {

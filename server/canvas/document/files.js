@@ -37,10 +37,12 @@ export function createFiles(app, pane) {
   function save() {
     const { contextId, version } = store.state;
     const artifact = shownContent(store.state);
-    if (artifact && artifact.text !== null) {
+    if (artifact && artifact.text !== null && !artifact.cut) {
       download(new Blob([artifact.text], { type: artifact.mediaType || "text/plain" }), fileName(artifact, kindOf(artifact)));
     } else if (artifact && version === null && store.state.server?.canvas) {
       fetched(contextId ?? "", artifact.artifactId);
+    } else if (artifact?.cut) {
+      app.notify("error", "This server has no way to download a document of this size.");
     } else if (artifact) {
       download(new Blob([JSON.stringify(artifact.others, null, 2)], { type: "application/json" }), `${artifact.name}.json`);
     }

@@ -158,7 +158,7 @@ export function createMarkdownView({ onRender = () => {} } = {}) {
   function insert(from, count) {
     for (let index = from; index < from + count; index++) {
       /** @type {Item} */
-      const item = { element: h("div", { class: "document-block" }), rendered: null };
+      const item = { element: h("div", { class: "document-block", dir: "auto" }), rendered: null };
       itemOf.set(item.element, item);
       const chunk = chunkAfter(items[index - 1], count <= FULL);
       const at = index === 0 ? 0 : chunk.items.indexOf(items[index - 1]) + 1;

@@ -18,6 +18,7 @@ import { normalized, parseBlocks, parseInline, sourceOffset } from "./markdown_p
  * @property {readonly Run[]} runs  in the order of the text; offsets of the source count from the block's start
  * @property {readonly Markup[]} markup
  * @property {readonly {start: number, end: number}[]} leaves  the source of each paragraph and heading
+ * @property {readonly number[]} tasks  where the box of each task is, as `[ ]`
  * @property {ReadonlySet<string>} labels  the labels of links that it depends on
  */
 
@@ -57,6 +58,8 @@ function createWriter(source, definitions) {
   const markup = [];
   /** @type {{start: number, end: number}[]} */
   const leaves = [];
+  /** @type {number[]} */
+  const tasks = [];
   /** @type {Set<string>} */
   const labels = new Set();
   const references = recorded(definitions, labels);
@@ -69,7 +72,7 @@ function createWriter(source, definitions) {
   return { block, finish };
 
   function finish() {
-    return { length: source.length, html: html.join(""), text: texts.join(""), runs, markup, leaves, labels };
+    return { length: source.length, html: html.join(""), text: texts.join(""), runs, markup, leaves, tasks, labels };
   }
 
   /** @param {Token} token */
@@ -156,7 +159,8 @@ function createWriter(source, definitions) {
     }
     item.hasTask = true;
     const done = box[1] !== " ";
-    html.push(`<span class="document-task" role="img" aria-label="${done ? "Done" : "To do"}" data-done="${done}"></span>`);
+    tasks.push(original(sourceOffset(token.meta.pieces, 0)));
+    html.push(`<span class="document-task" role="checkbox" aria-checked="${done}" aria-label="${done ? "Done" : "To do"}" tabindex="0"></span>`);
     return box[0].length;
   }
 

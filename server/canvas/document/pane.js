@@ -11,6 +11,7 @@ import { recordOf } from "../state/records.js";
 import { mayEdit, shownArtifact, shownContent } from "../state/reducer.js";
 import { changesOf, linesOf, mapRange } from "../state/text.js";
 import { createVersions } from "../versions/versions.js";
+import { plainName } from "../words.js";
 import { createFiles } from "./files.js";
 import { createFollower } from "./follow.js";
 import { kindOf } from "./kinds.js";
@@ -34,6 +35,8 @@ import { createView } from "./views.js";
  * @property {string} typed  the artifact that is typed into, or ""
  */
 
+const CUT = "Only the first 20 MB of this document are shown. Download it to see all of it; it cannot be typed into here.";
+
 /**
  * @param {import("../app.js").App} app
  * @returns {{element: HTMLElement, step: (op: "undo"|"redo") => Promise<void>, save: () => Promise<boolean>}}
@@ -52,7 +55,7 @@ export function createDocumentPane(app) {
     },
   });
   const tabs = createTabs((id) => app.openArtifact(id));
-  const name = h("h2", { class: "document-name truncate" });
+  const name = h("h2", { class: "document-name truncate", dir: "auto" });
   const about = h("p", { class: "document-about truncate" });
   const line = h("div", { class: "document-line" }, about);
   const modes = h("div", { class: "document-modes", role: "group", "aria-label": "View" });
@@ -71,12 +74,13 @@ export function createDocumentPane(app) {
     rectOf: (selection) => keyed.shown()?.view.rectOf(toShown(selection, written) ?? { start: 0, end: 0 }) ?? null,
     scrollBy: (pixels) => keyed.shown()?.view.scroller.scrollBy({ top: pixels }),
     deselect: () => keyed.shown()?.view.deselect(),
-    saved: () => typing.flush(),
   });
+  app.flush = () => typing.flush();
   line.append(typing.status);
   panel.addEventListener("focusout", () => typing.flush());
   const element = h("div", { class: "document-pane" }, tabs.element, head, versions.panel, notice, typing.conflict, versions.comparison, panel, toEnd, empty, status, bar);
   head.append(createFiles(app, element));
+  element.addEventListener("keydown", selectAll);
 
   /** @type {Record<string, Mode>} */
   const chosenModes = recordOf();
@@ -111,7 +115,7 @@ export function createDocumentPane(app) {
     const mode = kind.modes.find((one) => one.mode === chosenModes[artifact.artifactId])?.mode ?? kind.modes[0].mode;
     showModes(artifact, kind, mode);
     const { contextId, version } = state;
-    const key = JSON.stringify([contextId, artifact.artifactId, kind.name, kind.language, mode, version !== null || !mayEdit(state)]);
+    const key = JSON.stringify([contextId, artifact.artifactId, kind.name, kind.language, mode, version !== null || !mayType(state, artifact)]);
     const body = keyed.show(key, () => open(artifact, kind, mode), placed);
     if (body) {
       showBody(body, state, artifact);
@@ -130,13 +134,13 @@ export function createDocumentPane(app) {
     empty.hidden = artifact !== null;
     head.hidden = panel.hidden = artifact === null;
     versions.controls.hidden = state.server?.canvas === false;
-    notice.hidden = state.version === null;
+    notice.hidden = state.version === null && !artifact?.cut;
     if (artifact) {
       const busy = state.version === null && isWritten(state, artifact);
       setText(name, artifact.name);
       setText(about, busy ? writing(artifact) : versions.controls.hidden ? "" : `Version ${artifact.version}`);
-      setText(notice, `This is version ${artifact.version}. It is read-only; “Restore” in “Versions” makes it the current one.`);
-      copy.hidden = artifact.text === null;
+      setText(notice, artifact.cut ? CUT : `This is version ${artifact.version}. It is read-only; “Restore” in “Versions” makes it the current one.`);
+      copy.hidden = artifact.text === null || artifact.cut;
       // The conversation says what is being written.
       busy || announce(`${artifact.name}, version ${artifact.version}`);
     }
@@ -164,7 +168,7 @@ export function createDocumentPane(app) {
   /** @param {ArtifactView} artifact @param {import("./kinds.js").Kind} kind @param {Mode} mode @returns {Promise<Body>} */
   async function open(artifact, kind, mode) {
     const { artifactId, text } = artifact;
-    const typed = mode === "source" && store.state.version === null && mayEdit(store.state) ? artifactId : "";
+    const typed = mode === "source" && store.state.version === null && mayType(store.state, artifact) ? artifactId : "";
     typing.flush();
     typed && (await typing.load(tellLoading));
     const options = {
@@ -175,7 +179,9 @@ export function createDocumentPane(app) {
       onSelect: (/** @type {import("./selection.js").Passage|null} */ passage) => (typed ? selectTyped(artifactId, passage) : select(artifactId, passage)),
       onInput: (/** @type {import("./views.js").Input} */ input) => typing.typed(artifactId, input),
     };
-    const view = await createView(mode, options, tellLoading);
+    const ticks = store.state.version === null && mayType(store.state, artifact);
+    const onTick = ticks ? (/** @type {number} */ box, /** @type {string} */ text) => tick(artifactId, box, text) : undefined;
+    const view = await createView(mode, { ...options, onTick }, tellLoading);
     const follower = createFollower(view.scroller, { scrollToEnd: view.scrollToEnd, onChange: showToEnd });
     return { element: view.element, destroy: () => (view.destroy(), follower.destroy()), view, follower, typed };
   }
@@ -194,6 +200,17 @@ export function createDocumentPane(app) {
   function tellLoading(remedy) {
     const retry = remedy && h("button", { type: "button", class: "button", onclick: remedy.run }, remedy.label);
     fill(waiting, remedy ? ["This view could not be loaded.", retry] : "Loading…");
+  }
+
+  /** Everything of the document, and nothing of the page around it. @param {KeyboardEvent} event */
+  function selectAll(event) {
+    const { ctrlKey, metaKey, shiftKey, altKey, target } = event;
+    const inText = target instanceof HTMLElement && (target.isContentEditable || target.matches("input, textarea, select"));
+    const lower = event.key.toLowerCase();
+    if (lower === "a" && (ctrlKey || metaKey) && !shiftKey && !altKey && !inText) {
+      event.preventDefault();
+      keyed.shown()?.view.selectAll();
+    }
   }
 
   function close() {
@@ -245,6 +262,20 @@ export function createDocumentPane(app) {
     store.dispatch({ type: "selected", selection });
   }
 
+  /** Ticks the box of a task, or takes its tick away. @param {string} artifactId @param {number} box @param {string} shown */
+  async function tick(artifactId, box, shown) {
+    await typing.flush();
+    const { text, version, open } = store.state.artifacts[artifactId] ?? { text: null };
+    const place = text !== null && !open ? mapRange({ start: box, end: box + 3 }, changesOf(shown, text)) : null;
+    const sign = text?.slice(place?.start, place?.end);
+    if (!text || !place || !sign || !/^\[[ xX]\]$/.test(sign)) {
+      return;
+    }
+    const ticked = text.slice(0, place.start) + (sign === "[ ]" ? "[x]" : "[ ]") + text.slice(place.end);
+    const { ok, said } = await app.operate("put", artifactId, { text: ticked, baseVersion: version, merge: true });
+    ok || app.notify("error", said);
+  }
+
   /** @param {string} artifactId @param {import("./selection.js").Passage|null} passage */
   async function selectTyped(artifactId, passage) {
     const selection = await typing.select(artifactId, passage);
@@ -263,7 +294,7 @@ export function createDocumentPane(app) {
     const artifact = shownContent(store.state);
     if (artifact) {
       (await copied(textShown(store.state, artifact).text))
-        ? app.notify("info", `${artifact.name} is copied.`)
+        ? app.notify("info", `${plainName(artifact.name)} is copied.`)
         : app.notify("error", "The browser does not let the page copy. Download the document instead.");
     }
   }
@@ -276,6 +307,9 @@ export function createDocumentPane(app) {
     }
   }
 }
+
+/** Whether the user may type into it: not into a part of it, which would be saved as all of it. @param {State} state @param {ArtifactView} artifact */
+const mayType = (state, artifact) => mayEdit(state) && !artifact.cut;
 
 /** The edits that are shown: an old version has none. @param {State} state */
 function editsOf(state) {

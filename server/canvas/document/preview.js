@@ -65,7 +65,7 @@ function imageView(blob, name) {
 function fileLink(name, mediaType, content) {
   const size = typeof content === "string" ? "" : sizeOf(content.size);
   const about = h("span", { class: "muted" }, [mediaType, size].filter(Boolean).join(", "));
-  const label = h("span", { class: "document-file-name" }, name);
+  const label = h("bdi", { class: "document-file-name" }, name);
   if (typeof content !== "string") {
     const save = () => download(content, name);
     return h("button", { type: "button", class: "document-file", onclick: save }, icon("download"), label, about);
@@ -118,10 +118,10 @@ const isObject = (value) => typeof value === "object" && value !== null && !Arra
 /** @param {Record<string, any>[]} rows */
 function table(rows) {
   const columns = [...new Set(rows.flatMap((row) => Object.keys(row)))];
-  const cell = (/** @type {any} */ value) => h("td", { class: typeof value === "number" ? "number" : "" }, value === undefined ? "" : plain(value));
+  const cell = (/** @type {any} */ value) => h("td", { dir: "auto", class: typeof value === "number" ? "number" : "" }, value === undefined ? "" : plain(value));
   const body = h("tbody");
   const line = (/** @type {Record<string, any>} */ row) => h("tr", {}, columns.map((name) => cell(Object.hasOwn(row, name) ? row[name] : undefined)));
-  const head = h("thead", {}, h("tr", {}, columns.map((name) => h("th", { scope: "col" }, name))));
+  const head = h("thead", {}, h("tr", {}, columns.map((name) => h("th", { scope: "col" }, h("bdi", {}, name)))));
   appendSome(body, rows, line);
   return h("div", { class: "document-table", tabIndex: 0, role: "region", "aria-label": "Table" }, h("table", {}, head, body));
 }

@@ -7,6 +7,7 @@
 
 import { randomId } from "../a2a/ids.js";
 import { CANVAS } from "../state/task.js";
+import { plainName } from "../words.js";
 import { readStored, writeStored } from "./stored.js";
 import { begun, moved, stepsTo } from "./undo_line.js";
 import * as unsaved from "./unsaved.js";
@@ -167,7 +168,7 @@ export function createSaving(app, pane) {
     }
     const entry = add({ ...artifact }, unsaved.fromStored(stored));
     entry.changed = true;
-    app.notify("info", `What you typed into ${artifact.name} is here again.`);
+    app.notify("info", `What you typed into ${plainName(artifact.name)} is here again.`);
     later(entry, 0);
     return entry;
   }

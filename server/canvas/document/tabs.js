@@ -47,7 +47,7 @@ export function createTabs(onChoose) {
         onclick: () => onChoose(id),
       },
       busy ? h("span", { class: "dot dot-working", "aria-hidden": "true" }) : null,
-      h("span", { class: "truncate" }, name),
+      h("bdi", { class: "truncate" }, name),
     );
   }
 

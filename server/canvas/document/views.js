@@ -5,6 +5,7 @@ import { h } from "../dom.js";
 import { partOf } from "../loading.js";
 import { keepInPlace } from "./anchoring.js";
 import { createHighlighter } from "./highlight.js";
+import { settled } from "./partial.js";
 import { htmlPreview, previewOf, svgPreview } from "./preview.js";
 import { createSettling } from "./settling.js";
 
@@ -27,6 +28,7 @@ import { createSettling } from "./settling.js";
  * @property {(range: SourceRange) => DOMRect|null} rectOf  where a passage is on the screen; null if it is not seen
  * @property {(range: SourceRange) => void} reveal  scrolls to a passage
  * @property {() => void} deselect
+ * @property {() => void} selectAll  of what is shown
  * @property {(readOnly: boolean) => void} setReadOnly
  * @property {() => void} scrollToEnd
  * @property {() => void} destroy
@@ -41,6 +43,7 @@ import { createSettling } from "./settling.js";
  * @property {boolean} readOnly
  * @property {(passage: Passage|null) => void} onSelect
  * @property {(input: Input) => void} onInput
+ * @property {(box: number, text: string) => void} [onTick]  the box of a task is pressed, which is there in the text that is shown
  */
 
 /** While it grows, a preview is drawn at most so often: each time it is another page. In milliseconds. */
@@ -69,7 +72,7 @@ export function createView(mode, options, tell) {
 }
 
 /** @param {ViewOptions} options @param {import("../loading.js").Tell} tell @returns {Promise<View>} */
-async function readView({ artifact, text, onSelect }, tell) {
+async function readView({ artifact, text, onSelect, onTick }, tell) {
   const [{ createMarkdownView }, { passageOf, visibleRanges }] = await markdownPart.get(tell);
   const selectionMark = createHighlighter("document-passage");
   const writingMark = createHighlighter("document-writing");
@@ -79,8 +82,23 @@ async function readView({ artifact, text, onSelect }, tell) {
   markdown.element.setAttribute("aria-label", artifact.name);
   const scroller = h("div", { class: "document-scroller", tabIndex: 0 }, markdown.element);
   markdown.element.addEventListener("click", (event) => event.detail > 0 && isSelecting(markdown.element) && event.preventDefault());
+  markdown.element.toggleAttribute("data-read-only", !onTick);
+  markdown.element.addEventListener("click", ({ target }) => tick(target));
+  markdown.element.addEventListener("keydown", (event) => event.key === " " && tick(event.target) && event.preventDefault());
   const stop = watchSelection(markdown.element, (range) => onSelect(range && passageOf(markdown, range)));
-  markdown.update(text);
+  addEventListener("beforeprint", markdown.renderAll);
+  const shownOf = (/** @type {string} */ next, /** @type {ArtifactView} */ { open }) => (open ? settled(next) : next);
+  markdown.update(shownOf(text, artifact));
+
+  /** @param {EventTarget|null} target */
+  function tick(target) {
+    const box = target instanceof Element && target.matches(".document-task") ? target : null;
+    const found = box && markdown.blockOf(box);
+    const nth = found && [...found.item.element.querySelectorAll(".document-task")].indexOf(box);
+    const place = found?.item.rendered?.tasks[nth ?? -1];
+    found && place !== undefined && onTick?.(found.start + place, markdown.text());
+    return box !== null;
+  }
 
   /** What is rendered anew has lost its marks. */
   function remark() {
@@ -92,7 +110,10 @@ async function readView({ artifact, text, onSelect }, tell) {
   return {
     element: scroller,
     scroller,
-    update: (next) => next === markdown.text() || keepInPlace(scroller, markdown.element, () => markdown.update(next)),
+    update(next, one) {
+      const seen = shownOf(next, one);
+      seen === markdown.text() || keepInPlace(scroller, markdown.element, () => markdown.update(seen));
+    },
     mark(next) {
       const none = [marks, next].every(({ selection, writing }) => !selection && writing.length === 0);
       marks = next;
@@ -104,9 +125,14 @@ async function readView({ artifact, text, onSelect }, tell) {
       range?.startContainer.parentElement?.scrollIntoView({ block: "center" });
     },
     deselect: () => markdown.element.contains(document.getSelection()?.anchorNode ?? null) && document.getSelection()?.removeAllRanges(),
+    selectAll() {
+      markdown.renderAll();
+      document.getSelection()?.selectAllChildren(markdown.element);
+    },
     setReadOnly() {},
     scrollToEnd: () => (scroller.scrollTop = scroller.scrollHeight),
     destroy() {
+      removeEventListener("beforeprint", markdown.renderAll);
       marks = { selection: null, writing: [] };
       remark();
       stop();
@@ -137,6 +163,7 @@ async function sourceView({ artifact, text, kind, readOnly, onSelect, onInput },
     rectOf: (range) => within(boundsOf(editor.coordinates(range)), editor.scroller),
     reveal: editor.select,
     deselect: editor.deselect,
+    selectAll: editor.selectAll,
     setReadOnly: editor.setReadOnly,
     scrollToEnd: editor.scrollToEnd,
     destroy: editor.destroy,
@@ -185,7 +212,8 @@ function partsView({ artifact }) {
 /** A view without passages. @param {HTMLElement} element @param {View["update"]} update @returns {View} */
 function still(element, update) {
   const scrollToEnd = () => (element.scrollTop = element.scrollHeight);
-  return { element, scroller: element, update, mark() {}, rectOf: () => null, reveal() {}, deselect() {}, setReadOnly() {}, scrollToEnd, destroy() {} };
+  const selectAll = () => document.getSelection()?.selectAllChildren(element);
+  return { element, scroller: element, update, mark() {}, rectOf: () => null, reveal() {}, deselect() {}, selectAll, setReadOnly() {}, scrollToEnd, destroy() {} };
 }
 
 /** Whether a click ends a selection, and is none on a link in it. @param {HTMLElement} element */

@@ -10,12 +10,13 @@ import { h, fill } from "../dom.js";
 import { ask } from "../layout.js";
 import { mayEdit, shownArtifact } from "../state/reducer.js";
 import { actionsFor, charactersOf, placeOf } from "./actions.js";
+import { placeBeside } from "./placing.js";
 import { createRewriting } from "./rewriting.js";
 
 /** @typedef {import("../types.js").Selection} Selection */
 
 const MARGIN = 8;
-/** On narrow screens the bar is at the bottom; style/floating.css has the same width. */
+/** On narrow screens the bar is at the bottom; style/document.css has the same width. */
 const NARROW = "(max-width: 720px)";
 
 /**
@@ -25,17 +26,17 @@ const NARROW = "(max-width: 720px)";
  * @param {(selection: Selection) => DOMRect|null} options.rectOf  where a passage is on the screen; null if it is not shown
  * @param {(pixels: number) => void} options.scrollBy  scrolls the document
  * @param {() => void} options.deselect  leaves nothing selected in the document
- * @param {() => Promise<boolean>} options.saved  saves what was typed; whether all of it is saved now
  * @returns {HTMLElement}
  */
-export function createPassageBar(app, { panel, rectOf, scrollBy, deselect, saved }) {
+export function createPassageBar(app, { panel, rectOf, scrollBy, deselect }) {
   const { store } = app;
-  const rewrite = createRewriting(app, saved);
+  const rewrite = createRewriting(app);
   const place = h("span", { class: "passage-place" });
   const actions = h("div", { class: "passage-actions", role: "group", "aria-label": "Quick actions" });
   /** @type {HTMLInputElement} */
   const field = h("input", {
     class: "passage-field",
+    dir: "auto",
     type: "text",
     placeholder: "Describe the change",
     autocomplete: "off",
@@ -55,6 +56,8 @@ export function createPassageBar(app, { panel, rectOf, scrollBy, deselect, saved
   const narrow = matchMedia(NARROW);
   /** Where the focus was before it came here. @type {HTMLElement|null} */
   let before = null;
+  /** It came here with Tab, and goes back with a ring. */
+  let byKeyboard = false;
   let filledFor = "";
   /** The passage that the bar was opened for, so that one that others move is not scrolled to. */
   let shown = "";
@@ -95,6 +98,7 @@ export function createPassageBar(app, { panel, rectOf, scrollBy, deselect, saved
     if (bar.hidden) {
       field.value = "";
       bar.hidden = false;
+      byKeyboard = false;
       said.textContent = `${placeOf(selection)} selected, ${charactersOf(selection).toLowerCase()}. Tab leads to what can be done with it.`;
     }
     move(selection);
@@ -134,18 +138,17 @@ export function createPassageBar(app, { panel, rectOf, scrollBy, deselect, saved
       const seen = visualViewport;
       const covered = seen ? Math.max(0, innerHeight - seen.height - seen.offsetTop) : 0;
       bar.classList.remove("away");
+      bar.style.maxWidth = "";
       bar.style.transform = covered > 0 ? `translateY(${-Math.round(covered)}px)` : "";
       return;
     }
     const rect = rectOf(selection);
     bar.classList.toggle("away", rect === null);
     if (rect) {
-      const { offsetWidth: width, offsetHeight: height } = bar;
-      const above = rect.top - height - MARGIN;
-      const below = rect.bottom + MARGIN;
-      const top = above > MARGIN ? above : Math.min(below, innerHeight - height - MARGIN);
-      const left = Math.max(MARGIN, Math.min(rect.left, innerWidth - width - MARGIN));
-      bar.style.transform = `translate(${Math.round(left)}px, ${Math.round(Math.max(top, MARGIN))}px)`;
+      const pane = panel.getBoundingClientRect();
+      bar.style.maxWidth = `${Math.round(pane.width - 2 * MARGIN)}px`;
+      const { left, top } = placeBeside(rect, { width: bar.offsetWidth, height: bar.offsetHeight }, pane);
+      bar.style.transform = `translate(${Math.round(left)}px, ${Math.round(top)}px)`;
     }
   }
 
@@ -193,7 +196,7 @@ export function createPassageBar(app, { panel, rectOf, scrollBy, deselect, saved
     shown = "";
     said.textContent = "";
     if (focused && before?.isConnected) {
-      before.focus({ preventScroll: true });
+      focusAgain(before, byKeyboard);
     }
   }
 
@@ -208,6 +211,12 @@ export function createPassageBar(app, { panel, rectOf, scrollBy, deselect, saved
       close();
     } else if (event.key === "Tab" && !event.shiftKey && !within) {
       taken(event);
+      byKeyboard = true;
+      field.focus({ preventScroll: true });
+    } else if (!within && isWriting(event)) {
+      // The browser writes it into the field, which has the focus by then.
+      event.stopPropagation();
+      byKeyboard = false;
       field.focus({ preventScroll: true });
     } else if (event.key === "Tab" && event.shiftKey && event.target === field) {
       taken(event);
@@ -219,6 +228,23 @@ export function createPassageBar(app, { panel, rectOf, scrollBy, deselect, saved
   function isInDocument(target) {
     return target instanceof Node && panel.contains(target);
   }
+}
+
+/**
+ * Whether a key begins to write, where nothing can be written: not in the source, whose passage it replaces. The blank would scroll.
+ * @param {KeyboardEvent} event
+ */
+function isWriting({ key, ctrlKey, metaKey, altKey, target }) {
+  const inText = target instanceof HTMLElement && target.isContentEditable;
+  return /^(?:[^ ]|Process)$/u.test(key) && !ctrlKey && !metaKey && !altKey && !inText;
+}
+
+/** The ring of the focus is for those who came by keyboard. @param {HTMLElement} element @param {boolean} ring */
+function focusAgain(element, ring) {
+  element.toggleAttribute("data-no-ring", !ring);
+  element.addEventListener("blur", () => element.removeAttribute("data-no-ring"), { once: true });
+  element.addEventListener("keydown", () => element.removeAttribute("data-no-ring"), { once: true });
+  element.focus({ preventScroll: true });
 }
 
 /** @param {KeyboardEvent} event */

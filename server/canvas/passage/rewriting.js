@@ -5,10 +5,9 @@
 
 /**
  * @param {import("../app.js").App} app
- * @param {() => Promise<boolean>} saved  saves what was typed; whether all of it is saved now
  * @returns {(selection: Selection, instruction: string) => Promise<void>}
  */
-export function createRewriting(app, saved) {
+export function createRewriting(app) {
   return rewrite;
 
   /** @param {Selection} selection @param {string} instruction */
@@ -17,7 +16,7 @@ export function createRewriting(app, saved) {
     const again = { label: "Retry", run: () => rewrite(selection, instruction) };
     const isOpen = () => app.store.state.contextId === contextId;
     const fail = (/** @type {string} */ text) => app.notify("error", text, again, contextId ?? undefined);
-    const isSaved = await saved();
+    const isSaved = await app.flush();
     if (!isOpen()) {
       return;
     }

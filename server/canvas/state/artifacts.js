@@ -11,6 +11,9 @@ import { CANVAS } from "./task.js";
 /** @typedef {import("../types.js").Json} Json */
 /** @typedef {{start: number, end: number}} Range */
 
+/** More of a text is not kept: a server that sends without end takes no more of the browser than this. In characters. */
+export const LONGEST = 20_000_000;
+
 /**
  * The artifact after an artifact update: without `append` all of it is replaced, with it the parts are added, and text is
  * joined to the text.
@@ -26,10 +29,12 @@ export function artifactUpdated(before, update) {
   const others = parts.filter((part) => !("text" in part));
   const added = texts.map((part) => part.text).join("");
   const base = append ? before : undefined;
+  const { text, cut } = bounded(base ? (texts.length ? (base.text ?? "") + (base.cut ? "" : added) : base.text) : texts.length ? added : null, base?.cut);
   return {
     artifactId: artifact.artifactId,
     name: artifact.name || before?.name || artifact.artifactId,
-    text: base ? (texts.length ? (base.text ?? "") + added : base.text) : texts.length ? added : null,
+    text,
+    cut,
     mediaType: texts[0]?.mediaType || base?.mediaType || "",
     others: !base ? others : others.length > 0 ? [...base.others, ...others] : base.others,
     version: told.artifactVersion ?? before?.version ?? 1,
@@ -37,6 +42,11 @@ export function artifactUpdated(before, update) {
     open: !lastChunk,
     taskId: update.taskId,
   };
+}
+
+/** @param {string|null} text @param {boolean} [cut]  something is missing already @returns {{text: string|null, cut: boolean}} */
+function bounded(text, cut = false) {
+  return text !== null && text.length > LONGEST ? { text: text.slice(0, LONGEST), cut: true } : { text, cut };
 }
 
 /**
@@ -67,7 +77,7 @@ export function editEvent(edits, taskId, edit, artifacts) {
     case "start":
       return withEntry(without(edits, askedKey(taskId)), key, openEdit(key, edit, artifacts));
     case "chunk":
-      return known ? withEntry(edits, key, { ...known, text: known.text + edit.chunk }) : edits;
+      return known ? withEntry(edits, key, { ...known, text: (known.text + edit.chunk).slice(0, LONGEST) }) : edits;
     case "complete":
       return known ? completed(edits, known, edit, artifacts) : edits;
     default:

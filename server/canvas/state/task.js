@@ -12,6 +12,8 @@ import { recordOf } from "./records.js";
 /** @typedef {import("../types.js").Json} Json */
 
 export const TURN = "urn:a2a-canvas:turn:v1";
+/** More of a reply that is being written is not kept. In characters. */
+const LONGEST_REPLY = 1_000_000;
 export const CANVAS = "urn:a2a-canvas:canvas:v1";
 
 /**
@@ -76,7 +78,7 @@ export function turnEvent(view, type, data, at) {
     case "message_start":
       return { ...view, reply: "" };
     case "text_delta":
-      return { ...view, reply: view.reply + data.text };
+      return { ...view, reply: view.reply.length < LONGEST_REPLY ? view.reply + data.text : view.reply };
     case "assistant":
       // A newcomer is told the text of a round once more that stands among the messages already.
       return { ...view, reply: at === view.joinedAt ? "" : data.content };

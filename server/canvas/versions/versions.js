@@ -39,7 +39,7 @@ export function createVersions(app, { isUnsaved, saved }) {
   const controls = h("div", { class: "version-controls" }, undo, redo, toggle);
 
   const slider = h("input", { class: "version-slider", type: "range", min: 1, step: 1, "aria-label": "Version", oninput: slide });
-  const facts = h("p", { class: "version-facts" });
+  const facts = h("p", { class: "version-facts", dir: "auto" });
   const actions = h("div", { class: "version-actions" });
   const list = h("ol", { class: "version-list", "aria-label": "Versions" });
   const panel = h(
@@ -152,7 +152,7 @@ export function createVersions(app, { isUnsaved, saved }) {
         "button",
         { class: "version-row", type: "button", "aria-current": shown ? "true" : null, onclick: () => show(version.number) },
         h("span", { class: "version-number" }, version.number),
-        h("span", { class: "version-request" }, requestOf(version)),
+        h("bdi", { class: "version-request" }, requestOf(version)),
         h("span", { class: "version-author" }, authorOf(version), version.current && " · current"),
         h("time", { class: "version-time", datetime: version.timestamp ?? "" }, timeOf(version.timestamp, new Date())),
       ),

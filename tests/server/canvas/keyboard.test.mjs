@@ -40,8 +40,8 @@ const SOURCES = readdirSync(CANVAS, { recursive: true })
   .map((path) => readFileSync(new URL(path, CANVAS), "utf8"));
 
 /** What the list calls a key that events call otherwise. */
-const CALLED = { Escape: "Esc", ArrowUp: "↑", ArrowDown: "↓", ArrowLeft: "←", ArrowRight: "→" };
-const LETTERS = ["z", "y", "s", "f"];
+const CALLED = { " ": "Space", Escape: "Esc", ArrowUp: "↑", ArrowDown: "↓", ArrowLeft: "←", ArrowRight: "→" };
+const LETTERS = ["z", "y", "s", "f", "a"];
 
 /** The keys that modules compare with, or have in a table of keys. */
 function listenedTo() {

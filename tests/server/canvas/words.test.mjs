@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { ago, choicesOf, counted, operationWords, passageWords, period, shortened, size, withoutChoices } from "../../../server/canvas/words.js";
+import { ago, choicesOf, counted, isQuestion, operationWords, passageWords, period, plainName, shortened, size, withoutChoices } from "../../../server/canvas/words.js";
 
 test("things are counted", () => {
   assert.equal(counted(1, "document"), "1 document");
@@ -74,3 +74,14 @@ test("a list that is no choice, or all of the question, stays", () => {
 test("an answer has no marks of Markdown", () => {
   assert.deepEqual(choicesOf("Which?\n- **Tea**, the green one\n- `rain`"), ["Tea, the green one", "rain"]);
 });
+
+test("a question is told from what is to be changed", () => {
+  for (const asked of ["What is this?", "why is it so long", "Explain this passage", "Really？"]) {
+    assert.equal(isQuestion(asked), true, asked);
+  }
+  for (const change of ["make it shorter", "Translate it to French.", "whatever comes first, say it twice"]) {
+    assert.equal(isQuestion(change), false, change);
+  }
+});
+
+test("a name cannot turn the words around it", () => assert.equal(plainName("a\u202egnp.exe\u2066"), "agnp.exe"));

@@ -24,7 +24,8 @@ PHONE: Final = {"width": 360, "height": 740}
 WIDE: Final = {"width": 1280, "height": 800}
 VIOLATIONS: Final = """async () => {
   const tags = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"];
-  const { violations } = await axe.run(document, { runOnly: { type: "tag", values: tags } });
+  const rules = { region: { enabled: true } };
+  const { violations } = await axe.run(document, { runOnly: { type: "tag", values: tags }, rules });
   const told = (id) => ({ html, failureSummary }) => `${id}: ${html} ${failureSummary}`;
   return violations.flatMap(({ id, nodes }) => nodes.map(told(id)));
 }"""
@@ -52,6 +53,15 @@ async def thread(window: OpenPage, _: Opener, served: Served) -> Page:
 async def source(window: OpenPage, _: Opener, served: Served) -> Page:
     page = await with_document(window, served, "storks")
     await edit_source(page)
+    return page
+
+
+async def search(window: OpenPage, opener: Opener, served: Served) -> Page:
+    page = await source(window, opener, served)
+    await page.get_by_role("button", name="Versions", exact=True).click()
+    await page.locator(".cm-content").click()
+    await page.keyboard.press("Control+f")
+    await expect(page.locator(".cm-search")).to_be_visible()
     return page
 
 
@@ -165,7 +175,7 @@ async def drawer(window: OpenPage, _: Opener, served: Served) -> Page:
 
 
 ON_A_SCREEN: Final = (
-    *(start, writing, thread, source, selection, compare, conflict, question, approval, failure),
+    *(start, writing, thread, source, search, selection, compare, conflict, question, approval, failure),
     *(call_to_approve, approved_call, developer, keys, deletion, lost),
 )
 ON_A_PHONE: Final = (start, conversation, call_to_approve, phone_document, drawer)

@@ -88,7 +88,7 @@ test("a rendered block says which labels it depends on", () => {
 /** HTML without what the page adds or leaves out on purpose. */
 function comparable(text) {
   return text
-    .replace(/<span class="document-task"[^>]*data-done="(\w+)"><\/span>/g, (_, done) => (done === "true" ? "[x] " : "[ ] "))
+    .replace(/<span class="document-task"[^>]*aria-checked="(\w+)"[^>]*><\/span>/g, (_, done) => (done === "true" ? "[x] " : "[ ] "))
     .replace(/ style="text-align:(\w+)"/g, ' align="$1"')
     .replace(/<a class="document-image-link"[^>]*>(.*?)<\/a>/g, "IMAGE $1")
     .replace(/<img[^>]* alt="([^"]*)"[^>]*>/g, (tag, alt) => (tag.includes("data:") ? tag.replace(/^<img src="([^"]*)" alt="([^"]*)".*/, "<img $1 $2>") : `IMAGE ${alt}`))

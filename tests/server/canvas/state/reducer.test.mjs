@@ -199,3 +199,11 @@ test("of the versions that a task has made the newest is kept, for each document
   assert.deepEqual(structuredClone(reduce(read, { type: "versions", contextId, artifactId: "b", versions: versions.slice(2) }).made.t2), { a: 3, b: 3 });
   assert.equal(reduce(open, { type: "versions", contextId: "another", artifactId: "a", versions }), open);
 });
+
+test("a text without end is kept up to 20 million characters, and says so", () => {
+  const piece = "x".repeat(15_000_000);
+  const state = fold(artifact(piece, 1, { lastChunk: false }), artifact(piece, 1, { append: true, lastChunk: false }), artifact("end", 1, { append: true }));
+  assert.equal(state.artifacts.a.text.length, 20_000_000);
+  assert.equal(state.artifacts.a.cut, true);
+  assert.equal(reduce(state, artifact("whole", 2)).artifacts.a.cut, false);
+});

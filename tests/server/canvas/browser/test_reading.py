@@ -1,0 +1,191 @@
+"""A document as it is read: selected, ticked, printed, in the dark, and in every direction of writing."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+import pytest
+from playwright.async_api import Locator, Page, expect
+
+from tests.server.app_server import Served
+from tests.server.canvas.browser.browser_harness import OpenPage
+from tests.server.canvas.browser.conftest import Opener
+from tests.server.canvas.browser.page_actions import ask, messages
+from tests.server.canvas.browser.test_passages import LONG, SHORT, bar, edit_source, select, with_document
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+TABLET = {"width": 820, "height": 1180}
+BRING = """
+([name, text]) => {
+  const data = new DataTransfer();
+  data.items.add(new File([text], name));
+  document.body.dispatchEvent(new ClipboardEvent("paste", { bubbles: true, cancelable: true, clipboardData: data }));
+}
+"""
+"""Pastes a file where nobody types, so that it becomes a document."""
+
+
+async def bring(page: Page, name: str, text: str) -> Locator:
+    """A document of one's own, and where it is shown."""
+    await expect(page.get_by_role("button", name="Attach files")).to_be_enabled()
+    await page.evaluate(BRING, [name, text])
+    await expect(page.locator(".document-name")).to_have_text(name)
+    return page.locator(".document-panel")
+
+
+async def sent_by(page: Page, action: Any) -> dict[str, Any]:
+    """The `canvas:v1` request that the page sends."""
+    async with page.expect_request(lambda request: "SendStreamingMessage" in (request.post_data or "")) as request:
+        await action
+    message = json.loads((await request.value).post_data or "")["params"]["message"]
+    found: dict[str, Any] = message.get("metadata", {}).get("urn:a2a-canvas:canvas:v1", {})
+    return found
+
+
+async def test_what_is_written_in_the_chat_under_a_selection_changes_that_passage(
+    window: OpenPage, served: Served
+) -> None:
+    page = await with_document(window, served, "moths")
+    served.gate.open()
+    await select(page, LONG)
+    await expect(bar(page)).to_be_visible()
+    asked = await sent_by(page, ask(page, "Make it shorter"))
+    assert (asked["op"], asked["selection"]["text"]) == ("edit", LONG)
+    await expect(page.locator(".document-panel").get_by_text(SHORT)).to_be_visible()
+    await expect(bar(page)).to_be_hidden()
+
+
+async def test_a_question_under_a_selection_changes_nothing_and_has_the_passage_with_it(
+    window: OpenPage, served: Served
+) -> None:
+    page = await with_document(window, served, "flies")
+    served.gate.open()
+    await select(page, LONG)
+    await expect(bar(page)).to_be_visible()
+    asked = await sent_by(page, ask(page, "Explain this passage"))
+    assert "op" not in asked
+    assert asked["selection"]["text"] == LONG
+    await expect(messages(page).get_by_text("That is what it does.")).to_be_visible()
+
+
+async def test_what_is_typed_under_a_selection_describes_the_change(window: OpenPage, served: Served) -> None:
+    page = await with_document(window, served, "wasps")
+    await select(page, LONG)
+    await expect(bar(page)).to_be_visible()
+    await page.keyboard.type("/ make it shorter?")
+    await expect(bar(page).get_by_role("textbox")).to_have_value("/ make it shorter?")
+
+
+async def test_the_document_has_no_ring_after_a_change_unless_the_keyboard_led_to_it(
+    window: OpenPage, served: Served
+) -> None:
+    page = await with_document(window, served, "ants")
+    outline = "element => getComputedStyle(element).outlineStyle"
+    scroller = page.locator(".document-scroller")
+    for key, style in (("m", "none"), ("Tab", "solid")):
+        await select(page, LONG)
+        await expect(bar(page)).to_be_visible()
+        await page.keyboard.press(key)
+        await expect(bar(page).get_by_role("textbox")).to_be_focused()
+        await page.keyboard.press("Escape")
+        await expect(scroller).to_be_focused()
+        assert await scroller.evaluate(outline) == style
+
+
+async def test_everything_that_is_selected_is_the_document(window: OpenPage) -> None:
+    page = window.page
+    panel = await bring(page, "all.md", "# Title\n\nFirst.\n\n- **last**\n")
+    await panel.get_by_text("First.").click()
+    await page.keyboard.press("Control+a")
+    assert (await page.evaluate("String(getSelection())")).split() == ["Title", "First.", "last"]
+    await expect(bar(page)).to_contain_text("Lines 1–5")
+
+
+async def test_a_task_is_ticked_and_the_tick_is_taken_away(window: OpenPage) -> None:
+    page = window.page
+    panel = await bring(page, "tasks.md", "# Tasks\n\n- [ ] one\n- [x] two\n\ntext\n\n> - [ ] three\n")
+    boxes = panel.get_by_role("checkbox")
+    await boxes.nth(2).click()
+    await expect(boxes.nth(2)).to_be_checked()
+    await boxes.nth(1).focus()
+    await page.keyboard.press("Space")
+    await expect(boxes.nth(1)).not_to_be_checked()
+    await expect(page.get_by_text("Version 3", exact=True)).to_be_visible()
+    source = await edit_source(page)
+    await expect(source).to_contain_text(re.compile(r"\[ \] one.*\[ \] two.*> - \[x\] three"))
+
+
+async def test_the_bar_stays_in_the_pane_of_the_document_on_a_tablet(open_window: Opener, served: Served) -> None:
+    window = await open_window(served.url, viewport=TABLET)
+    page = window.page
+    panel = await bring(page, "near.md", "A passage near the top.\n\nAnother one.\n")
+    await panel.get_by_text("A passage near").click(click_count=3)
+    await expect(bar(page)).to_be_visible()
+    inside = """() => {
+      const place = (name) => document.querySelector(name).getBoundingClientRect();
+      const [bar, pane] = [place(".passage-bar"), place(".document-panel")];
+      return bar.top >= pane.top && bar.left >= pane.left && bar.right <= pane.right && bar.bottom <= pane.bottom;
+    }"""
+    assert await page.evaluate(inside)
+    for name in ("Edit", "Versions"):
+        await page.get_by_role("button", name=name, exact=True).click(trial=True)
+
+
+async def test_a_preview_is_on_white_paper_in_the_dark(open_window: Opener, served: Served) -> None:
+    window = await open_window(served.url, color_scheme="dark")
+    page = window.page
+    panel = await bring(page, "plain.html", "<p>black on white</p>")
+    await page.get_by_role("button", name="Preview").click()
+    await expect(panel.locator("iframe")).to_have_css("background-color", "rgb(255, 255, 255)")
+    await expect(panel.locator("iframe")).to_have_css("color-scheme", "light")
+
+
+async def test_each_paragraph_has_the_direction_of_its_words(window: OpenPage) -> None:
+    page = window.page
+    panel = await bring(page, "rtl.md", "מבוא קצר.\n\nLatin.\n\n- ראשון\n- שני\n")
+    paragraph = panel.locator("p", has_text="מבוא")
+    sides = (
+        "element => { const range = document.createRange(); range.selectNodeContents(element);"
+        " const [text, box] = [range, element].map((each) => each.getBoundingClientRect());"
+        " return [text.left - box.left < 1, box.right - text.right < 1]; }"
+    )
+    assert await paragraph.evaluate(sides) == [False, True]
+    assert await panel.locator("p", has_text="Latin").evaluate(sides) == [True, False]
+    await expect(panel.locator(".document-block", has_text="ראשון")).to_have_css("direction", "rtl")
+    await ask(page, "files \u202egnp.exe")
+    await expect(page.locator("bdi", has_text="gnp.exe").first).to_be_visible()
+
+
+async def test_on_paper_there_is_the_document_alone(window: OpenPage) -> None:
+    page = window.page
+    panel = await bring(page, "paper.md", "# Paper\n\nText.\n")
+    await panel.get_by_text("Text.").click(click_count=3)
+    await expect(bar(page)).to_be_visible()
+    await page.emulate_media(media="print")
+    for hidden in (bar(page), page.get_by_role("button", name="Edit", exact=True), page.locator(".notices")):
+        await expect(hidden).to_be_hidden()
+    await expect(page.locator(".document-name")).to_be_visible()
+    await expect(panel.get_by_text("Text.")).to_be_visible()
+
+
+async def test_a_row_of_the_conversations_is_one_step_of_many(window: OpenPage) -> None:
+    page = window.page
+    for name in ("cod", "eel"):
+        await ask(page, f"quickly {name}")
+        await expect(page.get_by_role("article", name="Reply").filter(has_text=name)).to_be_visible()
+        await page.get_by_role("button", name="New conversation").click()
+    stops = page.locator(".contexts-list [tabindex='0']")
+    await expect(stops).to_have_count(1)
+    await stops.focus()
+    await page.keyboard.press("Home")
+    await page.keyboard.press("ArrowDown")
+    await expect(page.locator(".context-link").nth(1)).to_be_focused()
+    await expect(stops).to_have_count(1)
+    await page.keyboard.press("ArrowRight")
+    await expect(page.locator(".context-menu").nth(1)).to_be_focused()
+    await page.keyboard.press("ArrowLeft")
+    await page.keyboard.press("Tab")
+    assert await page.evaluate("!document.activeElement.closest('.contexts-list')")
