@@ -1,10 +1,15 @@
 """`make fuzz` in miniature: it finds nothing, it covers every route, and a request can be made again."""
 
+import random
+
 import pytest
 
 from a2a_canvas.server.agent.endings import INTERNAL_ERROR
-from bench import fuzz
-from bench.fuzz_users import HIDDEN, OPEN, PRIVATE, SENDERS, TASKS, WORDS, Accounts
+from bench.fuzz import bystander, frames, others
+from bench.fuzz import requests as fuzz_requests
+from bench.fuzz import run as fuzz
+from bench.fuzz.users import HIDDEN, OPEN, PRIVATE, SENDERS, TASKS, WORDS, Accounts
+from bench.fuzz.worst_bodies import MAX_BODY, worst_bodies
 from bench.servers import MEMORY
 
 
@@ -14,12 +19,14 @@ async def test_some_hundred_hostile_requests_do_no_harm(database: str) -> None:
     assert result.faults == []
     assert result.answers.total() == 300
     kinds = {answer.split()[0] for answer in result.answers}
-    assert kinds == {"JSON-RPC", "REST", "AG-UI", "/artifacts", "gRPC", "page"}
+    assert kinds == {"JSON-RPC", "REST", "AG-UI", "/artifacts", "gRPC", "page", "worst"}
 
 
 def test_a_request_is_made_of_the_seed_and_its_number() -> None:
-    assert [fuzz.request(1, number) for number in range(50)] == [fuzz.request(1, number) for number in range(50)]
-    assert fuzz.request(1, 3) != fuzz.request(2, 3)
+    assert [fuzz_requests.request(1, number) for number in range(50)] == [
+        fuzz_requests.request(1, number) for number in range(50)
+    ]
+    assert fuzz_requests.request(1, 3) != fuzz_requests.request(2, 3)
 
 
 @pytest.mark.parametrize(
@@ -32,17 +39,17 @@ def test_a_request_is_made_of_the_seed_and_its_number() -> None:
     ],
 )
 def test_nul_and_lone_surrogates_reach_every_kind_of_string(kind: str, characters: bytes) -> None:
-    requests = (fuzz.request(1, number) for number in range(3000))
+    requests = (fuzz_requests.request(1, number) for number in range(3000))
     assert any(characters in asked.target.encode() + asked.body for asked in requests if asked.kind == kind)
 
 
 def test_no_context_gets_more_requests_for_a_longer_run() -> None:
-    contexts = {fuzz.RequestRandom(1, number).context for number in range(1000)}
-    assert len({*contexts} - {*PRIVATE.values(), OPEN}) == 1000 / fuzz.REQUESTS_PER_CONTEXT
+    contexts = {fuzz_requests.RequestRandom(1, number).context for number in range(1000)}
+    assert len({*contexts} - {*PRIVATE.values(), OPEN}) == 1000 / fuzz_requests.REQUESTS_PER_CONTEXT
 
 
 def test_users_say_their_own_words_and_name_the_tasks_and_contexts_of_each_other() -> None:
-    requests = [fuzz.request(1, number) for number in range(3000)]
+    requests = [fuzz_requests.request(1, number) for number in range(3000)]
     assert {asked.sender for asked in requests} == {*SENDERS}
     for asked in requests:
         mine = {WORDS.get(asked.sender, ""), WORDS[OPEN] if asked.sender == "ann" else ""}
@@ -96,3 +103,40 @@ def test_nobody_is_told_a_credential_and_the_log_has_neither_these_nor_what_user
 )
 def test_what_counts_as_a_fault(answer: str, text: str, fault: bool) -> None:
     assert fuzz._is_fault(answer, text) is fault
+
+
+# ---------------------------------------------------------------------- its other parts
+
+
+async def test_hostile_servers_do_no_harm() -> None:
+    faults, answered = await others.against_servers(3, seed=9)
+    assert faults == []
+    assert answered["good"] > 0
+
+
+async def test_frames_that_no_client_sends_do_no_harm() -> None:
+    faults, sent = await others.against_frames(seed=9, seconds=0.05)
+    assert faults == []
+    assert sent > 0
+
+
+async def test_a_bystander_is_served_among_others_with_the_worst_bodies() -> None:
+    found = await bystander.measure(20)
+    assert (found.alone.failed, found.among.failed) == ((), ())
+    assert found.among.longest.keys() == found.alone.longest.keys()
+    assert found.slowest
+
+
+def test_the_worst_bodies_are_as_large_as_may_be_and_reach_every_route_that_takes_one() -> None:
+    bodies = worst_bodies(OPEN)
+    assert max(len(each.body) for each in bodies) <= MAX_BODY
+    assert {each.target.replace(OPEN, "…") for each in bodies if len(each.body) > MAX_BODY - 2**10} == {
+        *("/", "/rest/message:send", "/canvas/stream", "/artifacts/…", "/artifacts/…/shares", "/auth/signed-urls"),
+        "/lf.a2a.v1.A2AService/SendMessage",
+    }
+
+
+def test_each_kind_of_frame_is_one_after_the_other() -> None:
+    assert frames.frame(frames.PING, 0, 0, bytes(8)) == b"\0\0\x08\x06\0\0\0\0\0" + bytes(8)
+    for flood in frames.floods(random.Random(1)).values():
+        assert all(next(flood) for _ in range(3))

@@ -19,8 +19,11 @@ import httpx
 from a2a_canvas.server.api_key import new_key
 from a2a_canvas.server.tasks.sharing import new_link_token
 from a2a_canvas.server.wire import CANVAS
+from bench.fuzz.victims import VICTIM
 
 USERS = ("ann", "bob")
+OWNED = "2b2f8c51-3d0e-4c6e-9a57-0d1f3f1f7a11"
+"""A context of ann's with an id of its own, which it can share with users."""
 OPEN = "open-place"
 """A context of ann's that is shared by two links."""
 SENDERS = (*USERS * 4, "editor", "reader", "nobody", "forger")
@@ -102,14 +105,14 @@ class Accounts:
     @classmethod
     def new(cls, password: str = "") -> Accounts:
         """With keys that nobody has, and the password of the database."""
-        keys = {name: new_key() for name in (*USERS, "forged key")}
+        keys = {name: new_key() for name in (*USERS, VICTIM, "forged key")}
         keys |= {name: new_link_token() for name in ("forged link", "token", "provider key")}
         return cls(keys | ({"password": password} if password else {}))
 
     @property
     def environ(self) -> dict[str, str]:
         """The settings of the server."""
-        keys = ",".join(f"{user}={self.secrets[user]}" for user in USERS)
+        keys = ",".join(f"{user}={self.secrets[user]}" for user in (*USERS, VICTIM))
         shared, provider = self.secrets["token"], self.secrets["provider key"]
         return {
             "A2A_CANVAS_API_KEYS": keys,
@@ -136,14 +139,17 @@ class Accounts:
             for place in (HIDDEN[user], PRIVATE[user]):
                 self.tasks[stand_in] = await self._put(http, user, place, WORDS[user])
                 name = {"name": f"About {WORDS[user]}"}
-                (await http.patch(f"/artifacts/{place}", json=name, headers=self._as(user))).raise_for_status()
+                (await http.patch(f"/artifacts/{place}", json=name, headers=self.headers_of(user))).raise_for_status()
             self.before[user] = await self._view(http, user)
         await self._put(http, "ann", OPEN, WORDS[OPEN])
+        await self._put(http, "ann", OWNED, WORDS["ann"])
         for guest, level in (("editor", "edit"), ("reader", "read")):
             shares = f"/artifacts/{OPEN}/shares"
-            made = await http.post(shares, json={"link": True, "level": level}, headers=self._as("ann"))
+            made = await http.post(shares, json={"link": True, "level": level}, headers=self.headers_of("ann"))
             self.secrets[guest] = made.raise_for_status().json()["token"]
-        made = await http.post("/auth/signed-urls", json={"path": f"/artifacts/{SIGNED}"}, headers=self._as("ann"))
+        made = await http.post(
+            "/auth/signed-urls", json={"path": f"/artifacts/{SIGNED}"}, headers=self.headers_of("ann")
+        )
         self.secrets["signed"] = made.raise_for_status().json()["url"].partition("signature=")[2]
 
     async def changed(self, http: httpx.AsyncClient) -> list[str]:
@@ -159,7 +165,8 @@ class Accounts:
         """What the log must not have (rule 3)."""
         return sorted(word for word in {*WORDS.values(), *self.secrets.values(), WEBHOOK_TOKEN} if word in log)
 
-    def _as(self, user: str) -> dict[str, str]:
+    def headers_of(self, user: str) -> dict[str, str]:
+        """What a user sends with each request."""
         return {"Authorization": f"Bearer {self.secrets[user]}", "A2A-Version": "1.0"}
 
     async def _put(self, http: httpx.AsyncClient, user: str, context: str, word: str) -> str:
@@ -167,14 +174,14 @@ class Accounts:
         message: dict[str, Any] = {"messageId": f"start {context}", "contextId": context, "role": "ROLE_USER"}
         message |= {"parts": [{"text": f"Keep {word}"}], "metadata": {CANVAS: operation}}
         call = {"jsonrpc": "2.0", "id": 1, "method": "SendMessage", "params": {"message": message}}
-        task: dict[str, Any] = (await http.post("/", json=call, headers=self._as(user))).json()["result"]["task"]
+        task: dict[str, Any] = (await http.post("/", json=call, headers=self.headers_of(user))).json()["result"]["task"]
         return str(task["id"])
 
     async def _view(self, http: httpx.AsyncClient, user: str) -> str:
         """The private context of a user: its name, its artifacts with their versions, its tasks."""
         call = {"contextId": PRIVATE[user], "includeArtifacts": True, "historyLength": 100}
         body = {"jsonrpc": "2.0", "id": 1, "method": "ListTasks", "params": call}
-        seen = [(await http.post("/", json=body, headers=self._as(user))).json()]
+        seen = [(await http.post("/", json=body, headers=self.headers_of(user))).json()]
         for below in ("", f"/{ARTIFACT}", f"/{ARTIFACT}/versions", "/shares"):
-            seen.append((await http.get(f"/artifacts/{PRIVATE[user]}{below}", headers=self._as(user))).json())
+            seen.append((await http.get(f"/artifacts/{PRIVATE[user]}{below}", headers=self.headers_of(user))).json())
         return json.dumps(seen)
