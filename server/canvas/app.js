@@ -2,7 +2,7 @@
 /** What a user can do with the page. All input and output is started here; what it brings is dispatched to the store. */
 
 import { formatPlace } from "./address.js";
-import { RequestFailed } from "./a2a/client.js";
+import { INVALID_PARAMS, RequestFailed, TASK_NOT_FOUND } from "./a2a/client.js";
 import { followContext, isUnlisted } from "./a2a/follow.js";
 import { randomId } from "./a2a/ids.js";
 import { artifactUpdated } from "./state/artifacts.js";
@@ -34,6 +34,7 @@ import { CANVAS, isPaused, textOf } from "./state/task.js";
 
 const TEXT_TYPES = /^(text\/|application\/(json|xml|yaml|toml|javascript|x-sh))|\+(json|xml)$/;
 const FIRST_PAGE = "";
+const UNUSABLE = "The server could not use this request. The developer view has the details.";
 
 /**
  * @param {Store} store
@@ -374,9 +375,17 @@ function contentOf(artifactId, { name, parts, number, author }) {
   return artifactUpdated(undefined, { artifact: { artifactId, name, parts }, lastChunk: true, taskId: "", metadata });
 }
 
-/** @param {unknown} error @returns {string} */
+/** Errors that are about the page's own requests: the server's words are for whoever writes a client. */
+const OWN_ERRORS = new Map([
+  [404, "This is not there any more."],
+  [TASK_NOT_FOUND, "This task is not there any more."],
+  [400, UNUSABLE],
+  [INVALID_PARAMS, UNUSABLE],
+]);
+
+/** What the user is told. The developer view has the server's own words. @param {unknown} error @returns {string} */
 export function sentence(error) {
-  return error instanceof Error ? error.message : String(error);
+  return (error instanceof RequestFailed && OWN_ERRORS.get(error.code)) || (error instanceof Error ? error.message : String(error));
 }
 
 /** @param {Blob & {name?: string}} file @returns {Promise<Part>} */

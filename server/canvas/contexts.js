@@ -23,6 +23,11 @@ export function titleOf({ name, request, artifacts }) {
   return plainName(name || request.replace(/\s+/g, " ").trim() || artifacts[0]?.name || "Conversation");
 }
 
+/** Whether a task in it waits for an answer. @param {Context} context */
+export function waits({ waiting = 0 }) {
+  return waiting > 0;
+}
+
 /** @param {HTMLElement} nav @param {import("./app.js").App} app */
 export function mountContexts(nav, app) {
   const { store } = app;
@@ -156,6 +161,7 @@ export function mountContexts(nav, app) {
   function row(context, state, now) {
     const current = context.contextId === state.contextId;
     const working = current ? state.working.length > 0 || context.working > 0 : context.working > 0;
+    const waiting = !working && waits(context);
     const menu = h("button", { class: "icon-button context-menu", type: "button", tabIndex: -1, "aria-label": `Actions for ${titleOf(context)}`, "aria-haspopup": "menu", onclick: () => openMenu(menu, actions(context)) }, icon("more"));
     return h(
       "li",
@@ -178,6 +184,8 @@ export function mountContexts(nav, app) {
         },
         working && h("span", { class: "dot dot-working" }),
         working && h("span", { class: "visually-hidden" }, "Working: "),
+        waiting && h("span", { class: "dot dot-warning", title: "Waits for your answer" }),
+        waiting && h("span", { class: "visually-hidden" }, "Waits for your answer: "),
         h("bdi", { class: "context-name truncate" }, titleOf(context)),
         h("time", { class: "context-time", datetime: context.updatedAt }, ago(context.updatedAt, now)),
       ),

@@ -92,6 +92,7 @@
  * @property {string} request  the first 200 characters of its first message
  * @property {string} updatedAt
  * @property {number} working  the number of its tasks that are not settled
+ * @property {number} [waiting]  the number of its tasks that wait for an answer
  * @property {{artifactId: string, name: string}[]} artifacts
  * @property {Shared} [shared]  how somebody else has given it to the user
  *

@@ -27,6 +27,9 @@ export const UNSUPPORTED = -32004;
 /** JSON-RPC's code of A2A's TaskNotFound. */
 export const TASK_NOT_FOUND = -32001;
 
+/** JSON-RPC's own: the server cannot use the parameters. */
+export const INVALID_PARAMS = -32602;
+
 /** JSON-RPC's own: the server has no such method. */
 export const NO_METHOD = -32601;
 

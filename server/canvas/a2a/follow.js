@@ -17,6 +17,8 @@ const POLL_MS = 3_000;
 const PAGE_SIZE = 100;
 const WHOLE_HISTORY = 10_000;
 const MAX_ATTEMPTS = 4;
+/** What HTTP answers where there is no such conversation, or where an id cannot be one: to ask again does not help. */
+const NO_CONTEXT = new Set([400, 404, 410]);
 
 /**
  * What became of a task, as its stream told it.
@@ -91,7 +93,7 @@ export function followContext(client, dispatch, given, { canvas, gone, renamed }
           take(event, data);
         }
       } catch (error) {
-        if (error instanceof RequestFailed && error.code === 404 && !signal.aborted) {
+        if (error instanceof RequestFailed && NO_CONTEXT.has(error.code) && !signal.aborted) {
           return gone(contextId);
         }
       }

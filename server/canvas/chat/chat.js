@@ -10,7 +10,7 @@ import { ask } from "../layout.js";
 import { isGuest, mayEdit } from "../state/reducer.js";
 import { textOf } from "../state/task.js";
 import { counted, shortened } from "../words.js";
-import { titleOf } from "../contexts.js";
+import { titleOf, waits } from "../contexts.js";
 import { createComposer } from "./composer.js";
 import { createExamples, createWelcome } from "./start.js";
 import { createThread } from "./thread.js";
@@ -24,8 +24,11 @@ export function mountChat(section, app) {
   const welcome = createWelcome();
   const examples = createExamples({ onExample: composer.send, onFiles: (files) => app.upload(files) });
   const notice = h("p", { class: "chat-notice", hidden: true });
-  fill(section, createHead(app), welcome, thread, notice, composer.element, examples);
+  fill(section, createHead(app), welcome, thread, notice, composer.element, examples.element);
   mountDrop(section, "Drop files to attach them", composer.addFiles);
+
+  /** @type {State["server"]} */
+  let server = null;
 
   const draw = (/** @type {State} */ state) => {
     const empty = isEmpty(state);
@@ -36,8 +39,12 @@ export function mountChat(section, app) {
     document.body.toggleAttribute("data-guest", isGuest(state));
     notice.hidden = !readOnly;
     notice.textContent = `${state.shared?.owner} shares this conversation with you, to read it.`;
-    welcome.hidden = examples.hidden = !empty;
+    welcome.hidden = examples.element.hidden = !empty;
     thread.hidden = empty;
+    if (state.server !== server) {
+      server = state.server;
+      examples.show(server?.card);
+    }
   };
   app.store.subscribe(draw);
   draw(app.store.state);
@@ -60,6 +67,12 @@ function headline(state) {
   return context ? titleOf(context) : shortened(textOf(first), 120);
 }
 
+/** The conversation and the agent; in front, how many conversations wait for an answer. @param {State} state @param {string} title */
+function tabTitle({ contexts, server }, title) {
+  const waiting = contexts.filter(waits).length;
+  return `${waiting ? `(${waiting}) ` : ""}${[title, server?.name || "a2a-canvas"].filter(Boolean).join(" · ")}`;
+}
+
 /** @param {import("../app.js").App} app */
 function createHead(app) {
   const title = h("h1", { class: "chat-title truncate", dir: "auto" });
@@ -78,7 +91,7 @@ function createHead(app) {
     share.hidden = state.contextId === null;
     title.setAttribute("aria-hidden", String(state.contextId === null));
     title.textContent = state.contextId === null ? "" : headline(state);
-    document.title = title.textContent ? `${title.textContent} · a2a-canvas` : "a2a-canvas";
+    document.title = tabTitle(state, title.textContent ?? "");
     watchers.hidden = state.watchers < 2;
     fill(watchers, icon("people"), h("span", {}, String(state.watchers)), h("span", { class: "visually-hidden" }, " people are looking"));
     watchers.title = `${counted(state.watchers, "person is", "people are")} looking`;

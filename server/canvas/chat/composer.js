@@ -213,10 +213,10 @@ function obstacle({ connection, server }) {
 
 /** @param {State} state */
 function hintOf(state) {
-  if (runningTask(state)) {
-    return "Esc stops";
+  if (matchMedia("(pointer: coarse)").matches) {
+    return "";
   }
-  return matchMedia("(pointer: coarse)").matches ? "" : "Enter sends, Shift+Enter breaks the line";
+  return runningTask(state) ? "Esc stops" : "Enter sends, Shift+Enter breaks the line";
 }
 
 /** For browsers without `field-sizing`. @param {HTMLTextAreaElement} field */

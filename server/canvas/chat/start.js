@@ -1,7 +1,7 @@
 // @ts-check
 /** The empty conversation: what this is, and three requests to try. */
 
-import { h } from "../dom.js";
+import { fill, h } from "../dom.js";
 import { icon } from "../icons.js";
 
 /** Requests that every model answers well, the rehearsal model included. */
@@ -10,6 +10,17 @@ const EXAMPLES = [
   { sign: "code", text: "Write a Python function that reverses a string", note: "Code; select a line to have it changed" },
   { sign: "list", text: "Write a plan for 7 days in Japan and a checklist", note: "Two documents from one request" },
 ];
+
+/** Skills that every agent of this server has. */
+const GENERAL = ["write-artifacts", "edit-selections"];
+const MOST = 3;
+
+/** The examples of an agent with skills of its own. @param {any} card @returns {string[]} */
+export function examplesOf(card) {
+  const skills = (Array.isArray(card?.skills) ? card.skills : []).filter((/** @type {any} */ each) => !GENERAL.includes(each?.id));
+  const texts = skills.flatMap((/** @type {any} */ { examples }) => (Array.isArray(examples) ? examples : []));
+  return texts.filter((/** @type {unknown} */ each) => typeof each === "string" && each.trim()).slice(0, MOST);
+}
 
 /** What stands over the field. */
 export function createWelcome() {
@@ -28,14 +39,17 @@ export function createWelcome() {
  */
 export function createExamples({ onExample, onFiles }) {
   const picker = h("input", { type: "file", multiple: true, hidden: true, onchange: () => onFiles([...picker.files]) });
-  return h(
+  const list = h("ul", { class: "examples", "aria-label": "Examples" });
+  /** @param {any} card */
+  const show = (card) => {
+    const own = examplesOf(card).map((text) => ({ sign: "document", text, note: "" }));
+    fill(list, (own.length ? own : EXAMPLES).map(({ sign, text, note }) => h("li", {}, example(sign, text, note, () => onExample(text)))));
+  };
+  show(null);
+  const element = h(
     "div",
     { class: "start" },
-    h(
-      "ul",
-      { class: "examples", "aria-label": "Examples" },
-      EXAMPLES.map(({ sign, text, note }) => h("li", {}, example(sign, text, note, () => onExample(text)))),
-    ),
+    list,
     h(
       "p",
       { class: "start-more" },
@@ -45,6 +59,7 @@ export function createExamples({ onExample, onFiles }) {
       picker,
     ),
   );
+  return { element, show };
 }
 
 /** @param {string} sign @param {string} text @param {string} note @param {() => void} onclick */
@@ -53,7 +68,7 @@ function example(sign, text, note, onclick) {
     "button",
     { class: "example", type: "button", onclick },
     h("span", { class: "example-icon" }, icon(sign)),
-    h("span", { class: "example-text" }, text, h("small", {}, note)),
+    h("span", { class: "example-text" }, text, note && h("small", {}, note)),
     icon("forward"),
   );
 }

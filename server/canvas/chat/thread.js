@@ -241,16 +241,16 @@ function question({ text, taskId, permission, choices }, app) {
   const reply = createReply();
   reply.show(permission ? text : withoutChoices(text));
   const answer = (/** @type {string} */ words, label = words) => button(label, null, () => app.answer(taskId, words));
-  const allow = h("button", { class: "button button-primary", type: "button", onclick: () => app.answer(taskId, "Approved.") }, icon("check"), "Approve");
+  const signedIn = h("button", { class: "button button-primary", type: "button", onclick: () => app.answer(taskId, "Done.") }, icon("check"), "I have signed in");
   return h(
     "section",
     { class: "question", "aria-label": "Question" },
-    h("div", { class: "question-head" }, icon(permission ? "lock" : "question"), permission ? "The agent needs your approval" : "The agent asks"),
+    h("div", { class: "question-head" }, icon(permission ? "lock" : "question"), permission ? "The agent asks you to sign in" : "The agent asks"),
     reply.element,
     h(
       "div",
       { class: "question-choices" },
-      permission ? [allow, answer("Declined.", "Decline")] : choices.map((choice) => answer(choice)),
+      permission ? signedIn : choices.map((choice) => answer(choice)),
       h("button", { class: "button button-quiet", type: "button", onclick: () => app.cancel(taskId) }, "Cancel the task"),
     ),
   );

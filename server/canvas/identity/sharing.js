@@ -1,7 +1,6 @@
 // @ts-check
 /** The dialog with which an owner shares a conversation, with users and by links, and takes that back. */
 
-import { sentence } from "../app.js";
 import { copied } from "../clipboard.js";
 import { fill, h } from "../dom.js";
 import { icon } from "../icons.js";
@@ -92,7 +91,7 @@ export function openSharing(app, contextId, title) {
     try {
       await act();
     } catch (error) {
-      told.textContent = sentence(error);
+      told.textContent = error instanceof Error ? error.message : String(error);
     }
   }
 }

@@ -79,6 +79,7 @@ def context_json(context: ContextSummary, prefix: str) -> Json:
         "updatedAt": timestamp(context.changed_at),
         "tasks": context.tasks,
         "working": context.working,
+        "waiting": context.waiting,
         "artifacts": [{"artifactId": each, "name": name} for each, name in context.artifacts.items()],
         "urls": {"artifacts": url, "events": f"{url}/events"},
     }

@@ -3,7 +3,8 @@
 Rule 1: an owner has the contexts in which there are tasks of its own. Their order is that of the newest status of
         these tasks, the newest first; of two that changed at the same time, the greater id first.
 Rule 2: what is told of a context is the same for all who see it: its name, its first message, the number of its tasks.
-Rule 3: a search takes the contexts in whose name or request all its words are, as parts of words and in any case.
+Rule 3: a search takes the contexts in whose name, request and names of artifacts all its words are, as parts of words
+        and in any case.
 Rule 4: a context is removed with everything in it: tasks, artifacts, shares, and which messages were accepted. So no
         task may work in it. A task that waits for an answer is no obstacle. The id may be used again: that begins
         another context (`context_log.py`, rule 4).
@@ -17,7 +18,7 @@ from datetime import datetime
 from typing import Protocol
 
 from a2a_canvas.server.agent.events import AgentMessage, State, UserMessage
-from a2a_canvas.server.agent.intent import instruction_of
+from a2a_canvas.server.agent.intent import Put, Upload, instruction_of
 from a2a_canvas.server.context_key import public_id
 from a2a_canvas.server.tasks.errors import ContextInUse, ContextNotFound
 from a2a_canvas.server.tasks.journal.journal import InMemoryJournal
@@ -60,7 +61,8 @@ class ContextSummary:
         request: the beginning of its first message.
         created_at: None if an older version of the server has created it.
         changed_at: when the status of one of its tasks last changed.
-        tasks, working: how many tasks it has there, and how many of them are not settled.
+        tasks, working, waiting: how many tasks it has there, how many of them are not settled, and how many wait for a
+            message of the user.
         artifacts: names by id, the last changed last.
     """
 
@@ -71,6 +73,7 @@ class ContextSummary:
     changed_at: datetime
     tasks: int
     working: int
+    waiting: int
     artifacts: Mapping[str, str]
 
     @property
@@ -143,16 +146,19 @@ def words_of(text: str) -> tuple[str, ...]:
     return tuple(text.casefold().split())
 
 
-def matches(words: Iterable[str], name: str | None, request: str) -> bool:
+def matches(words: Iterable[str], name: str | None, request: str, artifacts: Iterable[str | None]) -> bool:
     """Whether a context is found by `words` (rule 3)."""
-    text = f"{name or ''}\n{request}".casefold()
+    text = "\n".join(filter(None, (name, request, *artifacts))).casefold()
     return all(word in text for word in words)
 
 
 def request_of(messages: Sequence[UserMessage | AgentMessage]) -> str:
-    """What is told of the messages that a context begins with."""
+    """What is told of the messages that a context begins with: of an upload, the name of its artifact."""
     first = messages[0] if messages else None
-    return instruction_of(first.parts)[:MAX_REQUEST] if isinstance(first, UserMessage) else ""
+    if not isinstance(first, UserMessage):
+        return ""
+    named = first.intent.name if isinstance(first.intent, Put | Upload) else None
+    return (named or instruction_of(first.parts))[:MAX_REQUEST]
 
 
 class InMemoryContexts:
@@ -168,7 +174,7 @@ class InMemoryContexts:
         owned = [each for owner in query.owners for each in self._journal.contexts_of(owner)]
         shared = [tasks for key in query.shared if (tasks := await self._journal.context(key))]
         listed = [self._summary(tasks[0].owner, tasks) for tasks in (*owned, *shared)]
-        found = [each for each in listed if matches(query.words, each.name, each.request)]
+        found = [each for each in listed if matches(query.words, each.name, each.request, each.artifacts.values())]
         rest = [each for each in found if query.after is None or each.position < query.after]
         in_order = sorted(rest, key=lambda each: each.position, reverse=True)
         return ContextPage(tuple(in_order[: query.limit]), len(rest) > query.limit)
@@ -204,5 +210,6 @@ class InMemoryContexts:
             changed_at=max(task.changed_at for task in tasks),
             tasks=len(tasks),
             working=sum(not task.state.settled for task in tasks),
+            waiting=sum(task.state.paused for task in tasks),
             artifacts=self._journal.artifact_names(context_id),
         )

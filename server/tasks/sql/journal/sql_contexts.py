@@ -27,6 +27,7 @@ from a2a_canvas.server.tasks.journal.owned_contexts import (
     request_of,
 )
 from a2a_canvas.server.tasks.sql.journal.journal_reading import (
+    PAUSED,
     UNSETTLED,
     decode_first_messages,
     of_microseconds,
@@ -112,7 +113,7 @@ class SqlContexts:
             counts = await _count_tasks(connection, ids)
             names = await _artifact_names(connection, ids)
         await self._name_artifacts(names)
-        return tuple(_summary(row, counts.get(row["context_id"], (0, 0)), names[row["context_id"]]) for row in rows)
+        return tuple(_summary(row, counts.get(row["context_id"], (0, 0, 0)), names[row["context_id"]]) for row in rows)
 
     async def _find(self, query: ContextQuery) -> Rows:
         """The rows of one context more than the page has, if there is one."""
@@ -121,10 +122,17 @@ class SqlContexts:
         after, more = query.after, True
         while more and len(found) <= query.limit:
             rows = await self._rows(_newest(query, after, step))
-            found += [row for row in rows if matches(query.words, row["name"], row["request"])]
+            found += await self._matching(query.words, rows)
             more = len(rows) == step
             after = _position(rows[-1]) if more else None
         return found
+
+    async def _matching(self, words: tuple[str, ...], rows: Rows) -> Rows:
+        if not words:
+            return rows
+        async with self._database.read() as connection:
+            names = await _artifact_names(connection, [row["context_id"] for row in rows])
+        return [row for row in rows if matches(words, row["name"], row["request"], names[row["context_id"]].values())]
 
     async def _rows(self, query: Select[Any]) -> Rows:
         async with self._database.read() as connection:
@@ -184,7 +192,7 @@ def _position(row: dict[str, Any]) -> ListPosition:
     return of_microseconds(row["changed_at"]), row["context_id"]
 
 
-def _summary(row: dict[str, Any], counts: tuple[int, int], names: dict[str, str | None]) -> ContextSummary:
+def _summary(row: dict[str, Any], counts: tuple[int, int, int], names: dict[str, str | None]) -> ContextSummary:
     return ContextSummary(
         row["context_id"],
         row["name"],
@@ -193,16 +201,17 @@ def _summary(row: dict[str, Any], counts: tuple[int, int], names: dict[str, str 
         of_microseconds(row["changed_at"]),
         tasks=counts[0],
         working=counts[1],
+        waiting=counts[2],
         artifacts={artifact_id: name or "" for artifact_id, name in names.items()},
     )
 
 
-async def _count_tasks(connection: AsyncConnection, ids: Collection[str]) -> dict[str, tuple[int, int]]:
-    """Of each context, how many tasks it has, and how many of them are not settled."""
-    working = func.sum(case((tasks.c.state.in_(UNSETTLED), 1), else_=0))
-    query = select(tasks.c.context_id, func.count(), working).where(tasks.c.context_id.in_(ids))
+async def _count_tasks(connection: AsyncConnection, ids: Collection[str]) -> dict[str, tuple[int, int, int]]:
+    """Of each context, how many tasks it has, how many of them are not settled, and how many wait."""
+    working, waiting = (func.sum(case((tasks.c.state.in_(states), 1), else_=0)) for states in (UNSETTLED, PAUSED))
+    query = select(tasks.c.context_id, func.count(), working, waiting).where(tasks.c.context_id.in_(ids))
     rows = await connection.execute(query.group_by(tasks.c.context_id))
-    return {context_id: (count, int(some)) for context_id, count, some in rows}
+    return {context_id: (count, int(some), int(others)) for context_id, count, some, others in rows}
 
 
 async def _artifact_names(connection: AsyncConnection, ids: Collection[str]) -> dict[str, dict[str, str | None]]:

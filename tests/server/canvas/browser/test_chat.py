@@ -123,10 +123,14 @@ async def test_answers_that_a_question_lists_are_shown_once_as_buttons(window: O
     await expect(page.locator(".message-agent").first).to_contain_text("Green")
 
 
-async def test_an_approval_is_a_button(window: OpenPage) -> None:
+async def test_a_login_elsewhere_is_confirmed_with_a_button(window: OpenPage) -> None:
     page = window.page
     await say(page, "secret")
-    await page.get_by_role("button", name="Approve").click()
+    await expect(page.get_by_role("region", name="Question")).to_contain_text("The agent asks you to sign in")
+    await expect(page.get_by_role("button", name="Approve")).to_have_count(0)
+    await expect(page).to_have_title(re.compile(r"^\(1\) secret · a2a-canvas$"))
+    await expect(page.get_by_role("link", name="Waits for your answer: secret")).to_be_visible()
+    await page.get_by_role("button", name="I have signed in").click()
     await expect(page.locator(".message-agent").last).to_have_text("The secret is out.")
 
 

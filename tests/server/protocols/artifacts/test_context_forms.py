@@ -36,6 +36,7 @@ CTX = {
     "updatedAt": "2026-01-01T00:00:00.000Z",
     "tasks": 1,
     "working": 1,
+    "waiting": 0,
     "artifacts": [{"artifactId": "doc", "name": "doc.md"}],
     "urls": {"artifacts": "/artifacts/ctx", "events": "/artifacts/ctx/events"},
 }

@@ -45,6 +45,7 @@ async def test_a_context_has_its_request_its_times_its_tasks_and_the_names_of_it
             changed_at=second(7),
             tasks=2,
             working=1,
+            waiting=0,
             artifacts={"notes": "", "tides": "short.md"},
         ),
     )
@@ -89,6 +90,14 @@ async def test_a_task_that_waits_or_has_ended_does_not_work(world, state: State)
     await world.begin("t1")
     await world.reach("t1", state)
     assert (await world.list())[0].working == 0
+    assert (await world.list())[0].waiting == state.paused
+
+
+async def test_a_search_finds_the_names_of_documents(world) -> None:
+    await world.begin("t1", request="Write something")
+    await world.write("t1", "x", name="Tides.md")
+    assert await world.ids(query="tides something") == ["c"]
+    assert await world.ids(query="tides nothing") == []
 
 
 async def test_a_search_finds_contexts_with_all_its_words_in_any_case(world) -> None:
@@ -229,10 +238,11 @@ async def test_nobody_removes_what_is_anothers_or_not_there(world) -> None:
     assert await world.ids("ann") == await world.ids("bob") == ["a"]
 
 
-def test_words_are_compared_without_case_and_in_name_or_request() -> None:
+def test_words_are_compared_without_case_and_in_name_request_or_names_of_artifacts() -> None:
     assert words_of("  Straße DER ") == ("strasse", "der")
-    assert matches(("strasse", "tide"), "Tides", "Die STRASSE")
-    assert not matches(("tide",), None, "")
+    assert matches(("strasse", "tide"), "Tides", "Die STRASSE", ())
+    assert matches(("strasse", "tide"), None, "Die STRASSE", ("Tides.md", None))
+    assert not matches(("tide",), None, "", ())
 
 
 # ------------------------------------------------------------------------ in a database
