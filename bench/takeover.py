@@ -9,10 +9,12 @@ read from the table `replicas`, often.
 from __future__ import annotations
 
 import asyncio
+import json
 import math
 import os
 import signal
 import time
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from contextlib import AsyncExitStack, suppress
 from dataclasses import astuple, dataclass, field
@@ -21,9 +23,10 @@ from uuid import uuid4
 
 import asyncpg
 
+from a2a_canvas.store.sql.tables import CompressedText
 from bench.client import exchange, request
 from bench.databases import databases, upgrade
-from bench.pace import PIECE, SIZE, Order
+from bench.pace import SIZE, Order
 from bench.report import Check, Report
 from bench.servers import SHIPPED_FRAME_MS, Server, paced, running
 
@@ -35,9 +38,8 @@ MAX_TAKEOVER_SECONDS, MAX_HEARTBEAT_GAP = 6.0, 2.0
 
 SELECT_HEARTBEATS = "SELECT replica_id, heartbeat_at FROM replicas"
 SELECT_TASKS = "SELECT task_id, generation, epoch, resumptions FROM tasks"
-SELECT_PIECES = (
-    f"SELECT sum(length(content) - length(replace(content, '{PIECE}', ''))) AS n FROM drafts GROUP BY context_id"
-)
+_STORED = CompressedText()
+SELECT_DRAFTS = "SELECT context_id, content FROM drafts"
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,12 +131,21 @@ async def _start_turns(connection: Any, server: Server, plan: Plan) -> None:
         RuntimeError: the server lost its lease.
     """
     await asyncio.gather(*(exchange(server.port, _send(plan.order)) for _ in range(plan.turns)))
-    written: list[int] = []
+    written: Sequence[int] = []
     while len(written) < plan.turns or min(written) < plan.order.count * SIZE:
         await asyncio.sleep(1)
-        written = [row["n"] for row in await connection.fetch(SELECT_PIECES)]
+        written = _written(await connection.fetch(SELECT_DRAFTS))
         if any(row["epoch"] > 1 for row in await connection.fetch(SELECT_TASKS)):
             raise RuntimeError("the server has lost its lease before it was killed: this machine is too busy")
+
+
+def _written(drafts: Sequence[Mapping[str, str]]) -> list[int]:
+    """How many characters each turn has written. Drafts are stored compressed."""
+    lengths: defaultdict[str, int] = defaultdict(int)
+    for row in drafts:
+        content = json.loads(_STORED.process_result_value(row["content"], None) or "{}")
+        lengths[row["context_id"]] += sum(len(part["body"]) for part in content["parts"])
+    return [*lengths.values()]
 
 
 def _send(order: Order) -> bytes:

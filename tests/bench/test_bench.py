@@ -2,16 +2,15 @@
 
 import pytest
 
-from bench import cpu, crowd, edits, joiners, page, provider, push, sleeper, start, versions
+from bench import cpu, crowd, edits, provider, sleeper, versions
 from bench.client import ClientError, Watcher
 from bench.cpu import Plan
 from bench.pace import PIECE, Order, StampReader, stamp, stamps
 from bench.quiet import Calibration, busy
 from bench.report import Check, Report, quantile
-from bench.servers import ours, paced, running, script, theirs
+from bench.servers import ours, running, script, theirs
 from bench.sse import Chunked
 from tests.free_port import free_port
-from tests.server.canvas.browser.browser_harness import chromium
 
 
 def artifact_event(text: str, *, append: bool) -> dict[str, object]:
@@ -32,50 +31,12 @@ async def test_at_full_speed_both_servers_send_the_exact_text_and_a_sleeper_of_o
     assert result.kernel > 0
 
 
-async def test_a_delta_is_measured_from_a_provider_to_a_client_ours_and_theirs() -> None:
-    report = await provider.run(provider.Plan(crowd.Crowd(2, Order(20, 200)), 1))
-    assert [tuple(row)[:3] for row in report.rows] == [
-        ("ours", "memory", "25"),
-        ("ours", "memory", "0"),
-        ("ours", "sqlite", "25"),
-        ("ours", "sqlite", "0"),
-        ("theirs", "memory", "0"),
-    ]
-    assert [check.name for check in report.checks] == ["SQLite / memory, 25 ms", "SQLite / memory, 0 ms"]
-
-
 def test_a_delta_costs_less_than_in_another_checkout() -> None:
     plan = provider.Plan(crowd.Crowd(2, Order(20, 200)), 1)
     costs = {"ours": 2.0, "before": 4.0, "theirs": 8.0}
     results = {case: provider.Result([costs[case.whose]], [1.0]) for case in provider.cases(costs)}
     checks = {check.name: check.value for check in provider.report(plan, results).checks}
     assert checks["ours / before, in memory, 25 ms"] == 0.5
-
-
-async def test_joiners_of_our_server_have_the_exact_text_and_generations_in_order() -> None:
-    async with running(paced(0)) as server:
-        result = await joiners.join(server, joiners.Plan(8, Order(30, 100)), turn=True)
-    assert (result.exact, result.faults) == (8, [])
-
-
-async def test_turns_are_measured_while_receivers_hang_and_one_that_answers_is_told() -> None:
-    report = await push.run(push.Plan(receivers=3, rounds=1, turns=2, order=Order(20), notified=1))
-    assert [row[0] for row in report.rows] == ["none", "3"]
-    assert [check.name for check in report.checks] == ["time of turns", "CPU of turns", "notification of another user"]
-
-
-async def test_the_page_is_measured_with_each_document() -> None:
-    chromium()
-    report = await page.run(page.Plan(seconds=1, paints=1, size=20_000))
-    assert [row[0] for row in report.rows] == [str(case) for case in page.CASES]
-    assert report.figures()["first paint transfer"] > 1
-
-
-async def test_each_start_is_measured() -> None:
-    report = await start.run(1)
-    commands = ["version", "help", "send", "artifacts"]
-    assert [row[0] for row in report.rows] == [*commands, "serve-memory", "serve-sqlite", "serve-grpc"]
-    assert all(check.value > 0 for check in report.checks)
 
 
 @pytest.mark.parametrize("way", ["store", "runtime"])

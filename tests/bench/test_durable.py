@@ -7,10 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from bench import crowd_durable, durable, many_tasks, replicas, subscribers, takeover
-from bench.crowd import Crowd
-from bench.databases import Kind, commits, databases, upgrade
-from bench.durable import Plan, Times
+from bench import durable, replicas, takeover
+from bench.databases import Kind, commits, upgrade
+from bench.durable import Times
 from bench.joiners import Plan as Joiners
 from bench.joiners import Result
 from bench.pace import Order
@@ -20,42 +19,9 @@ from tests.database_fixtures import postgresql_url
 from tests.free_port import PORTS, free_port
 
 
-async def test_ours_and_theirs_write_the_exact_text_to_sqlite() -> None:
-    with databases("sqlite") as new:
-        times = await durable.measure("sqlite", new, Plan((20, 60), 20, 2))
-    assert (list(times.mine), times.other > 0) == ([20, 60], True)
-
-
 async def test_theirs_writes_the_exact_text_to_postgresql() -> None:
     async with running(theirs_on(postgresql_url())) as server:
         assert await durable.seconds(server, 20) > 0
-
-
-async def test_a_crowd_on_sqlite_is_measured_with_its_commits() -> None:
-    report = await crowd_durable.run(Crowd(3, Order(30, 50)))
-    assert report.rows[0][0] == 90
-    assert [check.name for check in report.checks] == ["p50", "p99", "commits"]
-    assert report.checks[2].value > 0
-
-
-async def test_subscribers_of_one_turn_have_the_exact_text_while_others_are_answered() -> None:
-    plan = subscribers.Plan(20, Order(40, 50))
-    with databases("sqlite") as new:
-        result = await subscribers.measure(plan, new())
-    assert (result.exact, result.faults) == (20, [])
-    assert result.waits
-    assert [check.name for check in subscribers.report(plan, result).checks] == ["/healthz p99", "exact"]
-
-
-async def test_requests_of_a_context_are_measured_beside_few_and_many_tasks() -> None:
-    report = await many_tasks.run(many_tasks.Plan(10, 100, 1, ("sqlite",)))
-    assert [row[1] for row in report.rows] == [*many_tasks.REQUESTS]
-    assert all(check.value > 0 for check in report.checks)
-
-
-async def test_watchers_on_another_replica_have_the_exact_text() -> None:
-    report = await replicas.measure(Joiners(6, Order(60, 50)), await upgrade(postgresql_url()))
-    assert report.checks[0].holds, report
 
 
 def test_the_largest_gap_is_that_between_two_heartbeats_of_one_server() -> None:
