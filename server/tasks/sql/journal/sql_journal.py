@@ -14,7 +14,7 @@ from typing import Any
 from sqlalchemy import ColumnElement, ScalarSelect, Select, false, func, null, select, true, tuple_
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from a2a_canvas.server.agent.events import Transcript, TurnEvent, UserMessage
+from a2a_canvas.server.agent.events import State, Transcript, TurnEvent, UserMessage
 from a2a_canvas.server.tasks.access import KnownContexts
 from a2a_canvas.server.tasks.codec import names_of_json
 from a2a_canvas.server.tasks.errors import Detached, DuplicateMessage, StreamLost, Unwritable
@@ -274,8 +274,8 @@ class SqlJournal:
 
     @property
     def followed(self) -> tuple[str, ...]:
-        """The tasks that other replicas run and this one follows."""
-        return tuple(task_id for task_id, record in self._tails.elsewhere.items() if not record.state.settled)
+        """The tasks that other replicas run and this one follows. What waits for its turn writes nothing."""
+        return tuple(task_id for task_id, record in self._tails.elsewhere.items() if record.state is State.WORKING)
 
     def mark_followed(self, task_ids: Iterable[str]) -> None:
         """Other replicas follow these tasks: those that run here are committed sooner."""

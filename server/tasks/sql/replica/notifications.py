@@ -12,7 +12,7 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
@@ -27,6 +27,8 @@ logger = logging.getLogger(__name__)
 CHANNEL = "a2a_canvas"
 MAX_PAYLOAD_BYTES = 7900
 """PostgreSQL takes less than 8000."""
+MAX_PAYLOADS = 10
+"""Of one notification: 2,000 ids."""
 POLL_INTERVAL = 1.0
 RECONNECT_DELAY = 0.3
 PING_INTERVAL = 5.0
@@ -56,11 +58,21 @@ class Notification:
     everything: bool = False
     missed: bool = False
 
-    def payload(self) -> str:
+    def payloads(self) -> list[str]:
+        """What PostgreSQL sends. Beyond `MAX_PAYLOADS` it is one that says that anything may have changed."""
         ids = {"t": self.tasks, "c": self.contexts, "p": self.inboxes, "f": self.followed, "a": self.active}
-        fields = {**ids, "g": self.given_up}
-        text = json.dumps({key: value for key, value in fields.items() if value}, separators=(",", ":"))
-        return text if len(text.encode()) <= MAX_PAYLOAD_BYTES else "{}"
+        sets: list[dict[str, Any]] = [{"g": True} if self.given_up else {}]
+        size = len(_json(sets[0]))
+        for key, each in ((key, each) for key, some in ids.items() for each in some):
+            more = len(_json({key: [each]}).encode())  # with a comma to spare
+            if size + more > MAX_PAYLOAD_BYTES:
+                sets.append({})
+                size = len(_json({}))
+            sets[-1].setdefault(key, []).append(each)
+            size += more
+        found = [_json(fields) for fields in sets]
+        fits = len(found) <= MAX_PAYLOADS and all(len(text.encode()) <= MAX_PAYLOAD_BYTES for text in found)
+        return found if fits else [_json({})]
 
     def __or__(self, other: Notification) -> Notification:
         """The union of both."""
@@ -88,6 +100,10 @@ class Notification:
             return Notification(everything=True, missed=True)  # sent by another program on our channel
 
 
+def _json(fields: Mapping[str, Any]) -> str:
+    return json.dumps(fields, separators=(",", ":"))
+
+
 def _both(some: tuple[str, ...], others: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(dict.fromkeys((*some, *others)))
 
@@ -95,7 +111,8 @@ def _both(some: tuple[str, ...], others: tuple[str, ...]) -> tuple[str, ...]:
 def notify(connection: Connection, notification: Notification) -> None:
     """Notify the other replicas when the transaction commits."""
     if connection.dialect.name == "postgresql":
-        connection.execute(select(func.pg_notify(CHANNEL, notification.payload())))
+        for payload in notification.payloads():
+            connection.execute(select(func.pg_notify(CHANNEL, payload)))
 
 
 class NotificationListener:
