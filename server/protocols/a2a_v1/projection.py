@@ -31,7 +31,7 @@ from a2a_canvas.server.protocols.a2a_v1 import canvas_ext, turn_ext
 from a2a_canvas.server.protocols.a2a_v1.extensions import ActivatedExtensions
 from a2a_canvas.server.protocols.a2a_v1.parts import to_artifact, to_message, to_update
 from a2a_canvas.server.protocols.a2a_v1.update_json import JsonUpdate, artifact_update_json, working_json
-from a2a_canvas.server.protocols.edge.timestamps import cut_to_milliseconds
+from a2a_canvas.server.protocols.edge.wire_times import cut_to_milliseconds
 from a2a_canvas.server.tasks.record import Entry, TaskRecord
 from a2a_canvas.server.wire import CANVAS, TURN
 from a2a_canvas.store.edits import EditAborted, EditChunk, EditCompleted, EditStarted

@@ -16,7 +16,7 @@ from pydantic_core import to_json
 from a2a_canvas.server.protocols.a2a_v1.dispatch import event_json, to_legacy
 from a2a_canvas.server.protocols.a2a_v1.extensions import ActivatedExtensions
 from a2a_canvas.server.protocols.a2a_v1.projection import A2AEvent, TaskProjection, to_task
-from a2a_canvas.server.protocols.edge.timestamps import cut_to_milliseconds
+from a2a_canvas.server.protocols.edge.wire_times import cut_to_milliseconds
 from a2a_canvas.server.tasks.access import Caller
 from a2a_canvas.server.tasks.push import Delivery
 from a2a_canvas.server.tasks.record import Entry, TaskRecord

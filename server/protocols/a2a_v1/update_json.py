@@ -13,7 +13,7 @@ from datetime import datetime
 from typing import Any, Final, Literal
 
 from a2a_canvas.server.agent.events import ArtifactChanged
-from a2a_canvas.server.protocols.edge.timestamps import timestamp
+from a2a_canvas.server.protocols.edge.wire_times import timestamp
 from a2a_canvas.store.models import TextPart
 
 Json = dict[str, Any]

@@ -17,7 +17,7 @@ from a2a_canvas.server.protocols.artifacts.json_forms import Json
 from a2a_canvas.server.protocols.artifacts.refusals import ResourceError, invalid_value
 from a2a_canvas.server.protocols.edge.page_tokens import FOREIGN_TOKEN, page_token, position_of
 from a2a_canvas.server.protocols.edge.share_forms import shared_json
-from a2a_canvas.server.protocols.edge.timestamps import timestamp
+from a2a_canvas.server.protocols.edge.wire_times import timestamp
 from a2a_canvas.server.protocols.guard.checks import Refusal
 from a2a_canvas.server.tasks.access import Share
 from a2a_canvas.server.tasks.journal.owned_contexts import ContextPage, ContextQuery, ContextSummary, words_of

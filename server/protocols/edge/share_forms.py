@@ -10,7 +10,7 @@ from pydantic import AfterValidator, Field
 
 from a2a_canvas.server.agent.intent import InvalidOperation, OperationForm, read_form
 from a2a_canvas.server.context_key import public_id
-from a2a_canvas.server.protocols.edge.timestamps import timestamp
+from a2a_canvas.server.protocols.edge.wire_times import timestamp
 from a2a_canvas.server.tasks.access import Level, Share, is_user_name
 from a2a_canvas.server.tasks.sharing import NewShare, ShareRequest, Sharing
 from a2a_canvas.store.models import JsonValue
