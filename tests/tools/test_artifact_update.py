@@ -614,6 +614,16 @@ async def test_input_that_ends_anywhere_is_taken_back(before: tuple[Change, ...]
         assert_taken_back(state, await standing(watched.store))
 
 
+@pytest.mark.parametrize("part", [words("x", metadata={"free": 0}), data({"free": 0})], ids=["metadata", "data"])
+async def test_a_key_within_free_json_may_be_given_twice_and_the_last_one_counts(part: dict[str, Any]) -> None:
+    given = invalid(part, artifact={"artifact_id": "a", "parts": [part]})
+    watched = Watched()
+    await watched.feed(given.replace('"free": 0', '"a": 1, "b": {"c": 1, "c": 2}, "a": 3'))
+    assert isinstance(await watched.stream.finish(), Done)
+    [written] = (await watched.store.get(by("t1"))).parts
+    assert (written.data if isinstance(written, DataPart) else written.metadata) == {"a": 3, "b": {"c": 2}}
+
+
 async def test_nothing_is_acted_on_after_an_error() -> None:
     watched = Watched(HERE)
     await watched.feed('{"append": 1')

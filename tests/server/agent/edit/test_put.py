@@ -15,6 +15,7 @@ from a2a_canvas.store.memory import InMemoryArtifactStore
 from a2a_canvas.store.merge import Conflict
 from a2a_canvas.store.models import Content, DataPart, FilePart, Limits, Ref, text_part
 from a2a_canvas.store.text.spans import Span
+from a2a_canvas.store.tracking import track
 from tests.server.agent.edit.operation_harness import TEXT, OperationHarness, put
 from tests.server.agent.edit.test_run import Raced
 
@@ -248,3 +249,15 @@ async def test_more_than_an_artifact_may_have_is_not_saved(limits: Limits, state
     harness = OperationHarness(limits=limits)
     await harness.run(Upload("doc", (PNG,), None, "picture"))
     assert harness.end.state is state
+
+
+# ------------------------------------------------------------------------------ tracked
+
+
+async def test_a_put_edits_no_passage_so_what_stands_between_its_changes_is_found_again() -> None:
+    harness = await OperationHarness().ready()
+    await harness.put(TEXT.replace("One.", "Number one.").replace("Three.", "Three!"))
+    at = TEXT.index("Two.")
+    found = await track(await harness.versions(), 1, 2, Span(at, at + 4), "Two.")
+    assert found
+    assert found.of((await harness.doc()).text) == "Two."

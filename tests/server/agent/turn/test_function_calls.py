@@ -391,16 +391,19 @@ async def test_wherever_a_crash_cuts_it_off_it_comes_to_the_same_end() -> None:
     _, begin = booking()
     first = begin()
     calls = [answer(text("I book."), call("T1", "book", at=1)), answer(text("Booked."))]
+    resumed = 0
     for interrupted, cut in await on(first):
         life = interrupted.crash(cut)
         if life.record.state.terminal:
             continue
+        resumed += 1
         begun = any(type(item).__name__ == "ToolStep" for item in life.record.transcript)
         life.llm = YieldingModel(FakeLLM(calls[1:] if begun else calls))
         await on(life)
         life.check()
         assert life.record.state is State.COMPLETED
         assert life.texts() == {"plan": PLAN}
+    assert resumed > 20
 
 
 async def test_another_message_instead_of_the_answer_is_the_answer() -> None:
