@@ -29,7 +29,7 @@ pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 @pytest.fixture(scope="module")
 def app_options() -> dict[str, Any]:
-    return {"model": Rehearsal(delay=0), "database": "memory"}
+    return {"model": Rehearsal(chunk=2_000, delay=0), "database": "memory"}
 
 
 BLOG = "write a blog post about why SQLite is great"
