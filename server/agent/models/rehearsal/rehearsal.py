@@ -41,7 +41,7 @@ SCRIPT = Path(__file__).with_name("rehearsal.yaml")
 HOW_TO_CALL = "Only a language model follows instructions and chooses tools. I call one if you say so: {}."
 _NAMES = frozenset(tool.name for tool in TOOLS)
 UNKNOWN = "I am a script, and I have no rule for that. Nothing is changed."
-UNKNOWN_EDIT = "I am a script, and I have no rule for that. Nothing is changed."
+UNKNOWN_EDIT = "I am a script, and I have no rule for that, so nothing is changed."
 MAX_READ_CHARACTERS = 2_000
 """The rest of a message is not searched."""
 

@@ -189,7 +189,7 @@ async def test_functions_become_async() -> None:
     [
         ("translate to German", "I cannot translate"),
         ("make it rhyme", NO_RULE),
-        ("a haiku about rain, please", "I know no rule for that"),
+        ("a haiku about rain, please", NO_RULE),
         ("replace milk by water", "I found nothing to change in this passage"),
         ("undo that", "I found nothing to change in this passage"),
     ],
