@@ -2,6 +2,7 @@
 /** What a user can do with the page. All input and output is started here; what it brings is dispatched to the store. */
 
 import { formatPlace } from "./address.js";
+import { createWindows, hasFewConnections } from "./a2a/windows.js";
 import { INVALID_PARAMS, RequestFailed, TASK_NOT_FOUND } from "./a2a/client.js";
 import { followContext, isUnlisted } from "./a2a/follow.js";
 import { randomId } from "./a2a/ids.js";
@@ -34,6 +35,9 @@ import { CANVAS, isPaused, textOf } from "./state/task.js";
 
 const TEXT_TYPES = /^(text\/|application\/(json|xml|yaml|toml|javascript|x-sh))|\+(json|xml)$/;
 const FIRST_PAGE = "";
+const LATE_MS = 3_000;
+/** A window has one or two streams, and a browser six connections. */
+const MANY_WINDOWS = 2;
 const UNUSABLE = "The server could not use this request. The developer view has the details.";
 
 /**
@@ -46,6 +50,7 @@ export function createApp(store, client, { navigate = () => {}, session } = {}) 
   const { dispatch } = store;
   /** The conversations that were begun here, oldest first. @type {Map<string, import("./types.js").ContextSummary>} */
   const begun = new Map();
+  const windows = createWindows();
   /** @type {ReturnType<typeof followContext>|null} */
   let following = null;
 
@@ -122,13 +127,22 @@ export function createApp(store, client, { navigate = () => {}, session } = {}) 
     begun.delete(contextId);
     begun.set(contextId, { ...summary, updatedAt: new Date().toISOString() });
     dispatch({ type: "sending", contextId, message });
+    const late = setTimeout(() => sayWhyLate(contextId), LATE_MS);
     try {
-      return await followed.send(message, refresh);
+      return await followed.send(message, () => (clearTimeout(late), refresh()));
     } catch (error) {
       dispatch({ type: "not-sent", messageId, error: sentence(error) });
       throw error;
     } finally {
+      clearTimeout(late);
       refresh();
+    }
+  }
+
+  /** A message that has not begun: other windows may have all connections of the browser. @param {string} contextId */
+  async function sayWhyLate(contextId) {
+    if (hasFewConnections() && (await windows.others()) >= MANY_WINDOWS) {
+      notify("error", "Your message waits: other windows of this page use all connections of the browser to this server. Close one of them.", undefined, contextId);
     }
   }
 

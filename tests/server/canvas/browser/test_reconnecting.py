@@ -52,6 +52,22 @@ async def check_written(page: Page) -> None:
     assert await numbers_of(page) == NUMBERS
 
 
+async def test_a_message_that_waits_for_a_connection_says_why(window: OpenPage) -> None:
+    page = window.page
+    await ask(page, "quickly kelp")
+    tabs = [await window.another_tab() for _ in range(5)]
+    await expect(tabs[-1].locator("#document")).to_be_visible()
+    late = page.get_by_text("other windows of this page use all connections")
+
+    await page.get_by_role("textbox", name="Message").fill("quickly moss")
+    await page.get_by_role("button", name="Send", exact=True).click()
+    await expect(late).to_be_visible()
+
+    for tab in tabs[:2]:
+        await tab.close()
+    await expect(page.locator("#chat").get_by_text("quickly moss")).to_be_visible()
+
+
 async def test_reload_in_mid_stream(window: OpenPage, served: Served) -> None:
     page = window.page
     await ask(page, "write report")
