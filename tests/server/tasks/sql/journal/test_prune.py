@@ -49,6 +49,7 @@ from a2a_canvas.store.sql.tables import artifacts, drafts, kept_bytes, metadata,
 from a2a_canvas.store.text.spans import Span
 from tests.database_fixtures import postgresql_url, sqlite_url
 from tests.property_examples import examples
+from tests.server.tasks.kept_count import counted, recounted
 from tests.store.artifact_builders import by, delta, replacing
 from tests.store.sql.sql_fixtures import FakeReplica, SqlStoreHarness, open_store
 
@@ -457,6 +458,7 @@ async def test_many_versions_go_in_many_transactions_and_each_that_stays_is_made
         await counting.close()
         forgotten, last_look = 3, 1
         assert counting.writes == forgotten + staying + 3 + last_look
+        assert await counted(database) == await recounted(database)
         async with open_store(database, FakeReplica()) as harness:
             found = contents(await harness.store.versions(by("t")))
         assert [content and content.text for content in found.values()] == [None] * going + [f"so old {going - 1}"] * 3

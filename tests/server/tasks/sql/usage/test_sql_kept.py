@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
+from sqlalchemy import event
 
 from a2a_canvas.server.tasks.access import ANONYMOUS, Caller, Level, Share
 from a2a_canvas.server.tasks.incoming import Incoming
@@ -113,6 +115,17 @@ async def test_users_are_told_from_one_another_and_the_largest_comes_first(
     assert await kept.of_all() == await kept.of(("ann", "joe")) == ann + joe
     assert await kept.of(("bob",)) == 0
     assert await read_kept(database, "joe") == [UserBytes("joe", joe, 2)]
+
+
+async def test_who_asks_at_once_shares_one_reading(several: Replicas, database: Database) -> None:
+    replica = await several.start(*writing("Tide"))
+    await write_in(replica, "c")
+    asked: list[str] = []
+    event.listen(database._reader.sync_engine, "before_cursor_execute", lambda *given: asked.append(given[2]))
+    kept = SqlKeptBytes(database)
+    sums = await asyncio.gather(*(kept.of([""]) for _ in range(10)), kept.of_all())
+    assert len(set(sums)) == 1
+    assert sum("sum(" in each for each in asked) == 2
 
 
 async def test_a_sum_that_took_long_is_good_for_longer(several: Replicas, database: Database) -> None:
