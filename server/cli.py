@@ -217,9 +217,10 @@ def _database_commands(does: str) -> click.Group:
     from a2a_canvas.server.settings import GROUPS, options
 
     dry_run = click.Option(["--dry-run"], is_flag=True, help="change nothing; only say what would be removed")
+    force = click.Option(["--force"], is_flag=True, help="upgrade also while servers use the database: they fail then")
     database = tuple(options(["database"]))
     forms = {
-        "upgrade": ("upgrade the database to the schema of this version", database),
+        "upgrade": ("upgrade the database to the schema of this version", (*database, force)),
         "check": ("check that the database has the schema of this version", database),
         "prune": (
             "remove what is older than the --keep options allow",
@@ -367,7 +368,7 @@ def _models() -> int:
     return asyncio.run(models_command(os.environ, sys.stdout or io.StringIO()))
 
 
-def _db(action: str, dry_run: bool = False, **given: Any) -> int:
+def _db(action: str, dry_run: bool = False, force: bool = False, **given: Any) -> int:
     import asyncio
 
     from a2a_canvas.server.database_cli import database_command
@@ -376,7 +377,7 @@ def _db(action: str, dry_run: bool = False, **given: Any) -> int:
 
     try:
         # Python has no standard output if the shell has closed it (`>&-`): then nobody reads it.
-        return asyncio.run(database_command(action, given, sys.stdout or io.StringIO(), dry_run=dry_run))
+        return asyncio.run(database_command(action, given, sys.stdout or io.StringIO(), dry_run=dry_run, force=force))
     except (SettingsError, DatabaseError) as error:
         return refused(str(error))
 

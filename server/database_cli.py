@@ -15,11 +15,14 @@ from a2a_canvas.server.tasks.sql.journal.prune import PruneResult, prune
 from a2a_canvas.store.sql.database import Database
 
 
-async def database_command(action: str, given: Mapping[str, Any], out: TextIO, *, dry_run: bool = False) -> int:
+async def database_command(
+    action: str, given: Mapping[str, Any], out: TextIO, *, dry_run: bool = False, force: bool = False
+) -> int:
     """Run `db upgrade`, `db check` or `db prune`.
 
     Args:
         given: the options of the command line, as `load` takes them.
+        force: upgrade also while servers use the database.
 
     Returns:
         The exit code.
@@ -33,13 +36,13 @@ async def database_command(action: str, given: Mapping[str, Any], out: TextIO, *
         raise DatabaseError("--database memory stores nothing: name the file or the server that the command is for.")
     reads = action == "check" or (action == "prune" and dry_run)
     async with open_database(settings.database, shared=reads, new=action == "upgrade") as database:
-        out.write(await _done(action, settings, database, dry_run=dry_run) + "\n")
+        out.write(await _done(action, settings, database, dry_run=dry_run, force=force) + "\n")
     return 0
 
 
-async def _done(action: str, settings: Settings, database: Database, *, dry_run: bool) -> str:
+async def _done(action: str, settings: Settings, database: Database, *, dry_run: bool, force: bool) -> str:
     if action == "upgrade":
-        await upgrade(database)
+        await upgrade(database, force=force)
     revision = await check(database)
     if action == "prune":
         found = await prune(database, retention_of(settings), datetime.now(UTC), dry_run=dry_run)

@@ -21,6 +21,9 @@ REVISIONS = "schema_revision"
 
 FOLDER = Path(__file__).parent
 
+ALIVE_SECONDS = 4
+"""A server whose last heartbeat is older has stopped."""
+
 _UPGRADE_LOCK = 0x0A2A_CA45
 """Key of the advisory lock that an upgrade holds on PostgreSQL."""
 
@@ -29,17 +32,20 @@ class SchemaError(Exception):
     """The database has another schema than this server; `str()` is one line that says what to do."""
 
 
-async def upgrade(database: Database) -> None:
+async def upgrade(database: Database, *, force: bool = False) -> None:
     """Upgrade the schema to the revision of this server, in one transaction.
 
+    Args:
+        force: also while servers use the database, which then fail (rule 4).
+
     Raises:
-        SchemaError: it is newer.
+        SchemaError: it is newer, or a server uses it.
         Unavailable: the database cannot be used now.
     """
     async with database.write() as connection:
         if database.dialect == "postgresql":
             await connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": _UPGRADE_LOCK})
-        await connection.run_sync(_upgrade, database.name)
+        await connection.run_sync(_upgrade, database.name, force)
 
 
 async def check(database: Database) -> str:
@@ -91,11 +97,29 @@ def _known() -> set[str]:
     return {path.stem.removeprefix("revision_") for path in (FOLDER / "versions").glob("revision_*.py")}
 
 
-def _upgrade(connection: Connection, name: str) -> None:
+def _upgrade(connection: Connection, name: str, force: bool) -> None:
     found = revision(connection)
     _refuse_newer(found, name)
     if found != newest():
+        if found and not force:
+            _refuse_used(connection, name)
         run_revisions(connection)
+
+
+def _refuse_used(connection: Connection, name: str) -> None:
+    """SQLite locks the file of a server instead."""
+    if connection.dialect.name == "sqlite":
+        return
+    if "heartbeat_at" not in {column["name"] for column in inspect(connection).get_columns("replicas")}:
+        return
+    recent = "heartbeat_at > extract(epoch FROM clock_timestamp()) - :seconds"
+    alive = connection.scalar(text(f"SELECT count(*) FROM replicas WHERE {recent}"), {"seconds": ALIVE_SECONDS})
+    if alive:
+        servers = "1 server uses" if alive == 1 else f"{alive} servers use"
+        raise SchemaError(
+            f"{servers} the database {name}, and would fail with the new schema. Stop all servers and run it again "
+            f"{ALIVE_SECONDS} seconds later, or use --force."
+        )
 
 
 def run_revisions(connection: Connection, to: str = "head") -> None:

@@ -276,6 +276,19 @@ async def test_an_empty_postgresql_is_refused_with_the_command_that_fills_it() -
 
 
 @pytest.mark.postgres
+async def test_a_database_that_a_server_uses_is_upgraded_only_by_force() -> None:
+    async with opened(postgresql_url()) as database:
+        async with database.write() as connection:
+            await connection.run_sync(run_revisions, "0013")
+            beat = "INSERT INTO replicas (replica_id, heartbeat_at, commits) VALUES ('a', extract(epoch FROM now()), 0)"
+            await connection.execute(text(beat))
+        with pytest.raises(SchemaError, match=r"1 server uses the database .* or use --force"):
+            await upgrade(database)
+        await upgrade(database, force=True)
+        assert await check(database) == newest()
+
+
+@pytest.mark.postgres
 async def test_a_password_is_not_in_the_command() -> None:
     where = postgresql_url().replace("postgres@", "postgres:hunter2@")
     async with opened(where) as database:
