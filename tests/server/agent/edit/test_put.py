@@ -256,7 +256,7 @@ async def test_more_than_an_artifact_may_have_is_not_saved(limits: Limits, state
 
 async def test_a_put_edits_no_passage_so_what_stands_between_its_changes_is_found_again() -> None:
     harness = await OperationHarness().ready()
-    await harness.put(TEXT.replace("One.", "Number one.").replace("Three.", "Three!"))
+    await harness.run(put(TEXT.replace("One.", "Number one.").replace("Three.", "Three!"), 1))
     at = TEXT.index("Two.")
     found = await track(await harness.versions(), 1, 2, Span(at, at + 4), "Two.")
     assert found
