@@ -21,9 +21,13 @@ def text_of(of: Json, name: str) -> str:
     return value if isinstance(value, str) else ""
 
 
+MAX_NUMBER = 2**40
+"""More tokens than any call has; sums of many calls still have 64 bits."""
+
+
 def number_of(value: object, otherwise: int) -> int:
-    """A whole number; `otherwise` if it is none."""
-    return value if isinstance(value, int) else otherwise
+    """A whole number of tokens, indices and the like; `otherwise` if it is none, negative or beyond `MAX_NUMBER`."""
+    return value if isinstance(value, int) and 0 <= value < MAX_NUMBER else otherwise
 
 
 def finite(value: Any) -> Any:
