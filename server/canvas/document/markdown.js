@@ -29,6 +29,7 @@ import { sanitize } from "./sanitize.js";
  * @property {(node: Node) => {item: Item, start: number}|null} blockOf  the block that holds a node, and where it starts
  * @property {(start: number, end: number) => {item: Item, start: number}[]} blocksIn  the blocks of a range
  * @property {() => void} renderAll  shows all of the text now
+ * @property {() => void} refresh  shows again what names something outside of the text, or has colours
  * @property {() => void} destroy
  */
 
@@ -52,10 +53,12 @@ const SPARE = 8;
 const HEIGHT = { character: 0.3, block: 34 };
 
 /**
- * @param {{onRender?: () => void}} [options]  `onRender` is called when blocks were rendered without an update
+ * @param {object} [options]
+ * @param {() => void} [options.onRender]  called when blocks were rendered without an update
+ * @param {(made: DocumentFragment) => void} [options.dress]  gives what was sanitized its links, pictures and colours; its text stays
  * @returns {MarkdownView}
  */
-export function createMarkdownView({ onRender = () => {} } = {}) {
+export function createMarkdownView({ onRender = () => {}, dress = () => {} } = {}) {
   const element = h("div", { class: "document-markdown prose prose-document" });
   let blocks = NO_BLOCKS;
   /** @type {Chunk[]} */
@@ -83,11 +86,24 @@ export function createMarkdownView({ onRender = () => {} } = {}) {
       show(wanted);
       chunks.forEach(render);
     },
+    refresh() {
+      for (const item of items.filter(({ element }) => element.querySelector("[data-to], code[data-language]"))) {
+        item.rendered && morphChildren(item.element, made(item.rendered.html));
+      }
+      onRender();
+    },
     destroy: () => {
       observer?.disconnect();
       cancelIdle(idle);
     },
   };
+
+  /** @param {string} html */
+  function made(html) {
+    const fragment = sanitize(html);
+    dress(fragment);
+    return fragment;
+  }
 
   /** @param {string} text */
   function update(text) {
@@ -228,7 +244,7 @@ export function createMarkdownView({ onRender = () => {} } = {}) {
     }
     const first = items.indexOf(chunk.items[0]);
     const rendered = waiting.map((item) => renderedAt(first + chunk.items.indexOf(item)));
-    const holders = sanitize(rendered.map(({ html }) => `<div>${html}</div>`).join("")).children;
+    const holders = made(rendered.map(({ html }) => `<div>${html}</div>`).join("")).children;
     [...holders].forEach((holder, at) => {
       waiting[at].element.replaceChildren(...holder.childNodes);
       settle(waiting[at], rendered[at]);
@@ -239,7 +255,7 @@ export function createMarkdownView({ onRender = () => {} } = {}) {
   function renderItem(item, index) {
     const rendered = renderedAt(index);
     if (item.rendered?.html !== rendered.html) {
-      morphChildren(item.element, sanitize(rendered.html));
+      morphChildren(item.element, made(rendered.html));
     }
     settle(item, rendered);
   }

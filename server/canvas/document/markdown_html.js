@@ -1,7 +1,8 @@
 // @ts-check
 /** A block of Markdown as HTML, with the places in the source that its visible text comes from. Pure. */
 
-import { imageAddress } from "./addresses.js";
+import { imageAddress, localAddress } from "./addresses.js";
+import { noteLabel } from "./markdown_extras.js";
 import { normalized, parseBlocks, parseInline, sourceOffset } from "./markdown_parser.js";
 
 /**
@@ -91,6 +92,8 @@ function createWriter(source, definitions) {
       code(token);
     } else if (token.type === "hr") {
       html.push("<hr>");
+    } else if (token.type === "note_open") {
+      html.push(`<div class="document-note" data-note="${escapeHtml(token.info)}">`);
     } else if (token.nesting === 1 && !token.hidden) {
       html.push(opening(token));
     }
@@ -141,6 +144,8 @@ function createWriter(source, definitions) {
         whole("\n", pieces, start, end);
       } else if (child.type === "hardbreak") {
         html.push("<br>");
+      } else if (child.type === "note_reference") {
+        noteReference(child, pieces);
       } else if (child.type === "image") {
         image(child, pieces);
       } else {
@@ -177,12 +182,21 @@ function createWriter(source, definitions) {
   }
 
   /** @param {Token} child @param {Piece[]} pieces */
+  function noteReference(child, pieces) {
+    const { start, end } = child.meta;
+    html.push(`<sup><a href="#${escapeHtml(noteLabel(child.content))}">`);
+    textOf(child.content, pieces, start + 2);
+    html.push("</a></sup>");
+    inlineMark(pieces, start, start + 2, end - 1, end);
+  }
+
+  /** @param {Token} child @param {Piece[]} pieces */
   function image(child, pieces) {
     const attributes = new Map(child.attrs);
     const address = String(attributes.get("src"));
     const alt = plainText(child.children);
     const title = attributes.has("title") ? ` title="${escapeHtml(attributes.get("title"))}"` : "";
-    if (imageAddress(address)) {
+    if (imageAddress(address) || localAddress(address)) {
       html.push(`<img src="${escapeHtml(address)}" alt="${escapeHtml(alt)}"${title}>`);
       runs.push({ at: length, length: 0, ...range(pieces, child.meta.start, child.meta.end) });
       return;
@@ -278,7 +292,8 @@ function opening(token) {
   const attributes = new Map(token.attrs ?? []);
   const alignment = /text-align:(\w+)/.exec(attributes.get("style") ?? "");
   const start = attributes.has("start") ? ` start="${Number(attributes.get("start"))}"` : "";
-  return `<${token.tag}${start}${alignment ? ` align="${alignment[1]}"` : ""}>`;
+  const opened = attributes.has("open") ? " open" : "";
+  return `<${token.tag}${start}${opened}${alignment ? ` align="${alignment[1]}"` : ""}>`;
 }
 
 /** @param {Token} token */

@@ -11,6 +11,7 @@
  */
 
 import MarkdownIt from "../vendor/markdown-it.js";
+import { details, lineBreak, note, noteReference, pairedTag } from "./markdown_extras.js";
 
 /**
  * A stretch of content and the stretch of the source that says it: character by character if both are equally long.
@@ -20,7 +21,7 @@ import MarkdownIt from "../vendor/markdown-it.js";
  * @typedef {Record<string, {href: string, title: string}>} References  the definitions of links, by label
  */
 
-/** CommonMark without HTML, with tables, strikethrough and bare addresses that begin with a scheme. */
+/** CommonMark without HTML, with tables, strikethrough, bare addresses that begin with a scheme, and markdown_extras.js. */
 const parser = new MarkdownIt({ html: false, linkify: true });
 
 /** What notes the places of the tokens that a rule has pushed, given the line where it began. @type {Record<string, Function>} */
@@ -40,6 +41,13 @@ for (const { name, fn, alt } of [...parser.block.ruler.__rules__]) {
     parser.block.ruler.at(name, placed(fn, PLACES[name]), { alt });
   }
 }
+
+const INTERRUPTING = { alt: ["paragraph", "reference", "blockquote"] };
+parser.block.ruler.before("reference", "note", placed(note, placeNote), INTERRUPTING);
+parser.block.ruler.before("note", "details", placed(details, placeSummary), INTERRUPTING);
+parser.inline.ruler.before("link", "note_reference", noteReference);
+parser.inline.ruler.before("autolink", "line_break", lineBreak);
+parser.inline.ruler.before("autolink", "paired_tag", pairedTag);
 
 parser.inline.State = class extends parser.inline.State {
   pendingStart = 0;
@@ -161,6 +169,21 @@ function placeLines(state, [, inline]) {
   const raw = state.getLines(first, end, state.blkIndent, false);
   const lead = raw.length - raw.replace(/^[ \t\r\n]+/, "").length;
   inline.meta = { pieces: clipped(linePieces(state, first, end, state.blkIndent), lead, inline.content.length) };
+}
+
+/** @param {any} state @param {Token[]} tokens */
+function placeNote(state, tokens) {
+  const inline = tokens[3];
+  const [first, end] = inline.map;
+  inline.meta = { pieces: clipped(linePieces(state, first, end, state.blkIndent), inline.meta.lead, inline.content.length) };
+}
+
+/** @param {any} state @param {Token[]} tokens */
+function placeSummary(state, tokens) {
+  const inline = tokens[1]?.type === "summary_open" ? tokens[2] : null;
+  if (inline) {
+    inline.meta = { pieces: [exact(0, inline.content.length, inline.meta.source)] };
+  }
 }
 
 /** @param {any} state @param {Token[]} tokens @param {number} line */
@@ -336,6 +359,9 @@ function placeInline(state, tokens, start) {
   } else if (tokens[0]?.type === "link_open") {
     placeOne(tokens[0], start, start + 1);
     placeOne(tokens[1], state.lastEnd, end);
+  } else if (tokens[0]?.meta?.opening) {
+    placeOne(tokens[0], start, start + tokens[0].meta.opening);
+    placeOne(/** @type {Token} */ (tokens.at(-1)), state.lastEnd, end);
   } else if (tokens[0]?.type === "text") {
     // Delimiters of emphasis, each a token.
     let at = start;

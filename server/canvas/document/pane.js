@@ -90,6 +90,8 @@ export function createDocumentPane(app) {
   let shownOf = "";
   let said = "";
 
+  const documents = { all: () => store.state.artifacts, open: (/** @type {string} */ id) => app.openArtifact(id) };
+
   store.subscribe(render);
   render(store.state);
   return { element, step: versions.step, save: typing.flush };
@@ -181,7 +183,7 @@ export function createDocumentPane(app) {
     };
     const ticks = store.state.version === null && mayType(store.state, artifact);
     const onTick = ticks ? (/** @type {number} */ box, /** @type {string} */ text) => tick(artifactId, box, text) : undefined;
-    const view = await createView(mode, { ...options, onTick }, tellLoading);
+    const view = await createView(mode, { ...options, onTick, documents }, tellLoading);
     const follower = createFollower(view.scroller, { scrollToEnd: view.scrollToEnd, onChange: showToEnd });
     return { element: view.element, destroy: () => (view.destroy(), follower.destroy()), view, follower, typed };
   }

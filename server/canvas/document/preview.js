@@ -43,6 +43,16 @@ export function svgPreview(svg, name) {
   return imageView(new Blob([svg], { type: "image/svg+xml" }), name);
 }
 
+/** What a document of the conversation looks like as a picture; null if it is none. @param {import("../types.js").ArtifactView} artifact @param {string} file  of its files */
+export function pictureOf({ name, text, mediaType, others }, file) {
+  if (text !== null) {
+    return /\.svg$/i.test(name) || mediaType === "image/svg+xml" ? new Blob([text], { type: "image/svg+xml" }) : null;
+  }
+  const pictures = others.filter((part) => "raw" in part && IMAGE.test(part.mediaType ?? ""));
+  const part = /** @type {import("../types.js").FilePart|undefined} */ (pictures.find((each) => "filename" in each && each.filename === file) ?? pictures[0]);
+  return part && part.raw.length < LARGEST_IMAGE ? new Blob([bytesOf(part.raw)], { type: part.mediaType }) : null;
+}
+
 /** @param {import("../types.js").FilePart} part */
 function fileView({ raw, filename = "file", mediaType = "application/octet-stream" }) {
   const blob = new Blob([bytesOf(raw)], { type: mediaType });
@@ -56,7 +66,7 @@ function fileView({ raw, filename = "file", mediaType = "application/octet-strea
 function imageView(blob, name) {
   const address = URL.createObjectURL(blob);
   const free = () => URL.revokeObjectURL(address);
-  const broken = () => (free(), image.replaceWith(h("p", { class: "muted" }, "This picture cannot be shown. Download it to open it elsewhere.")));
+  const broken = () => (free(), image.replaceWith(h("p", { class: "muted", role: "note", "aria-label": name }, "This picture cannot be shown. Download it to open it elsewhere.")));
   const image = h("img", { class: "document-image", src: address, alt: name, onload: free, onerror: broken });
   return image;
 }

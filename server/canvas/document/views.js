@@ -4,7 +4,9 @@
 import { h } from "../dom.js";
 import { partOf } from "../loading.js";
 import { keepInPlace } from "./anchoring.js";
+import { colour } from "./colours.js";
 import { createHighlighter } from "./highlight.js";
+import { createLinks } from "./links.js";
 import { settled } from "./partial.js";
 import { htmlPreview, previewOf, svgPreview } from "./preview.js";
 import { createSettling } from "./settling.js";
@@ -43,6 +45,7 @@ import { createSettling } from "./settling.js";
  * @property {boolean} readOnly
  * @property {(passage: Passage|null) => void} onSelect
  * @property {(input: Input) => void} onInput
+ * @property {import("./links.js").Documents} [documents]  of the same conversation
  * @property {(box: number, text: string) => void} [onTick]  the box of a task is pressed, which is there in the text that is shown
  */
 
@@ -72,18 +75,23 @@ export function createView(mode, options, tell) {
 }
 
 /** @param {ViewOptions} options @param {import("../loading.js").Tell} tell @returns {Promise<View>} */
-async function readView({ artifact, text, onSelect, onTick }, tell) {
+async function readView({ artifact, text, onSelect, onTick, documents = { all: () => ({}), open() {} } }, tell) {
   const [{ createMarkdownView }, { passageOf, visibleRanges }] = await markdownPart.get(tell);
   const selectionMark = createHighlighter("document-passage");
   const writingMark = createHighlighter("document-writing");
   /** @type {{selection: SourceRange|null, writing: SourceRange[]}} */
   let marks = { selection: null, writing: [] };
-  const markdown = createMarkdownView({ onRender: remark });
+  const links = createLinks(documents, () => (markdown.renderAll(), markdown.element));
+  const refresh = () => markdown.refresh();
+  const dress = (/** @type {DocumentFragment} */ made) => (links.dress(made), colour(made, refresh));
+  const markdown = createMarkdownView({ onRender: remark, dress });
+  let shownWith = namesOf(documents.all());
   markdown.element.setAttribute("aria-label", artifact.name);
   const scroller = h("div", { class: "document-scroller", tabIndex: 0 }, markdown.element);
   markdown.element.addEventListener("click", (event) => event.detail > 0 && isSelecting(markdown.element) && event.preventDefault());
   markdown.element.toggleAttribute("data-read-only", !onTick);
-  markdown.element.addEventListener("click", ({ target }) => tick(target));
+  markdown.element.addEventListener("click", ({ target }) => tick(target) || (!isSelecting(markdown.element) && links.follow(target)));
+  markdown.element.addEventListener("keydown", (event) => event.key === "Enter" && links.follow(event.target) && event.preventDefault());
   markdown.element.addEventListener("keydown", (event) => event.key === " " && tick(event.target) && event.preventDefault());
   const stop = watchSelection(markdown.element, (range) => onSelect(range && passageOf(markdown, range)));
   addEventListener("beforeprint", markdown.renderAll);
@@ -113,6 +121,11 @@ async function readView({ artifact, text, onSelect, onTick }, tell) {
     update(next, one) {
       const seen = shownOf(next, one);
       seen === markdown.text() || keepInPlace(scroller, markdown.element, () => markdown.update(seen));
+      const names = namesOf(documents.all());
+      if (names !== shownWith) {
+        shownWith = names;
+        markdown.refresh();
+      }
     },
     mark(next) {
       const none = [marks, next].every(({ selection, writing }) => !selection && writing.length === 0);
@@ -136,6 +149,7 @@ async function readView({ artifact, text, onSelect, onTick }, tell) {
       marks = { selection: null, writing: [] };
       remark();
       stop();
+      links.end();
       markdown.destroy();
     },
   };
@@ -214,6 +228,11 @@ function still(element, update) {
   const scrollToEnd = () => (element.scrollTop = element.scrollHeight);
   const selectAll = () => document.getSelection()?.selectAllChildren(element);
   return { element, scroller: element, update, mark() {}, rectOf: () => null, reveal() {}, deselect() {}, selectAll, setReadOnly() {}, scrollToEnd, destroy() {} };
+}
+
+/** What of the other documents can change how this one is shown. @param {Record<string, ArtifactView>} all */
+function namesOf(all) {
+  return Object.values(all).map(({ artifactId, name, text, version, open }) => JSON.stringify([artifactId, name, text === null || (/svg/.test(name) && !open) ? version : 0])).join();
 }
 
 /** Whether a click ends a selection, and is none on a link in it. @param {HTMLElement} element */

@@ -1,1 +1,1 @@
-import{a}from"../chunks/chunk-OBXR4AL4.js";export{a as sanitize};
+import{a}from"../chunks/chunk-JAJR7OQI.js";export{a as sanitize};

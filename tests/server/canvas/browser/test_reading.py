@@ -118,6 +118,38 @@ async def test_a_task_is_ticked_and_the_tick_is_taken_away(window: OpenPage) -> 
     await expect(source).to_contain_text(re.compile(r"\[ \] one.*\[ \] two.*> - \[x\] three"))
 
 
+MORE = """\
+# Notes
+
+See [the end](#the-end), [data](data.md), [nothing](no.md), ![dot](dot.svg) and a note.[^1]
+
+```python
+def tide(): return 1
+```
+
+## The end
+
+[^1]: The note itself.
+"""
+DOT = '<svg xmlns="http://www.w3.org/2000/svg" width="24" height="24"><circle cx="12" cy="12" r="9"/></svg>'
+
+
+async def test_links_and_pictures_lead_to_what_the_conversation_has(window: OpenPage) -> None:
+    page = window.page
+    for name, content in (("data.md", "# Data\n"), ("dot.svg", DOT)):
+        await bring(page, name, content)
+    panel = await bring(page, "more.md", MORE)
+    await expect(panel.get_by_role("img", name="dot")).to_have_js_property("naturalWidth", 24)
+    await expect(panel.locator("pre .tok-keyword").first).to_have_text("def")
+    await expect(panel.get_by_role("link", name="nothing")).to_have_count(0)
+    address = page.url
+    for inside in ("the end", "1"):
+        await panel.get_by_role("link", name=inside, exact=True).click()
+    assert page.url == address
+    await panel.get_by_role("link", name="data").press("Enter")
+    await expect(page.locator(".document-name")).to_have_text("data.md")
+
+
 async def test_the_bar_stays_in_the_pane_of_the_document_on_a_tablet(open_window: Opener, served: Served) -> None:
     window = await open_window(served.url, viewport=TABLET)
     page = window.page

@@ -85,6 +85,9 @@ test("a rendered block says which labels it depends on", () => {
   assert.ok(["A", "B C", "D"].every((label) => labels.has(label)));
 });
 
+/** What it has and CommonMark has not (extras.test.mjs). */
+const EXTRAS = /\[\^|<(?:br|kbd|sub|sup|details)/;
+
 /** HTML without what the page adds or leaves out on purpose. */
 function comparable(text) {
   return text
@@ -104,7 +107,7 @@ function comparable(text) {
 test("it is rendered as markdown-it does", () => {
   const stock = markdownIt({ html: false, linkify: true });
   stock.core.ruler.disable("linkify");
-  for (const text of all) {
+  for (const text of all.filter((each) => !EXTRAS.test(each))) {
     assert.equal(comparable(html(text)), comparable(stock.render(text)), JSON.stringify(text));
   }
 });

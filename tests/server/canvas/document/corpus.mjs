@@ -60,6 +60,12 @@ const SHAPES = [
   "**W W\nW W** W",
   "`W\nW` W",
   "[W\nW](https://u.x) W",
+  "W <kbd>W W</kbd> W<sub>W</sub> W<sup>**W**</sup> <sub>W",
+  "W <br> W<br/>W W",
+  "| W<br>W | <kbd>W</kbd> |\n|---|---|\n| W | W |",
+  "<details>\n<summary>W **W**</summary>\n\nW W\n\n- W\n\n</details>\n\nW",
+  "<details><summary>W</summary>\n\nW W",
+  "W[^1] W[^n]\n\n[^1]: W *W*\nW W\n[^n]: W",
 ];
 
 /** A pseudo-random number generator, so that a failure comes back. @param {number} seed */
