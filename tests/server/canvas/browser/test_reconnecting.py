@@ -52,6 +52,14 @@ async def check_written(page: Page) -> None:
     assert await numbers_of(page) == NUMBERS
 
 
+async def test_an_id_that_cannot_be_one_is_no_lost_connection(open_window: Opener, served: Served) -> None:
+    window = await open_window(served.url, "/#/%00")
+    window.expects("status of 400")
+    await expect(window.page.get_by_role("alert")).to_contain_text("This conversation is not there any more.")
+    await ask(window.page, "quickly weed")
+    await expect(window.page.locator("#document")).to_be_visible()
+
+
 async def test_a_message_that_waits_for_a_connection_says_why(window: OpenPage) -> None:
     page = window.page
     await ask(page, "quickly kelp")
