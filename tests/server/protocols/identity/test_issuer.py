@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import gzip
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from typing import Any
 
 import httpx
@@ -103,16 +103,26 @@ async def test_keys_that_cannot_be_read_are_unavailable(
 @asynccontextmanager
 async def dripping() -> AsyncIterator[str]:
     """The address of an issuer that sends a byte now and then, and never ends."""
+    ended = asyncio.Event()
 
     async def drip(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         writer.write(b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n\r\n")
-        while not writer.is_closing():
-            writer.write(b" ")
-            await asyncio.sleep(0.01)
+        gone = asyncio.create_task(reader.read())
+        with suppress(ConnectionError):
+            while not gone.done():
+                writer.write(b" ")
+                await writer.drain()
+                await asyncio.wait((gone,), timeout=0.01)
+        gone.cancel()
+        writer.close()
+        with suppress(ConnectionError):
+            await writer.wait_closed()
+        ended.set()
 
     server = await asyncio.start_server(drip, "127.0.0.1", 0)
     async with server:
         yield f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+        await ended.wait()
 
 
 @pytest.mark.parametrize("method", ["GET", "POST"])
