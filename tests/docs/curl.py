@@ -103,7 +103,8 @@ def send_all(address: str, requests: list[Curl]) -> Sent:
     task_id = new_task(address)
     for curl in requests:
         tags = [answer.headers.get("etag", "") for before, answer in sent if before.url == curl.url]
-        sent.append((curl, curl.with_ids({"TASK_ID": task_id, "ETAG": "".join(tags)}).send(address)))
+        filled = curl.with_ids({"TASK_ID": task_id, "ETAG": "".join(tags)})
+        sent.append((filled, filled.send(address)))
     return sent
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import pytest
 
@@ -36,7 +37,22 @@ def test_every_curl_command_is_answered(number: int, sent: Sent) -> None:
         assert_completed_stream(answer)
     else:
         [result] = answer.results
-        assert result.get("id") or "tasks" in result or result["task"]["status"]["state"] == "TASK_STATE_COMPLETED"
+        assert_result(curl, result)
+
+
+def assert_result(curl: Curl, result: dict[str, Any]) -> None:
+    """The answer to a request without a stream, over either binding."""
+    call = json.loads(curl.body) if curl.path == "/" else {}
+    match call.get("method") or curl.path.rpartition("/")[0]:
+        case "SendMessage" | "/rest":
+            assert result["task"]["status"]["state"] == "TASK_STATE_COMPLETED"
+        case "GetTask" | "/rest/tasks":
+            assert result["id"] == (call["params"]["id"] if call else curl.path.rpartition("/")[2])
+            assert result["status"]["state"] == "TASK_STATE_COMPLETED"
+        case "ListTasks":
+            assert 0 < len(result["tasks"]) <= call["params"]["pageSize"]
+        case other:
+            pytest.fail(f"no check for {other}")
 
 
 def assert_completed_stream(answer: Answer) -> None:

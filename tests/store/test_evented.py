@@ -295,6 +295,19 @@ async def test_a_call_that_is_taken_back_is_told_as_a_replacement(
     ]
 
 
+async def test_the_number_of_a_discarded_draft_is_not_known_to_the_model(
+    store: InMemoryArtifactStore, client: StockClient
+) -> None:
+    await store.apply(by("t1"), replacing("A", last_chunk=True))
+    evented = EventedArtifactStore(store, client.listen)
+    evented.model_read("a", 1)
+    await evented.apply(by("t1"), delta(appending("B")))
+    await evented.discard(by("t1"))
+    await store.apply(by("t2"), appending("C", last_chunk=True))
+    assert (await evented.apply(by("t1"), appending("D"))).parent == 2
+    assert evented.known("a") == 1  # so the model is told that somebody else made version 2
+
+
 async def test_errors_keeps_and_closes_of_nothing_tell_nothing(
     store: InMemoryArtifactStore, client: StockClient
 ) -> None:

@@ -159,6 +159,25 @@ def test_a_place_beside_what_was_put_there_is_not_certain() -> None:
     assert track(document.versions, 1, 2, Span(0, 0), "") == Span(0, 0)
 
 
+@pytest.mark.parametrize(
+    ("old", "new", "start", "found"),
+    [
+        # Behind the passage "- open" is inserted beside it, "x" is deleted further on.
+        ("x\n- open\n- open\nx\n- open\nx\nx\nx\n- open\n", "x\n- open\n- open\n- open\nx\n- open\nx\nx\nx\n", 9, 9),
+        # And in front of the passage.
+        (
+            "- open\ny\ny\n- open\n- open\n- open\n- open\nx\n",
+            "- open\n- open\ny\ny\n- open\nx\n- open\n- open\nx\n",
+            25,
+            27,
+        ),
+    ],
+)
+def test_only_the_changes_next_to_a_passage_can_repeat_it(old: str, new: str, start: int, found: int) -> None:
+    document = put(written(old), new)
+    assert track(document.versions, 1, 2, Span(start, start + 6), "- open") == Span(found, found + 6)
+
+
 def test_over_what_was_put_and_what_was_edited_in_turn() -> None:
     document = edit(put(written(TABLE), "# My tasks" + TABLE[7:]), "The end", "That is all")
     document = put(document, document.current_content.text + "\nBye.\n")

@@ -271,7 +271,9 @@ def cut(reply: str, places: list[int]) -> list[str]:
 @example(ABOVE, "<selection-1>\nx\r\n</selection-1>\n", False, [15, 16])
 def test_any_cut_gives_what_the_whole_reply_gives(of: EditPrompt, reply: str, inside: bool, places: list[int]) -> None:
     expected, whole = oracle(of, reply, inside), judged(of, reply, inside_fence=inside)
-    assert whole == expected if expected[2] else not whole[2]  # what is not the passage alone is not taken at all
+    assert whole[1:] == expected[1:]
+    if reply.count("<selection-1>") < 2:  # of two such tags nobody can tell which begins the passage: it is not taken
+        assert whole == expected
     assert judged(of, *cut(reply, places), inside_fence=inside) == whole
     assert judged(of, *reply, inside_fence=inside) == whole
 
