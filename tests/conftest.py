@@ -10,6 +10,7 @@ Rule 4: a test that is not marked `postgres` cannot start PostgreSQL: a quick ru
 from __future__ import annotations
 
 import gc
+import logging
 import os
 import shutil
 import signal
@@ -154,6 +155,16 @@ def no_file_in_the_working_directory() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("A2A_CANVAS_DATABASE", "memory")
         yield
+
+
+@pytest.fixture(autouse=True)
+def levels_of_the_log() -> Iterator[None]:
+    """A command that runs in a test sets the levels of the log; the next test has those of before."""
+    loggers = [logging.getLogger(name) for name in ("a2a", "a2a_canvas", "uvicorn.access")]
+    levels = [each.level for each in loggers]
+    yield
+    for each, level in zip(loggers, levels, strict=True):
+        each.setLevel(level)
 
 
 @pytest.hookimpl(wrapper=True)

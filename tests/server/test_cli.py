@@ -2,7 +2,6 @@
 
 import asyncio
 import gc
-import logging
 import os
 import re
 import shlex
@@ -29,15 +28,11 @@ VERSION = f"a2a-canvas {version('a2a-canvas')}"
 
 
 @pytest.fixture(autouse=True)
-def clean(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """No settings and no keys but those of the test; `serve` sets the levels of the log."""
+def clean(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No settings and no keys but those of the test."""
     for name in tuple(os.environ):
         if name.startswith((PREFIX, "ANTHROPIC_", "OPENAI_", "OLLAMA_")):
             monkeypatch.delenv(name)
-    levels = {name: logging.getLogger(name).level for name in ("a2a", "a2a_canvas", "uvicorn.access")}
-    yield
-    for name, level in levels.items():
-        logging.getLogger(name).setLevel(level)
 
 
 def refused(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str]:

@@ -9,6 +9,7 @@ import asyncio
 import sqlite3
 from collections.abc import AsyncIterator, Callable
 from contextlib import closing
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -21,6 +22,7 @@ from a2a_canvas.server.migrations import REVISIONS, upgrade
 from a2a_canvas.server.migrations.schema import run_revisions
 from a2a_canvas.server.tasks.access import ANONYMOUS
 from a2a_canvas.server.tasks.journal.listing import TaskQuery
+from a2a_canvas.server.tasks.record import TaskRecord
 from a2a_canvas.server.tasks.sql.journal.journal_tables import rewrites, tasks
 from a2a_canvas.server.tasks.sql.journal.rewriting import name_versions
 from a2a_canvas.store.models import Ref
@@ -126,12 +128,19 @@ async def test_its_conversations_continue(replica: Replica) -> None:
     assert (await replica.runtime.cancel(again.snapshot.task_id, ANONYMOUS)).state is State.CANCELED
 
 
+async def shown(replica: Replica, context: str) -> list[TaskRecord]:
+    """The tasks of a context without `closed`, which old rows lack and only notifications use."""
+    records = await replica.backend.journal.context(context)
+    artifacts = [{key: replace(each, closed=0) for key, each in record.artifacts.items()} for record in records]
+    return [replace(record, artifacts=each) for record, each in zip(records, artifacts, strict=True)]
+
+
 async def test_its_tasks_name_their_versions_in_the_end_and_read_as_before(replica: Replica) -> None:
     await settled(replica, CRASH)
-    before = [await replica.backend.journal.context(context) for context in ("story", "question", "crash")]
+    before = [await shown(replica, context) for context in ("story", "question", "crash")]
     assert any(record.artifacts for records in before for record in records)
     await name_versions(replica.backend._database, replica.backend._lease, no_time)
-    after = [await replica.backend.journal.context(context) for context in ("story", "question", "crash")]
+    after = [await shown(replica, context) for context in ("story", "question", "crash")]
     assert after == before
     async with replica.backend._database.read() as connection:
         kept = (await connection.scalars(select(tasks.c.artifacts))).all()
