@@ -5,6 +5,8 @@ Rules:
    that other requests go on, and one at a time: each thread that computes takes the interpreter from the event loop.
 2. Users share the thread by time. Of those that wait, the user that has had the least of it is next, however many
    bodies the others send; of one user, the first that came. Whoever was away has saved nothing.
+3. A thread that computes cannot be stopped. If its caller leaves, the next body waits until the thread has ended, and
+   the user has had its time all the same.
 """
 
 from __future__ import annotations
@@ -13,7 +15,8 @@ import asyncio
 import time
 from collections import deque
 from collections.abc import Callable
-from typing import Final, Generic, TypeVar
+from functools import partial
+from typing import Any, Final, Generic, TypeVar
 
 SMALL_BODY_BYTES: Final = 64 * 1024
 """Bodies of up to so many bytes are small: they are parsed on the event loop, and do not count (`bodies.py`)."""
@@ -79,12 +82,15 @@ class ParsingThread:
         if size <= SMALL_BODY_BYTES:
             return parse()
         await self._turn(user)
-        begun = self._clock()
-        try:
-            return await asyncio.to_thread(parse)
-        finally:
-            self._shares.charge(user, self._clock() - begun)
-            self._next()
+        parsed = asyncio.ensure_future(asyncio.to_thread(parse))
+        parsed.add_done_callback(partial(self._parsed, user, self._clock()))
+        return await asyncio.shield(parsed)
+
+    def _parsed(self, user: str, begun: float, parsed: asyncio.Future[Any]) -> None:
+        if not parsed.cancelled():
+            parsed.exception()  # which nobody reads if the caller has gone
+        self._shares.charge(user, self._clock() - begun)
+        self._next()
 
     async def _turn(self, user: str) -> None:
         if not self._busy:

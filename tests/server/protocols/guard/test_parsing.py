@@ -3,6 +3,7 @@
 import asyncio
 import threading
 from collections.abc import Callable
+from functools import partial
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -103,6 +104,28 @@ async def test_one_large_body_is_parsed_at_a_time_and_the_others_in_turn() -> No
     release.set()
     await asyncio.gather(*running)
     assert (seen[:2], sorted(seen)) == (["a0", "b1"], ["a0", "a1", "a2", "b1"])
+
+
+async def test_a_body_whose_sender_leaves_while_it_is_parsed_keeps_the_thread_until_its_end() -> None:
+    parsing, release, begun = ParsingThread(), threading.Event(), threading.Event()
+    seen: list[str] = []
+
+    def first() -> None:
+        begun.set()
+        release.wait()
+        seen.append("a0")
+
+    left = asyncio.create_task(parsing.run("a", LARGE, first))
+    await asyncio.to_thread(begun.wait)
+    running = [asyncio.create_task(parsing.run(name[0], LARGE, partial(seen.append, name))) for name in ("a1", "b1")]
+    await asyncio.sleep(0)
+    left.cancel()
+    await asyncio.gather(left, return_exceptions=True)
+    await asyncio.sleep(0)
+    assert (left.cancelled(), seen) == (True, [])
+    release.set()
+    await asyncio.gather(*running)
+    assert seen == ["a0", "b1", "a1"]
 
 
 async def test_what_cannot_be_parsed_leaves_the_thread_to_the_next() -> None:
