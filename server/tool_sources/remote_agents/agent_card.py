@@ -89,8 +89,9 @@ def without_downgrades(interfaces: Sequence[pb.AgentInterface], agent: str) -> t
 
 
 def may_lead(agent: Sequence[str], interface: Sequence[str]) -> bool:
-    """Whether an agent at some IP addresses may send us to others (rule 1)."""
-    return not all(map(_public, agent)) or all(map(_public, interface))
+    """Whether an agent at some IP addresses may send us to others (rule 1). An agent with public and private addresses
+    is on the internet, and may lead to its own."""
+    return not any(map(_public, agent)) or all(_public(each) or each in agent for each in interface)
 
 
 def _public(address: str) -> bool:
