@@ -161,6 +161,28 @@ async def test_calls_that_may_run_at_once_do() -> None:
     assert [result.content for result in turn.results()] == ["1", "2"]
 
 
+@pytest.mark.parametrize("kind", ["function", "tool"])
+async def test_other_calls_run_one_after_another(kind: str) -> None:
+    steps: list[str] = []
+
+    async def note(name: str) -> str:
+        """Notes when it begins and ends."""
+        steps.append(f"{name} begins")
+        for _ in range(20):
+            await asyncio.sleep(0)
+        steps.append(f"{name} ends")
+        return name
+
+    schema = {"type": "object", "properties": {"name": {"type": "string"}}}
+    of_kind = {
+        "function": tool(note).tool,
+        "tool": FunctionTool("note", "Notes.", schema, lambda given, _: note(given["name"])),
+    }
+    calls = [call(f"T{n}", "note", {"name": str(n)}, at=n) for n in (1, 2)]
+    await TurnHarness(answer(*calls), answer(text("Done.")), tools=(*TOOLS, of_kind[kind])).run()
+    assert steps == ["1 begins", "1 ends", "2 begins", "2 ends"]
+
+
 # ------------------------------------------------------------------------------ failures
 
 

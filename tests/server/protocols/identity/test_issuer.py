@@ -142,3 +142,15 @@ async def test_an_issuer_is_asked_for_plain_answers_and_no_secret_follows_a_redi
         await asked("POST", f"{ISSUER}/token", auth=httpx.BasicAuth("us", "s3cret"))
     assert token.calls.last.request.headers["accept-encoding"] == "identity"
     assert not elsewhere.called
+
+
+async def test_an_issuer_on_this_machine_is_asked_past_any_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nConnection: close\r\n\r\n{}")
+        writer.close()
+        await writer.wait_closed()
+
+    monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:1")  # where nobody listens
+    async with await asyncio.start_server(answer, "127.0.0.1", 0) as server:
+        assert await asked("GET", f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/keys") == {}

@@ -86,6 +86,14 @@ async def test_push_configs_count(several: Replicas, database: Database) -> None
     assert (await counted(database))["c"] == before
 
 
+async def test_a_push_config_that_comes_with_a_message_counts(several: Replicas, database: Database) -> None:
+    replica = await several.start(*writing("Tide"))
+    config = PushConfig(ConfigKey("c", "", "p"), ANONYMOUS, "1.0", "https://a.example/", "a.example:443", "secret")
+    await (await replica.runtime.send(Incoming(said("m", "Write"), "", "c", push=config), ANONYMOUS)).settled()
+    counts = [await counted(database), await recounted(database)]
+    assert counts[0] == counts[1]
+
+
 async def test_shares_count(several: Replicas, database: Database) -> None:
     replica = await several.start(*writing("Tide"))
     await write_in(replica, "c")
