@@ -53,6 +53,7 @@ export function createApp(store, client, { navigate = () => {}, session } = {}) 
   const windows = createWindows();
   /** @type {ReturnType<typeof followContext>|null} */
   let following = null;
+  let wanted = ""; // the query of the newest search
 
   /**
    * @param {"error"|"info"} kind
@@ -146,14 +147,26 @@ export function createApp(store, client, { navigate = () => {}, session } = {}) 
     }
   }
 
-  /** @param {string} query */
+  /** A page of a search may be empty and have a next one. @param {string} query @param {string} token */
+  async function pageWithContexts(query, token) {
+    let page = await client.contexts(query, token);
+    while (page.contexts.length === 0 && page.nextPageToken && query === wanted) {
+      page = await client.contexts(query, page.nextPageToken);
+    }
+    return page;
+  }
+
+  /** Lists what is found, unless the user has meanwhile typed another query. @param {string} query */
   async function search(query) {
+    wanted = query;
     if (store.state.server && !store.state.server.canvas) {
       dispatch({ type: "contexts", contexts: (await knownContexts()).filter(isFound(query)), nextPage: "", query });
       return;
     }
-    const page = await client.contexts(query, FIRST_PAGE);
-    dispatch({ type: "contexts", contexts: page.contexts, nextPage: page.nextPageToken ?? "", query });
+    const page = await pageWithContexts(query, FIRST_PAGE);
+    if (query === wanted) {
+      dispatch({ type: "contexts", contexts: page.contexts, nextPage: page.nextPageToken ?? "", query });
+    }
   }
 
   /** A server without a list of contexts has perhaps one of their tasks; otherwise those of this page are known. */
@@ -172,7 +185,7 @@ export function createApp(store, client, { navigate = () => {}, session } = {}) 
     dispatch({ type: "identity", identity: (await session?.identify()) ?? null });
   }
 
-  const refresh = () => search(store.state.query).catch(() => {});
+  const refresh = () => search(wanted).catch(() => {});
 
   /**
    * @param {import("./types.js").Operation["op"]} op
@@ -241,8 +254,10 @@ export function createApp(store, client, { navigate = () => {}, session } = {}) 
     /** The next page of conversations. */
     async more() {
       const { query, nextPage } = store.state;
-      const page = await client.contexts(query, nextPage);
-      dispatch({ type: "contexts", contexts: page.contexts, nextPage: page.nextPageToken ?? "", query, more: true });
+      const page = await pageWithContexts(query, nextPage);
+      if (query === wanted) {
+        dispatch({ type: "contexts", contexts: page.contexts, nextPage: page.nextPageToken ?? "", query, more: true });
+      }
     },
 
     /**

@@ -22,6 +22,7 @@ from a2a_canvas.server.protocols.edge.share_forms import MAX_SECONDS, MAX_USER
 from a2a_canvas.server.protocols.guard.checks import MAX_JSON_DEPTH, MAX_NUMBER, MAX_VALUES
 from a2a_canvas.server.protocols.guard.parsing import SMALL_BODY_BYTES
 from a2a_canvas.server.push.targets import MAX_URL
+from a2a_canvas.server.tasks.journal.owned_contexts import MAX_SEARCHED
 from a2a_canvas.server.tasks.push import MAX_CONFIGS
 from a2a_canvas.server.tasks.sharing import MAX_FROM_ONE, MAX_OF_USER, MAX_SHARES
 from a2a_canvas.store.text.unicode import MAX_ID
@@ -157,7 +158,10 @@ VALUES = (
           "::test_a_selection_that_the_users_own_text_does_not_have_is_refused_before_anything_is_stored"),
     Limit(("query pageSize",), f"1 to {MAX_PAGE_SIZE}", _INVALID,
           f"{_PROTOCOLS}/artifacts/test_context_forms.py::test_a_wrong_parameter_is_refused"),
-    Limit(("query query", "query raw", "query download", "query format", "query from"),
+    Limit(("query query",), f"a part of the head; {MAX_SEARCHED:,} contexts are searched for one page",
+          "`nextPageToken` continues the search", f"{_PROTOCOLS}/artifacts/test_context_forms.py"
+          "::test_a_page_of_a_search_may_be_empty_and_name_the_next_one"),
+    Limit(("query raw", "query download", "query format", "query from"),
           "a part of the head; versions that there are", _INVALID,
           f"{_PROTOCOLS}/artifacts/test_context_forms.py::test_another_format_is_refused"),
     Limit(("query code", "query state", "query return"), "a part of the head; of a sign-in that has begun here",

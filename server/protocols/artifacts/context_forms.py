@@ -1,7 +1,7 @@
 """The caller's contexts as JSON: the query for a list, a page of it, a new name. Pure.
 
-Rule 1: a page has `nextPageToken` if another one follows. A token names the last context of its page, so it stays valid
-        while contexts change.
+Rule 1: a page has `nextPageToken` if another one follows. A token names the last context of its page, or the last one
+        that its search looked at, so it stays valid while contexts change.
 Rule 2: an unknown parameter is ignored, as on all paths of this server's own.
 """
 
@@ -20,6 +20,7 @@ from a2a_canvas.server.protocols.edge.share_forms import shared_json
 from a2a_canvas.server.protocols.edge.wire_times import timestamp
 from a2a_canvas.server.protocols.guard.checks import Refusal
 from a2a_canvas.server.tasks.access import Share
+from a2a_canvas.server.tasks.journal.listing import ListPosition
 from a2a_canvas.server.tasks.journal.owned_contexts import ContextPage, ContextQuery, ContextSummary, words_of
 from a2a_canvas.server.wire import context_path
 from a2a_canvas.store.models import JsonValue
@@ -59,12 +60,13 @@ def contexts_json(page: ContextPage, prefix: str, shared: Mapping[str, Share]) -
         | (shared_json(share.owner, share.level) if (share := shared.get(each.context_id)) else {})
         for each in page.contexts
     ]
-    return {"contexts": contexts, "nextPageToken": _token(page.contexts[-1]) if page.more else ""}
+    return {"contexts": contexts, "nextPageToken": _token(page.next) if page.next else ""}
 
 
-def _token(context: ContextSummary) -> str:
+def _token(last: ListPosition) -> str:
     # With the id: a key sorts right behind it, and before every other id that begins with it.
-    return page_token((context.changed_at, public_id(context.context_id)))
+    changed_at, key = last
+    return page_token((changed_at, public_id(key)))
 
 
 def context_json(context: ContextSummary, prefix: str) -> Json:

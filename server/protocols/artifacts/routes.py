@@ -95,6 +95,7 @@ from a2a_canvas.server.tasks.journal.context_log import ContextSubscription
 from a2a_canvas.server.tasks.journal.journal import Journal
 from a2a_canvas.server.tasks.journal.owned_contexts import Contexts
 from a2a_canvas.server.tasks.journal.round_robin import round_robin
+from a2a_canvas.server.tasks.named_locks import NamedLocks
 from a2a_canvas.server.tasks.quotas import Meter
 from a2a_canvas.server.tasks.sharing import Sharing
 from a2a_canvas.server.wire import artifact_path, context_path
@@ -157,6 +158,7 @@ class _ArtifactsEndpoint:
         self._contexts = contexts
         self._limits = limits
         self._metrics = metrics
+        self._searches = NamedLocks()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         with ExitStack() as counted:
@@ -230,7 +232,10 @@ class _ArtifactsEndpoint:
         caller = caller_of(request)
         shared = await self._access.shared(caller)
         owners = (await self._access.grants(caller)).owners
-        page = await self._contexts.list(context_query(request.query_params, owners, shared))
+        query = context_query(request.query_params, owners, shared)
+        # Searches of one account run one at a time: the searches of others wait for one page of it at most.
+        async with self._searches.hold(f"of {caller.account}" if query.words else ""):
+            page = await self._contexts.list(query)
         return _json(request, contexts_json(page, prefix, shared))
 
     async def _share(self, request: Request, resource: ShareList | OneShare) -> Response:

@@ -4,7 +4,8 @@ Rule 1: an owner has the contexts in which there are tasks of its own. Their ord
         these tasks, the newest first; of two that changed at the same time, the greater id first.
 Rule 2: what is told of a context is the same for all who see it: its name, its first message, the number of its tasks.
 Rule 3: a search takes the contexts in whose name, request and names of artifacts all its words are, as parts of words
-        and in any case.
+        and in any case. For one page it looks at `MAX_SEARCHED` contexts at most, so a page may have fewer contexts
+        than its limit, or none, and still have a next page.
 Rule 4: a context is removed with everything in it: tasks, artifacts, shares, and which messages were accepted. So no
         task may work in it. A task that waits for an answer is no obstacle. The id may be used again: that begins
         another context (`context_log.py`, rule 4).
@@ -31,6 +32,9 @@ MAX_REQUEST = 200
 """Characters of the first message that are told with a context."""
 MAX_TITLE = 60
 """Characters of the first message that name a context without a name."""
+
+MAX_SEARCHED = 1000
+"""Contexts that a search looks at for one page."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,10 +92,10 @@ class ContextSummary:
 
 @dataclass(frozen=True, slots=True)
 class ContextPage:
-    """A page of the result. `more`: whether any follow `contexts`."""
+    """A page of the result. `next`: the next page has what comes after this position; None if this is the last page."""
 
     contexts: tuple[ContextSummary, ...]
-    more: bool
+    next: ListPosition | None
 
 
 class Contexts(Protocol):
@@ -174,10 +178,13 @@ class InMemoryContexts:
         owned = [each for owner in query.owners for each in self._journal.contexts_of(owner)]
         shared = [tasks for key in query.shared if (tasks := await self._journal.context(key))]
         listed = [self._summary(tasks[0].owner, tasks) for tasks in (*owned, *shared)]
-        found = [each for each in listed if matches(query.words, each.name, each.request, each.artifacts.values())]
-        rest = [each for each in found if query.after is None or each.position < query.after]
+        rest = [each for each in listed if query.after is None or each.position < query.after]
         in_order = sorted(rest, key=lambda each: each.position, reverse=True)
-        return ContextPage(tuple(in_order[: query.limit]), len(rest) > query.limit)
+        seen = in_order[:MAX_SEARCHED] if query.words else in_order
+        found = [each for each in seen if matches(query.words, each.name, each.request, each.artifacts.values())]
+        passed = seen[-1].position if len(seen) < len(in_order) else None
+        page = found[: query.limit]
+        return ContextPage(tuple(page), page[-1].position if len(found) > query.limit else passed)
 
     async def get(self, context_id: str, owner: str) -> ContextSummary:
         tasks = [task for task in await self._journal.context(context_id) if task.owner == owner]

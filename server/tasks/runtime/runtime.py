@@ -14,13 +14,12 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable, Sequence
-from contextlib import asynccontextmanager, suppress
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime
 from functools import partial
 from typing import Any, TypeVar
-from weakref import WeakValueDictionary
 
 from a2a_canvas.server.agent.edit.run import apply_user_changes, check_operation
 from a2a_canvas.server.agent.endings import INTERNAL_ERROR, Ending
@@ -56,6 +55,7 @@ from a2a_canvas.server.tasks.errors import (
 from a2a_canvas.server.tasks.incoming import Incoming
 from a2a_canvas.server.tasks.journal.journal import Journal, TaskSubscription
 from a2a_canvas.server.tasks.journal.push_outbox import PushConfigs
+from a2a_canvas.server.tasks.named_locks import NamedLocks
 from a2a_canvas.server.tasks.record import TaskRecord
 from a2a_canvas.server.tasks.runtime.admission import Admission
 from a2a_canvas.server.tasks.runtime.ownership import LocalOwnership, Orphan, Ownership
@@ -136,7 +136,7 @@ class Runtime:
             metrics=metrics or Metrics(now),
             find_tool=find_tool,
         )
-        self._locks = _NamedLocks()
+        self._locks = NamedLocks()
         self._background: set[asyncio.Task[Any]] = set()
 
     # ---------------------------------------------------------------- reading
@@ -545,15 +545,3 @@ class Runtime:
     async def idle(self) -> None:
         """Wait until no turn runs."""
         await self._turns.wait()
-
-
-class _NamedLocks:
-    """A lock per name, as long as it is held or waited for; the empty name locks nothing."""
-
-    def __init__(self) -> None:
-        self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
-
-    @asynccontextmanager
-    async def hold(self, name: str) -> AsyncIterator[None]:
-        async with self._locks.setdefault(name, asyncio.Lock()) if name else asyncio.Lock():
-            yield

@@ -1,7 +1,8 @@
 """The contexts of an owner, in a database. `journal/owned_contexts.py` has the rules.
 
 Rule 1: a page costs what its contexts have: one row each, the states of their tasks, the names of their artifacts.
-        Neither tasks nor artifacts are read. A search also reads the rows of the contexts that it passes.
+        Neither tasks nor artifacts are read. A search also reads the rows of the contexts that it passes, in steps,
+        and at most `MAX_SEARCHED` of them.
 Rule 2: contexts and artifacts of schema 0005 have no request and no name in these rows. A list that comes across them
         reads them once, and stores them.
 """
@@ -19,6 +20,7 @@ from a2a_canvas.server.agent.events import State
 from a2a_canvas.server.tasks.errors import ContextNotFound
 from a2a_canvas.server.tasks.journal.listing import ListPosition
 from a2a_canvas.server.tasks.journal.owned_contexts import (
+    MAX_SEARCHED,
     ContextPage,
     ContextQuery,
     ContextSummary,
@@ -75,8 +77,9 @@ class SqlContexts:
         self._refresh = refresh
 
     async def list(self, query: ContextQuery) -> ContextPage:
-        found = await self._find(query)
-        return ContextPage(await self._summaries(found[: query.limit]), len(found) > query.limit)
+        found, passed = await self._find(query)
+        page = found[: query.limit]
+        return ContextPage(await self._summaries(page), _position(page[-1]) if len(found) > query.limit else passed)
 
     async def get(self, context_id: str, owner: str) -> ContextSummary:
         rows = await self._rows(select(owned_contexts).where(*_this(context_id, owner)))
@@ -115,21 +118,22 @@ class SqlContexts:
         await self._name_artifacts(names)
         return tuple(_summary(row, counts.get(row["context_id"], (0, 0, 0)), names[row["context_id"]]) for row in rows)
 
-    async def _find(self, query: ContextQuery) -> Rows:
-        """The rows of one context more than the page has, if there is one."""
+    async def _find(self, query: ContextQuery) -> tuple[Rows, ListPosition | None]:
+        """The rows of one context more than the page has, if there is one; and where to continue the search."""
+        if not query.words:
+            return await self._rows(_newest(query, query.after, query.limit + 1)), None
         found: Rows = []
-        step = ROWS_PER_STEP if query.words else query.limit + 1
-        after, more = query.after, True
-        while more and len(found) <= query.limit:
+        after, left = query.after, MAX_SEARCHED
+        while left and len(found) <= query.limit:
+            step = min(left, ROWS_PER_STEP)
             rows = await self._rows(_newest(query, after, step))
             found += await self._matching(query.words, rows)
-            more = len(rows) == step
-            after = _position(rows[-1]) if more else None
-        return found
+            if len(rows) < step:
+                return found, None
+            after, left = _position(rows[-1]), left - step
+        return found, after
 
     async def _matching(self, words: tuple[str, ...], rows: Rows) -> Rows:
-        if not words:
-            return rows
         async with self._database.read() as connection:
             names = await _artifact_names(connection, [row["context_id"] for row in rows])
         return [row for row in rows if matches(words, row["name"], row["request"], names[row["context_id"]].values())]

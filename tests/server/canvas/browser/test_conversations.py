@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 import pytest
-from playwright.async_api import Locator, Page, expect
+from playwright.async_api import Locator, Page, Route, expect
 
 from tests.server.app_server import Served
 from tests.server.canvas.browser.browser_harness import OpenPage
@@ -60,6 +60,22 @@ async def test_it_is_searched(window: OpenPage) -> None:
     await expect(page.get_by_text("Nothing is called “nothing of that kind”.")).to_be_visible()
     await search.press("Escape")
     await expect(link(page, "quickly hay")).to_be_visible()
+
+
+async def test_a_search_continues_over_pages_without_a_hit(window: OpenPage) -> None:
+    page = window.page
+    await begin(page, "quickly found")
+
+    async def empty(route: Route) -> None:
+        await route.fulfill(json={"contexts": [], "nextPageToken": "later"})
+
+    async def first(route: Route) -> None:
+        await route.continue_(url=route.request.url.replace("pageToken=later", "pageToken="))
+
+    await page.route("**/artifacts?query=quickly+found&pageToken=", empty)
+    await page.route("**/artifacts?query=quickly+found&pageToken=later", first)
+    await page.get_by_role("searchbox", name="Search conversations").fill("quickly found")
+    await expect(page.locator(".context-name")).to_have_text(["quickly found"])
 
 
 async def test_it_is_renamed_in_place(window: OpenPage) -> None:

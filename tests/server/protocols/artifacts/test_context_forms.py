@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from datetime import timedelta
 from io import BytesIO
 from threading import get_ident
@@ -13,6 +14,8 @@ import pytest
 
 from a2a_canvas.server.agent.events import State, StatusChanged
 from a2a_canvas.server.protocols.artifacts import routes
+from a2a_canvas.server.tasks.journal import owned_contexts
+from a2a_canvas.server.tasks.journal.owned_contexts import ContextPage, ContextQuery
 from tests.server.protocols.artifacts.artifact_fixtures import ArtifactHarness
 from tests.server.protocols.artifacts.test_routes import BROWSER, error_of, writing
 
@@ -67,6 +70,45 @@ async def test_a_page_names_the_next_one(harness: ArtifactHarness) -> None:
 async def test_a_query_finds_words_of_the_request(harness: ArtifactHarness) -> None:
     listing = (await harness.get("/artifacts?query=LATER%20work")).json()
     assert [each["contextId"] for each in listing["contexts"]] == ["a/b"]
+
+
+async def test_a_page_of_a_search_may_be_empty_and_name_the_next_one(
+    harness: ArtifactHarness, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(owned_contexts, "MAX_SEARCHED", 1)
+    first = (await harness.get("/artifacts?query=task")).json()
+    assert first["contexts"] == []
+    rest = (await harness.get(f"/artifacts?query=task&pageToken={quote(first['nextPageToken'])}")).json()
+    assert rest == {"contexts": [CTX], "nextPageToken": ""}
+
+
+@pytest.mark.parametrize(
+    ("paths", "at_once"),
+    [
+        (("/artifacts?query=a", "/artifacts?query=b", "/artifacts?query=c"), 1),
+        (("/artifacts?query=a", "/artifacts", "/artifacts"), 3),
+    ],
+)
+async def test_searches_of_one_account_run_one_at_a_time(
+    harness: ArtifactHarness, paths: tuple[str, ...], at_once: int
+) -> None:
+    counts: list[int] = []
+    running = 0
+
+    async def listing(query: ContextQuery) -> ContextPage:
+        nonlocal running
+        running += 1
+        counts.append(running)
+        for _ in range(100):
+            await asyncio.sleep(0)
+        running -= 1
+        return ContextPage((), None)
+
+    harness.contexts.list = listing  # type: ignore[method-assign]
+    app = harness.app
+    async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://here") as client:
+        await asyncio.gather(*(client.get(path) for path in paths))
+    assert max(counts) == at_once
 
 
 async def test_a_client_that_has_the_list_gets_304_until_it_changes(harness: ArtifactHarness) -> None:

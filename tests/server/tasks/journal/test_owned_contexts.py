@@ -118,13 +118,29 @@ async def test_the_pages_together_are_all_contexts_each_once(world, size: int, q
     monkeypatch.setattr("a2a_canvas.server.tasks.sql.journal.sql_contexts.ROWS_PER_STEP", 2)
     for number in range(7):
         await world.run(f"t{number}", f"c{number}", request="odd" if number % 2 else "even")
-    seen, more, after = [], True, None
-    while more:
-        page = await world.page(query=query, limit=size, after=after)
-        assert len(page.contexts) == size or not page.more
-        seen += page.contexts
-        more, after = page.more, page.contexts[-1].position
+    pages = [await world.page(query=query, limit=size)]
+    while after := pages[-1].next:
+        assert len(pages[-1].contexts) == size
+        pages.append(await world.page(query=query, limit=size, after=after))
+    seen = [each for page in pages for each in page.contexts]
     assert [each.context_id for each in seen] == [f"c{n}" for n in reversed(range(7)) if n % 2 or not query]
+
+
+@pytest.mark.parametrize("query", ["odd", "c0", "nothing"])
+async def test_a_page_of_a_search_looks_at_some_contexts_and_the_next_one_continues_there(
+    world, query: str, monkeypatch
+) -> None:
+    for module in ("journal.owned_contexts", "sql.journal.sql_contexts"):
+        monkeypatch.setattr(f"a2a_canvas.server.tasks.{module}.MAX_SEARCHED", 3)
+    monkeypatch.setattr("a2a_canvas.server.tasks.sql.journal.sql_contexts.ROWS_PER_STEP", 2)
+    for number in range(7):
+        await world.run(f"t{number}", f"c{number}", request=f"c{number} {'odd' if number % 2 else 'even'}")
+    pages = [await world.page(query=query)]
+    while after := pages[-1].next:
+        pages.append(await world.page(query=query, after=after))
+    found = {"odd": [["c5"], ["c3", "c1"], []], "c0": [[], [], ["c0"]], "nothing": [[], [], []]}
+    assert [[each.context_id for each in page.contexts] for page in pages] == found[query]
+    assert (await world.page(limit=7)).next is None  # a list without a query has no such bound
 
 
 async def test_a_context_that_changes_meanwhile_stays_where_a_later_page_looks_or_has_been_seen(world) -> None:
@@ -132,7 +148,7 @@ async def test_a_context_that_changes_meanwhile_stays_where_a_later_page_looks_o
         await world.run(f"t{number}", f"c{number}")
     first = await world.page(limit=2)
     await world.run("t4", "c1")
-    rest = await world.page(limit=9, after=first.contexts[-1].position)
+    rest = await world.page(limit=9, after=first.next)
     assert [each.context_id for each in rest.contexts] == ["c0"]
 
 
