@@ -206,7 +206,7 @@ class Settings(BaseSettings):
     )
     max_streams: int = Field(500, ge=1, description="streams that are open at once on this server; more are refused")
     max_streams_per_user: int | None = Field(
-        None, ge=1, description="open streams of one user; any number unless given"
+        None, ge=1, description="open streams of one user; unless given, at most as many as the server has free"
     )
     max_requests: int | None = Field(
         None, ge=1, description="requests in a minute, of all users together; any number unless given"

@@ -10,6 +10,8 @@ Rule 5: a day is that of UTC. What the other replicas have counted is added as i
 Rule 6: the memory is bounded: beyond `MAX_ACCOUNTS` users in a day, those who come share one account.
 Rule 7: bytes are what is kept of the contexts that a user owns, whoever has written it. The database counts them; a
         user is told its own number, and nobody another one's.
+Rule 8: unless users have a limit of streams of their own, a user may have at most as many on a server as are free
+        there: two users have a third each, and a third remains. Anonymous callers may have all: there is nobody else.
 """
 
 from __future__ import annotations
@@ -219,6 +221,7 @@ class Meter:
             if quota.streams is not None and streams >= quota.streams:
                 text = f"Stream limit{scope} reached ({quota.streams} open). Close one."
                 raise QuotaReached(text, STREAM_RETRY_SECONDS)
+        self._check_share(user)
         tallies = self._counted(user)
         for tally in tallies:
             tally.streams += 1
@@ -228,6 +231,16 @@ class Meter:
             self._counted(user)
             for tally in tallies:
                 tally.streams -= 1
+
+    def _check_share(self, user: str) -> None:
+        """Rule 8."""
+        most = self._of_all.streams
+        if not user or most is None or self._of_user.streams is not None:
+            return
+        own, free = self._account(user).here.streams, most - self._account(EVERYBODY).here.streams
+        if own >= free:
+            text = f"Stream limit reached ({own} open): the last {free} of this server are for others. Close one."
+            raise QuotaReached(text, STREAM_RETRY_SECONDS)
 
     # -------------------------------------------------------------------------- turns
 

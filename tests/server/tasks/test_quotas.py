@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from datetime import timedelta
+from itertools import product
 
 import pytest
 from hypothesis import given
@@ -134,6 +136,27 @@ def test_all_together_may_have_so_many_open_on_each_server() -> None:
     meter.set_elsewhere(EVERYBODY, "b", Tally(0, streams=1))
     with meter.stream(ANN), pytest.raises(QuotaReached, match="Stream limit of this server reached"), meter.stream(JOE):
         pass
+
+
+@pytest.mark.parametrize(("users", "each"), [(1, 15), (2, 10), (4, 6)])
+def test_users_without_a_limit_of_their_own_leave_streams_of_a_server_to_others(users: int, each: int) -> None:
+    meter, opened = Metered(of_all=Quota(streams=30)).meter, Counter[str]()
+    with ExitStack() as streams:
+        for _, user in product(range(30), (f"user{number}" for number in range(users))):
+            with suppress(QuotaReached):
+                streams.enter_context(meter.stream(user))
+                opened[user] += 1
+        assert [*opened.values()] == [each] * users
+        with meter.stream(JOE), pytest.raises(QuotaReached, match="are for others"), meter.stream("user0"):
+            pass
+
+
+@pytest.mark.parametrize(("user", "of_user"), [("", Quota()), (ANN, Quota(streams=30))], ids=["anonymous", "limited"])
+def test_anonymous_callers_and_users_with_a_limit_of_their_own_may_have_all_streams(user: str, of_user: Quota) -> None:
+    meter = Metered(of_user, Quota(streams=30)).meter
+    with ExitStack() as streams:
+        for _ in range(30):
+            streams.enter_context(meter.stream(user))
 
 
 def test_a_stream_that_is_open_at_midnight_is_still_open() -> None:
