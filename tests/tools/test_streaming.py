@@ -74,6 +74,7 @@ CASES = {
         '{"steps": ["a", "missing"], "end": 1}',
         "end: is ",
     ),
+    "an unfinished text, after an invalid field": ('{"steps": ["a"], "steps": ["b"]', "not complete, valid JSON"),
     "a field given twice": ('{"steps": ["a"], "steps": ["b"]}', "steps: is given twice"),
 }
 
