@@ -72,8 +72,10 @@ def _is_of(kind: str, value: Any) -> bool:
     match value:
         case bool():
             return kind == "boolean"
-        case int() | float():
-            return kind == "number" or (kind == "integer" and value == int(value))
+        case int():
+            return kind in ("number", "integer")
+        case float():
+            return kind == "number" or (kind == "integer" and value.is_integer())
         case str():
             return kind == "string"
         case None:

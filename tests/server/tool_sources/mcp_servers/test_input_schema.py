@@ -96,3 +96,9 @@ FORM = mended(
 def test_an_input_of_wrong_names_or_types_is_told(given: dict[str, object], fault: str) -> None:
     told = f"The input of write is not valid, nothing was changed. {fault}. Call write again with these corrected."
     assert FORM.fault("write", given) == (told if fault else "")
+
+
+@pytest.mark.parametrize("value", [float("inf"), float("nan"), 1.5])
+def test_a_number_that_is_not_whole_is_told_where_an_integer_is_due(value: float) -> None:
+    schema = mended({"type": "object", "properties": {"count": {"type": "integer"}}})
+    assert "must be a whole number" in schema.fault("write", {"count": value})
