@@ -7,6 +7,8 @@ Rule 2: a replica writes and reads every `INTERVAL`. Between, replicas do not kn
 Rule 3: streams and turns of a replica that has not written for `STALE` are not open any more: it writes a row with any
         at least every `ALIVE`.
 Rule 4: while the database is unavailable, this replica counts on, and writes it later.
+Rule 5: before it first reads, a replica merges the rows of one user and day that others no longer write, so restarts do
+        not multiply them: on SQLite those of all earlier servers, elsewhere those of days before yesterday.
 """
 
 from __future__ import annotations
@@ -16,15 +18,14 @@ import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from datetime import UTC, datetime, timedelta
+from typing import Any
 from uuid import uuid4
 
-from sqlalchemy import BigInteger, Column, Index, Integer, Table, delete, func, select
-from sqlalchemy.dialects.postgresql import insert as insert_postgresql
-from sqlalchemy.dialects.sqlite import insert as insert_sqlite
+from sqlalchemy import BigInteger, Column, Index, Integer, Table, delete, func, select, tuple_
 
-from a2a_canvas.server.tasks.quotas import DAY, EVERYBODY, Meter, Tally
+from a2a_canvas.server.tasks.quotas import DAY, EVERYBODY, MINUTE, Meter, Tally
 from a2a_canvas.store.errors import Unavailable
-from a2a_canvas.store.sql.database import Database
+from a2a_canvas.store.sql.database import Database, insert, insert_on
 from a2a_canvas.store.sql.tables import Text, metadata
 
 logger = logging.getLogger(__name__)
@@ -35,6 +36,10 @@ STALE = timedelta(seconds=20)
 KEPT_DAYS = 400
 """Older rows are removed."""
 
+_KEY = ("user_name", "day", "replica_id")
+_MERGED = ""
+"""The `replica_id` of merged rows."""
+_SUMMED = ("requests", "turns", "tokens_in", "tokens_out")
 _COUNTED = tuple(field.name for field in fields(Tally) if field.name != "day")
 
 usage = Table(
@@ -43,7 +48,7 @@ usage = Table(
     Column("user_name", Text, primary_key=True),  # empty for anonymous callers; `EVERYBODY` for all together
     Column("day", Integer, primary_key=True),  # since 1970, in UTC
     Column("replica_id", Text, primary_key=True),
-    *(Column(name, BigInteger, nullable=False) for name in ("requests", "turns", "tokens_in", "tokens_out")),
+    *(Column(name, BigInteger, nullable=False) for name in _SUMMED),
     *(Column(name, Integer, nullable=False) for name in ("minute", "in_minute", "before", "streams", "running")),
     Column("changed_at", BigInteger, nullable=False),  # microseconds since 1970
     Index("usage_by_change", "changed_at"),
@@ -94,6 +99,8 @@ class SharedUsage:
         try:
             if changed:
                 await self._write(changed, now)
+            if self._read_at is None:
+                await self._merge(now)
             if self._read_at is None or self._database.dialect == "postgresql":
                 await self._read(now)
         except BaseException:
@@ -102,20 +109,30 @@ class SharedUsage:
         self._exchanged()
 
     async def _write(self, changed: Mapping[tuple[str, int], Tally], now: datetime) -> None:
-        insert = insert_sqlite if self._database.dialect == "sqlite" else insert_postgresql
-        rows = [
-            {**asdict(tally), "user_name": user, "replica_id": self._replica, "changed_at": _microseconds(now)}
-            for (user, _), tally in changed.items()
-        ]
-        statement = insert(usage)
+        rows = _rows(changed, self._replica, now)
+        statement = insert_on(self._database.dialect, usage)
         new = {name: statement.excluded[name] for name in (*_COUNTED, "changed_at")}
-        statement = statement.on_conflict_do_update(index_elements=["user_name", "day", "replica_id"], set_=new)
+        statement = statement.on_conflict_do_update(index_elements=_KEY, set_=new)
         async with self._database.write() as connection:
             await connection.execute(statement, rows)
-            if self._read_at is None:
-                await connection.execute(
-                    delete(usage).where(usage.c.day < _microseconds(now) // 10**6 // DAY - KEPT_DAYS)
-                )
+
+    async def _merge(self, now: datetime) -> None:
+        """Remove rows that are too old, and merge those of other servers (rule 5)."""
+        today, minute = _microseconds(now) // 10**6 // DAY, int(now.timestamp()) // MINUTE
+        of_day = usage.c.user_name, usage.c.day
+        last = today if self._database.dialect == "sqlite" else today - 2
+        several = select(*of_day).where(usage.c.day <= last).group_by(*of_day).having(func.count() > 1)
+        others = tuple_(*of_day).in_(several), usage.c.replica_id != self._replica
+        merged: dict[tuple[str, int], Tally] = {}
+        async with self._database.write() as connection:
+            await connection.execute(delete(usage).where(usage.c.day < today - KEPT_DAYS))
+            for row in await connection.execute(delete(usage).where(*others).returning(usage)):
+                _add(merged.setdefault((row.user_name, row.day), Tally(row.day, minute=minute)), row)
+            if merged:
+                statement = insert(connection, usage)
+                added = {name: usage.c[name] + statement.excluded[name] for name in _SUMMED}
+                statement = statement.on_conflict_do_update(index_elements=_KEY, set_=added)
+                await connection.execute(statement, _rows(merged, _MERGED, now))
 
     async def _read(self, now: datetime) -> None:
         # Clocks of replicas differ, and a transaction takes its time.
@@ -136,6 +153,22 @@ class SharedUsage:
 
     def _set(self, user: str, replica: str, tally: Tally, *, open_now: bool) -> None:
         self._meter.set_elsewhere(user, replica, tally if open_now else replace(tally, streams=0, running=0))
+
+
+def _add(sum_: Tally, row: Any) -> None:
+    """Add what a server that has ended has counted: nothing of it is open, and its requests are of the same minute."""
+    for name in _SUMMED:
+        setattr(sum_, name, getattr(sum_, name) + getattr(row, name))
+    counted = Tally(row.day, minute=row.minute, in_minute=row.in_minute, before=row.before)
+    in_minute, before = counted.requests_of(sum_.minute)
+    sum_.in_minute, sum_.before = sum_.in_minute + in_minute, sum_.before + before
+
+
+def _rows(tallies: Mapping[tuple[str, int], Tally], replica: str, now: datetime) -> list[dict[str, Any]]:
+    return [
+        {**asdict(tally), "user_name": user, "replica_id": replica, "changed_at": _microseconds(now)}
+        for (user, _), tally in tallies.items()
+    ]
 
 
 def _microseconds(time: datetime) -> int:
@@ -164,7 +197,7 @@ async def read_usage(database: Database, since_day: int, user: str | None = None
     Args:
         user: this one only; all if None.
     """
-    sums = [func.sum(usage.c[name]) for name in ("requests", "turns", "tokens_in", "tokens_out")]
+    sums = [func.sum(usage.c[name]) for name in _SUMMED]
     query = select(usage.c.user_name, usage.c.day, *sums).where(usage.c.day >= since_day)
     query = query.where(usage.c.user_name != EVERYBODY if user is None else usage.c.user_name == user)
     query = query.group_by(usage.c.user_name, usage.c.day).order_by(usage.c.day.desc(), usage.c.user_name)

@@ -7,11 +7,12 @@ from datetime import timedelta
 from pathlib import Path
 
 import pytest
+from sqlalchemy import select
 
 from a2a_canvas.server.migrations import upgrade
 from a2a_canvas.server.tasks.errors import QuotaReached
-from a2a_canvas.server.tasks.quotas import DAY, Meter, Quota
-from a2a_canvas.server.tasks.sql.usage.sql_usage import ALIVE, STALE, SharedUsage, read_usage
+from a2a_canvas.server.tasks.quotas import DAY, EVERYBODY, Meter, Quota
+from a2a_canvas.server.tasks.sql.usage.sql_usage import ALIVE, KEPT_DAYS, STALE, SharedUsage, read_usage, usage
 from a2a_canvas.store.sql.database import Database
 from tests.database_fixtures import postgresql_url, sqlite_url
 from tests.fakes import Clock
@@ -69,6 +70,57 @@ async def test_after_a_restart_the_tokens_of_today_still_count(database: Databas
     with pytest.raises(QuotaReached):
         after.meter.check_tokens("ann")
     after.meter.check_tokens("joe")
+
+
+async def rows_of(database: Database) -> list[tuple[str, int]]:
+    async with database.read() as connection:
+        return [(row[0], row[1]) for row in await connection.execute(select(usage.c.user_name, usage.c.day))]
+
+
+async def test_restarts_do_not_multiply_the_rows_of_a_day(database: Database) -> None:
+    clock = Clock()
+    today = day_of(clock)
+    for _ in range(5):
+        server = Replica(database, clock)
+        await server.usage.exchange()
+        with server.meter.turn("ann"):
+            server.meter.spend("ann", 100, 20)
+        server.meter.count_request("ann")
+        await server.usage.exchange()
+    clock.move(timedelta(days=2))
+    server = Replica(database, clock)
+    await server.usage.exchange()
+    await server.usage.exchange()
+    assert sorted(await rows_of(database)) == sorted((user, today) for user in ("ann", EVERYBODY))
+    [ann] = await read_usage(database, today)
+    assert (ann.user, ann.requests, ann.turns, ann.tokens_in, ann.tokens_out) == ("ann", 5, 5, 500, 100)
+
+
+@pytest.mark.parametrize("database", [sqlite_url], ids=["sqlite"], indirect=True)
+async def test_on_sqlite_a_day_has_one_row_of_earlier_servers_and_their_requests_still_count(
+    database: Database,
+) -> None:
+    clock = Clock()
+    for _ in range(5):
+        server = Replica(database, clock, Quota(requests=5))
+        await server.usage.exchange()
+        server.meter.count_request("ann")
+        await server.usage.exchange()
+    assert len(await rows_of(database)) == 4  # of ann and of everybody: one merged, and that of the last server
+    server = Replica(database, clock, Quota(requests=5))
+    await server.usage.exchange()
+    with pytest.raises(QuotaReached):
+        server.meter.count_request("ann")
+
+
+async def test_rows_older_than_they_are_kept_are_removed_also_by_a_server_that_nobody_uses(database: Database) -> None:
+    clock = Clock()
+    server = Replica(database, clock)
+    server.meter.count_request("ann")
+    await server.usage.exchange()
+    clock.move(timedelta(days=KEPT_DAYS + 1))
+    await Replica(database, clock).usage.exchange()
+    assert await rows_of(database) == []
 
 
 @pytest.mark.parametrize("database", [lambda _: postgresql_url()], ids=["postgresql"], indirect=True)
