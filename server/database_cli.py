@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from typing import Any, TextIO
 
@@ -34,15 +34,28 @@ async def database_command(
     settings = load(given)
     if settings.database == "memory":
         raise DatabaseError("--database memory stores nothing: name the file or the server that the command is for.")
+
+    def write_line(line: str) -> None:
+        out.write(f"{line}\n")
+        out.flush()
+
     reads = action == "check" or (action == "prune" and dry_run)
     async with open_database(settings.database, shared=reads, new=action == "upgrade") as database:
-        out.write(await _done(action, settings, database, dry_run=dry_run, force=force) + "\n")
+        out.write(await _done(action, settings, database, write_line, dry_run=dry_run, force=force) + "\n")
     return 0
 
 
-async def _done(action: str, settings: Settings, database: Database, *, dry_run: bool, force: bool) -> str:
+async def _done(
+    action: str,
+    settings: Settings,
+    database: Database,
+    progress: Callable[[str], None],
+    *,
+    dry_run: bool,
+    force: bool,
+) -> str:
     if action == "upgrade":
-        await upgrade(database, force=force)
+        await upgrade(database, force=force, progress=progress)
     revision = await check(database)
     if action == "prune":
         found = await prune(database, retention_of(settings), datetime.now(UTC), dry_run=dry_run)

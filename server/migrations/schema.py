@@ -10,11 +10,15 @@ Rule 4: no revision is compatible with servers of an older version: all replicas
 
 from __future__ import annotations
 
+import logging
+from collections.abc import Callable
 from pathlib import Path
 
 from sqlalchemy import Connection, inspect, text
 
 from a2a_canvas.store.sql.database import Database
+
+logger = logging.getLogger(__name__)
 
 REVISIONS = "schema_revision"
 """The table that holds the revision."""
@@ -32,11 +36,12 @@ class SchemaError(Exception):
     """The database has another schema than this server; `str()` is one line that says what to do."""
 
 
-async def upgrade(database: Database, *, force: bool = False) -> None:
+async def upgrade(database: Database, *, force: bool = False, progress: Callable[[str], None] = logger.info) -> None:
     """Upgrade the schema to the revision of this server, in one transaction.
 
     Args:
         force: also while servers use the database, which then fail (rule 4).
+        progress: called with a line before each step of the upgrade of a database that has a schema.
 
     Raises:
         SchemaError: it is newer, or a server uses it.
@@ -45,7 +50,7 @@ async def upgrade(database: Database, *, force: bool = False) -> None:
     async with database.write() as connection:
         if database.dialect == "postgresql":
             await connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": _UPGRADE_LOCK})
-        await connection.run_sync(_upgrade, database.name, force)
+        await connection.run_sync(_upgrade, database.name, force, progress)
 
 
 async def check(database: Database) -> str:
@@ -97,13 +102,25 @@ def _known() -> set[str]:
     return {path.stem.removeprefix("revision_") for path in (FOLDER / "versions").glob("revision_*.py")}
 
 
-def _upgrade(connection: Connection, name: str, force: bool) -> None:
+def _upgrade(connection: Connection, name: str, force: bool, progress: Callable[[str], None]) -> None:
     found = revision(connection)
     _refuse_newer(found, name)
     if found != newest():
         if found and not force:
             _refuse_used(connection, name)
+        _run_missing(connection, found, name, progress)
+
+
+def _run_missing(connection: Connection, found: str, name: str, progress: Callable[[str], None]) -> None:
+    """Run the revisions after `found`. A large database takes minutes, so a line names each one before it runs."""
+    if not found:
         run_revisions(connection)
+        return
+    missing = sorted(each for each in _known() if each > found)
+    for number, each in enumerate(missing, 1):
+        progress(f"Upgrading the database {name} from schema {found} to {each} ({number} of {len(missing)})…")
+        run_revisions(connection, each)
+        found = each
 
 
 def _refuse_used(connection: Connection, name: str) -> None:

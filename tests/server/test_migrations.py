@@ -116,6 +116,20 @@ async def begin_with(database: Database, revision: str) -> None:
         await connection.run_sync(run_revisions, revision)
 
 
+@BOTH
+async def test_each_step_of_an_upgrade_is_named_before_it_runs(url: Url, tmp_path: Path) -> None:
+    lines: list[str] = []
+    async with opened(url(tmp_path)) as database:
+        await begin_with(database, "0001")
+        await upgrade(database, progress=lines.append)
+        await upgrade(database, progress=lines.append)
+        assert await check(database) == newest()
+    number = len(lines)
+    assert number == int(newest()) - 1
+    assert lines[0] == f"Upgrading the database {database.name} from schema 0001 to 0002 (1 of {number})…"
+    assert lines[-1].endswith(f"to {newest()} ({number} of {number})…")
+
+
 def test_a_revision_has_the_name_of_its_file_and_the_newest_is_the_head() -> None:
     scripts = ScriptDirectory(str(FOLDER))
     assert {Path(script.path).stem: script.revision for script in scripts.walk_revisions()} == {
