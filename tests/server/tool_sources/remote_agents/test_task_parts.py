@@ -3,7 +3,8 @@
 import pytest
 from a2a.types import a2a_pb2 as pb
 
-from a2a_canvas.server.tool_sources.remote_agents.task_parts import line, title_of
+from a2a_canvas.server.tool_sources.remote_agents.task_parts import line, parts_of, title_of
+from a2a_canvas.store.models import FilePart
 
 
 @pytest.mark.parametrize(
@@ -38,3 +39,12 @@ ODD = "d1c1b1a0-9f1e-4a57-b6d2-0c9a6a3a7f10"
 )
 def test_an_artifact_without_a_name_is_called_like_its_file_or_its_agent(artifact, number, title) -> None:
     assert title_of(artifact, "Weather", number) == title
+
+
+def test_a_file_is_kept_by_its_bytes_or_by_its_address() -> None:
+    raw = pb.Part(raw=b"sky", filename="sky.png", media_type="image/png")
+    linked = pb.Part(url="https://a.example/sky.png", filename="sky.png", media_type="image/png")
+    assert list(parts_of([raw, linked])) == [
+        FilePart(b"sky", "", "sky.png", "image/png"),
+        FilePart(None, "https://a.example/sky.png", "sky.png", "image/png"),
+    ]
