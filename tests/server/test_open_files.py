@@ -52,6 +52,7 @@ def test_as_many_connections_as_the_limit_leaves_room_for(limit: int, given: Any
         (4096, 8192, None, 900),
         (256, 8192, 1000, 900),
         (256, resource.RLIM_INFINITY, 1000, 900),
+        (resource.RLIM_INFINITY, resource.RLIM_INFINITY, None, 900),
         (256, 400, 400, 300),
         (128, 128, None, 28),
     ],
@@ -65,8 +66,8 @@ def test_the_limit_is_raised_as_far_as_it_is_needed_and_may_be(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     asked: list[tuple[int, tuple[int, int]]] = []
-    monkeypatch.setattr(open_files.resource, "getrlimit", lambda of: (soft, hard))
-    monkeypatch.setattr(open_files.resource, "setrlimit", lambda of, limits: asked.append((of, limits)))
+    monkeypatch.setattr(resource, "getrlimit", lambda of: (soft, hard))
+    monkeypatch.setattr(resource, "setrlimit", lambda of, limits: asked.append((of, limits)))
     assert needed_files(settings()) == 1000
     assert make_room(settings()) == connections
     assert asked == ([(resource.RLIMIT_NOFILE, (raised, hard))] if raised else [])
