@@ -17,6 +17,7 @@ import sqlite3
 from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from contextlib import asynccontextmanager, closing
 from dataclasses import dataclass, field
+from itertools import count
 from pathlib import Path
 from statistics import mean
 from typing import Any
@@ -55,13 +56,17 @@ rules:
               last_chunk: true
               artifact: {artifact_id: doc, parts: [{kind: text, text: {repeat: "0123456789", times: "{n}"}}]}
       - text: ""
-  - match: {text: "^write (?P<piece>[0-9]+) at a time$", selection: "^.{100}$"}
+  - match: {text: "^write (?P<ten>[0-9]{10}), (?P<piece>[0-9]+) at a time$", selection: "^.{100}$"}
     rounds:
-      - {text: {repeat: "abcdefghij", times: 10}, chunk: "{piece}", delay: 0.01}
+      - {text: {repeat: "{ten}", times: 10}, chunk: "{piece}", delay: 0.01}
   - match: {text: "^write ten$", selection: "^.{10}$"}
     rounds:
       - {text: abcdefghij, chunk: 10}
 """
+
+
+_NUMBERS = count()
+"""Each edit writes another text: one that changes nothing makes no version."""
 
 
 @dataclass(slots=True)
@@ -205,7 +210,7 @@ async def edit(place: Place, size: int, piece: int, watch: Watch) -> Meter:
     selection = {"start": size // 2, "end": size // 2 + NEW}
     asked = {"op": "edit", "artifactId": "doc", "selection": selection}
     meter = Meter(place.server, NEW // piece)
-    await watch(place, _message(place.context, f"write {piece} at a time", asked), meter)
+    await watch(place, _message(place.context, f"write {next(_NUMBERS):010d}, {piece} at a time", asked), meter)
     return meter.check()
 
 

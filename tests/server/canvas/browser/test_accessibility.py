@@ -103,7 +103,7 @@ async def question(window: OpenPage, _: Opener, served: Served) -> Page:
 
 async def approval(window: OpenPage, _: Opener, served: Served) -> Page:
     await ask(window.page, "secret")
-    await expect(window.page.get_by_role("button", name="Approve")).to_be_visible()
+    await expect(window.page.get_by_role("button", name="I have signed in")).to_be_visible()
     return window.page
 
 
