@@ -1,7 +1,7 @@
 """An MCP server, an agent and an issuer that answer as badly as they can, all on one port.
 
 Rule 1: what an answer is depends on the seed and the number of the request alone.
-Rule 2: about half of the answers are good ones, so that the server under attack goes on to the next step.
+Rule 2: about half of the answers are good ones, so that the server under attack takes the next step.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Who may answer what a task waits for. Pure.
 
 Rule 1: a request to approve a call is answered by the owner of the context, or by whom the owner gave the level
-        `approve`. Any other question is answered by whoever may send messages there.
+        `approve`. Callers who may send messages there answer any other question.
 Rule 2: a login is answered only by the caller whose message made the call: a call uses nobody else's account.
 Rule 3: a message answers all that its task waits for, so its sender must be allowed to answer each of it.
 """

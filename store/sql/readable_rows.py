@@ -1,6 +1,6 @@
 """Decodes rows of which some cannot be decoded: those are left out and logged.
 
-Rule 1: one row never fails a read of several. Whoever wrote it, the others are read.
+Rule 1: one row never fails a read of several, no matter who wrote it.
 Rule 2: each kind of row is logged at most once in INTERVAL seconds, with the number of failures since the last line.
 """
 

@@ -4,7 +4,7 @@ Rules:
 1. A body of up to SMALL_BODY_BYTES is parsed at once, which takes milliseconds. A larger one is parsed in a thread, so
    that other requests go on, and one at a time: each thread that computes takes the interpreter from the event loop.
 2. Users share the thread by time. Of those that wait, the user that has had the least of it is next, however many
-   bodies the others send; of one user, the first that came. Whoever was away has saved nothing.
+   bodies the others send; of one user, the first that came. Time that a user did not use is not saved up.
 3. A thread that computes cannot be stopped. If its caller leaves, the next body waits until the thread has ended, and
    the user has had its time all the same.
 """
