@@ -181,7 +181,8 @@ async def run_turn(
     Raises:
         asyncio.CancelledError: the turn was cancelled. Unfinished calls have been undone and drafts closed; the caller
             must emit the status at once. Or `emit` and `store` raise it: this process has lost the task, and nothing
-            was emitted or changed since (a store that does not raise it has its drafts closed).
+            was emitted or changed since. If `emit` alone raises it, drafts may be open, as after a crash
+            (`roll_back_drafts`).
         Unavailable: `store` does not retry (`RetryingStore` does); the turn is in the state after a crash.
     """
     tools = tuple(tools)

@@ -8,6 +8,7 @@ import pytest
 
 from a2a_canvas.server.agent.edit.run import OperationRequest, run_operation
 from a2a_canvas.server.agent.events import TurnEvent
+from a2a_canvas.server.agent.turn.resume import InterruptedTurn, open_drafts, roll_back_drafts
 from a2a_canvas.server.agent.turn.turn import TurnRequest, run_turn
 from a2a_canvas.server.tasks.errors import Detached
 from a2a_canvas.store.errors import Unavailable
@@ -15,7 +16,7 @@ from a2a_canvas.store.retrying import RetryingStore
 from a2a_canvas.tools.registry import TOOLS
 from tests.fakes import EventRecorder, FakeLLM, ids, no_time
 from tests.server.agent.edit.operation_harness import OperationHarness
-from tests.server.agent.turn.cut_harness import WaitingStore, YieldingModel
+from tests.server.agent.turn.cut_harness import Documents, WaitingStore, YieldingModel
 from tests.server.agent.turn.turn_scripts import LIMITS, OPERATIONS, REPLIES, START, TURNS
 
 LONG = 1000
@@ -54,14 +55,21 @@ class FlakyLease:
     async def _pause(self) -> None:
         await asyncio.sleep(0)
 
+    def found_again(self) -> None:
+        self.lost, self._events = False, None
+
+    @property
+    def documents(self) -> Documents:
+        return self._store.documents
+
     @property
     def untouched(self) -> bool:
-        return self._store.documents == self.left
+        return self.documents == self.left
 
 
-async def turn(name: str, lease: FlakyLease) -> None:
+async def turn(name: str, lease: FlakyLease, drafts: tuple[str, ...] = ()) -> None:
     await run_turn(
-        TurnRequest("task", "context", (), START.transcript, lambda closing: (), limits=LIMITS),
+        TurnRequest("task", "context", (), START.transcript, lambda closing: (), drafts=drafts, limits=LIMITS),
         llm=YieldingModel(FakeLLM(TURNS[name])),
         tools=TOOLS,
         store=lease.store,
@@ -116,8 +124,22 @@ async def test_a_turn_that_is_not_heard_any_more_ends_whatever_it_was_about_to_s
         if not await ended(asyncio.create_task(turn(name, lease))):
             break
         assert len(lease.told.events) == events
-        assert lease.untouched or not guarded
+        if guarded:
+            assert lease.untouched
+        else:
+            await continues_as_after_a_crash(lease)
     assert not lease.lost
+
+
+async def continues_as_after_a_crash(lease: FlakyLease) -> None:
+    """The next turn of the task can close every draft that the abandoned one has left."""
+    lease.found_again()
+    drafts = await open_drafts(lease.store, "context", "task")
+    assert set(drafts) == {name for name, document in lease.documents.items() if document.draft}
+    await roll_back_drafts(InterruptedTurn("task", "context", None, (), drafts), lease.store, lease.told, drafts)
+    await turn("a reply", lease, await open_drafts(lease.store, "context", "task"))
+    assert [name for name, document in lease.documents.items() if document.draft] == []
+    assert lease.told.statuses[-1][0] == "completed"
 
 
 @pytest.mark.usefixtures("quiet")
@@ -196,8 +218,8 @@ async def test_a_turn_waits_for_its_database_and_comes_to_the_same_end(name) -> 
     for each in (whole, lease):
         await turn(name, each)
     assert lease.told.statuses == whole.told.statuses
-    assert {n: d.artifact.content for n, d in lease._store.documents.items()} == {
-        n: d.artifact.content for n, d in whole._store.documents.items()
+    assert {n: d.artifact.content for n, d in lease.documents.items()} == {
+        n: d.artifact.content for n, d in whole.documents.items()
     }
 
 

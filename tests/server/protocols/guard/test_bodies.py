@@ -129,8 +129,9 @@ async def test_beyond_the_budget_every_entrance_says_try_again_and_keeps_nothing
         headers = {"A2A-Version": "1.0", "Content-Type": "application/json"}
         first = asyncio.create_task(served.http.post("/", content=halting(), headers=headers))
         await sent.wait()
-        while (await served.http.post("/rest/nothing", content=bytes(LARGE))).status_code != 503:
-            pass  # until the server has read it
+        async with asyncio.timeout(30):
+            while (await served.http.post("/rest/nothing", content=bytes(LARGE))).status_code != 503:
+                pass  # until the server has read it
         answers = await refused(served, LARGE)
         assert {(status, again) for status, again, _ in answers.values()} == {(503, "1")}
         assert answers["JSON-RPC"][2]["code"] == -32603
