@@ -281,16 +281,25 @@ ErrorKind = Literal[
 class ModelError(Exception):
     """A model call failed.
 
+    Its text is for the log: the detail, or the reason if there is none.
+
     Args:
-        reason: a sentence for the user: it may be sent to clients.
+        reason: a sentence for the user: it is sent to clients.
+        detail: a sentence for the operator, which no client gets.
         retryable: whether a retry may succeed.
         retry_after: seconds that the provider asks to wait first; None if it does not.
     """
 
     def __init__(
-        self, reason: str, *, retryable: bool, retry_after: float | None = None, kind: ErrorKind = "other"
+        self,
+        reason: str,
+        *,
+        retryable: bool,
+        retry_after: float | None = None,
+        kind: ErrorKind = "other",
+        detail: str = "",
     ) -> None:
-        super().__init__(reason)
+        super().__init__(detail or reason)
         self.kind = kind
         self.reason = reason
         self.retryable = retryable
@@ -311,8 +320,8 @@ class TooLong(ModelError):
         tokens: those of the request, by the provider's count; None if it does not report it.
     """
 
-    def __init__(self, reason: str, tokens: int | None = None) -> None:
-        super().__init__(reason, retryable=False, kind="too_long")
+    def __init__(self, reason: str, tokens: int | None = None, detail: str = "") -> None:
+        super().__init__(reason, retryable=False, kind="too_long", detail=detail)
         self.tokens = tokens
 
 

@@ -102,8 +102,8 @@ async def _call(settings: Settings) -> Finding:
     except TimeoutError:
         return failed("model", f"{llm.name} did not answer within {MODEL_SECONDS:g} seconds.", "Try another model.")
     except ModelError as error:
-        if not _CUT_OFF.search(error.reason):
-            return failed("model", f"{llm.name}: {error.reason}")
+        if not _CUT_OFF.search(str(error)):
+            return failed("model", f"{llm.name}: {error}")
     finally:
         await close_llm(llm)
     return ok("model", f"{llm.name} answers in {time.perf_counter() - begun:.1f} seconds.")

@@ -18,6 +18,7 @@ from google.protobuf.json_format import MessageToDict
 
 from a2a_canvas.server.agent.events import ArtifactChanged, State, StatusChanged, UserMessage
 from a2a_canvas.server.agent.intent import InvalidOperation
+from a2a_canvas.server.agent.models.provider_errors import FOR_USERS
 from a2a_canvas.server.agent.models.script import ScriptedModel
 from a2a_canvas.server.app import Clock, build_runtime
 from a2a_canvas.server.protocols.a2a_v1 import canvas_ext, turn_ext
@@ -240,7 +241,7 @@ async def lived(runtime: Runtime, text: str, metadata: Any = None) -> tuple[Task
         ("write", ["I begin.", "I go on.", "I go on.", "Which language?", "It is done."]),
         ("decline", ["No.", "I would rather not."]),
         ("nothing", []),
-        ("fail", ["The model answered 400 (bad request)."]),
+        ("fail", [FOR_USERS["refused"]]),
     ],
 )
 @pytest.mark.parametrize("canvas", [False, pytest.param(True, marks=pytest.mark.slow)], ids=["turn", "both"])

@@ -21,6 +21,7 @@ from a2a.utils.errors import (
 )
 from google.protobuf.struct_pb2 import Struct, Value
 
+from a2a_canvas.server.agent.models.provider_errors import FOR_USERS
 from a2a_canvas.server.agent.models.rehearsal.rehearsal import Rehearsal
 from a2a_canvas.server.app import create_app
 from a2a_canvas.server.protocols.edge import sse_response
@@ -179,7 +180,7 @@ async def test_history_has_every_message_once_and_no_label(served: Served, way: 
     ("text", "state", "message"),
     [
         ("decline", "REJECTED", "Not this."),
-        ("fail", "FAILED", "The model answered 400 (bad request)."),
+        ("fail", "FAILED", FOR_USERS["refused"]),
         ("nobody knows this", "FAILED", "No rule of the script matches this message: nobody knows this"),
     ],
 )

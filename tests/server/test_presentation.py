@@ -16,6 +16,7 @@ from a2a.types import a2a_pb2 as pb
 from a2a.types import a2a_pb2_grpc as grpc10
 from google.protobuf.json_format import MessageToJson
 
+from a2a_canvas.server.agent.models.provider_errors import FOR_USERS
 from tests.server.app_server import (
     TURN,
     WAYS,
@@ -44,7 +45,7 @@ SCENARIOS = {
     "ask": "Which colour?",
     "draft then ask": "More?",
     "decline": "Not this.",
-    "fail": "The model answered 400 (bad request).",
+    "fail": FOR_USERS["refused"],
     "break once": "Once and for all.",
     "json": '{"event_type": "completed", "n": [1, 2]}',
     "leak 1": "It is done.",

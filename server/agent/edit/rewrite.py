@@ -11,6 +11,7 @@ Rule 6: an error, a cancel or a truncated reply aborts the edit. After the chang
 
 from __future__ import annotations
 
+import logging
 import random
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
@@ -31,6 +32,8 @@ from a2a_canvas.store.models import Applied, Artifact, JsonValue, text_of
 from a2a_canvas.store.text.spans import lines_named
 from a2a_canvas.tools.edit_stream import EditStream, EditTarget
 from a2a_canvas.tools.tool import Workspace
+
+logger = logging.getLogger(__name__)
 
 NOT_ONLY_THE_PASSAGE = (
     "The model did not return the passage alone, so nothing was changed. "
@@ -97,6 +100,7 @@ async def rewrite(
             await shielded(stream.abort())
             return Ending(ev.State.COMPLETED, answered.reason)
         except ModelError as error:
+            logger.warning("The model call of an edit failed: %s", error)
             again = bool(attempts_left) and error.retryable
             had_empty_reply = had_empty_reply or error.reason == NO_TEXT
             await shielded(stream.abort(again=again))

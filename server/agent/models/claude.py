@@ -28,11 +28,11 @@ from a2a_canvas.server.agent.models.claude_events import EventMapper
 from a2a_canvas.server.agent.models.claude_params import OptionalField, ThinkingMode, to_params, without_thinking
 from a2a_canvas.server.agent.models.provider_connection import MAX_ANSWER, MAX_SILENCE, NO_KEY, SilenceLimit, address_in
 from a2a_canvas.server.agent.models.provider_errors import (
-    BROKEN,
-    OVERLOADED,
     Provider,
     answer_limit_in,
-    retry_after,
+    broken,
+    not_asked,
+    overloaded,
     says_too_long,
 )
 from a2a_canvas.server.agent.models.sse_decoder import EventStreamDecoder
@@ -61,20 +61,18 @@ def _refused(error: Exception, model: str, provider: Provider) -> m.ModelError:
         case anthropic.APIStatusError(status_code=status):
             return provider.refused(status, _message(error), model)
         case _:
-            return m.ModelError(f"The model provider could not be asked ({type(error).__name__}).", retryable=False)
+            return not_asked(error)
 
 
 def _broken(error: Exception, provider: Provider) -> m.ModelError:
     """The error of a call whose stream broke."""
     match error:
         case anthropic.APIStatusError(type="overloaded_error"):
-            return m.ModelError(
-                OVERLOADED, retryable=True, retry_after=retry_after(error.response.headers), kind="overloaded"
-            )
+            return overloaded(error.response.headers)
         case anthropic.APIStatusError():
             return provider.broke_off(_message(error), error.response.headers)
         case _:
-            return m.ModelError(BROKEN, retryable=True, kind="broken")
+            return broken()
 
 
 def _message(error: anthropic.APIStatusError) -> str:
@@ -204,7 +202,7 @@ class ClaudeModel:
             if mapper.end() is None:
                 raise _broken(error, self._provider) from error
         if (end := mapper.end()) is None:
-            raise m.ModelError(BROKEN, retryable=True, kind="broken")
+            raise broken()
         yield end
 
     async def _open(self, request: m.ModelRequest) -> _RawStream:

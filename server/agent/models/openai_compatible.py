@@ -28,9 +28,11 @@ from a2a_canvas.server.agent.models.openai_events import ChunkMapper, error_in, 
 from a2a_canvas.server.agent.models.openai_params import Deviation, deviation, to_params
 from a2a_canvas.server.agent.models.provider_connection import MAX_ANSWER, MAX_SILENCE, NO_KEY, SilenceLimit, address_in
 from a2a_canvas.server.agent.models.provider_errors import (
-    BROKEN,
     Provider,
     answer_limit_in,
+    broken,
+    failure,
+    not_asked,
     says_too_long,
 )
 from a2a_canvas.server.agent.models.sse_decoder import EventStreamDecoder
@@ -124,13 +126,11 @@ class OpenAIModel:
             raise self._provider.unreadable(error) from error
         except (m.ModelError, httpx2.RequestError, ValueError, RecursionError) as error:
             if not mapper.complete:
-                raise (
-                    error if isinstance(error, m.ModelError) else m.ModelError(BROKEN, retryable=True, kind="broken")
-                ) from error
+                raise (error if isinstance(error, m.ModelError) else broken()) from error
         for event in mapper.end(done):
             yield event
         if not mapper.complete:
-            raise m.ModelError(BROKEN, retryable=True, kind="broken")
+            raise broken()
 
     async def _chunks(self, response: httpx2.Response) -> AsyncGenerator[Mapping[str, Any] | None, None]:
         """The chunks of an answer, as they were sent, and None where the server says that it is the end.
@@ -209,22 +209,19 @@ class OpenAIModel:
             case openai.APIConnectionError():
                 return self._provider.unreachable()
             case openai.NotFoundError() if "model" not in error_message(error.body).lower():
-                return m.ModelError(
+                return failure(
+                    "unknown_model",
                     f"The model provider has no chat completions at {self._provider.host}"
                     f"{self._client.base_url.path}chat/completions: check OPENAI_BASE_URL, which often ends in /v1.",
-                    retryable=False,
-                    kind="unknown_model",
                 )
             case openai.BadRequestError(code="tool_use_failed"):
                 # Groq checks the input of a call against its schema. The model may write a better one.
                 quoted = self._provider.quoted(error_message(error.body))
-                return m.ModelError(
-                    f"The model wrote a call that its provider refuses{quoted}", retryable=True, kind="refused"
-                )
+                return failure("refused", f"The model wrote a call that its provider refuses{quoted}", retryable=True)
             case openai.APIStatusError(status_code=status):
                 return self._provider.refused(status, error_message(error.body), self._model)
             case _:
-                return m.ModelError(f"The model provider could not be asked ({type(error).__name__}).", retryable=False)
+                return not_asked(error)
 
     async def aclose(self) -> None:
         """Close the connections to the provider."""

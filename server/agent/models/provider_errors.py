@@ -1,8 +1,9 @@
-"""What a model provider's errors mean, in sentences for the user. Pure, and without the SDKs.
+"""What a model provider's errors mean: a sentence for the user, one for the operator. Pure, and without the SDKs.
 
 Rule 1: retries do not multiply. A failure before the response headers has been retried by the SDK: not retryable. One
         after them has not: retryable.
-Rule 2: no key reaches a reason: it repeats only the provider's error message, shortened and without our keys.
+Rule 2: the user reads what happened and what to do. The operator's sentence, which only the log gets, names settings
+        and repeats the provider's error message, shortened and without our keys.
 """
 
 from __future__ import annotations
@@ -14,12 +15,28 @@ from typing import Final
 
 from a2a_canvas.server.agent.model import ErrorKind, ModelError, TooLong
 
-BROKEN: Final = "The connection to the model provider broke before the answer was complete."
 SMALLEST_WINDOW: Final = 1_024
 """Tokens of the smallest window: a smaller number in a message means something else."""
 _KEY_LENGTH: Final = 12
 """The least characters of a real key. The placeholder for a server that needs none is shorter, and may be a word."""
 
+_TELL: Final = "tell the operator of this server; its log has the details."
+FOR_USERS: Final[Mapping[ErrorKind, str]] = {
+    "unreachable": f"The agent cannot reach its model. Try again in a minute. If that fails too, {_TELL}",
+    "timeout": "The model did not answer in time. Try again in a few minutes.",
+    "credentials": f"The agent has no access to its model: {_TELL}",
+    "payment": f"The agent has no access to its model: {_TELL}",
+    "unknown_model": f"The agent's model is not available: {_TELL}",
+    "rate_limited": "The model is getting too many requests. Try again in a few minutes.",
+    "overloaded": "The model is overloaded. Try again in a few minutes.",
+    "failed": "The model could not answer. Try again in a few minutes.",
+    "refused": f"The model did not accept this request. Try again in other words. If that fails too, {_TELL}",
+    "too_long": "This is too long for the model. Send less at a time, or start a new conversation.",
+    "broken": "The connection to the model broke before its answer was complete. Try again.",
+    "other": f"The agent could not use its model: {_TELL}",
+}
+"""What a user reads."""
+_BROKEN: Final = "The connection to the model provider broke before the answer was complete."
 _TOO_LONG: Final = (
     "The request is too long for the model: send less at a time, or raise --context-window if it takes more."
 )
@@ -64,7 +81,35 @@ _KINDS: Final[Mapping[int, ErrorKind]] = {
 }
 _FAILED: Final = "The model provider failed (HTTP {status}): try again later."
 _OTHER_STATUS: Final = "The model provider answered with HTTP {status}{message}"
-OVERLOADED: Final = _REASONS[529]
+
+
+def failure(kind: ErrorKind, detail: str, *, retryable: bool = False, retry_after: float | None = None) -> ModelError:
+    """The error of a model call.
+
+    Args:
+        detail: for the operator.
+    """
+    return ModelError(FOR_USERS[kind], retryable=retryable, retry_after=retry_after, kind=kind, detail=detail)
+
+
+def kind_of(status: int) -> ErrorKind:
+    """What an HTTP status of a model provider means."""
+    return _KINDS.get(status, "failed" if status >= 500 else "refused")
+
+
+def broken() -> ModelError:
+    """The connection ended in the middle of the answer."""
+    return failure("broken", _BROKEN, retryable=True)
+
+
+def overloaded(headers: Mapping[str, str]) -> ModelError:
+    """The provider said so in the middle of its answer."""
+    return failure("overloaded", _REASONS[529], retryable=True, retry_after=retry_after(headers))
+
+
+def not_asked(error: Exception) -> ModelError:
+    """The request failed in a way that no other error describes."""
+    return failure("other", f"The model provider could not be asked ({type(error).__name__}).")
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,41 +135,37 @@ class Provider:
 
     def not_in_time(self) -> ModelError:
         """It did not answer."""
-        return ModelError(f"The model provider at {self.host} did not answer in time.", retryable=False, kind="timeout")
+        return failure("timeout", f"The model provider at {self.host} did not answer in time.")
 
     def unreachable(self) -> ModelError:
         """No connection could be made."""
-        return ModelError(
-            f"The model provider at {self.host} cannot be reached: check the network and {self.url}.",
-            retryable=False,
-            kind="unreachable",
+        return failure(
+            "unreachable", f"The model provider at {self.host} cannot be reached: check the network and {self.url}."
         )
 
     def refused(self, status: int, message: str, model: str) -> ModelError:
         """It answered a request with an error."""
         if says_too_long(status, message):
-            return TooLong(_TOO_LONG, tokens_in(message))
+            return TooLong(FOR_USERS["too_long"], tokens_in(message), _TOO_LONG)
         said = self.said(message)
         form = _REASONS.get(status, _FAILED if status >= 500 else _OTHER_STATUS)
-        reason = form.format(
+        detail = form.format(
             status=status,
             model=model,
             key=self.key,
             said=f" (it says: {said.rstrip('.')})" if said else "",
             message=self.quoted(message),
         )
-        kind = _KINDS.get(status, "failed" if status >= 500 else "refused")
-        return ModelError(reason, retryable=False, kind=kind)
+        return failure(kind_of(status), detail)
 
     def unreadable(self, why: object) -> ModelError:
         """Its answer is not read."""
-        reason = f"The answer of the model provider at {self.host} is not read: {why}."
-        return ModelError(reason, retryable=False, kind="broken")
+        return failure("broken", f"The answer of the model provider at {self.host} is not read: {why}.")
 
     def broke_off(self, message: str, headers: Mapping[str, str]) -> ModelError:
         """It sent an error instead of the rest of its answer."""
-        reason = f"The model provider broke off its answer{self.quoted(message)}"
-        return ModelError(reason, retryable=True, retry_after=retry_after(headers), kind="broken")
+        detail = f"The model provider broke off its answer{self.quoted(message)}"
+        return failure("broken", detail, retryable=True, retry_after=retry_after(headers))
 
 
 def retry_after(headers: Mapping[str, str]) -> float | None:

@@ -29,6 +29,7 @@ from a2a_canvas.server.agent.models.playback import (
     fresh_tool_id,
     paced,
 )
+from a2a_canvas.server.agent.models.provider_errors import failure, kind_of
 from a2a_canvas.server.agent.models.script.change_turn import change_blocks, changed_selection
 from a2a_canvas.server.agent.models.script.current_turn import ScriptTurn, current_turn, edit_turn
 from a2a_canvas.server.agent.models.script.rules import ScriptFailure, ScriptRound, ScriptRule, read_rules
@@ -147,7 +148,7 @@ def broken(events: Iterable[m.ModelEvent], status: int, after: int) -> Iterator[
     for event in events:
         if deltas >= after or isinstance(event, m.StopReasonDelta):
             passing = status in (408, 409, 429) or 500 <= status <= 599
-            raise m.ModelError(f"The model answered {status}{_phrase(status)}.", retryable=passing)
+            raise failure(kind_of(status), f"The model answered {status}{_phrase(status)}.", retryable=passing)
         deltas += delta_length(event) > 0
         yield event
 

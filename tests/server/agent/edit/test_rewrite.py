@@ -51,6 +51,15 @@ async def edited(*calls, **options) -> OperationHarness:
 # --------------------------------------------------------------------- what it comes to
 
 
+async def test_the_log_has_what_the_operator_reads_of_a_failed_call(caplog):
+    refused = ModelError("The model is away.", retryable=False, detail="The provider answered with HTTP 418.")
+    harness = await edited([refused])
+    assert harness.told.statuses == [("failed", "The model is away.")]
+    assert [each.message for each in caplog.records] == [
+        "The model call of an edit failed: The provider answered with HTTP 418."
+    ]
+
+
 async def test_the_model_is_asked_for_the_passage_and_nothing_else() -> None:
     harness = await edited(LOUDER)
     passage = edit_prompt(TEXT, TWO, name="notes.md", language="markdown", instruction="Louder", strategy="replace")

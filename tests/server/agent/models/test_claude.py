@@ -325,7 +325,7 @@ async def test_what_is_refused_without_attachments_too_is_asked_twice_at_most() 
         await said(claude(), SHOWN)
 
     assert route.call_count == 2
-    assert caught.value.reason == "The model provider refused the request: no"
+    assert str(caught.value) == "The model provider refused the request: no"
 
 
 @pytest.mark.parametrize(
@@ -343,7 +343,7 @@ async def test_a_request_that_is_too_long_is_for_who_made_it_to_shorten(status, 
         await said(claude(), SHOWN)
 
     assert route.call_count == 1
-    assert (caught.value.reason, caught.value.tokens, caught.value.retryable) == (TOO_LONG, tokens, False)
+    assert (str(caught.value), caught.value.tokens, caught.value.retryable) == (TOO_LONG, tokens, False)
 
 
 async def test_a_window_that_is_smaller_than_was_thought_is_learned_and_the_answer_may_have_half_of_it() -> None:
@@ -463,7 +463,7 @@ async def test_what_the_sdk_has_retried_in_vain_is_not_worth_another_try() -> No
 
     assert route.call_count == 3
     assert not caught.value.retryable
-    assert caught.value.reason == "The model provider is overloaded: try again later."
+    assert str(caught.value) == "The model provider is overloaded: try again later."
 
 
 @pytest.mark.parametrize(
@@ -483,13 +483,13 @@ async def test_what_the_sdk_has_retried_in_vain_is_not_worth_another_try() -> No
 async def test_a_refused_call_says_what_to_do(status: int, reason: str) -> None:
     error = await failed(refusal(status))
 
-    assert (error.reason, error.retryable) == (reason, False)
+    assert (str(error), error.retryable) == (reason, False)
 
 
 async def test_what_a_provider_says_with_its_404_is_passed_on() -> None:
     error = await failed(refusal(404, "model 'x' not found, try pulling it first."))
 
-    assert error.reason == (
+    assert str(error) == (
         "The model provider does not know the model claude-sonnet-5-5 (it says: model 'x' not found, try pulling it "
         "first): choose another with --model."
     )
@@ -520,15 +520,15 @@ async def test_a_temperature_is_left_out_from_then_on_where_it_is_refused() -> N
 async def test_a_refused_request_repeats_the_providers_words_trimmed_and_on_one_line() -> None:
     error = await failed(refusal(400, "max_tokens:\n  too large " + "x" * 1000))
 
-    assert error.reason.startswith("The model provider refused the request: max_tokens: too large xxx")
-    assert "\n" not in error.reason
-    assert len(error.reason) < 400
+    assert str(error).startswith("The model provider refused the request: max_tokens: too large xxx")
+    assert "\n" not in str(error)
+    assert len(str(error)) < 400
 
 
 async def test_no_key_is_repeated() -> None:
     error = await failed(refusal(400, f"the key {KEY} may not"))
 
-    assert error.reason == "The model provider refused the request: the key [key] may not"
+    assert str(error) == "The model provider refused the request: the key [key] may not"
 
 
 async def test_where_there_is_no_key_the_word_none_is_no_secret(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -537,7 +537,7 @@ async def test_where_there_is_no_key_the_word_none_is_no_secret(monkeypatch: pyt
     monkeypatch.setenv("ANTHROPIC_BASE_URL", BASE)
     error = await failed(refusal(400, "none of the tools is known"), model=configured())
 
-    assert error.reason == "The model provider refused the request: none of the tools is known"
+    assert str(error) == "The model provider refused the request: none of the tools is known"
 
 
 @pytest.mark.parametrize("key", ["x", "ollama", "EMPTY", "sk-12345678"])
@@ -545,19 +545,19 @@ async def test_what_is_too_short_for_a_key_is_a_word_like_any_other(key: str) ->
     client = anthropic.AsyncAnthropic(api_key=key, base_url=BASE, max_retries=0)
     error = await failed(refusal(400, f"Extra words, {key} too"), model=ClaudeModel(client=client))
 
-    assert error.reason == f"The model provider refused the request: Extra words, {key} too"
+    assert str(error) == f"The model provider refused the request: Extra words, {key} too"
 
 
 async def test_an_error_page_that_is_not_json_is_a_failure_like_any_other() -> None:
     error = await failed(httpx.Response(502, html="<h1>Bad gateway</h1>"))
 
-    assert error.reason == "The model provider failed (HTTP 502): try again later."
+    assert str(error) == "The model provider failed (HTTP 502): try again later."
 
 
 async def test_a_provider_that_does_not_answer_in_time_is_named() -> None:
     error = await failed(httpx2.ConnectTimeout("slow"))
 
-    assert (error.reason, error.retryable) == ("The model provider at provider.test did not answer in time.", False)
+    assert (str(error), error.retryable) == ("The model provider at provider.test did not answer in time.", False)
 
 
 async def test_an_address_where_nobody_listens_is_named_without_its_password() -> None:
@@ -568,7 +568,7 @@ async def test_an_address_where_nobody_listens_is_named_without_its_password() -
     with pytest.raises(ModelError) as caught:
         await said(claude(base_url=f"http://me:secret@127.0.0.1:{port}"))
 
-    assert caught.value.reason == (
+    assert str(caught.value) == (
         f"The model provider at 127.0.0.1:{port} cannot be reached: check the network and ANTHROPIC_BASE_URL."
     )
     assert not caught.value.retryable
@@ -637,8 +637,8 @@ async def test_an_error_event_says_what_the_provider_says() -> None:
     overloaded = await failed(error_event())
     other = await failed(streamed(recorded("error").replace(b"overloaded_error", b"api_error")))
 
-    assert overloaded.reason == "The model provider is overloaded: try again later."
-    assert other.reason == "The model provider broke off its answer: Overloaded"
+    assert str(overloaded) == "The model provider is overloaded: try again later."
+    assert str(other) == "The model provider broke off its answer: Overloaded"
 
 
 @pytest.mark.parametrize("then", [None, httpx2.ReadError("reset by peer")])

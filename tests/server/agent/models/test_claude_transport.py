@@ -132,7 +132,7 @@ async def test_key_and_token_are_sent_as_docs_models_says(given: dict[str, str],
 async def test_a_stream_that_breaks_is_worth_another_try_and_is_asked_for_once(end: bytes) -> None:
     async with Provider(STREAM + BEGUN + end, size=len(STREAM)) as provider:
         error = await failed(provider)
-    assert (error.retryable, error.reason) == (True, BROKEN)
+    assert (error.retryable, str(error)) == (True, BROKEN)
     assert len(provider.requests) == 1
 
 
@@ -144,14 +144,14 @@ async def test_a_connection_that_says_nothing_more_for_too_long_is_broken() -> N
         with pytest.raises(ModelError) as caught:
             [event async for event in model.stream(REQUEST)]
         await model.aclose()
-    assert (caught.value.retryable, caught.value.reason) == (True, BROKEN)
+    assert (caught.value.retryable, str(caught.value)) == (True, BROKEN)
 
 
 async def test_a_body_that_is_shorter_than_was_announced_is_broken() -> None:
     head = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nContent-Length: 100000\r\n\r\n"
     async with Provider(head + recorded("text").partition(b"event: message_delta")[0]) as provider:
         error = await failed(provider)
-    assert (error.retryable, error.reason) == (True, BROKEN)
+    assert (error.retryable, str(error)) == (True, BROKEN)
 
 
 async def test_what_came_before_the_break_was_passed_on() -> None:
@@ -166,7 +166,7 @@ async def test_what_came_before_the_break_was_passed_on() -> None:
 async def test_an_error_in_the_stream_says_what_the_provider_says() -> None:
     async with Provider(STREAM + chunk(recorded("error")) + END) as provider:
         error = await failed(provider)
-    assert (error.retryable, error.reason) == (True, "The model provider is overloaded: try again later.")
+    assert (error.retryable, str(error)) == (True, "The model provider is overloaded: try again later.")
 
 
 async def test_a_connection_that_breaks_after_the_stop_reason_has_broken_nothing() -> None:
@@ -181,7 +181,7 @@ async def test_an_address_where_nobody_listens_is_named() -> None:
     with pytest.raises(ModelError) as caught:
         [event async for event in model.stream(REQUEST)]
     await model.aclose()
-    assert (caught.value.reason, caught.value.retryable) == (
+    assert (str(caught.value), caught.value.retryable) == (
         f"The model provider at 127.0.0.1:{port} cannot be reached: check the network and ANTHROPIC_BASE_URL.",
         False,
     )

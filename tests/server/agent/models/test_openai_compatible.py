@@ -265,13 +265,13 @@ async def test_files_that_are_refused_are_told_in_words() -> None:
 )
 async def test_a_refused_call_says_what_to_do(status: int, message: Any, reason: str) -> None:
     error = await failed(refusal(status, message))
-    assert (error.reason, error.retryable) == (reason, False)
+    assert (str(error), error.retryable) == (reason, False)
 
 
 async def test_a_call_that_the_provider_refuses_may_be_written_better() -> None:
     error = {"error": {"message": "Failed to call a function.", "code": "tool_use_failed", "failed_generation": "{"}}
     refused = await failed(refusal(400, error))
-    assert (refused.reason, refused.retryable) == (
+    assert (str(refused), refused.retryable) == (
         "The model wrote a call that its provider refuses: Failed to call a function.",
         True,
     )
@@ -295,7 +295,7 @@ async def test_what_the_sdk_has_retried_in_vain_is_not_worth_another_try() -> No
 )
 async def test_a_provider_that_does_not_answer_is_named(error: Exception, reason: str) -> None:
     said = await failed(error)
-    assert (said.reason, said.retryable) == (reason, False)
+    assert (str(said), said.retryable) == (reason, False)
 
 
 @pytest.mark.parametrize(
@@ -358,7 +358,7 @@ async def test_a_stream_that_breaks_is_worth_another_try_and_was_asked_for_once(
         async for event in model(retries=2).stream(REQUEST):
             events.append(event)
     said = "The model provider broke off its answer: out of memory" if broken == "an error" else BROKEN
-    assert (caught.value.reason, caught.value.retryable, route.call_count) == (said, True, 1)
+    assert (str(caught.value), caught.value.retryable, route.call_count) == (said, True, 1)
     assert events[1:3] == (
         [] if broken in ("no stream", "the end alone") else [BlockStart(0, "text"), TextDelta(0, "Hello")]
     )

@@ -147,7 +147,7 @@ async def test_a_turn_that_failed_is_asked_for_again_and_does_all_of_it(window: 
     page = window.page
     await say(page, f"stumble over {what}")
     failed = page.locator(".outcome-failed")
-    await expect(failed).to_contain_text("The model answered 400")
+    await expect(failed).to_contain_text("The model did not accept this request")
     await page.get_by_role("button", name="Retry").click()
 
     await expect(page.locator(".message-agent")).to_have_text(f"Here is {what}.")

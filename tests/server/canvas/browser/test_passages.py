@@ -119,7 +119,9 @@ async def test_a_failure_is_said_and_tried_again(window: OpenPage, served: Serve
     await expect(notice).to_be_visible()
     await expect(document(page).get_by_text(LONG)).to_be_visible()
     await notice.get_by_role("button", name="Retry").click()
-    await expect(page.get_by_role("log", name="Messages").get_by_text("The model answered 400")).to_have_count(2)
+    await expect(
+        page.get_by_role("log", name="Messages").get_by_text("The model did not accept this request")
+    ).to_have_count(2)
     await expect(notice).to_be_visible()
     await page.get_by_role("button", name="New conversation").first.click()
     await expect(notice).to_have_count(0)
