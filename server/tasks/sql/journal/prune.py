@@ -2,7 +2,8 @@
 
 A step that fails is left for the next time, and fails no other step.
 
-Rule 1 (journals): the entries of a task that has ended are deleted; the task's record stays.
+Rule 1 (journals): the entries of a task that has ended are deleted; the task's record stays. Tasks are read in pages,
+        and deleted in batches that grow while they are short (`batches.py`).
 Rule 2 (versions): the content of an old version is deleted; its number and author stay. The current version is kept,
         however old. A version that is kept as an edit of a deleted one is stored whole before. Tasks that name the
         deleted version say that it is no longer stored. While a task works in the context, or has entries that are not
@@ -34,6 +35,7 @@ from a2a_canvas.server.log_output import about
 from a2a_canvas.server.tasks.codec import names_of_json
 from a2a_canvas.server.tasks.incoming import DEDUP_WINDOW
 from a2a_canvas.server.tasks.sql.identity.identity_tables import SHARE_SIZE, shares
+from a2a_canvas.server.tasks.sql.journal.batches import SMALLEST, BatchSize
 from a2a_canvas.server.tasks.sql.journal.journal_reading import UNSETTLED, to_microseconds
 from a2a_canvas.server.tasks.sql.journal.journal_tables import (
     PAGE_SIZE,
@@ -54,7 +56,9 @@ from a2a_canvas.store.sql.tables import artifacts, kept_bytes, versions
 logger = logging.getLogger(__name__)
 
 BATCH_SIZE = 10
-"""Tasks whose entries, or versions whose contents, are deleted in one transaction."""
+"""Versions whose contents are deleted in one transaction."""
+TASK_PAGE = 1000
+"""Tasks that are read at once."""
 LARGE_CONTEXT_BYTES = 16 * 1024 * 1024
 """A context of this size is thinned out before it is deleted."""
 MESSAGE_BATCH_SIZE = 1000
@@ -121,9 +125,9 @@ async def prune(
     gone = await _contexts(database, now - keep.contexts, freeze, dry_run) if keep.contexts else {}
     ended = await _journals(database, now - keep.journals, dry_run, gone)
     old = await _versions(database, now - keep.versions, freeze, dry_run, gone) if keep.versions else {}
-    size = sum((*gone.values(), *ended.values(), *(sum(sizes.values()) for sizes in old.values())))
+    size = sum((*gone.values(), ended.bytes, *(sum(sizes.values()) for sizes in old.values())))
     naming = await _count_naming(database, old)
-    return PruneResult(len(ended), sum(map(len, old.values())), naming, len(gone), size)
+    return PruneResult(ended.tasks, sum(map(len, old.values())), naming, len(gone), size)
 
 
 @asynccontextmanager
@@ -210,26 +214,55 @@ async def _remove(database: Database, context_id: str, before: datetime, freeze:
 # ---------------------------------------------------------------------------- journals
 
 
-async def _journals(database: Database, before: datetime, dry_run: bool, gone: Container[str]) -> dict[Key, int]:
-    """The tasks whose entries are deleted, and the sizes of those."""
-    has_any = exists().where(pages.c.context_id == tasks.c.context_id, pages.c.task_id == tasks.c.task_id)
-    ended = (
-        tasks.c.state.in_(ENDED),
-        tasks.c.changed_at < to_microseconds(before),
-        tasks.c.snapshot == tasks.c.generation,
-    )
-    async with database.read() as connection:
-        rows = await connection.execute(select(tasks.c.context_id, tasks.c.task_id).where(*ended, has_any))
-        keys = [(row[0], row[1]) for row in rows if row[0] not in gone]
-    found: dict[Key, int] = {}
-    for some in _batches(keys):
-        async with _isolated(database, f"The journals of tasks {', '.join(task_id for _, task_id in some)}"):
-            found |= await _entries(database, some, dry_run)
-    return found
+@dataclass(slots=True)
+class _Ended:
+    """How many tasks have lost their entries, and the bytes of these."""
+
+    tasks: int = 0
+    bytes: int = 0
+
+    def add(self, sizes: Mapping[Key, int]) -> None:
+        self.tasks += len(sizes)
+        self.bytes += sum(sizes.values())
+
+
+async def _journals(database: Database, before: datetime, dry_run: bool, gone: Container[str]) -> _Ended:
+    ended, batch = _Ended(), BatchSize()
+    async for page in _due(database, before):
+        keys = [key for key in page if key[0] not in gone]
+        while keys:
+            some, keys = keys[: batch.rows], keys[batch.rows :]
+            with batch.measured():
+                await _end_journals(database, some, dry_run, ended)
+    return ended
+
+
+async def _due(database: Database, before: datetime) -> AsyncIterator[Sequence[Key]]:
+    """The tasks whose entries are to be deleted, in pages. A page that follows is read when the one before is done."""
+    key = tasks.c.context_id, tasks.c.task_id
+    last: Key | None = ("", "")
+    has_any = exists().where(pages.c.context_id == key[0], pages.c.task_id == key[1])
+    old = tasks.c.changed_at < to_microseconds(before), tasks.c.snapshot == tasks.c.generation
+    due = select(*key).where(tasks.c.state.in_(ENDED), *old, has_any).order_by(*key).limit(TASK_PAGE)
+    while last:
+        async with database.read() as connection:
+            found: list[Key] = [(row[0], row[1]) for row in await connection.execute(due.where(tuple_(*key) > last))]
+        yield found
+        last = found[-1] if len(found) == TASK_PAGE else None
+
+
+async def _end_journals(database: Database, some: Sequence[Key], dry_run: bool, ended: _Ended) -> None:
+    """Delete the entries of some tasks. If that fails, a few at a time, so that few are left for the next time."""
+    try:
+        ended.add(await _entries(database, some, dry_run))
+    except Exception:
+        for few in _batches(some):
+            async with _isolated(database, f"The journals of tasks {', '.join(task_id for _, task_id in few)}"):
+                ended.add(await _entries(database, few, dry_run))
 
 
 def _batches(keys: Sequence[Key]) -> Iterator[Sequence[Key]]:
-    return (keys[start : start + BATCH_SIZE] for start in range(0, len(keys), BATCH_SIZE))
+    return (keys[start : start + SMALLEST] for start in range(0, len(keys), SMALLEST))
 
 
 async def _entries(database: Database, some: Sequence[Key], dry_run: bool) -> dict[Key, int]:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import functools
-from collections.abc import AsyncIterator, Awaitable, Callable
+import math
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -20,6 +21,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from a2a_canvas.server.agent.events import State
 from a2a_canvas.server.tasks.sql.identity.identity_tables import api_keys, ended_sessions, server_secrets, shares
+from a2a_canvas.server.tasks.sql.journal import batches
 from a2a_canvas.server.tasks.sql.journal import prune as prune_module
 from a2a_canvas.server.tasks.sql.journal.journal_reading import to_microseconds
 from a2a_canvas.server.tasks.sql.journal.journal_tables import (
@@ -45,6 +47,7 @@ from a2a_canvas.store.changes import Change, EditText, Restore, Undo
 from a2a_canvas.store.errors import InvalidChange, Unavailable, VersionNotFound, VersionPruned
 from a2a_canvas.store.models import Version
 from a2a_canvas.store.sql.database import Database
+from a2a_canvas.store.sql.reading import Key
 from a2a_canvas.store.sql.tables import artifacts, drafts, kept_bytes, metadata, versions
 from a2a_canvas.store.text.spans import Span
 from tests.database_fixtures import postgresql_url, sqlite_url
@@ -87,6 +90,18 @@ async def emptied(url: str) -> AsyncIterator[Database]:
 async def database(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Database]:
     async with emptied(request.param(tmp_path)) as opened:
         yield opened
+
+
+class Counting(Database):
+    """Counts the transactions that write."""
+
+    writes = 0
+
+    @asynccontextmanager
+    async def write(self) -> AsyncIterator[AsyncConnection]:
+        self.writes += 1
+        async with super().write() as connection:
+            yield connection
 
 
 async def put(database: Database, table: Table, **values: Any) -> None:
@@ -166,11 +181,45 @@ async def test_the_entries_of_tasks_that_have_ended_go_and_the_tasks_stay(databa
     assert await count(database, tasks) == len(State) + 2
 
 
-async def test_many_tasks_go_in_several_transactions(database: Database) -> None:
-    for number in range(2 * BATCH_SIZE + 1):
+@pytest.mark.parametrize("page", [4, 7, 1000])
+@pytest.mark.parametrize("url", BOTH["params"], ids=BOTH["ids"])
+async def test_many_tasks_go_in_pages_and_in_batches_that_grow_while_they_are_short(
+    url: Url, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, page: int
+) -> None:
+    monkeypatch.setattr(prune_module, "TASK_PAGE", page)
+    monkeypatch.setattr(batches, "SMALLEST", 2)
+    monkeypatch.setattr(batches, "SHORT_SECONDS", math.inf)
+    async with emptied(where := url(tmp_path)) as database:
+        for number in range(14):
+            await add_task(database, f"t{number}", state=State.CANCELED if number % 2 else State.COMPLETED)
+        counting = Counting(where)
+        assert await prune(counting, Retention(5 * DAY), NOW) == PruneResult(journals=14, bytes=14 * 30)
+        await counting.close()
+        forgotten = 3
+        assert counting.writes - forgotten == {4: 2 + 1 + 1 + 1, 7: 3 + 1, 1000: 3}[page]
+        assert await tasks_with_entries(database) == set()
+
+
+async def test_a_task_that_cannot_be_pruned_leaves_few_others_for_the_next_time(
+    database: Database, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(batches, "SHORT_SECONDS", math.inf)
+    entries = prune_module._entries
+
+    async def without_one(database: Database, some: Sequence[Key], dry_run: bool) -> dict[Key, int]:
+        if ("t55", "t55") in some:
+            raise ValueError("this one")
+        return await entries(database, some, dry_run)
+
+    monkeypatch.setattr(prune_module, "_entries", without_one)
+    for number in range(10, 100):
         await add_task(database, f"t{number}")
-    assert (await prune(database, Retention(5 * DAY), NOW, dry_run=False)).journals == 2 * BATCH_SIZE + 1
-    assert await tasks_with_entries(database) == set()
+    pruned = await prune(database, Retention(5 * DAY), NOW)
+    left = await tasks_with_entries(database)
+    assert "t55" in left
+    assert len(left) == batches.SMALLEST
+    assert pruned.journals == 90 - len(left)
+    assert ["this one" in str(record.exc_info) for record in caplog.records] == [True]
 
 
 # ---------------------------------------------------------------------------- contexts
@@ -428,18 +477,6 @@ async def test_a_reader_who_had_the_versions_in_memory_sees_that_they_are_gone(d
         await prune(database, Retention(DAY, 5 * DAY), NOW, dry_run=False)
         with pytest.raises(VersionPruned):
             await reader.store.version(by("t"), 1)
-
-
-class Counting(Database):
-    """Counts the transactions that write."""
-
-    writes = 0
-
-    @asynccontextmanager
-    async def write(self) -> AsyncIterator[AsyncConnection]:
-        self.writes += 1
-        async with super().write() as connection:
-            yield connection
 
 
 @pytest.mark.parametrize("url", BOTH["params"], ids=BOTH["ids"])
