@@ -1,11 +1,16 @@
 // @ts-check
-/** Follows a conversation: its artifacts, who works in it and who looks on, and the tasks that run. Reconnects by itself. */
+/**
+ * Follows a conversation: its artifacts, who works in it and who looks on, and the tasks that run. Reconnects by itself.
+ *
+ * A task that began and ended between two `activity` events is named by none: their `tasks` and `updatedAt` say that
+ * something was missed, and it is loaded.
+ */
 
 import { NO_METHOD, RequestFailed, TASK_NOT_FOUND, UNSUPPORTED } from "./client.js";
 import { createPresence } from "./presence.js";
 import { createBackoff } from "./retry.js";
 import { recordOf, withEntry } from "../state/records.js";
-import { isRunning, stateOf } from "../state/task.js";
+import { isPaused, isRunning, stateOf } from "../state/task.js";
 import { randomId } from "./ids.js";
 
 /** @typedef {import("./client.js").Client} Client */
@@ -47,8 +52,16 @@ export function followContext(client, dispatch, given, { canvas, gone, renamed }
   const followed = new Set();
   /** The tasks that were begun here. @type {Set<string>} */
   const begun = new Set();
-  /** @type {string[]} */
-  let working = [];
+  /** The states of the tasks of the context, as far as they are known. @type {Map<string, import("../types.js").TaskState>} */
+  const known = new Map();
+  /** @type {{working: string[], tasks: number, updatedAt: string|null}} */
+  let activity = { working: [], tasks: 0, updatedAt: null };
+  /** What the tasks were last compared with. @type {string|null} */
+  let comparedAt = null;
+  /** How many tasks the context has had that are not listed. */
+  let unlisted = 0;
+  let loading = Promise.resolve();
+  let comparing = false;
   let starting = 0;
   let exists = false;
   let following = false;
@@ -59,6 +72,7 @@ export function followContext(client, dispatch, given, { canvas, gone, renamed }
   async function loadTasks() {
     const tasks = await allTasks(client, contextId, { known: begun, includeArtifacts: !canvas });
     exists ||= tasks.length > 0;
+    tasks.forEach(({ id, status }) => known.set(id, stateOf(status?.state ?? "")));
     dispatch({ type: "tasks", contextId, tasks });
     tasks.filter((task) => isRunning(stateOf(task.status?.state ?? ""))).forEach((task) => follow(task.id));
     if (canvas && tasks.length > 1) {
@@ -83,7 +97,7 @@ export function followContext(client, dispatch, given, { canvas, gone, renamed }
     const opened = () => {
       backoff.reset();
       connected("online");
-      loadTasks().catch(() => {});
+      loading = loadTasks().catch(() => {});
     };
     while (!signal.aborted) {
       const seen = presence.signal;
@@ -104,9 +118,9 @@ export function followContext(client, dispatch, given, { canvas, gone, renamed }
   /** @param {string} kind @param {any} data */
   function take(kind, data) {
     if (kind === "activity") {
-      working = data.working;
-      dispatch({ type: "activity", contextId, watchers: data.watchers, working });
-      followWorking();
+      activity = { tasks: 0, updatedAt: null, ...data };
+      dispatch({ type: "activity", contextId, watchers: data.watchers, working: data.working });
+      catchUp();
     } else if (kind === "message") {
       dispatch({ type: "artifact-event", contextId, event: data });
     }
@@ -128,12 +142,44 @@ export function followContext(client, dispatch, given, { canvas, gone, renamed }
     }
   }
 
-  // A message on its way will have a stream of its own.
-  const followWorking = () => starting || working.forEach(follow);
+  /** Follows what works, and loads what no stream has said. A message on its way will have a stream of its own. */
+  function catchUp() {
+    if (!starting) {
+      activity.working.forEach(follow);
+      compare().catch(() => {});
+    }
+  }
+
+  async function compare() {
+    await loading;
+    while (!comparing && !starting && !signal.aborted && isBehind()) {
+      comparing = true;
+      const { tasks, updatedAt } = activity;
+      try {
+        await (tasks > known.size + unlisted ? loadTasks() : readPaused());
+        comparedAt = updatedAt;
+        unlisted = Math.max(0, tasks - known.size);
+      } finally {
+        comparing = false;
+      }
+    }
+  }
+
+  /** Only a task that waits can change without a stream that tells it, besides those that are new. */
+  const isBehind = () => activity.tasks > known.size + unlisted || (activity.updatedAt !== comparedAt && paused().length > 0);
+  const paused = () => [...known].filter(([id, state]) => isPaused(state) && !followed.has(id)).map(([id]) => id);
+
+  async function readPaused() {
+    const tasks = await Promise.all(paused().map((id) => client.getTask(id)));
+    for (const task of tasks.filter(({ id }) => !starting && !followed.has(id))) {
+      await play(only({ task }));
+    }
+  }
 
   /** @param {string} taskId */
   function follow(taskId) {
     if (!followed.has(taskId)) {
+      known.has(taskId) || known.set(taskId, "working");
       followTask(taskId).catch(() => {});
     }
   }
@@ -189,6 +235,7 @@ export function followContext(client, dispatch, given, { canvas, gone, renamed }
         }
         event.task && begun.add(event.task.id);
         outcome = outcomeOf(outcome, event);
+        outcome && known.set(outcome.taskId, stateOf(outcome.state));
       }
     } catch (error) {
       if (!outcome) {
@@ -222,7 +269,7 @@ export function followContext(client, dispatch, given, { canvas, gone, renamed }
         started = true;
         starting--;
         begin();
-        followWorking();
+        catchUp();
       }
     };
     try {
@@ -241,7 +288,7 @@ export function followContext(client, dispatch, given, { canvas, gone, renamed }
       if (!started) {
         started = true;
         starting--;
-        followWorking();
+        catchUp();
       }
     }
   }

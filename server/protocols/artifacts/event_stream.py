@@ -33,6 +33,7 @@ from a2a_canvas.server.metrics import Metrics
 from a2a_canvas.server.protocols.a2a_v1.parts import to_artifact, to_update
 from a2a_canvas.server.protocols.artifacts.raw_content import NO_SNIFF
 from a2a_canvas.server.protocols.edge.sse_response import SseResponse, sse_event
+from a2a_canvas.server.protocols.edge.wire_times import timestamp
 from a2a_canvas.server.protocols.identity.denials import UnauthenticatedError
 from a2a_canvas.server.tasks.errors import StreamLost
 from a2a_canvas.server.tasks.journal.activity import Activity
@@ -75,7 +76,7 @@ async def _activity(
     if opened:
         async with aclosing(activities):
             async for activity in activities:
-                yield sse_event(to_json(activity), name="activity")
+                yield sse_event(to_json(activity_json(activity)), name="activity")
 
 
 async def _events(
@@ -97,6 +98,16 @@ async def _events(
             yield _sse(_id(change.incarnation, change.position), change_json(context_id, change))
             del change
             metrics.sent(at)
+
+
+def activity_json(activity: Activity) -> dict[str, Any]:
+    """Who watches a context and what works in it, with a mark that changes with every task that begins or settles."""
+    return {
+        "watchers": activity.watchers,
+        "working": activity.working,
+        "tasks": activity.tasks,
+        "updatedAt": activity.updated_at and timestamp(activity.updated_at),
+    }
 
 
 def _begin(snapshot: ContextSnapshot, last_event_id: str | None) -> Iterator[tuple[str, ContextArtifact]]:

@@ -3,8 +3,10 @@
 Rule 1: a stream is a watcher from its first step to its end. The watchers of all replicas count.
 Rule 2: the cost is that of the changes: what is watched is read when something says that it may have changed, once for
         all streams of this process. Nothing is read for a context that nobody here watches.
-Rule 3: a slow stream gets the newest activity only. Whether it can be read delays nothing else: while the database is
-        unavailable the last one stays, and it is read again later.
+Rule 3: a slow stream gets the newest activity only. It never names a task that began and ended meanwhile, but `tasks`
+        and `updated_at` change with each, so that a client reads what it has missed.
+Rule 4: whether it can be read delays nothing else: while the database is unavailable the last one stays, and it is read
+        again later.
 """
 
 from __future__ import annotations
@@ -13,6 +15,7 @@ import asyncio
 import logging
 from collections.abc import AsyncGenerator, Collection, Iterable, Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from typing import NamedTuple, Protocol
 
 from a2a_canvas.server.tasks.journal.cursors import Log
@@ -31,17 +34,23 @@ class Activity:
     Attributes:
         watchers: streams of the context that are open, on all replicas.
         working: ids of the tasks that are not settled, in the order in which they began.
+        tasks: how many tasks it has ever had.
+        updated_at: when the status of one of them last changed; None before the first task.
     """
 
     watchers: int
     working: tuple[str, ...]
+    tasks: int = 0
+    updated_at: datetime | None = None
 
 
 class Elsewhere(NamedTuple):
-    """What only the source knows: the watchers on other replicas, and the working tasks."""
+    """What only the source knows: the watchers on other replicas, and the tasks."""
 
     watchers: int
     working: tuple[str, ...]
+    tasks: int = 0
+    updated_at: datetime | None = None
 
 
 class ActivitySource(Protocol):
@@ -67,7 +76,7 @@ class _Watched(Log[None]):
     @property
     def activity(self) -> Activity | None:
         known = self.elsewhere
-        return None if known is None else Activity(self.here + known.watchers, known.working)
+        return None if known is None else Activity(self.here + known.watchers, *known[1:])
 
 
 class WatchedContexts:

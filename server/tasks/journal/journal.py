@@ -376,8 +376,9 @@ class _InMemoryActivity:
         pass
 
     async def read(self, context_ids: Collection[str]) -> Mapping[str, Elsewhere]:
-        return {each: Elsewhere(0, await self._working(each)) for each in context_ids}
+        return {each: await self._of(each) for each in context_ids}
 
-    async def _working(self, context_id: str) -> tuple[str, ...]:
+    async def _of(self, context_id: str) -> Elsewhere:
         tasks = await self._journal.context(context_id)
-        return tuple(task.task_id for task in tasks if not task.state.settled)
+        working = tuple(task.task_id for task in tasks if not task.state.settled)
+        return Elsewhere(0, working, len(tasks), max((task.changed_at for task in tasks), default=None))

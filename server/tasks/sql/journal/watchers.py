@@ -9,14 +9,21 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping
+from datetime import datetime
 from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, delete, func, insert, select
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from a2a_canvas.server.tasks.journal.activity import Elsewhere
-from a2a_canvas.server.tasks.sql.journal.journal_reading import UNSETTLED
-from a2a_canvas.server.tasks.sql.journal.journal_tables import context_watchers, replicas, tasks
+from a2a_canvas.server.tasks.sql.journal.journal_reading import UNSETTLED, of_microseconds
+from a2a_canvas.server.tasks.sql.journal.journal_tables import (
+    context_watchers,
+    contexts,
+    owned_contexts,
+    replicas,
+    tasks,
+)
 from a2a_canvas.store.errors import Unavailable
 from a2a_canvas.store.sql.artifact_lease import LeaseHolder
 from a2a_canvas.store.sql.database import Database
@@ -56,8 +63,13 @@ class SqlActivity:
             return {}
         async with self._database.read() as connection:
             watchers = {} if self._replica.exclusive else await self._others(connection, context_ids)
+            # Before the working ones: a task that begins meanwhile is counted with its next change.
+            changes = await _changes(connection, context_ids)
             working = await _working(connection, context_ids)
-        return {each: Elsewhere(watchers.get(each, 0), tuple(working[each])) for each in context_ids}
+        return {
+            each: Elsewhere(watchers.get(each, 0), tuple(working[each]), *changes.get(each, (0, None)))
+            for each in context_ids
+        }
 
     async def _others(self, connection: AsyncConnection, context_ids: Collection[str]) -> dict[str, int]:
         alive = context_watchers.join(replicas, replicas.c.replica_id == context_watchers.c.replica_id)
@@ -65,6 +77,16 @@ class SqlActivity:
         query = query.where(context_watchers.c.context_id.in_(context_ids), replicas.c.replica_id != self._replica.id)
         rows = await connection.execute(query.group_by(context_watchers.c.context_id))
         return {context_id: int(count) for context_id, count in rows}
+
+
+async def _changes(
+    connection: AsyncConnection, context_ids: Collection[str]
+) -> Mapping[str, tuple[int, datetime | None]]:
+    """How many tasks each context has ever had, and when the status of one of them last changed."""
+    changed = select(func.max(owned_contexts.c.changed_at)).where(owned_contexts.c.context_id == contexts.c.context_id)
+    query = select(contexts.c.context_id, contexts.c.tasks, changed.scalar_subquery())
+    rows = await connection.execute(query.where(contexts.c.context_id.in_(context_ids)))
+    return {context_id: (count, None if at is None else of_microseconds(at)) for context_id, count, at in rows}
 
 
 async def _working(connection: AsyncConnection, context_ids: Collection[str]) -> Mapping[str, list[str]]:

@@ -16,6 +16,7 @@ from google.protobuf.json_format import MessageToDict, ParseDict
 from a2a_canvas.server.agent.events import State, StatusChanged
 from a2a_canvas.server.migrations import upgrade
 from a2a_canvas.server.protocols.artifacts.event_stream import changed_since
+from a2a_canvas.server.protocols.edge.wire_times import timestamp
 from a2a_canvas.server.tasks.journal.activity import Activity
 from a2a_canvas.server.tasks.journal.context_log import ContextArtifact, ContextSnapshot
 from a2a_canvas.server.tasks.journal.journal import InMemoryJournal
@@ -29,6 +30,8 @@ from a2a_canvas.store.text.spans import Span
 from tests.database_fixtures import postgresql_url
 from tests.server.app_server import asking, sent, serving, stoppable
 from tests.server.protocols.artifacts.artifact_fixtures import ArtifactHarness, Event, activities, events, served
+
+SOON = 30.0
 
 CANVAS = "urn:a2a-canvas:canvas:v1"
 WAY = ("JSONRPC", "1.0")
@@ -373,33 +376,53 @@ async def test_the_stop_lets_a_reader_go_with_a_complete_answer_and_the_last_cha
 # ------------------------------------------------------------------------------ activity
 
 
-def activity(watchers: int, *working: str) -> dict[str, Any]:
-    return {"watchers": watchers, "working": [*working]}
+async def shows(stream: AsyncGenerator[Any, None], watchers: int, *working: str) -> None:
+    """Until the stream says who watches and what works."""
+    async with asyncio.timeout(SOON):
+        async for told in stream:
+            if (told["watchers"], told["working"]) == (watchers, [*working]):
+                return
 
 
 async def test_each_stream_is_told_who_watches_and_what_works() -> None:
     harness = ArtifactHarness()
     await harness.begin("t1")
     async with served(harness.app) as client, aclosing(activities(client, "ctx")) as first:
-        assert await anext(first) == activity(1, "t1")
+        await shows(first, 1, "t1")
         async with aclosing(activities(client, "ctx")) as second:
-            assert await anext(second) == await anext(first) == activity(2, "t1")
+            await shows(second, 2, "t1")
+            await shows(first, 2, "t1")
             await harness.begin("t2")
-            assert await anext(second) == await anext(first) == activity(2, "t1", "t2")
-        assert await anext(first) == activity(1, "t1", "t2")
+            await shows(second, 2, "t1", "t2")
+            await shows(first, 2, "t1", "t2")
+        await shows(first, 1, "t1", "t2")
         await harness.journal.append("t1", StatusChanged(State.INPUT_REQUIRED))
-        assert await anext(first) == activity(1, "t2")
+        await shows(first, 1, "t2")
+
+
+async def test_how_many_tasks_there_were_and_when_one_changed_last_tell_what_a_stream_has_missed() -> None:
+    harness = ArtifactHarness()
+    await harness.begin("t1")
+    async with served(harness.app) as client, aclosing(activities(client, "ctx")) as watcher:
+        await anext(watcher)
+        await harness.begin("t2")
+        await harness.journal.append("t2", StatusChanged(State.COMPLETED))
+        at = (await harness.journal.get("t2")).changed_at
+        expected = {"watchers": 1, "working": ["t1"], "tasks": 2, "updatedAt": timestamp(at)}
+        async with asyncio.timeout(SOON):
+            while await anext(watcher) != expected:
+                pass
 
 
 async def test_who_is_refused_or_only_asks_for_the_head_does_not_count() -> None:
     harness = ArtifactHarness()
     await harness.begin("t1")
     async with served(harness.app) as client, aclosing(activities(client, "ctx")) as watcher:
-        assert await anext(watcher) == activity(1, "t1")
+        await shows(watcher, 1, "t1")
         assert (await client.get("/artifacts/nowhere/events")).status_code == 404
         assert (await client.head("/artifacts/ctx/events")).status_code == 200
         await harness.journal.append("t1", StatusChanged(State.COMPLETED))
-        assert await anext(watcher) == activity(1)
+        await shows(watcher, 1)
 
 
 class Silent(InMemoryJournal):
