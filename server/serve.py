@@ -40,6 +40,9 @@ CUT_OFF_SECONDS = 1
 """After so long beyond its grace period, a stopping server closes connections that do not even read the end of an
 answer."""
 
+SWITCH_INTERVAL = 0.0005
+"""Seconds after which a thread that computes hands over to another one, such as that of the event loop. Python's 5 ms
+add up: a turn waits for threads some dozens of times."""
 INTERRUPTED = 130
 """The exit code after Ctrl+C, as shells have it."""
 
@@ -63,6 +66,7 @@ def serve(given: Mapping[str, Any], program: str = "a2a-canvas") -> int:
     """
     settings = load(given)
     log_output.configure(settings.log_level, settings.log_format)
+    sys.setswitchinterval(SWITCH_INTERVAL)
     llm = _llm(settings, given)
     app = create_app(settings, llm)
     if is_reloaded() and settings.mcp_config:

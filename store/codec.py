@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import json
 from base64 import b64decode, b64encode
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import datetime
+from itertools import chain
 from typing import Any, get_args, get_origin
+from uuid import uuid4
 
 from cattrs import Converter
 from cattrs.strategies import configure_tagged_union
@@ -19,13 +21,17 @@ from a2a_canvas.store.models import JsonValue, Part
 from a2a_canvas.store.text.rope import Rope
 
 
-def make_converter() -> Converter:
-    """A converter for all that an artifact consists of."""
+def make_converter(write_bytes: Callable[[bytes], object] = bytes) -> Converter:
+    """A converter for all that an artifact consists of.
+
+    Args:
+        write_bytes: what is written for bytes; `to_json` takes bytes as they are.
+    """
     converter = Converter(omit_if_default=True)
     converter.register_structure_hook(Rope, lambda value, _: Rope(value))
     converter.register_unstructure_hook(Rope, str)
     converter.register_structure_hook(bytes, lambda value, _: b64decode(value))
-    converter.register_unstructure_hook(bytes, lambda value: b64encode(value).decode())
+    converter.register_unstructure_hook(bytes, write_bytes)
     converter.register_structure_hook(datetime, lambda value, _: datetime.fromisoformat(value))
     converter.register_unstructure_hook(datetime, datetime.isoformat)
     # JSON values pass unchanged.
@@ -47,7 +53,32 @@ CONVERTER = make_converter()
 
 def encode(value: object, kind: Any, converter: Converter = CONVERTER) -> str:
     """`value`, of the type `kind`, as JSON."""
-    return json.dumps(converter.unstructure(value, unstructure_as=kind), ensure_ascii=False, separators=(",", ":"))
+    return to_json(converter.unstructure(value, unstructure_as=kind))
+
+
+def to_json(unstructured: Any) -> str:
+    """What a converter of `make_converter` made, as JSON: bytes are Base64.
+
+    Base64 needs no escaping, and `json` takes 50 ms to find that out of 10 MB. So it writes a marker in its place.
+    """
+    files: list[bytes] = []
+    marker = ""
+
+    def take(value: object) -> str:
+        nonlocal marker
+        if not isinstance(value, bytes):
+            raise TypeError(f"{type(value).__name__} is not JSON")
+        files.append(value)
+        marker = marker or uuid4().hex  # in no text that was written before
+        return marker
+
+    text = json.dumps(unstructured, ensure_ascii=False, separators=(",", ":"), default=take)
+    if not files:
+        return text
+    before, *after = text.split(marker)
+    return before + "".join(
+        chain.from_iterable((b64encode(file).decode(), rest) for file, rest in zip(files, after, strict=True))
+    )
 
 
 def decode(text: str, kind: Any, converter: Converter = CONVERTER) -> Any:

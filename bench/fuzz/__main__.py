@@ -10,9 +10,10 @@ import sys
 from bench.fuzz import bystander
 from bench.fuzz.others import against_frames, against_servers
 from bench.fuzz.run import Result, fuzz
+from bench.fuzz.worst_bodies import worst_bodies
 from bench.servers import MEMORY, end_in_order
 
-PARTS = ("requests", "servers", "frames", "bystander")
+PARTS = ("requests", "servers", "frames", "bodies", "bystander")
 
 
 def main() -> int:
@@ -53,13 +54,20 @@ def _frames(given: argparse.Namespace) -> list[str]:
     return faults
 
 
+def _bodies(given: argparse.Namespace) -> list[str]:
+    held = asyncio.run(bystander.hold_of_each(worst_bodies(bystander.PLACE)))
+    for name, seconds in sorted(held.items(), key=lambda each: -each[1])[: bystander.SHOWN]:
+        print(f"{seconds:8.3f} s that another user waits for {name}")
+    return []
+
+
 def _bystander(given: argparse.Namespace) -> list[str]:
     found = asyncio.run(bystander.measure(min(bystander.REQUESTS, given.requests), given.seed))
     bystander.report(found)
     return [f"a bystander's request failed: {each}" for each in found.among.failed[:3]]
 
 
-PART = {"requests": _requests, "servers": _servers, "frames": _frames, "bystander": _bystander}
+PART = {"requests": _requests, "servers": _servers, "frames": _frames, "bodies": _bodies, "bystander": _bystander}
 
 if __name__ == "__main__":
     sys.exit(main())

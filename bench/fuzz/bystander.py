@@ -5,6 +5,7 @@ Rule 1: the callers are two users, two guests with a link, and two who are anony
 Rule 2: the bystander is a user of its own. Its requests are of every kind; each is measured from its first byte to the
         last of its answer. They come from a process of their own, so that they do not wait for the six.
 Rule 3: the figure is the longest of its requests among the six, less the longest without them, on one server.
+Rule 4: `hold_of_each` shows the cause: how long a request of another user waits while one body is served alone.
 """
 
 from __future__ import annotations
@@ -15,8 +16,8 @@ import random
 import signal
 import tempfile
 import time
-from collections.abc import Iterator, Mapping
-from contextlib import suppress
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from itertools import cycle
 from typing import Any
@@ -114,6 +115,22 @@ def bystand(port: int, count: int, key: str) -> Waits:
     return Waits(longest, tuple(failed))
 
 
+def _probe(port: int, key: str, answer: Any) -> None:
+    """Ask for /auth/session all the time; at each message, answer with the longest wait since the last one."""
+    longest = 0.0
+    headers = {"Authorization": f"Bearer {key}"}
+    with httpx.Client(base_url=f"http://127.0.0.1:{port}", headers=headers, timeout=TIMEOUT, trust_env=False) as http:
+        while True:
+            begun = time.perf_counter()
+            http.get("/auth/session")
+            longest = max(longest, time.perf_counter() - begun)
+            if answer.poll(PAUSE / 4):
+                if not answer.recv():
+                    return
+                answer.send(longest)
+                longest = 0.0
+
+
 def _child(port: int, count: int, key: str, answer: Any) -> None:
     answer.send(bystand(port, count, key))
 
@@ -140,6 +157,15 @@ class Crowd:
         """Send bodies until this is cancelled."""
         bodies = [*worst_bodies(PLACE)]
         random.Random(f"{self._seed}:{number}").shuffle(bodies)
+        async with self.connected(token) as send:
+            for body in cycle(bodies):
+                begun = time.perf_counter()
+                name = f"{_name(body)} {await send(body)}"
+                self.slowest[name] = max(time.perf_counter() - begun, self.slowest.get(name, 0.0))
+
+    @asynccontextmanager
+    async def connected(self, token: str) -> AsyncIterator[Callable[[WorstBody], Awaitable[str]]]:
+        """What sends a body as the user of a token, and says how it was answered."""
         headers = {"Authorization": f"Bearer {token}"} if token else {}
         async with (
             httpx.AsyncClient(
@@ -147,12 +173,7 @@ class Crowd:
             ) as http,
             grpc.aio.insecure_channel(f"127.0.0.1:{self._rpc}") as channel,
         ):
-            for body in cycle(bodies):
-                begun = time.perf_counter()
-                how = await self._one(body, http, channel, token)
-                seconds = time.perf_counter() - begun
-                name = f"{body.target.replace(PLACE, '…')} {body.name} {how}"
-                self.slowest[name] = max(seconds, self.slowest.get(name, 0.0))
+            yield lambda body: self._one(body, http, channel, token)
 
     async def _one(self, body: WorstBody, http: httpx.AsyncClient, channel: Any, token: str) -> str:
         if body.method == "gRPC":
@@ -172,27 +193,61 @@ class Crowd:
             return type(error).__name__
 
 
-async def measure(count: int = REQUESTS, seed: int = 1) -> Measured:
-    """The bystander's waits without and with the six callers, on a new server."""
+@asynccontextmanager
+async def _served() -> AsyncIterator[tuple[int, int]]:
+    """A new server; its port, and its port for gRPC."""
     port, rpc = free_port(), free_port()
     environ = {"A2A_CANVAS_API_KEYS": ",".join(f"{name}={key}" for name, key in KEYS.items())}
     with script(SCRIPT) as path, databases("sqlite") as new, tempfile.TemporaryFile() as said:
         command = shipped(f"script:{path}", new(), "--grpc-port", str(rpc), "--allow-anonymous")
         process = await start(command, port, said, Checkout(environ=environ))
         try:
-            alone = await _waits(port, count)
-            tokens = KEYS | await _links(port) | {"anonymous": ""}
-            crowd = Crowd(port, rpc, seed)
-            callers = [asyncio.create_task(crowd.send(name, n, tokens[name])) for n, name in enumerate(CALLERS)]
-            try:
-                among = await _waits(port, count)
-            finally:
-                for each in callers:
-                    each.cancel()
-                await asyncio.gather(*callers, return_exceptions=True)
+            yield port, rpc
         finally:
             await end(process, signal.SIGTERM)
+
+
+async def measure(count: int = REQUESTS, seed: int = 1) -> Measured:
+    """The bystander's waits without and with the six callers, on a new server."""
+    async with _served() as (port, rpc):
+        alone = await _waits(port, count)
+        tokens = KEYS | await _links(port) | {"anonymous": ""}
+        crowd = Crowd(port, rpc, seed)
+        callers = [asyncio.create_task(crowd.send(name, n, tokens[name])) for n, name in enumerate(CALLERS)]
+        try:
+            among = await _waits(port, count)
+        finally:
+            for each in callers:
+                each.cancel()
+            await asyncio.gather(*callers, return_exceptions=True)
     return Measured(alone, among, crowd.slowest)
+
+
+async def hold_of_each(bodies: Sequence[WorstBody]) -> Mapping[str, float]:
+    """Of each body, sent alone, the seconds that a request of another user waited at most (rule 4)."""
+    spawn = multiprocessing.get_context("spawn")
+    held: dict[str, float] = {}
+    async with _served() as (port, rpc):
+        mine, theirs = spawn.Pipe()
+        prober = spawn.Process(target=_probe, args=(port, KEYS["carol"], theirs))
+        prober.start()
+        try:
+            crowd = Crowd(port, rpc, 0)
+            async with crowd.connected(KEYS["ann"]) as send:
+                for body in bodies:
+                    mine.send(True)
+                    await asyncio.to_thread(mine.recv)
+                    name = f"{_name(body)} {await send(body)}"
+                    mine.send(True)
+                    held[name] = max(await asyncio.to_thread(mine.recv), held.get(name, 0.0))
+        finally:
+            mine.send(False)
+            prober.join()
+    return held
+
+
+def _name(body: WorstBody) -> str:
+    return f"{body.target.replace(PLACE, '…')} {body.name}"
 
 
 async def _links(port: int) -> dict[str, str]:

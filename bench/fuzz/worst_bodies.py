@@ -19,7 +19,7 @@ from a2a_canvas.server.wire import CANVAS
 
 MAX_BODY = 10 * 2**20
 _LOOP = 64 * 2**10
-"""Bodies up to this size are read on the event loop."""
+"""Bodies up to this size do not count as large ones."""
 
 
 @dataclass(frozen=True, slots=True)

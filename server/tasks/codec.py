@@ -26,7 +26,7 @@ from a2a_canvas.server.agent.events import (
 )
 from a2a_canvas.server.agent.model import ModelContent, ModelText, Thinking, ToolUse
 from a2a_canvas.server.tasks.record import Entry, TaskArtifact, TaskRecord, pruned_content
-from a2a_canvas.store.codec import decode, encode, make_converter
+from a2a_canvas.store.codec import decode, encode, make_converter, to_json
 from a2a_canvas.store.models import Content, TextPart
 
 T = TypeVar("T")
@@ -103,7 +103,7 @@ def entries_to_json(entries: Iterable[Entry], naming: Container[int] = ()) -> st
             case event:
                 row = event_to_json(event)
         rows.append([entry.generation, entry.at.isoformat(), row])
-    return json.dumps(rows, ensure_ascii=False, separators=(",", ":"))
+    return to_json(rows)
 
 
 def entries_of_json(epoch: int, text: str, contents: Contents = NO_CONTENTS) -> Iterator[Entry]:
@@ -144,7 +144,7 @@ def artifacts_to_json(artifacts: Mapping[str, TaskArtifact], naming: Container[s
         artifact_id: _name_of_artifact(each) if artifact_id in naming else _CONVERTER.unstructure(each, TaskArtifact)
         for artifact_id, each in artifacts.items()
     }
-    return json.dumps(rows, ensure_ascii=False, separators=(",", ":"))
+    return to_json(rows)
 
 
 def _name_of_artifact(artifact: TaskArtifact) -> dict[str, Any]:

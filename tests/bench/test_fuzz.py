@@ -140,3 +140,10 @@ def test_each_kind_of_frame_is_one_after_the_other() -> None:
     assert frames.frame(frames.PING, 0, 0, bytes(8)) == b"\0\0\x08\x06\0\0\0\0\0" + bytes(8)
     for flood in frames.floods(random.Random(1)).values():
         assert all(next(flood) for _ in range(3))
+
+
+async def test_what_another_user_waits_while_a_body_is_served_is_measured_for_each() -> None:
+    bodies = [each for each in worst_bodies(bystander.PLACE) if each.name == "a fraction"]
+    held = await bystander.hold_of_each(bodies)
+    assert len(held) == len(bodies)
+    assert all(seconds > 0 for seconds in held.values())

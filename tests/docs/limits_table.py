@@ -19,7 +19,7 @@ from a2a_canvas.server.protocols.agui.routes import MAX_BODY_VALUES
 from a2a_canvas.server.protocols.artifacts.context_forms import MAX_NAME, MAX_PAGE_SIZE
 from a2a_canvas.server.protocols.edge.connections import MAX_FIELDS, MAX_HEAD
 from a2a_canvas.server.protocols.edge.share_forms import MAX_SECONDS, MAX_USER
-from a2a_canvas.server.protocols.guard.checks import MAX_JSON_DEPTH, MAX_NUMBER, MAX_VALUES
+from a2a_canvas.server.protocols.guard.checks import MAX_ITEMS, MAX_JSON_DEPTH, MAX_NUMBER, MAX_VALUES
 from a2a_canvas.server.protocols.guard.parsing import SMALL_BODY_BYTES
 from a2a_canvas.server.push.targets import MAX_URL
 from a2a_canvas.server.tasks.journal.owned_contexts import MAX_SEARCHED
@@ -70,6 +70,9 @@ REQUESTS = (
           f"{_CHECKS}::test_a_number_has_at_most_as_many_characters_as_the_limit"),
     Limit((" gRPC: values",), f"{MAX_VALUES:,}", "INVALID_ARGUMENT",
           f"{_PROTOCOLS}/guard/test_grpc_guard.py::test_a_message_with_too_many_values_is_invalid"),
+    Limit((" items of a list of messages, such as the parts of a message",), f"{MAX_ITEMS:,}", _INVALID,
+          f"{_PROTOCOLS}/guard/test_proto_messages.py"
+          "::test_a_list_of_messages_has_at_most_as_many_as_the_limit"),
     Limit((" all text in fields of A2A",), f"`--max-text-bytes`, and {SMALL_BODY_BYTES:,} for ids and addresses",
           _INVALID, f"{_PROTOCOLS}/guard/test_proto_messages.py"
           "::test_more_text_than_a_message_may_have_is_refused_before_protobuf_reads_it"),

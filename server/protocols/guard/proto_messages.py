@@ -14,20 +14,29 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Iterator, Mapping
+from functools import cache
 from typing import Any, Final, TypeVar
 
 from a2a.compat.v0_3 import a2a_v0_3_pb2
 from a2a.types import a2a_pb2
-from a2a.utils.errors import InvalidParamsError
-from a2a.utils.proto_utils import validate_proto_required_fields
+from google.api.field_behavior_pb2 import FieldBehavior, field_behavior  # type: ignore[import-untyped]
 from google.protobuf.descriptor import Descriptor, EnumDescriptor, FieldDescriptor
 from google.protobuf.json_format import ParseDict
 from google.protobuf.message import Message
 from google.protobuf.message_factory import GetMessageClass
-from google.protobuf.struct_pb2 import Struct, Value
+from google.protobuf.struct_pb2 import ListValue, Struct, Value
 from google.protobuf.timestamp_pb2 import Timestamp
 
-from a2a_canvas.server.protocols.guard.checks import MAX_VALUES, BodyLimits, Refusal, invalid, too_deep, too_many_values
+from a2a_canvas.server.protocols.guard.checks import (
+    MAX_ITEMS,
+    MAX_VALUES,
+    BodyLimits,
+    Refusal,
+    invalid,
+    too_deep,
+    too_many_items,
+    too_many_values,
+)
 from a2a_canvas.server.protocols.guard.parsing import SMALL_BODY_BYTES
 from a2a_canvas.store.text.wording import choice, shown
 
@@ -55,6 +64,8 @@ def parse_params(params: object, kind: type[M], limits: BodyLimits, parse: Parse
     if not isinstance(params, Mapping):
         return invalid([("params", f"is {shown(params)} and must be an object")])
     message = kind()
+    if refusal := _too_many(params, message.DESCRIPTOR):
+        return refusal
     if too_long := _too_long(params, message.DESCRIPTOR, limits.max_text_bytes):
         return invalid([too_long])
     if not _fits(params, message, parse):
@@ -62,6 +73,17 @@ def parse_params(params: object, kind: type[M], limits: BodyLimits, parse: Parse
     if misread := next(_misread(params, message.DESCRIPTOR), None):
         return invalid([misread])
     return check_message(message, limits, from_json=True) or message
+
+
+def _too_many(params: Mapping[str, Any], descriptor: Descriptor | Any, above: str = "") -> Refusal | None:
+    """The refusal of a list of messages that is too long: protobuf's parser takes long over it."""
+    for field, name, given in _fields(params, descriptor):
+        inner = _inner(field)
+        if inner and isinstance(given, list) and len(given) > MAX_ITEMS:
+            return too_many_items(f"{above}{name}", len(given))
+        if inner and isinstance(given, dict) and (refusal := _too_many(given, inner, f"{above}{name}.")):
+            return refusal
+    return None
 
 
 def _too_long(params: Mapping[str, Any], descriptor: Descriptor | Any, most: int) -> tuple[str, str] | None:
@@ -204,14 +226,52 @@ def check_required(message: Message, given: Mapping[str, Any] | None = None) -> 
     Args:
         given: the JSON that it was read from: unknown names in it may be meant for what is missing.
     """
-    try:
-        validate_proto_required_fields(message)
-    except InvalidParamsError as error:
-        paths = [_json_name(each["field"]) for each in (error.data or {})["errors"]]
-        return invalid(
-            [_missing(path, message, given) if given is not None else (path, "must not be empty") for path in paths]
-        )
-    return None
+    paths = [_json_name(path) for path in missing_fields(message)]
+    if not paths:
+        return None
+    return invalid(
+        [_missing(path, message, given) if given is not None else (path, "must not be empty") for path in paths]
+    )
+
+
+def missing_fields(message: Message) -> Iterator[str]:
+    """The paths of the required fields that are empty, in the order of the definition.
+
+    The SDK's `validate_proto_required_fields` finds the same ones, but walks every value of free-form JSON: 0.3 s for
+    a list of 10,000 numbers.
+    """
+    present = {field.number: value for field, value in message.ListFields()}
+    for number, name, required, holds_messages in _rules(message.DESCRIPTOR):
+        if number not in present:
+            if required:
+                yield name
+        elif holds_messages:
+            value = present[number]
+            items = [(name, value)] if isinstance(value, Message) else _named(name, value)
+            for path, item in items:
+                yield from (f"{path}.{below}" for below in missing_fields(item))
+
+
+@cache
+def _rules(descriptor: Descriptor | Any) -> tuple[tuple[int, str, bool, bool], ...]:
+    """Of each field: its number, its name, whether it is required, and whether messages of A2A are in it."""
+    rules = []
+    for field in descriptor.fields:
+        required = FieldBehavior.REQUIRED in field.GetOptions().Extensions[field_behavior]
+        rules.append((field.number, field.name, required, _holds_messages(field)))
+    return tuple(rule for rule in rules if rule[2] or rule[3])
+
+
+def _holds_messages(field: FieldDescriptor | Any) -> bool:
+    kind = field.message_type
+    if kind is not None and kind.GetOptions().map_entry:
+        kind = kind.fields_by_name["value"].message_type
+    return kind is not None and not kind.file.package.startswith("google.")
+
+
+def _named(name: str, values: Any) -> Iterator[tuple[str, Message]]:
+    items = values.items() if isinstance(values, Mapping) else enumerate(values)
+    return ((f"{name}[{at}]", item) for at, item in items)
 
 
 def _missing(path: str, message: Message, given: Mapping[str, Any]) -> tuple[str, str]:
@@ -250,11 +310,20 @@ def check_message(message: Message, limits: BodyLimits, *, from_json: bool = Fal
             return invalid([(path or "the request", fault)])
         if from_json and isinstance(node, Struct | Value):
             continue
+        if not isinstance(node, Struct | Value | ListValue) and (refusal := _too_many_in(node, path)):
+            return refusal
         for child in _children(node, depth, path):
             seen += 1
             if seen >= MAX_VALUES:
                 return too_many_values()
             todo.append(child)
+    return None
+
+
+def _too_many_in(node: Message, path: str) -> Refusal | None:
+    for field, value in node.ListFields():
+        if field.message_type and field.is_repeated and len(value) > MAX_ITEMS:
+            return too_many_items(f"{path}.{field.json_name}".lstrip("."), len(value))
     return None
 
 

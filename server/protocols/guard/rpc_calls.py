@@ -18,7 +18,15 @@ from google.protobuf.message import Message
 from pydantic import ValidationError
 
 from a2a_canvas.server.protocols.guard.calls import LEGACY_METHODS, REQUESTS, Call, RequestId, convert_legacy
-from a2a_canvas.server.protocols.guard.checks import BodyLimits, Refusal, check_json, check_version, invalid
+from a2a_canvas.server.protocols.guard.checks import (
+    MAX_ITEMS,
+    BodyLimits,
+    Refusal,
+    check_json,
+    check_version,
+    invalid,
+    too_many_items,
+)
 from a2a_canvas.server.protocols.guard.proto_messages import check_required, parse_params
 from a2a_canvas.store.text.wording import choice, nearest, shown
 from a2a_canvas.tools.faults import reason_of
@@ -123,6 +131,9 @@ def _without_authentication(given: Any, place: Sequence[str]) -> Any:
 
 def _legacy_params(method: str, request: Mapping[str, Any], limits: BodyLimits) -> Message | Refusal:
     model: Any = JSONRPC03Adapter.METHOD_TO_MODEL[method]
+    match request:
+        case {"params": {"message": {"parts": [*parts]}}} if len(parts) > MAX_ITEMS:
+            return too_many_items("message.parts", len(parts))
     try:
         parsed = model.model_validate(reduce(_without_authentication, _PUSH_CONFIGS, {"id": 0, **request}))
     except ValidationError as error:

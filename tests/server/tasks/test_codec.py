@@ -1,5 +1,7 @@
 """What is kept of tasks reads again as it was written."""
 
+import json
+from base64 import b64encode
 from datetime import UTC, datetime
 
 import pytest
@@ -10,6 +12,7 @@ from a2a_canvas.server.agent import events as ev
 from a2a_canvas.server.agent.model import ModelText, Thinking, ToolResult, ToolUse, Usage
 from a2a_canvas.server.tasks import codec
 from a2a_canvas.server.tasks.record import Entry, OpenEdit, TaskArtifact, TaskRecord, pruned_content
+from a2a_canvas.store.codec import to_json
 from a2a_canvas.store.edits import EditAborted, EditChunk, EditCompleted, EditStarted, Selection
 from a2a_canvas.store.models import Content, DataPart, FilePart, text_part
 from a2a_canvas.store.text.rope import Rope
@@ -153,3 +156,9 @@ def test_a_task_reads_again_as_it_was_written() -> None:
     assert codec.transcript_of_json(codec.transcript_to_json(TRANSCRIPT)) == TRANSCRIPT
     assert codec.artifacts_of_json(codec.artifacts_to_json(record.artifacts)) == record.artifacts
     assert codec.message_of_json(codec.message_to_json(MESSAGE)) == MESSAGE
+
+
+@given(st.lists(st.binary(max_size=40) | st.text(max_size=40), max_size=5))
+def test_bytes_are_written_as_base64_wherever_they_are(values: list[bytes | str]) -> None:
+    plain = [b64encode(each).decode() if isinstance(each, bytes) else each for each in values]
+    assert to_json({"a": values}) == json.dumps({"a": plain}, ensure_ascii=False, separators=(",", ":"))

@@ -41,7 +41,7 @@ def test_the_order_of_keys_is_no_content() -> None:
 
 
 def test_a_key_is_the_same_in_every_process() -> None:
-    assert SENT.key == "9e5e508ffccec88b9f28f547e759762c474e3f2ee2a28870dcb65c282bc9454e"
+    assert SENT.key == "c327d2c3c6179c454e2b859b067d88aac7def376bc6456a9049ec622a9a0aabb"
 
 
 def test_changes_are_told_apart_by_what_they_do() -> None:

@@ -19,9 +19,10 @@ from a2a.types import a2a_pb2 as pb
 from a2a.types import a2a_pb2_grpc as grpc10
 from a2a.utils.errors import JSON_RPC_ERROR_CODE_MAP, VersionNotSupportedError
 from a2a.utils.grpc_status import status_from_call
+from google.protobuf import struct_pb2
 from google.rpc import error_details_pb2
 
-from a2a_canvas.server.protocols.guard.checks import MAX_JSON_DEPTH, MAX_VALUES
+from a2a_canvas.server.protocols.guard.checks import MAX_ITEMS, MAX_JSON_DEPTH, MAX_VALUES
 from a2a_canvas.server.protocols.guard.grpc_guard import MAX_FIELDS, GuardInterceptor
 from tests.server.protocols.echo_handler import Echo
 
@@ -236,14 +237,24 @@ async def test_bytes_that_are_no_message_are_invalid(served: Served, method: str
 async def test_a_message_with_too_many_values_is_invalid(
     served: Served, method: str, begin: bytes, values: int
 ) -> None:
-    message = b"\x0a\x01m" + b"\x2a\x03\x0a\x01x" * values
+    data = struct_pb2.ListValue(values=[struct_pb2.Value(bool_value=True)] * values)
+    metadata = struct_pb2.Struct(fields={"list": struct_pb2.Value(list_value=data)})
+    message = pb.Message(message_id="m", metadata=metadata).SerializeToString()
     error, _ = await refused(served.channel.unary_unary(method)(begin + varint(len(message)) + message))
     assert error.code() is grpc.StatusCode.INVALID_ARGUMENT
     assert f"More than {MAX_VALUES} values in one request" in (error.details() or "")
 
 
-async def test_a_message_may_have_as_many_values_as_the_limit(served: Served) -> None:
-    message = pb.Message(message_id="m", role="ROLE_USER", parts=[pb.Part(text="x")] * (MAX_VALUES - 2))
+@pytest.mark.parametrize(("method", "begin"), [(SEND_10, b"\x12"), (SEND_03, b"\x0a")])
+async def test_a_list_with_too_many_messages_is_invalid(served: Served, method: str, begin: bytes) -> None:
+    message = b"\x0a\x01m" + b"\x2a\x03\x0a\x01x" * (MAX_ITEMS + 1)
+    error, _ = await refused(served.channel.unary_unary(method)(begin + varint(len(message)) + message))
+    assert error.code() is grpc.StatusCode.INVALID_ARGUMENT
+    assert f"has {MAX_ITEMS + 1} items and may have {MAX_ITEMS}; send them in several messages" in str(error.details())
+
+
+async def test_a_message_may_have_as_many_parts_as_the_limit(served: Served) -> None:
+    message = pb.Message(message_id="m", role="ROLE_USER", parts=[pb.Part(text="x")] * MAX_ITEMS)
     request = pb.SendMessageRequest(message=message).SerializeToString()
     assert await served.channel.unary_unary(SEND_10)(request)
 

@@ -8,9 +8,9 @@ from functools import partial
 from hypothesis import given
 from hypothesis import strategies as st
 
-from a2a_canvas.server.protocols.guard.parsing import SMALL_BODY_BYTES, ParsingThread, TimeShares
+from a2a_canvas.server.protocols.guard.parsing import PARSED_AT_ONCE, ParsingThread, TimeShares
 
-LARGE = SMALL_BODY_BYTES + 1
+LARGE = PARSED_AT_ONCE + 1
 
 
 def order(shares: TimeShares[str], seconds: dict[str, float]) -> list[str]:
@@ -76,7 +76,7 @@ def of_thread() -> int:
 
 async def test_a_small_body_is_parsed_at_once_and_a_large_one_in_a_thread() -> None:
     parsing = ParsingThread()
-    assert await parsing.run("a", SMALL_BODY_BYTES, of_thread) == of_thread()
+    assert await parsing.run("a", PARSED_AT_ONCE, of_thread) == of_thread()
     assert await parsing.run("a", LARGE, of_thread) != of_thread()
 
 

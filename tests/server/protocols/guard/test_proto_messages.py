@@ -7,23 +7,28 @@ import re
 import pytest
 from a2a.compat.v0_3 import a2a_v0_3_pb2 as pb03
 from a2a.types import a2a_pb2 as pb
-from a2a.utils.errors import (
-    InvalidParamsError,
-)
+from a2a.utils.errors import InvalidParamsError
+from a2a.utils.proto_utils import validate_proto_required_fields
 from google.protobuf.json_format import MessageToDict, ParseDict
+from google.protobuf.message import Message
+from google.protobuf.struct_pb2 import Struct
 from hypothesis import given
 from hypothesis import strategies as st
 
+from a2a_canvas.server.protocols.guard.calls import Call
 from a2a_canvas.server.protocols.guard.checks import (
+    MAX_ITEMS,
     MAX_JSON_DEPTH,
     MAX_VALUES,
     BodyLimits,
     Refusal,
     check_json,
+    too_many_items,
     too_many_values,
 )
 from a2a_canvas.server.protocols.guard.parsing import SMALL_BODY_BYTES
-from a2a_canvas.server.protocols.guard.proto_messages import check_message, parse_params
+from a2a_canvas.server.protocols.guard.proto_messages import check_message, missing_fields, parse_params
+from a2a_canvas.server.protocols.guard.rpc_calls import RejectedCall, check_jsonrpc
 
 LIMITS = BodyLimits()
 
@@ -106,14 +111,62 @@ def test_the_first_item_of_a_list_that_does_not_fit_is_named(before: int, after:
 
 
 def with_values(count: int) -> pb.SendMessageRequest:
-    """As many messages, the request and its message included."""
-    return pb.SendMessageRequest(message=pb.Message(parts=[pb.Part(text="x")] * (count - 2)))
+    """As many messages, the request, its message and the list included."""
+    request = pb.SendMessageRequest()
+    request.message.metadata["list"] = [True] * (count - 5)
+    return request
 
 
 def test_a_message_with_too_many_values_is_refused_at_one_more_than_the_limit() -> None:
     assert check_message(with_values(MAX_VALUES), LIMITS) is None
     refusal = check_message(with_values(MAX_VALUES + 1), LIMITS)
     assert refusal == too_many_values()
+
+
+@pytest.mark.parametrize("count", [MAX_ITEMS, MAX_ITEMS + 1])
+def test_a_list_of_messages_has_at_most_as_many_as_the_limit(count: int) -> None:
+    body = {"message": {"messageId": "m", "role": "ROLE_USER", "parts": [{"text": "x"}] * count}}
+    refused = parse_params(body, pb.SendMessageRequest, LIMITS)
+    call = {"jsonrpc": "2.0", "id": 1, "method": "message/send"}
+    old = {"messageId": "m", "role": "user", "parts": [{"kind": "text", "text": "x"}] * count}
+    answer = check_jsonrpc(json.dumps(call | {"params": {"message": old}}).encode(), None, LIMITS)
+    if count == MAX_ITEMS:
+        assert not isinstance(refused, Refusal)
+        assert isinstance(answer, Call)
+        return
+    assert refused == too_many_items("message.parts", count)
+    assert isinstance(answer, RejectedCall)
+    assert answer.refusal == refused
+
+
+STRUCTS = st.builds(lambda value: ParseDict({"k": value}, Struct()), st.sampled_from([None, "", 0, [[], {}], {"": ""}]))
+PARTS = st.builds(pb.Part, text=st.sampled_from(["", "x"]), metadata=st.none() | STRUCTS)
+MESSAGES = st.builds(
+    pb.Message,
+    message_id=st.sampled_from(["", "m"]),
+    role=st.sampled_from([0, 1]),
+    parts=st.lists(PARTS, max_size=2),
+    metadata=st.none() | STRUCTS,
+)
+SCHEMES = st.builds(
+    pb.SecurityScheme,
+    api_key_security_scheme=st.none() | st.builds(pb.APIKeySecurityScheme, name=st.sampled_from(["", "n"])),
+)
+REQUESTS = st.one_of(
+    st.builds(pb.SendMessageRequest, message=st.none() | MESSAGES, metadata=st.none() | STRUCTS),
+    st.builds(pb.AgentCard, security_schemes=st.dictionaries(st.sampled_from("ab"), SCHEMES, max_size=2)),
+    st.builds(pb.TaskPushNotificationConfig, url=st.sampled_from(["", "u"])),
+)
+
+
+@given(REQUESTS)
+def test_the_fields_that_are_missing_are_those_that_the_sdk_finds(request: Message) -> None:
+    try:
+        validate_proto_required_fields(request)
+        found = []
+    except InvalidParamsError as error:
+        found = [each["field"] for each in (error.data or {})["errors"]]
+    assert [*missing_fields(request)] == found
 
 
 @given(st.text(alphabet="AZaz09+/-_=*é", max_size=12))
