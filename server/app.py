@@ -36,7 +36,7 @@ from a2a_canvas.server.backend import Backend, make_backend
 from a2a_canvas.server.metrics import Metrics
 from a2a_canvas.server.model_choice import choose_llm
 from a2a_canvas.server.outbound.addresses import SystemLookup
-from a2a_canvas.server.protocols.a2a_v1.card import REST_PREFIX, Addresses, CurrentCard, card_route, load_card
+from a2a_canvas.server.protocols.a2a_v1.card import Addresses, CurrentCard, card_route, load_card
 from a2a_canvas.server.protocols.a2a_v1.card_file import is_off
 from a2a_canvas.server.protocols.a2a_v1.card_signing import card_keys_route, load_card_key
 from a2a_canvas.server.protocols.a2a_v1.extensions import ExtensionsEcho, extensions_of
@@ -56,6 +56,7 @@ from a2a_canvas.server.protocols.edge.shutdown import Shutdown, ShutdownMiddlewa
 from a2a_canvas.server.protocols.guard.bodies import BodyBudget
 from a2a_canvas.server.protocols.guard.checks import BodyLimits
 from a2a_canvas.server.protocols.guard.error_forms import method_not_allowed, no_such_path, rest_response
+from a2a_canvas.server.protocols.guard.guests import RefuseMessage, refuse_readers
 from a2a_canvas.server.protocols.guard.hosts import HostCheck, Hosts, cors_options
 from a2a_canvas.server.protocols.guard.http_guard import Guard
 from a2a_canvas.server.protocols.guard.parsing import ParsingThread
@@ -81,7 +82,7 @@ from a2a_canvas.server.tasks.quotas import Meter, Quota
 from a2a_canvas.server.tasks.runtime.admission import Admission
 from a2a_canvas.server.tasks.runtime.runtime import Runtime
 from a2a_canvas.server.tasks.sharing import Sharing
-from a2a_canvas.server.wire import KEYS_PATH
+from a2a_canvas.server.wire import AGUI_PATH, KEYS_PATH, REST_PREFIX
 from a2a_canvas.store.artifact_store import ArtifactStore
 from a2a_canvas.tools.functions.function_tool import AnyTool, ToolSource
 from a2a_canvas.tools.registry import SCRIPT_TOOLS, TOOLS
@@ -150,7 +151,7 @@ def create_app(settings: Settings, llm: LLM | None = None, clock: Clock | None =
     startup, shutdown = Startup(), Shutdown(runtime.close, settings.shutdown_grace)
     limits = body_limits(settings)
     budget = BodyBudget(max(limits.max_bodies_bytes, limits.max_body_bytes))
-    parsing = ParsingThread()
+    parsing, refuse_message = ParsingThread(), partial(refuse_readers, runtime.access)
     check = TargetCheck(AllowedTargets.of(settings.push_targets), SystemLookup())
     page = settings.url if settings.page else ""
     sharing = Sharing(runtime.access, backend.shares, clock.now, clock.new_id, page, runtime.meter)
@@ -200,7 +201,7 @@ def create_app(settings: Settings, llm: LLM | None = None, clock: Clock | None =
             Middleware(HostCheck, hosts=hosts_of(settings)),
             Middleware(StartupCheck, startup=startup),
             Middleware(Authentication, authenticator=authenticator, sessions=sessions),
-            Middleware(Guard, limits=limits, budget=budget, parsing=parsing, rest_prefix=REST_PREFIX),
+            Middleware(Guard, limits=limits, budget=budget, parsing=parsing, refuse_message=refuse_message),
             Middleware(ShutdownMiddleware, shutdown=shutdown),
             Middleware(ExtensionsEcho, supported=extensions_of(card)),
         ],
@@ -212,6 +213,7 @@ def create_app(settings: Settings, llm: LLM | None = None, clock: Clock | None =
             handler,
             budget,
             parsing,
+            refuse_message,
             backend,
             runtime,
             llm,
@@ -239,7 +241,7 @@ async def _count_outbox(outbox: Outbox, metrics: Metrics, now: Callable[[], date
     metrics.outbox_age.set((now() - backlog.oldest).total_seconds() if backlog.oldest else 0)
 
 
-BINDINGS = {"/": " (JSON-RPC)", f"{REST_PREFIX}/…": " (HTTP+JSON)", "/canvas/stream": " (AG-UI)"}
+BINDINGS = {"/": " (JSON-RPC)", f"{REST_PREFIX}/…": " (HTTP+JSON)", AGUI_PATH: " (AG-UI)"}
 """What a message says of a path."""
 
 
@@ -519,6 +521,7 @@ def _lifespan(
     handler: A2AHandler,
     budget: BodyBudget,
     parsing: ParsingThread,
+    refuse_message: RefuseMessage,
     backend: Backend,
     runtime: Runtime,
     llm: LLM,
@@ -553,6 +556,7 @@ def _lifespan(
                 metrics,
                 extensions_of(handler.card),
                 parsing,
+                refuse_message,
             )
             await shutdown.grpc_server.start()
         watch = asyncio.create_task(_shut_down_with_uvicorn(shutdown))

@@ -19,6 +19,12 @@ AGENTSTACK = "https://a2a-extensions.agentstack.beeai.dev/ui/canvas/v1"
 
 VERSION_HEADER = "A2A-Version"
 
+REST_PREFIX = "/rest"
+"""A2A over HTTP+JSON is below it."""
+
+AGUI_PATH = "/canvas/stream"
+"""AG-UI."""
+
 KEYS_PATH = "/.well-known/jwks.json"
 """Where a server publishes the key that its card is signed with, as a JSON Web Key Set."""
 

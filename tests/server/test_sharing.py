@@ -8,6 +8,8 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import uuid4
 
+import grpc
+import grpc.aio
 import pytest
 import pytest_asyncio
 from a2a.client import A2AClientError, ClientCallContext
@@ -15,6 +17,8 @@ from a2a.types import a2a_pb2 as pb
 from google.protobuf.json_format import MessageToDict
 
 from a2a_canvas.server.api_key import new_key
+from a2a_canvas.server.protocols.guard.bodies import SMALL_BODY_BYTES
+from a2a_canvas.server.protocols.guard.grpc_guard import SERVICES
 from a2a_canvas.server.tasks.journal import cursors
 from tests.server.app_server import WAYS, Served, asking, envelope
 from tests.server.canvas_client import CANVAS, with_metadata
@@ -296,12 +300,41 @@ async def test_whoever_may_only_read_begins_no_run_of_ag_ui(served: Served, note
 
 @pytest.mark.parametrize(
     ("method", "path"),
-    [("POST", "/canvas/stream"), ("POST", "/artifacts/{notes}/shares"), ("PATCH", "/artifacts/{notes}")],
+    [
+        ("POST", "/canvas/stream"),
+        ("POST", "/rest/message:send"),
+        ("POST", "/rest/v1/message:stream"),
+        ("POST", "/artifacts/{notes}/shares"),
+        ("PATCH", "/artifacts/{notes}"),
+    ],
 )
 async def test_what_a_guest_may_not_send_is_not_parsed(served: Served, notes: str, method: str, path: str) -> None:
     guest = as_user((await share(served, notes, link=True))["token"]) | {"Content-Type": "application/json"}
     answer = await served.http.request(method, path.format(notes=notes), content=b"[][]", headers=guest)
     assert (answer.status_code, answer.json()["error"]["status"]) == (403, "PERMISSION_DENIED")
+
+
+@pytest.mark.parametrize("path", ["/", "/rest/message:send", "/rest/tasks/t:cancel", "/canvas/stream"])
+async def test_what_only_a_message_of_a_guest_could_be_is_not_parsed(served: Served, notes: str, path: str) -> None:
+    guest = as_user((await share(served, notes, link=True))["token"]) | {"Content-Type": "application/json"}
+    answer = await served.http.post(path, content=b"[" * (SMALL_BODY_BYTES + 1), headers=guest)
+    assert answer.json()["error"]["message"].startswith("You may not do that in context")
+    assert answer.json()["error"]["code"] in (403, -32043)
+
+
+@pytest.mark.parametrize("service", SERVICES)
+async def test_a_message_of_a_guest_over_grpc_is_not_parsed(served: Served, notes: str, service: str) -> None:
+    token = (await share(served, notes, link=True))["token"]
+    async with grpc.aio.insecure_channel(served.grpc) as channel:
+        call = channel.unary_unary(f"/{service}/SendMessage")
+        with pytest.raises(grpc.aio.AioRpcError, match="You may not do that in context") as caught:
+            await call(b"no message", metadata=[("authorization", as_user(token)["Authorization"])])
+    assert caught.value.code() is grpc.StatusCode.PERMISSION_DENIED
+
+
+async def test_a_guest_who_may_edit_sends_messages_of_any_size(served: Served, notes: str) -> None:
+    token = (await share(served, notes, link=True, level="edit"))["token"]
+    assert "result" in await send(served, token, notes, "write report " + "x" * SMALL_BODY_BYTES)
 
 
 # ------------------------------------------------------------------------------- streams

@@ -34,9 +34,9 @@ from a2a_canvas.server.protocols.a2a_v1.card_file import (
 )
 from a2a_canvas.server.protocols.edge.http_requests import etag_of, is_not_modified
 from a2a_canvas.server.protocols.identity.security import Security
+from a2a_canvas.server.wire import REST_PREFIX
 from a2a_canvas.store.errors import Unavailable
 
-REST_PREFIX = "/rest"
 CACHE_SECONDS = 300
 """Seconds for which a client may cache the card."""
 

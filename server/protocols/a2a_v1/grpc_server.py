@@ -25,6 +25,7 @@ from a2a_canvas.server.protocols.edge.http_requests import CALLER, STREAM_CHECK
 from a2a_canvas.server.protocols.guard.bodies import BodyBudget
 from a2a_canvas.server.protocols.guard.checks import BodyLimits
 from a2a_canvas.server.protocols.guard.grpc_guard import GuardInterceptor
+from a2a_canvas.server.protocols.guard.guests import RefuseMessage, refuse_none
 from a2a_canvas.server.protocols.guard.parsing import ParsingThread
 from a2a_canvas.server.protocols.identity.grpc_authentication import (
     GrpcAuthentication,
@@ -64,6 +65,7 @@ def grpc_server(
     metrics: Metrics | None = None,
     extensions: Set[str] = SUPPORTED,
     parsing: ParsingThread | None = None,
+    refuse_message: RefuseMessage = refuse_none,
 ) -> grpc.aio.Server:
     """A server that is bound but not started.
 
@@ -74,6 +76,7 @@ def grpc_server(
         authentication: who is let in; everybody if not given.
         extensions: URIs of those that requests may activate.
         parsing: where large messages are parsed; a thread of its own if not given.
+        refuse_message: for callers who may send none.
 
     Raises:
         GrpcError: the port is not free.
@@ -82,7 +85,7 @@ def grpc_server(
         interceptors=[
             MetricsInterceptor(metrics or Metrics()),
             *filter(None, [authentication]),
-            GuardInterceptor(limits, budget, parsing),
+            GuardInterceptor(limits, budget, parsing, refuse_message),
             GrpcExtensionsEcho(extensions),
         ],
         options=[

@@ -57,6 +57,7 @@ from a2a_canvas.server.tasks.journal.journal import TaskSubscription
 from a2a_canvas.server.tasks.journal.round_robin import round_robin
 from a2a_canvas.server.tasks.record import TaskRecord
 from a2a_canvas.server.tasks.runtime.runtime import Runtime
+from a2a_canvas.server.wire import AGUI_PATH
 from a2a_canvas.store.artifact_store import ArtifactStore
 from a2a_canvas.store.changes import Change
 from a2a_canvas.store.errors import Unavailable
@@ -91,7 +92,7 @@ class AgUiConfig:
 
 def agui_routes(agui: AgUiConfig) -> list[Route]:
     """The route. It takes every method: a wrong one is refused in REST's form."""
-    return [Route("/canvas/stream", _RunEndpoint(agui))]
+    return [Route(AGUI_PATH, _RunEndpoint(agui))]
 
 
 class _RunEndpoint:

@@ -4,7 +4,8 @@ Rules:
 1. A body is read to its end before it is checked, never beyond its limit, and replayed to the application. A compressed
    one is not read.
 2. `BodyBudget` limits the bytes of all bodies, over all connections and bindings, as they arrive. A body beyond it is
-   refused with "try again" and discarded; the others are not affected.
+   refused with "try again" and discarded; the others are not affected. No user takes all of it: beside one body, a user
+   has at most as many bytes in it as are left for the others.
 3. A body counts until its answer begins: until then the server may hold it in several forms.
 4. Small bodies do not count. The limit of connections limits them, and a cancel must pass when the budget is used up.
 5. Only what has messages and files in it may be large: A2A's requests and AG-UI's runs. Everywhere else a larger body
@@ -14,6 +15,7 @@ Rules:
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Final
@@ -22,8 +24,9 @@ from starlette.datastructures import Headers
 from starlette.types import Message, Receive, Scope, Send
 
 from a2a_canvas.server.protocols.edge.availability import OverloadedError
-from a2a_canvas.server.protocols.guard.checks import BodyLimits, Refusal, check_content_encoding, too_large
+from a2a_canvas.server.protocols.guard.checks import Refusal, check_content_encoding, too_large
 from a2a_canvas.server.protocols.guard.parsing import SMALL_BODY_BYTES
+from a2a_canvas.server.wire import AGUI_PATH, REST_PREFIX
 
 TOO_MANY_BODIES: Final = Refusal(
     OverloadedError, "The server has too many large requests at once. This one was not accepted: send it again."
@@ -43,11 +46,28 @@ class BodyBudget:
     def __init__(self, limit: int) -> None:
         self.limit = limit
         self.used = 0
+        self._of_users = Counter[str]()
+
+    def fits(self, account: str, more: int, size: int) -> bool:
+        """Whether there is room for more bytes of a body of `size` (rule 2)."""
+        left, has = self.limit - self.used - more, self._of_users[account]
+        return left >= 0 and (has == size or has + more <= left)
+
+    def take(self, account: str, more: int) -> None:
+        """Count more bytes of a user; with a negative number, fewer."""
+        self.used += more
+        self._of_users[account] += more
+        if not self._of_users[account]:
+            del self._of_users[account]
 
     @contextmanager
-    def reserve(self) -> Iterator[BodyReservation]:
-        """One body's reservation, released at the end of the context."""
-        reservation = BodyReservation(self)
+    def reserve(self, account: str) -> Iterator[BodyReservation]:
+        """One body's reservation, released at the end of the context.
+
+        Args:
+            account: of the user who sends the body.
+        """
+        reservation = BodyReservation(self, account)
         try:
             yield reservation
         finally:
@@ -57,24 +77,25 @@ class BodyBudget:
 class BodyReservation:
     """The part of a budget that one body takes. `size`: its bytes that count."""
 
-    def __init__(self, budget: BodyBudget) -> None:
+    def __init__(self, budget: BodyBudget, account: str) -> None:
         self._budget = budget
+        self._account = account
         self.size = 0
 
     def fits(self, size: int) -> bool:
         """Whether there is room for a body that has `size` bytes in all."""
-        return size <= SMALL_BODY_BYTES or self._budget.used - self.size + size <= self._budget.limit
+        return size <= SMALL_BODY_BYTES or self._budget.fits(self._account, size - self.size, self.size)
 
     def grow(self, size: int) -> bool:
         """Reserve `size` bytes in all; whether there was room for them."""
         fits = self.fits(size)
         if fits and size > SMALL_BODY_BYTES:
-            self._budget.used += size - self.size
+            self._budget.take(self._account, size - self.size)
             self.size = size
         return fits
 
     def release(self) -> None:
-        self._budget.used -= self.size
+        self._budget.take(self._account, -self.size)
         self.size = 0
 
     def release_when_answered(self, send: Send) -> Send:
@@ -89,10 +110,9 @@ class BodyReservation:
         return send_and_release
 
 
-def limit_at(method: str, path: str, rest_prefix: str, limits: BodyLimits) -> int:
-    """The most bytes of a body at a path (rule 5)."""
-    large = method == "POST" and (path in ("/", "/canvas/stream") or path.startswith(rest_prefix))
-    return limits.max_body_bytes if large else min(SMALL_BODY_BYTES, limits.max_body_bytes)
+def takes_messages(method: str, path: str) -> bool:
+    """Whether bodies at a path may be large (rule 5)."""
+    return method == "POST" and (path in ("/", AGUI_PATH) or path.startswith(f"{REST_PREFIX}/"))
 
 
 async def read_body(scope: Scope, receive: Receive, most: int, reservation: BodyReservation) -> bytes | Refusal | None:

@@ -47,6 +47,9 @@ class Call:
     id: RequestId = None
 
 
+SENDS: Final = ("SendMessage", "SendStreamingMessage")
+"""The operations with a message."""
+
 REQUESTS: Mapping[str, type[Message]] = {
     "SendMessage": pb.SendMessageRequest,
     "SendStreamingMessage": pb.SendMessageRequest,

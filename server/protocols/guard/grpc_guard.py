@@ -39,13 +39,14 @@ from google.rpc import error_details_pb2, status_pb2  # type: ignore[import-unty
 from a2a_canvas.server.protocols.edge.availability import UnavailableError, retry_after
 from a2a_canvas.server.protocols.edge.error_tables import INTERNAL_REASON
 from a2a_canvas.server.protocols.guard.bodies import TOO_MANY_BODIES, BodyBudget, BodyReservation
-from a2a_canvas.server.protocols.guard.calls import REQUESTS, read_legacy_proto
+from a2a_canvas.server.protocols.guard.calls import REQUESTS, SENDS, read_legacy_proto
 from a2a_canvas.server.protocols.guard.checks import MAX_VALUES, BodyLimits, Refusal, check_version, too_many_values
 from a2a_canvas.server.protocols.guard.error_forms import INTERNAL_REFUSAL
-from a2a_canvas.server.protocols.guard.parsing import ParsingThread
+from a2a_canvas.server.protocols.guard.guests import RefuseMessage, refuse_none
+from a2a_canvas.server.protocols.guard.parsing import SMALL_BODY_BYTES, ParsingThread
 from a2a_canvas.server.protocols.guard.proto_messages import check_message, check_required
 from a2a_canvas.server.protocols.guard.proto_wire import has_more_fields
-from a2a_canvas.server.tasks.access import ANONYMOUS
+from a2a_canvas.server.tasks.access import ANONYMOUS, Caller
 from a2a_canvas.store.text.wording import choice, nearest
 
 logger = logging.getLogger(__name__)
@@ -71,10 +72,12 @@ class GuardInterceptor(grpc.aio.ServerInterceptor):
         limits: BodyLimits | None = None,
         budget: BodyBudget | None = None,
         parsing: ParsingThread | None = None,
+        refuse_message: RefuseMessage = refuse_none,
     ) -> None:
         self._limits = limits or BodyLimits()
         self._budget = budget or BodyBudget(self._limits.max_bodies_bytes)
         self._parsing = parsing or ParsingThread()
+        self._refuse_message = refuse_message
 
     async def intercept_service(
         self,
@@ -90,7 +93,14 @@ class GuardInterceptor(grpc.aio.ServerInterceptor):
             return handler
         refusal = _check_versions(handler_call_details.invocation_metadata, version)
         return _GuardedCall(
-            handler, handler_call_details.method, version, refusal, self._limits, self._budget, self._parsing
+            handler,
+            handler_call_details.method,
+            version,
+            refusal,
+            self._limits,
+            self._budget,
+            self._parsing,
+            self._refuse_message,
         ).handler()
 
 
@@ -126,6 +136,7 @@ class _GuardedCall:
     limits: BodyLimits
     budget: BodyBudget
     parsing: ParsingThread
+    refuse_message: RefuseMessage
 
     def handler(self) -> grpc.RpcMethodHandler[Any, Any]:
         """A handler of bytes: gRPC itself has no serializer that could fail."""
@@ -149,7 +160,7 @@ class _GuardedCall:
     @asynccontextmanager
     async def _reserved(self, context: Context) -> AsyncIterator[BodyReservation]:
         try:
-            with self.budget.reserve() as reservation:
+            with self.budget.reserve(_caller(context).account) as reservation:
                 yield reservation
         except grpc.aio.AbortError:
             raise
@@ -158,14 +169,20 @@ class _GuardedCall:
             await self._abort(INTERNAL_REFUSAL, context)
 
     async def _read(self, data: bytes, context: Context, reservation: BodyReservation) -> Message:
+        caller = _caller(context)
         refusal = self.refusal or (None if reservation.grow(len(data)) else TOO_MANY_BODIES)
+        if refusal is None and (self._sends or len(data) > SMALL_BODY_BYTES):
+            refusal = await self.refuse_message(caller)
         if refusal is not None:
             await self._abort(refusal, context)
-        account = getattr(context, "caller", ANONYMOUS).account
-        checked = await self.parsing.run(account, len(data), partial(self._parsed, data))
+        checked = await self.parsing.run(caller.account, len(data), partial(self._parsed, data))
         if isinstance(checked, Refusal):
             await self._abort(checked, context)
         return checked
+
+    @property
+    def _sends(self) -> bool:
+        return self.method.rpartition("/")[2] in SENDS
 
     def _parsed(self, data: bytes) -> Message | Refusal:
         service, _, name = self.method.strip("/").rpartition("/")
@@ -190,6 +207,11 @@ class _GuardedCall:
 
     def _write(self, response: Message) -> bytes:
         return bytes(self.inner.response_serializer(response))
+
+
+def _caller(context: Context) -> Caller:
+    caller: Caller = getattr(context, "caller", ANONYMOUS)
+    return caller
 
 
 class _RetryingContext:

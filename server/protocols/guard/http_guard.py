@@ -1,8 +1,9 @@
 """The guard in front of the HTTP routes of A2A, as ASGI middleware.
 
 Rules:
-1. The request body is read first (`bodies.py`) and replayed; after it the app's `receive` is the server's, so a
-   disconnect still reaches the app. No answer is buffered: streams pass through unchanged.
+1. The request body is read first (`bodies.py`), unless its sender may send none (`guests.py`), and replayed; after it
+   the app's `receive` is the server's, so a disconnect still reaches the app. No answer is buffered: streams pass
+   through unchanged.
 2. JSON-RPC is `POST /`; REST is every path below its prefix. On all other paths only the size of the body is checked.
 3. A refusal has the binding's form: JSON-RPC an error object with HTTP 200, REST a `google.rpc.Status` with its HTTP
    status. A 0.3 call over JSON-RPC is answered in its own form.
@@ -37,8 +38,15 @@ from a2a_canvas.server.protocols.edge.availability import RETRY_AFTER
 from a2a_canvas.server.protocols.edge.http_requests import caller_in
 from a2a_canvas.server.protocols.edge.request_metrics import note_refusal
 from a2a_canvas.server.protocols.edge.sse_response import sse_event
-from a2a_canvas.server.protocols.guard.bodies import TOO_MANY_BODIES, BodyBudget, limit_at, read_body, replay_body
-from a2a_canvas.server.protocols.guard.calls import CALL
+from a2a_canvas.server.protocols.guard.bodies import (
+    TOO_MANY_BODIES,
+    BodyBudget,
+    BodyReservation,
+    read_body,
+    replay_body,
+    takes_messages,
+)
+from a2a_canvas.server.protocols.guard.calls import CALL, SENDS
 from a2a_canvas.server.protocols.guard.checks import BodyLimits, Refusal, check_content_type
 from a2a_canvas.server.protocols.guard.error_forms import (
     INTERNAL_REFUSAL,
@@ -48,12 +56,21 @@ from a2a_canvas.server.protocols.guard.error_forms import (
     method_not_allowed,
     rest_response,
 )
-from a2a_canvas.server.protocols.guard.parsing import ParsingThread
+from a2a_canvas.server.protocols.guard.guests import RefuseMessage, refuse_none
+from a2a_canvas.server.protocols.guard.parsing import SMALL_BODY_BYTES, ParsingThread
 from a2a_canvas.server.protocols.guard.rest import check_encoding, check_rest, find_rest_route
 from a2a_canvas.server.protocols.guard.rpc_calls import RejectedCall, check_jsonrpc
-from a2a_canvas.server.wire import VERSION_HEADER
+from a2a_canvas.server.wire import REST_PREFIX, VERSION_HEADER
 
 logger = logging.getLogger(__name__)
+
+_BELOW = f"{REST_PREFIX}/"
+
+
+def sends_message(method: str, path: str) -> bool:
+    """Whether the path alone says that the body is a message."""
+    found = find_rest_route(method, path.removeprefix(_BELOW)) if path.startswith(_BELOW) else None
+    return found is not None and found[0].operation in SENDS
 
 
 class Guard:
@@ -62,7 +79,7 @@ class Guard:
     Args:
         budget: of all request bodies, to be shared with gRPC; one of its own if not given.
         parsing: where large ones are parsed, to be shared with gRPC and AG-UI.
-        rest_prefix: that of `rest_route`.
+        refuse_message: for callers who may send none; their messages are not parsed.
     """
 
     def __init__(
@@ -72,14 +89,14 @@ class Guard:
         limits: BodyLimits,
         budget: BodyBudget | None = None,
         parsing: ParsingThread | None = None,
-        rest_prefix: str = "/rest",
+        refuse_message: RefuseMessage = refuse_none,
     ) -> None:
         self._app = app
         self._limits = limits
         self._budget = budget or BodyBudget(limits.max_bodies_bytes)
         self._parsing = parsing or ParsingThread()
         self._one_per_step = asyncio.Lock()
-        self._rest_prefix = f"{rest_prefix}/"
+        self._refuse_message = refuse_message
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -89,14 +106,27 @@ class Guard:
             await rest_response(_ENCODED_SLASH)(scope, receive, send)
             return
         path = scope["path"].removeprefix(scope.get("root_path", ""))
-        with self._budget.reserve() as reservation:
-            most = limit_at(scope["method"], path, self._rest_prefix, self._limits)
-            body = await read_body(scope, receive, most, reservation)
+        with self._budget.reserve(caller_in(scope).account) as reservation:
+            body = await self._read(scope, receive, path, reservation)
             if body is None:
                 return
             await self._next_step()
             connection = _HttpExchange(scope, replay_body(body, receive), reservation.release_when_answered(send))
             await self._serve(scope, path, body, connection)
+
+    async def _read(
+        self, scope: Scope, receive: Receive, path: str, reservation: BodyReservation
+    ) -> bytes | Refusal | None:
+        """The body, or a refusal for what is wrong with its size or its sender."""
+        method = scope["method"]
+        if not takes_messages(method, path):
+            return await read_body(scope, receive, min(SMALL_BODY_BYTES, self._limits.max_body_bytes), reservation)
+        refusal = await self._refuse_message(caller_in(scope))
+        if refusal and sends_message(method, path):
+            return refusal
+        most = SMALL_BODY_BYTES if refusal else self._limits.max_body_bytes
+        body = await read_body(scope, receive, most, reservation)
+        return refusal if refusal and isinstance(body, Refusal) and body.http_status == 413 else body
 
     async def _next_step(self) -> None:
         """Lets one request pass in each step of the event loop, so that a burst does not delay the running turns."""
@@ -129,7 +159,7 @@ class Guard:
         return await self._parsing.run(caller_in(scope).account, len(body), check)
 
     def _binding(self, method: str, path: str) -> ErrorForm | None:
-        if f"{path}/".startswith(self._rest_prefix):
+        if f"{path}/".startswith(_BELOW):
             return RestForm()
         return JsonRpcForm() if path == "/" and method not in ("GET", "HEAD") else None
 
@@ -141,7 +171,7 @@ class Guard:
         not_json = check_content_type(headers.get("content-type")) if posted and body else None
         if isinstance(binding, RestForm):
             query = scope["query_string"]
-            found = find_rest_route(scope["method"], path.removeprefix(self._rest_prefix))
+            found = find_rest_route(scope["method"], path.removeprefix(_BELOW))
             if found is None:
                 return binding
             refusal = not_json or check_encoding(scope.get("raw_path") or b"", query)

@@ -15,12 +15,13 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from a2a_canvas.server.protocols.edge.availability import ReadinessCheck, UnavailableError
 from a2a_canvas.server.protocols.guard.checks import Refusal
 from a2a_canvas.server.protocols.guard.error_forms import form_of
+from a2a_canvas.server.wire import REST_PREFIX
 
 NOT_STARTED: Final = (
     "This application was not started: run it with an ASGI server that runs its lifespan (uvicorn --lifespan on), or "
     "enter app.router.lifespan_context(app) where it is mounted."
 )
-_OPERATIONS: Final = ("/rest", "/artifacts")
+_OPERATIONS: Final = (REST_PREFIX, "/artifacts")
 
 
 class Startup:

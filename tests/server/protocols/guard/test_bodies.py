@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from contextlib import ExitStack
 from typing import Any
 
 import grpc
@@ -15,6 +16,7 @@ from a2a.types.a2a_pb2_grpc import A2AServiceStub
 from hypothesis import given
 from hypothesis import strategies as st
 
+from a2a_canvas.server.api_key import new_key
 from a2a_canvas.server.protocols.guard.bodies import SMALL_BODY_BYTES, BodyBudget, BodyReservation
 from a2a_canvas.server.protocols.guard.checks import BodyLimits
 from a2a_canvas.server.protocols.guard.http_guard import Guard
@@ -30,7 +32,7 @@ ROOM = LARGE + SMALL_BODY_BYTES
 
 def test_a_body_takes_its_share_as_it_grows_and_gives_it_back() -> None:
     budget = BodyBudget(ROOM)
-    with budget.reserve() as share:
+    with budget.reserve("a") as share:
         assert share.grow(SMALL_BODY_BYTES)
         assert budget.used == 0
         assert share.grow(LARGE)
@@ -41,7 +43,7 @@ def test_a_body_takes_its_share_as_it_grows_and_gives_it_back() -> None:
 
 def test_a_body_beyond_the_budget_is_refused_and_takes_nothing() -> None:
     budget = BodyBudget(ROOM)
-    with budget.reserve() as first, budget.reserve() as second:
+    with budget.reserve("a") as first, budget.reserve("b") as second:
         assert first.grow(LARGE)
         assert not second.fits(LARGE)
         assert not second.grow(LARGE)
@@ -52,10 +54,33 @@ def test_a_body_beyond_the_budget_is_refused_and_takes_nothing() -> None:
 
 def test_a_small_body_always_passes() -> None:
     budget = BodyBudget(ROOM)
-    with budget.reserve() as first, budget.reserve() as small:
+    with budget.reserve("a") as first, budget.reserve("b") as small:
         assert first.grow(ROOM)
         assert small.grow(SMALL_BODY_BYTES)
     assert budget.used == 0
+
+
+def test_beside_one_body_a_user_has_at_most_as_much_as_is_left_for_others() -> None:
+    budget = BodyBudget(8 * LARGE)
+    with ExitStack() as bodies:
+        greedy = [bodies.enter_context(budget.reserve("greedy")) for _ in range(8)]
+        assert [body.grow(LARGE) for body in greedy] == [True] * 4 + [False] * 4
+        other = [bodies.enter_context(budget.reserve("other")) for _ in range(8)]
+        assert [body.grow(LARGE) for body in other] == [True] * 2 + [False] * 6
+        third = bodies.enter_context(budget.reserve("third"))
+        assert third.grow(2 * LARGE)
+        assert not greedy[0].grow(LARGE + 1)
+        third.release()
+        greedy[1].release()
+        greedy[2].release()
+        assert greedy[0].grow(2 * LARGE)
+    assert budget.used == 0
+
+
+def test_one_body_may_take_all_that_there_is() -> None:
+    with BodyBudget(8 * LARGE).reserve("a") as body:
+        assert body.grow(LARGE)
+        assert body.grow(8 * LARGE)
 
 
 @given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 3 * SMALL_BODY_BYTES)), max_size=40))
@@ -63,7 +88,7 @@ def test_whatever_comes_in_whatever_order_stays_within_the_budget_and_is_given_b
     steps: list[tuple[int, int]],
 ) -> None:
     budget = BodyBudget(ROOM)
-    shares = [BodyReservation(budget) for _ in range(4)]
+    shares = [BodyReservation(budget, user) for user in "aabc"]
     for number, more in steps:
         shares[number].grow(shares[number].size + more)
         assert 0 <= budget.used == sum(share.size for share in shares) <= ROOM
@@ -148,6 +173,29 @@ async def test_beyond_the_budget_every_entrance_says_try_again_and_keeps_nothing
         assert "result" in (await first).json()
         assert "result" in await served.rpc("SendMessage", {"message": message("m-9", LARGE)})
         assert (await served.rpc("ListTasks", {}))["result"]["totalSize"] == 2
+
+
+async def test_however_many_large_messages_one_user_sends_another_user_s_message_fits() -> None:
+    keys = {name: new_key() for name in ("ann", "bob")}
+    large, small = 16 * LARGE, 8 * LARGE
+    limits = {"max_body_bytes": large, "max_bodies_bytes": 4 * large, "max_text_bytes": large}
+    credentials = ",".join(f"{name}={key}" for name, key in keys.items())
+    async with serving(grpc=False, database="memory", api_keys=credentials, **limits) as served:
+        headers = {name: {"A2A-Version": "1.0", "Authorization": f"Bearer {key}"} for name, key in keys.items()}
+        as_ann = headers["ann"] | {"Content-Type": "application/json"}
+
+        async def halting() -> Any:
+            yield b" " * (large - 1)
+            await asyncio.Event().wait()
+
+        waiting = [asyncio.create_task(served.http.post("/", content=halting(), headers=as_ann)) for _ in range(6)]
+        async with asyncio.timeout(30):
+            while (await served.http.post("/rest/nothing", content=bytes(large), headers=as_ann)).status_code != 503:
+                pass  # until the server has read what it takes
+        answer = await served.rpc("SendMessage", {"message": message("m-1", small)}, **headers["bob"])
+        assert "result" in answer
+        for task in waiting:
+            task.cancel()
 
 
 async def test_grpc_takes_only_so_many_calls_at_once() -> None:

@@ -1,0 +1,33 @@
+"""Guests whose link is for reading: a message of theirs is refused before its body is parsed.
+
+So is every body that only a message may have (`bodies.py`, rule 5), and over HTTP it is not read either. A smaller body
+over JSON-RPC has to be parsed, because it names the method.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from typing import TypeAlias
+
+from a2a_canvas.server.protocols.edge.permission import PermissionDeniedError
+from a2a_canvas.server.protocols.guard.checks import Refusal
+from a2a_canvas.server.tasks.access import Access, Caller, Level
+from a2a_canvas.server.tasks.errors import ReadOnly
+from a2a_canvas.store.errors import Unavailable
+
+RefuseMessage: TypeAlias = Callable[[Caller], Awaitable[Refusal | None]]
+"""Why every message of a caller is refused, whatever is in it; None if that depends on the message."""
+
+
+async def refuse_none(caller: Caller) -> Refusal | None:
+    """For a server on which nothing is shared."""
+    return None
+
+
+async def refuse_readers(access: Access, caller: Caller) -> Refusal | None:
+    """A caller with a link may send no message if the link is for reading."""
+    with suppress(Unavailable):  # the operation itself says so
+        if read_only := await access.below(caller, Level.EDIT):
+            return Refusal(PermissionDeniedError, str(ReadOnly(read_only)))
+    return None
