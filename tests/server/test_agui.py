@@ -697,6 +697,29 @@ async def test_so_it_is_in_the_older_request_and_nothing_is_stored(thread: Threa
     assert (await thread.artifact("canvas"))["version"] == 1
 
 
+SELECTED = {"start": 0, "end": 3, "text": "one"}
+ANSWER = {"interruptId": "i", "status": "resolved", "payload": "yes"}
+
+
+@pytest.mark.parametrize(
+    ("fields", "field"),
+    [
+        ({"state": {"selectedText": "one"}}, "selectedText"),
+        ({"state": {"selectedText": "one", "artifact": one("one two")}}, "selectedText"),
+        ({"resume": [ANSWER], "selectedText": SELECTED}, "selectedText"),
+        ({"resume": [ANSWER], "state": {"selectedText": SELECTED}}, "state.selectedText"),
+        ({"forwardedProps": {CANVAS: {"op": "undo", "artifactId": "doc"}}, "selectedText": SELECTED}, "selectedText"),
+        ({"forwardedProps": editing({"start": 0, "end": 3}), "state": {"selectedText": "one"}}, "state.selectedText"),
+    ],
+)
+async def test_a_selection_is_edited_or_refused_and_never_ignored(thread: Thread, fields: Json, field: str) -> None:
+    await made(thread, WORDS)
+    error = await refused(thread.served, thread.body("say 2") | fields)
+    assert error["details"][1]["fieldViolations"][0]["field"] == field
+    assert len(await tasks(thread.served, thread.id)) == 1
+    assert (await thread.artifact("doc"))["text"] == WORDS
+
+
 async def test_a_selection_that_an_unknown_artifact_does_not_have_makes_none(thread: Thread) -> None:
     body = thread.older_body("say 2", artifact=one("one"), selectedText={"start": 0, "end": 9})
     assert (await refused(thread.served, body))["message"].startswith("selectedText.end")

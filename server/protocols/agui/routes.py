@@ -30,7 +30,7 @@ from a2a_canvas.server.metrics import Metrics
 from a2a_canvas.server.protocols.a2a_v1.errors import ERRORS, to_a2a_error
 from a2a_canvas.server.protocols.a2a_v1.parts import check_text
 from a2a_canvas.server.protocols.agui.input import RunInput, in_forwarded_props, last_message_field, run_input
-from a2a_canvas.server.protocols.agui.older.older_form import OlderRequest, is_older, older_request
+from a2a_canvas.server.protocols.agui.older.older_form import OlderRequest, check_no_selection, is_older, older_request
 from a2a_canvas.server.protocols.agui.older.older_state import OlderState
 from a2a_canvas.server.protocols.agui.older.request import (
     ThreadArtifact,
@@ -275,6 +275,7 @@ def _parse(
         raise InvalidParamsError(f"The body is {shown(body)}; send one JSON object: AG-UI's RunAgentInput.")
     if is_older(body):
         return older_request(body, agui.new_id())
+    check_no_selection(body)
     try:
         return run_input(body), body
     except InvalidOperation as error:

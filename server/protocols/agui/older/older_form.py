@@ -6,8 +6,8 @@
 Rule 1: in place of `message` it may have the `messages` of a RunAgentInput, of which the last one counts. Their ids are
         optional. `threadId` and `runId` mean the same as `thread_id` and `run_id`.
 Rule 2: a body with `messages` is of this form if it names an artifact or a selection, at the top or in AG-UI's shared
-        `state`: no selection is ignored. An answer to an interrupt and a canvas operation in `forwardedProps` say
-        themselves what is meant, so these bodies are a RunAgentInput.
+        `state`. An answer to an interrupt and a canvas operation in `forwardedProps` say themselves what is meant, so
+        these bodies are a RunAgentInput. No selection is ignored: beside these two it is refused.
 Rule 3: unknown fields are ignored: such clients send more than this server needs. Known fields are read strictly.
 """
 
@@ -142,6 +142,14 @@ def is_older(value: Mapping[str, JsonValue]) -> bool:
     return without_ids or any(name in value for name in _CANVAS_FIELDS) or bool(_shared(value))
 
 
+def check_no_selection(value: Mapping[str, JsonValue]) -> None:
+    """Raises `InvalidParamsError` for a selection in a body that is not of the older form (rule 2)."""
+    for within, fields in (("", value), ("state.", _shared(value))):
+        if fields.get("selectedText") is not None:
+            other = "resume" if value.get("resume") else "an operation in forwardedProps"
+            raise invalid_field(f"{within}selectedText", f"must be left out, because the body has {other}")
+
+
 def older_request(value: Mapping[str, JsonValue], thread_id: str = "") -> OlderRequest:
     """Parse a body.
 
@@ -151,7 +159,7 @@ def older_request(value: Mapping[str, JsonValue], thread_id: str = "") -> OlderR
     Raises:
         InvalidParamsError: it is not of the older form.
     """
-    given = {**_shared(value), **value}
+    given = {**value, **{name: shared for name, shared in _shared(value).items() if value.get(name) is None}}
     if given.get("thread_id", given.get("threadId")) is None:
         given = {**given, "thread_id": thread_id}
     request = parse(OlderRequest, given)
@@ -167,13 +175,13 @@ _CANVAS_FIELDS = ("artifact", "selectedText")
 
 
 def _shared(value: Mapping[str, JsonValue]) -> Mapping[str, JsonValue]:
-    """The artifact and the selection in AG-UI's shared state. A state of other things can use the same names."""
+    """The artifact and the selection in AG-UI's shared state. An artifact of other things can use the same name."""
     state = value.get("state")
     if not isinstance(state, dict):
         return {}
     artifact, selected = (state.get(name) for name in _CANVAS_FIELDS)
     shared = {"artifact": artifact} if isinstance(artifact, dict) and "contents" in artifact else {}
-    return shared | ({"selectedText": selected} if isinstance(selected, dict) else {})
+    return shared | ({} if selected in (None, "") else {"selectedText": selected})
 
 
 def _has_operation(value: Mapping[str, JsonValue]) -> bool:

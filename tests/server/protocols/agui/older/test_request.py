@@ -170,7 +170,9 @@ OPERATION = {CANVAS: {"op": "undo", "artifactId": "a"}}
         ({"messages": MESSAGES, "thread_id": "t"}, True),
         ({"messages": MESSAGES, "threadId": "t"}, False),
         ({"messages": WITH_IDS, "thread_id": "t"}, False),
-        ({"messages": WITH_IDS, "state": {"selectedText": "of another kind", "artifact": {"id": 1}}}, False),
+        ({"messages": WITH_IDS, "state": {"selectedText": "two"}}, True),
+        ({"messages": WITH_IDS, "state": {"selectedText": "two", "artifact": {"id": 1}}}, True),
+        ({"messages": WITH_IDS, "state": {"selectedText": "", "artifact": {"id": 1}}}, False),
         ({"messages": WITH_IDS, "state": {"selectedText": SELECTION}, "forwardedProps": OPERATION}, False),
         ({"messages": [], "state": {"selectedText": SELECTION}, "resume": [{"interruptId": "i"}]}, False),
         ({"messages": WITH_IDS, "state": 5}, False),
@@ -181,7 +183,14 @@ def test_a_body_that_names_an_artifact_or_a_selection_is_of_the_older_form(body:
     assert is_older(body) is older
 
 
-@pytest.mark.parametrize("body", [{"selectedText": SELECTION}, {"state": {"selectedText": SELECTION}}])
+@pytest.mark.parametrize(
+    "body",
+    [
+        {"selectedText": SELECTION},
+        {"state": {"selectedText": SELECTION}},
+        {"selectedText": None, "state": {"selectedText": SELECTION}},
+    ],
+)
 @pytest.mark.parametrize("messages", [MESSAGES, WITH_IDS])
 def test_the_last_of_its_messages_is_about_the_selection(body: Json, messages: list[Json]) -> None:
     run = with_versions("one two").meaning(message=None, messages=messages, **body)
@@ -591,6 +600,12 @@ def test_a_selection_that_the_users_own_text_does_not_have_is_refused_before_any
         (request(artifact=artifact(1, {**code(1), "index": 1.0})), "artifact.contents.0.index"),
         (request(artifact=artifact(1, *(code(n) for n in range(MAX_CONTENTS + 1)))), "artifact.contents"),
         (request(selectedText="x"), "selectedText"),
+        (request(state={"selectedText": "x"}), "selectedText"),
+        (
+            request(message=None, messages=[{"role": "user", "content": "x"}], state={"selectedText": "x"}),
+            "selectedText",
+        ),
+        (request(state={"selectedText": 0}), "selectedText"),
         (request(selectedText={"start": "0"}), "selectedText.start"),
         (request(selectedText={"start": 0, "end": 1, "text": 5}), "selectedText.text"),
     ],
