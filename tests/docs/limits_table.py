@@ -151,10 +151,12 @@ VALUES = (
     Limit(("AG-UI older contents",), f"{MAX_CONTENTS:,} versions of a new artifact", _INVALID,
           f"{_PROTOCOLS}/agui/older/test_request.py::test_what_is_no_request_is_refused_by_the_name_of_its_field"),
     Limit(("AG-UI older artifact", "AG-UI older code", "AG-UI older currentIndex", "AG-UI older fullMarkdown",
-           "AG-UI older index", "AG-UI older language", "AG-UI older title", "AG-UI older type"),
+           "AG-UI older index", "AG-UI older type"),
           "`--max-artifact-bytes`; the versions that there are", _INVALID,
           f"{_PROTOCOLS}/agui/older/test_request.py"
           "::test_the_content_at_the_current_index_is_refused_by_its_place"),
+    Limit(("AG-UI older language", "AG-UI older title"), f"{MAX_ID} characters, unless it was shown so", _INVALID,
+          f"{_PROTOCOLS}/agui/older/test_request.py::test_a_title_or_language_has_a_limit_unless_it_was_shown"),
     Limit(("AG-UI older selectedText", "AG-UI older start", "AG-UI older end", "AG-UI older text",
            "AG-UI older lineStart", "AG-UI older lineEnd"),
           "a place in the text", _INVALID, f"{_PROTOCOLS}/agui/older/test_request.py"

@@ -325,7 +325,7 @@ async def test_a_cancelled_edit_is_aborted_and_the_artifact_as_it_was(thread: Th
 
 @pytest.mark.parametrize(
     ("message", "code", "text"),
-    [("decline", "rejected", "Not this."), ("fail", "failed", "400")],
+    [("decline", "rejected", "Not this."), ("fail", "failed", "Try again in other words")],
 )
 async def test_a_task_that_fails_or_is_declined_is_a_run_error_with_its_sentence(
     thread: Thread, message: str, code: str, text: str

@@ -39,6 +39,7 @@ from a2a_canvas.store.changes import Change, EditText, Redo, ReplaceParts, Resto
 from a2a_canvas.store.merge import Merged, merge
 from a2a_canvas.store.models import Artifact, Content, JsonValue, TextPart, Version, text_of, text_part
 from a2a_canvas.store.text.spans import difference, find_again, from_codepoints
+from a2a_canvas.store.text.unicode import MAX_ID
 
 ARTIFACT_ID = "canvas"
 """The id of an artifact that such a client has made."""
@@ -196,6 +197,8 @@ def _new(value: Mapping[str, Any]) -> _Given:
     if len(form.contents) > MAX_CONTENTS:
         raise invalid_field("artifact.contents", f"must not be more than {MAX_CONTENTS}")
     contents = [parse(ContentForm, each, f"artifact.contents.{n}") for n, each in enumerate(form.contents)]
+    for number, content in enumerate(contents):
+        _check_head(content, number, {})
     indices = [content.index for content in contents]
     if len(set(indices)) < len(indices):
         raise invalid_field("artifact.contents", "must each have an index of their own")
@@ -206,6 +209,15 @@ def _new(value: Mapping[str, Any]) -> _Given:
     )
     undone = tuple(Undo(number) for number in range(len(made), current + 1, -1))
     return _Given(current + 1, contents[current].text, made + undone)
+
+
+def _check_head(content: ContentForm, number: int, shown: Mapping[str, Any]) -> None:
+    """Raises for a title or language that is too long, unless it is what the client was shown."""
+    for name in ("title", "language"):
+        given = getattr(content, name) or ""
+        if len(given) > MAX_ID and given != shown.get(name):
+            reason = f"must not be longer than {MAX_ID} characters"
+            raise invalid_field(f"artifact.contents.{number}.{name}", reason)
 
 
 def _known(value: Mapping[str, Any], known: ThreadArtifact) -> _Given:
@@ -224,6 +236,7 @@ def _known(value: Mapping[str, Any], known: ThreadArtifact) -> _Given:
     if version.pruned:
         reason = f"is {index}, a version that is no longer kept; go on from a newer one"
         raise invalid_field("artifact.currentIndex", reason)
+    _check_head(content, position, _shown(version))
     if not known.artifact.open and count not in indices:
         return _from_behind(content, version, known)
     steps = () if known.artifact.open else _steps(known.artifact.version, index, known.versions)

@@ -381,6 +381,19 @@ def test_the_content_at_the_current_index_is_refused_by_its_place(given: Json, f
     assert refused(request(artifact=given), with_versions("a", "b")) == field
 
 
+@pytest.mark.parametrize("field", ["title", "language"])
+def test_a_title_or_language_has_a_limit_unless_it_was_shown(field: str) -> None:
+    fits, beyond = "x" * MAX_ID, "x" * (MAX_ID + 1)
+    asked = request(artifact=artifact(1, code(1, **{field: beyond})))
+    for thread in (Thread(), with_versions("a")):
+        assert refused(asked, thread) == f"artifact.contents.0.{field}"
+        assert thread.meaning(artifact=artifact(1, code(1, **{field: fits}))).changes
+    named = Thread().has(
+        ReplaceParts((text_part("a", "", {"language": beyond, "type": "code"}),), beyond, last_chunk=True)
+    )
+    assert named.meaning(artifact=named.shown).changes == ()
+
+
 OTHERS = Ref("t", ARTIFACT_ID, "others")
 BRANCHED = (Undo(), EditText(Span(0, 0), "c ", 1))
 """After these, the third of three versions is made from the first, and the second is on no way to it."""
