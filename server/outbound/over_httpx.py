@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from typing import Any
-from urllib.request import getproxies
+from urllib.request import getproxies, proxy_bypass
 
 import httpx
 
@@ -54,9 +54,40 @@ def json_of(response: httpx.Response) -> Any:
         raise UnreadableAnswer("its answer is not JSON") from None
 
 
-def checked_mounts(addresses: Addresses) -> Mapping[str, httpx.AsyncBaseTransport]:
-    """The `mounts` of a client that connects to checked addresses alone. A proxy of the environment connects itself."""
-    return {} if "all" in getproxies() else {"all://": CheckedTransport(addresses)}
+def checked_transport(addresses: Addresses) -> httpx.AsyncBaseTransport:
+    """The transport of a client that connects to checked addresses alone, but for the proxies of the environment.
+
+    A proxy connects by itself; hosts in `NO_PROXY` are connected to directly, at checked addresses.
+    """
+    return ProxiedTransport(CheckedTransport(addresses), getproxies())
+
+
+class ProxiedTransport(httpx.AsyncBaseTransport):
+    """Takes the proxy of a request's scheme, and another transport where there is none or `NO_PROXY` has the host.
+
+    httpx would connect to these hosts with a transport of its own.
+
+    Args:
+        proxies: addresses by scheme, or by `all`.
+    """
+
+    def __init__(self, direct: httpx.AsyncBaseTransport, proxies: Mapping[str, str]) -> None:
+        self._direct = direct
+        urls = {scheme: proxies.get(scheme) or proxies.get("all") for scheme in ("http", "https")}
+        self._proxies = {scheme: _through(url) for scheme, url in urls.items() if url}
+
+    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+        proxy = self._proxies.get(request.url.scheme)
+        transport = self._direct if proxy is None or proxy_bypass(request.url.host) else proxy
+        return await transport.handle_async_request(request)
+
+    async def aclose(self) -> None:
+        for transport in (self._direct, *self._proxies.values()):
+            await transport.aclose()
+
+
+def _through(proxy: str) -> httpx.AsyncHTTPTransport:
+    return httpx.AsyncHTTPTransport(proxy=proxy if "://" in proxy else f"http://{proxy}")
 
 
 class CheckedTransport(httpx.AsyncBaseTransport):

@@ -22,7 +22,7 @@ from a2a.utils.errors import A2AError, TaskNotFoundError
 
 from a2a_canvas.server.outbound.addresses import Lookup, SystemLookup
 from a2a_canvas.server.outbound.answers import MAX_MESSAGE, is_stream
-from a2a_canvas.server.outbound.over_httpx import UnreadableAnswer, checked_mounts, client
+from a2a_canvas.server.outbound.over_httpx import UnreadableAnswer, checked_transport, client
 from a2a_canvas.server.outbound.token_origin import TokenOrigin, is_downgrade, token_for
 from a2a_canvas.server.tool_sources.remote_agents.agent_card import (
     BINDINGS,
@@ -101,7 +101,7 @@ class AgentClient:
         self._http = client(
             MAX_MESSAGE,
             timeout=httpx.Timeout(CARD_TIMEOUT, read=silence),
-            mounts=checked_mounts(self._network.addresses),
+            transport=checked_transport(self._network.addresses),
         )
         self._http.event_hooks["request"].append(self._authorize)
         self._http.event_hooks["response"] += [self._note_refusal, _add_zones]

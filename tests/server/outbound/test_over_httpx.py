@@ -11,7 +11,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from a2a_canvas.server.outbound.over_httpx import CheckedTransport, UnreadableAnswer, checked_mounts, client, json_of
+from a2a_canvas.server.outbound.over_httpx import CheckedTransport, UnreadableAnswer, checked_transport, client, json_of
 from tests.certificates import issue
 
 
@@ -83,9 +83,30 @@ async def test_a_proxy_of_the_environment_makes_the_connection_itself(monkeypatc
         with monkeypatch.context() as proxy:
             async with web_server("200 OK") as (port, heads):
                 proxy.setenv(variable, f"http://127.0.0.1:{port}")
-                async with client(mounts=checked_mounts(addresses)) as http:
+                async with client(transport=checked_transport(addresses)) as http:
                     await http.get("http://a.example/")
             assert heads[0].startswith("GET http://a.example/ HTTP/1.1")
+
+
+@pytest.mark.parametrize("proxy", ["HTTP_PROXY", "ALL_PROXY", None])
+@pytest.mark.parametrize("past", ["metadata.example", "127.0.0.1", ".example,127.0.0.1", "*"])
+async def test_a_host_that_no_proxy_is_asked_for_is_connected_to_at_checked_addresses(
+    monkeypatch: pytest.MonkeyPatch, proxy: str | None, past: str
+) -> None:
+    async def addresses(host: str, port: int) -> list[str]:
+        raise UnreadableAnswer(f"{host} may not be connected to")
+
+    host = "127.0.0.1" if "127" in past else "metadata.example"
+    async with web_server("200 OK") as (port, heads):
+        for variable in ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"):
+            monkeypatch.delenv(variable, raising=False)
+        if proxy:
+            monkeypatch.setenv(proxy, f"http://127.0.0.1:{port}")
+        monkeypatch.setenv("NO_PROXY", past)
+        async with client(transport=checked_transport(addresses)) as http:
+            with pytest.raises(UnreadableAnswer, match="may not be connected to"):
+                await http.get(f"http://{host}:{port}/")
+    assert heads == []
 
 
 @pytest.mark.parametrize(
