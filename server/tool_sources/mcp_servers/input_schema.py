@@ -90,6 +90,15 @@ def mended(given: object) -> Schema:
     """A schema as its server sent it, made one that providers take."""
     if not isinstance(given, dict) or not _is_sound(given):
         return Schema(ANYTHING)
+    try:
+        found = _with_own_root(given)
+    except (TypeError, AttributeError):
+        return Schema(ANYTHING)
+    # A reference may lead to what is in no place of a schema, and was therefore not checked.
+    return found if _is_sound(found.json) else Schema(ANYTHING)
+
+
+def _with_own_root(given: dict[str, Any]) -> Schema:
     root = _flattened(given, given, depth=0)
     kept = {key: value for key, value in root.items() if key not in _DROPPED}
     properties = root.get("properties", {})
@@ -102,7 +111,7 @@ def mended(given: object) -> Schema:
     return Schema(kept, {ours: theirs for theirs, ours in names.items() if ours != theirs})
 
 
-def _is_sound(schema: dict[str, Any]) -> bool:
+def _is_sound(schema: Mapping[str, Any]) -> bool:
     from jsonschema import Draft202012Validator, SchemaError
 
     try:

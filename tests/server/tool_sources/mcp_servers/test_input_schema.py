@@ -2,7 +2,7 @@ from typing import Any
 
 import pytest
 
-from a2a_canvas.server.tool_sources.mcp_servers.input_schema import mended
+from a2a_canvas.server.tool_sources.mcp_servers.input_schema import ANYTHING, Schema, mended
 
 TEXT = {"type": "string"}
 
@@ -96,6 +96,33 @@ FORM = mended(
 def test_an_input_of_wrong_names_or_types_is_told(given: dict[str, object], fault: str) -> None:
     told = f"The input of write is not valid, nothing was changed. {fault}. Call write again with these corrected."
     assert FORM.fault("write", given) == (told if fault else "")
+
+
+@pytest.mark.parametrize(
+    "unchecked",
+    [
+        {"required": 5},
+        {"required": [["a"]]},
+        {"properties": 5},
+        {"properties": [1]},
+        {"properties": {"a": {"type": "any"}}},
+        {"properties": {"a": {"type": [["string"]]}}},
+        {"properties": {"a": {"type": 5}}},
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("at", ["root", "allOf", "anyOf"])
+def test_a_reference_to_what_is_no_schema_allows_any_object(unchecked: dict[str, object], at: str) -> None:
+    reference = {"$ref": "#/x-unchecked"}
+    given = {**(reference if at == "root" else {at: [reference]}), "x-unchecked": unchecked}
+    assert mended(given) == Schema(ANYTHING)
+    assert mended(given).fault("write", {"a": 1}) == ""
+
+
+@pytest.mark.parametrize("kind", ["array", "boolean", "integer", "null", "number", "object", "string"])
+def test_a_value_of_another_type_is_told_for_every_type_of_json_schema(kind: str) -> None:
+    schema = mended({"type": "object", "properties": {"a": {"type": kind}}})
+    assert "a: is " in schema.fault("write", {"a": 1 if kind == "string" else "text"})
 
 
 @pytest.mark.parametrize("value", [float("inf"), float("nan"), 1.5])
