@@ -7,13 +7,17 @@ import hashlib
 import hmac
 import logging
 from base64 import b64decode, b64encode
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
+import grpc.aio
 import pytest
 import pytest_asyncio
+from a2a.compat.v0_3 import a2a_v0_3_pb2 as pb03
 from a2a.compat.v0_3 import types as v0_3
+from a2a.compat.v0_3.a2a_v0_3_pb2_grpc import A2AServiceStub
 from a2a.types import a2a_pb2 as pb
 from a2a.utils.errors import A2AError, TaskNotFoundError
 from aiohttp import web
@@ -26,6 +30,7 @@ from tests.server.app_server import WAYS, Served, asking, sent, serving
 from tests.server.push.receiver import Notification, Receiver, accept, receiving, state_of
 
 Way = tuple[str, str]
+Json = dict[str, Any]
 every_way = pytest.mark.parametrize("way", WAYS, ids="-".join)
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -153,6 +158,80 @@ async def test_jsonrpc_0_3_may_ask_for_the_config_of_a_task_by_the_task_alone(
     made = await served.rpc("tasks/pushNotificationConfig/set", config, **old)
     assert await served.rpc("tasks/pushNotificationConfig/get", {"id": task.id}, **old) == made
     assert made["result"]["pushNotificationConfig"] == {"id": task.id, "url": receiver.url}
+
+
+Create = Callable[[Served, str, Json], Awaitable[str]]
+Send = Callable[[Served, Json], Awaitable[str]]
+OLD = {"A2A-Version": "0.3"}
+
+
+async def create_by_jsonrpc(served: Served, task_id: str, push: Json) -> str:
+    params = {"taskId": task_id, "pushNotificationConfig": push}
+    made = (await served.rpc("tasks/pushNotificationConfig/set", params, **OLD))["result"]
+    return str(made["taskId"])
+
+
+async def send_by_jsonrpc(served: Served, push: Json) -> str:
+    message = {"messageId": str(uuid4()), "role": "user", "parts": [{"kind": "text", "text": "just say it"}]}
+    params = {"message": message, "configuration": {"pushNotificationConfig": push}}
+    return str((await served.rpc("message/send", params, **OLD))["result"]["id"])
+
+
+async def create_by_http_json(served: Served, task_id: str, push: Json) -> str:
+    answer = await served.http.post(
+        f"/rest/v1/tasks/{task_id}/pushNotificationConfigs", json={"config": {"pushNotificationConfig": push}}
+    )
+    assert answer.status_code == 200, answer.text
+    return task_id
+
+
+async def send_by_http_json(served: Served, push: Json) -> str:
+    answer = await served.http.post("/rest/v1/message:send", json=old_request(push))
+    assert answer.status_code == 200, answer.text
+    return str(answer.json()["task"]["id"])
+
+
+async def create_by_grpc(served: Served, task_id: str, push: Json) -> str:
+    config = {"pushNotificationConfig": push}
+    request = ParseDict(
+        {"parent": f"tasks/{task_id}", "config": config}, pb03.CreateTaskPushNotificationConfigRequest()
+    )
+    async with grpc.aio.insecure_channel(served.grpc) as channel:
+        await A2AServiceStub(channel).CreateTaskPushNotificationConfig(request)
+    return task_id
+
+
+async def send_by_grpc(served: Served, push: Json) -> str:
+    async with grpc.aio.insecure_channel(served.grpc) as channel:
+        answer = await A2AServiceStub(channel).SendMessage(ParseDict(old_request(push), pb03.SendMessageRequest()))
+    return str(answer.task.id)
+
+
+def old_request(push: Json) -> Json:
+    message = {"messageId": str(uuid4()), "role": "ROLE_USER", "content": [{"text": "just say it"}]}
+    return {"message": message, "configuration": {"pushNotification": push, "blocking": True}}
+
+
+OLD_BINDINGS: dict[str, tuple[Create, Send]] = {
+    "JSONRPC": (create_by_jsonrpc, send_by_jsonrpc),
+    "HTTP+JSON": (create_by_http_json, send_by_http_json),
+    "GRPC": (create_by_grpc, send_by_grpc),
+}
+
+
+@pytest.mark.parametrize("authentication", [{}, {"schemes": []}], ids=str)
+async def test_in_0_3_an_authentication_without_schemes_is_none_in_every_binding(
+    served: Served, receiver: Receiver, authentication: Json
+) -> None:
+    push = {"url": receiver.url, "authentication": authentication}
+    task = await sent(served, ("JSONRPC", "1.0"), asking("just say it"))
+    for binding, (create, send) in OLD_BINDINGS.items():
+        created = await create(served, task.id, push)
+        begun = await send(served, push)
+        for task_id in (created, begun):
+            asked = pb.ListTaskPushNotificationConfigsRequest(task_id=task_id)
+            (config,) = (await served.client("JSONRPC", "1.0").list_task_push_notification_configs(asked)).configs
+            assert (binding, config.url, config.HasField("authentication")) == (binding, receiver.url, False)
 
 
 @every_way

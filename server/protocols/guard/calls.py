@@ -3,6 +3,8 @@
 Rules:
 1. A request is parsed once. Whatever its binding and its version, its operation and its params are those of 1.0.
 2. A request of 0.3 is read by the SDK's models and converters. What they raise is a refusal, without its text.
+3. In 0.3 a push config with an `authentication` that has neither schemes nor credentials is one without: clients send
+   it for none, and 1.0 requires a scheme.
 """
 
 from __future__ import annotations
@@ -124,6 +126,7 @@ def read_legacy_proto(message: Message, limits: BodyLimits) -> Message | Refusal
     """
     if refusal := check_message(message, limits):
         return refusal
+    _drop_empty_authentication(message)
     match message:
         case pb03.SendMessageRequest() if message.HasField("request") and not message.request.content:
             return invalid([("message.content", "must not be empty")])
@@ -137,6 +140,19 @@ def read_legacy_proto(message: Message, limits: BodyLimits) -> Message | Refusal
             return convert_legacy(lambda: _push_params(message), limits)
         case _:
             return message
+
+
+def _drop_empty_authentication(message: Message) -> None:
+    """Rule 3. It changes the message itself, which the SDK's gRPC service reads again."""
+    match message:
+        case pb03.SendMessageRequest():
+            config = message.configuration.push_notification
+        case pb03.CreateTaskPushNotificationConfigRequest():
+            config = message.config.push_notification_config
+        case _:
+            return
+    if config.HasField("authentication") and config.authentication == pb03.AuthenticationInfo():
+        config.ClearField("authentication")
 
 
 def _send_params(message: pb03.SendMessageRequest) -> Message:

@@ -120,11 +120,12 @@ _PUSH_CONFIGS: Final = (("params", "pushNotificationConfig"), ("params", "config
 
 
 def _without_authentication(given: Any, place: Sequence[str]) -> Any:
-    """A value without an empty `authentication` at a place: clients send it for none, and 0.3 requires `schemes`."""
+    """A value without an empty `authentication` at a place (`calls.py`, rule 3; the SDK's model requires `schemes`)."""
     if not isinstance(given, dict):
         return given
     if not place:
-        return {name: value for name, value in given.items() if (name, value) != ("authentication", {})}
+        empty = given.get("authentication") in ({}, {"schemes": []})
+        return {name: value for name, value in given.items() if name != "authentication" or not empty}
     name = place[0]
     return {**given, name: _without_authentication(given[name], place[1:])} if name in given else given
 

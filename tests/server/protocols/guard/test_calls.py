@@ -18,3 +18,15 @@ def test_a_legacy_message_becomes_one_of_10_or_is_refused() -> None:
     refusal = read_legacy_proto(pb03.SendMessageRequest(request=message), LIMITS)
     assert isinstance(refusal, Refusal)
     assert refusal.kind is InvalidParamsError
+
+
+def test_credentials_without_a_scheme_are_refused() -> None:
+    config = pb03.PushNotificationConfig(url="https://a.example/", authentication=pb03.AuthenticationInfo())
+    asked = pb03.CreateTaskPushNotificationConfigRequest(
+        parent="tasks/t", config=pb03.TaskPushNotificationConfig(push_notification_config=config)
+    )
+    assert read_legacy_proto(asked, LIMITS) == pb.TaskPushNotificationConfig(task_id="t", url="https://a.example/")
+    asked.config.push_notification_config.authentication.credentials = "secret"
+    refusal = read_legacy_proto(asked, LIMITS)
+    assert isinstance(refusal, Refusal)
+    assert refusal.fields[0][0] == "authentication.scheme"

@@ -78,8 +78,9 @@ def test_a_missing_id_is_reported_last(method: str, version: str, kind: type[Exc
     assert (rejected.refusal.kind, rejected.id) == (kind, None)
 
 
-def test_an_empty_authentication_of_0_3_is_none() -> None:
-    push = {"url": "https://a.example/", "authentication": {}}
+@pytest.mark.parametrize("authentication", [{}, {"schemes": []}], ids=str)
+def test_an_empty_authentication_of_0_3_is_none(authentication: dict[str, list[str]]) -> None:
+    push = {"url": "https://a.example/", "authentication": authentication}
     message = {"messageId": "m", "role": "user", "parts": [{"kind": "text", "text": "x"}], "metadata": push}
     created = call("tasks/pushNotificationConfig/set", None, params={"taskId": "t", "pushNotificationConfig": push})
     sent = call("message/send", None, params={"message": message, "configuration": {"pushNotificationConfig": push}})
