@@ -26,7 +26,7 @@ class HttpSender:
 
     def __init__(self, check: TargetCheck) -> None:
         self._check = check
-        self._session: aiohttp.ClientSession | None = None
+        self._session: aiohttp.ClientSession | None = None  # noqa: TID251
 
     async def __call__(self, url: str, headers: Mapping[str, str], body: bytes) -> Outcome:
         try:
@@ -51,7 +51,7 @@ class HttpSender:
             response.close()
             return outcome
 
-    def _opened(self) -> aiohttp.ClientSession:
+    def _opened(self) -> aiohttp.ClientSession:  # noqa: TID251
         if self._session is None:
             self._session = over_aiohttp.session(TOTAL_SECONDS, CONNECT_SECONDS)
         return self._session

@@ -94,7 +94,7 @@ def _unknown(error: anthropic.APIStatusError) -> OptionalField | None:
     return "thinking" if "thinking" in message and not message.startswith("messages.") else None
 
 
-def client_from(environ: Mapping[str, str], http_client: httpx2.AsyncClient | None = None) -> anthropic.AsyncAnthropic:
+def client_from(environ: Mapping[str, str], http_client: httpx2.AsyncClient | None = None) -> anthropic.AsyncAnthropic:  # noqa: TID251
     """The client of the provider that the environment names.
 
     Args:

@@ -47,7 +47,7 @@ _REFUSES_FILES: Final = re.compile(r"(image|file|document|multimodal)[\w ]* (is|
 _ChunkStream = openai.AsyncStream[ChatCompletionChunk]
 
 
-def client_from(environ: Mapping[str, str], http_client: httpx2.AsyncClient | None = None) -> openai.AsyncOpenAI:
+def client_from(environ: Mapping[str, str], http_client: httpx2.AsyncClient | None = None) -> openai.AsyncOpenAI:  # noqa: TID251
     """The client of the provider that the environment names.
 
     Args:
