@@ -92,7 +92,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
     except OSError as error:
-        refused(str(error))
+        refused(f"{error.filename}: {error.strerror}." if error.filename and error.strerror else str(error))
         return 1
     return int(code or 0)
 
@@ -299,6 +299,8 @@ def _new(folder: Path) -> int:
             click.echo(line)
     except FolderError as error:
         return refused(str(error))
+    except OSError as error:
+        return refused(f"The folder {folder} cannot be made: {error.strerror}. Choose another place.")
     return 0
 
 

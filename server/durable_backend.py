@@ -69,6 +69,8 @@ class DurableBackend(SqlBackend):
 
     async def start(self, runner: TaskRunner) -> None:
         await prepare_database(self._database)
+        if self._database.file:
+            self._database.file.warn_of_others()
         await super().start(runner)
         self._beside = [
             asyncio.create_task(self._prune_regularly(), name="prune"),

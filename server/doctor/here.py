@@ -125,7 +125,7 @@ async def check_database(settings: Settings) -> AsyncIterator[Finding]:
     if settings.database == "memory":
         said = "Tasks and artifacts are lost when the server stops."
         yield warning("database", said, "Name a file or a PostgreSQL server with --database.")
-    elif found := _new_file(settings.database):
+    elif found := _look_at_file(settings.database):
         yield found
     else:
         findings: list[Finding] = []
@@ -140,14 +140,17 @@ def _file_of(database: str) -> Path | None:
     return Path(database.removeprefix("sqlite:///")) if database.startswith("sqlite:") else None
 
 
-def _new_file(database: str) -> Finding | None:
-    """Whether the file that is not there yet can be made; None if there is nothing to make."""
-    file = _file_of(database)
-    if file is None or file.exists() or not file.parent.is_dir():
+def _look_at_file(database: str) -> Finding | None:
+    """Whether a server can use the file, or make it; None if the database is to be opened."""
+    from a2a_canvas.server.open_database import DatabaseError, check_file
+
+    if (file := _file_of(database)) is None:
         return None
-    if not os.access(file.parent, os.W_OK):
-        return failed("database", f"{file} cannot be made: the folder is read-only.", "Choose another --database.")
-    return ok("database", f"{file.absolute()} is not there yet; the server makes it.")
+    try:
+        check_file(file, database, new=True, writes=True)
+    except DatabaseError as error:
+        return failed("database", str(error))
+    return None if file.exists() else ok("database", f"{file.absolute()} is not there yet; the server makes it.")
 
 
 async def _look_into(url: str, findings: list[Finding]) -> int:

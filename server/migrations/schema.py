@@ -11,10 +11,12 @@ Rule 4: no revision is compatible with servers of an older version: all replicas
 from __future__ import annotations
 
 import logging
+import re
 from collections.abc import Callable
 from pathlib import Path
 
 from sqlalchemy import Connection, inspect, text
+from sqlalchemy.exc import DBAPIError
 
 from a2a_canvas.store.sql.database import Database
 
@@ -65,9 +67,9 @@ async def check(database: Database) -> str:
     if found == newest():
         return found
     _refuse_newer(found, database.name)
-    state = f"of an older schema ({found})" if found else "empty"
+    state = f"is of an older schema ({found})" if found else "has no tables of a2a-canvas yet"
     raise SchemaError(
-        f"The database {database.name} is {state}. "
+        f"The database {database.name} {state}. "
         "Run a2a-canvas db upgrade first, with the same --database or A2A_CANVAS_DATABASE."
     )
 
@@ -114,13 +116,25 @@ def _upgrade(connection: Connection, name: str, force: bool, progress: Callable[
 def _run_missing(connection: Connection, found: str, name: str, progress: Callable[[str], None]) -> None:
     """Run the revisions after `found`. A large database takes minutes, so a line names each one before it runs."""
     if not found:
-        run_revisions(connection)
+        _run_all(connection, name)
         return
     missing = sorted(each for each in _known() if each > found)
     for number, each in enumerate(missing, 1):
         progress(f"Upgrading the database {name} from schema {found} to {each} ({number} of {len(missing)})…")
         run_revisions(connection, each)
         found = each
+
+
+def _run_all(connection: Connection, name: str) -> None:
+    try:
+        run_revisions(connection)
+    except DBAPIError as error:
+        if taken := re.search(r'(?:table|relation) "?(\w+)"? already exists', str(error.orig)):
+            raise SchemaError(
+                f"The database {name} has a table {taken[1]} of another program, and a2a-canvas needs that name. "
+                "Name another database with --database."
+            ) from error
+        raise
 
 
 def _refuse_used(connection: Connection, name: str) -> None:

@@ -44,9 +44,13 @@ class DatabaseFile:
         try:
             os.close(os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
         except FileExistsError:
-            mode = stat.S_IMODE(self._path.stat().st_mode)
-            if mode & 0o077:
-                logger.warning("Other users can open the database %s (mode %03o): chmod 600 it.", self._path, mode)
+            return
+
+    def warn_of_others(self) -> None:
+        """Log a warning if other users of the machine can open the file (rule 1)."""
+        mode = stat.S_IMODE(self._path.stat().st_mode)
+        if mode & 0o077:
+            logger.warning("Other users can open the database %s (mode %03o): chmod 600 it.", self._path, mode)
 
     def opened(self) -> None:
         """Record which file was opened (rule 2)."""

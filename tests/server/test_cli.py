@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from a2a_canvas.server.cli import COMMANDS, main, program
+from a2a_canvas.server.cli import COMMANDS, cli, main, program
 from a2a_canvas.server.settings import PREFIX
 from tests.command_line import commands, parsed
 from tests.free_port import free_port
@@ -134,6 +134,16 @@ def test_a_port_that_is_taken_is_one_line_and_exit_code_1(
         f"a2a-canvas: Cannot listen on 127.0.0.1:{taken}: Address already in use. "
         f"Choose another host or port, such as {which} {taken + 1}."
     )
+
+
+def test_a_file_that_cannot_be_written_is_named_with_the_reason(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object, **__: object) -> None:
+        raise PermissionError(13, "Permission denied", "notes.md")
+
+    monkeypatch.setattr(cli, "main", refuse)
+    assert refused(capsys, "models") == (1, "a2a-canvas: notes.md: Permission denied.")
 
 
 def test_a_host_that_is_none_is_one_line_and_exit_code_1(capsys: pytest.CaptureFixture[str]) -> None:

@@ -26,6 +26,8 @@ from tests.free_port import free_port
 ROOT = Path(__file__).parents[2]
 SERVE = ("serve", "--model", "rehearsal", "--port")
 NOBODY = 65534
+MAKE_IT = "Make it, or name another file with --database."
+CHECK_ADDRESS = "Check that PostgreSQL runs, and the address, the user and the password in --database."
 Refused = Callable[..., str]
 
 
@@ -36,11 +38,31 @@ def clean(monkeypatch: pytest.MonkeyPatch) -> None:
             monkeypatch.delenv(name)
 
 
-@pytest.fixture(params=["serve", "db upgrade", "db prune"])
+LOCKING = ["serve", "db upgrade", "db prune"]
+WRITING = [*LOCKING, "key new ann"]
+READING = ["db check", "db prune --dry-run", "usage"]
+
+
+@pytest.fixture(params=LOCKING)
 def refused(request: pytest.FixtureRequest, capsys: pytest.CaptureFixture[str]) -> Refused:
+    """Each of the commands that open a database for themselves, with what it says when it refuses one."""
+    return lambda url: refusal(capsys, *words(request.param), "--database", url)
+
+
+@pytest.fixture(params=WRITING)
+def refused_to_write(request: pytest.FixtureRequest, capsys: pytest.CaptureFixture[str]) -> Refused:
     """Each of the commands that open a database to write, with what it says when it refuses one."""
-    command = [*SERVE, str(free_port())] if request.param == "serve" else request.param.split()
-    return lambda url: refusal(capsys, *command, "--database", url)
+    return lambda url: refusal(capsys, *words(request.param), "--database", url)
+
+
+@pytest.fixture(params=[*WRITING, *READING])
+def refused_by_all(request: pytest.FixtureRequest, capsys: pytest.CaptureFixture[str]) -> Refused:
+    """Each of the commands that open a database, with what it says when it refuses one."""
+    return lambda url: refusal(capsys, *words(request.param), "--database", url)
+
+
+def words(command: str) -> list[str]:
+    return [*SERVE, str(free_port())] if command == "serve" else command.split()
 
 
 def refusal(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
@@ -67,36 +89,88 @@ def done(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
 
 def test_a_folder_that_is_not_there(refused: Refused, tmp_path: Path) -> None:
     url = f"sqlite:///{tmp_path}/none/canvas.db"
-    assert refused(url) == f"The database {url} cannot be opened: there is no folder {tmp_path}/none."
+    assert refused(url) == f"The database {url} cannot be opened: there is no folder {tmp_path}/none. {MAKE_IT}"
 
 
 def test_a_folder_in_place_of_a_file(refused: Refused, tmp_path: Path) -> None:
     url = f"sqlite:///{tmp_path}"
-    assert refused(url) == f"The database {url} cannot be opened: it is a folder."
+    assert refused(url) == f"The database {url} cannot be opened: it is a folder. Name another file with --database."
 
 
-def test_a_file_that_is_no_database(refused: Refused, tmp_path: Path) -> None:
+def test_a_file_that_is_no_database(refused_by_all: Refused, tmp_path: Path) -> None:
     (tmp_path / "canvas.db").write_text("My diary. " * 100)
     url = sqlite_url(tmp_path)
-    assert refused(url) == f"The database {url} cannot be opened: file is not a database."
+    assert refused_by_all(url) == (
+        f"The database {url} cannot be opened: it is not a SQLite database. Name another file with --database."
+    )
     assert (tmp_path / "canvas.db").read_text() == "My diary. " * 100
+    assert os.listdir(tmp_path) == ["canvas.db"]
 
 
-def test_a_folder_without_permission(refused: Refused) -> None:
+@pytest.mark.parametrize("journal", ["delete", "wal"])
+@pytest.mark.parametrize("table", ["customers", "tasks"])
+def test_a_database_of_another_program_is_left_as_it_is(
+    refused_by_all: Refused, tmp_path: Path, table: str, journal: str
+) -> None:
+    file = tmp_path / "canvas.db"
+    with closing(sqlite3.connect(file)) as connection:
+        connection.execute(f"PRAGMA journal_mode={journal}")
+        connection.execute(f"CREATE TABLE {table} (name TEXT)")
+    before = file.read_bytes()
+    url = sqlite_url(tmp_path)
+    assert refused_by_all(url) == (
+        f"The database {url} belongs to another program: it has the table {table}. Name another file with --database."
+    )
+    assert file.read_bytes() == before
+    assert os.listdir(tmp_path) == ["canvas.db"]
+
+
+def test_a_database_that_another_program_has_open_is_left_as_it_is(refused: Refused, tmp_path: Path) -> None:
+    with closing(sqlite3.connect(tmp_path / "canvas.db")) as connection:
+        connection.execute("PRAGMA journal_mode=WAL")
+        connection.execute("CREATE TABLE customers (name TEXT)")
+        connection.execute("CREATE TABLE invoices (number INTEGER)")
+        assert "it has the tables customers and invoices." in refused(sqlite_url(tmp_path))
+        assert connection.execute("SELECT count(*) FROM sqlite_master").fetchone() == (2,)
+
+
+def test_of_many_tables_the_first_are_named(refused: Refused, tmp_path: Path) -> None:
+    with closing(sqlite3.connect(tmp_path / "canvas.db")) as connection:
+        for name in ("one", "two", "three", "four", "five"):
+            connection.execute(f"CREATE TABLE {name} (id INTEGER PRIMARY KEY AUTOINCREMENT)")
+    assert "it has the tables five, four, one and 2 more." in refused(sqlite_url(tmp_path))
+
+
+@pytest.mark.parametrize("there", [True, False], ids=["a file", "no file"])
+def test_a_folder_without_permission(refused_to_write: Refused, there: bool) -> None:
+    with without_privileges() as folder:
+        url = sqlite_url(folder)
+        if there:
+            (folder / "canvas.db").touch()
+        folder.chmod(0o555)
+        assert refused_to_write(url) == (
+            f"The database {url} cannot be opened: the folder {folder} is read-only. Make it writable, or name "
+            "another file with --database."
+        )
+
+
+def test_a_file_without_permission(refused_to_write: Refused) -> None:
     with without_privileges() as folder:
         url = sqlite_url(folder)
         (folder / "canvas.db").touch()
-        folder.chmod(0o555)
-        assert refused(url) == f"The database {url} cannot be opened: Permission denied."
+        (folder / "canvas.db").chmod(0o444)
+        assert refused_to_write(url) == (
+            f"The database {url} cannot be opened: the file is read-only. Make it writable, or name another file with "
+            "--database."
+        )
 
 
-def test_a_file_without_permission(refused: Refused) -> None:
+def test_a_file_that_cannot_be_read(refused_by_all: Refused) -> None:
     with without_privileges() as folder:
         url = sqlite_url(folder)
-        with closing(sqlite3.connect(folder / "canvas.db")) as connection:
-            connection.execute("CREATE TABLE anything (a)")
-        (folder / "canvas.db").chmod(0o444)
-        assert refused(url) == f"The database {url} cannot be opened: attempt to write a readonly database."
+        (folder / "canvas.db").touch()
+        (folder / "canvas.db").chmod(0)
+        assert "cannot be opened: you may not read the file. " in refused_by_all(url)
 
 
 @contextmanager
@@ -184,7 +258,7 @@ def test_a_server_that_is_not_there(refused: Refused) -> None:
     url = f"postgresql://me:hunter2@127.0.0.1:{port}/canvas"
     assert refused(url) == (
         f"The database postgresql://me:***@127.0.0.1:{port}/canvas cannot be used: "
-        f"Connect call failed ('127.0.0.1', {port})."
+        f"Connect call failed ('127.0.0.1', {port}). {CHECK_ADDRESS}"
     )
 
 
@@ -196,7 +270,7 @@ def test_a_host_that_is_none(refused: Refused) -> None:
 @pytest.mark.postgres
 def test_a_database_that_is_not_there(refused: Refused) -> None:
     url = urlsplit(postgresql_url())._replace(path="/nowhere").geturl()
-    assert refused(url) == f'The database {url} cannot be used: database "nowhere" does not exist.'
+    assert refused(url) == f'The database {url} cannot be used: database "nowhere" does not exist. {CHECK_ADDRESS}'
 
 
 @pytest.mark.postgres
@@ -209,7 +283,9 @@ def test_a_wrong_password(capsys: pytest.CaptureFixture[str]) -> None:
         shown = url.replace("hunter2", "***")
         for command in ("upgrade", "check", "prune"):
             said = refusal(capsys, "db", command, "--database", url)
-            assert said == f'The database {shown} cannot be used: password authentication failed for user "me".'
+            assert said == (
+                f'The database {shown} cannot be used: password authentication failed for user "me". {CHECK_ADDRESS}'
+            )
 
 
 @pytest.mark.postgres
@@ -220,17 +296,31 @@ def test_a_user_who_may_not_make_tables(capsys: pytest.CaptureFixture[str]) -> N
     execute(url, "REVOKE CREATE ON SCHEMA public FROM PUBLIC")
     url = url.replace("postgres@", f"{name}@")
     said = refusal(capsys, "db", "upgrade", "--database", url)
-    assert said == f"The database {url} cannot be used: permission denied for schema public."
+    assert said == f"The database {url} cannot be used: permission denied for schema public. {CHECK_ADDRESS}"
 
 
 @pytest.mark.postgres
 def test_an_empty_one_is_not_filled_by_a_server(capsys: pytest.CaptureFixture[str]) -> None:
     url = postgresql_url()
     upgrade = "Run a2a-canvas db upgrade first, with the same --database or A2A_CANVAS_DATABASE."
-    said = f"The database {url} is empty. {upgrade}"
+    said = f"The database {url} has no tables of a2a-canvas yet. {upgrade}"
     assert refusal(capsys, *SERVE, str(free_port()), "--database", url) == said
     assert refusal(capsys, "db", "check", "--database", url) == said
     assert refusal(capsys, "db", "prune", "--database", url) == said
+
+
+@pytest.mark.postgres
+def test_tables_of_another_program_do_no_harm_unless_their_names_are_ours(capsys: pytest.CaptureFixture[str]) -> None:
+    url = postgresql_url()
+    execute(url, "CREATE TABLE customers (name TEXT)")
+    done(capsys, "db", "upgrade", "--database", url)
+    url = postgresql_url()
+    execute(url, "CREATE TABLE tasks (name TEXT)")
+    assert refusal(capsys, "db", "upgrade", "--database", url) == (
+        f"The database {url} has a table tasks of another program, and a2a-canvas needs that name. "
+        "Name another database with --database."
+    )
+    assert execute(url, "SELECT count(*) FROM pg_tables WHERE schemaname = 'public'")[0][0] == 1
 
 
 # ---------------------------------------------------------------------- what is done

@@ -263,7 +263,7 @@ async def test_an_upgrade_that_fails_leaves_nothing(tmp_path: Path) -> None:
     async with opened(sqlite_url(tmp_path)) as database:
         async with database.write() as connection:
             await connection.execute(text("CREATE TABLE replicas (of_somebody_else TEXT)"))
-        with pytest.raises(Exception, match="replicas already exists"):
+        with pytest.raises(SchemaError, match="has a table replicas of another program"):
             await upgrade(database)
         assert await tables_of(database) == ["replicas"]
 
@@ -283,7 +283,7 @@ async def test_an_empty_postgresql_is_refused_with_the_command_that_fills_it() -
         with pytest.raises(SchemaError) as caught:
             await prepare(database)
         assert str(caught.value) == (
-            f"The database {database.name} is empty. Run a2a-canvas db upgrade first, "
+            f"The database {database.name} has no tables of a2a-canvas yet. Run a2a-canvas db upgrade first, "
             "with the same --database or A2A_CANVAS_DATABASE."
         )
         assert await tables_of(database) == []

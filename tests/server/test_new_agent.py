@@ -55,6 +55,25 @@ async def test_it_is_served_and_answers_the_client_of_the_sdk(made: Path) -> Non
         assert card["skills"][0]["id"] == "count_words"
 
 
+def test_a_folder_that_cannot_be_made_is_said_in_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "notes").touch()
+    assert main(["new", str(tmp_path / "notes/agent")]) == 2
+    said = f"The folder {tmp_path}/notes/agent cannot be made: Not a directory. Choose another place."
+    assert capsys.readouterr().err == f"a2a-canvas: {said}\n"
+
+
+def test_an_agent_is_not_made_in_a_read_only_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def refuse(self: Path, *_: object, **__: object) -> None:
+        raise PermissionError(13, "Permission denied", str(self))
+
+    monkeypatch.setattr(Path, "mkdir", refuse)
+    assert main(["new", str(tmp_path / "agent")]) == 2
+    said = f"The folder {tmp_path}/agent cannot be made: Permission denied. Choose another place."
+    assert capsys.readouterr().err == f"a2a-canvas: {said}\n"
+
+
 def test_the_next_two_commands_are_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     folder = tmp_path / "an agent"
     assert main(["new", str(folder)]) == 0

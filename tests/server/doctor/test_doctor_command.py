@@ -188,9 +188,18 @@ async def test_a_new_file_is_not_made(tmp_path: Path) -> None:
 
 
 async def test_a_file_that_cannot_be_made_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(os, "access", lambda *_: False)  # a test that runs as root may write everywhere
+    monkeypatch.setattr(os, "access", lambda *_, **__: False)  # a test that runs as root may write everywhere
     status, said = (await examined(database=str(tmp_path / "new.db")))["database"]
-    assert (status, "the folder is read-only" in said) == ("failed", True)
+    assert (status, f"the folder {tmp_path} is read-only. Make it writable" in said) == ("failed", True)
+
+
+async def test_a_database_of_another_program_fails_with_what_serve_says(tmp_path: Path) -> None:
+    with closing(sqlite3.connect(tmp_path / "shop.db")) as file:
+        file.execute("CREATE TABLE customers (name TEXT)")
+    before = (tmp_path / "shop.db").read_bytes()
+    status, said = (await examined(database=str(tmp_path / "shop.db")))["database"]
+    assert (status, "it has the table customers. Name another file" in said) == ("failed", True)
+    assert (tmp_path / "shop.db").read_bytes() == before
 
 
 async def test_a_full_disk_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

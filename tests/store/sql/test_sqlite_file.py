@@ -70,6 +70,7 @@ def test_one_that_is_there_keeps_its_mode_and_its_operator_is_told(
     assert file
     file.create()
     assert path.stat().st_mode & 0o777 == 0o640
+    file.warn_of_others()
     assert f"{path} (mode 640): chmod 600 it" in caplog.text
 
 
