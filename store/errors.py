@@ -2,6 +2,7 @@
 
 StoreError
 ├── ArtifactNotFound      there is no such artifact in the context
+├── ArtifactUnreadable    what is stored of the artifact cannot be decoded
 ├── VersionNotFound       the artifact has no version of that number
 │   └── VersionPruned     it had one, but its content was removed
 ├── ArtifactBusy          another task has a draft of it open
@@ -36,6 +37,15 @@ class StoreError(Exception):
 class ArtifactNotFound(StoreError):
     def __init__(self, artifact_id: str) -> None:
         super().__init__(f"There is no artifact {artifact_id!r} in this context. List the artifacts to see their ids.")
+        self.artifact_id = artifact_id
+
+
+class ArtifactUnreadable(StoreError):
+    def __init__(self, artifact_id: str) -> None:
+        super().__init__(
+            f"The stored data of artifact {artifact_id!r} cannot be read. Nothing was changed; other artifacts are not "
+            "affected. Tell the operator of this server; its log has the details."
+        )
         self.artifact_id = artifact_id
 
 

@@ -20,6 +20,7 @@ from typing import Any, NamedTuple, TypeVar
 from sqlalchemy import ColumnElement, Connection, Select, Table, and_, select, tuple_
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from a2a_canvas.store.errors import ArtifactUnreadable
 from a2a_canvas.store.models import Artifact, Content, Document, Ref
 from a2a_canvas.store.sql.readable_rows import ReadableRows
 from a2a_canvas.store.sql.rows import (
@@ -97,12 +98,20 @@ async def read_heads_of(connection: AsyncConnection, keys: Iterable[Key]) -> dic
 async def _document(
     connection: AsyncConnection, key: Key, found: ArtifactHead, known: StoredDocument | None
 ) -> StoredDocument:
-    """The whole document; `known` is an earlier state of it (rule 2)."""
-    if known is None or sum(version.pruned for version in known.document.versions) != found.pruned:
-        known = StoredDocument(Document(key[1]))
-    newer = select(*_columns(versions, VersionRow)).where(_of(versions, key), versions.c.number > len(known.depths))
+    """The whole document; `known` is an earlier state of it (rule 2).
+
+    Raises:
+        ArtifactUnreadable: its rows cannot be decoded.
+    """
+    pruned = sum(version.pruned for version in known.document.versions) if known else None
+    earlier = known if known and pruned == found.pruned else StoredDocument(Document(key[1]))
+    newer = select(*_columns(versions, VersionRow)).where(_of(versions, key), versions.c.number > len(earlier.depths))
     rows = [VersionRow(*row) for row in await connection.execute(newer.order_by(versions.c.number))]
-    return document_of(key[1], found, rows, await _pieces(connection, key, found), known)
+    pieces = await _pieces(connection, key, found)
+    decoded = [*_ARTIFACTS.decode_all([(key[1], rows)], lambda rows: document_of(key[1], found, rows, pieces, earlier))]
+    if not decoded:
+        raise ArtifactUnreadable(key[1])
+    return decoded[0]
 
 
 async def read_version_times(connection: AsyncConnection, key: Key) -> dict[int, datetime]:
@@ -225,7 +234,11 @@ class Cache:
         return known if known and known.head.revision == found.revision else None
 
     async def read(self, connection: AsyncConnection, key: Key, found: ArtifactHead) -> StoredDocument:
-        """The document, given its artifact's row."""
+        """The document, given its artifact's row.
+
+        Raises:
+            ArtifactUnreadable: its rows cannot be decoded.
+        """
         read = self.fresh(key, found)
         if read is None:
             read = await _document(connection, key, found, self.earlier(key, found))

@@ -24,7 +24,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from a2a_canvas.store import mutation
 from a2a_canvas.store.changes import Change
-from a2a_canvas.store.errors import ArtifactBusy, ArtifactNotFound, StoreError, Unavailable
+from a2a_canvas.store.errors import ArtifactBusy, ArtifactNotFound, ArtifactUnreadable, StoreError, Unavailable
 from a2a_canvas.store.models import Applied, Artifact, Document, Limits, Ref, Version
 from a2a_canvas.store.sql import reading
 from a2a_canvas.store.sql.artifact_lease import (
@@ -107,7 +107,7 @@ class SqlArtifactStore:
                 return known.document.artifact
             read = await reading.read_artifacts(connection, context_id, {artifact_id: found})
             if not read:
-                raise ArtifactNotFound(artifact_id)
+                raise ArtifactUnreadable(artifact_id)
             return read[0]
 
     async def list(self, context_id: str) -> tuple[Artifact, ...]:

@@ -12,6 +12,7 @@ from collections.abc import Collection
 
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from a2a_canvas.store.errors import ArtifactUnreadable
 from a2a_canvas.store.models import Content, Document
 from a2a_canvas.store.sql import reading
 from a2a_canvas.store.sql.artifact_lease import Leases
@@ -52,7 +53,7 @@ class VersionContents:
         if cached and _same_versions(cached.head, found):
             try:
                 return (await self._cache.read(connection, key, found)).document
-            except (ValueError, LookupError, TypeError):  # what its rows say is read version by version
+            except ArtifactUnreadable:  # what its rows say is read version by version
                 return None
         return None
 

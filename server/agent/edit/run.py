@@ -35,6 +35,7 @@ from a2a_canvas.store.changes import Change, Redo, Restore, Undo
 from a2a_canvas.store.errors import (
     ArtifactBusy,
     ArtifactNotFound,
+    ArtifactUnreadable,
     LimitReached,
     MergeConflict,
     PassageLost,
@@ -151,7 +152,7 @@ async def _rejection(error: StoreError | InvalidOperation, ref: Ref, store: Arti
     if isinstance(error, LimitReached):
         return Ending(State.FAILED, str(error))
     now: dict[str, JsonValue] = {"artifactId": ref.artifact_id}
-    with suppress(ArtifactNotFound):
+    with suppress(ArtifactNotFound, ArtifactUnreadable):
         now["artifactVersion"] = (await store.get(ref)).version
     if isinstance(error, ArtifactBusy):
         now["busy"] = True

@@ -16,7 +16,7 @@ from a2a_canvas.server.agent.listener import listener
 from a2a_canvas.server.agent.model import Usage
 from a2a_canvas.store.artifact_store import ArtifactStore
 from a2a_canvas.store.edits import EditAborted, Selection
-from a2a_canvas.store.errors import ArtifactNotFound
+from a2a_canvas.store.errors import ArtifactNotFound, ArtifactUnreadable
 from a2a_canvas.store.evented import EventedArtifactStore
 from a2a_canvas.store.models import Ref
 
@@ -64,5 +64,5 @@ async def roll_back_drafts(
         await evented.discard(ref)
     for edit_id, artifact_id, selection in interrupted.open_edits:
         await evented.report_edit(EditAborted(edit_id, artifact_id, selection))
-        with suppress(ArtifactNotFound):
+        with suppress(ArtifactNotFound, ArtifactUnreadable):
             await evented.resend(Ref(interrupted.context_id, artifact_id, interrupted.task_id))

@@ -13,7 +13,7 @@ from contextlib import suppress
 
 from a2a_canvas.server.agent.events import Transcript, UserInput
 from a2a_canvas.server.agent.model import ModelText
-from a2a_canvas.store.errors import ArtifactNotFound, StoreError
+from a2a_canvas.store.errors import ArtifactNotFound, ArtifactUnreadable, StoreError
 from a2a_canvas.store.models import Version
 from a2a_canvas.tools.artifact_read import what_changed
 from a2a_canvas.tools.tool import Workspace
@@ -34,7 +34,7 @@ class SiblingChanges:
             if changed_by not in later:
                 store.model_knows(artifact_id, current)
                 continue
-            with suppress(ArtifactNotFound):  # it was only a draft
+            with suppress(ArtifactNotFound, ArtifactUnreadable):  # it was only a draft; nobody reads it
                 store.model_knows(artifact_id, _known(await store.versions(ref), current, later))
 
     async def note(self) -> Transcript:

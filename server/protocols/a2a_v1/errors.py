@@ -50,7 +50,7 @@ from a2a_canvas.server.tasks.errors import (
     Unreadable,
     Unwritable,
 )
-from a2a_canvas.store.errors import Unavailable
+from a2a_canvas.store.errors import ArtifactUnreadable, Unavailable
 
 logger = logging.getLogger(__name__)
 
@@ -93,6 +93,8 @@ def to_a2a_error(error: Exception) -> A2AError:
         return TooManyRequestsError(str(error), {SECONDS: error.retry_after})
     if isinstance(error, TaskError):
         return ERRORS[type(error)](str(error))
+    if isinstance(error, ArtifactUnreadable):
+        return InternalError(str(error))
     if isinstance(error, Unavailable):
         return unavailable_error(error)
     logger.error("A request failed", exc_info=error)

@@ -100,7 +100,7 @@ from a2a_canvas.server.tasks.quotas import Meter
 from a2a_canvas.server.tasks.sharing import Sharing
 from a2a_canvas.server.wire import artifact_path, context_path
 from a2a_canvas.store.artifact_store import ArtifactStore
-from a2a_canvas.store.errors import ArtifactNotFound, Unavailable, VersionNotFound
+from a2a_canvas.store.errors import ArtifactNotFound, ArtifactUnreadable, Unavailable, VersionNotFound
 from a2a_canvas.store.models import Artifact, Content, JsonValue, Ref, TextPart, Version
 from a2a_canvas.store.text.rope import Rope
 from a2a_canvas.store.text.unicode import valid_id
@@ -177,7 +177,7 @@ class _ArtifactsEndpoint:
             return rest_response(Refusal(VERSION_NOT_FOUND, str(error)), NO_SNIFF)
         except Unavailable as error:
             return rest_response(Refusal(UnavailableError, unavailable_error(error).message), NO_SNIFF)
-        except (QuotaReached, StorageFull) as error:
+        except (ArtifactUnreadable, QuotaReached, StorageFull) as error:
             return rest_response(Refusal.of(to_a2a_error(error)), NO_SNIFF)
 
     async def _answer(self, request: Request, counted: ExitStack) -> ASGIApp:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import AsyncIterator
+from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import pytest
-from sqlalchemy import update
+from sqlalchemy import select, update
 
 from a2a_canvas.server.api_key import ApiKey
 from a2a_canvas.server.context_key import context_key
@@ -18,7 +21,13 @@ from a2a_canvas.server.tasks.push import ConfigKey, PushConfig, Room
 from a2a_canvas.server.tasks.sql.identity.identity_tables import api_keys, shares
 from a2a_canvas.server.tasks.sql.identity.sql_api_keys import add_key, list_keys
 from a2a_canvas.server.tasks.sql.journal.journal_tables import push_outbox, tasks
+from a2a_canvas.server.wire import CANVAS
+from a2a_canvas.store.changes import AppendParts, ReplaceParts, Undo
+from a2a_canvas.store.errors import ArtifactUnreadable
+from a2a_canvas.store.models import Ref, text_part
 from a2a_canvas.store.sql.tables import versions
+from tests.database_fixtures import sqlite_url
+from tests.server.app_server import serving
 from tests.server.tasks.context_harness import ContextHarness, open_contexts
 
 MADE = datetime(2026, 1, 1, tzinfo=UTC)
@@ -88,6 +97,55 @@ async def test_a_version(world: ContextHarness) -> None:
     assert [{*each.artifacts} for each in page.records] == [{"doc"}, {"doc"}]
     assert await world.backend.store.list(NOTES) == ()
     assert [each.artifact_id for each in await world.backend.store.list(PLAN)] == ["doc"]
+
+
+async def test_an_artifact_that_cannot_be_read_is_neither_missing_nor_written_and_can_be_mended(
+    world: ContextHarness,
+) -> None:
+    store, ref = world.backend.store, Ref(NOTES, "doc", "t9")
+    [artifact] = await store.list(NOTES)
+    async with world.backend._database.read() as connection:
+        content = await connection.scalar(select(versions.c.content).where(versions.c.context_id == NOTES))
+    await spoil(world, versions, versions.c.context_id == NOTES, content="{")
+    store._cache.clear()
+    for attempt in (
+        lambda: store.get(ref),
+        lambda: store.versions(ref),
+        lambda: store.version(ref, 1),
+        lambda: store.prepare(ref),
+        lambda: store.apply(ref, ReplaceParts((text_part("new"),), last_chunk=True)),
+        lambda: store.apply(ref, AppendParts((text_part("new"),))),
+        lambda: store.apply(ref, Undo(1)),
+    ):
+        with pytest.raises(ArtifactUnreadable, match="'doc' cannot be read"):
+            await attempt()
+    await spoil(world, versions, versions.c.context_id == NOTES, content=content)
+    assert await store.list(NOTES) == (artifact,)
+    assert (await store.apply(ref, AppendParts((text_part("!"),), last_chunk=True))).version == 2
+
+
+async def test_over_http_an_artifact_that_cannot_be_read_says_so(tmp_path: Path) -> None:
+    url = sqlite_url(tmp_path)
+    async with serving(grpc=False, database=url) as served:
+        for name in ("broken", "whole"):
+            await served.rpc("SendMessage", put(name))
+    with closing(sqlite3.connect(tmp_path / "canvas.db")) as connection:
+        connection.execute("UPDATE versions SET content = '{' WHERE artifact_id = 'broken'")
+        connection.commit()
+    async with serving(grpc=False, database=url) as served:
+        answer = await served.http.get("/artifacts/c/broken")
+        assert (answer.status_code, answer.json()["error"]["status"]) == (500, "INTERNAL")
+        assert "'broken' cannot be read" in answer.json()["error"]["message"]
+        assert (await served.http.get("/artifacts/c/whole")).status_code == 200
+        assert "'broken' cannot be read" in (await served.rpc("SendMessage", put("broken")))["error"]["message"]
+        assert "result" in await served.rpc("SendMessage", put("whole"))
+
+
+def put(name: str) -> dict[str, Any]:
+    operation = {"op": "put", "artifactId": name, "name": f"{name}.md", "text": str(uuid4())}
+    parts, metadata = [{"text": "Put"}], {CANVAS: operation}
+    message = {"messageId": str(uuid4()), "contextId": "c", "role": "ROLE_USER", "parts": parts, "metadata": metadata}
+    return {"message": message}
 
 
 async def test_a_push_notification(world: ContextHarness, caplog: pytest.LogCaptureFixture) -> None:
