@@ -11,6 +11,7 @@ from bench.fuzz import bystander
 from bench.fuzz.others import against_frames, against_servers
 from bench.fuzz.run import Result, fuzz
 from bench.fuzz.worst_bodies import worst_bodies
+from bench.quiet import Calibration, busy
 from bench.servers import MEMORY, end_in_order
 
 PARTS = ("requests", "servers", "frames", "bodies", "bystander")
@@ -62,9 +63,14 @@ def _bodies(given: argparse.Namespace) -> list[str]:
 
 
 def _bystander(given: argparse.Namespace) -> list[str]:
+    calibration = Calibration()
+    before = calibration.slowdown()
     found = asyncio.run(bystander.measure(min(bystander.REQUESTS, given.requests), given.seed))
+    why = busy(before, calibration.slowdown())
     bystander.report(found)
-    return [f"a bystander's request failed: {each}" for each in found.among.failed[:3]]
+    if why:
+        print(f"The goals of a bystander do not count: {why}")
+    return bystander.faults(found, why)
 
 
 PART = {"requests": _requests, "servers": _servers, "frames": _frames, "bodies": _bodies, "bystander": _bystander}

@@ -4,7 +4,8 @@ Rule 1: the callers are two users, two guests with a link, and two who are anony
         other, in an order of its own, as soon as it has the answer to the one before.
 Rule 2: the bystander is a user of its own. Its requests are of every kind; each is measured from its first byte to the
         last of its answer. They come from a process of their own, so that they do not wait for the six.
-Rule 3: the figure is the longest of its requests among the six, less the longest without them, on one server.
+Rule 3: a figure is the longest of its requests among the six, less the longest without them, on one server: one of its
+        reads, one of its writes. Each has a goal; beyond it is a fault if the machine was quiet (`bench/quiet.py`).
 Rule 4: `hold_of_each` shows the cause: how long a request of another user waits while one body is served alone.
 """
 
@@ -40,6 +41,11 @@ PAUSE = 0.02
 SHOWN = 5
 """The slowest of the six callers' requests that are printed."""
 TIMEOUT = 60.0
+WRITES = frozenset({"put", "a turn", "a share", "a message of 100 KB"})
+"""The kinds of requests that write; all others read."""
+READ_GOAL = 0.3
+WRITE_GOAL = 3.0
+"""Seconds that a read or a write may take longer among the six."""
 PLACE = "crowded-place"
 """The context of ann's that guests have links to; each other caller has one of its own with this id."""
 SCRIPT = '{"rules": [{"match": {"text": ""}, "rounds": [{"text": "Done."}]}]}'
@@ -58,9 +64,9 @@ class Waits:
     longest: Mapping[str, float]
     failed: tuple[str, ...] = ()
 
-    @property
-    def worst(self) -> float:
-        return max(self.longest.values())
+    def worst(self, *, writes: bool) -> float:
+        """The longest of the writes, or of the reads; 0 if there was none."""
+        return max((wait for kind, wait in self.longest.items() if (kind in WRITES) is writes), default=0.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -269,5 +275,43 @@ def report(found: Measured) -> None:
         print(f"{kind:24} {found.alone.longest.get(kind, 0):6.3f} s alone, {seconds:6.3f} s among them")
     for name, seconds in sorted(found.slowest.items(), key=lambda each: -each[1])[:SHOWN]:
         print(f"{seconds:8.3f} s {name}")
-    alone, among = found.alone.worst, found.among.worst
-    print(f"a bystander's longest wait: {alone:.3f} s alone, {among:.3f} s among six others: +{among - alone:.3f} s")
+    for each in figures(found):
+        print(each)
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """One of the two figures (rule 3), in seconds.
+
+    Attributes:
+        what: "read" or "write".
+    """
+
+    what: str
+    alone: float
+    among: float
+    goal: float
+
+    @property
+    def holds(self) -> bool:
+        return self.among - self.alone <= self.goal
+
+    def __str__(self) -> str:
+        waits = f"{self.alone:.3f} s alone, {self.among:.3f} s among six others"
+        return f"a bystander's longest {self.what}: {waits}: +{self.among - self.alone:.3f} s (goal +{self.goal} s)"
+
+
+def figures(found: Measured) -> tuple[Figure, Figure]:
+    """The figures of the reads and of the writes."""
+    reads, writes = ((found.alone.worst(writes=writes), found.among.worst(writes=writes)) for writes in (False, True))
+    return Figure("read", *reads, READ_GOAL), Figure("write", *writes, WRITE_GOAL)
+
+
+def faults(found: Measured, busy: str) -> list[str]:
+    """What is wrong in what was measured.
+
+    Args:
+        busy: why times say nothing (`quiet.py`); empty on a quiet machine.
+    """
+    failed = [f"a bystander's request failed: {each}" for each in found.among.failed[:3]]
+    return failed if busy else failed + [str(each) for each in figures(found) if not each.holds]

@@ -1,6 +1,7 @@
 """`make fuzz` in miniature: it finds nothing, it covers every route, and a request can be made again."""
 
 import random
+from itertools import islice
 
 import pytest
 
@@ -125,6 +126,34 @@ async def test_a_bystander_is_served_among_others_with_the_worst_bodies() -> Non
     assert (found.alone.failed, found.among.failed) == ((), ())
     assert found.among.longest.keys() == found.alone.longest.keys()
     assert found.slowest
+
+
+def test_a_bystander_reads_with_get_and_writes_with_all_else() -> None:
+    asked = list(islice(bystander._requests("c"), 20))
+    assert {kind for kind, method, _, _ in asked if method != "GET"} == bystander.WRITES
+    assert {kind for kind, method, _, _ in asked if method == "GET"}.isdisjoint(bystander.WRITES)
+
+
+def waits(read: float, write: float, *failed: str) -> bystander.Waits:
+    return bystander.Waits({"health": 0.001, "a context": read, "a share": 0.002, "put": write}, failed)
+
+
+@pytest.mark.parametrize(
+    ("read", "write", "missed"),
+    [(0.34, 3.09, []), (0.36, 3.09, ["read"]), (0.34, 3.11, ["write"]), (9.0, 9.0, ["read", "write"])],
+)
+def test_a_bystander_that_waits_beyond_a_goal_on_a_quiet_machine_is_a_fault(
+    read: float, write: float, missed: list[str]
+) -> None:
+    found = bystander.Measured(waits(0.05, 0.1), waits(read, write), {})
+    assert [fault.split(":")[0].split()[-1] for fault in bystander.faults(found, "")] == missed
+    assert bystander.faults(found, "the machine was busy") == []
+
+
+def test_a_request_of_a_bystander_that_fails_is_a_fault_on_any_machine() -> None:
+    found = bystander.Measured(waits(0.05, 0.1), waits(0.05, 0.1, "put: 500"), {})
+    for busy in ("", "the machine was busy"):
+        assert bystander.faults(found, busy) == ["a bystander's request failed: put: 500"]
 
 
 def test_the_worst_bodies_are_as_large_as_may_be_and_reach_every_route_that_takes_one() -> None:
