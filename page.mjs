@@ -15,6 +15,8 @@ import { build, transform } from "esbuild";
 const ROOT = dirname(fileURLToPath(import.meta.url));
 const CANVAS = join(ROOT, "server/canvas");
 const START = "main.js";
+/** Programs that run beside the page; each is a bundle of its own. */
+const WORKERS = ["a2a/shared_worker.js"];
 const COPIED = ["icon.svg"];
 /** Style sheets that a view loads itself. */
 const LATER = ["style/developer.css"];
@@ -169,9 +171,10 @@ async function bundle(folder) {
   const { start, views } = await modules();
   const { outputFiles, used } = await buildViews(start, views);
   const main = await buildStart(start, used);
+  const { outputFiles: workers } = await build({ ...OPTIONS, entryPoints: WORKERS });
   /** @type {Map<string, string>} */
   const files = new Map([["index.html", await index()], ["SOURCES", `${await digest()}\n`]]);
-  for (const { path, text } of [...outputFiles, ...main]) {
+  for (const { path, text } of [...outputFiles, ...main, ...workers]) {
     const name = relative(CANVAS, path);
     files.set(name, linked(name, text));
   }

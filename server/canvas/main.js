@@ -5,6 +5,7 @@ import { formatPlace, parsePlace } from "./address.js";
 import { createApp, sentence } from "./app.js";
 import { createClient } from "./a2a/client.js";
 import { serverAddress } from "./a2a/servers.js";
+import { createSharedFetch } from "./a2a/shared_fetch.js";
 import { mountChat } from "./chat/chat.js";
 import { loadMarkdown } from "./chat/reply.js";
 import { mountContexts } from "./contexts.js";
@@ -14,6 +15,7 @@ import { mountKeyboard } from "./keyboard.js";
 import { mountLayout } from "./layout.js";
 import { loadAhead, partOf, singly, tellMissing } from "./loading.js";
 import { mountNotices } from "./notices.js";
+import { sharedWorker } from "./policy.js";
 import { INITIAL, isGuest, reduce } from "./state/reducer.js";
 import { createStore } from "./state/store.js";
 import { isRunning } from "./state/task.js";
@@ -33,7 +35,10 @@ const link = /^#share=([\w-]+)$/.exec(location.hash)?.[1];
 if (link) {
   history.replaceState(null, "", location.pathname + location.search);
 }
-const session = createSession(base, { home, contextId: parsePlace(location.hash).contextId });
+const startWorker = typeof SharedWorker === "function" ? () => sharedWorker(new URL("./a2a/shared_worker.js", import.meta.url)) : null;
+const send = createSharedFetch(startWorker, { owner: () => session.user });
+/** @type {import("./identity/session.js").Session} */
+const session = createSession(base, { home, fetch: send, contextId: parsePlace(location.hash).contextId });
 const client = createClient(base, { home, fetch: session.fetch });
 const app = createApp(store, client, { navigate, session });
 
@@ -79,7 +84,7 @@ watchUpgrades(app);
 tellMissing(showMissing);
 const painted = firstPaint();
 const pane = painted.then(() => panePart.get()).then(({ createDocumentPane }) => createDocumentPane(app));
-painted.then(loadMarkdown).then(() => pane).then(whenIdle).then(loadAhead).catch(() => {});
+painted.then(loadMarkdown).then(() => pane).then(whenIdle).then(loadAhead).then(() => startWorker?.()).catch(() => {});
 pane.then((shown) => element("document").append(shown.element));
 element("shell").addEventListener("show-developer", singly(async () => (await developerPart.get()).toggleDeveloper(app)));
 mountKeyboard({

@@ -10,9 +10,11 @@ export const styleNonce = () => /** @type {HTMLElement|null} */ (document.queryS
 /** @type {any} */
 let types;
 
-/** @returns {{createHTML: (html: string) => any}} */
+const RULES = { createHTML: String, createScriptURL: String };
+
+/** @returns {{createHTML: (html: string) => any, createScriptURL: (url: string) => any}} */
 function trustedTypes() {
-  types ??= /** @type {any} */ (globalThis).trustedTypes?.createPolicy("a2a-canvas", { createHTML: String }) ?? { createHTML: String };
+  types ??= /** @type {any} */ (globalThis).trustedTypes?.createPolicy("a2a-canvas", RULES) ?? RULES;
   return types;
 }
 
@@ -20,3 +22,6 @@ function trustedTypes() {
 export function frameDocument(html) {
   return trustedTypes().createHTML(html.replace(/<style\b/gi, `<style nonce="${styleNonce()}"`));
 }
+
+/** A program of the page that runs in all of its windows together. @param {URL} url */
+export const sharedWorker = (url) => new SharedWorker(trustedTypes().createScriptURL(url.href), { type: "module" });

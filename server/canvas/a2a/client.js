@@ -4,6 +4,7 @@
 import { createLog } from "./log.js";
 import { jsonRpcAddress, otherServers, whyNoAnswer } from "./servers.js";
 import { serverEvents } from "./sse.js";
+import { watchdog } from "./watchdog.js";
 import { CANVAS, TURN } from "../state/task.js";
 
 /** @typedef {import("../types.js").Message} Message */
@@ -33,8 +34,6 @@ export const INVALID_PARAMS = -32602;
 /** JSON-RPC's own: the server has no such method. */
 export const NO_METHOD = -32601;
 
-const SILENCE_MS = 15_000;
-
 /** @typedef {ReturnType<typeof createClient>} Client */
 /** @typedef {import("./log.js").Exchange} Exchange */
 /** @typedef {{response: Response, exchange: Exchange}} Answer */
@@ -55,15 +54,18 @@ export function createClient(base, options = {}) {
 
   /**
    * @param {string} url
-   * @param {{method?: string, headers?: Record<string, string>, body?: string|null, signal?: AbortSignal, keepalive?: boolean}} request
+   * @param {{method?: string, headers?: Record<string, string>, body?: string|null, signal?: AbortSignal, keepalive?: boolean, shared?: string}} request
+   *     `shared` names a stream that other windows may request, too
    * @param {string} name
    * @returns {Promise<Answer>}
    */
   async function ask(url, request, name) {
-    const { method = "GET", headers = {}, body = null, signal, keepalive } = request;
+    const { method = "GET", headers = {}, body = null, signal, keepalive, shared } = request;
     const exchange = log.request(name, { url, method, headers, body });
     try {
-      const response = await send(url, { method, headers, body, signal, keepalive, credentials: "same-origin", cache: "no-cache" });
+      /** @type {import("./shared_fetch.js").SharedInit} */
+      const init = { method, headers, body, signal, keepalive, shared, credentials: "same-origin", cache: "no-cache" };
+      const response = await send(url, init);
       if (response.status === 401) {
         throw new RequestFailed("This server asks who you are: sign in.", 401);
       }
@@ -84,15 +86,15 @@ export function createClient(base, options = {}) {
     }
   }
 
-  /** @param {string} method @param {any} params @param {AbortSignal} [signal] @param {boolean} [keepalive]  the request outlives the page */
-  function rpc(method, params, signal, keepalive) {
+  /** @param {string} method @param {any} params @param {{signal?: AbortSignal, keepalive?: boolean, shared?: string}} [options]  `keepalive`: the request outlives the page */
+  function rpc(method, params, options) {
     const headers = {
       "Content-Type": "application/json",
       "A2A-Version": "1.0",
       ...(extensions.length > 0 && { "A2A-Extensions": extensions.join(", ") }),
     };
     const body = JSON.stringify({ jsonrpc: "2.0", id: ++number, method, params });
-    return ask(endpoint, { method: "POST", headers, body, signal, keepalive }, method);
+    return ask(endpoint, { method: "POST", headers, body, ...options }, method);
   }
 
   /** @param {string} method @param {any} params */
@@ -104,12 +106,13 @@ export function createClient(base, options = {}) {
    * @param {string} method
    * @param {any} params
    * @param {AbortSignal} signal
+   * @param {string} [shared]
    * @returns {AsyncGenerator<Json, void, void>}  the results
    */
-  async function* stream(method, params, signal) {
+  async function* stream(method, params, signal, shared) {
     const watch = watchdog(signal);
     try {
-      const { response, exchange } = await rpc(method, params, watch.signal);
+      const { response, exchange } = await rpc(method, params, { signal: watch.signal, shared });
       if (!isEventStream(response)) {
         resultOf(await jsonOf({ response, exchange }), response.status);
         throw new RequestFailed("The server answers without a stream.", response.status);
@@ -126,13 +129,13 @@ export function createClient(base, options = {}) {
 
   /**
    * @param {string} path  below `artifacts`, percent-encoded
-   * @param {{method?: string, headers?: Record<string, string>, body?: any, signal?: AbortSignal}} [request]
+   * @param {{method?: string, headers?: Record<string, string>, body?: any, signal?: AbortSignal, shared?: string}} [request]
    * @returns {Promise<Answer>}
    */
-  async function artifacts(path, { method, headers, body, signal } = {}) {
+  async function artifacts(path, { method, headers, body, signal, shared } = {}) {
     const typed = body === undefined ? headers : { ...headers, "Content-Type": "application/json" };
     const text = body === undefined ? null : JSON.stringify(body);
-    const answer = await ask(`${base}artifacts${path}`, { method, headers: typed, body: text, signal }, `artifacts${path}`);
+    const answer = await ask(`${base}artifacts${path}`, { method, headers: typed, body: text, signal, shared }, `artifacts${path}`);
     if (!answer.response.ok) {
       await refuse(answer);
     }
@@ -172,10 +175,10 @@ export function createClient(base, options = {}) {
       streams ? stream("SendStreamingMessage", { message }, signal) : only(call("SendMessage", { message })),
 
     /** Sends a message as the page is left: nobody waits for an answer. Browsers refuse long ones. @param {Message} message */
-    leave: (message) => void rpc("SendMessage", { message, configuration: { returnImmediately: true } }, undefined, true).catch(() => {}),
+    leave: (message) => void rpc("SendMessage", { message, configuration: { returnImmediately: true } }, { keepalive: true }).catch(() => {}),
 
     /** @param {string} id @param {AbortSignal} signal */
-    subscribe: (id, signal) => stream("SubscribeToTask", { id }, signal),
+    subscribe: (id, signal) => stream("SubscribeToTask", { id }, signal, `task ${id}`),
 
     /** @param {string} id @returns {Promise<Json>} */
     getTask: (id) => call("GetTask", { id }),
@@ -230,7 +233,7 @@ export function createClient(base, options = {}) {
       const watch = watchdog(signal);
       try {
         const headers = { Accept: "text/event-stream", ...(lastEventId ? { "Last-Event-ID": lastEventId } : {}) };
-        const { response, exchange } = await artifacts(`/${pathOf(context)}/events`, { headers, signal: watch.signal });
+        const { response, exchange } = await artifacts(`/${pathOf(context)}/events`, { headers, signal: watch.signal, shared: "events" });
         opened();
         for await (const { id, event, data } of serverEvents(bodyOf(response), watch.alive)) {
           const content = JSON.parse(data);
@@ -266,26 +269,6 @@ function fileName(header) {
 /** @param {Promise<Json>} answer */
 async function* only(answer) {
   yield await answer;
-}
-
-/** A signal that aborts with another one, or when nothing has arrived for some time. @param {AbortSignal} outer */
-function watchdog(outer) {
-  const controller = new AbortController();
-  const abort = () => controller.abort();
-  outer.aborted ? abort() : outer.addEventListener("abort", abort);
-  let timer = setTimeout(abort, SILENCE_MS);
-  return {
-    signal: controller.signal,
-    alive() {
-      clearTimeout(timer);
-      timer = setTimeout(abort, SILENCE_MS);
-    },
-    end() {
-      clearTimeout(timer);
-      outer.removeEventListener("abort", abort);
-      controller.abort();
-    },
-  };
 }
 
 /** @param {Response} response */

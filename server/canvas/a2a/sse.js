@@ -11,7 +11,22 @@
  * @param {() => void} [alive]  called for everything that arrives
  * @returns {AsyncGenerator<ServerEvent, void, void>}
  */
-export async function* serverEvents(body, alive = () => {}) {
+export async function* serverEvents(body, alive) {
+  for await (const block of serverBlocks(body, alive)) {
+    const event = parseEvent(block);
+    if (event) {
+      yield event;
+    }
+  }
+}
+
+/**
+ * The blocks of a stream, comments included, each without the empty line at its end.
+ * @param {ReadableStream<Uint8Array>} body
+ * @param {() => void} [alive]  called for everything that arrives
+ * @returns {AsyncGenerator<string, void, void>}
+ */
+export async function* serverBlocks(body, alive = () => {}) {
   const reader = body.getReader();
   const decoder = new TextDecoder();
   let rest = "";
@@ -24,7 +39,7 @@ export async function* serverEvents(body, alive = () => {}) {
       alive();
       const blocks = (rest + decoder.decode(value, { stream: true })).split(/\r?\n\r?\n/);
       rest = blocks.pop() ?? "";
-      yield* blocks.map(parseEvent).filter((event) => event !== null);
+      yield* blocks;
     }
   } finally {
     await reader.cancel().catch(() => {});

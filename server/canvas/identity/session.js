@@ -174,6 +174,11 @@ export function createSession(base, options = {}) {
       }
     },
 
+    /** The user whom the page was told last; empty for none. */
+    get user() {
+      return user;
+    },
+
     /** The user beside whom a link is open as a guest; empty for none. */
     get beside() {
       return guest?.beside ?? "";

@@ -93,6 +93,7 @@ def content_security_policy(servers: Iterable[str]) -> str:
     sources = {
         "default-src": "'none'",
         "script-src": "'self'",
+        "worker-src": "'self'",
         "style-src": f"'self' 'nonce-{NONCE}'",
         "style-src-attr": "'unsafe-inline'",
         "img-src": "'self' data: blob:",

@@ -60,8 +60,10 @@ async def test_an_id_that_cannot_be_one_is_no_lost_connection(open_window: Opene
     await expect(window.page.locator("#document")).to_be_visible()
 
 
-async def test_a_message_that_waits_for_a_connection_says_why(window: OpenPage) -> None:
+async def test_where_windows_cannot_share_a_stream_a_message_that_waits_says_why(window: OpenPage) -> None:
     page = window.page
+    await page.context.add_init_script("delete globalThis.SharedWorker;")
+    await page.reload()
     await ask(page, "quickly kelp")
     tabs = [await window.another_tab() for _ in range(5)]
     await expect(tabs[-1].locator("#document")).to_be_visible()

@@ -255,6 +255,7 @@ async def test_the_policy_has_no_inline_style_elements_no_frames_and_html_in_nam
     policy = dict(each.split(" ", 1) for each in (await page_of(http)).headers["content-security-policy"].split("; "))
     assert "unsafe-inline" not in policy["style-src"] + policy["script-src"]
     assert policy["frame-src"] == "'none'"
+    assert policy["worker-src"] == "'self'"
     assert policy["require-trusted-types-for"] == "'script'"
     assert policy["trusted-types"] == "dompurify a2a-canvas"
 
