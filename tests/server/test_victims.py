@@ -9,17 +9,22 @@ from __future__ import annotations
 import asyncio
 import json
 import random
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
+import grpc
+import grpc.aio
 import pytest
+from google.protobuf.json_format import ParseDict, ParseError
 
 from a2a_canvas.server.agent.endings import INTERNAL_ERROR
 from a2a_canvas.server.api_key import new_key
 from a2a_canvas.server.migrations import upgrade
+from a2a_canvas.server.protocols.guard.calls import REQUESTS
 from a2a_canvas.server.wire import CANVAS
 from a2a_canvas.store.sql.database import Database
 from tests.database_fixtures import postgresql_url, sqlite_url
@@ -191,9 +196,22 @@ async def database(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     return url
 
 
-async def test_whatever_one_user_sends_the_requests_of_another_succeed(database: str) -> None:
+@dataclass(frozen=True)
+class World:
+    """A server on which bob may edit a context of ann's, and she has another one; with a task in each."""
+
+    served: Served
+    of_ann: str
+    of_bob: str
+    own: str
+    task: str
+    mine: str
+
+
+@asynccontextmanager
+async def world(database: str, *, grpc: bool) -> AsyncIterator[World]:
     keys = ",".join(f"{name}={key}" for name, key in KEYS.items())
-    async with serving(grpc=False, database=database, api_keys=keys, push_allow="127.0.0.1") as served:
+    async with serving(grpc=grpc, database=database, api_keys=keys, push_allow="127.0.0.1") as served:
         served.gate.open()
         of_ann, of_bob, own = (str(uuid4()) for _ in range(3))
         task = await begun(served, "ann", of_ann)
@@ -201,12 +219,88 @@ async def test_whatever_one_user_sends_the_requests_of_another_succeed(database:
         await begun(served, "bob", of_bob)
         shared = await ask(served, "ann", "POST", f"/artifacts/{of_ann}/shares", {"user": "bob", "level": "edit"})
         assert shared.status == 201
+        yield World(served, of_ann, of_bob, own, task, mine)
+
+
+async def test_whatever_one_user_sends_the_requests_of_another_succeed(database: str) -> None:
+    async with world(database, grpc=False) as w:
         chance = random.Random(1)
-        for kind, attack in attacks(of_bob, of_ann, task).items():
+        for kind, attack in attacks(w.of_bob, w.of_ann, w.task).items():
             bodies = [*alterations(attack.body, VALUES)]
             some = [*DEEP, *chance.sample(bodies, min(IN_A_BATCH, len(bodies)))]
             for start in range(0, len(some), 8):
-                answers = [ask(served, "bob", attack.method, attack.url, body) for body in some[start : start + 8]]
+                answers = [ask(w.served, "bob", attack.method, attack.url, body) for body in some[start : start + 8]]
                 for body, answer in zip(some[start : start + 8], await asyncio.gather(*answers), strict=True):
                     assert not fault(answer, refused=True), (kind, str(body)[:300], answer.text[:300])
-            await check_ann(served, own, mine, of_bob)
+            await check_ann(w.served, w.own, w.mine, w.of_bob)
+
+
+# ---------------------------------------------------------------------------------- gRPC
+
+
+async def call(channel: grpc.aio.Channel, who: str, method: str, request: bytes) -> grpc.aio.AioRpcError | bytes:
+    asked = channel.unary_unary(f"/lf.a2a.v1.A2AService/{method}", None, None)
+    try:
+        answer: bytes = await asked(request, metadata=[("authorization", f"Bearer {KEYS[who]}")], timeout=60)
+    except grpc.aio.AioRpcError as error:
+        return error
+    return answer
+
+
+def as_protobuf(method: str, params: Any) -> bytes | None:
+    """The params as bytes; None for what is no message of the method."""
+    try:
+        json.dumps(params, ensure_ascii=False).encode()  # no half of a surrogate pair, for which protobuf has no error
+        return bytes(ParseDict(params, REQUESTS[method](), ignore_unknown_fields=True).SerializeToString())
+    except (ParseError, ValueError, TypeError, AttributeError, RecursionError):
+        return None
+
+
+def hostile_bytes(whole: bytes, chance: random.Random) -> Iterator[bytes]:
+    """What is no message, or one that is cut off, nested too deep, or has other bytes in it."""
+    yield b"\xff" * 1000
+    nested = b""
+    for _ in range(10_000):
+        nested = b"\x0a" + encoded_length(len(nested)) + nested
+    yield nested
+    for _ in range(IN_A_BATCH // 4):
+        at = chance.randrange(len(whole) or 1)
+        yield whole[:at]
+        yield whole[:at] + chance.randbytes(2) + whole[at + 1 :]
+
+
+def encoded_length(size: int) -> bytes:
+    return bytes([size]) if size < 128 else bytes([size & 127 | 128]) + encoded_length(size >> 7)
+
+
+def grpc_fault(answer: grpc.aio.AioRpcError | bytes) -> str:
+    code = answer.code() if isinstance(answer, grpc.aio.AioRpcError) else grpc.StatusCode.OK
+    mine = (grpc.StatusCode.INTERNAL, grpc.StatusCode.UNKNOWN, grpc.StatusCode.UNAVAILABLE,
+            grpc.StatusCode.DEADLINE_EXCEEDED)  # fmt: skip
+    return str(answer) if code in mine else ""
+
+
+async def test_whatever_one_user_sends_over_grpc_the_requests_of_another_succeed(database: str) -> None:
+    async with world(database, grpc=True) as w, grpc.aio.insecure_channel(w.served.grpc) as channel:
+        chance = random.Random(2)
+        rpcs = {kind: each.body for kind, each in attacks(w.of_bob, w.of_ann, w.task).items() if each.url == "/"}
+        for kind, body in rpcs.items():
+            method, params = body["method"], body["params"]
+            messages = [data for each in alterations(params, VALUES) if (data := as_protobuf(method, each)) is not None]
+            some = chance.sample(messages, min(IN_A_BATCH, len(messages)))
+            some += hostile_bytes(as_protobuf(method, params) or b"", chance)
+            for start in range(0, len(some), 8):
+                calls = [call(channel, "bob", method, data) for data in some[start : start + 8]]
+                for data, answer in zip(some[start : start + 8], await asyncio.gather(*calls), strict=True):
+                    assert not grpc_fault(answer), (kind, data[:300], answer)
+            await check_ann(w.served, w.own, w.mine, w.of_bob)
+            await check_ann_over_grpc(channel, w)
+
+
+async def check_ann_over_grpc(channel: grpc.aio.Channel, w: World) -> None:
+    for _, url, body in requests_of_ann(w.own, w.mine):
+        if url == "/":
+            request = as_protobuf(body["method"], body["params"])
+            assert request is not None
+            answer = await call(channel, "ann", body["method"], request)
+            assert isinstance(answer, bytes), (body, answer)
