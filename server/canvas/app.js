@@ -60,8 +60,9 @@ export function createApp(store, client, { navigate = () => {}, session } = {}) 
    * @param {string} text
    * @param {import("./types.js").Notice["action"]} [action]
    * @param {string} [contextId]  the conversation that it is about: it goes with it
+   * @param {import("./types.js").Notice["of"]} [of]  the version that it is about
    */
-  const notify = (kind, text, action, contextId) => dispatch({ type: "notice", kind, text, action, contextId });
+  const notify = (kind, text, action, contextId, of) => dispatch({ type: "notice", kind, text, action, contextId, of });
 
   /** @param {boolean} [replace] */
   function showAddress(replace = false) {

@@ -76,6 +76,8 @@ function goToAddress() {
 /** @param {string} id */
 const element = (id) => /** @type {HTMLElement} */ (document.getElementById(id));
 
+// Until the conversation of an address is read, the page shows neither it nor a new one.
+link || parsePlace(location.hash).contextId || store.dispatch({ type: "context-opened", contextId: null });
 mountLayout(element("shell"), app);
 mountContexts(element("contexts"), app);
 mountChat(element("chat"), app);

@@ -117,6 +117,7 @@
  * @property {string} text
  * @property {{label: string, run: () => void}} [action]  what can be done about it, as to undo it
  * @property {string} [contextId]  the conversation that it is about
+ * @property {{artifactId: string, version: number}} [of]  the version that it is about: it goes when another one is current
  *
  * @typedef {object} State
  * @property {Server|null} server
@@ -126,14 +127,14 @@
  * @property {string} query  what the contexts were searched for
  * @property {string|null} contextId  the open conversation; null for a new one
  * @property {string|null} givenId  the id that the page gave the open conversation, if the server has replaced it
- * @property {boolean} loaded  the tasks of the open conversation are there
+ * @property {boolean} loaded  it is known what to show: the tasks of the open conversation are there, or a new one is open
  * @property {Connection} connection  of the open conversation
  * @property {number} retryAt  when the next attempt is made, in ms since 1970; 0 if none is planned
  * @property {number} watchers  how many look at the conversation; 0 if it is not known
  * @property {Shared|null} shared  how the open conversation was given to the user; null for one of their own
  * @property {string[]} working  the tasks that the server says are working
  * @property {Record<string, TaskView>} tasks  by id, oldest first
- * @property {Record<string, Record<string, number>>} made  the newest version of each artifact that each task has made, as the lists of versions say
+ * @property {Record<string, Record<string, number>>} made  the newest version of each artifact that each task has made, as the lists of versions say, and the changes that were seen
  * @property {Record<string, Outgoing>} outgoing  by message id
  * @property {Record<string, ArtifactView>} artifacts  by id, in the order in which they came
  * @property {Record<string, Edit>} edits  by key
@@ -166,7 +167,7 @@
  *   | {type: "artifact-shown", artifactId: string|null, version: number|null}
  *   | {type: "version-read", contextId: string, content: ArtifactView}
  *   | {type: "selected", selection: Selection|null}
- *   | {type: "notice", kind: "error"|"info", text: string, action?: Notice["action"], contextId?: string}
+ *   | {type: "notice", kind: "error"|"info", text: string, action?: Notice["action"], contextId?: string, of?: Notice["of"]}
  *   | {type: "notice-dismissed", id: number}} Action
  */
 export {};

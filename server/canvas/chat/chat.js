@@ -1,7 +1,6 @@
 // @ts-check
 /** The conversation: its head, the thread or the start page, the composer; files can be dropped anywhere on it. */
 
-import { parsePlace } from "../address.js";
 import { copied } from "../clipboard.js";
 import { fill, h } from "../dom.js";
 import { mountDrop } from "../drop.js";
@@ -51,11 +50,8 @@ export function mountChat(section, app) {
   composer.focus();
 }
 
-/** Whether there is nothing to show; while the page starts at the address of a conversation, that is not known. @param {State} state */
-function isEmpty({ server, contextId, loaded, tasks, artifacts, outgoing }) {
-  if (contextId === null) {
-    return server !== null || parsePlace(location.hash).contextId === null;
-  }
+/** Whether there is nothing to show; until the conversation of the address is read, that is not known. @param {State} state */
+function isEmpty({ contextId, loaded, tasks, artifacts, outgoing }) {
   const anything = Object.keys(tasks).length + Object.keys(artifacts).length > 0;
   return loaded && !anything && !Object.values(outgoing).some((each) => each.contextId === contextId);
 }

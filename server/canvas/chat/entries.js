@@ -167,14 +167,17 @@ function operation(state, task) {
   const last = task.messages.at(-1);
   const text = last?.role === "ROLE_AGENT" ? textOf(last) : "";
   const ended = text ? ending(state, task, text) : null;
-  if (operation.op === "put" && ended) {
-    return []; // a put that was refused is told where it was typed
+  if (ended && isReportedElsewhere(operation, task)) {
+    return [];
   }
   const words = operationWords(operation, nameOf(state, operation.artifactId) || operation.name || "", textOf(asked));
   const outcome = ended || operation.op === "put" ? "" : text;
   const line = { key: `${task.taskId}/operation`, kind: /** @type {const} */ ("operation"), op: operation.op, ...words, outcome };
   return operation.op === "put" ? [line] : [line, ...(ended ?? now(state, task))];
 }
+
+/** A refused step through the versions cannot succeed when it is asked for again. It is reported where it was asked for, as is a refused put. @param {import("../types.js").Operation} operation @param {TaskView} task */
+const isReportedElsewhere = ({ op }, { state }) => op === "put" || (op !== "edit" && state === "rejected");
 
 /** Of puts in a row on the same document one stays. @param {Entry[]} entries @returns {Entry[]} */
 function withoutRepeatedPuts(entries) {

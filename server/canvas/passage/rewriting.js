@@ -28,19 +28,27 @@ export function createRewriting(app) {
     if (!isOpen()) {
       return; // another conversation has no such passage
     }
-    // Where nothing was changed there is nothing to take back.
-    if (declined || (ok && (version === undefined || version === selection.version))) {
-      app.notify("info", said);
-    } else if (ok) {
-      app.notify("info", said, { label: "Undo", run: () => undo(selection.artifactId, version) });
+    if (ok && version !== undefined && version !== selection.version) {
+      const of = { artifactId: selection.artifactId, version };
+      app.notify("info", said, { label: "Undo", run: () => undo(of) }, undefined, of);
+    } else if (ok || declined) {
+      app.notify("info", said); // nothing was changed, so there is nothing to take back
     } else if (said) {
       fail(said);
     }
   }
 
-  /** Takes this change back, unless another one came after it. @param {string} artifactId @param {number|undefined} baseVersion */
-  async function undo(artifactId, baseVersion) {
-    const { ok, said } = await app.operate("undo", artifactId, baseVersion ? { baseVersion } : {});
-    app.notify(ok ? "info" : "error", said);
+  /** Takes this change back, unless another version is current by now. @param {{artifactId: string, version: number}} of */
+  async function undo({ artifactId, version }) {
+    const { ok, said, version: current } = await app.operate("undo", artifactId, { baseVersion: version });
+    app.notify(ok ? "info" : "error", ok ? said : notUndone(version, current) || said);
   }
+}
+
+/** Why a change was not taken back, if it is because another version is current. @param {number} version @param {number|undefined} current */
+export function notUndone(version, current = version) {
+  if (current < version) {
+    return "This is undone already.";
+  }
+  return current > version ? "The document has changed since, so this was not undone. Undo above the document takes back its newest change." : "";
 }

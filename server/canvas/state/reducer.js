@@ -104,7 +104,7 @@ export function reduce(state, action) {
     case "selected":
       return { ...state, selection: action.selection };
     case "notice":
-      return { ...state, notices: [...state.notices, noticeOf(state, action)] };
+      return isPast(state.artifacts, action.of) ? state : { ...state, notices: [...state.notices, noticeOf(state, action)] };
     case "notice-dismissed":
       return { ...state, notices: state.notices.filter((notice) => notice.id !== action.id) };
     default:
@@ -125,7 +125,22 @@ const isSame = (a, b) => a.contextId === b.contextId;
 const isOfPage = ({ kind, contextId }) => (kind === "error") === (contextId === undefined);
 
 /** @param {State} state @param {Extract<Action, {type: "notice"}>} action */
-const noticeOf = (state, { kind, text, action, contextId }) => ({ id: nextId(state), kind, text, action, contextId });
+const noticeOf = (state, { kind, text, action, contextId, of }) => ({ id: nextId(state), kind, text, action, contextId, of });
+
+/** Whether a later version is current. @param {State["artifacts"]} artifacts @param {import("../types.js").Notice["of"]} of */
+const isPast = (artifacts, of) => of !== undefined && (artifacts[of.artifactId]?.version ?? 0) > of.version;
+
+/**
+ * The notices after an artifact has changed, without those of a version that is no longer current. A notice may come before its version.
+ * @param {State["notices"]} notices
+ * @param {import("../types.js").ArtifactView|undefined} before
+ * @param {import("../types.js").ArtifactView} after
+ */
+function noticesOfNow(notices, before, after) {
+  const isOver = (/** @type {State["notices"][number]} */ { of }) =>
+    of?.artifactId === after.artifactId && (after.version > of.version || (before?.version === of.version && after.version < of.version));
+  return notices.some(isOver) ? notices.filter((each) => !isOver(each)) : notices;
+}
 
 /** @param {State} state */
 const nextId = (state) => 1 + Math.max(0, ...state.notices.map((notice) => notice.id));
@@ -302,11 +317,24 @@ function artifactChanged(state, update) {
   return {
     ...state,
     artifacts: withEntry(state.artifacts, id, artifact),
+    made: madeBefore(state.made, before, artifact),
+    notices: noticesOfNow(state.notices, before, artifact),
     edits: editsMoved(state.edits, artifact, changes),
     selection: selectionMoved(state, artifact, changes),
     lastChanged: id,
     ...(!before && artifact.open ? { artifactId: null, version: null, old: null } : {}),
   };
+}
+
+/**
+ * An artifact names the task that changed it last: when another one does, what the task before has made is kept.
+ * @param {State["made"]} made
+ * @param {import("../types.js").ArtifactView|undefined} before
+ * @param {import("../types.js").ArtifactView} after
+ */
+function madeBefore(made, before, after) {
+  const isKept = before && !before.open && before.taskId !== after.taskId;
+  return isKept ? withVersion(before.artifactId)(made, { taskId: before.taskId, number: before.version }) : made;
 }
 
 /** @param {State} state @param {import("../types.js").ArtifactView} content */

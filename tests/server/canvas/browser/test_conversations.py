@@ -48,6 +48,24 @@ async def test_the_newest_is_first_and_the_open_one_is_marked(window: OpenPage) 
     await expect(page).to_have_title("quickly one · a2a-canvas")
 
 
+async def test_the_start_page_is_not_shown_before_a_conversation_whose_link_was_opened(window: OpenPage) -> None:
+    page = window.page
+    await begin(page, "quickly linked")
+    held: list[Route] = []
+
+    async def hold(route: Route) -> None:
+        held.append(route)
+        await expect(page.get_by_text("Loading…")).to_be_visible()
+        await expect(page.get_by_role("heading", name="What shall we write?")).to_be_hidden()
+        await route.continue_()
+
+    await page.route("**/artifacts?*", hold)
+    await page.reload()
+
+    await expect(page.locator(".message-agent")).to_have_text("Here is linked.")
+    assert held
+
+
 async def test_it_is_searched(window: OpenPage) -> None:
     page = window.page
     await begin(page, "quickly needle")

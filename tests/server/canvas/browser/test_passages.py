@@ -69,6 +69,36 @@ async def test_a_selected_passage_is_rewritten_in_place_and_taken_back(window: O
     await expect(document(page).get_by_text(LONG)).to_be_visible()
 
 
+async def test_the_offer_to_take_a_change_back_goes_when_it_was_taken_back_otherwise(
+    window: OpenPage, served: Served
+) -> None:
+    page = await with_document(window, served, "wasps")
+    notices = page.get_by_role("region", name="Notices")
+    await select(page, LONG)
+    served.gate.open()
+    await bar(page).get_by_role("button", name="Shorter").click()
+    await expect(notices.get_by_role("button", name="Undo")).to_be_visible()
+    await notices.hover()  # a notice stays while the pointer is on it
+    await document(page).locator(".document-scroller").focus()
+    await page.keyboard.press("Control+z")
+    await expect(document(page).get_by_text(LONG)).to_be_visible()
+    await expect(notices.locator(".toast")).to_have_count(0)
+
+
+async def test_a_document_stays_linked_under_its_request_when_a_passage_is_rewritten_later(
+    window: OpenPage, served: Served
+) -> None:
+    page = await with_document(window, served, "moles")
+    await page.reload()
+    link = page.get_by_role("list", name="Documents").get_by_role("button")
+    await expect(link).to_have_text("moles.mdversion 1")
+    await select(page, LONG)
+    served.gate.open()
+    await bar(page).get_by_role("button", name="Shorter").click()
+    await expect(page.get_by_role("log", name="Messages")).to_contain_text("version 2 is saved.")
+    await expect(link).to_have_text("moles.mdversion 1")
+
+
 async def test_the_bar_waits_for_the_pointer_and_leaves_the_focus(window: OpenPage, served: Served) -> None:
     page = await with_document(window, served, "ants")
     line = document(page).get_by_text(LONG)

@@ -71,6 +71,16 @@ async def test_the_key_is_asked_for_first_and_a_wrong_one_is_not_taken(visit: Op
     await expect(page.get_by_role("button", name="ann", exact=True)).to_be_visible()
 
 
+async def test_behind_the_dialog_a_linked_conversation_is_not_shown_as_an_empty_one(
+    open_window: Opener, guarded: Served
+) -> None:
+    window = await open_window(guarded.url, "/#/some-conversation")
+    window.expects(REFUSED)
+    await expect(dialog(window.page)).to_be_visible()
+    await expect(window.page.get_by_text("Loading…")).to_be_visible()
+    await expect(window.page.get_by_text("What shall we write?")).to_be_hidden()
+
+
 async def test_everything_works_with_it_also_after_a_reload(visit: OpenPage) -> None:
     page = visit.page
     await sign_in(page, ANN)

@@ -86,13 +86,21 @@ test("an operation is a line with its outcome", () => {
 
 test("what was typed is one line for each document", () => {
   const put = (taskId, artifactId) => task({ taskId, operation: { op: "put", artifactId }, messages: [says(taskId, "USER", "put")] });
-
-test("a put that was refused is told where it was typed, and counts for nothing", () => {
-  const messages = [says("t1", "USER", "put"), says("t1b", "AGENT", "Two people changed the same words.")];
-  assert.deepEqual(entriesOf(state(task({ state: "rejected", operation: { op: "put", artifactId: "a" }, messages }))), []);
-});
   const lines = entriesOf(state(put("t1", "a"), put("t2", "a"), put("t3", "a"), put("t4", "b")));
   assert.deepEqual(lines.map(({ what, outcome }) => [what, outcome]), [["Your changes to a", "Saved 3 times."], ["Your changes to b", ""]]);
+});
+
+for (const op of ["put", "undo", "redo", "restore"]) {
+  test(`a refused ${op} is reported where it was asked for, and not in the thread`, () => {
+    const messages = [says("t1", "USER", op), says("t1b", "AGENT", "Another version is current.")];
+    assert.deepEqual(entriesOf(state(task({ state: "rejected", operation: { op, artifactId: "a" }, messages }))), []);
+  });
+}
+
+test("a refused edit can be asked for again", () => {
+  const messages = [says("t1", "USER", "make it rhyme"), says("t1b", "AGENT", "I found nothing to change in this passage.")];
+  const operation = { op: "edit", artifactId: "a" };
+  assert.deepEqual(kinds(task({ state: "rejected", operation, messages })).map(([kind]) => kind), ["operation", "refused"]);
 });
 
 test("a message on its way is shown, and why it was not sent", () => {

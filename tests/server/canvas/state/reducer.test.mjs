@@ -30,12 +30,12 @@ const label = (text) => status("TASK_STATE_WORKING", said("ROLE_AGENT", text), {
 const turn = (event_type, data = {}) => working({ [TURN]: { event_type, data, epoch: 1, generation: 2 } });
 const edit = (phase, fields) => working({ [CANVAS]: { edit: { id: "e", artifactId: "a", phase, ...fields } } });
 const events = (...list) => list.map((event) => ({ type: "task-event", contextId, stream: "s", event }));
-const artifact = (text, version, { append = false, lastChunk = true, id = "a" } = {}) => ({
+const artifact = (text, version, { append = false, lastChunk = true, id = "a", taskId = "t" } = {}) => ({
   type: "artifact-event",
   contextId,
   event: {
     artifactUpdate: {
-      taskId: "t",
+      taskId,
       contextId,
       artifact: { artifactId: id, name: append ? "" : `${id}.md`, parts: [{ text, mediaType: append ? "" : "text/markdown" }] },
       append,
@@ -198,6 +198,36 @@ test("of the versions that a task has made the newest is kept, for each document
   assert.deepEqual(structuredClone(read.made), { t1: { a: 2 }, t2: { a: 3 } });
   assert.deepEqual(structuredClone(reduce(read, { type: "versions", contextId, artifactId: "b", versions: versions.slice(2) }).made.t2), { a: 3, b: 3 });
   assert.equal(reduce(open, { type: "versions", contextId: "another", artifactId: "a", versions }), open);
+});
+
+test("a task that made a document keeps it when another one changes it", () => {
+  const state = fold(artifact("one", 1, { taskId: "t1" }), artifact("ONE", 2, { taskId: "t2" }), artifact("one!", 3, { taskId: "t3" }));
+  assert.deepEqual(structuredClone(state.made), { t1: { a: 1 }, t2: { a: 2 } });
+});
+
+test("a draft that another task took over was never a version", () => {
+  const state = fold(artifact("on", 1, { taskId: "t1", lastChunk: false }), artifact("ONE", 1, { taskId: "t2" }));
+  assert.deepEqual(structuredClone(state.made), {});
+});
+
+const offer = (version, artifactId = "a") => ({ type: "notice", kind: "info", text: "Edited.", of: { artifactId, version } });
+const offers = (...actions) => fold(...actions).notices.map(({ of }) => of.version);
+
+test("what is said of a version goes when another one is current", () => {
+  assert.deepEqual(offers(artifact("ONE", 2), offer(2)), [2]);
+  assert.deepEqual(offers(artifact("ONE", 2), offer(2), artifact("one", 1)), []);
+  assert.deepEqual(offers(artifact("ONE", 2), offer(2), artifact("one!", 3)), []);
+  assert.deepEqual(offers(artifact("ONE", 2), offer(2), artifact("one", 1, { id: "b" })), [2]);
+});
+
+test("what is said of a version may come before it, and not after the next one", () => {
+  assert.deepEqual(offers(artifact("one", 1), offer(2), artifact("ONE", 2)), [2]);
+  assert.deepEqual(offers(artifact("one!", 3), offer(2)), []);
+});
+
+test("an address without a conversation has the start page, and until one is opened it is not known", () => {
+  assert.equal(INITIAL.loaded, false);
+  assert.equal(reduce(INITIAL, { type: "context-opened", contextId: null }).loaded, true);
 });
 
 test("a text without end is kept up to 20 million characters, and says so", () => {
