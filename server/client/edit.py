@@ -117,10 +117,10 @@ def passage_pieces(response: pb.StreamResponse) -> list[PassagePiece]:
         case {
             "phase": "complete",
             "updatedContent": str(text),
-            "selection": {"start": float(at)},
-            "written": {"start": float(start), "end": float(end)},
+            "selection": {"start": int(at)},
+            "written": {"start": int(start), "end": int(end)},
         }:
             # Beside an insertion `updatedContent` has the selected text, too. All places are in code points.
-            return [PassagePiece(text[int(start - at) : int(end - at)], complete=True)]
+            return [PassagePiece(text[start - at : end - at], complete=True)]
         case _:
             return []

@@ -12,7 +12,7 @@ from google.protobuf.json_format import MessageToDict
 from google.protobuf.struct_pb2 import Struct
 
 from a2a_canvas.server.client.display import fit, one_line, size_of
-from a2a_canvas.server.wire import CANVAS, TURN
+from a2a_canvas.server.wire import CANVAS, TURN, whole_numbers
 
 MAX_DATA_CELLS = 60
 """Of a data part's JSON."""
@@ -155,7 +155,8 @@ def extension_data(metadata: Struct, extension: str) -> dict[str, Any]:
     """What an extension says in the metadata; empty if it says nothing, or nothing that can be read."""
     if extension not in metadata or not isinstance(data := metadata[extension], Struct):
         return {}
-    return MessageToDict(data)
+    said: dict[str, Any] = whole_numbers(MessageToDict(data))
+    return said
 
 
 def asked_calls(message: pb.Message) -> tuple[AskedCall, ...]:
@@ -178,7 +179,7 @@ def part_label(part: pb.Part) -> str:
             words = ("file", part.filename, part.media_type, size, part.url)
             return one_line(f"[{' '.join(word for word in words if word)}]")
         case "data":
-            data = json.dumps(MessageToDict(part.data), ensure_ascii=False, separators=(",", ":"))
+            data = json.dumps(whole_numbers(MessageToDict(part.data)), ensure_ascii=False, separators=(",", ":"))
             return f"[data {fit(one_line(data), MAX_DATA_CELLS)}]"
         case _:
             return ""

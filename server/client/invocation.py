@@ -26,7 +26,7 @@ from a2a_canvas.server.client.display import one_line
 from a2a_canvas.server.client.errors import INTERRUPTED, ClientError
 from a2a_canvas.server.client.fold import SeenTask
 from a2a_canvas.server.client.screen import Screen
-from a2a_canvas.server.wire import URL_VARIABLE
+from a2a_canvas.server.wire import URL_VARIABLE, whole_numbers
 
 Sleep = Callable[[float], Awaitable[object]]
 """Waits that many seconds, between tries."""
@@ -100,7 +100,7 @@ class Invocation:
 
     def print_json(self, value: Any) -> None:
         """One line of JSON on `out`."""
-        self.print_exact(f"{json.dumps(value)}\n")
+        self.print_exact(f"{json.dumps(whole_numbers(value))}\n")
 
     def print_exact(self, content: str | bytes) -> None:
         """Content on `out` byte for byte, text as UTF-8 whatever the locale is, if `out` has a buffer of bytes."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 from collections.abc import AsyncIterator, Iterator
 from contextlib import contextmanager
@@ -32,12 +33,22 @@ from a2a_canvas import tool
 async def delete_file(path: str, reason: str = "") -> str:
     """Deletes a file."""
     return "gone"
+
+
+@tool(approval="ask")
+async def restore(version: int, ranges: list[int]) -> str:
+    """Restores a version."""
+    return "restored"
 '''
 SCRIPT = r"""
 rules:
   - match: {text: '^odd$'}
     rounds:
       - tools: [{name: delete_file, input: {path: "a\u001b[2J\u202eb\nc"}}]
+      - {text: "Settled."}
+  - match: {text: '^numbers$'}
+    rounds:
+      - tools: [{name: restore, input: {version: 1, ranges: [2, 30]}}]
       - {text: "Settled."}
   - match: {text: '.'}
     rounds:
@@ -157,6 +168,14 @@ async def test_in_chat_the_next_line_is_the_answer(served: Served, line: str, ve
 async def test_an_input_cannot_write_over_the_screen(served: Served) -> None:
     asked = await typed("send", "odd", "--url", served.url)
     assert "  delete_file\n    path: a[2Jb\n      c\n" in asked.out
+
+
+async def test_whole_numbers_are_shown_as_such(served: Served) -> None:
+    asked = await typed("send", "numbers", "--url", served.url)
+    assert "  restore\n    ranges: [2, 30]\n    version: 1\n" in asked.out
+    in_json = await typed("send", "numbers", "--json", "--url", served.url)
+    assert re.search(r'"version": 1\b(?!\.)', in_json.out)
+    assert '"ranges": [2, 30]' in in_json.out
 
 
 @pytest.mark.parametrize("approvals", [None, 7, "x", {}, [None], [{"tool": 7}], [{"input": {}}]])

@@ -142,11 +142,11 @@ def test_parts_that_are_no_text_are_labels() -> None:
         pb.Part(text="a"),
         pb.Part(raw=bytes(2048), filename="f", media_type="image/png"),
         pb.Part(url="http://x/f"),
-        ParseDict({"data": {"k": "é"}}, pb.Part()),
+        ParseDict({"data": {"é": 3}}, pb.Part()),
     ]
     change = pb.TaskArtifactUpdateEvent(artifact=pb.Artifact(artifact_id="doc.md", parts=parts), append=True)
     out, _ = shown(responses(pb.StreamResponse(artifact_update=change)))
-    assert out == f'{HEAD}a\n[file f image/png 2 KB]\n[file http://x/f]\n[data {{"k":"é"}}]\n'
+    assert out == f'{HEAD}a\n[file f image/png 2 KB]\n[file http://x/f]\n[data {{"é":3}}]\n'
 
 
 def test_statuses_are_lines_on_err_each_once_and_the_thinking_on_demand() -> None:
