@@ -42,7 +42,7 @@ RECIPE = "write a recipe for pancakes"
 
 ADMISSION = re.compile(
     r"\b(I cannot|I have (no|only|one|finished|a finished|a poem)|I know (no|nothing|how)|I (don't|do not) know|"
-    r"only have this|there is no|no rule|nothing (is|was) (changed|written)|found nothing)\b",
+    r"only have this|there is no|no rule|no difference|nothing (is|was) (changed|written)|found nothing)\b",
     re.IGNORECASE,
 )
 
@@ -168,7 +168,7 @@ REQUESTS: list[Row] = [
     ("delete the last two sections", [TIDES], lambda got: headings(got.new) == headings(got.old)[:-2], "SAID"),
     ("keep only the first two sections", [TIDES], lambda got: headings(got.new) == headings(got.old)[:2], "SAID"),
     # Lengths and numbers.
-    ("plan a meeting of an hour", [], has("60 min|one hour|1 hour|an hour"), "DONE"),
+    ("plan a meeting of an hour", [], has("60 min|1 h\\b"), "DONE"),
     ("write an agenda for a 30 minute meeting", [], has("30 min"), "DONE"),
     ("write a blog post about SQLite in 300 words", [], so_many_words(260, 340), "DONE"),
     ("write 1000 words about SQLite", [], so_many_words(900, 1100), "SAID"),
@@ -274,6 +274,73 @@ def verdict(check: Check, got: Outcome) -> Verdict:
     ("request_", "earlier", "check", "expected"), REQUESTS, ids=[each[0].replace(" ", "-") for each in REQUESTS]
 )
 async def test_a_request_is_done_or_what_is_not_is_said(
+    served: Served, request_: str, earlier: list[str], check: Check, expected: Verdict
+) -> None:
+    got = await outcome(served, request_, earlier)
+    assert verdict(check, got) == expected, got
+
+
+REFUSED = Says(r"nothing is changed|found nothing")
+LIMITED = Says(r"without conditions, so nothing is changed")
+
+
+def added(heading: str, *said: str) -> Check:
+    """A section of this heading is the last, and the reply says so."""
+    return lambda got: keeps(got) and headings(got.new)[-1] == heading and all(each in got.said for each in said)
+
+
+# What was wrong beside the hundred, and requests invented after it: places, limits and wishes that no rule follows.
+BESIDE: list[Row] = [
+    # Versions: a count beyond those there are undoes none.
+    ("undo three", [HAIKU, "upper case"], Says("version 2.* not 3 changes"), "DONE"),
+    ("undo the last three changes", [HAIKU, "upper case"], Says("version 2.* not 3 changes"), "DONE"),
+    ("go back three versions", [HAIKU, "upper case", "lower case"], Says("version 3.* not 3 changes"), "DONE"),
+    ("undo both", [HAIKU], Says("version 1.* not 2 changes"), "DONE"),
+    (
+        "redo both",
+        [HAIKU, "upper case", "undo"],
+        lambda got: got.new.startswith("# RAIN\n") and "Only 1 of 2" in got.said,
+        "DONE",
+    ),
+    ("undo everything except the last change", [HAIKU, "upper case", "lower case"], LIMITED, "DONE"),
+    ("undo the upper case", [HAIKU, "upper case", "rename the title to Wet"], LIMITED, "DONE"),
+    ("don't undo that", [HAIKU, "upper case"], LIMITED, "DONE"),
+    # Places.
+    ("add a section on parking at the end", [TIDES], added("Parking", "section on parking now"), "DONE"),
+    ("add a section called Costs at the very end", [TIDES], added("Costs", "section on Costs now"), "DONE"),
+    ("add milk to the bottom of the list", [LIST], lambda got: items(got.new)[-1] == "Milk", "DONE"),
+    ("add a table of contents at the end", [TIDES], REFUSED, "DONE"),
+    ("add two sections on wine and cheese", [TIDES], REFUSED, "DONE"),
+    # What limits a change.
+    ("make everything except the title upper case", [TIDES], LIMITED, "DONE"),
+    ("make it upper case but not the headings", [TIDES], LIMITED, "DONE"),
+    ("make the last word upper case", [HAIKU], LIMITED, "DONE"),
+    ("delete the last sentence of the first paragraph", [BLOG], LIMITED, "DONE"),
+    ("number the headings with roman numerals", [TIDES], LIMITED, "DONE"),
+    ("sort the sections alphabetically", [TIDES], LIMITED, "DONE"),
+    ("sort the list by price", [LIST], LIMITED, "DONE"),
+    ("make it 20% shorter", [BLOG], LIMITED, "DONE"),
+    ("make it shorter and add a conclusion", [BLOG], LIMITED, "DONE"),
+    ("halve the recipe", [RECIPE], REFUSED, "DONE"),
+    ("add 15 more items to the list", [LIST], REFUSED, "DONE"),
+    # What only looks like a limit.
+    ("rename the title to Only You", [HAIKU], begins("# Only You\n"), "DONE"),
+    ('replace "a little" by "all but"', [HAIKU], has("both all but wet"), "DONE"),
+    # Wishes that a ready-made text does not follow.
+    ("write a two hour workshop agenda", [], has(r"\*\*Length:\*\* 2 h,"), "DONE"),
+    ("write an agenda for a 1.5 hour meeting", [], has("1.5 h"), "SAID"),
+    ("write a vegan recipe for pancakes", [], has("vegan"), "SAID"),
+    ("write a shopping list for pancakes without eggs", [], lambda got: got.new and "eggs" not in got.new, "SAID"),
+    ("write three poems about the sea", [], lambda got: len(got.written) == 3, "SAID"),
+    ("write a blog post about SQLite in Spanish", [], has("la base de datos"), "SAID"),
+    ("write a haiku with eight lines", [], lambda got: len(lines(got.new)) == 8, "SAID"),
+]
+
+
+@pytest.mark.parametrize(
+    ("request_", "earlier", "check", "expected"), BESIDE, ids=[each[0].replace(" ", "-") for each in BESIDE]
+)
+async def test_neither_is_one_beside_them_silently_wrong(
     served: Served, request_: str, earlier: list[str], check: Check, expected: Verdict
 ) -> None:
     got = await outcome(served, request_, earlier)

@@ -5,7 +5,8 @@ Rule 2: a failed call ends the turn with what the tool said.
 Rule 3: `NOTICE` ends the first reply of a conversation: its last text, or a question or refusal that comes before it.
 Rule 4: an edit is answered by a `change` alone. For any other rule nothing is changed, and the answer is
         what the rule says.
-Rule 5: a tool of the agent is called if the message says which (`tool_calls.py`), and the reply is its result. Where no
+Rule 5: the reply to a request for a text names the words of the request that the text does not follow.
+Rule 6: a tool of the agent is called if the message says which (`tool_calls.py`), and the reply is its result. Where no
         rule matches, the reply says how.
 """
 
@@ -31,9 +32,10 @@ from a2a_canvas.server.agent.model import (
 from a2a_canvas.server.agent.models.playback import AssistantBlock, NewId, Sleep, answer, fresh_tool_id, paced
 from a2a_canvas.server.agent.models.rehearsal import NOTICE
 from a2a_canvas.server.agent.models.rehearsal.tool_calls import asked_for, examples, no_such_tool
+from a2a_canvas.server.agent.models.rehearsal.unheeded import MAX_SHOWN, unheeded
 from a2a_canvas.server.agent.models.script.change_turn import say, say_failed
 from a2a_canvas.server.agent.models.script.current_turn import current_turn
-from a2a_canvas.server.agent.models.script.scripted_model import ScriptedModel
+from a2a_canvas.server.agent.models.script.scripted_model import ScriptAnswer, ScriptedModel
 from a2a_canvas.server.agent.models.script.values import fill
 from a2a_canvas.tools.registry import TOOLS
 
@@ -74,14 +76,14 @@ class Rehearsal(ScriptedModel):
         return paced(answer(request, blocks, itertools.repeat(self._chunk)), self._delay, self._sleep)
 
     def _blocks(self, request: ModelRequest) -> tuple[AssistantBlock, ...]:
+        planned = self.plan(request)
+        rule = planned.turn.rule
         failures = [each for each in request.messages[-1].content if isinstance(each, ToolResult) and each.is_error]
-        if failures:
+        if failures and not (rule and rule.change):
             return say_failed(failures[0].content)
         own = [tool for tool in request.tools if tool.name not in _NAMES]
         if own and not request.edit and (called := self._called(request, own)):
             return called
-        planned = self.plan(request)
-        rule = planned.turn.rule
         if request.edit and rule and not rule.change:
             sentence = "" if rule.rounds[0].write else fill(rule.rounds[0].text, planned.turn.groups or {})
             raise NothingToChange(sentence or UNKNOWN_EDIT)
@@ -90,10 +92,10 @@ class Rehearsal(ScriptedModel):
         how = HOW_TO_CALL.format(examples(own)) if own else ""
         if how and rule and rule.match.text and not rule.match.text.pattern:
             return self._noted(request, say(f"{UNKNOWN} {how}"))
-        return self._noted(request, planned.blocks, how)
+        return self._noted(request, _with_unheeded(planned), how)
 
     def _called(self, request: ModelRequest, own: Sequence[ToolSpec]) -> tuple[AssistantBlock, ...]:
-        """The call that the message asks for, or its result (rule 5)."""
+        """The call that the message asks for, or its result (rule 6)."""
         turn = current_turn(self._rules, request.messages)
         asked = asked_for(turn.text, own) if turn else None
         if not turn or not asked:
@@ -112,6 +114,16 @@ class Rehearsal(ScriptedModel):
         if _was_said(NOTICE, request.messages):
             return blocks
         return tuple(_with_notice(block, blocks, f"{NOTICE} {how}".rstrip()) for block in blocks)
+
+
+def _with_unheeded(planned: ScriptAnswer) -> tuple[AssistantBlock, ...]:
+    """What it says at the end of a ready-made text, with the words of the request that the text does not follow."""
+    match planned.blocks:
+        case (ModelText(text=text),) if words := unheeded(planned.turn)[:MAX_SHOWN]:
+            shown = ", ".join(f"“{word}”" for word in words)
+            return say(f"{text} This text is ready-made: {shown} made no difference to it.")
+        case blocks:
+            return blocks
 
 
 def _by_message(messages: Iterable[ModelMessage]) -> Iterator[ModelMessage]:

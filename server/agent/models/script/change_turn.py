@@ -69,9 +69,9 @@ def change_blocks(rule: ScriptRule, turn: ScriptTurn, messages: Sequence[ModelMe
     if not steps:
         return _call("artifact_list")
     last = steps[-1]
-    if last.is_error:
-        return say_failed(last.content)
     change = _DocumentChange(rule, turn, steps, _attached(messages[turn.begin]))
+    if last.is_error:
+        return say(change.stopped()) if change.made_steps else say_failed(last.content)
     match last.call.name:
         case "artifact_list" | "ask_user":
             return change.choose()
@@ -136,6 +136,9 @@ class _DocumentChange:
     def _begin(self, entry: JsonObject) -> tuple[Block, ...]:
         given = {"artifact_id": entry["artifact_id"]}
         match self.rule.change:
+            case "undo" if self._wanted > 1 and self._wanted >= entry["version"]:
+                where = f"“{name_of(entry)}” is at version {entry['version']}"
+                return say(f"{where}: there are not {self._wanted} changes to undo. {UNCHANGED}")
             case "undo":
                 return _call("artifact_restore", **given)
             case "redo":
@@ -151,11 +154,24 @@ class _DocumentChange:
         named = (self.turn.groups or {})["version"]
         return whole(named) if named.isdecimal() else 1
 
+    @property
+    def _wanted(self) -> int:
+        """How many steps the message wants."""
+        return number((self.turn.groups or {}).get("count", ""))
+
+    @property
+    def made_steps(self) -> tuple[_Step, ...]:
+        """The steps through versions that were made."""
+        return tuple(step for step in self.steps if step.call.name == "artifact_restore" and not step.is_error)
+
     def again(self) -> tuple[Block, ...]:
         """The same step once more, until there are as many as the message wants."""
-        steps = [step.call for step in self.steps if step.call.name == "artifact_restore"]
-        wanted = number((self.turn.groups or {}).get("count", ""))
-        return _call("artifact_restore", **steps[-1].input) if len(steps) < wanted else ()
+        made = self.made_steps
+        return _call("artifact_restore", **made[-1].call.input) if len(made) < self._wanted else ()
+
+    def stopped(self) -> str:
+        """What to say when a step fails after others."""
+        return f"Only {len(self.made_steps)} of {self._wanted} could be done. {self.made_steps[-1].content}"
 
     def look(self) -> tuple[Block, ...]:
         return self.compare() if self.rule.change == "compare" else say(self.done())

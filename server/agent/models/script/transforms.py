@@ -155,7 +155,7 @@ def _begin(passage: Passage) -> str | None:
 
 
 def _items(passage: Passage) -> str | None:
-    """As many lines of `with` as `count` says, in the form of the last list."""
+    """As many lines of `with` as `count` says, in the form of the last list; none if there are fewer."""
     lines = passage.text.split("\n")
     found = [at for at, line in enumerate(lines) if ITEM.match(line)]
     last = found[-1] if found else -1
@@ -165,7 +165,10 @@ def _items(passage: Passage) -> str | None:
     texts = [line for text in passage.choices for line in text.splitlines() if line not in passage.text]
     if passage.groups.get("place"):
         last, mark = found[0] - 1, ITEM.match(lines[found[0]]) or mark
-    new = [_marked(mark, step, text) for step, text in enumerate(texts[: number(passage.groups.get("count", ""))], 1)]
+    count = number(passage.groups.get("count", ""))
+    if len(texts) < count:
+        return None
+    new = [_marked(mark, step, text) for step, text in enumerate(texts[:count], 1)]
     return "\n".join([*lines[: last + 1], *new, *lines[last + 1 :]])
 
 

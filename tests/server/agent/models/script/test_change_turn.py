@@ -16,6 +16,7 @@ from a2a_canvas.tools.find_quote import find_once
 SCRIPT = """
 rules:
   - {match: {text: shorter}, change: shorter, say: "{document} had {words} words."}
+  - {match: {text: 'undo (?P<count>two|three)'}, change: undo}
   - {match: {text: undo}, change: undo}
   - {match: {text: redo}, change: redo}
   - {match: {text: 'version (?P<version>[0-9])'}, change: restore}
@@ -172,6 +173,13 @@ def test_steps_are_those_of_artifact_restore(talk, text, given) -> None:
     conversation = talk(tea=TEXT)
     assert "done" in conversation.say(text)
     assert conversation.calls[1:] == [("artifact_restore", {"artifact_id": "tea", **given})]
+
+
+def test_more_changes_than_there_are_versions_are_not_undone(talk) -> None:
+    conversation = talk(tea=TEXT)
+    said = conversation.say("undo three")
+    assert said == "“tea.md” is at version 2: there are not 3 changes to undo. Nothing is changed."
+    assert names(conversation) == ["artifact_list"]
 
 
 def test_it_says_what_the_newest_version_changed(talk) -> None:
