@@ -17,9 +17,9 @@ import httpx
 from a2a_canvas.server.api_key import new_key
 from bench.fuzz.frames import flood
 from bench.fuzz.hostile_servers import hostile_server
-from bench.fuzz.victims import VICTIM, Victim
 from bench.servers import MEMORY, Checkout, Server, end, script, shipped, start
 from tests.free_port import free_port
+from tests.victims import FRIEND, RULES, VICTIM, Victim
 
 MAX_GROWTH = 400 * 2**20
 """Bytes of memory that hostile answers and frames may take."""
@@ -28,6 +28,7 @@ _TOOLS: list[dict[str, Any]] = [{"name": name, "input": {}} for name in ("b__boo
 SCRIPT = json.dumps(
     {
         "rules": [
+            *RULES,
             {"match": {"text": "^use"}, "rounds": [{"tools": [tool]} for tool in _TOOLS] + [{"text": "Done."}]},
             {"match": {"text": ""}, "rounds": [{"text": "Done."}]},
         ]
@@ -41,7 +42,8 @@ class _Run:
     def __init__(self, name: str) -> None:
         self.name = name
         self.faults: list[str] = []
-        self.key = new_key()
+        self.keys = {user: new_key() for user in (VICTIM, FRIEND)}
+        self.credentials = {user: {"Authorization": f"Bearer {key}"} for user, key in self.keys.items()}
         self.port, self.rpc = free_port(), free_port()
 
     def fault(self, text: str) -> None:
@@ -55,15 +57,16 @@ class _Run:
         with ExitStack() as stack:
             path = stack.enter_context(script(SCRIPT))
             said = stack.enter_context(tempfile.TemporaryFile())
-            command = shipped(f"script:{path}", MEMORY, "--grpc-port", str(self.rpc), *options)
-            process = await start(
-                command, self.port, said, Checkout(environ={"A2A_CANVAS_API_KEYS": f"{VICTIM}={self.key}"})
+            command = shipped(
+                f"script:{path}", MEMORY, "--grpc-port", str(self.rpc), "--push-allow", "127.0.0.1", *options
             )
+            keys = ",".join(f"{user}={key}" for user, key in self.keys.items())
+            process = await start(command, self.port, said, Checkout(environ={"A2A_CANVAS_API_KEYS": keys}))
             server = Server(self.port, process.pid)
             base = f"http://127.0.0.1:{self.port}"
             try:
                 async with httpx.AsyncClient(base_url=base, trust_env=False, timeout=CALL_SECONDS) as http:
-                    victim = Victim(http, {"Authorization": f"Bearer {self.key}"})
+                    victim = Victim(http, self.credentials)
                     await victim.begin()
                     before = server.rss()
                     await attack(http, victim)
@@ -107,7 +110,7 @@ async def against_servers(count: int, seed: int) -> tuple[list[str], dict[str, i
 async def _use(http: httpx.AsyncClient, run: _Run, number: int) -> None:
     """A turn that calls the tools. It may wait for them, but not for ever."""
     message = {"messageId": f"use {number}", "role": "ROLE_USER", "parts": [{"text": "use them"}]}
-    headers = {"Authorization": f"Bearer {run.key}", "A2A-Version": "1.0"}
+    headers = {**run.credentials[VICTIM], "A2A-Version": "1.0"}
     body = {"message": message, "configuration": {"returnImmediately": True}}
     answer = await http.post("/rest/message:send", json=body, headers=headers)
     if answer.status_code != 200:
@@ -137,7 +140,7 @@ async def against_frames(seed: int, seconds: float) -> tuple[list[str], int]:
         async with channel:
             call = channel.unary_unary("/lf.a2a.v1.A2AService/ListTasks")
             try:
-                await call(b"", metadata=[("authorization", f"Bearer {run.key}")], timeout=CALL_SECONDS)
+                await call(b"", metadata=[("authorization", f"Bearer {run.keys[VICTIM]}")], timeout=CALL_SECONDS)
             except grpc.aio.AioRpcError as error:
                 run.fault(f"a call afterwards: {error.code().name} {error.details()}")
 

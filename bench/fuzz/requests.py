@@ -31,9 +31,9 @@ from bench.fuzz.users import (
     WORDS,
     credentials_of,
 )
-from bench.fuzz.victims import VICTIM
 from bench.fuzz.worst_bodies import worst_bodies
 from tests.extreme_values import VALUES as EXTREME
+from tests.victims import RULES, VICTIM
 
 REQUESTS_PER_CONTEXT = 200
 WORST_EVERY = 100
@@ -74,7 +74,7 @@ _RULES = [
     ("^hi (?P<said>.+)", [{"tools": [_READ, _SAID]}, {"text": "{said}"}]),
     ("", _ROUNDS),
 ]
-SCRIPT = json.dumps({"rules": [{"match": {"text": text}, "rounds": rounds} for text, rounds in _RULES]})
+SCRIPT = json.dumps({"rules": [*RULES, *({"match": {"text": text}, "rounds": rounds} for text, rounds in _RULES)]})
 
 _SELECTION = {"start": 0, "end": 1, "unit": "utf16", "text": "x"}
 SHARES: list[dict[str, Any]] = [

@@ -4,7 +4,7 @@ Rule 1: a fault is a 5xx or an internal error that is not a retryable refusal, a
         `RESPONSE_TIMEOUT`, the text of an exception in an answer or in the log, what the sender of a request must not
         see (users.py), a task that fails with `INTERNAL_ERROR`, memory that is not freed (more than `MAX_LEAK` since
         the warm-up, plus `MAX_LEAK_PER_REQUEST` for every request, because its task is stored), a request of the victim
-        that does not succeed (victims.py), and a server that is not healthy, or does not stop, at the end.
+        that does not succeed (`tests/victims.py`), and a server that is not healthy, or does not stop, at the end.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ from bench.fuzz.requests import SCRIPT, Request, request
 from bench.fuzz.users import (
     Accounts,
 )
-from bench.fuzz.victims import VICTIM, Victim
 from bench.servers import MEMORY, Checkout, Server, end, script, shipped, start
 from tests.free_port import free_port
+from tests.victims import Victim
 
 RESPONSE_TIMEOUT = 20.0
 STREAM_SECONDS = 0.5
@@ -78,20 +78,21 @@ class Fuzzer:
         self._server = server
         self._http = http
         self._channel = channel
-        self._victim = Victim(http, accounts.headers_of(VICTIM))
+        self._victims = [Victim(http, accounts.credentials) for _ in range(CONCURRENCY)]
         self.result = Result(seed)
 
     async def run(self, count: int) -> None:
         """Send them, `CONCURRENCY` at a time; the first tenth is the warm-up."""
         await self._accounts.prepare(self._http)
-        await self._victim.begin()
+        for victim in self._victims:
+            await victim.begin()
         begun, warm = time.monotonic(), count // 10
         await self._some(iter(range(warm)))
         before = self._server.rss()
         await self._some(iter(range(warm, count)))
         self.result.seconds = time.monotonic() - begun
         self.result.grown = self._server.rss() - before
-        self.result.followed = self._victim.slowest
+        self.result.followed = max(victim.slowest for victim in self._victims)
         if self.result.grown > MAX_LEAK + MAX_LEAK_PER_REQUEST * count:
             self.result.faults.append(f"memory: {self.result.grown / 2**20:.0f} MB are kept")
         for user in await self._accounts.changed(self._http):
@@ -100,13 +101,13 @@ class Fuzzer:
             self.result.faults.append("/healthz is not 200")
 
     async def _some(self, numbers: Any) -> None:
-        async def work() -> None:
+        async def work(victim: Victim) -> None:
             for number in numbers:
                 await self._one(number)
-                if fault := await self._victim.next_fault():
+                if fault := await victim.next_fault():
                     self.result.faults.append(f"seed {self.result.seed}, after request {number}: {fault}")
 
-        await asyncio.gather(*(work() for _ in range(CONCURRENCY)))
+        await asyncio.gather(*map(work, self._victims))
 
     async def _one(self, number: int) -> None:
         asked, begun = request(self.result.seed, number), time.monotonic()

@@ -19,7 +19,7 @@ import httpx
 from a2a_canvas.server.api_key import new_key
 from a2a_canvas.server.tasks.sharing import new_link_token
 from a2a_canvas.server.wire import CANVAS
-from bench.fuzz.victims import VICTIM
+from tests.victims import FRIEND, VICTIM
 
 USERS = ("ann", "bob")
 OWNED = "2b2f8c51-3d0e-4c6e-9a57-0d1f3f1f7a11"
@@ -105,14 +105,14 @@ class Accounts:
     @classmethod
     def new(cls, password: str = "") -> Accounts:
         """With keys that nobody has, and the password of the database."""
-        keys = {name: new_key() for name in (*USERS, VICTIM, "forged key")}
+        keys = {name: new_key() for name in (*USERS, VICTIM, FRIEND, "forged key")}
         keys |= {name: new_link_token() for name in ("forged link", "token", "provider key")}
         return cls(keys | ({"password": password} if password else {}))
 
     @property
     def environ(self) -> dict[str, str]:
         """The settings of the server."""
-        keys = ",".join(f"{user}={self.secrets[user]}" for user in (*USERS, VICTIM))
+        keys = ",".join(f"{user}={self.secrets[user]}" for user in (*USERS, VICTIM, FRIEND))
         shared, provider = self.secrets["token"], self.secrets["provider key"]
         return {
             "A2A_CANVAS_API_KEYS": keys,
@@ -168,6 +168,11 @@ class Accounts:
     def headers_of(self, user: str) -> dict[str, str]:
         """What a user sends with each request."""
         return {"Authorization": f"Bearer {self.secrets[user]}", "A2A-Version": "1.0"}
+
+    @property
+    def credentials(self) -> Mapping[str, Mapping[str, str]]:
+        """What the victim and its friend send with each request."""
+        return {user: {"Authorization": f"Bearer {self.secrets[user]}"} for user in (VICTIM, FRIEND)}
 
     async def _put(self, http: httpx.AsyncClient, user: str, context: str, word: str) -> str:
         operation = {"op": "put", "artifactId": ARTIFACT, "name": f"{word}.md", "text": f"All about {word}."}

@@ -151,9 +151,9 @@ def _intent(given: Mapping[str, Any], parts: Parts) -> Intent:
     if "op" not in given:
         return Converse(read_form(_FocusForm, given).focus())
     op = given["op"]
-    if not isinstance(op, str) or op not in _OPERATIONS:
-        raise InvalidOperation("op", f"is {shown(op)} and must be {choice(_OPERATIONS)}")
-    return read_form(_OPERATIONS[op], given).intent(parts)
+    if not isinstance(op, str) or op not in OPERATIONS:
+        raise InvalidOperation("op", f"is {shown(op)} and must be {choice(OPERATIONS)}")
+    return read_form(OPERATIONS[op], given).intent(parts)
 
 
 class OperationForm(BaseModel):
@@ -276,7 +276,7 @@ def _instruction(parts: Parts, description: str = "") -> str:
     return "\n".join(texts)
 
 
-_OPERATIONS: Mapping[str, type[_EditForm | _StepForm | _RestoreForm | _PutForm]] = {
+OPERATIONS: Mapping[str, type[_EditForm | _StepForm | _RestoreForm | _PutForm]] = {
     "edit": _EditForm,
     "undo": _StepForm,
     "redo": _StepForm,

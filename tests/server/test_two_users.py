@@ -6,7 +6,6 @@ import asyncio
 import json
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -24,6 +23,7 @@ from hypothesis import strategies as st
 from a2a_canvas.server.api_key import new_key
 from a2a_canvas.server.protocols.guard.calls import LEGACY_METHODS, REQUESTS
 from a2a_canvas.server.protocols.guard.rest import REST_ROUTES
+from tests.every_request import HOOK, Place, message_10, rest_requests, rpc_03, rpc_10
 from tests.property_examples import examples
 from tests.server.app_server import Served, envelope, serving
 from tests.server.canvas_client import CANVAS
@@ -32,19 +32,10 @@ in_the_loop = pytest.mark.asyncio(loop_scope="module")
 
 Json = dict[str, Any]
 KEYS = {"ann": new_key(), "bob": new_key()}
-HOOK = {"url": "https://hook.example.com/a2a", "id": "hook"}
 
 
 def as_user(name: str) -> dict[str, str]:
     return {"Authorization": f"Bearer {KEYS[name]}"}
-
-
-@dataclass(frozen=True)
-class Place:
-    """A task and the context that it is in."""
-
-    task: str
-    context: str
 
 
 @pytest.fixture(scope="module")
@@ -70,85 +61,6 @@ async def begun(served: Served, user: str, words: str, context: str) -> Place:
 # ------------------------------------------------------------------------ every request there is
 
 
-def message_10(**fields: Any) -> Json:
-    return {"message": {"messageId": str(uuid4()), "role": "ROLE_USER", "parts": [{"text": "just say it"}], **fields}}
-
-
-def message_03(**fields: Any) -> Json:
-    part = {"kind": "text", "text": "just say it"}
-    return {"message": {"kind": "message", "messageId": str(uuid4()), "role": "user", "parts": [part], **fields}}
-
-
-def rpc_10(at: Place) -> Mapping[str, list[Json]]:
-    """The params of each operation, one or more."""
-    sends = [
-        message_10(taskId=at.task),
-        message_10(taskId=at.task, contextId=at.context),
-        message_10(contextId=at.context),
-        message_10(contextId=at.context, metadata={CANVAS: {"op": "undo", "artifactId": "report"}}),
-        message_10(contextId=at.context, metadata={CANVAS: {"op": "put", "artifactId": "report", "text": "Mine"}}),
-        message_10(referenceTaskIds=[at.task]),
-    ]
-    return {
-        "SendMessage": sends,
-        "SendStreamingMessage": sends,
-        "GetTask": [{"id": at.task}],
-        "CancelTask": [{"id": at.task}],
-        "SubscribeToTask": [{"id": at.task}],
-        "ListTasks": [{"contextId": at.context, "includeArtifacts": True}],
-        "CreateTaskPushNotificationConfig": [{"taskId": at.task, **HOOK}],
-        "GetTaskPushNotificationConfig": [{"taskId": at.task, "id": "hook"}],
-        "ListTaskPushNotificationConfigs": [{"taskId": at.task}],
-        "DeleteTaskPushNotificationConfig": [{"taskId": at.task, "id": "hook"}],
-        "GetExtendedAgentCard": [{}],
-    }
-
-
-def rpc_03(at: Place) -> Mapping[str, list[Json]]:
-    sends = [message_03(taskId=at.task), message_03(contextId=at.context)]
-    config = {"taskId": at.task, "pushNotificationConfig": HOOK}
-    return {
-        "message/send": sends,
-        "message/stream": sends,
-        "tasks/get": [{"id": at.task}],
-        "tasks/cancel": [{"id": at.task}],
-        "tasks/resubscribe": [{"id": at.task}],
-        "tasks/pushNotificationConfig/set": [config],
-        "tasks/pushNotificationConfig/get": [{"id": at.task, "pushNotificationConfigId": "hook"}],
-        "tasks/pushNotificationConfig/list": [{"id": at.task}],
-        "tasks/pushNotificationConfig/delete": [{"id": at.task, "pushNotificationConfigId": "hook"}],
-        "agent/getAuthenticatedExtendedCard": [{}],
-    }
-
-
-def rest_requests(at: Place) -> Iterator[Json]:
-    """One for each route of the table, and more for those with a body or a query."""
-    for route in REST_ROUTES:
-        path = re.sub(r"\(\?P<(\w+)>[^)]*\)", r"{\1}", route.path)
-        hook_of_task = {"task_id": at.task, "id": "hook"} if "task_id" in path else {"id": at.task}
-        request = {
-            "method": route.method,
-            "url": f"/rest/{path.format(**hook_of_task)}",
-            "headers": {"A2A-Version": route.version},
-        }
-        if route.operation.startswith("Send"):
-            ids = ({"taskId": at.task}, {"contextId": at.context})
-            part = {"parts" if route.version == "1.0" else "content": [{"text": "just say it"}]}
-            for each in ids:
-                body = {"message": {"messageId": str(uuid4()), "role": "ROLE_USER", **part, **each}}
-                yield request | {"json": body}
-        elif route.method == "POST" and route.body:
-            yield request | {
-                "json": HOOK
-                if route.version == "1.0"
-                else {"configId": "hook", "config": {"pushNotificationConfig": HOOK}}
-            }
-        elif route.operation == "ListTasks":
-            yield request | {"params": {"contextId": at.context, "includeArtifacts": "true"}}
-        else:
-            yield request
-
-
 def http_requests(at: Place) -> Iterator[Json]:
     for version, table in (("1.0", rpc_10(at)), ("0.3", rpc_03(at))):
         for method, params in table.items():
@@ -159,7 +71,10 @@ def http_requests(at: Place) -> Iterator[Json]:
                     "json": envelope(method, each),
                     "headers": {"A2A-Version": version},
                 }
-    yield from rest_requests(at)
+    for route in REST_ROUTES:
+        for asked in rest_requests(route, at, [{"taskId": at.task}, {"contextId": at.context}]):
+            body = {"json": asked.body} if asked.body is not None else {}
+            yield {"method": asked.method, "url": asked.url, "headers": dict(asked.headers), **body}
     below = ("", "/events", "/report", "/report/versions", "/report/versions/1", "/report/versions/1/diff", "/shares")
     for path in below:
         yield {"method": "GET", "url": f"/artifacts/{at.context}{path}"}

@@ -8,7 +8,7 @@ Rule 1: such a message is answered by a message. It begins no task: whoever has 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final
 from uuid import uuid4
 
 from a2a.types import a2a_pb2 as pb
@@ -21,6 +21,8 @@ from a2a_canvas.server.tasks.sharing import Sharing
 from a2a_canvas.server.wire import CANVAS
 from a2a_canvas.store.models import JsonValue, Metadata
 
+SHARE_OPERATIONS: Final = ("share", "shares", "unshare")
+
 
 class _ListForm(OperationForm): ...
 
@@ -32,7 +34,7 @@ class _RevokeForm(OperationForm):
 def share_operation(metadata: Metadata) -> Mapping[str, JsonValue] | None:
     """The operation of a message with these metadata, if it is one of these."""
     given = metadata.get(CANVAS)
-    return given if isinstance(given, dict) and given.get("op") in ("share", "shares", "unshare") else None
+    return given if isinstance(given, dict) and given.get("op") in SHARE_OPERATIONS else None
 
 
 async def answer_share_operation(

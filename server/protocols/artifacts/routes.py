@@ -14,11 +14,11 @@ from __future__ import annotations
 import asyncio
 import json
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from functools import partial
-from typing import Any, TypeVar, assert_never
+from typing import Any, Final, TypeVar, assert_never
 
 from a2a.utils.errors import InvalidParamsError
 from starlette.requests import Request
@@ -366,15 +366,16 @@ def _raw_path(request: Request) -> tuple[str, str]:
     return "/".join((*pieces[:slashes], "")), "/".join(pieces[slashes:])
 
 
-_METHODS = {
+METHODS: Final[Mapping[type, Sequence[str]]] = {
     ArtifactList: ("GET", "HEAD", "PATCH", "DELETE"),
     ShareList: ("GET", "HEAD", "POST"),
     OneShare: ("DELETE",),
 }
+"""Of the resources that take more than GET and HEAD."""
 
 
 def _check_method(request: Request, resource: Resource) -> None:
-    allowed = _METHODS.get(type(resource), ("GET", "HEAD"))
+    allowed = METHODS.get(type(resource), ("GET", "HEAD"))
     if request.method not in allowed:
         refusal = method_not_allowed(request.method, request.url.path, allowed)
         raise ResourceError(refusal, {"Allow": ", ".join(allowed)})

@@ -15,9 +15,10 @@ from sqlalchemy import select, update
 
 from a2a_canvas.server.api_key import ApiKey
 from a2a_canvas.server.context_key import context_key
-from a2a_canvas.server.tasks.access import Caller, Level, Share
+from a2a_canvas.server.tasks.access import Access, Caller, Level, Share
 from a2a_canvas.server.tasks.journal.listing import TaskQuery
 from a2a_canvas.server.tasks.push import ConfigKey, PushConfig, Room
+from a2a_canvas.server.tasks.sharing import Sharing
 from a2a_canvas.server.tasks.sql.identity.identity_tables import api_keys, shares
 from a2a_canvas.server.tasks.sql.identity.sql_api_keys import add_key, list_keys
 from a2a_canvas.server.tasks.sql.journal.journal_tables import push_outbox, tasks
@@ -54,6 +55,12 @@ async def spoil(world: ContextHarness, table: Any, *where: Any, **values: Any) -
         assert done.rowcount
 
 
+def sharing(world: ContextHarness) -> Sharing:
+    """With it a user leaves what others have shared."""
+    access = Access(world.backend.journal, world.backend.shares)
+    return Sharing(access, world.backend.shares, lambda: MADE, lambda: "new")
+
+
 @pytest.mark.parametrize("values", [{"level": "everything"}, {"level": "1"}], ids=str)
 async def test_a_share(world: ContextHarness, values: dict[str, Any], caplog: pytest.LogCaptureFixture) -> None:
     for number, context in enumerate((NOTES, PLAN)):
@@ -61,6 +68,8 @@ async def test_a_share(world: ContextHarness, values: dict[str, Any], caplog: py
     await spoil(world, shares, shares.c.share_id == "s0", **values)
     assert [each.context for each in await world.backend.shares.of(BOB)] == [PLAN]
     assert await world.backend.shares.list(NOTES) == ()
+    await sharing(world).revoke(BOB, "plan", "s1")
+    assert await world.backend.shares.of(BOB) == ()
     assert "A stored share cannot be read and is left out" in caplog.text
 
 
@@ -70,6 +79,8 @@ async def test_a_time_beyond_the_calendar_is_read_as_its_end(world: ContextHarne
     await spoil(world, shares, **{column: AFTER_9999})
     [share] = await world.backend.shares.of(BOB)
     assert getattr(share, column) == datetime.max.replace(tzinfo=UTC)
+    await sharing(world).revoke(BOB, "notes", "s")
+    assert await world.backend.shares.of(BOB) == ()
 
 
 async def test_a_key(world: ContextHarness) -> None:

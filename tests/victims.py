@@ -1,0 +1,216 @@
+"""A user whose requests succeed, whatever others send: for tests and `make fuzz`.
+
+Rule 1: the requests are those of `every_request`, one after the other, and then again from the first. For each the
+        user makes what it is about; these requests must succeed, too.
+Rule 2: an answer must be a success, of a run of AG-UI and of a task as well.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import deque
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+from uuid import uuid4
+
+import httpx
+
+from a2a_canvas.server.agent.endings import INTERNAL_ERROR
+from a2a_canvas.server.wire import CANVAS
+from tests.every_request import (
+    CONFIGURED,
+    CONTEXT,
+    DONE,
+    FILE,
+    FRIEND_NAME,
+    GIVEN,
+    GIVEN_CONTEXT,
+    HOOK,
+    JSON,
+    REMOVED,
+    SHARE,
+    WAITING,
+    WAITING_CONTEXT,
+    Asked,
+    every_request,
+    message_10,
+    resolved,
+    rpc,
+)
+
+VICTIM = "vic"
+FRIEND = "friend"
+_ASKS = [{"tools": [{"name": "ask_user", "input": {"question": "Which?"}}]}, {"text": "Done."}]
+RULES = [
+    {"match": {"text": "^ask$"}, "rounds": _ASKS},
+    {"match": {"text": "^just say it$"}, "rounds": [{"text": "Done."}]},
+]
+"""What the script of the server must have."""
+FAILED = ("RUN_ERROR", '"state":"TASK_STATE_FAILED"', '"state":"failed"')
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    status: int
+    kind: str
+    text: str
+
+    @property
+    def json(self) -> Any:
+        return json.loads(self.text)
+
+
+class Failed(Exception):
+    """A request of the user did not succeed."""
+
+
+class Victim:
+    """A user of a server, whose script has the `RULES`, and says something to everything else.
+
+    Args:
+        credentials: the headers of each user, by name.
+        friend: who gives the user a context, and gets one.
+    """
+
+    def __init__(
+        self,
+        http: httpx.AsyncClient,
+        credentials: Mapping[str, Mapping[str, str]],
+        name: str = VICTIM,
+        friend: str = FRIEND,
+    ) -> None:
+        self._http = http
+        self._headers, self._headers_of_friend = credentials[name], credentials[friend]
+        self._friend = friend
+        self._next = deque[Asked]()
+        self._name = name
+        self._context, self._given, self._asks, self._done = str(uuid4()), str(uuid4()), "", ""
+        self.slowest = 0.0
+
+    async def begin(self) -> None:
+        """Begin what the requests are about."""
+        self._done = await self._task("write report", self._context)
+        put = {"op": "put", "artifactId": "mine", "name": "mine.md", "text": "The text"}
+        for operation in (put, {"op": "put", "artifactId": "mine", "text": "The second text"}):
+            await self._made(rpc("SendMessage", message_10(contextId=self._context, metadata={CANVAS: operation})))
+        await self._task("write report", self._given, self._headers_of_friend)
+
+    async def next_fault(self) -> str:
+        """Make the next request; what is wrong with its answer, or nothing."""
+        if not self._next:
+            self._next.extend(every_request())
+        asked = self._next.popleft()
+        try:
+            await self._made(await self.resolved(asked))
+        except Failed as failed:
+            return f"the victim's {failed}"
+        return ""
+
+    async def round(self) -> list[str]:
+        """Make the rest of the requests, or all of them; the faults."""
+        found = [await self.next_fault()]
+        while self._next:
+            found.append(await self.next_fault())
+        return [fault for fault in found if fault]
+
+    async def resolved(self, asked: Asked) -> Asked:
+        """A request with the ids of what it is about, which are made for it."""
+        return await resolved(
+            asked,
+            {
+                CONTEXT: self._context,
+                GIVEN_CONTEXT: self._given_context,
+                DONE: self._done,
+                WAITING: self._waiting_task,
+                WAITING_CONTEXT: self._waiting_context,
+                CONFIGURED: self._configured,
+                REMOVED: self._context_to_remove,
+                SHARE: partial(self._share, self._context, self._friend),
+                GIVEN: self._share_of_friend,
+                FILE: self._file,
+                FRIEND_NAME: self._friend,
+            },
+        )
+
+    async def answer(self, asked: Asked, headers: Mapping[str, str] | None = None) -> Answer:
+        """What is answered; of a stream that may not end its first piece."""
+        is_json = asked.body is not None and not isinstance(asked.body, bytes)
+        content = json.dumps(asked.body) if is_json else asked.body
+        every = {**(JSON if content else {}), **asked.headers, **(headers or self._headers)}
+        async with self._http.stream(asked.method, asked.url, content=content, headers=every) as response:
+            text = ""
+            async for piece in response.aiter_text():
+                text += piece
+                if asked.follows:
+                    break
+        self.slowest = max(self.slowest, response.elapsed.total_seconds())
+        return Answer(response.status_code, response.headers.get("content-type", ""), text)
+
+    async def _made(self, asked: Asked, headers: Mapping[str, str] | None = None) -> Answer:
+        """The answer of a success.
+
+        Raises:
+            Failed: it is none.
+        """
+        try:
+            answer = await self.answer(asked, headers)
+        except httpx.HTTPError as error:
+            raise Failed(f"{asked}: {type(error).__name__}") from error
+        if what := fault(answer):
+            raise Failed(f"{asked}: {what}: {answer.status} {answer.text[:400]}")
+        return answer
+
+    async def _task(self, words: str, context: str, headers: Mapping[str, str] | None = None) -> str:
+        params = message_10(contextId=context, parts=[{"text": words}])
+        return str((await self._made(rpc("SendMessage", params), headers)).json["result"]["task"]["id"])
+
+    async def _waiting_task(self) -> str:
+        self._asks = str(uuid4())  # a new question in a context with one would be the answer
+        return await self._task("ask", self._asks)
+
+    async def _waiting_context(self) -> str:
+        return self._asks
+
+    async def _configured(self) -> str:
+        await self._made(rpc("CreateTaskPushNotificationConfig", {"taskId": self._done, **HOOK}))
+        return self._done
+
+    async def _context_to_remove(self) -> str:
+        context = str(uuid4())
+        await self._task("write report", context)
+        return context
+
+    async def _share(self, context: str, user: str, headers: Mapping[str, str] | None = None) -> str:
+        asked = Asked("POST", f"/artifacts/{context}/shares", {"user": user, "level": "edit"})
+        return str((await self._made(asked, headers)).json["shareId"])
+
+    async def _share_of_friend(self) -> str:
+        return await self._share(self._given, self._name, self._headers_of_friend)
+
+    async def _given_context(self) -> str:
+        await self._share_of_friend()
+        return self._given
+
+    async def _file(self) -> str:
+        about = await self._made(Asked("GET", "/", None, {"Accept": "application/json"}))
+        return f"/{about.json['assets']}/main.js"
+
+
+def fault(answer: Answer, *, refused: bool = False) -> str:
+    """What is wrong with an answer.
+
+    Args:
+        refused: it may be a refusal.
+    """
+    if answer.status >= (500 if refused else 400):
+        return f"HTTP {answer.status}"
+    if not refused and any(word in answer.text for word in FAILED):
+        return "it failed"
+    body = json.loads(answer.text) if answer.kind.startswith("application/json") and answer.text else None
+    error = body.get("error") if isinstance(body, dict) else None
+    internal = "INTERNAL" in answer.text and "PERMISSION_DENIED" not in answer.text
+    if isinstance(error, dict) and (internal or not refused):
+        return json.dumps(error)
+    return INTERNAL_ERROR if INTERNAL_ERROR in answer.text else ""
