@@ -15,7 +15,7 @@ import string
 import zlib
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Protocol
+from typing import Final, Protocol
 
 PREFIX = "a2ac_"
 HASH_PREFIX = "sha256:"
@@ -41,6 +41,26 @@ class ApiKey:
     key_hash: str
     made_at: datetime | None = None
     revoked_at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class KeyCount:
+    """How many keys a database has.
+
+    Attributes:
+        made: with those that were revoked.
+    """
+
+    made: int = 0
+    in_force: int = 0
+
+    @property
+    def lock_out_all(self) -> bool:
+        """All keys are revoked. The server still asks for one."""
+        return self.made > 0 and not self.in_force
+
+
+NO_KEYS: Final = KeyCount()
 
 
 class ApiKeys(Protocol):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
+import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
@@ -17,6 +18,7 @@ from a2a_canvas.server.agent.models.claude_params import unused_keys
 from a2a_canvas.server.agent.models.rehearsal import START_NOTICE
 from a2a_canvas.server.agent.models.rehearsal.tool_calls import Offered, example
 from a2a_canvas.server.agent_folder import AGENT_FILE
+from a2a_canvas.server.api_key import NO_KEYS, KeyCount
 from a2a_canvas.server.model_choice import KINDS, OLLAMA
 from a2a_canvas.server.outbound.over_httpx import client, json_of
 from a2a_canvas.server.protocols.edge.origins import TRUSTED_PROXIES
@@ -37,7 +39,7 @@ class DataCount:
 
     tasks: int = 0
     contexts: int = 0
-    keys: int = 0
+    keys: KeyCount = NO_KEYS
 
     def __str__(self) -> str:
         if not self.tasks:
@@ -83,14 +85,29 @@ def banner(
         yield f"The rehearsal model calls a tool when you say so:\n{how}"
     elif model == REHEARSAL and settings.instructions:
         yield "The rehearsal model follows no instructions."
-    authenticates = settings.authenticates or bool(count and count.keys)
+    keys = count.keys if count else NO_KEYS
+    authenticates = settings.authenticates or keys.made > 0
     yield from _reachable(settings, authenticates)
     if authenticates:
-        yield f"Clients need a key or token: {program} send takes it from {TOKEN_VARIABLE}."
+        yield from _credentials(settings, keys, program)
     yield f"Tasks and artifacts are stored {_place(settings.database, count)}."
     browser = f"open {_page_url(settings)} in a browser, or " if settings.page else ""
     command = f'{program} send "write an outline about tide pools"{_url_option(settings)}'
     yield f"Next, {browser}in a second terminal:\n{command}"
+
+
+def _credentials(settings: Settings, keys: KeyCount, program: str) -> Iterator[str]:
+    """What callers need, where somebody has credentials, or had."""
+    if settings.allow_anonymous:
+        yield "Callers without a key or token are served, too; a wrong one is refused."
+    elif keys.lock_out_all and not settings.authenticates:
+        folder = f" {shlex.quote(str(settings.agent))}" if settings.agent else ""
+        yield (
+            "Warning: no key is in force, so nobody can call the server. --allow-anonymous serves everybody; to make a "
+            f"key:\n{program} key new NAME{folder}"
+        )
+    else:
+        yield f"Clients need a key or token: {program} send takes it from {TOKEN_VARIABLE}."
 
 
 def _has(settings: Settings, sources: Sequence[OfferedTools]) -> Iterator[str]:
@@ -163,18 +180,29 @@ def hints(settings: Settings, environ: Mapping[str, str], program: str) -> Itera
 
 
 async def ollama_hint(program: str, address: str, seconds: float = OLLAMA_TIMEOUT) -> str:
-    """How to use the Ollama at this address; empty if none answers soon, or it has no model.
-
-    It is asked past any proxy: it is on this machine, or beside it.
-    """
-    try:
-        async with asyncio.timeout(seconds), client(trust_env=False) as http:
-            found = json_of((await http.get(f"{address}/api/tags")).raise_for_status())
-        names = [str(model["name"]) for model in found["models"]]
-    except (httpx.HTTPError, TimeoutError, KeyError, TypeError):
-        return ""
-    usable = [name for name in names if _MODEL_NAME.fullmatch(name)]
+    """How to use the Ollama at this address; empty if none answers soon, or it has no model."""
+    usable = [name for name in await _models_of_ollama(address, seconds) or () if _MODEL_NAME.fullmatch(name)]
     if not usable:
         return ""
     model = f"{OLLAMA}{usable[0].removesuffix(':latest')}"
     return f"Hint: an Ollama answers at {address}. To use it:\n{program} serve --model {model}"
+
+
+async def ollama_warning(name: str, address: str, seconds: float = OLLAMA_TIMEOUT) -> str:
+    """What to do before this model of the Ollama at this address can be called; empty if it has the model."""
+    names = await _models_of_ollama(address, seconds)
+    if names is None:
+        return f"Warning: no Ollama answers at {address}, so tasks will fail. Is it running? To start it:\nollama serve"
+    if name in names or f"{name}:latest" in names:
+        return ""
+    return f"Warning: the Ollama at {address} has no model {name}. To get it:\nollama pull {shlex.quote(name)}"
+
+
+async def _models_of_ollama(address: str, seconds: float) -> list[str] | None:
+    """Their names; None if no Ollama answers soon. It is asked past any proxy: it is on this machine, or beside it."""
+    try:
+        async with asyncio.timeout(seconds), client(trust_env=False) as http:
+            found = json_of((await http.get(f"{address}/api/tags")).raise_for_status())
+        return [str(model["name"]) for model in found["models"]]
+    except (httpx.HTTPError, TimeoutError, KeyError, TypeError):
+        return None

@@ -205,51 +205,60 @@ def command_forms() -> dict[str, CommandForm]:
                 click.Option(["--user"], help="this user only"),
                 click.Option(["--days"], type=int, default=7, help="days, today included; 1 to 400 (default: 7)"),
                 click.Option(["--json", "as_json"], is_flag=True, help="one JSON object in each line"),
-                *settings.options(["database"]),
+                *settings.options(["agent", "database"]),
             ),
-            examples=("usage", "usage --user ann --days 30", "usage --json"),
+            settings.FOLDER_OF_DATABASE,
+            examples=("usage", "usage my-agent", "usage --user ann --days 30", "usage --json"),
         ),
         "completion": CommandForm(_completion, (shell,), examples=("completion bash >> ~/.bashrc",)),
     }
 
 
 def _database_commands(does: str) -> click.Group:
-    from a2a_canvas.server.settings import GROUPS, options
+    from a2a_canvas.server.settings import FOLDER_OF_DATABASE, GROUPS, options
 
     dry_run = click.Option(["--dry-run"], is_flag=True, help="change nothing; only say what would be removed")
     force = click.Option(["--force"], is_flag=True, help="upgrade also while servers use the database: they fail then")
-    database = tuple(options(["database"]))
+    database = tuple(options(["agent", "database"]))
     forms = {
         "upgrade": ("upgrade the database to the schema of this version", (*database, force)),
         "check": ("check that the database has the schema of this version", database),
         "prune": (
             "remove what is older than the --keep options allow",
-            (*options(GROUPS["Data"]), dry_run),
+            (*options(["agent", *GROUPS["Data"]]), dry_run),
         ),
     }
     commands = [
-        CommandForm(partial(_db, name), params, examples=(f"db {name}",)).command(name, done)
+        CommandForm(
+            partial(_db, name), params, FOLDER_OF_DATABASE, examples=(f"db {name}", f"db {name} my-agent")
+        ).command(name, done)
         for name, (done, params) in forms.items()
     ]
     return click.Group("db", commands, help=f"{does.capitalize()}.")
 
 
 def _key_commands(does: str) -> click.Group:
-    from a2a_canvas.server.settings import options
+    from a2a_canvas.server.settings import FOLDER_OF_DATABASE, options
 
     name = click.Argument(["name"])
     user = click.Option(["--user"], default="", help="to whom the key belongs; NAME unless given")
     no_store = click.Option(["--no-store"], is_flag=True, help="only print the key, and what A2A_CANVAS_API_KEYS needs")
-    database = tuple(options(["database"]))
+    database = tuple(options(["agent", "database"]))
     forms = {
         "new": CommandForm(
             partial(_key, "new"),
             (name, user, no_store, *database),
-            "The key is shown once. It is in force on all servers of the database within two seconds.",
-            ("key new ann", "key new ci --user ann"),
+            "The key is shown once. It is in force on all servers of the database within two seconds. "
+            f"{FOLDER_OF_DATABASE}",
+            ("key new ann", "key new ann my-agent", "key new ci --user ann"),
         ),
-        "list": CommandForm(partial(_key, "list"), database, examples=("key list",)),
-        "revoke": CommandForm(partial(_key, "revoke"), (name, *database), examples=("key revoke ann",)),
+        "list": CommandForm(partial(_key, "list"), database, FOLDER_OF_DATABASE, ("key list", "key list my-agent")),
+        "revoke": CommandForm(
+            partial(_key, "revoke"),
+            (name, *database),
+            FOLDER_OF_DATABASE,
+            ("key revoke ann",),
+        ),
     }
     told = {"new": "make an API key", "list": "list the API keys", "revoke": "revoke an API key"}
     return click.Group(
@@ -258,12 +267,13 @@ def _key_commands(does: str) -> click.Group:
 
 
 def _session_commands(does: str) -> click.Group:
-    from a2a_canvas.server.settings import options
+    from a2a_canvas.server.settings import FOLDER_OF_DATABASE, options
 
     form = CommandForm(
         partial(_key, "end sessions"),
-        (click.Argument(["name"], metavar="USER"), *options(["database"])),
-        "Who has signed in with a provider as USER has to sign in again. Keys and tokens are not affected.",
+        (click.Argument(["name"], metavar="USER"), *options(["agent", "database"])),
+        "Who has signed in with a provider as USER has to sign in again. Keys and tokens are not affected. "
+        f"{FOLDER_OF_DATABASE}",
         ("session revoke ann",),
     )
     return click.Group("session", [form.command("revoke", does)], help=f"{does.capitalize()}.")

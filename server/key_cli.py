@@ -9,10 +9,11 @@ from typing import Any, TextIO
 
 from a2a_canvas.server.api_key import HASH_PREFIX, ApiKey, hash_of, new_key, valid_name
 from a2a_canvas.server.migrations import check, revision, upgrade
-from a2a_canvas.server.open_database import DatabaseError, open_database
+from a2a_canvas.server.open_database import DatabaseError, file_of, open_database
 from a2a_canvas.server.settings import PREFIX, SettingsError, load
-from a2a_canvas.server.tasks.sql.identity.sql_api_keys import add_key, list_keys, revoke_key
+from a2a_canvas.server.tasks.sql.identity.sql_api_keys import add_key, count_keys, list_keys, revoke_key
 from a2a_canvas.server.tasks.sql.identity.sql_sessions import end_sessions_of
+from a2a_canvas.server.tasks.sql.journal.journal_reading import count_anonymous
 from a2a_canvas.store.sql.database import Database
 
 VARIABLE = f"{PREFIX}API_KEYS"
@@ -33,17 +34,38 @@ async def make_key(
         DatabaseError: the database cannot be opened, reached or used.
     """
     _check_names(name, user or name)
-    text, place = new_key(), ""
-    if stored:
-        key = ApiKey(name, user or name, hash_of(text), made_at=datetime.now(UTC))
-        async with _database_of(given, new=True) as database:
-            if not await add_key(database, key):
-                raise SettingsError(f"There is a key {name} in force: revoke it first, or choose another name.")
-            place = database.name
+    text = new_key()
+    key = ApiKey(name, user or name, hash_of(text), made_at=datetime.now(UTC))
+    said = [line async for line in _add(key, given)] if stored else [_of_unstored(key)]
     out.write(f"{text}\n")
     out.flush()
-    remarks.write(f"{_remark(name, user or name, text, place)}\n")
+    remarks.writelines(f"{line}\n" for line in said)
     return 0
+
+
+async def _add(key: ApiKey, given: Mapping[str, Any]) -> AsyncIterator[str]:
+    """Store a key. Yields what to tell the user of it, and of the database that it is in."""
+    settings = load(given)
+    file = file_of(settings.database)
+    is_new = file is not None and not file.exists()
+    async with _database_of(given, new=True) as database:
+        async with database.read() as connection:
+            keys, anonymous = await count_keys(connection), await count_anonymous(connection)
+        if not await add_key(database, key):
+            raise SettingsError(f"There is a key {key.name} in force: revoke it first, or choose another name.")
+        place = database.name
+    yield f"This is the key {key.name} of {key.user}. It is not shown again: only its hash is stored, in {place}."
+    if is_new:
+        yield (
+            f"The database is new: only servers of this database take the key. If you serve a folder, name it: "
+            f"a2a-canvas key new {key.name} FOLDER"
+        )
+    if anonymous and not keys.in_force:
+        tasks, them = ("1 task was", "it") if anonymous == 1 else (f"{anonymous} tasks were", "them")
+        yield (
+            f"{tasks} made without a key, and {key.user} does not see {them}. "
+            f"A server with --adopt-anonymous {key.user} shows {them}."
+        )
 
 
 async def show_keys(given: Mapping[str, Any], out: TextIO) -> int:
@@ -95,11 +117,9 @@ def _check_names(name: str, user: str) -> None:
             raise SettingsError(f"The {what} {given!r} must be 1 to 128 characters, without spaces, commas and =.")
 
 
-def _remark(name: str, user: str, text: str, place: str) -> str:
-    if place:
-        return f"This is the key {name} of {user}. It is not shown again: only its hash is stored, in {place}."
-    setting = f"{VARIABLE}={name}={HASH_PREFIX}{hash_of(text)}"
-    return f"This is the key {name}. It is stored nowhere: a server takes it with {setting}"
+def _of_unstored(key: ApiKey) -> str:
+    setting = f"{VARIABLE}={key.name}={HASH_PREFIX}{key.key_hash}"
+    return f"This is the key {key.name}. It is stored nowhere: a server takes it with {setting}"
 
 
 def _table(keys: list[ApiKey]) -> Iterator[str]:

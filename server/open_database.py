@@ -63,6 +63,11 @@ async def prepare_database(database: Database) -> None:
         await prepare(database)
 
 
+def file_of(url: str) -> Path | None:
+    """The file of a SQLite database."""
+    return Path(url.removeprefix("sqlite:///")) if url.startswith("sqlite:") else None
+
+
 @asynccontextmanager
 async def open_database(url: str, *, shared: bool = False, new: bool = False) -> AsyncIterator[Database]:
     """A database that answers, with any schema; it is closed at the end.

@@ -23,9 +23,9 @@ from a2a_canvas.server import log_output
 from a2a_canvas.server.agent.model import LLM
 from a2a_canvas.server.agent.models.claude_params import available
 from a2a_canvas.server.app import check_open, check_programs, create_app
-from a2a_canvas.server.banner import DataCount, banner, folded, hints, ollama_hint
+from a2a_canvas.server.banner import DataCount, banner, folded, hints, ollama_hint, ollama_warning
 from a2a_canvas.server.listening import is_reloaded, lent_socket, listen
-from a2a_canvas.server.model_choice import choose_llm, ollama_address
+from a2a_canvas.server.model_choice import OLLAMA, choose_llm, ollama_address
 from a2a_canvas.server.open_files import make_room, quiet_about_accepting
 from a2a_canvas.server.protocols.a2a_v1.card_file import CardError
 from a2a_canvas.server.protocols.edge.connections import ConnectionLimits, limited_connection
@@ -76,7 +76,7 @@ def serve(given: Mapping[str, Any], program: str = "a2a-canvas") -> int:
         if port := getattr(settings, field):
             listen(settings.host, port, option_name(field)).close()
     count = None if settings.database == "memory" else asyncio.run(_check_database(settings))
-    check_open(settings, keys=bool(count and count.keys))
+    check_open(settings, keys=bool(count and count.keys.made))
     config = uvicorn.Config(
         app,
         host=settings.host,
@@ -153,13 +153,18 @@ class ForegroundServer(GracefulServer):
         await super().startup(sockets)
         for line in self._lines:
             self._say(line)
-        if self._settings.model is None and not available(os.environ):
-            self._hint = asyncio.create_task(self._look_for_ollama())
+        model = self._settings.model
+        if (model or "").startswith(OLLAMA) or (model is None and not available(os.environ)):
+            self._hint = asyncio.create_task(self._look_for_ollama(model))
 
-    async def _look_for_ollama(self) -> None:
+    async def _look_for_ollama(self, model: str | None) -> None:
         with suppress(SettingsError):
-            if hint := await ollama_hint(self._program, ollama_address(os.environ)):
-                self._say(hint)
+            address = ollama_address(os.environ)
+            found = (
+                ollama_warning(model.removeprefix(OLLAMA), address) if model else ollama_hint(self._program, address)
+            )
+            if line := await found:
+                self._say(line)
 
     def _say(self, line: str) -> None:
         if self._settings.log_format == "json":

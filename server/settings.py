@@ -598,6 +598,7 @@ def option_name(field: str) -> str:
     return _OPTION_NAMES.get(field, "--" + field.replace("_", "-"))
 
 
+FOLDER_OF_DATABASE = "With FOLDER, that of an agent, it is the database that serve FOLDER has."
 _OPTION_NAMES = {"agent": "FOLDER", "agents": "--agent", "shared_token": "--token", "advertise_0_3": "--advertise-0.3"}
 """The options that are not called as their field, and the one argument."""
 _REPEATABLE = ("tools", "agents", "cors_origin")

@@ -14,7 +14,6 @@ import shutil
 import time
 from collections.abc import AsyncIterator, Iterator
 from contextlib import aclosing
-from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import httpx
@@ -29,6 +28,7 @@ from a2a_canvas.server.agent.model import (
     ModelText,
     close_llm,
 )
+from a2a_canvas.server.api_key import NO_KEYS, KeyCount
 from a2a_canvas.server.app import check_open, create_app
 from a2a_canvas.server.doctor.findings import Finding, Verdict, failed, ok, warning
 from a2a_canvas.server.doctor.judgements import (
@@ -121,7 +121,7 @@ async def _first_token(llm: LLM) -> None:
 
 async def check_database(settings: Settings) -> AsyncIterator[Finding]:
     """The database, and who is let in by the keys in it."""
-    keys = 0
+    keys = NO_KEYS
     if settings.database == "memory":
         said = "Tasks and artifacts are lost when the server stops."
         yield warning("database", said, "Name a file or a PostgreSQL server with --database.")
@@ -136,15 +136,11 @@ async def check_database(settings: Settings) -> AsyncIterator[Finding]:
         yield each
 
 
-def _file_of(database: str) -> Path | None:
-    return Path(database.removeprefix("sqlite:///")) if database.startswith("sqlite:") else None
-
-
 def _look_at_file(database: str) -> Finding | None:
     """Whether a server can use the file, or make it; None if the database is to be opened."""
-    from a2a_canvas.server.open_database import DatabaseError, check_file
+    from a2a_canvas.server.open_database import DatabaseError, check_file, file_of
 
-    if (file := _file_of(database)) is None:
+    if (file := file_of(database)) is None:
         return None
     try:
         check_file(file, database, new=True, writes=True)
@@ -153,19 +149,19 @@ def _look_at_file(database: str) -> Finding | None:
     return None if file.exists() else ok("database", f"{file.absolute()} is not there yet; the server makes it.")
 
 
-async def _look_into(url: str, findings: list[Finding]) -> int:
-    """Add what is found of a database that is there; how many API keys it has, or had."""
-    from a2a_canvas.server.open_database import DatabaseError, open_database
+async def _look_into(url: str, findings: list[Finding]) -> KeyCount:
+    """Add what is found of a database that is there; how many API keys it has."""
+    from a2a_canvas.server.open_database import DatabaseError, file_of, open_database
     from a2a_canvas.server.tasks.sql.identity.sql_api_keys import count_keys
     from a2a_canvas.store.errors import Unavailable
 
     try:
         async with asyncio.timeout(SECONDS), open_database(url, shared=True) as database:
-            if file := _file_of(url):
+            if file := file_of(url):
                 findings.append(judge_space(shutil.disk_usage(file.parent).free, str(file.parent.absolute())))
             findings += [await _schema(database), judge_latency(await _latency(database)), await _clock(database)]
             if findings[-3].status is not Verdict.OK:
-                return 0
+                return NO_KEYS
             async with database.read() as connection:
                 return await count_keys(connection)
     except (DatabaseError, Unavailable) as error:
@@ -173,7 +169,7 @@ async def _look_into(url: str, findings: list[Finding]) -> int:
     except TimeoutError:
         said = f"The database does not answer within {SECONDS:g} seconds."
         findings.append(failed("database", said, "Look at the network, and at its own log."))
-    return 0
+    return NO_KEYS
 
 
 async def _schema(database: Database) -> Finding:
@@ -220,9 +216,9 @@ async def _clock(database: Database) -> Finding:
         return judge_clocks(theirs - (before + time.time()) / 2, "the database")
 
 
-def _who_is_let_in(settings: Settings, keys: int) -> Iterator[Finding]:
+def _who_is_let_in(settings: Settings, keys: KeyCount) -> Iterator[Finding]:
     try:
-        check_open(settings, keys=bool(keys))
+        check_open(settings, keys=keys.made > 0)
     except SettingsError as error:
         yield failed("access", str(error))
     else:

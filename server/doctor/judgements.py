@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from urllib.parse import urlsplit
 
+from a2a_canvas.server.api_key import KeyCount
 from a2a_canvas.server.doctor.findings import Finding, failed, ok, warning
 from a2a_canvas.server.open_files import needed_files
 from a2a_canvas.server.push.targets import AllowedTargets
@@ -68,12 +69,17 @@ def judge_card(settings: Settings) -> Finding:
     return ok("card", f"The card can be served; it says {settings.url}.")
 
 
-def judge_openness(settings: Settings, keys: int) -> Iterator[Finding]:
+def judge_openness(settings: Settings, keys: KeyCount) -> Iterator[Finding]:
     """Who is served. That `serve` would refuse to start is found by itself (`app.check_open`)."""
     if settings.allow_anonymous and settings.reachable_by:
         said = "Callers without credentials are served, and others can reach the server."
         yield warning("access", said, "Leave out --allow-anonymous unless everybody may use the model at your cost.")
-    elif settings.authenticates or keys:
+    elif settings.allow_anonymous:
+        yield ok("access", "Callers without credentials are served; only programs on this machine reach the server.")
+    elif keys.lock_out_all and not settings.authenticates:
+        advice = "Make a key with a2a-canvas key new NAME, or serve everybody with --allow-anonymous."
+        yield failed("access", "No key is in force, so nobody can call the server.", advice)
+    elif settings.authenticates or keys.made:
         yield ok("access", "Callers need credentials.")
     else:
         yield ok("access", "There is no authentication; only programs on this machine reach the server.")

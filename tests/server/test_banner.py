@@ -16,7 +16,8 @@ import pytest
 
 from a2a_canvas.server.agent.model import ToolSpec
 from a2a_canvas.server.agent.models.rehearsal import START_NOTICE
-from a2a_canvas.server.banner import DataCount, banner, folded, hints, ollama_hint
+from a2a_canvas.server.api_key import KeyCount
+from a2a_canvas.server.banner import DataCount, banner, folded, hints, ollama_hint, ollama_warning
 from a2a_canvas.server.settings import Settings
 from tests.free_port import free_port
 
@@ -24,6 +25,7 @@ VERSION = f"a2a-canvas {version('a2a-canvas')}"
 OPEN = "There is no authentication: anyone who reaches it can use it."
 SHARED = "0123456789abcdef"
 NEEDED = "Clients need a key or token: canvas send takes it from A2A_CANVAS_TOKEN."
+OTHERS_TOO = "Callers without a key or token are served, too; a wrong one is refused."
 SEND = 'in a second terminal:\ncanvas send "write an outline about tide pools"'
 
 
@@ -67,6 +69,7 @@ def lines(model: str = "script:app.yaml", count: DataCount | None = None, **sett
             [
                 "http://192.0.2.1:8000",
                 OPEN.replace("There is no authentication", "Callers without credentials are served"),
+                OTHERS_TOO,
             ],
         ),
     ],
@@ -88,9 +91,29 @@ def test_it_says_where_it_listens_what_its_card_says_and_who_can_use_it(
     ],
 )
 def test_it_says_that_clients_need_a_key(settings: dict[str, Any], keys: int, needed: bool) -> None:
-    said = lines(count=DataCount(keys=keys), **settings)
+    said = lines(count=DataCount(keys=KeyCount(keys, keys)), **settings)
     assert (NEEDED in said) == needed
     assert SHARED not in "".join(said)
+
+
+@pytest.mark.parametrize("keys", [KeyCount(1, 1), KeyCount(1, 0)])
+def test_it_says_that_others_are_served_beside_those_with_a_key(keys: KeyCount) -> None:
+    said = lines(count=DataCount(keys=keys), allow_anonymous=True)
+    assert OTHERS_TOO in said
+    assert NEEDED not in said
+    assert not any("Warning" in line for line in said)
+
+
+def test_it_warns_if_all_keys_are_revoked(folder: Path) -> None:
+    count = DataCount(keys=KeyCount(2, 0))
+    warning = (
+        "Warning: no key is in force, so nobody can call the server. "
+        "--allow-anonymous serves everybody; to make a key:\ncanvas key new NAME"
+    )
+    assert warning in lines(count=count)
+    assert NEEDED not in lines(count=count)
+    assert f"{warning} {folder}" in lines(count=count, agent=folder)
+    assert NEEDED in lines(count=count, shared_token=SHARED)
 
 
 @pytest.mark.parametrize(
@@ -284,6 +307,19 @@ async def test_what_is_no_ollama_or_has_no_model_is_not_told(answer: bytes) -> N
 
 async def test_nothing_is_said_if_nobody_answers() -> None:
     assert await ollama_hint("canvas", f"http://127.0.0.1:{free_port()}") == ""
+
+
+async def test_the_model_of_an_ollama_is_looked_for_at_the_start() -> None:
+    async with answering(json_answer({"models": [{"name": "qwen3:latest"}, {"name": "llama4:8b"}]})) as address:
+        assert await ollama_warning("qwen3", address) == ""
+        assert await ollama_warning("llama4:8b", address) == ""
+        assert await ollama_warning("nope", address) == (
+            f"Warning: the Ollama at {address} has no model nope. To get it:\nollama pull nope"
+        )
+    address = f"http://127.0.0.1:{free_port()}"
+    assert await ollama_warning("qwen3", address) == (
+        f"Warning: no Ollama answers at {address}, so tasks will fail. Is it running? To start it:\nollama serve"
+    )
 
 
 async def test_a_server_that_never_answers_is_left_alone() -> None:

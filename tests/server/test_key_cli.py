@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from a2a_canvas.server import key_cli
 from a2a_canvas.server.api_key import hash_of, is_key, key_of_pair
 from a2a_canvas.server.cli import main
 from a2a_canvas.server.settings import PREFIX
@@ -41,7 +42,7 @@ def test_a_new_key_is_shown_alone_and_once(run: Run) -> None:
     assert remark.startswith(
         "This is the key ann of ann. It is not shown again: only its hash is stored, in sqlite:///"
     )
-    assert remark.endswith("/keys.db.\n")
+    assert remark.splitlines()[0].endswith("/keys.db.")
     listed = run("list")[1]
     assert key.strip() not in listed
     assert hash_of(key.strip()) not in listed
@@ -89,6 +90,49 @@ def test_what_cannot_be_done_is_said_in_one_line(run: Run, arguments: tuple[str,
     assert (code, out) == (2, "")
     assert error.startswith(f"a2a-canvas: {says}")
     assert error.count("\n") == 1
+
+
+def test_the_database_of_a_served_folder_is_named_by_the_folder(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.delenv("A2A_CANVAS_DATABASE")
+    monkeypatch.chdir(tmp_path)
+    folder = tmp_path / "reef"
+    folder.mkdir()
+    (folder / "instructions.md").write_text("Write.")
+    assert run("new", "ann", "reef")[0] == 0
+    assert [file.name for file in tmp_path.iterdir()] == ["reef"]
+    assert (folder / "a2a-canvas.db").is_file()
+    assert "in force" in run("list", "reef")[1]
+    for command in (("db", "check"), ("usage",), ("session", "revoke", "ann")):
+        assert main([*command, "reef"]) == 0
+    capsys.readouterr()
+    assert run("revoke", "ann", "reef")[0] == 0
+
+
+def test_a_key_in_a_new_database_says_that_it_is_new(run: Run) -> None:
+    remark = run("new", "ann")[2].splitlines()[1]
+    assert remark == (
+        "The database is new: only servers of this database take the key. "
+        "If you serve a folder, name it: a2a-canvas key new ann FOLDER"
+    )
+    assert len(run("new", "bob")[2].splitlines()) == 1
+
+
+@pytest.mark.parametrize(("tasks", "said"), [(1, "1 task was made"), (36, "36 tasks were made")])
+def test_the_first_key_says_what_its_user_does_not_see(
+    run: Run, monkeypatch: pytest.MonkeyPatch, tasks: int, said: str
+) -> None:
+    async def count(_: object) -> int:
+        return tasks
+
+    run("new", "ann")
+    run("revoke", "ann")
+    monkeypatch.setattr(key_cli, "count_anonymous", count)
+    remark = run("new", "ann")[2].splitlines()[1]
+    assert remark.startswith(f"{said} without a key, and ann does not see ")
+    assert "A server with --adopt-anonymous ann shows " in remark
+    assert len(run("new", "bob")[2].splitlines()) == 1
 
 
 def test_all_sessions_of_a_user_are_ended_in_a_database_that_is_there(

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from a2a_canvas.server.api_key import KeyCount
 from a2a_canvas.server.doctor.findings import Finding, Verdict
 from a2a_canvas.server.doctor.judgements import (
     judge_anonymous,
@@ -83,6 +84,10 @@ def test_a_judgement_says_what_to_do_unless_all_is_well(finding: Finding, status
         ({}, 0, [OK]),
         (NAMED | {"allow_anonymous": True}, 0, [WARNING]),
         (NAMED, 1, [OK]),
+        ({}, -1, [FAILED]),
+        (NAMED, -1, [FAILED]),
+        ({"allow_anonymous": True}, -1, [OK]),
+        ({"shared_token": "s3cret" * 5}, -1, [OK]),
         (NAMED | {"shared_token": "s3cret" * 5}, 0, [OK]),
         (EVERYWHERE | {"allow_anonymous": True}, 1, [WARNING]),
         (EVERYWHERE | {"metrics_port": 9100}, 1, [OK, WARNING]),
@@ -90,7 +95,8 @@ def test_a_judgement_says_what_to_do_unless_all_is_well(finding: Finding, status
     ],
 )
 def test_who_is_served_is_judged_by_who_can_reach_it(given: dict[str, Any], keys: int, found: list[Verdict]) -> None:
-    findings = [*judge_openness(settings(**given), keys)]
+    """Args: keys: -1 for one that was revoked."""
+    findings = [*judge_openness(settings(**given), KeyCount(abs(keys), max(keys, 0)))]
     assert [each.status for each in findings] == found
     assert not any("s3cret" in each.message + each.advice for each in findings)
 

@@ -15,7 +15,7 @@ from typing import Any
 from sqlalchemy import Row, func, insert, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from a2a_canvas.server.api_key import ApiKey
+from a2a_canvas.server.api_key import NO_KEYS, ApiKey, KeyCount
 from a2a_canvas.server.tasks.sql.identity.identity_tables import api_keys
 from a2a_canvas.server.tasks.sql.journal.journal_reading import of_microseconds, to_microseconds
 from a2a_canvas.store.sql.database import Database
@@ -38,7 +38,7 @@ class SqlApiKeys:
         self._database = database
         self._clock = clock
         self._in_force: Mapping[str, ApiKey] = {}
-        self._counts = (0, 0)  # of all keys, and of those that are revoked
+        self._counts = NO_KEYS
         self._read_at: float | None = None
         self._reading: asyncio.Task[None] | None = None
 
@@ -48,7 +48,7 @@ class SqlApiKeys:
 
     async def exist(self) -> bool:
         await self._refresh()
-        return self._counts != (0, 0)
+        return self._counts.made > 0
 
     async def _refresh(self) -> None:
         if self._read_at is not None and self._clock() - self._read_at < MAX_AGE:
@@ -61,7 +61,7 @@ class SqlApiKeys:
     async def _read(self) -> None:
         asked_at = self._clock()
         async with self._database.read() as connection:
-            counts = await _counts(connection)
+            counts = await count_keys(connection)
             if counts != self._counts:
                 keys = await _all(connection)
                 self._in_force = {key.key_hash: key for key in keys if key.revoked_at is None}
@@ -69,9 +69,11 @@ class SqlApiKeys:
         self._read_at = asked_at
 
 
-async def count_keys(connection: AsyncConnection) -> int:
-    """How many there are, or ever were."""
-    return (await _counts(connection))[0]
+async def count_keys(connection: AsyncConnection) -> KeyCount:
+    """How many there are."""
+    found = await connection.execute(select(func.count(), func.count(api_keys.c.revoked_at)).select_from(api_keys))
+    made, revoked = found.one()
+    return KeyCount(made, made - revoked)
 
 
 async def list_keys(database: Database) -> list[ApiKey]:
@@ -109,12 +111,6 @@ async def revoke_key(database: Database, name: str, now: datetime) -> bool:
     in_force = update(api_keys).where(api_keys.c.name == name, api_keys.c.revoked_at.is_(None))
     async with database.write() as connection:
         return bool((await connection.execute(in_force.values(revoked_at=to_microseconds(now)))).rowcount)
-
-
-async def _counts(connection: AsyncConnection) -> tuple[int, int]:
-    found = await connection.execute(select(func.count(), func.count(api_keys.c.revoked_at)).select_from(api_keys))
-    total, revoked = found.one()
-    return total, revoked
 
 
 async def _all(connection: AsyncConnection) -> list[ApiKey]:
