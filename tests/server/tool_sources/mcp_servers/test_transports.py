@@ -2,10 +2,13 @@ import asyncio
 import socket
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from typing import Any
 
 import mcp_types as types
 import pytest
 from mcp import MCPError
+from pydantic import TypeAdapter, ValidationError
+from typing_extensions import TypeAliasType
 
 from a2a_canvas.server.tool_sources.mcp_servers.config import Command, Endpoint, McpServer
 from a2a_canvas.server.tool_sources.mcp_servers.process import Overlong
@@ -99,3 +102,16 @@ async def test_an_address_that_is_no_mcp_server_is_told(
         await source.stop()
     assert caplog.messages[0].startswith(f"MCP server w is not there: {reason}")
     assert "secret" not in caplog.text
+
+
+def test_the_place_of_a_fault_in_a_foreign_answer_is_cut() -> None:
+    deep: Any = "text"
+    for _ in range(100):
+        deep = {"name": deep}
+    with pytest.raises(ValidationError) as raised:
+        TypeAdapter(Nested).validate_python(deep)
+    where = reason_of(raised.value, Command("x")).removeprefix("its answer is not MCP: ").partition(": ")[0]
+    assert where == ("name." * 100)[:200]
+
+
+Nested = TypeAliasType("Nested", "dict[str, Nested]")
