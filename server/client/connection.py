@@ -103,16 +103,16 @@ class Session:
         Those that others share come last.
         """
         own = {task.context_id: "" for task in await self.tasks()}
-        return own | {str(each["contextId"]): "" for each in await self.shared()}
+        return own | {str(each["contextId"]): "" for each in await self.listed() if "shared" in each}
 
-    async def shared(self) -> list[dict[str, Any]]:
-        """The newest conversations that others share, as `GET /artifacts` of an a2a-canvas server tells them."""
+    async def listed(self) -> list[dict[str, Any]]:
+        """The newest conversations, own and shared, as `GET /artifacts` of an a2a-canvas server lists them."""
         if not self.offers(CANVAS):
             return []
         try:
             query = {"pageSize": _PAGE}
             answer = await self.http.get(f"{self.base}/artifacts", params=query, timeout=CONNECT_SECONDS)
-            return [each for each in answer.json()["contexts"] if "shared" in each]
+            return [each for each in answer.json()["contexts"] if "contextId" in each]
         except (httpx.HTTPError, ValueError, KeyError, TypeError):
             return []
 

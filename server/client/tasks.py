@@ -40,18 +40,21 @@ async def tasks(invocation: Invocation, state: str | None, context: str, limit: 
 async def contexts(invocation: Invocation, limit: int) -> None:
     """Print the conversations, the newest first, each with its first request; then those that others share."""
     async with invocation.connected() as session:
-        shared = await session.shared()
+        listed = await session.listed()
         found: dict[str, list[pb.Task]] = {}
         for task in await session.tasks(history_length=MESSAGES):
             found.setdefault(task.context_id, []).append(task)
     shown = list(found.items())[:limit]
+    shared = [each for each in listed if "shared" in each]
     if invocation.json:
         named = [{"contextId": context, "tasks": [task.id for task in of]} for context, of in shown]
         told = [{name: each.get(name) for name in ("contextId", "shared")} for each in shared]
         invocation.print_json({"contexts": [*named, *told][:limit]})
         return
+    requests = {each["contextId"]: str(each.get("request") or "") for each in listed}
     rows = [
-        (_id(invocation, context), str(len(of)), *_row(of[0]), one_line(request_of(of[-1]))) for context, of in shown
+        (_id(invocation, context), str(len(of)), *_row(of[0]), one_line(requests.get(context) or request_of(of[-1])))
+        for context, of in shown
     ]
     rows += [_shared_row(invocation, each) for each in shared]
     invocation.table(

@@ -14,6 +14,7 @@ from a2a_canvas.server.client.display import clean
 from a2a_canvas.server.client.invocation import Invocation, carried_out
 from a2a_canvas.server.client.send import send
 from tests.server.app_server import Served, asking, sent, serving
+from tests.server.canvas_client import CANVAS, with_metadata
 from tests.server.client.client_harness import BREAK, Result, Screen, Script, typed, update
 from tests.server.client.client_harness import serving as serving_app
 
@@ -86,6 +87,14 @@ async def test_contexts_are_listed_with_their_first_request(served: Served) -> N
     told = json.loads((await at(served, "contexts", "--json", "--limit", "1")).out)
     assert [context["contextId"] for context in told["contexts"]] == ["two"]
     assert (await at(served, "tasks", "--state", "failed")).err == "There are no such tasks.\n"
+
+
+async def test_a_conversation_that_began_with_a_file_is_listed_with_its_name(served: Served) -> None:
+    put = {CANVAS: {"op": "put", "artifactId": "z", "text": "Stripes.", "name": "zebra-notes.md"}}
+    await sent(served, JSONRPC, with_metadata("zoo", "put", put))
+    [context] = (await served.http.get("/artifacts")).json()["contexts"]
+    [row] = rows(await at(served, "contexts"))
+    assert (row[0], row[-1]) == ("zoo", context["request"]) == ("zoo", "zebra-notes.md")
 
 
 async def test_a_task_is_watched_to_its_end_by_its_id_or_its_context(served: Served) -> None:
