@@ -25,6 +25,8 @@ _DIGITS = string.digits + string.ascii_uppercase + string.ascii_lowercase
 _RANDOM, _CHECKSUM = 43, 6
 _FORM = re.compile(rf"{PREFIX}([0-9A-Za-z]{{{_RANDOM}}})([0-9A-Za-z]{{{_CHECKSUM}}})")
 MAX_NAME = 128
+SHARED_USER = "shared"
+"""The user of whoever has the shared token: no key has it."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -32,6 +32,7 @@ from a2a_canvas.server.agent.model import LLM, SCRIPT_PREFIX, close_llm
 from a2a_canvas.server.agent.models.rehearsal import NOTICE, QUICK_ACTIONS
 from a2a_canvas.server.agent.models.wrappers import FramedLLM
 from a2a_canvas.server.agent.turn.turn import TurnLimits
+from a2a_canvas.server.api_key import SHARED_USER
 from a2a_canvas.server.backend import Backend, make_backend
 from a2a_canvas.server.metrics import Metrics
 from a2a_canvas.server.model_choice import choose_llm
@@ -63,7 +64,7 @@ from a2a_canvas.server.protocols.guard.parsing import ParsingThread
 from a2a_canvas.server.protocols.guard.rest import REST_PATHS
 from a2a_canvas.server.protocols.guard.startup import Startup, StartupCheck
 from a2a_canvas.server.protocols.identity.attempts import FailedAttempts
-from a2a_canvas.server.protocols.identity.authenticator import SHARED_USER, Authenticator, ConfiguredKeys, JwtVerifier
+from a2a_canvas.server.protocols.identity.authenticator import Authenticator, ConfiguredKeys, JwtVerifier
 from a2a_canvas.server.protocols.identity.browser_sessions import BrowserSessions
 from a2a_canvas.server.protocols.identity.http_authentication import CALLBACK, Authentication
 from a2a_canvas.server.protocols.identity.open_id_sign_in import Endpoints, OpenIdClient

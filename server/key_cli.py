@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from typing import Any, TextIO
 
-from a2a_canvas.server.api_key import HASH_PREFIX, ApiKey, hash_of, new_key, valid_name
+from a2a_canvas.server.api_key import HASH_PREFIX, SHARED_USER, ApiKey, hash_of, new_key, valid_name
 from a2a_canvas.server.migrations import check, revision, upgrade
 from a2a_canvas.server.open_database import DatabaseError, file_of, open_database
 from a2a_canvas.server.settings import PREFIX, SettingsError, load
@@ -115,6 +115,8 @@ def _check_names(name: str, user: str) -> None:
     for what, given in (("name", name), ("user", user)):
         if not valid_name(given):
             raise SettingsError(f"The {what} {given!r} must be 1 to 128 characters, without spaces, commas and =.")
+    if user == SHARED_USER:
+        raise SettingsError(f"The user {user!r} is everybody who has the shared token: choose another.")
 
 
 def _of_unstored(key: ApiKey) -> str:

@@ -24,7 +24,7 @@ from pydantic_settings import BaseSettings, NoDecode, PydanticBaseSettingsSource
 
 from a2a_canvas.server.agent_folder import AgentFolder, FolderError, is_database_file, read_folder
 from a2a_canvas.server.api_key import PREFIX as KEY_PREFIX
-from a2a_canvas.server.api_key import ApiKey, key_of_pair
+from a2a_canvas.server.api_key import SHARED_USER, ApiKey, key_of_pair
 from a2a_canvas.server.command_form import GroupedOption
 from a2a_canvas.server.log_output import FORMATS
 from a2a_canvas.server.tasks.runtime.admission import MAX_QUEUED, MAX_TURNS
@@ -330,8 +330,11 @@ class Settings(BaseSettings):
     @field_validator("api_keys")
     @classmethod
     def _key_pairs(cls, value: str | None) -> str | None:
-        if value and not all(key_of_pair(pair) for pair in _split_names(value)):
+        keys = [key_of_pair(pair) for pair in _split_names(value or "")]
+        if not all(keys):
             raise ValueError("must be pairs such as ann=KEY or ann=sha256:HASH, as a2a-canvas key new prints them")
+        if any(key and key.user == SHARED_USER for key in keys):
+            raise ValueError(f"must not name the user {SHARED_USER!r}, who is everybody with the shared token")
         return value
 
     @field_validator("jwt_issuer", "jwt_jwks_url")

@@ -81,6 +81,8 @@ def test_a_name_is_taken_until_its_key_is_revoked(run: Run) -> None:
         (("revoke", "ann"), "There is no key ann in force. a2a-canvas key list has those there are."),
         (("new", "a b"), "The name 'a b' must be 1 to 128 characters, without spaces, commas and =."),
         (("new", "ann", "--user", "a,b"), "The user 'a,b' must be 1 to 128 characters, without spaces, commas and =."),
+        (("new", "shared"), "The user 'shared' is everybody who has the shared token: choose another."),
+        (("new", "ci", "--user", "shared"), "The user 'shared' is everybody who has the shared token: choose another."),
         (("new", "ann", "--database", "memory"), "--database memory stores no keys: name the server's database"),
     ],
 )
@@ -133,6 +135,10 @@ def test_the_first_key_says_what_its_user_does_not_see(
     assert remark.startswith(f"{said} without a key, and ann does not see ")
     assert "A server with --adopt-anonymous ann shows " in remark
     assert len(run("new", "bob")[2].splitlines()) == 1
+
+
+def test_a_key_may_be_called_shared_if_its_user_is_not(run: Run) -> None:
+    assert run("new", "shared", "--user", "ann")[0] == 0
 
 
 def test_all_sessions_of_a_user_are_ended_in_a_database_that_is_there(

@@ -264,6 +264,7 @@ def test_the_card_names_an_address_that_can_be_reached(arguments: list[str], url
         (["--token", "short"], "--token='***': must be 16 or more letters, digits and -_~+/="),
         (["--token", "0123456789 abcdef"], "--token='***': must be 16 or more"),
         (["--token", "a2ac_0123456789abcdef"], "--token='***': must be 16 or more"),
+        (["--api-keys", f"shared=sha256:{'0' * 64}"], "--api-keys='***': must not name the user 'shared'"),
         (["--api-keys", "ann=s3cret"], "--api-keys='***': must be pairs such as ann=KEY or ann=sha256:HASH"),
         (
             ["--jwt-issuer", "http://login.example.com"],

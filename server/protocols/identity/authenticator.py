@@ -21,7 +21,7 @@ from typing import Final, Protocol, TypeAlias, assert_never
 
 from starlette.datastructures import Headers
 
-from a2a_canvas.server.api_key import ApiKey, ApiKeys, hash_of
+from a2a_canvas.server.api_key import SHARED_USER, ApiKey, ApiKeys, hash_of
 from a2a_canvas.server.browser_session import BrowserSession, EndedSessions
 from a2a_canvas.server.protocols.edge.origins import Origin
 from a2a_canvas.server.protocols.identity.attempts import FailedAttempts
@@ -44,9 +44,6 @@ from a2a_canvas.store.errors import Unavailable
 
 AUTHENTICATED: Final = "a2a_canvas.authenticated"
 """Where authentication leaves what it has found, in the scope of a request."""
-
-SHARED_USER = "shared"
-"""The user of whoever has the shared token."""
 
 
 @dataclass(frozen=True, slots=True)
