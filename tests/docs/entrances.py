@@ -7,8 +7,10 @@ Rule 2: only what the server reads is one. What it ignores is bounded by the lim
 
 from __future__ import annotations
 
+import ast
 import re
 from collections.abc import Iterator
+from importlib import import_module
 from typing import Any
 
 from ag_ui import core
@@ -19,18 +21,35 @@ from a2a_canvas.server.app import create_app
 from a2a_canvas.server.protocols.agui.older import older_form
 from a2a_canvas.server.protocols.guard.calls import REQUESTS
 from a2a_canvas.server.settings import Settings
+from a2a_canvas.server.wire import VERSION_HEADER
 from tests.docs.pages import ROOT
 
-_PARAMETER = re.compile(r'(?:query_params|request_params|given|query)(?:\.get\(|\[)"(\w+)"')
-_READERS = ("artifacts/routes.py", "artifacts/context_forms.py", "identity/session_routes.py", "guard/rest.py")
-_HEADER = re.compile(r'headers\.get(?:list)?\("([\w-]+)"')
-_IGNORED = {"protocolVersion", "parentRunId", "state", "tools", "encryptedValue", "subagentRunId"}
+_PROTOCOLS = ROOT / "server/protocols"
+_READ = {
+    "header": re.compile(r"(.*\.)?headers|Headers\(scope=scope\)"),
+    "query": re.compile(r"(.*\.)?(query_params|request_params|query)"),
+    "body": re.compile("body"),
+}
+"""What values are read from, by what they are: the code before `.get("name")`, `["name"]` or after `"name" in`."""
+_PASSED = {
+    "header name": ("header a2a-extensions", "header x-a2a-extensions", "header accept", "header accept-encoding"),
+    "body resume": (),
+}
+"""What a name stands for that is a parameter of the function that reads; a field of a run of AG-UI is one already."""
+_ELSEWHERE = (
+    "header x-forwarded-for",
+    "header x-forwarded-proto",
+    f"query {VERSION_HEADER.lower()}",
+    "query signature",
+)
+"""What is read by uvicorn, or found by comparing: in origins.py, http_guard.py and browser_sessions.py."""
+_IGNORED = {"protocolVersion", "parentRunId", "tools", "encryptedValue", "subagentRunId"}
 """Of a run of AG-UI."""
 
 
 def entrances() -> list[str]:
     """All of them, sorted."""
-    found = {*_routes(), *_a2a(), *_operations(), *_runs(), *_parameters(), *_headers()}
+    found = {*_routes(), *_a2a(), *_operations(), *_runs(), *_read(), *_ELSEWHERE}
     return sorted(found)
 
 
@@ -75,12 +94,35 @@ def _runs() -> Iterator[str]:
         yield from (f"AG-UI older {to_camel(name)}" for name in form.model_fields)
 
 
-def _parameters() -> Iterator[str]:
-    for reader in _READERS:
-        text = (ROOT / "server/protocols" / reader).read_text()
-        yield from (f"query {name}" for name in _PARAMETER.findall(text))
+def _read() -> Iterator[str]:
+    for path in _PROTOCOLS.rglob("*.py"):
+        module = ".".join(("a2a_canvas", *path.relative_to(ROOT).with_suffix("").parts))
+        yield from read_by(path.read_text(), module)
 
 
-def _headers() -> Iterator[str]:
-    for path in (ROOT / "server/protocols").rglob("*.py"):
-        yield from (f"header {name}" for name in _HEADER.findall(path.read_text()))
+def read_by(code: str, module: str) -> Iterator[str]:
+    """The headers, parameters and members of a body that the code of a module reads."""
+    for source, name in _lookups(ast.parse(code)):
+        kind = next((kind for kind, of in _READ.items() if of.fullmatch(ast.unparse(source))), None)
+        if kind:
+            yield from _named(kind, name, module)
+
+
+def _lookups(tree: ast.AST) -> Iterator[tuple[ast.expr, ast.expr]]:
+    """What is looked up by a name, and the name."""
+    for node in ast.walk(tree):
+        match node:
+            case ast.Call(func=ast.Attribute(value=source, attr="get" | "getlist"), args=[name, *_]):
+                yield source, name
+            case ast.Subscript(value=source, slice=name, ctx=ast.Load()):
+                yield source, name
+            case ast.Compare(left=name, ops=[ast.In() | ast.NotIn()], comparators=[source]):
+                yield source, name
+
+
+def _named(kind: str, name: ast.expr, module: str) -> Iterator[str]:
+    """The entrances of a name: a literal, a constant of its module, or what it stands for."""
+    text = ast.unparse(name)
+    value = ast.literal_eval(name) if isinstance(name, ast.Constant) else getattr(import_module(module), text, None)
+    known = f"{kind} {value.lower() if kind == 'header' else value}" if isinstance(value, str) else ""
+    yield from _PASSED.get(known or f"{kind} {text}", (known or f"{kind} {text} in {module}",))

@@ -181,9 +181,13 @@ class _Served:
                 self.modified = max(now, self.modified + timedelta(seconds=1))
 
     @property
+    def etag(self) -> str:
+        return etag_of(self.body)
+
+    @property
     def headers(self) -> dict[str, str]:
         return {
-            "ETag": etag_of(self.body),
+            "ETag": self.etag,
             "Last-Modified": format_datetime(self.modified, usegmt=True),
             "Cache-Control": f"public, max-age={CACHE_SECONDS}",
         }
@@ -195,9 +199,8 @@ def card_route(current: CurrentCard, now: Callable[[], datetime]) -> Route:
 
     async def serve(request: Request) -> Response:
         served.refresh(await current())
-        headers = served.headers
-        if is_not_modified(request, headers["ETag"], served.modified):
-            return Response(status_code=304, headers=headers)
-        return Response(served.body, media_type="application/json", headers=headers)
+        if is_not_modified(request, served.etag, served.modified):
+            return Response(status_code=304, headers=served.headers)
+        return Response(served.body, media_type="application/json", headers=served.headers)
 
     return Route(AGENT_CARD_WELL_KNOWN_PATH, serve, methods=["GET"])

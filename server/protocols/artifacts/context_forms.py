@@ -33,19 +33,19 @@ MAX_NAME = 200
 """Characters of a name."""
 
 
-def context_query(given: Mapping[str, str], owners: tuple[str, ...], shared: Mapping[str, Share]) -> ContextQuery:
+def context_query(query: Mapping[str, str], owners: tuple[str, ...], shared: Mapping[str, Share]) -> ContextQuery:
     """What the parameters of a request ask for, of the contexts of `owners` and of those that are shared.
 
     Raises:
         ResourceError: one of them is invalid.
     """
-    size, token = given.get("pageSize", ""), given.get("pageToken", "")
+    size, token = query.get("pageSize", ""), query.get("pageToken", "")
     after = position_of(token) if token else None
     if size and not (re.fullmatch("[0-9]{1,4}", size, re.ASCII) and 1 <= int(size) <= MAX_PAGE_SIZE):
         raise invalid_value("pageSize", f"is {size!r} and must be {numbers(MAX_PAGE_SIZE)}")
     if token and after is None:
         raise invalid_value("pageToken", FOREIGN_TOKEN)
-    return ContextQuery(owners, words_of(given.get("query", "")), after, int(size or PAGE_SIZE), tuple(shared))
+    return ContextQuery(owners, words_of(query.get("query", "")), after, int(size or PAGE_SIZE), tuple(shared))
 
 
 def contexts_json(page: ContextPage, prefix: str, shared: Mapping[str, Share]) -> Json:

@@ -118,17 +118,17 @@ class SessionRoutes:
 
     async def _signed_in(self, request: Request) -> Response:
         assert self.open_id
-        given = request.query_params
+        query = request.query_params
         flow = await self.sessions.read(_FLOW, self.sessions.value_of(FLOW_COOKIE, request.scope))
-        if not flow or not hmac.compare_digest(given.get("state", "").encode(), flow["state"].encode()):
+        if not flow or not hmac.compare_digest(query.get("state", "").encode(), flow["state"].encode()):
             return _failed(400, "This sign-in was not begun in this browser, or took too long.")
-        if not given.get("code"):
+        if not query.get("code"):
             return _failed(403, "The provider has not signed you in.")
         origin = origin_of(request.scope)
-        if seconds := self.attempts.begin(origin, given["code"]):
+        if seconds := self.attempts.begin(origin, query["code"]):
             return _failed(429, f"Too many sign-ins have failed. Try again in {seconds} seconds.")
-        user = await self.open_id.user_of(given["code"], flow)
-        self.attempts.undone(origin, given["code"])
+        user = await self.open_id.user_of(query["code"], flow)
+        self.attempts.undone(origin, query["code"])
         response = RedirectResponse(flow["return"], 303, NO_STORE)
         response.headers.append("set-cookie", await self.sessions.begin(user, request.scope))
         logger.info("Somebody has signed in", extra=about(user=user))

@@ -115,10 +115,10 @@ def _assets() -> Assets:
 
 
 class _PageEndpoint:
-    def __init__(self, about: Mapping[str, Any], headers: Mapping[str, str]) -> None:
+    def __init__(self, about: Mapping[str, Any], security: Mapping[str, str]) -> None:
         self._about = about
-        self._page_headers = headers
-        self._headers = {**headers, POLICY: headers[POLICY].replace(f" 'nonce-{NONCE}'", "")}
+        self._of_page = security
+        self._headers = {**security, POLICY: security[POLICY].replace(f" 'nonce-{NONCE}'", "")}
 
     async def about(self, request: Request) -> Response:
         return self._json(request, self._about)
@@ -131,7 +131,7 @@ class _PageEndpoint:
 
     async def _page(self, request: Request, page: Asset) -> Response:
         coding = _coding(request, page)
-        policy = self._page_headers[POLICY]
+        policy = self._of_page[POLICY]
         tag = etag_of(page.body, f"{coding} {policy}")
         caching = {**OWN_COPY, "ETag": tag}
         if is_not_modified(request, tag):
@@ -139,7 +139,7 @@ class _PageEndpoint:
         nonce = secrets.token_urlsafe(NONCE_BYTES)
         body = await asyncio.to_thread(QUICK_CODINGS[coding], page.body.replace(NONCE.encode(), nonce.encode()))
         own = {POLICY: policy.replace(NONCE, nonce), "Content-Type": page.media_type, **_encoding(coding)}
-        return Response(body, headers={**self._page_headers, **caching, **own})
+        return Response(body, headers={**self._of_page, **caching, **own})
 
     async def file(self, request: Request) -> Response:
         assets = await asyncio.to_thread(_assets)

@@ -3,6 +3,7 @@
 import json
 import math
 import re
+from typing import cast
 
 import pytest
 from a2a.compat.v0_3 import a2a_v0_3_pb2 as pb03
@@ -191,3 +192,44 @@ def test_more_text_than_a_message_may_have_is_refused_before_protobuf_reads_it()
     assert refusal.message == (
         "message.parts[1].text goes beyond the 1000 bytes of text that a request may have; send it as a file."
     )
+
+
+def in_message(part: dict[str, object] | None = None, **fields: object) -> dict[str, object]:
+    return {"message": {"messageId": "m", "role": "ROLE_USER", "parts": [part or {"text": "x"}], **fields}}
+
+
+LONG = "x" * (SMALL_BODY_BYTES + 1001)
+
+
+@pytest.mark.parametrize(
+    ("body", "field"),
+    [
+        (in_message(extensions=[LONG]), "message.extensions"),
+        (in_message({"url": LONG}), "message.parts[0].url"),
+        (in_message({"url": "x", "filename": LONG}), "message.parts[0].filename"),
+        (in_message({"url": "x", "mediaType": LONG}), "message.parts[0].mediaType"),
+        (in_message() | {"configuration": {"acceptedOutputModes": [LONG]}}, "configuration.acceptedOutputModes"),
+    ],
+    ids=str,
+)
+def test_every_text_of_a_message_counts(body: dict[str, object], field: str) -> None:
+    refusal = parse_params(body, pb.SendMessageRequest, BodyLimits(max_text_bytes=1000))
+    assert isinstance(refusal, Refusal)
+    assert refusal.message.startswith(f"{field}")
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "configuration",
+        "configuration.taskPushNotificationConfig",
+        "configuration.taskPushNotificationConfig.authentication",
+    ],
+)
+def test_what_is_no_object_is_refused_by_the_name_of_its_field(path: str) -> None:
+    value: object = "x"
+    for name in reversed(path.split(".")):
+        value = {name: value}
+    refusal = parse_params({**in_message(), **cast("dict[str, object]", value)}, pb.SendMessageRequest, LIMITS)
+    assert isinstance(refusal, Refusal)
+    assert refusal.message.startswith(path)
