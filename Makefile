@@ -67,7 +67,7 @@ KEEP_BYTECODE := PYTHONDONTWRITEBYTECODE=
 # Many of the quick tests wait more than they compute: with twice as many processes as processors none is idle.
 QUICK_PROCESSES = $(shell expr 2 '*' $$(getconf _NPROCESSORS_ONLN))
 
-test: setup  ## the quick tests, in about two minutes (ARGS="-k journal")
+test: setup  ## the quick tests, in a few minutes on two cores (ARGS="-k journal")
 	$(KEEP_BYTECODE) $(BIN)/python -m pytest --quick -n $(QUICK_PROCESSES) --dist worksteal $(ARGS)
 
 test-all: setup  ## every test with every example, as in CI

@@ -1,19 +1,24 @@
-"""docs/clients.md names every recorded client with its version, and its example for the Python SDK runs."""
+"""docs/clients.md names every recorded client with its version, and its examples for the Python SDK run."""
 
 from __future__ import annotations
 
 import ast
+import asyncio
 import json
 from pathlib import Path
 
 import pytest
 
+from a2a_canvas.server.agent.models.rehearsal.rehearsal import Rehearsal
+from a2a_canvas.server.api_key import new_key
 from tests.docs.examples import printed
-from tests.docs.pages import ROOT, blocks, page, rows
+from tests.docs.pages import ROOT, blocks, page, rows, section
+from tests.server.app_server import serving
 
 PAGE = page("clients")
 TRIED = rows(PAGE, "What was tried")
 RECORDED = [json.loads(file.read_text()) for file in (ROOT / "tests/server/protocols/fixtures").glob("*.json")]
+KEY = new_key()
 
 
 @pytest.mark.parametrize(("client", "release"), [(each["client"], each["release"]) for each in RECORDED])
@@ -30,3 +35,12 @@ def test_the_examples_are_python(code: str) -> None:
 def test_the_example_without_streaming_prints_the_document(address: str, tmp_path: Path) -> None:
     said = printed(blocks(PAGE, "python")[0], address, tmp_path)
     assert said.startswith("tide-pools.md\n# Tide pools\n")
+
+
+@pytest.mark.process
+async def test_the_example_with_a_key_is_let_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("A2A_CANVAS_TOKEN", KEY)
+    [code] = blocks(section(PAGE, "How a client sends a key"), "python")
+    async with serving(model=Rehearsal(delay=0), grpc=False, api_keys=f"ann={KEY}") as served:
+        said = await asyncio.to_thread(printed, code, served.url, tmp_path)
+    assert said.startswith("# Tide pools\n")

@@ -18,7 +18,7 @@ from tests.command_line import parsed
 from tests.docs.pages import README, blocks, page, rows
 
 PAGE = page("models")
-RECIPES = re.findall(r"^    ((?:[A-Z_]+=\S+ )*)a2a-canvas (serve .*)$", PAGE, re.MULTILINE)
+RECIPES = re.findall(r"^    ((?:[A-Z_]+=\S+ )*)\.venv/bin/a2a-canvas (serve .*)$", PAGE, re.MULTILINE)
 VARIABLES = [
     f"{provider}_{name}" for provider in ("ANTHROPIC", "OPENAI") for name in ("API_KEY", "AUTH_TOKEN", "BASE_URL")
 ]
@@ -84,7 +84,7 @@ async def test_the_list_of_models_is_as_it_is_shown() -> None:
         for url, listed in LISTS.items():
             router.get(url).mock(return_value=httpx.Response(200, json=listed))
         assert await models_command({"ANTHROPIC_API_KEY": "k"}, out) == 0
-    assert session == f"$ a2a-canvas models\n{out.getvalue()}"
+    assert session == f"$ .venv/bin/a2a-canvas models\n{out.getvalue()}"
 
 
 def test_the_readme_names_the_kinds() -> None:

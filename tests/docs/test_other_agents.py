@@ -20,7 +20,7 @@ OTHERS = section(PAGE, "Other agents")
 
 
 def test_other_agents_are_settings() -> None:
-    [command] = re.findall(r"^    a2a-canvas serve (--agent .*)$", OTHERS, re.MULTILINE)
+    [command] = re.findall(r"^    \.venv/bin/a2a-canvas serve (--agent .*)$", OTHERS, re.MULTILINE)
     addresses = tuple(command.split()[1::2])
     assert load({"agents": addresses}).agents == ("https://weather.example.com", "https://books.example.com")
     [tokens] = re.findall(r"`A2A_CANVAS_AGENT_TOKENS=(.*?)`", OTHERS)

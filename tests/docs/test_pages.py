@@ -9,7 +9,7 @@ import pytest
 from a2a_canvas.server.settings import PREFIX, Settings
 from a2a_canvas.server.wire import TOKEN_VARIABLE, URL_VARIABLE
 from tests.command_line import commands, option_strings
-from tests.docs.pages import PAGES, ROOT, anchors, prose
+from tests.docs.pages import PAGES, ROOT, anchors, blocks, prose
 
 ALL = "\n".join(PAGES.values())
 
@@ -68,3 +68,14 @@ def test_the_readme_links_to_every_page() -> None:
 @pytest.mark.parametrize("page", [name for name in PAGES if name != "CHANGELOG.md"])
 def test_percentiles_are_called_by_their_names(page: str) -> None:
     assert re.findall(r"9\d of 100|\bmedian\b", PAGES[page]) == []
+
+
+@pytest.mark.parametrize("page", [name for name in PAGES if name != "docs/operations.md"])
+def test_commands_to_copy_are_those_of_a_clone(page: str) -> None:
+    bare = r"^(?:    |\$ |)(?:[A-Z_]+=\S+ )*a2a-canvas [a-z].*$"
+    shown = "\n".join([*blocks(PAGES[page], "(?:sh|console)"), *re.findall("^    .*$", PAGES[page], re.MULTILINE)])
+    assert re.findall(bare, shown, re.MULTILINE) == []
+
+
+def test_operations_says_where_the_command_is() -> None:
+    assert "`.venv/bin/a2a-canvas`" in PAGES["docs/operations.md"]

@@ -18,7 +18,7 @@ from a2a_canvas.server.cli import main
 from a2a_canvas.server.settings import Settings
 from a2a_canvas.testing import TestedAgent, agent
 from tests.docs.examples import assert_goes_as_shown, printed
-from tests.docs.pages import README, blocks, rows
+from tests.docs.pages import README, blocks, rows, section
 
 
 def test_the_sessions_go_as_they_are_shown_one_after_the_other(
@@ -34,6 +34,7 @@ def test_the_sessions_go_as_they_are_shown_one_after_the_other(
 @pytest.mark.process
 def test_the_program_prints_the_artifact_as_it_grows(address: str, tmp_path: Path) -> None:
     [code] = blocks(README, "python")
+    assert ".venv/bin/python outline.py" in README[: README.index(code)]
     said = printed(code, address, tmp_path)
     assert said.startswith("# Tide pools\n\n")
     assert said.count("## ") == 4
@@ -45,6 +46,10 @@ def test_the_comparison_has_eight_rows() -> None:
 
 def test_the_readme_is_short() -> None:
     assert len(README.splitlines()) <= 180
+
+
+def test_the_quick_start_ends_with_what_to_read_next() -> None:
+    assert "[the first five minutes](docs/first-five-minutes.md)" in section(README, "Quick start").rpartition("```")[2]
 
 
 # ------------------------------------------------------------------------- make it your agent
@@ -82,7 +87,7 @@ def test_the_agent_of_the_page_has_its_tool_its_mcp_server_and_its_instructions(
 ) -> None:
     monkeypatch.setattr(sys, "path", [*sys.path])
     (tmp_path / "script.yaml").write_text(SCRIPT)
-    [question] = re.findall(r'`\.venv/bin/a2a-canvas send "(what time .*?)"`', README)
+    [question] = re.findall(r'`send "(what time .*?)"`', README)
     with agent(made, tmp_path / "script.yaml") as reef:
         answer = reef.send(question)
     assert answer.state == "completed", answer.text
@@ -101,9 +106,11 @@ def test_without_a_key_its_tools_are_called_by_their_names(made: Path, monkeypat
     monkeypatch.setattr(sys, "path", [*sys.path])
     settings = Settings(agent=made, database="memory", public_url="http://127.0.0.1:8000")
     app = create_app(settings, Rehearsal(delay=0))
+    calls = re.findall(r"`(?:\.venv/bin/a2a-canvas )?send (call .*?)`", README)
+    assert README.index(calls[0]) < README.index('send "what time')
     with TestClient(app, base_url=settings.url) as client:
         reef = TestedAgent(client, SimpleNamespace(results={}))
-        tide, time = (reef.send(words).text for words in re.findall(r"`send (call .*?)`", README))
+        tide, time = (reef.send(words).text for words in calls)
         card = client.get("/.well-known/agent-card.json").json()
     assert tide.startswith("In Brest at 05:12 and at 17:38.")
     assert '"timezone": "UTC"' in time
