@@ -321,9 +321,25 @@ BESIDE: list[Row] = [
     ("sort the list by price", [LIST], LIMITED, "DONE"),
     ("make it 20% shorter", [BLOG], LIMITED, "DONE"),
     ("make it shorter and add a conclusion", [BLOG], LIMITED, "DONE"),
+    ("add an introduction and a conclusion", [BLOG], LIMITED, "DONE"),
     ("halve the recipe", [RECIPE], REFUSED, "DONE"),
     ("add 15 more items to the list", [LIST], REFUSED, "DONE"),
     # What only looks like a limit.
+    (
+        "replace SQLite with Postgres in the title",
+        [BLOG],
+        Says("The title of .*nothing to change|found nothing"),
+        "DONE",
+    ),
+    ("replace SQLite with Postgres in the headings", [BLOG], LIMITED, "DONE"),
+    (
+        "replace rain with snow in the title",
+        [HAIKU, 'add "More rain."'],
+        lambda got: got.new.startswith("# Snow") and got.new.endswith("More rain.\n"),
+        "DONE",
+    ),
+    ("make every heading upper case", [TIDES], has("(?-i:## WHO LIVES THERE\n)", "(?-i:Anemones)"), "DONE"),
+    ("make it much shorter", [BLOG], times_old(0, 0.7), "DONE"),
     ("rename the title to Only You", [HAIKU], begins("# Only You\n"), "DONE"),
     ('replace "a little" by "all but"', [HAIKU], has("both all but wet"), "DONE"),
     # Wishes that a ready-made text does not follow.

@@ -37,7 +37,7 @@ _FOREIGN: Final = re.compile(r"[^\x00-\x7f’‘“”–…]|\b(?:eine?n?|der|d
 
 
 def unheeded(turn: ScriptTurn) -> tuple[str, ...]:
-    """The words, in order; empty if its rule has no documents."""
+    """The words, in order, each once; empty if its rule has no documents."""
     written = [document for one in turn.rounds for document in one.write]
     if not written or not turn.rule or not turn.rule.match.text or _FOREIGN.search(turn.text):
         return ()
@@ -45,7 +45,8 @@ def unheeded(turn: ScriptTurn) -> tuple[str, ...]:
     pattern = turn.rule.match.text.pattern.replace("\\b", " ")
     shown = (fill(text, groups) for each in written for text in (each.name, each.text))
     known = frozenset(_words(pattern, fill(turn.rounds[0].text, groups), *groups.values(), *shown))
-    return tuple(word for word in _WORD.findall(turn.text) if not _ASKING.fullmatch(word) and not _in(word, known))
+    words = dict.fromkeys(_WORD.findall(turn.text))
+    return tuple(word for word in words if not _ASKING.fullmatch(word) and not _in(word, known))
 
 
 def _words(*texts: str) -> Iterable[str]:
