@@ -7,7 +7,7 @@ NOTICE = (
     "This is the rehearsal model, a small program that follows fixed rules, not a language model. "
     "To get a real one, start the server with ANTHROPIC_API_KEY set, or with --model ollama:NAME."
 )
-"""Said in the card and in the first reply: readers sit before a page or another client."""
+"""Said in the card and in the first reply after a start: readers sit before a page or another client."""
 
 QUICK_ACTIONS = (
     {"label": "List", "instruction": "Turn it into a list", "for": "prose"},

@@ -2,7 +2,8 @@
 
 Rule 1: the newest message is what it works on, also when it came along with tool results.
 Rule 2: a failed call ends the turn with what the tool said.
-Rule 3: `NOTICE` ends the first reply of a conversation: its last text, or a question or refusal that comes before it.
+Rule 3: `NOTICE` ends the first reply after a start, whoever asks: its last text, or a question or refusal that comes
+        before it. In each conversation it would be longer than the replies; the card has it at all times.
 Rule 4: an edit is answered by a `change` alone. For any other rule nothing is changed, and the answer is
         what the rule says.
 Rule 5: the reply to a request for a text names the words of the request that the text does not follow.
@@ -65,6 +66,7 @@ class Rehearsal(ScriptedModel):
         self.name = "rehearsal"
         self._chunk = chunk
         self._delay = delay
+        self._noticed = False
 
     def stream(self, request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
         """Say what comes next in the conversation.
@@ -91,8 +93,8 @@ class Rehearsal(ScriptedModel):
             return planned.blocks
         how = HOW_TO_CALL.format(examples(own)) if own else ""
         if how and rule and rule.match.text and not rule.match.text.pattern:
-            return self._noted(request, say(f"{UNKNOWN} {how}"))
-        return self._noted(request, _with_unheeded(planned), how)
+            return self._noted(say(f"{UNKNOWN} {how}"))
+        return self._noted(_with_unheeded(planned), how)
 
     def _called(self, request: ModelRequest, own: Sequence[ToolSpec]) -> tuple[AssistantBlock, ...]:
         """The call that the message asks for, or its result (rule 6)."""
@@ -100,20 +102,20 @@ class Rehearsal(ScriptedModel):
         asked = asked_for(turn.text, own) if turn else None
         if not turn or not asked:
             wrong = no_such_tool(turn.text, own) if turn else ""
-            return self._noted(request, say(wrong)) if wrong else ()
+            return self._noted(say(wrong)) if wrong else ()
         if asked.input is None:
-            return self._noted(request, say(f"Say it like this: {asked.instead}"))
+            return self._noted(say(f"Say it like this: {asked.instead}"))
         if not turn.calls_made:
             return (ToolUse(self._new_id(), asked.tool.name, asked.input),)
         results = [each.content for each in request.messages[-1].content if isinstance(each, ToolResult)]
-        return self._noted(request, say("\n".join(results)))
+        return self._noted(say("\n".join(results)))
 
-    def _noted(
-        self, request: ModelRequest, blocks: tuple[AssistantBlock, ...], how: str = ""
-    ) -> tuple[AssistantBlock, ...]:
-        if _was_said(NOTICE, request.messages):
+    def _noted(self, blocks: tuple[AssistantBlock, ...], how: str = "") -> tuple[AssistantBlock, ...]:
+        if self._noticed:
             return blocks
-        return tuple(_with_notice(block, blocks, f"{NOTICE} {how}".rstrip()) for block in blocks)
+        noted = tuple(_with_notice(block, blocks, f"{NOTICE} {how}".rstrip()) for block in blocks)
+        self._noticed = noted != blocks
+        return noted
 
 
 def _with_unheeded(planned: ScriptAnswer) -> tuple[AssistantBlock, ...]:
@@ -139,11 +141,6 @@ def _by_message(messages: Iterable[ModelMessage]) -> Iterator[ModelMessage]:
 
 def _cut(item: ModelContent) -> ModelContent:
     return replace(item, text=item.text[:MAX_READ_CHARACTERS]) if isinstance(item, ModelText) else item
-
-
-def _was_said(words: str, messages: Iterable[ModelMessage]) -> bool:
-    items = (item for message in messages if message.role == "assistant" for item in message.content)
-    return any(words in str(item.input if isinstance(item, ToolUse) else item) for item in items)
 
 
 def _with_notice(block: AssistantBlock, blocks: tuple[AssistantBlock, ...], notice: str) -> AssistantBlock:

@@ -41,8 +41,9 @@ def assistant(*content: object) -> ModelMessage:
     return ModelMessage("assistant", tuple(ModelText(c) if isinstance(c, str) else c for c in content))
 
 
-async def said(*messages: ModelMessage, edit: EditPrompt | None = None) -> str:
-    events = [event async for event in Rehearsal(delay=0).stream(ModelRequest("", messages, edit=edit))]
+async def said(*messages: ModelMessage, edit: EditPrompt | None = None, model: LLM | None = None) -> str:
+    model = model or Rehearsal(delay=0)
+    events = [event async for event in model.stream(ModelRequest("", messages, edit=edit))]
     return "".join(event.text for event in events if isinstance(event, TextDelta))
 
 
@@ -74,16 +75,20 @@ def test_who_reads_a_reply_may_have_no_terminal() -> None:
     assert not [line for line in said if re.search(r"a2a-canvas [a-z]|--model|ANTHROPIC", line)]
 
 
-async def test_the_first_reply_alone_says_that_this_is_no_language_model() -> None:
-    first = await said(user("hi"))
+async def test_the_first_reply_after_a_start_alone_says_that_this_is_no_language_model() -> None:
+    model = Rehearsal(delay=0)
+    first = await said(user("hi"), model=model)
     assert first.startswith("Hello")
     assert first.endswith(NOTICE)
-    assert NOTICE not in await said(user("hi"), assistant(first), user("hi"))
+    assert NOTICE not in await said(user("hi"), assistant(first), user("hi"), model=model)
+    assert NOTICE not in await said(user("another conversation"), model=model)
+    assert NOTICE in await said(user("after a restart"))
 
 
 async def test_the_notice_ends_the_last_text_of_a_turn_not_what_is_said_before_a_call() -> None:
-    assert NOTICE not in await said(user(HAIKU))
-    assert NOTICE in await said(user(HAIKU), WROTE, user(ToolResult("t", "ok")))
+    model = Rehearsal(delay=0)
+    assert NOTICE not in await said(user(HAIKU), model=model)
+    assert NOTICE in await said(user(HAIKU), WROTE, user(ToolResult("t", "ok")), model=model)
 
 
 @pytest.mark.parametrize(("text", "name"), [("ask me my name", "ask_user"), ("decline this", "decline_task")])
@@ -94,14 +99,16 @@ async def test_the_notice_ends_a_question_or_refusal_that_comes_first(text: str,
 
 
 async def test_an_answer_is_used() -> None:
-    asked = assistant(ToolUse("q", "ask_user", {"question": NOTICE}))
-    assert await said(user("ask me my name"), asked, user(ToolResult("q", "Kim"))) == "You answered: Kim"
+    asked = assistant(ToolUse("q", "ask_user", {"question": "Name?"}))
+    reply = await said(user("ask me my name"), asked, user(ToolResult("q", "Kim")))
+    assert reply == f"You answered: Kim\n\n{NOTICE}"
 
 
 async def test_the_help_comes_once_in_a_conversation() -> None:
-    first = await said(user("what can you do?"))
+    model = Rehearsal(delay=0)
+    first = await said(user("what can you do?"), model=model)
     assert "**Versions:**" in first
-    again = await said(user("what can you do?"), assistant(first), user("help"))
+    again = await said(user("what can you do?"), assistant(first), user("help"), model=model)
     assert again == "I am still the same script: the list of what I can do is further up in this conversation."
 
 
@@ -241,10 +248,11 @@ ASKED = user("call high_water port=Brest days=3")
 CALLED = assistant(ToolUse("t", "high_water", {}))
 
 
-async def with_tools(*messages: ModelMessage) -> tuple[str, dict[str, object]]:
+async def with_tools(*messages: ModelMessage, model: LLM | None = None) -> tuple[str, dict[str, object]]:
     """What it says, and the input of what it calls."""
     tools = (TIDES, *(ToolSpec(tool.name, "", {}) for tool in TOOLS))
-    events = [event async for event in Rehearsal(delay=0).stream(ModelRequest("", messages, tools))]
+    model = model or Rehearsal(delay=0)
+    events = [event async for event in model.stream(ModelRequest("", messages, tools))]
     written = "".join(event.partial_json for event in events if isinstance(event, InputDelta))
     return "".join(event.text for event in events if isinstance(event, TextDelta)), json.loads(written or "{}")
 
@@ -320,9 +328,10 @@ async def test_quotes_that_a_shell_has_taken_are_told(pairs: str, call: str) -> 
 @pytest.mark.parametrize("text", ["what time is it, and when is high water in Brest?", "hi", "qwertz"])
 async def test_its_first_reply_and_each_without_a_rule_says_how_to_call_the_tools(text: str) -> None:
     how = "I call one if you say so: “call high_water port=…”."
-    first, _ = await with_tools(user(text))
+    model = Rehearsal(delay=0)
+    first, _ = await with_tools(user(text), model=model)
     assert how in first
     assert "high_water" not in await said(user(text))
-    later, _ = await with_tools(user("hi"), assistant(first), user(text))
+    later, _ = await with_tools(user("hi"), assistant(first), user(text), model=model)
     assert (how in later) is (text == "qwertz")
     assert NOTICE not in later
