@@ -82,7 +82,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except click.UsageError as error:
         asked = error.ctx.command_path if error.ctx else NAME
         said = error.format_message()
-        return refused(f"{said if said.endswith(('.', '?')) else f'{said}.'} See {asked} --help.")
+        return refused(f"{said if said.endswith(('.', '?', '?)')) else f'{said}.'} See {asked} --help.")
     except (click.ClickException, ClientError) as error:
         return refused(str(error))
     except (click.Abort, KeyboardInterrupt):

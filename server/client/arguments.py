@@ -32,10 +32,12 @@ def client_command(place: str, *params: click.Parameter, more: str = "", example
         from a2a_canvas.server.client.invocation import Invocation, invoke
 
         sent = all_headers((*headers, *([token] if token else [])))
-        program = click.get_current_context().obj or "a2a-canvas"
+        called = click.get_current_context().obj
+        at_prompt = isinstance(called, Invocation) and called.in_chat
+        program = called.program if isinstance(called, Invocation) else called or "a2a-canvas"
         output = {name: values.pop(name) for name in ("json", "color", "thinking", "quiet") if name in values}
         command = getattr(import_module(f"a2a_canvas.server.client.{module}"), function)
-        return invoke(command, Invocation(server_url(url), sent, program, **output), values)
+        return invoke(command, Invocation(server_url(url), sent, program, in_chat=at_prompt, **output), values)
 
     return CommandForm(run, (*params, *_COMMON), more, examples)
 

@@ -19,15 +19,10 @@ from prompt_toolkit.history import FileHistory, History, InMemoryHistory
 from a2a_canvas.server.client.errors import CannotBeDone, ClientError
 from a2a_canvas.server.client.exchange import new_message
 from a2a_canvas.server.client.fold import PAUSED, SeenTask
-from a2a_canvas.server.client.invocation import Invocation, invoke
+from a2a_canvas.server.client.invocation import SLASH, Invocation, invoke
 from a2a_canvas.server.client.send import known_context, last_conversation, say, verdict, wait_for_last_task
 from a2a_canvas.server.client.state_file import state_file
 
-SLASH = (
-    *("show", "edit", "undo", "redo", "versions", "diff", "restore", "open", "put", "pull", "artifacts"),
-    *("tasks", "contexts", "watch", "cancel"),
-)
-"""The commands that can be typed after a `/`."""
 OWN = {"/new": "begin a new conversation", "/help": "see this list", "/quit": "end; so do quit, exit and Ctrl+D"}
 
 
@@ -111,7 +106,10 @@ def _slash(invocation: Invocation, group: click.Group, chat: _Chat, line: str) -
             words += ["--context", context]
         headers = [word for each in invocation.headers for word in ("--header", f"{each.name}: {each.value}")]
         words += ["--url", invocation.url, "--color", invocation.color, *headers]
-        if not command.main(words, f"/{name}", standalone_mode=False, obj=invocation.program) and name == "put":
+        if (
+            not command.main(words, f"/{name}", standalone_mode=False, obj=replace(invocation, in_chat=True))
+            and name == "put"
+        ):
             chat.context = context
     except click.exceptions.Abort:
         return

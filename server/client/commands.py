@@ -18,7 +18,7 @@ from a2a_canvas.server.client.arguments import (
 )
 from a2a_canvas.server.command_form import CommandForm
 
-STATES = ("submitted", "working", "completed", "failed", "canceled", "rejected", "input-required")
+STATES = ("submitted", "working", "completed", "failed", "canceled", "rejected", "input-required", "auth-required")
 _FILE = click.Path()
 _NUMBER = typed(version)
 _THINKING = option("--thinking", is_flag=True, help="on a terminal, show the model's thinking in the status line")

@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import re
 from datetime import datetime
+from typing import Final
 
 from rich.cells import cell_len, set_cell_size
 
 # C0, DEL and C1; the line and paragraph separators; the bidirectional overrides, embeddings and isolates. The marks
 # U+200E, U+200F and U+061C stay: Hebrew and Arabic need them, and they cannot reorder other text.
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]")
+
+
+MAX_REQUEST: Final = 200
+"""Cells of a request in a table, as `/artifacts` has it."""
 
 
 def clean(text: str) -> str:
@@ -25,6 +30,11 @@ def one_line(text: str) -> str:
 def fit(text: str, columns: int) -> str:
     """Text cut to at most `columns` cells of a terminal; what is cut ends in `…`."""
     return text if cell_len(text) <= columns else f"{set_cell_size(text, columns - 1).rstrip()}…"
+
+
+def excerpt(text: str) -> str:
+    """The beginning of a request, on one line, for a table."""
+    return fit(one_line(text), MAX_REQUEST)
 
 
 def short(id_: str) -> str:

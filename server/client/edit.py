@@ -37,7 +37,8 @@ async def edit(
     """Have a passage rewritten, or something written beside it."""
     instruction = " ".join(words)
     if (lines is None) == (match is None):
-        whole = f"All of it: {invocation.line('send', '-c', instruction)}"
+        send = "type it without /edit" if invocation.in_chat else invocation.line("send", "-c", instruction)
+        whole = f"All of it: {send}"
         raise CannotBeDone("Give --lines or --match, to say which passage", whole)
     if before and after:
         raise CannotBeDone("Give --before or --after, not both")

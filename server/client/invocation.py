@@ -22,7 +22,7 @@ from rich.text import Text
 
 from a2a_canvas.server.client.address import DEFAULT_URL, RequestHeaders, server_url
 from a2a_canvas.server.client.connection import Session, absent, connected, explain
-from a2a_canvas.server.client.display import one_line
+from a2a_canvas.server.client.display import fit, one_line
 from a2a_canvas.server.client.errors import INTERRUPTED, ClientError
 from a2a_canvas.server.client.fold import SeenTask
 from a2a_canvas.server.client.screen import Screen
@@ -32,7 +32,14 @@ Sleep = Callable[[float], Awaitable[object]]
 """Waits that many seconds, between tries."""
 
 WIDE = 100_000
-"""Columns of an output that is no terminal: nothing is cut."""
+"""Columns of an output that is no terminal. A cell has at most its share of them, so that no column is left out."""
+
+
+SLASH = (
+    *("show", "edit", "undo", "redo", "versions", "diff", "restore", "open", "put", "pull", "artifacts"),
+    *("tasks", "contexts", "watch", "cancel"),
+)
+"""The commands that can be typed after a `/`."""
 
 
 @dataclass(frozen=True)
@@ -91,8 +98,8 @@ class Invocation:
 
     def line(self, *words: str) -> str:
         """A command for the same server, to be copied to where the user types. `…` stands for what they would say."""
-        if self.in_chat:
-            return f"/{' '.join(words)}"
+        if self.in_chat and words[0] in SLASH:
+            return f"/{' '.join(word if word == '…' else shlex.quote(word) for word in words)}"
         named = server_url(os.environ.get(URL_VARIABLE, "")) or DEFAULT_URL
         url = [] if self.url == named else ["--url", self.url]
         typed = [word if word == "…" else shlex.quote(word) for word in (*words, *url)]
@@ -132,7 +139,7 @@ class Invocation:
         for column in columns:
             shown.add_column(column, no_wrap=True, ratio=1 if column is columns[-1] else None)
         for row in rows:
-            shown.add_row(*(Text(one_line(each)) for each in row))
+            shown.add_row(*(Text(fit(one_line(each), WIDE // len(columns))) for each in row))
         if not shown.rows:
             self.tell(nothing)
             return

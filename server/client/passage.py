@@ -36,7 +36,7 @@ def _find(match: str, text: str, name: str) -> tuple[int, int]:
     if len(starts) == 1:
         return starts[0], starts[0] + len(needle)
     if not starts:
-        raise CannotBeDone(f"{_quoted(match)} does not occur in {name}")
+        raise CannotBeDone(f"{_quoted(match)} does not occur in {name}. Copy it from what show prints, or give --lines")
     lines = dict.fromkeys(text.count("\n", 0, start) + 1 for start in starts[:MAX_LINES_NAMED])
     named = ", ".join(map(str, lines)) + (", …" if len(starts) > MAX_LINES_NAMED else "")
     where = f"on line{'s' if len(lines) > 1 else ''} {named}"

@@ -101,7 +101,7 @@ class Screen:
                 self._calls[call] = name
             case {"event_type": "tool_execution_error", "data": {"tool_use_id": str(call), "error": str(error)}}:
                 name = one_line(self._calls.get(call, "A tool"))
-                self._paper.remark(fit(f"{name} failed: {one_line(error)}", MAX_ERROR))
+                self._paper.remark(fit(_failure(name, one_line(error)), MAX_ERROR))
             case {"event_type": "final_message_start" | "completed"}:
                 self.status("")
             case {"event_type": _}:
@@ -406,3 +406,8 @@ def _blocks(text: str, name: str) -> list[str]:
     lines = text.splitlines(keepends=True)
     starts = [token.map[0] for token in _BLOCKS.parse(text) if token.level == 0 and token.map and token.nesting >= 0]
     return ["".join(lines[start:end]) for start, end in pairwise([0, *starts[1:], len(lines)])]
+
+
+def _failure(tool: str, error: str) -> str:
+    """What is said of a call that failed; many errors begin with the name of their tool."""
+    return error if error.startswith(tool) else f"{tool} failed: {error}"

@@ -8,7 +8,7 @@ from a2a.types import a2a_pb2 as pb
 from a2a.utils.errors import TaskNotCancelableError
 from google.protobuf.json_format import MessageToDict
 
-from a2a_canvas.server.client.display import local_time, one_line, short
+from a2a_canvas.server.client.display import excerpt, local_time, short
 from a2a_canvas.server.client.errors import ClientError
 from a2a_canvas.server.client.exchange import check_outcome, converse
 from a2a_canvas.server.client.fold import OVER
@@ -31,7 +31,7 @@ async def tasks(invocation: Invocation, state: str | None, context: str, limit: 
         invocation.print_json({"tasks": [MessageToDict(task) for task in found]})
         return
     rows = [
-        (_id(invocation, task.id), *_row(task), _id(invocation, task.context_id), one_line(request_of(task)))
+        (_id(invocation, task.id), *_row(task), _id(invocation, task.context_id), excerpt(request_of(task)))
         for task in found
     ]
     invocation.table(("task", "state", "changed", "context", "request"), rows, "There are no such tasks.")
@@ -53,7 +53,7 @@ async def contexts(invocation: Invocation, limit: int) -> None:
         return
     requests = {each["contextId"]: str(each.get("request") or "") for each in listed}
     rows = [
-        (_id(invocation, context), str(len(of)), *_row(of[0]), one_line(requests.get(context) or request_of(of[-1])))
+        (_id(invocation, context), str(len(of)), *_row(of[0]), excerpt(requests.get(context) or request_of(of[-1])))
         for context, of in shown
     ]
     rows += [_shared_row(invocation, each) for each in shared]
@@ -95,7 +95,7 @@ async def cancel(invocation: Invocation, typed: str) -> None:
 def _shared_row(invocation: Invocation, context: dict[str, Any]) -> tuple[str, str, str, str, str]:
     """A conversation that another user shares; that is told in place of its state."""
     told = f"{context['shared'].get('level')}, of {context['shared'].get('owner')}"
-    changed, request = local_time(str(context.get("updatedAt", ""))), one_line(str(context.get("request", "")))
+    changed, request = local_time(str(context.get("updatedAt", ""))), excerpt(str(context.get("request", "")))
     return _id(invocation, str(context["contextId"])), str(context.get("tasks", "")), told, changed, request
 
 

@@ -55,7 +55,10 @@ def taken() -> Iterator[int]:
     ("arguments", "line"),
     [
         (["servee"], "a2a-canvas: No such command 'servee'. Did you mean 'serve'? See a2a-canvas --help."),
-        (["serve", "--prot", "9"], "a2a-canvas: No such option '--prot'. (Did you mean one of: '--host', '--port'?)"),
+        (
+            ["serve", "--prot", "9"],
+            "a2a-canvas: No such option '--prot'. (Did you mean one of: '--host', '--port'?) S",
+        ),
         (
             ["tasks", "--limit", "0"],
             "a2a-canvas: Invalid value for '--limit': must be a whole number from 1 to 1000: '0'.",
@@ -68,7 +71,7 @@ def taken() -> Iterator[int]:
         (["serve", "--port", "x"], "a2a-canvas: --port=x: must be a whole number"),
         (["serve", "--grpc-port", "8000"], "a2a-canvas: port and grpc_port are both 8000"),
         (["serve", "--model", "claude-x"], "a2a-canvas: The model claude-x has no provider. "),
-        (["serve", "--model", "script:/none.yaml"], "a2a-canvas: /none.yaml:1: cannot be read"),
+        (["serve", "--model", "script:/none.yaml"], "a2a-canvas: /none.yaml: cannot be read"),
         (["serve", "--agent-card", "/none.json"], "a2a-canvas: The agent card /none.json cannot be read"),
         (["serve", "--agent-card", str(SCRIPT)], f"a2a-canvas: The agent card {SCRIPT} is not valid: "),
     ],

@@ -51,7 +51,11 @@ PARAMS: list[tuple[str, Any, str]] = [
     ("SendMessage", saying(messageId=5), "message.messageId is 5 and must be a string."),
     ("SendMessage", saying(messageId=""), "message.messageId must not be empty."),
     ("SendMessage", {"message": {"message_id": 5}}, "message.message_id is 5 and must be a string."),
-    ("SendMessage", saying(role="user"), "message.role is 'user' and must be ROLE_USER or ROLE_AGENT."),
+    (
+        "SendMessage",
+        saying(role="user"),
+        "message.role is 'user' and must be ROLE_USER: only users send messages to an agent.",
+    ),
     ("SendMessage", saying(role="ROLE_AGENT"), "message.role must be ROLE_USER: only users send messages to an agent."),
     ("SendMessage", saying(parts=["hi"]), "message.parts[0] is 'hi' and must be an object."),
     ("SendMessage", saying(parts=[{}]), "message.parts[0] has no content; give it one of text, raw, url or data."),

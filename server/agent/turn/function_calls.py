@@ -174,7 +174,8 @@ class FunctionCalls:
             else:
                 logger.exception("The tool %s failed", tool.name)
             return Failed(
-                f"{tool.name} failed with an error that the operator's log has. Do without it, or tell the user."
+                f"{tool.name} failed with an unexpected error. The operator's log has the details. "
+                "Do without it, or tell the user."
             )
 
     def _services(self, call: FunctionCall) -> CallServices:

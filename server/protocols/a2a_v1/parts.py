@@ -14,6 +14,7 @@ from google.protobuf.struct_pb2 import Struct, Value
 from a2a_canvas.server.agent.events import AgentMessage, ArtifactChanged, UserMessage
 from a2a_canvas.server.protocols.a2a_v1.errors import invalid_field
 from a2a_canvas.server.protocols.guard.checks import BodyLimits, check_json
+from a2a_canvas.server.protocols.guard.proto_messages import USER_ROLE
 from a2a_canvas.server.wire import AGENTSTACK, CANVAS, whole_numbers
 from a2a_canvas.store.models import Content, DataPart, FilePart, JsonValue, Metadata, Part, Parts, TextPart, text_part
 from a2a_canvas.store.text.unicode import MAX_ID, valid_id
@@ -73,7 +74,7 @@ def user_message(message: pb.Message, of_request: Struct | None = None) -> UserM
         if len(given) > MAX_ID:
             raise invalid_field(f"message.{name}", f"must not be longer than {MAX_ID} characters")
     if message.role != pb.ROLE_USER:
-        raise invalid_field("message.role", "must be ROLE_USER: only users send messages to an agent")
+        raise invalid_field("message.role", f"must be {USER_ROLE}")
     parts = tuple(_part(part, f"message.parts[{index}]") for index, part in enumerate(message.parts))
     if not has_content(parts):
         raise invalid_field("message.parts", "must have a part that says something: text, a file or data")

@@ -24,6 +24,7 @@ from a2a.utils.errors import InvalidRequestError
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from a2a_canvas.server.protocols.edge.permission import PermissionDeniedError
 from a2a_canvas.server.protocols.guard.checks import Refusal
 from a2a_canvas.server.protocols.guard.error_forms import rest_response
 from a2a_canvas.server.settings import ALL_ADDRESSES
@@ -126,7 +127,7 @@ def cors_options(origins: Sequence[str]) -> dict[str, Any]:
 
 
 def _refusal(status: int, text: str) -> Refusal:
-    return Refusal(InvalidRequestError, text, http_status=status)
+    return Refusal(PermissionDeniedError if status == 403 else InvalidRequestError, text, http_status=status)
 
 
 def _host_of(authority: str) -> str:

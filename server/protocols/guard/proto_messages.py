@@ -148,9 +148,15 @@ def _expected(field: FieldDescriptor, value: Any) -> str:
         return "a list"
     if field.message_type is Timestamp.DESCRIPTOR:
         return "a time such as 2026-01-31T12:00:00Z"
+    if field.enum_type and field.enum_type.name == "Role":
+        return USER_ROLE
     if field.enum_type:
         return choice(_members(field.enum_type))
     return "base64" if field.type == field.TYPE_BYTES else _TYPES[field.cpp_type]
+
+
+USER_ROLE: Final = "ROLE_USER: only users send messages to an agent"
+"""What the role of a message in a request must be."""
 
 
 def _members(enum: EnumDescriptor) -> list[str]:

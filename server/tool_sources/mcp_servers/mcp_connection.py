@@ -21,7 +21,7 @@ from pydantic import ValidationError
 
 from a2a_canvas.server.tool_sources.mcp_servers.config import McpServer
 from a2a_canvas.server.tool_sources.mcp_servers.resources import resource_lines
-from a2a_canvas.server.tool_sources.mcp_servers.transports import ended, reason_of, ways
+from a2a_canvas.server.tool_sources.mcp_servers.transports import again_after, ended, reason_of, ways
 
 logger = logging.getLogger(__name__)
 
@@ -138,7 +138,8 @@ class Connection:
             if not self._stopping:
                 failures = 1 if clock() - began > HEALTHY else failures + 1
                 delay = self._delays[min(failures, len(self._delays)) - 1]
-                logger.warning("%s is not there: %s. It is tried again in %g seconds", self._name, self.reason, delay)
+                again = again_after(delay, self._server.connection)
+                logger.warning("%s is not there: %s. %s", self._name, self.reason, again)
                 self._wake.clear()
                 await _within(delay, self._wake)  # a call that needs it does not wait longer
 

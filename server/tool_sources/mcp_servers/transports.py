@@ -253,6 +253,13 @@ def ended(connection: Command | Endpoint) -> str:
     return "it ended" if isinstance(connection, Command) else "it closed the connection"
 
 
+def again_after(seconds: float, connection: Command | Endpoint) -> str:
+    """When a server that is not there is tried again, and what the operator can do."""
+    when = "at once" if seconds == 0 else "in 1 second" if seconds == 1 else f"in {seconds:g} seconds"
+    look = "its command, run by hand, shows what is wrong" if isinstance(connection, Command) else "check its url"
+    return f"It is tried again {when}; {look}."
+
+
 def _reason(error: BaseException, connection: Command | Endpoint) -> str:
     match error:
         case MCPError(code=types.CONNECTION_CLOSED):

@@ -73,7 +73,7 @@ async def test_something_new_is_written_before_or_after_the_passage(doc: Doc) ->
     ("values", "said"),
     [
         ({"match": "two"}, '"two" occurs 2 times in version 1, on lines 2, 4. Match more of the text, or give --lines'),
-        ({"match": "2"}, '"2" does not occur in version 1'),
+        ({"match": "2"}, '"2" does not occur in version 1. Copy it from what show prints, or give --lines'),
         ({}, "Give --lines or --match, to say which passage\nAll of it: a2a-canvas send -c 'say 2' --url {url}"),
         ({"match": "one", "before": True, "after": True}, "Give --before or --after, not both"),
     ],

@@ -34,14 +34,14 @@ def test_line_breaks_match_those_of_the_text_and_its_own_are_sent(
 @pytest.mark.parametrize(
     ("needle", "text", "said"),
     [
-        ("four", TEXT, '"four" does not occur in version 1'),
+        ("four", TEXT, '"four" does not occur in version 1. Copy it from what show prints, or give --lines'),
         ("two", TEXT, '"two" occurs 2 times in version 1, on line 2.'),
         ("o", TEXT, '"o" occurs 3 times in version 1, on lines 1, 2.'),
         ("aa", "\naaa", '"aa" occurs 2 times in version 1, on line 2.'),
         ("x", "x\n" * 12, '"x" occurs 12 times in version 1, on lines 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, ….'),
         ("\n", TEXT, "'\\n' occurs 3 times in version 1, on lines 1, 2, 3."),
-        ("a\nb", "", '"a b" does not occur in version 1'),
-        ("a" * 99, "", f'"{"a" * 59}…" does not occur in version 1'),
+        ("a\nb", "", '"a b" does not occur in version 1. Copy it from what show prints, or give --lines'),
+        ("a" * 99, "", f'"{"a" * 59}…" does not occur in version 1. Copy it from what show prints, or give --lines'),
     ],
 )
 def test_a_text_that_is_not_in_one_place_is_refused_with_how_often_and_where(needle: str, text: str, said: str) -> None:

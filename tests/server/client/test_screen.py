@@ -182,6 +182,15 @@ def test_a_call_that_has_failed_is_a_line_that_says_so() -> None:
     assert told in " ".join(STYLES.sub("", styled(failing)).split())
 
 
+def test_a_failure_that_names_its_tool_is_said_once() -> None:
+    failing = responses(
+        said("tool_use_start", tool_use_id="t-1", name="boom"),
+        update("WORKING", "Running boom…"),
+        said("tool_execution_error", tool_use_id="t-1", error="boom took too long."),
+    )
+    assert shown(failing) == ("", "Running boom…\nboom took too long.\n")
+
+
 def test_turn_events_that_are_malformed_show_nothing() -> None:
     for value in ({}, {"event_type": "assistant"}, {"event_type": 7, "data": 1}, "text"):
         assert shown(responses(turn(value))) == ("", "")

@@ -97,6 +97,18 @@ async def test_a_conversation_that_began_with_a_file_is_listed_with_its_name(ser
     assert (row[0], row[-1]) == ("zoo", context["request"]) == ("zoo", "zebra-notes.md")
 
 
+async def test_a_long_request_is_cut_and_no_column_is_left_out(served: Served) -> None:
+    await ask(served, "x" * 300_000, "one")
+    [[context, count, state, *_, request]] = rows(await at(served, "contexts"))
+    assert (context, count, state, request) == ("one", "1", "completed", "x" * 200)
+    [[_, state, *_, context, request]] = rows(await at(served, "tasks"))
+    assert (state, context, request) == ("completed", "one", f"{'x' * 199}…")
+
+
+async def test_tasks_that_wait_for_a_login_can_be_listed(served: Served) -> None:
+    assert (await at(served, "tasks", "--state", "auth-required")).err == "There are no such tasks.\n"
+
+
 async def test_a_task_is_watched_to_its_end_by_its_id_or_its_context(served: Served) -> None:
     task = await ask(served, "write", "one")
     for which in (task, task[:8], "one", "on"):

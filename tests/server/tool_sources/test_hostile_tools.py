@@ -308,7 +308,8 @@ async def test_of_what_one_raises_the_log_has_the_text_and_the_model_learns_that
 ) -> None:
     task = await called(served, name)
     assert (task.status.state, said(task.status)) == (pb.TASK_STATE_COMPLETED, "Settled.")
-    told = f"{name} failed with an error that the operator's log has. Do without it, or tell the user."
+    told = f"{name} failed with an unexpected error. The operator's log has the details. "
+    told += "Do without it, or tell the user."
     assert read_by_the_model(served) == [(True, told)]
     assert logged in caplog.text
 

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import Annotated, Any, TypeVar
+from difflib import get_close_matches
+from typing import Annotated, Any, Final, TypeVar
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, Field, PlainValidator, ValidationError, model_validator
 
@@ -247,10 +248,15 @@ def _checked(model: type[M], value: object, source: Source, at: YamlPath, names:
     raise ScriptError(source.file, source.lines[path], f"{where}: {reason}")
 
 
+_KEYS: Final = ("answers", *sorted({key for form in Strict.__subclasses__() for key in form.model_fields}))
+"""All keys of scripts, wherever they belong."""
+
+
 def _reason(kind: str, message: str, key: str) -> str:
     match kind:
         case "extra_forbidden":
-            return f"unknown key `{key}`"
+            meant = get_close_matches(key, _KEYS, n=1)
+            return f"unknown key `{key}`" + (f". Did you mean `{meant[0]}`?" if meant else "")
         case "missing":
             return f"the key `{key}` is missing"
         case "model_type" | "dict_type":

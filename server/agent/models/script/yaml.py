@@ -27,10 +27,10 @@ _AS_WRITTEN = frozenset({_TAG + "str", _TAG + "timestamp", _TAG + "value"})
 
 
 class ScriptError(Exception):
-    """A script that cannot be used: `FILE:LINE: reason`. `line` counts from 1."""
+    """A script that cannot be used: `FILE:LINE: reason`. `line` counts from 1; it is 0 if no line is at fault."""
 
     def __init__(self, file: str, line: int, reason: str) -> None:
-        super().__init__(f"{file}:{line}: {reason}")
+        super().__init__(f"{file}:{line}: {reason}" if line else f"{file}: {reason}")
         self.file = file
         self.line = line
         self.reason = reason
@@ -84,7 +84,7 @@ def _text(file: str) -> str:
         content = pathlib.Path(file).read_bytes()
     except (OSError, ValueError) as error:
         reason = (isinstance(error, OSError) and error.strerror) or str(error)
-        raise ScriptError(file, 1, f"cannot be read: {reason}") from error
+        raise ScriptError(file, 0, f"cannot be read: {reason}") from error
     try:
         return content.decode("utf-8-sig")
     except UnicodeDecodeError as error:

@@ -190,7 +190,7 @@ async def test_other_calls_run_one_after_another(kind: str) -> None:
     ("how", "told"),
     [
         ("told", "There is no such city. Ask for its country."),
-        ("crash", "fails failed with an error that the operator's log has."),
+        ("crash", "fails failed with an unexpected error. The operator's log has the details."),
         ("cancelled", "fails was cancelled by itself."),
     ],
 )

@@ -13,7 +13,7 @@ from typing_extensions import TypeAliasType
 from a2a_canvas.server.tool_sources.mcp_servers.config import Command, Endpoint, McpServer
 from a2a_canvas.server.tool_sources.mcp_servers.process import Overlong
 from a2a_canvas.server.tool_sources.mcp_servers.source import McpSource
-from a2a_canvas.server.tool_sources.mcp_servers.transports import reason_of, request_of
+from a2a_canvas.server.tool_sources.mcp_servers.transports import again_after, reason_of, request_of
 
 HERE = Endpoint("https://user:secret@example.com/mcp?key=secret")
 
@@ -115,3 +115,17 @@ def test_the_place_of_a_fault_in_a_foreign_answer_is_cut() -> None:
 
 
 Nested = TypeAliasType("Nested", "dict[str, Nested]")
+
+
+@pytest.mark.parametrize(
+    ("seconds", "connection", "said"),
+    [
+        (0.0, Command("x"), "It is tried again at once; its command, run by hand, shows what is wrong."),
+        (1.0, Command("x"), "It is tried again in 1 second; its command, run by hand, shows what is wrong."),
+        (60.0, Endpoint("http://h"), "It is tried again in 60 seconds; check its url."),
+    ],
+)
+def test_it_is_said_when_a_server_is_tried_again_and_where_to_look(
+    seconds: float, connection: Command | Endpoint, said: str
+) -> None:
+    assert again_after(seconds, connection) == said

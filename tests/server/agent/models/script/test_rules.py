@@ -122,8 +122,12 @@ def test_what_is_left_out_has_a_default(read) -> None:
         ),
         (rule("     - {}", match="text: '(a'"), 2, "rules.0.match.text: not a regular expression: missing )"),
         (rule("     - {}", match="text: 5"), 2, "a regular expression is needed, as a string"),
-        (rule("     - {}", match="txt: a"), 2, "rules.0.match.txt: unknown key `txt`"),
-        (rule("     - text: a\n       texts: b"), 5, "rules.0.rounds.0.texts: unknown key `texts`"),
+        (rule("     - {}", match="txt: a"), 2, "rules.0.match.txt: unknown key `txt`. Did you mean `text`?"),
+        (
+            rule("     - text: a\n       texts: b"),
+            5,
+            "rules.0.rounds.0.texts: unknown key `texts`. Did you mean `text`?",
+        ),
         (rule("     - text: a\n     - text: 5"), 5, "rules.0.rounds.1.text: a string is needed, or {repeat"),
         (rule("     - text:\n         repeat: a\n         times: -1"), 6, "at least 0 is needed, not -1"),
         (rule("     - text:\n         repeat: a"), 4, "rules.0.rounds.0.text: the key `times` is missing"),
@@ -186,7 +190,7 @@ def test_of_several_faults_the_first_in_the_file_is_told(read) -> None:
 
 
 def test_a_missing_file_is_refused_by_name(tmp_path) -> None:
-    with pytest.raises(ScriptError, match=r"none\.yaml:1: cannot be read: No such file or directory"):
+    with pytest.raises(ScriptError, match=r"none\.yaml: cannot be read: No such file or directory"):
         read_rules(str(tmp_path / "none.yaml"))
 
 
