@@ -53,7 +53,12 @@ async def contexts(invocation: Invocation, limit: int) -> None:
         return
     requests = {each["contextId"]: str(each.get("request") or "") for each in listed}
     rows = [
-        (_id(invocation, context), str(len(of)), *_row(of[0]), excerpt(requests.get(context) or request_of(of[-1])))
+        (
+            _id(invocation, context),
+            str(len(of)),
+            *_row(_latest(of)),
+            excerpt(requests.get(context) or request_of(of[-1])),
+        )
         for context, of in shown
     ]
     rows += [_shared_row(invocation, each) for each in shared]
@@ -97,6 +102,11 @@ def _shared_row(invocation: Invocation, context: dict[str, Any]) -> tuple[str, s
     told = f"{context['shared'].get('level')}, of {context['shared'].get('owner')}"
     changed, request = local_time(str(context.get("updatedAt", ""))), excerpt(str(context.get("request", "")))
     return _id(invocation, str(context["contextId"])), str(context.get("tasks", "")), told, changed, request
+
+
+def _latest(tasks: list[pb.Task]) -> pb.Task:
+    """The newest one; what was rejected did nothing, so it counts only if there is nothing else."""
+    return next((task for task in tasks if task.status.state != pb.TASK_STATE_REJECTED), tasks[0])
 
 
 def _row(task: pb.Task) -> tuple[str, str]:

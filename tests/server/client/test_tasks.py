@@ -9,6 +9,7 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
+from a2a.types import a2a_pb2 as pb
 
 from a2a_canvas.server.client.display import clean
 from a2a_canvas.server.client.invocation import Invocation, carried_out
@@ -87,6 +88,13 @@ async def test_contexts_are_listed_with_their_first_request(served: Served) -> N
     told = json.loads((await at(served, "contexts", "--json", "--limit", "1")).out)
     assert [context["contextId"] for context in told["contexts"]] == ["two"]
     assert (await at(served, "tasks", "--state", "failed")).err == "There are no such tasks.\n"
+
+
+async def test_an_undo_that_was_rejected_is_not_the_state_of_a_conversation(served: Served) -> None:
+    await ask(served, "write", "one")
+    undone = await sent(served, JSONRPC, with_metadata("one", "undo", {CANVAS: {"op": "undo", "artifactId": "r1"}}))
+    assert undone.status.state == pb.TASK_STATE_REJECTED
+    assert [row[:3] for row in rows(await at(served, "contexts"))] == [["one", "2", "completed"]]
 
 
 async def test_a_conversation_that_began_with_a_file_is_listed_with_its_name(served: Served) -> None:
