@@ -81,7 +81,11 @@ async def end_key(name: str, given: Mapping[str, Any], out: TextIO) -> int:
     async with _database_of(given) as database:
         if not await revoke_key(database, name, datetime.now(UTC)):
             raise SettingsError(f"There is no key {name} in force. a2a-canvas key list has those there are.")
+        async with database.read() as connection:
+            last = not (await count_keys(connection)).in_force
     out.write(f"The key {name} is revoked: within two seconds no server of this database takes it.\n")
+    if last:
+        out.write("It was the last one in force. a2a-canvas key new NAME makes another.\n")
     return 0
 
 

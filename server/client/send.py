@@ -33,6 +33,8 @@ RECENT = 20
 _BEGINNING = re.compile("[0-9a-f-]{4,31}")
 """Of an id that a server made, a UUID."""
 _IMAGES = {".png": "image/png", ".jpg": "image/jpeg", ".jpeg": "image/jpeg", ".gif": "image/gif", ".webp": "image/webp"}
+_FOR_PROGRAMS = re.compile(r" [^.]*\bGetTask\b[^.]*\.")
+"""Advice that names operations of A2A: users of the terminal get other advice."""
 
 
 async def send(
@@ -143,7 +145,8 @@ async def say(
         if not message.task_id:
             raise
         is_none = f"There is no task {message.task_id!r}"
-        said = is_none if isinstance(error, TaskNotFoundError) else explain(error, invocation.url)
+        refused = _FOR_PROGRAMS.sub("", explain(error, invocation.url))
+        said = is_none if isinstance(error, TaskNotFoundError) else refused
         advice = "Leave out --task; -c or --context goes on with the conversation."
         raise ClientError(said, advice) from None
     if not invocation.json:

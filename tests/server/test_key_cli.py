@@ -64,6 +64,12 @@ def test_keys_are_listed_with_their_users_and_when_they_were_made_and_revoked(ru
     assert re.fullmatch(f"ci    ann   {day}  revoked {day}", lines[2])
 
 
+def test_a_revoked_key_that_was_the_last_says_so(run: Run) -> None:
+    run("new", "ann")
+    said = run("revoke", "ann")[1].splitlines()
+    assert said[1:] == ["It was the last one in force. a2a-canvas key new NAME makes another."]
+
+
 def test_a_name_is_taken_until_its_key_is_revoked(run: Run) -> None:
     run("new", "ann")
     assert run("new", "ann") == (

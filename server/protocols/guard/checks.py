@@ -117,7 +117,9 @@ def too_deep(limits: BodyLimits) -> Refusal:
 def too_large(most: int) -> Refusal:
     """The refusal of a body over a limit (HTTP 413)."""
     small = "only messages may be larger"
-    advice = small if most <= SMALL_BODY_BYTES else "send files by URL or have the operator raise --max-body-bytes"
+    advice = (
+        small if most <= SMALL_BODY_BYTES else "send less, send URLs of files, or ask for a higher --max-body-bytes"
+    )
     text = f"Body is larger than {most} bytes; {advice}"
     return Refusal(InvalidRequestError, text, http_status=413)
 

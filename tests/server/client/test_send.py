@@ -386,7 +386,8 @@ async def test_a_server_that_forgot_the_task_is_told_as_such() -> None:
 
 
 async def test_a_task_that_takes_no_message_is_answered_with_the_way_to_go_on() -> None:
-    over = {"error": {"code": -32004, "message": "Task 't1' is completed."}}
+    said = "Task 't1' is completed. Get it with GetTask, or send a message without taskId."
+    over = {"error": {"code": -32004, "message": said}}
     for context in ("", "c 1"):
         async with serving(Script([over]).app) as url:
             got = await run(url, task="t1", context=context)

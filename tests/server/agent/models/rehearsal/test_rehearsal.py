@@ -282,6 +282,7 @@ async def test_the_reply_is_what_the_tool_returned() -> None:
     [
         (ToolResult("t", "At five."), f"At five.\n\n{NOTICE}"),
         (ToolResult("t", "Not approved.", is_error=True), "That did not work: Not approved."),
+        (ToolResult("t", "No boat. Do without it, or tell the user.", is_error=True), "That did not work: No boat."),
     ],
 )
 async def test_what_the_user_has_answered_to_a_tool_is_no_message_of_its_own(outcome: ToolResult, reply: str) -> None:
