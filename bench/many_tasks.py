@@ -53,6 +53,16 @@ async def _list(server: Server) -> None:
         raise ClientError(f"ListTasks has {answer['result']['totalSize']} tasks of {TASKS}")
 
 
+async def _list_all(server: Server, **fields: str) -> None:
+    answer = await exchange(server.port, request("ListTasks", {"pageSize": TASKS, **fields}))
+    if answer["result"]["totalSize"] < TASKS:
+        raise ClientError(f"ListTasks has {answer['result']['totalSize']} tasks in all")
+
+
+async def _list_completed(server: Server) -> None:
+    await _list_all(server, status="TASK_STATE_COMPLETED")
+
+
 async def _get(server: Server) -> None:
     if len((await get(server.port, f"/artifacts/{CONTEXT}-2"))["artifacts"]) != 1:
         raise ClientError("the context has not its one artifact")
@@ -61,6 +71,8 @@ async def _get(server: Server) -> None:
 REQUESTS: Mapping[str, Callable[[Server], Awaitable[None]]] = {
     "GET of a context": _get,
     "ListTasks of a context": _list,
+    "ListTasks, 5 of all": _list_all,
+    "ListTasks, 5 of the completed": _list_completed,
     "SendMessage": send,
 }
 

@@ -27,7 +27,7 @@ from a2a_canvas.store.sql.database import Database
 from a2a_canvas.store.sql.rows import content_json
 from a2a_canvas.store.text.spans import Span
 from tests.database_fixtures import postgresql_url, sqlite_url
-from tests.server.tasks.kept_count import counted, recounted
+from tests.server.tasks.kept_count import assert_tasks_counted, counted, recounted
 from tests.store.artifact_builders import by
 from tests.store.sql.sql_fixtures import FakeReplica, open_store
 from tests.store.sql.test_compression import compress_with_zlib
@@ -220,6 +220,7 @@ async def test_what_revision_0011_kept_is_counted(url: Url, tmp_path: Path) -> N
             await connection.execute(table("shares", *map(column, given[0])).insert(), given)
         await upgrade(database)
         assert await counted(database) == await recounted(database) == dict.fromkeys(contexts, 28 + 14)
+        await assert_tasks_counted(database)
 
 
 @BOTH

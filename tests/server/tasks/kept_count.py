@@ -1,4 +1,5 @@
-"""The law of what is kept: the count of each context is the size of the rows that it has."""
+"""The laws of what is counted: the count of each context is the size of the rows that it has, and the tasks of each
+owner in each state are as many as their count."""
 
 from __future__ import annotations
 
@@ -11,6 +12,7 @@ from a2a_canvas.server.tasks.sql.journal.journal_tables import (
     RECORD_SIZE,
     pages,
     push_configs,
+    task_counts,
     tasks,
 )
 from a2a_canvas.store.sql.database import Database, TextSize
@@ -44,5 +46,15 @@ async def assert_counted(url: str) -> None:
     database = Database(url)
     try:
         assert await counted(database) == await recounted(database)
+        await assert_tasks_counted(database)
     finally:
         await database.close()
+
+
+async def assert_tasks_counted(database: Database) -> None:
+    of_tasks = select(tasks.c.owner, tasks.c.state, func.count()).group_by(tasks.c.owner, tasks.c.state)
+    number = func.sum(task_counts.c.tasks)
+    counts = select(task_counts.c.owner, task_counts.c.state, number).group_by(task_counts.c.owner, task_counts.c.state)
+    async with database.read() as connection:
+        found = {(owner, state): number for owner, state, number in await connection.execute(counts) if number}
+        assert found == {(owner, state): number for owner, state, number in await connection.execute(of_tasks)}

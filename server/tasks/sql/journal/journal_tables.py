@@ -1,5 +1,5 @@
 """The tables of tasks. Every one is keyed by `context_id`, but for two directories: task -> context, message -> task,
-and for `removed_contexts`.
+and for `removed_contexts` and `task_counts`.
 
 `tasks` has the columns that are queried, and a snapshot of the record at generation `snapshot`: `head` (all but the
 next two), `transcript` and `artifacts`. Entries after it are in `pages`: one row of entries for each commit. A closed
@@ -78,6 +78,15 @@ latest_changes = Table(
     Column("task_id", Text, nullable=False),
     Column("closed", Boolean, nullable=False),  # the change has made a version
     Column("name", Text),  # of the artifact; null in rows of schema 0005, until somebody lists the context
+)
+
+task_counts = Table(
+    "task_counts",  # the sums are how many tasks an owner has in a state (`task_counts.py`)
+    metadata,
+    Column("owner", Text, primary_key=True),
+    Column("state", Text, primary_key=True),
+    Column("replica_id", Text, primary_key=True),  # that has counted; empty for none
+    Column("tasks", BigInteger, nullable=False),
 )
 
 owned_contexts = Table(

@@ -9,6 +9,8 @@ Rule 4: an entry that closes a version, and the saved record of a task, name the
 Rule 5: a new row of a context gets a new incarnation, because the context may have been removed before.
 Rule 6: what is kept of entries, records and push configs is counted (`store/sql/kept.py`). A saved record replaces the
         one before it, whose size the row tells.
+Rule 7: the tasks of each owner in each state are counted (`task_counts.py`). The state before is that of the locked
+        row.
 """
 
 from __future__ import annotations
@@ -51,6 +53,7 @@ from a2a_canvas.server.tasks.sql.journal.journal_tables import (
 from a2a_canvas.server.tasks.sql.journal.logs import TaskBatch
 from a2a_canvas.server.tasks.sql.journal.named_versions import Contents, Names, named_by_entries, named_by_records
 from a2a_canvas.server.tasks.sql.journal.outbox_writing import add_configs, put_into_outbox
+from a2a_canvas.server.tasks.sql.journal.task_counts import OwnerState, add_counts, moved
 from a2a_canvas.store.models import new_incarnation
 from a2a_canvas.store.sql.commit import LeaseLost
 from a2a_canvas.store.sql.database import Dialect, insert, insert_on
@@ -61,7 +64,7 @@ MAX_SAVED_CHARACTERS = 1_000_000
 """Approximate limit of the saved records of working tasks in one transaction; the others follow in the next one."""
 
 _LOCK = (
-    select(tasks.c.task_id, tasks.c.epoch, tasks.c.push)
+    select(tasks.c.task_id, tasks.c.epoch, tasks.c.push, tasks.c.state)
     .where(tuple_(tasks.c.context_id, tasks.c.task_id).in_(bindparam("keys", expanding=True)))
     .where(tasks.c.replica == bindparam("replica"))
     .order_by(tasks.c.context_id, tasks.c.task_id)
@@ -128,6 +131,7 @@ class JournalWork:
         self._page_characters: dict[str, int] = {}
         self._saved_characters: dict[str, int] = {}
         self._kept: Counter[str] = Counter()
+        self._states: dict[str, str] = {}  # in the database, by task
 
     def write(self, connection: Connection) -> None:
         self._kept = Counter()
@@ -153,6 +157,7 @@ class JournalWork:
         self._update(connection, [batch for batch in batches if batch.entries])
         _delete_acknowledged(connection, batches)
         add_kept(connection, self._kept)
+        add_counts(connection, self._changed_counts(batches), self._replica)
         written = tuple(batch.newest.task_id for batch in batches)
         changed = {each.batch.newest.context_id for each in placed if each.changes}
         active = {batch.newest.context_id for batch in batches if batch.changes_activity}
@@ -215,11 +220,22 @@ class JournalWork:
         expected = {batch.newest.task_id: batch.newest.epoch for batch in batches}
         keys = [(batch.newest.context_id, batch.newest.task_id) for batch in batches]
         rows = connection.execute(_LOCK, {"keys": keys, "replica": self._replica}).all()
-        found: dict[str, int] = {task_id: epoch for task_id, epoch, _ in rows}
+        found: dict[str, int] = {row.task_id: row.epoch for row in rows}
+        self._states = {row.task_id: row.state for row in rows}
         if found != expected:
             lost = sorted(task_id for task_id in expected if found.get(task_id) != expected[task_id])
             raise LeaseLost(f"Tasks of another replica now: {', '.join(lost)}")
-        return {task_id for task_id, _, push in rows if push}
+        return {row.task_id for row in rows if row.push}
+
+    def _changed_counts(self, batches: Iterable[TaskBatch]) -> Counter[OwnerState]:
+        changed: Counter[OwnerState] = Counter()
+        for batch in batches:
+            owner, state = batch.newest.owner, batch.newest.state.value
+            if batch.created:
+                changed[owner, state] += 1
+            elif batch.entries:
+                changed.update(moved(owner, self._states[batch.newest.task_id], state))
+        return changed
 
     def _assign_places(self, connection: Connection, placed: Iterable[_Placed]) -> None:
         by_context: defaultdict[str, list[_Placed]] = defaultdict(list)

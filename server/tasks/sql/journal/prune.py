@@ -46,6 +46,7 @@ from a2a_canvas.server.tasks.sql.journal.journal_tables import (
     tasks,
 )
 from a2a_canvas.server.tasks.sql.journal.removal import FreezeContext, leased, remove_context
+from a2a_canvas.server.tasks.sql.journal.task_counts import fold_counts
 from a2a_canvas.store.sql import reading
 from a2a_canvas.store.sql.database import Database, TextSize
 from a2a_canvas.store.sql.kept import add_kept
@@ -122,6 +123,7 @@ async def prune(
     """
     if not dry_run:
         await _expired_messages(database, now)
+        await fold_counts(database)
     gone = await _contexts(database, now - keep.contexts, freeze, dry_run) if keep.contexts else {}
     ended = await _journals(database, now - keep.journals, dry_run, gone)
     old = await _versions(database, now - keep.versions, freeze, dry_run, gone) if keep.versions else {}

@@ -30,6 +30,7 @@ from a2a_canvas.server.tasks.sql.journal.journal_tables import (
     task_contexts,
     tasks,
 )
+from a2a_canvas.server.tasks.sql.journal.task_counts import add_counts, counts_of_context
 from a2a_canvas.store.sql.database import Database, insert
 from a2a_canvas.store.sql.tables import artifacts, drafts, kept_bytes, versions
 
@@ -74,6 +75,7 @@ async def remove_context(
                 await connection.execute(rows.with_for_update())
             if not await check(connection):
                 return False
+            counted = await counts_of_context(connection, context_id)
             of_it = select(tasks.c.task_id).where(tasks.c.context_id == context_id)
             await connection.execute(delete(task_contexts).where(task_contexts.c.task_id.in_(of_it)))
             for table in (message_keys, shares, *IN_CONTEXT):
@@ -81,6 +83,7 @@ async def remove_context(
             if is_unique(public_id(context_id)):
                 remembered = insert(connection, removed_contexts).values(key_hash=hash_of_removed(context_id))
                 await connection.execute(remembered.on_conflict_do_nothing())
+            await connection.run_sync(add_counts, {key: -number for key, number in counted.items()})
             return True
 
 

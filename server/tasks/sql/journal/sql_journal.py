@@ -54,6 +54,7 @@ from a2a_canvas.server.tasks.sql.journal.logs import TaskBatch, TaskLog
 from a2a_canvas.server.tasks.sql.journal.named_versions import staged_contents
 from a2a_canvas.server.tasks.sql.journal.removal import hash_of_removed
 from a2a_canvas.server.tasks.sql.journal.tails import TaskTails
+from a2a_canvas.server.tasks.sql.journal.task_counts import count_of_owners
 from a2a_canvas.server.tasks.sql.journal.watchers import SqlActivity
 from a2a_canvas.store.errors import Unavailable
 from a2a_canvas.store.sql.artifact_lease import LeaseHolder
@@ -381,11 +382,11 @@ class SqlJournal:
             page = page.where(place < tuple_(to_microseconds(query.after[0]), query.after[1]))
         page = page.order_by(tasks.c.changed_at.desc(), tasks.c.task_id.desc())
         async with self._database.read() as connection:
-            total = await connection.scalar(select(func.count()).select_from(tasks).where(*matching))
+            total = await _total(connection, query, matching)
             limit = await self._count_fitting(connection, page, query)
             found = await read_tasks(connection, page.limit(limit + 1), self._versions)
         shown = [await fold_for_list(task) for task in found[:limit]]
-        return TaskPage(tuple(shown), int(total or 0), len(found) > limit)
+        return TaskPage(tuple(shown), total, len(found) > limit)
 
     async def _count_fitting(self, connection: AsyncConnection, page: Select[Any], query: TaskQuery) -> int:
         """How many tasks of the page fit into `max_bytes`."""
@@ -402,6 +403,13 @@ class SqlJournal:
                 break
         await found.close()
         return min(query.limit, count_fitting(sizes, query.max_bytes))
+
+
+async def _total(connection: AsyncConnection, query: TaskQuery, matching: Sequence[ColumnElement[bool]]) -> int:
+    """How many tasks match, on all pages. Those of an owner, or of one in a state, are counted when they change."""
+    if query.context_id or query.since:
+        return await connection.scalar(select(func.count()).select_from(tasks).where(*matching)) or 0
+    return await count_of_owners(connection, query.owners, query.state)
 
 
 def _size(names: str | None, texts: Iterable[str]) -> int:

@@ -44,6 +44,7 @@ from a2a_canvas.server.tasks.sql.journal.journal_tables import (
     tasks,
 )
 from a2a_canvas.server.tasks.sql.journal.outbox_writing import put_into_outbox
+from a2a_canvas.server.tasks.sql.journal.task_counts import add_counts, moved
 from a2a_canvas.server.tasks.sql.replica.lease import Lease
 from a2a_canvas.server.tasks.sql.replica.notifications import Notification, notify
 from a2a_canvas.store.sql.database import Database, stored_size
@@ -178,7 +179,10 @@ class Takeover:
         if record.state.settled and not cancel_requested:
             async with self._database.write() as connection:
                 waits = {"state": record.state.value, "resumptions": 0}
-                await connection.execute(update(tasks).where(_still(claim)).values(waits))
+                released = update(tasks).where(_still(claim)).values(waits).returning(tasks.c.task_id)
+                if await connection.scalar(released):
+                    change = moved(record.owner, found[0].row.state, record.state.value)
+                    await connection.run_sync(add_counts, change, claim.replica)
                 await connection.run_sync(notify, Notification(active=(claim.context_id,)))
             return None
         return Orphan(record, claim.resumptions, cancel_requested)
@@ -196,6 +200,7 @@ class Takeover:
         newest = case((tasks.c.generation > last, tasks.c.generation), else_=last)
         ended = {"state": State.FAILED.value, "changed_at": to_microseconds(at), "generation": newest + 1}
         async with self._database.write() as connection:
+            before = await connection.scalar(select(tasks.c.state).where(_still(claim)).with_for_update())
             failing = update(tasks).where(_still(claim)).values(**ended, cancel_requested=False)
             told_of = tasks.c.generation, tasks.c.owner, tasks.c.push
             row = (await connection.execute(failing.returning(*told_of))).one_or_none()
@@ -214,6 +219,7 @@ class Takeover:
             await connection.execute(update(owned_contexts).where(*owned).values(changed_at=ended["changed_at"]))
             await connection.run_sync(notify, Notification((claim.task_id,), active=(claim.context_id,)))
             await connection.run_sync(add_kept, {claim.context_id: sum(map(stored_size, columns.values()))})
+            await connection.run_sync(add_counts, moved(owner, before or "", State.FAILED.value), claim.replica)
         log_status(failed, ids=ids)
 
     async def acquire(self, record: TaskRecord) -> TaskRecord | None:
@@ -227,6 +233,9 @@ class Takeover:
         acquired = update(tasks).where(*ours, *waits, tasks.c.state.not_in(UNSETTLED)).values(columns)
         async with self._database.write() as connection:
             epoch = await connection.scalar(acquired.returning(tasks.c.epoch))
+            if epoch is not None:
+                change = moved(record.owner, record.state.value, State.WORKING.value)
+                await connection.run_sync(add_counts, change, self._lease.id)
         return None if epoch is None else replace(record, epoch=epoch)
 
 

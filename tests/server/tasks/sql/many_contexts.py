@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from sqlalchemy import Table, text
+from sqlalchemy import Table, text, update
 
+from a2a_canvas.server.context_key import public_id
 from a2a_canvas.server.migrations import upgrade
-from a2a_canvas.server.tasks.sql.journal.journal_tables import tasks
+from a2a_canvas.server.tasks.sql.journal.journal_tables import task_counts, tasks
 from a2a_canvas.store.sql.database import Database
 
-OWN_IDS = ("context_id", "task_id", "key")
-"""The columns that a copy has values of its own in."""
+OWN_IDS = ("task_id", "key")
+"""The columns that a copy has values of its own in, beside `context_id`."""
 PER_COPY = 1_000_000
 """Microseconds by which each copy is newer than the one before."""
 
@@ -25,13 +26,20 @@ async def upgraded(url: str) -> str:
 
 
 async def multiply_context(url: str, context_id: str, copies: int) -> None:
-    """Copy a context with its tasks and artifacts. Copy 7 of context `c` is `c-7`, that of its task `t` is `t-7`."""
+    """Copy a context with its tasks and artifacts. Copy 7 of context `c` is `c-7`, that of its task `t` is `t-7`.
+
+    Args:
+        context_id: its key.
+    """
     database = Database(url)
     try:
         async with database.write() as connection:
             for table in tasks.metadata.sorted_tables:
                 if "context_id" in table.c and "name" not in {column.name for column in table.primary_key}:
-                    await connection.execute(text(_copy(table)), {"copies": copies, "context_id": context_id})
+                    given = {"copies": copies, "context_id": context_id, "id": len(public_id(context_id))}
+                    await connection.execute(text(_copy(table)), given)
+            counted = update(task_counts).values(tasks=task_counts.c.tasks * (copies + 1))
+            await connection.execute(counted)
         if database.dialect == "postgresql":
             async with database.write() as connection:
                 await connection.execute(text("ANALYZE"))
@@ -42,7 +50,8 @@ async def multiply_context(url: str, context_id: str, copies: int) -> None:
 def _copy(table: Table) -> str:
     columns = [column.name for column in table.columns]
     own = {name: f"{name} || '-' || i" for name in OWN_IDS} | {
-        "changed_at": f"changed_at + CAST(i AS BIGINT) * {PER_COPY}"
+        "context_id": "substr(context_id, 1, :id) || '-' || i || substr(context_id, :id + 1)",
+        "changed_at": f"changed_at + CAST(i AS BIGINT) * {PER_COPY}",
     }
     return (
         f"INSERT INTO {table.name} ({', '.join(columns)}) "

@@ -28,6 +28,7 @@ from a2a_canvas.store.sql.database import Database
 from a2a_canvas.tools.registry import SCRIPT_TOOLS
 from tests.database_fixtures import postgresql_url
 from tests.fakes import FakeLLM, Step, no_time, said
+from tests.server.tasks.kept_count import assert_tasks_counted
 
 LONG_LEASE = LeaseTiming(heartbeat=0.2, expiry=20.0)
 """No lease runs out, however busy the machine is."""
@@ -143,14 +144,15 @@ class Replicas:
 
 @asynccontextmanager
 async def replicas(url: str = "") -> AsyncIterator[Replicas]:
-    """On a new database of PostgreSQL, unless `url` names another one."""
+    """On a new database of PostgreSQL, unless `url` names another one. In the end the tasks are counted right."""
     url = url or postgresql_url()
     database = Database(url)
     async with database.write() as connection:
         await connection.run_sync(metadata.create_all)
-    await database.close()
     several = Replicas(url)
     try:
         yield several
+        await assert_tasks_counted(database)
     finally:
         await several.stop()
+        await database.close()

@@ -38,6 +38,7 @@ from a2a_canvas.server.tasks.sql.journal.journal_tables import (
     replicas,
     rewrites,
     task_contexts,
+    task_counts,
     tasks,
 )
 from a2a_canvas.server.tasks.sql.journal.prune import BATCH_SIZE, PruneResult, Retention, prune
@@ -60,7 +61,10 @@ NOW = datetime(2030, 6, 15, 12, tzinfo=UTC)
 DAY = timedelta(days=1)
 OLD, YOUNG = NOW - 10 * DAY, NOW - 2 * DAY
 KEEP = Retention(5 * DAY, 5 * DAY, 5 * DAY)
-OF_NO_CONTEXT = {"replicas", "removed_contexts", "rewrites", "api_keys", "ended_sessions", "server_secrets", "usage"}
+OF_NO_CONTEXT = {
+    *("replicas", "removed_contexts", "task_counts", "rewrites"),
+    *("api_keys", "ended_sessions", "server_secrets", "usage"),
+}
 Url = Callable[[Path], str]
 
 
@@ -229,7 +233,7 @@ def test_every_table_is_known_to_have_something_of_a_context_or_to_be_a_director
     keyed = {table for table in metadata.tables.values() if table.primary_key.columns.keys()[0] == "context_id"}
     assert set(IN_CONTEXT) == keyed
     assert set(metadata.tables.values()) - keyed == {
-        *(task_contexts, message_keys, removed_contexts, rewrites, replicas),
+        *(task_contexts, message_keys, removed_contexts, task_counts, rewrites, replicas),
         *(api_keys, shares, ended_sessions, server_secrets, usage),
     }
 

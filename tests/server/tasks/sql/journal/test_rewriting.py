@@ -17,6 +17,7 @@ from a2a_canvas.server.tasks.record import TaskRecord
 from a2a_canvas.server.tasks.sql.journal import rewriting
 from a2a_canvas.server.tasks.sql.journal.journal_tables import replicas, rewrites, tasks
 from a2a_canvas.server.tasks.sql.journal.rewriting import NAMED_VERSIONS, RETRY_SECONDS, name_versions
+from a2a_canvas.server.tasks.sql.journal.task_counts import add_counts, moved
 from a2a_canvas.server.wire import CANVAS
 from a2a_canvas.store.changes import ReplaceParts
 from a2a_canvas.store.models import DataPart, Ref, text_part
@@ -202,6 +203,7 @@ async def test_a_task_that_works_is_left_to_who_runs_it(
 ) -> None:
     async with database.write() as connection:
         await connection.execute(update(tasks).where(tasks.c.task_id == before[0].task_id).values(state="working"))
+        await connection.run_sync(add_counts, moved(before[0].owner, before[0].state.value, "working"))
     await name_versions(database, ME, Pauses())
     assert await whole(database) == 1
 

@@ -1,0 +1,86 @@
+"""Counts the tasks of each owner in each state, in the transactions that change them: a list says how many there are.
+
+Rule 1: each replica has rows of its own, so that none waits for a transaction of another; the sums count. One of them
+        alone may be negative. What removes contexts counts in the rows of no replica.
+Rule 2: a transaction writes its counts after its other rows of the journal, and sorted, so that two cannot deadlock.
+Rule 3: a sweep adds the rows of dead replicas to those of none.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from sqlalchemy import Connection, delete, func, select, tuple_
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from a2a_canvas.server.agent.events import State
+from a2a_canvas.server.tasks.sql.journal.journal_tables import replicas, task_counts, tasks
+from a2a_canvas.store.sql.database import Database, Dialect, insert_on
+from a2a_canvas.store.sql.row_statement import RowStatement
+
+OwnerState = tuple[str, str]
+"""An owner of tasks, and the value of a state."""
+
+
+def _upsert(dialect: Dialect) -> Any:
+    added = insert_on(dialect, task_counts)
+    return added.on_conflict_do_update(
+        index_elements=[task_counts.c.owner, task_counts.c.state, task_counts.c.replica_id],
+        set_={"tasks": task_counts.c.tasks + added.excluded.tasks},
+    )
+
+
+_ADD = RowStatement(_upsert, task_counts.c.keys())
+
+
+def add_counts(connection: Connection, added: Mapping[OwnerState, int], replica: str = "") -> None:
+    """Count tasks that this transaction writes, or, if a number is negative, that it removes.
+
+    Args:
+        replica: the id of this replica; empty for none.
+    """
+    changed = [(key, added[key]) for key in sorted(added) if added[key]]
+    rows = [
+        {"owner": owner, "state": state, "replica_id": replica, "tasks": number} for (owner, state), number in changed
+    ]
+    _ADD.execute(connection, rows)
+
+
+def moved(owner: str, before: str, after: str) -> Counter[OwnerState]:
+    """What a task changes that goes from one state to another, which may be the same."""
+    change = Counter({(owner, after): 1})
+    change.subtract([(owner, before)])
+    return change
+
+
+async def counts_of_context(connection: AsyncConnection, context_id: str) -> Counter[OwnerState]:
+    """The tasks of one context."""
+    query = select(tasks.c.owner, tasks.c.state, func.count()).where(tasks.c.context_id == context_id)
+    rows = await connection.execute(query.group_by(tasks.c.owner, tasks.c.state))
+    return Counter({(owner, state): number for owner, state, number in rows})
+
+
+async def fold_counts(database: Database) -> None:
+    """Add the counts of dead replicas to those of none (rule 3)."""
+    dead = task_counts.c.replica_id != "", task_counts.c.replica_id.not_in(select(replicas.c.replica_id))
+    async with database.read() as connection:
+        if await connection.scalar(select(task_counts.c.owner).where(*dead).limit(1)) is None:
+            return
+    keys = select(*task_counts.primary_key).where(*dead).with_for_update(skip_locked=True)
+    removed = delete(task_counts).where(tuple_(*task_counts.primary_key).in_(keys))
+    async with database.write() as connection:
+        found = await connection.execute(removed.returning(task_counts))
+        sums: Counter[OwnerState] = Counter()
+        for row in found:
+            sums[row.owner, row.state] += row.tasks
+        await connection.run_sync(add_counts, sums)
+
+
+async def count_of_owners(connection: AsyncConnection, owners: Sequence[str], state: State | None) -> int:
+    """How many tasks these owners have, in a state or in all."""
+    query = select(func.sum(task_counts.c.tasks)).where(task_counts.c.owner.in_(owners))
+    if state:
+        query = query.where(task_counts.c.state == state.value)
+    return int(await connection.scalar(query) or 0)
