@@ -2,8 +2,10 @@
 /** What a user can do with the page. All input and output is started here; what it brings is dispatched to the store. */
 
 import { formatPlace } from "./address.js";
+import { sentence } from "./errors.js";
+import { wellFormed } from "./words.js";
 import { createWindows, hasFewConnections } from "./a2a/windows.js";
-import { INVALID_PARAMS, RequestFailed, TASK_NOT_FOUND } from "./a2a/client.js";
+import { RequestFailed } from "./a2a/client.js";
 import { followContext, isUnlisted } from "./a2a/follow.js";
 import { randomId } from "./a2a/ids.js";
 import { artifactUpdated } from "./state/artifacts.js";
@@ -38,7 +40,6 @@ const FIRST_PAGE = "";
 const LATE_MS = 3_000;
 /** A window has one or two streams, and a browser six connections. */
 const MANY_WINDOWS = 2;
-const UNUSABLE = "The server could not use this request. The developer view has the details.";
 
 /**
  * @param {Store} store
@@ -124,7 +125,7 @@ export function createApp(store, client, { navigate = () => {}, session } = {}) 
     const contextId = /** @type {string} */ (store.state.contextId);
     const followed = /** @type {ReturnType<typeof followContext>} */ (following);
     /** @type {Message} */
-    const message = { messageId, contextId, role: "ROLE_USER", parts, ...(taskId && { taskId }), ...(metadata && { metadata }) };
+    const message = wellFormed({ messageId, contextId, role: "ROLE_USER", parts, ...(taskId && { taskId }), ...(metadata && { metadata }) });
     const summary = begun.get(contextId) ?? { contextId, name: null, request: textOf(message).slice(0, 200), working: 0, artifacts: [] };
     begun.delete(contextId);
     begun.set(contextId, { ...summary, updatedAt: new Date().toISOString() });
@@ -340,7 +341,7 @@ export function createApp(store, client, { navigate = () => {}, session } = {}) 
 
     /** @param {string} contextId @param {string|null} name */
     async rename(contextId, name) {
-      const context = await client.rename(contextId, name);
+      const context = await client.rename(contextId, wellFormed(name));
       dispatch({ type: "context-changed", context });
     },
 
@@ -403,19 +404,6 @@ export function createApp(store, client, { navigate = () => {}, session } = {}) 
 function contentOf(artifactId, { name, parts, number, author }) {
   const metadata = { [CANVAS]: { artifactVersion: number, author } };
   return artifactUpdated(undefined, { artifact: { artifactId, name, parts }, lastChunk: true, taskId: "", metadata });
-}
-
-/** Errors that are about the page's own requests: the server's words are for whoever writes a client. */
-const OWN_ERRORS = new Map([
-  [404, "This is not there any more."],
-  [TASK_NOT_FOUND, "This task is not there any more."],
-  [400, UNUSABLE],
-  [INVALID_PARAMS, UNUSABLE],
-]);
-
-/** What the user is told. The developer view has the server's own words. @param {unknown} error @returns {string} */
-export function sentence(error) {
-  return (error instanceof RequestFailed && OWN_ERRORS.get(error.code)) || (error instanceof Error ? error.message : String(error));
 }
 
 /** @param {Blob & {name?: string}} file @returns {Promise<Part>} */

@@ -2,7 +2,7 @@
 /** The list of conversations: searched, opened, renamed, deleted. The arrow keys move in it; F2 renames, Delete deletes. */
 
 import { formatPlace } from "./address.js";
-import { sentence } from "./app.js";
+import { sentence } from "./errors.js";
 import { confirmed, openMenu } from "./dialogs.js";
 import { fill, h } from "./dom.js";
 import { brand, icon } from "./icons.js";

@@ -8,6 +8,7 @@
 import { fill, h } from "./dom.js";
 import { icon } from "./icons.js";
 import { shownArtifact } from "./state/reducer.js";
+import { plainName } from "./words.js";
 
 /** @typedef {import("./types.js").State} State */
 /** @typedef {{name: string, start: number, least: number, most: (room: number) => number}} Column */
@@ -193,7 +194,7 @@ function mountViews(shell, bar, app) {
     }
     const artifact = shownArtifact(state);
     const changed = artifact !== null && artifact !== seen?.artifacts[artifact.artifactId];
-    fill(page, icon("document"), h("span", { class: "truncate" }, artifact?.name || "Document"), changed && h("span", { class: "dot dot-working" }), changed && h("span", { class: "visually-hidden" }, "changed"));
+    fill(page, icon("document"), h("span", { class: "truncate" }, plainName(artifact?.name ?? "") || "Document"), changed && h("span", { class: "dot dot-working" }), changed && h("span", { class: "visually-hidden" }, "changed"));
   };
   app.store.subscribe(draw);
   show("chat");

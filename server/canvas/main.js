@@ -2,7 +2,8 @@
 /** Puts the page together: the store, the client, the app and the panes; and keeps the address bar in step. */
 
 import { formatPlace, parsePlace } from "./address.js";
-import { createApp, sentence } from "./app.js";
+import { createApp } from "./app.js";
+import { sentence } from "./errors.js";
 import { createClient } from "./a2a/client.js";
 import { serverAddress } from "./a2a/servers.js";
 import { createSharedFetch } from "./a2a/shared_fetch.js";

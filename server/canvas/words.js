@@ -15,6 +15,24 @@ export function counted(count, one, many = `${one}s`) {
 /** A name that cannot turn the words around it: without the marks that change the direction of writing. @param {string} name */
 export const plainName = (name) => name.replace(/[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]/g, "");
 
+/**
+ * A value that can be sent: half of a surrogate pair, which no text of a server can have, becomes U+FFFD.
+ * @template T
+ * @param {T} value
+ * @returns {T}
+ */
+export function wellFormed(value) {
+  /** @type {any} */
+  const any = value;
+  if (typeof any === "string") {
+    return /** @type {any} */ (any.replace(/\p{Surrogate}/gu, "\ufffd"));
+  }
+  if (Array.isArray(any)) {
+    return /** @type {any} */ (any.map(wellFormed));
+  }
+  return any && typeof any === "object" ? /** @type {any} */ (Object.fromEntries(Object.entries(any).map(([name, each]) => [name, wellFormed(each)]))) : value;
+}
+
 /** The first words of a text, in one line. @param {string} text @param {number} length */
 export function shortened(text, length) {
   const line = text.replace(/\s+/g, " ").trim();

@@ -3,7 +3,7 @@
 
 import { h } from "../dom.js";
 import { icon } from "../icons.js";
-import { size } from "../words.js";
+import { plainName, size } from "../words.js";
 
 /** @typedef {import("../types.js").Part} Part */
 
@@ -14,14 +14,15 @@ export const MOST_BYTES = 20_000_000;
 
 /** A file that is about to be sent. @param {File} file @param {() => void} remove */
 export function pendingAttachment(file, remove) {
+  const name = plainName(file.name);
   const picture = IMAGES.test(file.type) ? image(URL.createObjectURL(file), true) : icon(signOf(file.type));
   return h(
     "li",
     { class: "attachment" },
     picture,
-    h("bdi", { class: "truncate", title: file.name }, file.name),
+    h("bdi", { class: "truncate", title: name }, name),
     h("span", { class: "muted" }, size(file.size)),
-    h("button", { class: "icon-button", type: "button", "aria-label": `Remove ${file.name}`, onclick: remove }, icon("close", 14)),
+    h("button", { class: "icon-button", type: "button", "aria-label": `Remove ${name}`, onclick: remove }, icon("close", 14)),
   );
 }
 
@@ -34,7 +35,7 @@ export function sentAttachments(parts) {
 /** @param {any} part */
 function sent(part) {
   const type = part.mediaType ?? "";
-  const name = part.filename || (part.data !== undefined ? "Data" : part.url || "File");
+  const name = plainName(part.filename || (part.data !== undefined ? "Data" : part.url || "File"));
   const shown = part.raw && IMAGES.test(type);
   return h("li", { class: "attachment" }, shown ? image(`data:${type};base64,${part.raw}`, false) : icon(signOf(type)), h("bdi", { class: "truncate", title: name }, name));
 }

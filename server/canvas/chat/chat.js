@@ -8,7 +8,7 @@ import { icon } from "../icons.js";
 import { ask } from "../layout.js";
 import { isGuest, mayEdit } from "../state/reducer.js";
 import { textOf } from "../state/task.js";
-import { counted, shortened } from "../words.js";
+import { counted, plainName, shortened } from "../words.js";
 import { titleOf, waits } from "../contexts.js";
 import { createComposer } from "./composer.js";
 import { createExamples, createWelcome } from "./start.js";
@@ -60,7 +60,7 @@ function isEmpty({ contextId, loaded, tasks, artifacts, outgoing }) {
 function headline(state) {
   const context = state.contexts.find((each) => each.contextId === state.contextId);
   const first = Object.values(state.tasks)[0]?.messages[0] ?? Object.values(state.outgoing).find((each) => each.contextId === state.contextId)?.message;
-  return context ? titleOf(context) : shortened(textOf(first), 120);
+  return context ? titleOf(context) : plainName(shortened(textOf(first), 120));
 }
 
 /** The conversation and the agent; in front, how many conversations wait for an answer. @param {State} state @param {string} title */

@@ -152,7 +152,7 @@ export function createComposer(app) {
   function addFiles(added) {
     const fitting = added.filter((file) => file.size <= MOST_BYTES);
     for (const file of added.filter((each) => each.size > MOST_BYTES)) {
-      app.notify("error", `${file.name} has ${size(file.size)}; a file may have ${size(MOST_BYTES)}.`);
+      app.notify("error", `${plainName(file.name)} has ${size(file.size)}; a file may have ${size(MOST_BYTES)}.`);
     }
     setFiles([...files, ...fitting]);
     field.focus();

@@ -1,7 +1,7 @@
 // @ts-check
 /** Documents that come from files, and those that are saved: one, or all as a ZIP file. */
 
-import { sentence } from "../app.js";
+import { sentence } from "../errors.js";
 import { openMenu } from "../dialogs.js";
 import { h } from "../dom.js";
 import { mountDrop } from "../drop.js";

@@ -130,7 +130,7 @@ export function createDocumentPane(app) {
   function showFrame(state, artifact) {
     const all = Object.values(state.artifacts);
     tabs.update(
-      all.map((one) => ({ id: one.artifactId, name: one.name, busy: isWritten(state, one) })),
+      all.map((one) => ({ id: one.artifactId, name: plainName(one.name), busy: isWritten(state, one) })),
       artifact?.artifactId ?? "",
     );
     empty.hidden = artifact !== null;
@@ -139,12 +139,12 @@ export function createDocumentPane(app) {
     notice.hidden = state.version === null && !artifact?.cut;
     if (artifact) {
       const busy = state.version === null && isWritten(state, artifact);
-      setText(name, artifact.name);
+      setText(name, plainName(artifact.name));
       setText(about, busy ? writing(artifact) : versions.controls.hidden ? "" : `Version ${artifact.version}`);
       setText(notice, artifact.cut ? CUT : `This is version ${artifact.version}. It is read-only; “Restore” in “Versions” makes it the current one.`);
       copy.hidden = artifact.text === null || artifact.cut;
       // The conversation says what is being written.
-      busy || announce(`${artifact.name}, version ${artifact.version}`);
+      busy || announce(`${plainName(artifact.name)}, version ${artifact.version}`);
     }
   }
 

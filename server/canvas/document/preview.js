@@ -4,6 +4,7 @@
 import { h } from "../dom.js";
 import { icon } from "../icons.js";
 import { frameDocument } from "../policy.js";
+import { plainName } from "../words.js";
 import { linkAddress } from "./addresses.js";
 
 /** @typedef {import("../types.js").Part} Part */
@@ -35,7 +36,7 @@ export function previewOf(part) {
 
 /** A page as it looks: without scripts, forms, or an origin. @param {string} html @param {string} name */
 export function htmlPreview(html, name) {
-  return h("iframe", { class: "document-frame", sandbox: "", srcdoc: frameDocument(html), title: `Preview of ${name}`, referrerpolicy: "no-referrer" });
+  return h("iframe", { class: "document-frame", sandbox: "", srcdoc: frameDocument(html), title: `Preview of ${plainName(name)}`, referrerpolicy: "no-referrer" });
 }
 
 /** An SVG as an image, in which nothing runs and nothing is loaded. @param {string} svg @param {string} name */
@@ -66,8 +67,8 @@ function fileView({ raw, filename = "file", mediaType = "application/octet-strea
 function imageView(blob, name) {
   const address = URL.createObjectURL(blob);
   const free = () => URL.revokeObjectURL(address);
-  const broken = () => (free(), image.replaceWith(h("p", { class: "muted", role: "note", "aria-label": name }, "This picture cannot be shown. Download it to open it elsewhere.")));
-  const image = h("img", { class: "document-image", src: address, alt: name, onload: free, onerror: broken });
+  const broken = () => (free(), image.replaceWith(h("p", { class: "muted", role: "note", "aria-label": plainName(name) }, "This picture cannot be shown. Download it to open it elsewhere.")));
+  const image = h("img", { class: "document-image", src: address, alt: plainName(name), onload: free, onerror: broken });
   return image;
 }
 
@@ -75,7 +76,7 @@ function imageView(blob, name) {
 function fileLink(name, mediaType, content) {
   const size = typeof content === "string" ? "" : sizeOf(content.size);
   const about = h("span", { class: "muted" }, [mediaType, size].filter(Boolean).join(", "));
-  const label = h("bdi", { class: "document-file-name" }, name);
+  const label = h("bdi", { class: "document-file-name" }, plainName(name));
   if (typeof content !== "string") {
     const save = () => download(content, name);
     return h("button", { type: "button", class: "document-file", onclick: save }, icon("download"), label, about);
@@ -88,7 +89,7 @@ function fileLink(name, mediaType, content) {
 /** @param {Blob} blob @param {string} name */
 export function download(blob, name) {
   const address = URL.createObjectURL(blob);
-  h("a", { href: address, download: name }).click();
+  h("a", { href: address, download: plainName(name) }).click();
   setTimeout(() => URL.revokeObjectURL(address), 60_000);
 }
 

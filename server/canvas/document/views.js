@@ -3,6 +3,7 @@
 
 import { h } from "../dom.js";
 import { partOf } from "../loading.js";
+import { plainName } from "../words.js";
 import { keepInPlace } from "./anchoring.js";
 import { colour } from "./colours.js";
 import { createHighlighter } from "./highlight.js";
@@ -86,7 +87,7 @@ async function readView({ artifact, text, onSelect, onTick, documents = { all: (
   const dress = (/** @type {DocumentFragment} */ made) => (links.dress(made), colour(made, refresh));
   const markdown = createMarkdownView({ onRender: remark, dress });
   let shownWith = namesOf(documents.all());
-  markdown.element.setAttribute("aria-label", artifact.name);
+  markdown.element.setAttribute("aria-label", plainName(artifact.name));
   const scroller = h("div", { class: "document-scroller", tabIndex: 0 }, markdown.element);
   markdown.element.addEventListener("click", (event) => event.detail > 0 && isSelecting(markdown.element) && event.preventDefault());
   markdown.element.toggleAttribute("data-read-only", !onTick);
@@ -160,7 +161,7 @@ async function sourceView({ artifact, text, kind, readOnly, onSelect, onInput },
   const { createEditor } = await editorPart.get(tell);
   let { artifactId } = artifact;
   const prose = kind.name === "markdown" || kind.name === "text";
-  const label = `Source of ${artifact.name}`;
+  const label = `Source of ${plainName(artifact.name)}`;
   const typed = (/** @type {Omit<Input, "artifactId">} */ input) => onInput({ ...input, artifactId });
   const editor = createEditor({ text, label, language: kind.language, prose, readOnly, onSelect, onInput: typed });
   return {

@@ -3,7 +3,9 @@
 
 import { copied } from "../clipboard.js";
 import { fill, h } from "../dom.js";
+import { sentence } from "../errors.js";
 import { icon } from "../icons.js";
+import { plainName, wellFormed } from "../words.js";
 
 const DAY = 86_400;
 /** @type {[string, number][]} in seconds; 0 for never */
@@ -13,6 +15,8 @@ const USUAL = 7 * DAY;
 const LEVELS = [["read", "Read"], ["edit", "Edit"]];
 /** Who approves a call has a name. @type {[string, string][]} */
 const LEVELS_OF_USERS = [...LEVELS, ["approve", "Edit and approve calls"]];
+
+const NOT_SHARED = "This conversation cannot be shared in this way. Invite somebody else than its owner, or create a link.";
 
 /** @typedef {{shareId: string, user?: string, link?: boolean, level: "read"|"edit"|"approve", expires?: string, url?: string}} Share */
 
@@ -27,7 +31,7 @@ export function openSharing(app, contextId, title) {
     "dialog",
     { class: "dialog", "aria-labelledby": "share-title", onclose: () => dialog.remove() },
     h("h2", { class: "dialog-title", id: "share-title" }, `Share “${title}”`),
-    part("invite", "Invite a user", "They sign in under the name that this server knows them by.", [["share-user", "User", user]], LEVELS_OF_USERS, "Invite", (terms) => share({ user: user.value.trim(), ...terms })),
+    part("invite", "Invite a user", "They sign in under the name that this server knows them by.", [["share-user", "User", user]], LEVELS_OF_USERS, "Invite", (terms) => invite(user.value.trim(), terms)),
     part("link", "Create a link", "Whoever has the link opens the conversation without signing in.", [], LEVELS, "Create link", (terms) => share({ link: true, ...terms })),
     told,
     made,
@@ -39,12 +43,21 @@ export function openSharing(app, contextId, title) {
   user.focus();
   attempt(read);
 
+  /** @param {string} name @param {object} terms */
+  function invite(name, terms) {
+    if (name) {
+      share({ user: wellFormed(name), ...terms });
+    } else {
+      told.textContent = "Enter the name of a user.";
+    }
+  }
+
   /** @param {any} asked  as `POST /artifacts/{context}/shares` takes it */
   function share(asked) {
     attempt(async () => {
       const share = await client.shares(contextId, asked);
       user.value = "";
-      fill(made, share.url ? linkOf(share.url) : h("p", { class: "dialog-text" }, `Shared with ${asked.user}.`));
+      fill(made, share.url ? linkOf(share.url) : h("p", { class: "dialog-text" }, `Shared with ${plainName(asked.user)}.`));
       await read();
     });
   }
@@ -56,7 +69,7 @@ export function openSharing(app, contextId, title) {
 
   /** @param {Share} share */
   function row({ shareId, user: name, level: may, expires }) {
-    const who = name ?? "Link";
+    const who = name ? plainName(name) : "Link";
     const until = expires ? `, until ${new Date(expires).toLocaleString("en", { dateStyle: "medium", timeStyle: "short" })}` : "";
     const revoke = () => attempt(async () => {
       await client.shares(contextId, undefined, shareId);
@@ -91,7 +104,7 @@ export function openSharing(app, contextId, title) {
     try {
       await act();
     } catch (error) {
-      told.textContent = error instanceof Error ? error.message : String(error);
+      told.textContent = sentence(error, NOT_SHARED);
     }
   }
 }

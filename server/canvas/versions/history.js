@@ -1,6 +1,8 @@
 // @ts-check
 /** What the versions of an artifact allow and how they are told. Pure. */
 
+import { plainName } from "../words.js";
+
 /**
  * A version as `GET /artifacts/{context}/{artifact}/versions` lists it.
  * @typedef {object} Version
@@ -55,7 +57,7 @@ const OPERATIONS = new Map([["put", "Your changes"], ["restore", "Restored"]]);
 
 /** What a version was made for. @param {Version} version */
 export function requestOf({ author, request = "" }) {
-  return author === "user" ? (OPERATIONS.get(request) ?? (request || "Your changes")) : request || "Written";
+  return author === "user" ? (OPERATIONS.get(request) ?? (plainName(request) || "Your changes")) : plainName(request) || "Written";
 }
 
 /**

@@ -4,7 +4,7 @@
  * request, any two compared, one restored, a link to one.
  */
 
-import { sentence } from "../app.js";
+import { sentence } from "../errors.js";
 import { copied } from "../clipboard.js";
 import { fill, h } from "../dom.js";
 import { languageOf } from "../document/language.js";

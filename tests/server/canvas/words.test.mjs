@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { ago, choicesOf, counted, isQuestion, operationWords, passageWords, period, plainName, shortened, size, withoutChoices } from "../../../server/canvas/words.js";
+import { ago, choicesOf, counted, isQuestion, operationWords, passageWords, period, plainName, shortened, size, wellFormed, withoutChoices } from "../../../server/canvas/words.js";
 
 test("things are counted", () => {
   assert.equal(counted(1, "document"), "1 document");
@@ -11,6 +11,12 @@ test("a text is shortened to one line, and no character is cut in two", () => {
   assert.equal(shortened(" one\n two ", 20), "one two");
   assert.equal(shortened("one two", 3), "one…");
   assert.equal(shortened("a😀b", 2), "a…");
+});
+
+test("half of a surrogate pair is replaced in every text of what is sent", () => {
+  const sent = wellFormed({ parts: [{ text: "a\ud83d😀" }, { raw: "AA==" }], metadata: { op: "put", text: "\ude00", merge: true, base: null, version: 1 } });
+  assert.deepEqual(sent, { parts: [{ text: "a\ufffd😀" }, { raw: "AA==" }], metadata: { op: "put", text: "\ufffd", merge: true, base: null, version: 1 } });
+  assert.equal(wellFormed(null), null);
 });
 
 test("an operation is told in words", () => {

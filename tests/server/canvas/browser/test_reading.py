@@ -29,10 +29,10 @@ BRING = """
 
 
 async def bring(page: Page, name: str, text: str) -> Locator:
-    """A document of one's own, and where it is shown."""
+    """A document of one's own, and where it is shown. Its name is shown without marks of direction."""
     await expect(page.get_by_role("button", name="Attach files")).to_be_enabled()
     await page.evaluate(BRING, [name, text])
-    await expect(page.locator(".document-name")).to_have_text(name)
+    await expect(page.locator(".document-name")).to_have_text(name.replace("\u202e", ""))
     return page.locator(".document-panel")
 
 
@@ -187,8 +187,20 @@ async def test_each_paragraph_has_the_direction_of_its_words(window: OpenPage) -
     assert await paragraph.evaluate(sides) == [False, True]
     assert await panel.locator("p", has_text="Latin").evaluate(sides) == [True, False]
     await expect(panel.locator(".document-block", has_text="ראשון")).to_have_css("direction", "rtl")
+
+
+async def test_a_name_turns_no_words_around(window: OpenPage) -> None:
+    page = window.page
+    panel = await bring(page, "a\u202egnp.html", "<p>Text</p>")
+    await page.get_by_role("button", name="Preview").click()
+    await expect(panel.locator("iframe")).to_have_attribute("title", "Preview of agnp.html")
     await ask(page, "files \u202egnp.exe")
     await expect(page.locator("bdi", has_text="gnp.exe").first).to_be_visible()
+    await bring(page, "b\u202egnp.md", "Text")
+    await expect(page.get_by_role("tab", name="bgnp.md")).to_have_text("bgnp.md")
+    names = await page.locator("bdi, h2, [role=tab]").all_text_contents()
+    names += await page.locator("[title], [aria-label]").evaluate_all("all => all.flatMap(e => [e.title, e.ariaLabel])")
+    assert [name for name in names if "\u202e" in (name or "")] == []
 
 
 async def test_on_paper_there_is_the_document_alone(window: OpenPage) -> None:

@@ -229,6 +229,11 @@ async def test_a_user_edits_what_was_shared_to_edit(visit: OpenPage, open_window
     invitation = dialog.get_by_role("form", name="Invite a user")
     await invitation.get_by_label("User").press("Enter")
     await expect(dialog.get_by_role("listitem")).to_have_count(1)
+    visit.expects("status of 400")
+    for name, why in (("  ", "Enter the name of a user."), ("ann", "Invite somebody else than its owner")):
+        await invitation.get_by_label("User").fill(name)
+        await invitation.get_by_role("button", name="Invite").click()
+        await expect(dialog.get_by_role("alert")).to_contain_text(why)
     await invitation.get_by_label("User").fill("joe")
     await invitation.get_by_label("They may").select_option("edit")
     await invitation.get_by_role("button", name="Invite").click()

@@ -1,0 +1,42 @@
+// @ts-check
+/**
+ * What the user is told when a request fails.
+ * Rule 1: most of the server's words are for whoever writes a client; the developer view has them. Each code that this
+ *         server has is in one of the two tables (tests/server/canvas/test_errors.py).
+ */
+
+import { RequestFailed } from "./a2a/client.js";
+
+const UNUSABLE = "The server could not use this request. The developer view has the details.";
+const GONE = "This is not there any more.";
+const ENDED = "This task has ended. Send a new message.";
+const OTHER_FILES = "This server does not take files of this type.";
+
+/** In place of the server's words. HTTP's are positive, JSON-RPC's negative. @type {Map<number, string>} */
+export const OWN_WORDS = new Map([
+  ...[400, 405, 406, 421, -32600, -32601, -32602, -32700, -32003, -32006, -32007, -32008, -32009].map(
+    (code) => /** @type {[number, string]} */ ([code, UNUSABLE]),
+  ),
+  [404, GONE],
+  [-32001, "This task is not there any more."],
+  [-32002, ENDED],
+  [-32004, ENDED],
+  [415, OTHER_FILES],
+  [-32005, OTHER_FILES],
+]);
+
+/** What the server says of access, limits and failures is for users: who may do what, how much, and whether to try again. */
+export const SERVERS_WORDS = new Set([401, 403, 409, 413, 429, 500, 503, -32000, -32013, -32043, -32603]);
+
+/**
+ * @param {unknown} error
+ * @param {string} [unusable]  what to say where the server could not use what was asked
+ * @returns {string}
+ */
+export function sentence(error, unusable = UNUSABLE) {
+  const own = error instanceof RequestFailed && OWN_WORDS.get(error.code);
+  if (own) {
+    return own === UNUSABLE ? unusable : own;
+  }
+  return error instanceof Error ? error.message : String(error);
+}
