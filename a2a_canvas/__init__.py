@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from a2a_canvas.server.app import create_app
-    from a2a_canvas.server.settings import Settings
+    from a2a_canvas.server.settings.settings import Settings
     from a2a_canvas.tools.functions.canvas import Canvas
     from a2a_canvas.tools.functions.python_tool import tool
     from a2a_canvas.tools.functions.results import File, ToolError
@@ -27,7 +27,7 @@ __all__ = ["Canvas", "File", "Settings", "ToolError", "__version__", "create_app
 _MODULES = {
     "Canvas": "a2a_canvas.tools.functions.canvas",
     "File": "a2a_canvas.tools.functions.results",
-    "Settings": "a2a_canvas.server.settings",
+    "Settings": "a2a_canvas.server.settings.settings",
     "ToolError": "a2a_canvas.tools.functions.results",
     "create_app": "a2a_canvas.server.app",
     "tool": "a2a_canvas.tools.functions.python_tool",

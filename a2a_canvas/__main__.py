@@ -4,7 +4,7 @@ import os
 import signal
 import sys
 
-from a2a_canvas.server.cli import main as run
+from a2a_canvas.server.commands.cli import main as run
 
 
 def main() -> None:

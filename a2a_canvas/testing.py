@@ -24,7 +24,7 @@ from starlette.testclient import TestClient
 from a2a_canvas.server.agent.model import ModelEvent, ModelRequest, ToolResult
 from a2a_canvas.server.agent.models.script import ScriptedModel
 from a2a_canvas.server.app import create_app
-from a2a_canvas.server.settings import Settings
+from a2a_canvas.server.settings.settings import Settings
 from a2a_canvas.tools.functions.function_tool import ToolSource
 
 __all__ = ["Answer", "TestedAgent", "agent"]

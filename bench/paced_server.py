@@ -17,7 +17,7 @@ from starlette.applications import Starlette
 
 from a2a_canvas.server.agent import model as m
 from a2a_canvas.server.app import create_app
-from a2a_canvas.server.settings import load
+from a2a_canvas.server.settings.settings import load
 from bench.pace import SIZE, Order
 
 OPENING = '{"append": false, "artifact": {"artifact_id": "text", "parts": [{"kind": "text", "text": "'

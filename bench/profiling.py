@@ -63,7 +63,7 @@ def _table(stats: pstats.Stats, deltas: int) -> str:
 
 def serve(path: str, options: Sequence[str]) -> int:
     """Our command line, with a profiler that SIGUSR1 starts and stops."""
-    from a2a_canvas.server.cli import main
+    from a2a_canvas.server.commands.cli import main
 
     profile = cProfile.Profile()
     running = False

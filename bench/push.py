@@ -17,7 +17,7 @@ from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from uuid import uuid4
 
-from a2a_canvas.server.api_key import new_key
+from a2a_canvas.server.accounts.api_key import new_key
 from a2a_canvas.server.wire import VERSION_HEADER
 from bench.client import HOST, ClientError, Watcher, check_pieces, exchange, send, watch
 from bench.databases import databases

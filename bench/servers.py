@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO
 
-from a2a_canvas.server.settings import Settings
+from a2a_canvas.server.settings.settings import Settings
 from tests.free_port import free_port
 
 ROOT = Path(__file__).parent.parent

@@ -21,10 +21,10 @@ from multiprocessing import get_context
 from statistics import median
 from typing import Literal
 
+from a2a_canvas.server.accounts.access import ANONYMOUS
 from a2a_canvas.server.agent.events import State, UserMessage
 from a2a_canvas.server.agent.model import ModelEvent, ModelRequest, ModelText
 from a2a_canvas.server.agent.models.playback import answer
-from a2a_canvas.server.tasks.access import ANONYMOUS
 from a2a_canvas.server.tasks.incoming import Incoming
 from a2a_canvas.server.tasks.journal.journal import InMemoryJournal
 from a2a_canvas.server.tasks.runtime.runtime import Runtime

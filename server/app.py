@@ -28,24 +28,27 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Match
 
+from a2a_canvas.server.accounts.access import ANONYMOUS, Access
+from a2a_canvas.server.accounts.api_key import SHARED_USER
+from a2a_canvas.server.accounts.quotas import Meter, Quota
+from a2a_canvas.server.accounts.server_secrets import SESSIONS
+from a2a_canvas.server.accounts.sharing import Sharing
 from a2a_canvas.server.agent.model import LLM, SCRIPT_PREFIX, close_llm
 from a2a_canvas.server.agent.models.rehearsal import NOTICE, QUICK_ACTIONS
 from a2a_canvas.server.agent.models.wrappers import FramedLLM
 from a2a_canvas.server.agent.turn.turn import TurnLimits
-from a2a_canvas.server.api_key import SHARED_USER
-from a2a_canvas.server.backend import Backend, make_backend
+from a2a_canvas.server.backend.backend import Backend, make_backend
 from a2a_canvas.server.metrics import Metrics
-from a2a_canvas.server.model_choice import choose_llm
 from a2a_canvas.server.outbound.addresses import SystemLookup
-from a2a_canvas.server.protocols.a2a_v1.card import Addresses, CurrentCard, card_route, load_card
-from a2a_canvas.server.protocols.a2a_v1.card_file import is_off
-from a2a_canvas.server.protocols.a2a_v1.card_signing import card_keys_route, load_card_key
-from a2a_canvas.server.protocols.a2a_v1.extensions import ExtensionsEcho, extensions_of
-from a2a_canvas.server.protocols.a2a_v1.handler import A2AHandler
-from a2a_canvas.server.protocols.a2a_v1.http_json import rest_route
-from a2a_canvas.server.protocols.a2a_v1.jsonrpc import jsonrpc_route
-from a2a_canvas.server.protocols.a2a_v1.push_operations import PushOperations
-from a2a_canvas.server.protocols.a2a_v1.push_payload import PushPayloads
+from a2a_canvas.server.protocols.a2a_v1.bindings.http_json import rest_route
+from a2a_canvas.server.protocols.a2a_v1.bindings.jsonrpc import jsonrpc_route
+from a2a_canvas.server.protocols.a2a_v1.card.card import Addresses, CurrentCard, card_route, load_card
+from a2a_canvas.server.protocols.a2a_v1.card.card_file import is_off
+from a2a_canvas.server.protocols.a2a_v1.card.card_signing import card_keys_route, load_card_key
+from a2a_canvas.server.protocols.a2a_v1.operations.handler import A2AHandler
+from a2a_canvas.server.protocols.a2a_v1.operations.push_operations import PushOperations
+from a2a_canvas.server.protocols.a2a_v1.operations.push_payload import PushPayloads
+from a2a_canvas.server.protocols.a2a_v1.projection.extensions import ExtensionsEcho, extensions_of
 from a2a_canvas.server.protocols.agui.routes import AgUiConfig, agui_routes
 from a2a_canvas.server.protocols.artifacts.routes import artifact_routes
 from a2a_canvas.server.protocols.edge.answer_headers import AnswerHeaders
@@ -67,22 +70,19 @@ from a2a_canvas.server.protocols.identity.attempts import FailedAttempts
 from a2a_canvas.server.protocols.identity.authenticator import Authenticator, ConfiguredKeys, JwtVerifier
 from a2a_canvas.server.protocols.identity.browser_sessions import BrowserSessions
 from a2a_canvas.server.protocols.identity.http_authentication import CALLBACK, Authentication
-from a2a_canvas.server.protocols.identity.open_id_sign_in import Endpoints, OpenIdClient
 from a2a_canvas.server.protocols.identity.published import Published
 from a2a_canvas.server.protocols.identity.security import discovery_url
-from a2a_canvas.server.protocols.identity.session_routes import SessionRoutes
 from a2a_canvas.server.protocols.page.routes import page_routes
+from a2a_canvas.server.protocols.sign_in.open_id_sign_in import Endpoints, OpenIdClient
+from a2a_canvas.server.protocols.sign_in.session_routes import SessionRoutes
 from a2a_canvas.server.push.delivery import PushDelivery
 from a2a_canvas.server.push.sending import PushSender, TargetCheck
 from a2a_canvas.server.push.targets import AllowedTargets
-from a2a_canvas.server.server_secrets import SESSIONS
-from a2a_canvas.server.settings import REHEARSAL, Settings, SettingsError, option_name
-from a2a_canvas.server.tasks.access import ANONYMOUS, Access
+from a2a_canvas.server.settings.model_choice import choose_llm
+from a2a_canvas.server.settings.settings import REHEARSAL, Settings, SettingsError, option_name
 from a2a_canvas.server.tasks.journal.push_outbox import Outbox
-from a2a_canvas.server.tasks.quotas import Meter, Quota
 from a2a_canvas.server.tasks.runtime.admission import Admission
 from a2a_canvas.server.tasks.runtime.runtime import Runtime
-from a2a_canvas.server.tasks.sharing import Sharing
 from a2a_canvas.server.wire import AGUI_PATH, KEYS_PATH, REST_PREFIX
 from a2a_canvas.store.artifact_store import ArtifactStore
 from a2a_canvas.tools.functions.function_tool import AnyTool, ToolSource
@@ -542,7 +542,7 @@ def _lifespan(
         if settings.grpc_port:
             # `serve` has looked before; here this may be any program's server, but gRPC's address is the settings'.
             check_open(settings, keys=(await authenticator.security()).required)
-            from a2a_canvas.server.protocols.a2a_v1.grpc_server import grpc_server
+            from a2a_canvas.server.protocols.a2a_v1.bindings.grpc_server import grpc_server
             from a2a_canvas.server.protocols.edge.origins import GrpcOrigins
             from a2a_canvas.server.protocols.identity.grpc_authentication import GrpcAuthentication
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from a2a_canvas.server.cli import cli
+from a2a_canvas.server.commands.cli import cli
 
 
 def parsed(*arguments: str) -> tuple[str, dict[str, Any]]:

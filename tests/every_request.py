@@ -19,12 +19,12 @@ from starlette.routing import Route
 
 from a2a_canvas.server.agent.intent import OPERATIONS
 from a2a_canvas.server.app import create_app
-from a2a_canvas.server.protocols.a2a_v1.share_operations import SHARE_OPERATIONS
+from a2a_canvas.server.protocols.a2a_v1.operations.share_operations import SHARE_OPERATIONS
 from a2a_canvas.server.protocols.artifacts.paths import Resource, parse_path
 from a2a_canvas.server.protocols.artifacts.routes import METHODS
 from a2a_canvas.server.protocols.guard.calls import LEGACY_METHODS, REQUESTS
 from a2a_canvas.server.protocols.guard.rest import REST_ROUTES, RestRoute, find_rest_route
-from a2a_canvas.server.settings import Settings
+from a2a_canvas.server.settings.settings import Settings
 from a2a_canvas.server.wire import CANVAS, EXTENSIONS_HEADERS, TURN, VERSION_HEADER
 
 Json = dict[str, Any]

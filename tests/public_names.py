@@ -18,10 +18,10 @@ from a2a.utils.errors import A2A_ERROR_MAPPING
 
 import a2a_canvas
 from a2a_canvas import testing
-from a2a_canvas.server.cli import cli
+from a2a_canvas.server.commands.cli import cli
 from a2a_canvas.server.metrics import Metrics
 from a2a_canvas.server.protocols.edge.error_tables import rpc_code
-from a2a_canvas.server.settings import PREFIX, Settings
+from a2a_canvas.server.settings.settings import PREFIX, Settings
 from tests.docs.entrances import entrances
 from tests.docs.pages import ROOT
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import yaml
 
-from a2a_canvas.server.settings import PREFIX, Settings
+from a2a_canvas.server.settings.settings import PREFIX, Settings
 from tests.command_line import parsed
 
 ROOT = Path(__file__).parent.parent

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from a2a_canvas.server.settings import PREFIX, Settings
+from a2a_canvas.server.settings.settings import PREFIX, Settings
 from tests.dockerfile_steps import BUILD, FINAL, ROOT, STEPS, command, copied, variables, words_of
 
 

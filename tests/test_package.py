@@ -21,7 +21,7 @@ import pytest
 
 from a2a_canvas.server.protocols.page.assets import media_type_of
 from a2a_canvas.server.protocols.page.routes import CANVAS, FOLDERS
-from a2a_canvas.server.settings import PREFIX
+from a2a_canvas.server.settings.settings import PREFIX
 from tests.dockerfile_steps import BUILD, ROOT, command, copied, variables, words_of
 from tests.free_port import free_port
 
@@ -79,10 +79,12 @@ def test_the_wheel_has_every_module_the_revisions_the_page_and_the_agent_card(wh
     bundles = [path for folder in FOLDERS.values() for path in folder.rglob("*") if media_type_of(path.name)]
     page = {f"a2a_canvas/server/canvas/{path.relative_to(CANVAS)}" for path in bundles}
     scripts = {f"a2a_canvas/server/{name}.yaml" for name in ("agent/models/rehearsal/rehearsal", "demo")}
-    template = {f"a2a_canvas/{path.relative_to(ROOT)}" for path in (ROOT / "server/template").rglob("*.template")}
+    template = {
+        f"a2a_canvas/{path.relative_to(ROOT)}" for path in (ROOT / "server/commands/template").rglob("*.template")
+    }
     wanted = surface | modules | scripts | page | template
     assert {name for name in names_in(wheel) if ".dist-info/" not in name} == wanted
-    assert "a2a_canvas/server/migrations/versions/revision_0001.py" in wanted
+    assert "a2a_canvas/server/backend/migrations/versions/revision_0001.py" in wanted
     with zipfile.ZipFile(wheel) as archive:
         assert archive.read("a2a_canvas/agent_card.json") == (ROOT / "agent_card.json").read_bytes()
 
@@ -113,7 +115,7 @@ def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 PROJECT = """
 import a2a_canvas, server, tools
 from a2a_canvas import Settings, create_app
-from a2a_canvas.server.protocols.a2a_v1.card import PACKAGED_CARD
+from a2a_canvas.server.protocols.a2a_v1.card.card import PACKAGED_CARD
 
 create_app(Settings(database="memory", model="rehearsal"))
 print(server.NAME, tools.NAME, a2a_canvas.__version__, PACKAGED_CARD.exists())

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import a2a_canvas
-from a2a_canvas.server.settings import PREFIX
+from a2a_canvas.server.settings.settings import PREFIX
 from tests.fakes import answer, text
 from tests.fakes import tool as call
 from tests.server.agent.turn.turn_harness import TurnHarness

@@ -57,7 +57,7 @@ def test_the_package_alone_imports_none_of_its_modules() -> None:
     "arguments", [["--version"], ["--help"], ["send", "--help"], ["diff", "--help"], ["chat", "--help"]]
 )
 def test_version_and_help_import_no_library(arguments: list[str]) -> None:
-    assert imported(f"from a2a_canvas.server.cli import main\nmain({arguments!r})", *LIBRARIES) == ""
+    assert imported(f"from a2a_canvas.server.commands.cli import main\nmain({arguments!r})", *LIBRARIES) == ""
 
 
 @pytest.mark.parametrize("arguments", [["send", "hi"], ["edit", "doc", "shorter", "--lines", "3", "--context", "c"]])
@@ -68,7 +68,7 @@ def test_the_arguments_of_the_client_import_no_library(arguments: list[str]) -> 
 
 @pytest.mark.parametrize("module", ["send", "edit", "artifacts"])
 def test_the_client_imports_nothing_of_the_server(module: str) -> None:
-    server = ["a2a_canvas.store", "a2a_canvas.tools", "a2a_canvas.server.app", "a2a_canvas.server.settings"]
+    server = ["a2a_canvas.store", "a2a_canvas.tools", "a2a_canvas.server.app", "a2a_canvas.server.settings.settings"]
     program = f"import a2a_canvas.server.client.{module}"
     assert imported(program, *server, "a2a.server", "anthropic", "pydantic_settings", "uvicorn", *SQL) == ""
 
@@ -102,7 +102,7 @@ def test_an_app_in_memory_runs_without_claude_grpc_and_sql() -> None:
     ours = [
         "a2a_canvas.store.sql",
         "a2a_canvas.server.tasks.sql",
-        "a2a_canvas.server.migrations",
+        "a2a_canvas.server.backend.migrations",
         "a2a_canvas.server.client",
     ]
     assert imported(SERVED, *ours, "anthropic", "openai", "prometheus_client", *SQL) == ""

@@ -28,7 +28,7 @@ import grpc
 import grpc.aio
 import httpx
 
-from a2a_canvas.server.api_key import new_key
+from a2a_canvas.server.accounts.api_key import new_key
 from a2a_canvas.server.wire import CANVAS
 from bench.databases import databases
 from bench.fuzz.worst_bodies import WorstBody, worst_bodies

@@ -14,7 +14,7 @@ import grpc
 import grpc.aio
 import httpx
 
-from a2a_canvas.server.api_key import new_key
+from a2a_canvas.server.accounts.api_key import new_key
 from bench.fuzz.frames import flood
 from bench.fuzz.hostile_servers import hostile_server
 from bench.servers import MEMORY, Checkout, Server, end, script, shipped, start

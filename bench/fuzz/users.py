@@ -16,8 +16,8 @@ from typing import Any
 
 import httpx
 
-from a2a_canvas.server.api_key import new_key
-from a2a_canvas.server.tasks.sharing import new_link_token
+from a2a_canvas.server.accounts.api_key import new_key
+from a2a_canvas.server.accounts.sharing import new_link_token
 from a2a_canvas.server.wire import CANVAS
 from tests.victims import FRIEND, VICTIM
 

@@ -17,7 +17,6 @@ from contextlib import suppress
 from datetime import datetime
 from typing import Any
 
-from a2a_canvas.server.context_key import public_id
 from a2a_canvas.server.log_output import about
 from a2a_canvas.server.metrics import Metrics
 from a2a_canvas.server.push.places import Places
@@ -27,6 +26,7 @@ from a2a_canvas.server.push.signing import headers_of
 from a2a_canvas.server.tasks.errors import TaskError, TaskNotFound
 from a2a_canvas.server.tasks.journal.push_outbox import Outbox
 from a2a_canvas.server.tasks.push import Delivery
+from a2a_canvas.store.context_key import public_id
 from a2a_canvas.store.errors import Unavailable
 
 logger = logging.getLogger(__name__)

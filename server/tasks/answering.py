@@ -8,9 +8,9 @@ Rule 3: a message answers all that its task waits for, so its sender must be all
 
 from __future__ import annotations
 
+from a2a_canvas.server.accounts.access import Level
 from a2a_canvas.server.agent.endings import approvals_of
 from a2a_canvas.server.agent.turn.pending_calls import callers_to_log_in
-from a2a_canvas.server.tasks.access import Level
 from a2a_canvas.server.tasks.errors import AnswerNotAllowed
 from a2a_canvas.server.tasks.record import TaskRecord
 

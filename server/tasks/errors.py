@@ -31,7 +31,7 @@ import asyncio
 from math import ceil
 
 from a2a_canvas.server.agent.events import State
-from a2a_canvas.server.context_key import public_id
+from a2a_canvas.store.context_key import public_id
 
 
 class TaskError(Exception):

@@ -16,8 +16,8 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from itertools import chain
 
+from a2a_canvas.server.accounts.access import Level
 from a2a_canvas.server.agent.events import UserMessage
-from a2a_canvas.server.tasks.access import Level
 from a2a_canvas.server.tasks.push import PushConfig
 from a2a_canvas.store.changes import AppendParts, Change, ReplaceParts
 from a2a_canvas.store.codec import make_converter

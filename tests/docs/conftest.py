@@ -12,7 +12,7 @@ import uvicorn
 
 from a2a_canvas.server.agent.models.rehearsal.rehearsal import Rehearsal
 from a2a_canvas.server.app import create_app
-from a2a_canvas.server.settings import load
+from a2a_canvas.server.settings.settings import load
 
 
 @pytest.fixture(scope="module")

@@ -20,7 +20,7 @@ from a2a_canvas.server.agent.intent import OperationForm
 from a2a_canvas.server.app import create_app
 from a2a_canvas.server.protocols.agui.older import older_form
 from a2a_canvas.server.protocols.guard.calls import REQUESTS
-from a2a_canvas.server.settings import Settings
+from a2a_canvas.server.settings.settings import Settings
 from a2a_canvas.server.wire import VERSION_HEADER
 from tests.docs.pages import ROOT
 

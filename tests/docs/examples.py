@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from a2a_canvas.server.cli import main
+from a2a_canvas.server.commands.cli import main
 from tests.docs.pages import ADDRESS
 
 UUID = re.compile("[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")

@@ -11,8 +11,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
-from a2a_canvas.server.protocols.a2a_v1.list_tasks import MAX_LIST_TASKS_PAGE_SIZE
-from a2a_canvas.server.protocols.a2a_v1.push_operations import MAX_SECRET
+from a2a_canvas.server.accounts.sharing import MAX_FROM_ONE, MAX_OF_USER, MAX_SHARES
+from a2a_canvas.server.protocols.a2a_v1.operations.list_tasks import MAX_LIST_TASKS_PAGE_SIZE
+from a2a_canvas.server.protocols.a2a_v1.operations.push_operations import MAX_SECRET
 from a2a_canvas.server.protocols.agui.input import MAX_MESSAGES
 from a2a_canvas.server.protocols.agui.older.request import MAX_CONTENTS
 from a2a_canvas.server.protocols.agui.routes import MAX_BODY_VALUES
@@ -24,7 +25,6 @@ from a2a_canvas.server.protocols.guard.parsing import SMALL_BODY_BYTES
 from a2a_canvas.server.push.targets import MAX_URL
 from a2a_canvas.server.tasks.journal.owned_contexts import MAX_SEARCHED
 from a2a_canvas.server.tasks.push import MAX_CONFIGS
-from a2a_canvas.server.tasks.sharing import MAX_FROM_ONE, MAX_OF_USER, MAX_SHARES
 from a2a_canvas.store.text.unicode import MAX_ID
 from tests.docs.pages import ROOT
 
@@ -54,7 +54,7 @@ REQUESTS = (
     Limit((" the head of a request",), f"{MAX_HEAD:,} bytes, {MAX_FIELDS} fields", "431, and the connection is closed",
           f"{_PROTOCOLS}/edge/test_connections.py::test_a_head_that_is_too_large_is_refused"),
     Limit((" the metadata of a gRPC call",), f"{MAX_HEAD:,} bytes", "RESOURCE_EXHAUSTED",
-          f"{_PROTOCOLS}/a2a_v1/test_grpc_server.py::test_the_calls_on_one_connection_and_their_metadata_have_a_bound"),
+          f"{_PROTOCOLS}/a2a_v1/bindings/test_grpc_server.py::test_the_calls_on_one_connection_and_their_metadata_have_a_bound"),
     Limit((" the body of a message: `POST /`, `/rest/…`, `/canvas/stream`; a gRPC message",), "`--max-body-bytes`",
           "413; JSON-RPC: -32600; gRPC: RESOURCE_EXHAUSTED",
           f"{_BODIES}::test_a_message_may_be_as_large_as_the_setting_says"),
@@ -90,7 +90,7 @@ VALUES = (
           f"{_PROTOCOLS}/agui/test_input.py::test_what_is_no_run_is_refused_by_the_name_of_its_field"),
     Limit(("A2A *.id", "A2A *Id", "A2A Message.referenceTaskIds"),
           f"{MAX_ID} characters, without control characters", _INVALID,
-          f"{_PROTOCOLS}/a2a_v1/test_parts.py::test_an_id_that_would_weigh_down_every_event_is_refused"),
+          f"{_PROTOCOLS}/a2a_v1/projection/test_parts.py::test_an_id_that_would_weigh_down_every_event_is_refused"),
     Limit(("A2A Part.text", "A2A Part.data", "A2A *.metadata", "A2A SendMessage.message", "AG-UI UserMessage.content",
            "AG-UI older message", "AG-UI Context.description",
            "AG-UI Context.value", "AG-UI ResumeEntry.payload", "AG-UI RunAgentInput.forwardedProps"),
@@ -121,17 +121,17 @@ VALUES = (
     Limit(("A2A ListTasks.status",), "the names that A2A defines", _INVALID,
           f"{_PROTOCOLS}/guard/test_http_guard.py::test_a_state_that_is_no_state_of_a2a_is_refused_in_json"),
     Limit(("A2A ListTasks.statusTimestampAfter",), "a time in the years 1 to 9999", _INVALID,
-          f"{_PROTOCOLS}/a2a_v1/test_list_tasks.py::test_the_ends_of_time_can_be_asked_for"),
+          f"{_PROTOCOLS}/a2a_v1/operations/test_list_tasks.py::test_the_ends_of_time_can_be_asked_for"),
     Limit(("A2A ListTasks.pageSize",), f"1 to {MAX_LIST_TASKS_PAGE_SIZE}", _INVALID,
-          f"{_PROTOCOLS}/a2a_v1/test_list_tasks.py::test_a_page_has_1_to_100_tasks"),
+          f"{_PROTOCOLS}/a2a_v1/operations/test_list_tasks.py::test_a_page_has_1_to_100_tasks"),
     Limit(("A2A ListTaskPushNotificationConfigs.pageSize",), f"1 to {MAX_CONFIGS}", _INVALID,
-          f"{_PROTOCOLS}/a2a_v1/test_push_operations.py::test_a_page_that_cannot_be_is_refused"),
+          f"{_PROTOCOLS}/a2a_v1/operations/test_push_operations.py::test_a_page_that_cannot_be_is_refused"),
     Limit(("A2A *.pageToken", "query pageToken"), "a token of this server", _INVALID,
-          f"{_PROTOCOLS}/a2a_v1/test_list_tasks.py::test_a_token_that_is_not_ours_is_refused"),
+          f"{_PROTOCOLS}/a2a_v1/operations/test_list_tasks.py::test_a_token_that_is_not_ours_is_refused"),
     Limit(("A2A TaskPushNotificationConfig.url",), f"{MAX_URL:,} characters; a host that is public, or allowed",
           _INVALID, "server/push/test_targets.py::test_what_is_no_plain_url_is_refused"),
     Limit(("A2A TaskPushNotificationConfig.token", "A2A AuthenticationInfo.*"), f"{MAX_SECRET:,} characters", _INVALID,
-          f"{_PROTOCOLS}/a2a_v1/test_push_operations.py::test_a_config_that_cannot_be_used_is_refused"),
+          f"{_PROTOCOLS}/a2a_v1/operations/test_push_operations.py::test_a_config_that_cannot_be_used_is_refused"),
     Limit(("canvas:v1 op",), "the operations that the extension defines", _INVALID, "server/agent/test_intent.py"
           "::test_an_unknown_operation_is_refused_with_those_that_there_are"),
     Limit(("canvas:v1 unit", "canvas:v1 strategy", "canvas:v1 level", "canvas:v1 group",

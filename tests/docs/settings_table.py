@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from a2a_canvas.server.settings import PREFIX, Settings, bounds_of, option_name
+from a2a_canvas.server.settings.settings import PREFIX, Settings, bounds_of, option_name
 from tests.docs.pages import ROOT
 
 PAGE = ROOT / "docs/settings.md"

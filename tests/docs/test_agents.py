@@ -12,10 +12,10 @@ import pytest
 
 from a2a_canvas import File
 from a2a_canvas.server.agent.events import State
-from a2a_canvas.server.agent_folder import AGENT_FILE, USUAL_FILES
-from a2a_canvas.server.cli import main
-from a2a_canvas.server.protocols.a2a_v1.card import Addresses, load_card
-from a2a_canvas.server.settings import load
+from a2a_canvas.server.commands.cli import main
+from a2a_canvas.server.protocols.a2a_v1.card.card import Addresses, load_card
+from a2a_canvas.server.settings.agent_folder import AGENT_FILE, USUAL_FILES
+from a2a_canvas.server.settings.settings import load
 from a2a_canvas.tools.functions.python_tool import PythonTool
 from a2a_canvas.tools.registry import TOOLS
 from tests.docs.pages import blocks, page, rows, section

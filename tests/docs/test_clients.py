@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from a2a_canvas.server.accounts.api_key import new_key
 from a2a_canvas.server.agent.models.rehearsal.rehearsal import Rehearsal
-from a2a_canvas.server.api_key import new_key
 from tests.docs.examples import printed
 from tests.docs.pages import ROOT, blocks, page, rows, section
 from tests.server.app_server import serving

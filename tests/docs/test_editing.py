@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from a2a_canvas.server.cli import COMMANDS
+from a2a_canvas.server.commands.cli import COMMANDS
 from a2a_canvas.server.wire import CANVAS
 from tests.docs.curl import curls, send_all
 from tests.docs.examples import assert_goes_as_shown

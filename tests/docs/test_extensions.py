@@ -16,16 +16,16 @@ import pytest
 from a2a.types import a2a_pb2 as pb
 from google.protobuf.json_format import MessageToDict
 
+from a2a_canvas.server.accounts.access import ANONYMOUS
 from a2a_canvas.server.agent.events import ArtifactChanged, State, StatusChanged, UserMessage
 from a2a_canvas.server.agent.intent import InvalidOperation
 from a2a_canvas.server.agent.models.provider_errors import FOR_USERS
 from a2a_canvas.server.agent.models.script import ScriptedModel
 from a2a_canvas.server.app import Clock, build_runtime
-from a2a_canvas.server.protocols.a2a_v1 import canvas_ext, turn_ext
-from a2a_canvas.server.protocols.a2a_v1.extensions import ActivatedExtensions
-from a2a_canvas.server.protocols.a2a_v1.projection import A2AEvent, TaskProjection
-from a2a_canvas.server.settings import Settings
-from a2a_canvas.server.tasks.access import ANONYMOUS
+from a2a_canvas.server.protocols.a2a_v1.projection import canvas_ext, turn_ext
+from a2a_canvas.server.protocols.a2a_v1.projection.extensions import ActivatedExtensions
+from a2a_canvas.server.protocols.a2a_v1.projection.projection import A2AEvent, TaskProjection
+from a2a_canvas.server.settings.settings import Settings
 from a2a_canvas.server.tasks.incoming import Incoming
 from a2a_canvas.server.tasks.journal.listing import TaskQuery
 from a2a_canvas.server.tasks.record import Entry, TaskRecord, fold

@@ -11,9 +11,9 @@ import httpx
 import pytest
 import respx
 
-from a2a_canvas.server.model_choice import KINDS, choose_llm
-from a2a_canvas.server.models_command import models_command
-from a2a_canvas.server.settings import Settings, load
+from a2a_canvas.server.commands.models_command import models_command
+from a2a_canvas.server.settings.model_choice import KINDS, choose_llm
+from a2a_canvas.server.settings.settings import Settings, load
 from tests.command_line import parsed
 from tests.docs.pages import README, blocks, page, rows
 

@@ -22,7 +22,7 @@ import a2a_canvas
 from a2a_canvas.server.agent.events import State
 from a2a_canvas.server.agent.model import ErrorKind, StopReason
 from a2a_canvas.server.agent.models.wrappers import provider_of
-from a2a_canvas.server.cli import main
+from a2a_canvas.server.commands.cli import main
 from a2a_canvas.server.metrics import Metrics
 from a2a_canvas.server.protocols.edge.availability import RETRY_AFTER, TooManyRequestsError, UnavailableError
 from a2a_canvas.server.protocols.edge.error_tables import rpc_code
@@ -31,7 +31,7 @@ from a2a_canvas.server.protocols.identity.attempts import BURST, SECONDS_PER_ATT
 from a2a_canvas.server.protocols.identity.denials import UnauthenticatedError
 from a2a_canvas.server.protocols.identity.json_web_tokens import ALGORITHMS, LEEWAY
 from a2a_canvas.server.protocols.identity.published import MAX_AGE, MIN_INTERVAL
-from a2a_canvas.server.settings import PREFIX, load
+from a2a_canvas.server.settings.settings import PREFIX, load
 from tests.command_line import parsed
 from tests.database_fixtures import postgresql_url
 from tests.docs.metrics_table import generated
@@ -111,7 +111,7 @@ def test_alerts_and_scraping_name_metrics_that_there_are() -> None:
 
 
 def test_the_checks_of_the_doctor_are_those_of_the_code() -> None:
-    source = "".join(path.read_text() for path in (ROOT / "server/doctor").glob("*.py"))
+    source = "".join(path.read_text() for path in (ROOT / "server/commands/doctor").glob("*.py"))
     made = set(re.findall(r'\b(?:ok|warning|failed)\)?\(\s*"(\w+)"', source))
     told = re.findall(r"^\| (`[^|]*`) \|", section(PAGE, "Doctor"), re.MULTILINE)
     assert {name for names in told for name in re.findall(r"`(\w+)`", names)} == made

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from textwrap import dedent
 
-from a2a_canvas.server.settings import load
+from a2a_canvas.server.settings.settings import load
 from a2a_canvas.server.tool_sources.remote_agents import agent_client, remote_task
 from a2a_canvas.server.tool_sources.remote_agents.agent_card import INPUT, tool_name
 from a2a_canvas.tools.registry import TOOLS

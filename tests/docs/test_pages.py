@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from a2a_canvas.server.settings import PREFIX, Settings
+from a2a_canvas.server.settings.settings import PREFIX, Settings
 from a2a_canvas.server.wire import TOKEN_VARIABLE, URL_VARIABLE
 from tests.command_line import commands, option_strings
 from tests.docs.pages import PAGES, ROOT, anchors, blocks, prose

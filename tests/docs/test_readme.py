@@ -14,8 +14,8 @@ from starlette.testclient import TestClient
 
 from a2a_canvas.server.agent.models.rehearsal.rehearsal import Rehearsal
 from a2a_canvas.server.app import create_app
-from a2a_canvas.server.cli import main
-from a2a_canvas.server.settings import Settings
+from a2a_canvas.server.commands.cli import main
+from a2a_canvas.server.settings.settings import Settings
 from a2a_canvas.testing import TestedAgent, agent
 from tests.docs.examples import assert_goes_as_shown, printed
 from tests.docs.pages import README, blocks, rows, section

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import inspect
 
-from a2a_canvas.server.tasks.sql.identity import identity_tables as _identity  # they add themselves to the metadata
+from a2a_canvas.server.accounts.sql import account_tables as _identity  # they add themselves to the metadata
+from a2a_canvas.server.accounts.sql import sql_usage as _usage
+from a2a_canvas.server.backend.sql_backend import LEASE_TIMING
 from a2a_canvas.server.tasks.sql.journal.journal_tables import metadata as schema
 from a2a_canvas.server.tasks.sql.replica.notifications import POLL_INTERVAL
-from a2a_canvas.server.tasks.sql.replica.sql_backend import LEASE_TIMING
-from a2a_canvas.server.tasks.sql.usage import sql_usage as _usage
 from a2a_canvas.store.sql.commit import COMMIT_SPACING, FOLLOWED_INTERVAL, GroupCommit
 from a2a_canvas.store.sql.database import READERS, WRITERS
 from a2a_canvas.store.sql.sql_artifact_store import SHOWN_INTERVAL

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from a2a_canvas.server.settings import Settings, option_name
+from a2a_canvas.server.settings.settings import Settings, option_name
 from a2a_canvas.server.tasks.runtime.turns import MAX_RESUMPTIONS
 from tests.docs.pages import page, rows
 from tests.docs.settings_table import generated

@@ -28,7 +28,7 @@ from a2a_canvas.server.agent.model import LLM, ModelEvent, ModelRequest
 from a2a_canvas.server.agent.models.script import ScriptedModel
 from a2a_canvas.server.app import Clock, create_app
 from a2a_canvas.server.protocols.edge.shutdown import GracefulServer
-from a2a_canvas.server.settings import Settings
+from a2a_canvas.server.settings.settings import Settings
 from tests.free_port import free_port
 
 # Where the SDK's server is imported before its client, the client lacks this, and speaks 1.0 to gRPC of 0.3.

@@ -10,7 +10,7 @@ from a2a.client import A2AClientError, ClientCallContext
 from a2a.types import a2a_pb2 as pb
 from a2a.utils.errors import A2AError
 
-from a2a_canvas.server.api_key import new_key
+from a2a_canvas.server.accounts.api_key import new_key
 from tests.server.app_server import WAYS, Served, asking, said
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")

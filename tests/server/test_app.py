@@ -25,7 +25,7 @@ from a2a_canvas.server.agent.models.provider_errors import FOR_USERS
 from a2a_canvas.server.agent.models.rehearsal.rehearsal import Rehearsal
 from a2a_canvas.server.app import create_app
 from a2a_canvas.server.protocols.edge import sse_response
-from a2a_canvas.server.settings import Settings
+from a2a_canvas.server.settings.settings import Settings
 from tests.server.app_server import (
     WAYS,
     Served,

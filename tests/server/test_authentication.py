@@ -24,14 +24,14 @@ from starlette.applications import Starlette
 from starlette.responses import JSONResponse
 from starlette.routing import Route
 
-from a2a_canvas.server.api_key import hash_of
+from a2a_canvas.server.accounts.api_key import hash_of
 from a2a_canvas.server.app import create_app
 from a2a_canvas.server.protocols.guard.calls import LEGACY_METHODS, REQUESTS
 from a2a_canvas.server.protocols.guard.rest import REST_ROUTES
 from a2a_canvas.server.protocols.identity.attempts import BURST
 from a2a_canvas.server.protocols.identity.authenticator import Authenticator
 from a2a_canvas.server.protocols.identity.security import DISCOVERY_PATH
-from a2a_canvas.server.settings import Settings, SettingsError
+from a2a_canvas.server.settings.settings import Settings, SettingsError
 from a2a_canvas.store.errors import Unavailable
 from tests.fakes import API_KEYS
 from tests.free_port import free_port

@@ -20,7 +20,7 @@ from a2a.types import a2a_pb2 as pb
 from a2a.utils.errors import A2AError
 
 from a2a_canvas.server import app
-from a2a_canvas.server.api_key import hash_of
+from a2a_canvas.server.accounts.api_key import hash_of
 from a2a_canvas.server.protocols.identity.authenticator import ConfiguredKeys
 from a2a_canvas.server.tasks.journal import cursors
 from tests.fakes import API_KEYS, Clock

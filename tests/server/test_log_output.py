@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from a2a_canvas.server.api_key import new_key
+from a2a_canvas.server.accounts.api_key import new_key
+from a2a_canvas.server.accounts.sharing import new_link_token
 from a2a_canvas.server.log_output import FORMATS, LineFormatter, about, set_task, without_signatures
-from a2a_canvas.server.tasks.sharing import new_link_token
 
 SECRET = "my diary"
 MADE_AT = 1_795_352_701.1239

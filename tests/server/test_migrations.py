@@ -18,8 +18,8 @@ from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
 from sqlalchemy import Connection, column, inspect, select, table, text
 
-from a2a_canvas.server.migrations import REVISIONS, SchemaError, check, newest, prepare, upgrade
-from a2a_canvas.server.migrations.schema import FOLDER, run_revisions
+from a2a_canvas.server.backend.migrations import REVISIONS, SchemaError, check, newest, prepare, upgrade
+from a2a_canvas.server.backend.migrations.schema import FOLDER, run_revisions
 from a2a_canvas.server.tasks.sql.journal.journal_tables import page_columns, page_entries, pages
 from a2a_canvas.store.changes import EditText
 from a2a_canvas.store.models import Content, text_part
@@ -59,9 +59,9 @@ async def tables_of(database: Database) -> list[str]:
 @BOTH
 async def test_an_upgraded_database_is_what_the_code_expects(url: Url, tmp_path: Path) -> None:
     # They add themselves to the metadata.
-    from a2a_canvas.server.tasks.sql.identity import identity_tables as _identity
+    from a2a_canvas.server.accounts.sql import account_tables as _identity
+    from a2a_canvas.server.accounts.sql import sql_usage as _usage
     from a2a_canvas.server.tasks.sql.journal import journal_tables as _tasks
-    from a2a_canvas.server.tasks.sql.usage import sql_usage as _usage
     from a2a_canvas.store.sql.tables import metadata
 
     assert _tasks
@@ -229,7 +229,7 @@ def test_servers_that_upgrade_at_the_same_moment_do_not_collide(url: Url, tmp_pa
     where = url(tmp_path)
     program = (
         "import asyncio, sys\n"
-        "from a2a_canvas.server.migrations import upgrade, check\n"
+        "from a2a_canvas.server.backend.migrations import upgrade, check\n"
         "from a2a_canvas.store.sql.database import Database\n"
         "async def main():\n"
         "    database = Database(sys.argv[1])\n"
@@ -330,7 +330,7 @@ async def test_a_newer_schema_is_refused_and_left_as_it_is(url: Url, tmp_path: P
 async def test_an_older_schema_is_refused_on_postgresql(monkeypatch: pytest.MonkeyPatch) -> None:
     async with opened(postgresql_url()) as database:
         await upgrade(database)
-        monkeypatch.setattr("a2a_canvas.server.migrations.schema.newest", lambda: "9999")
+        monkeypatch.setattr("a2a_canvas.server.backend.migrations.schema.newest", lambda: "9999")
         with pytest.raises(SchemaError) as caught:
             await prepare(database)
         assert f"is of an older schema ({newest()}). Run a2a-canvas db upgrade first" in str(caught.value)

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from a2a_canvas.server.app import check_open, create_app
-from a2a_canvas.server.cli import main
-from a2a_canvas.server.settings import PREFIX, Settings, SettingsError, is_loopback
+from a2a_canvas.server.commands.cli import main
+from a2a_canvas.server.settings.settings import PREFIX, Settings, SettingsError, is_loopback
 from tests.free_port import free_port
 
 PUBLIC = "https://agent.example.test"

@@ -23,7 +23,7 @@ from a2a.utils.errors import A2AError, TaskNotFoundError
 from aiohttp import web
 from google.protobuf.json_format import MessageToDict, ParseDict
 
-from a2a_canvas.server.migrations import upgrade
+from a2a_canvas.server.backend.migrations import upgrade
 from a2a_canvas.store.sql.database import Database
 from tests.database_fixtures import postgresql_url, sqlite_url
 from tests.server.app_server import WAYS, Served, asking, sent, serving

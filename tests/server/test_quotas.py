@@ -18,8 +18,8 @@ from a2a.utils.errors import A2AError
 from a2a.utils.grpc_status import status_from_call
 from google.rpc import error_details_pb2
 
-from a2a_canvas.server.api_key import new_key
-from a2a_canvas.server.tasks.sql.usage import sql_kept
+from a2a_canvas.server.accounts.api_key import new_key
+from a2a_canvas.server.accounts.sql import sql_kept
 from a2a_canvas.server.wire import CANVAS
 from tests.server.app_server import Served, Stream, asking, envelope, serving
 

@@ -16,7 +16,7 @@ from a2a.client import A2AClientError, ClientCallContext
 from a2a.types import a2a_pb2 as pb
 from google.protobuf.json_format import MessageToDict
 
-from a2a_canvas.server.api_key import new_key
+from a2a_canvas.server.accounts.api_key import new_key
 from a2a_canvas.server.protocols.guard.bodies import SMALL_BODY_BYTES
 from a2a_canvas.server.protocols.guard.grpc_guard import SERVICES
 from a2a_canvas.server.tasks.journal import cursors

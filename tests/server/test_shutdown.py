@@ -21,7 +21,7 @@ from starlette.types import Message, Scope
 from a2a_canvas.server.agent.models.script import ScriptedModel
 from a2a_canvas.server.app import create_app
 from a2a_canvas.server.protocols.edge.shutdown import Shutdown, ShutdownMiddleware
-from a2a_canvas.server.settings import Settings
+from a2a_canvas.server.settings.settings import Settings
 from a2a_canvas.store.sql import database
 from tests.database_fixtures import FreezableProxy, postgresql_url
 from tests.free_port import free_port

@@ -22,15 +22,15 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, RedirectResponse, Response
 from starlette.routing import Route
 
+from a2a_canvas.server.accounts.browser_session import SESSION_LIMIT, SESSION_SECONDS
+from a2a_canvas.server.accounts.sql import recent_reads
 from a2a_canvas.server.app import Clock as AppClock
-from a2a_canvas.server.browser_session import SESSION_LIMIT, SESSION_SECONDS
-from a2a_canvas.server.cli import main
+from a2a_canvas.server.commands.cli import main
 from a2a_canvas.server.protocols.identity.attempts import BURST
 from a2a_canvas.server.protocols.identity.browser_sessions import COOKIE, OWN_PAGE
 from a2a_canvas.server.protocols.identity.security import DISCOVERY_PATH
-from a2a_canvas.server.protocols.identity.session_routes import FLOW_COOKIE, FLOW_SECONDS
+from a2a_canvas.server.protocols.sign_in.session_routes import FLOW_COOKIE, FLOW_SECONDS
 from a2a_canvas.server.tasks.journal import cursors
-from a2a_canvas.server.tasks.sql.identity import recent_reads
 from tests.database_fixtures import postgresql_url
 from tests.fakes import Clock
 from tests.free_port import free_port
@@ -148,7 +148,7 @@ async def sign_in(browser: httpx.AsyncClient, provider: Provider) -> httpx.Respo
 async def test_who_has_signed_in_is_known_and_goes_on_where_they_were(
     browser: httpx.AsyncClient, provider: Provider, caplog: pytest.LogCaptureFixture
 ) -> None:
-    caplog.set_level("INFO", "a2a_canvas.server.protocols.identity.session_routes")
+    caplog.set_level("INFO", "a2a_canvas.server.protocols.sign_in.session_routes")
     assert (await browser.get("/auth/session")).json()["signIn"] == "auth/sign-in"
     answer = await browser.get("/auth/callback", params=await begin(browser, provider, "/?x=1#/notes"))
     assert (answer.status_code, answer.headers["Location"]) == (303, "/?x=1#/notes")
@@ -530,7 +530,7 @@ async def test_nobody_signs_without_credentials(served: Served) -> None:
 
 
 async def test_the_provider_must_describe_itself() -> None:
-    from a2a_canvas.server.settings import SettingsError
+    from a2a_canvas.server.settings.settings import SettingsError
 
     with pytest.raises(SettingsError, match=re.escape("--oidc-client-id needs --jwt-issuer")):
         async with serving(grpc=False, oidc_client_id=CLIENT):

@@ -12,9 +12,9 @@ from a2a.client import Client, ClientCallContext
 from a2a.types import a2a_pb2 as pb
 from a2a.utils.errors import A2AError
 
+from a2a_canvas.server.accounts.api_key import new_key
 from a2a_canvas.server.agent.model import ToolResult
 from a2a_canvas.server.agent.turn.history import CREDENTIALS
-from a2a_canvas.server.api_key import new_key
 from a2a_canvas.store.sql.compression import decompress
 from tests.server.app_server import WAYS, Served, Stream, asking, history_of, said
 

@@ -20,7 +20,7 @@ from a2a.types.a2a_pb2_grpc import A2AServiceStub as Stub10
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from a2a_canvas.server.api_key import new_key
+from a2a_canvas.server.accounts.api_key import new_key
 from a2a_canvas.server.protocols.guard.calls import LEGACY_METHODS, REQUESTS
 from a2a_canvas.server.protocols.guard.rest import REST_ROUTES
 from tests.every_request import HOOK, Place, message_10, rest_requests, rpc_03, rpc_10

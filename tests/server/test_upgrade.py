@@ -16,11 +16,11 @@ from pathlib import Path
 import pytest
 from sqlalchemy import Connection, DateTime, MetaData, Table, select
 
+from a2a_canvas.server.accounts.access import ANONYMOUS
 from a2a_canvas.server.agent.events import State
 from a2a_canvas.server.agent.intent import Converse, Put
-from a2a_canvas.server.migrations import REVISIONS, upgrade
-from a2a_canvas.server.migrations.schema import run_revisions
-from a2a_canvas.server.tasks.access import ANONYMOUS
+from a2a_canvas.server.backend.migrations import REVISIONS, upgrade
+from a2a_canvas.server.backend.migrations.schema import run_revisions
 from a2a_canvas.server.tasks.journal.listing import TaskQuery
 from a2a_canvas.server.tasks.record import TaskRecord
 from a2a_canvas.server.tasks.sql.journal.journal_tables import rewrites, tasks

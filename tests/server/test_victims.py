@@ -22,8 +22,8 @@ import grpc.aio
 import pytest
 from google.protobuf.json_format import ParseDict, ParseError
 
-from a2a_canvas.server.api_key import new_key
-from a2a_canvas.server.migrations import upgrade
+from a2a_canvas.server.accounts.api_key import new_key
+from a2a_canvas.server.backend.migrations import upgrade
 from a2a_canvas.server.protocols.guard.calls import REQUESTS
 from a2a_canvas.store.sql.database import Database
 from tests.database_fixtures import postgresql_url, sqlite_url

@@ -26,7 +26,7 @@ from pydantic import BaseModel, TypeAdapter, ValidationError
 from a2a_canvas.server.agent.events import UserMessage
 from a2a_canvas.server.agent.intent import Converse, InvalidOperation
 from a2a_canvas.server.protocols.a2a_v1.errors import invalid_field
-from a2a_canvas.server.protocols.a2a_v1.parts import check_characters, has_content, with_operations
+from a2a_canvas.server.protocols.a2a_v1.projection.parts import check_characters, has_content, with_operations
 from a2a_canvas.server.protocols.guard.checks import MAX_VALUES
 from a2a_canvas.server.wire import AGENTSTACK, CANVAS
 from a2a_canvas.store.models import FilePart, JsonValue, Part, Parts, text_part

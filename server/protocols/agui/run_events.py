@@ -22,7 +22,7 @@ from ag_ui import core
 from a2a_canvas.server.agent import events as ev
 from a2a_canvas.server.agent.endings import approvals_of
 from a2a_canvas.server.agent.phases import Phase
-from a2a_canvas.server.protocols.a2a_v1 import turn_ext
+from a2a_canvas.server.protocols.a2a_v1.projection import turn_ext
 from a2a_canvas.server.protocols.agui.messages import MessageEvents
 from a2a_canvas.server.protocols.agui.state import RunState
 from a2a_canvas.server.tasks.record import Entry, TaskRecord

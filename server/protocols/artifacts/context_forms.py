@@ -12,17 +12,17 @@ from collections.abc import Mapping
 
 from a2a.utils.errors import InvalidParamsError
 
-from a2a_canvas.server.context_key import public_id
+from a2a_canvas.server.accounts.access import Share
 from a2a_canvas.server.protocols.artifacts.json_forms import Json
 from a2a_canvas.server.protocols.artifacts.refusals import ResourceError, invalid_value
 from a2a_canvas.server.protocols.edge.page_tokens import FOREIGN_TOKEN, page_token, position_of
 from a2a_canvas.server.protocols.edge.share_forms import shared_json
 from a2a_canvas.server.protocols.edge.wire_times import timestamp
 from a2a_canvas.server.protocols.guard.checks import Refusal
-from a2a_canvas.server.tasks.access import Share
 from a2a_canvas.server.tasks.journal.listing import ListPosition
 from a2a_canvas.server.tasks.journal.owned_contexts import ContextPage, ContextQuery, ContextSummary, words_of
 from a2a_canvas.server.wire import context_path
+from a2a_canvas.store.context_key import public_id
 from a2a_canvas.store.models import JsonValue
 from a2a_canvas.store.text.unicode import valid_id
 from a2a_canvas.store.text.wording import numbers, shown

@@ -11,7 +11,7 @@ from google.protobuf.json_format import MessageToDict
 
 from a2a_canvas.server.agent.events import UserMessage
 from a2a_canvas.server.agent.intent import instruction_of
-from a2a_canvas.server.protocols.a2a_v1.parts import to_artifact
+from a2a_canvas.server.protocols.a2a_v1.projection.parts import to_artifact
 from a2a_canvas.server.protocols.edge.wire_times import timestamp
 from a2a_canvas.store.models import Artifact, Parts, Version
 

@@ -20,7 +20,7 @@ from starlette.convertors import Convertor, register_url_convertor
 from starlette.requests import Request
 from starlette.responses import Response
 
-from a2a_canvas.server.tasks.access import ANONYMOUS, Caller
+from a2a_canvas.server.accounts.access import ANONYMOUS, Caller
 from a2a_canvas.server.tasks.journal.cursors import Check
 
 _QUALITY = re.compile(r"\s*q\s*=\s*(0(?:\.[0-9]{0,3})?|1(?:\.0{0,3})?)\s*", re.IGNORECASE)

@@ -8,11 +8,11 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field
 
+from a2a_canvas.server.accounts.access import Level, Share, is_user_name
+from a2a_canvas.server.accounts.sharing import NewShare, ShareRequest, Sharing
 from a2a_canvas.server.agent.intent import InvalidOperation, OperationForm, read_form
-from a2a_canvas.server.context_key import public_id
 from a2a_canvas.server.protocols.edge.wire_times import timestamp
-from a2a_canvas.server.tasks.access import Level, Share, is_user_name
-from a2a_canvas.server.tasks.sharing import NewShare, ShareRequest, Sharing
+from a2a_canvas.store.context_key import public_id
 from a2a_canvas.store.models import JsonValue
 from a2a_canvas.store.text.wording import shown
 

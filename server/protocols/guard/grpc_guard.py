@@ -36,6 +36,7 @@ from google.protobuf.duration_pb2 import Duration
 from google.protobuf.message import DecodeError, Message
 from google.rpc import error_details_pb2, status_pb2  # type: ignore[import-untyped]
 
+from a2a_canvas.server.accounts.access import ANONYMOUS, Caller
 from a2a_canvas.server.protocols.edge.availability import UnavailableError, retry_after
 from a2a_canvas.server.protocols.edge.error_tables import INTERNAL_REASON
 from a2a_canvas.server.protocols.guard.bodies import TOO_MANY_BODIES, BodyBudget, BodyReservation
@@ -46,7 +47,6 @@ from a2a_canvas.server.protocols.guard.guests import RefuseMessage, refuse_none
 from a2a_canvas.server.protocols.guard.parsing import SMALL_BODY_BYTES, ParsingThread
 from a2a_canvas.server.protocols.guard.proto_messages import check_message, check_required
 from a2a_canvas.server.protocols.guard.proto_wire import has_more_fields
-from a2a_canvas.server.tasks.access import ANONYMOUS, Caller
 from a2a_canvas.store.text.wording import choice, nearest
 
 logger = logging.getLogger(__name__)

@@ -27,7 +27,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from a2a_canvas.server.protocols.edge.permission import PermissionDeniedError
 from a2a_canvas.server.protocols.guard.checks import Refusal
 from a2a_canvas.server.protocols.guard.error_forms import rest_response
-from a2a_canvas.server.settings import ALL_ADDRESSES
+from a2a_canvas.server.settings.settings import ALL_ADDRESSES
 from a2a_canvas.server.wire import EXTENSIONS_HEADERS, VERSION_HEADER
 
 LOCALHOST = ("localhost", "127.0.0.1", "::1")

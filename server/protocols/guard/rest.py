@@ -1,7 +1,7 @@
 """HTTP+JSON requests, from path, query and body to a `Call`: the paths of both versions as a table. Pure.
 
 Rules:
-1. A path that is in no row passes: the route behind refuses it (`a2a_v1/http_json.py`).
+1. A path that is in no row passes: the route behind refuses it (`a2a_v1/bindings/http_json.py`).
 2. Params are read from the body of a POST, otherwise from the query; the ids in the path count in any case.
 3. A body that an operation does not need may be missing. If it is there, it is one JSON object.
 """

@@ -21,10 +21,10 @@ from urllib.parse import urlsplit
 from starlette.datastructures import Headers
 from starlette.types import Scope
 
-from a2a_canvas.server.browser_session import BrowserSession, EndedSessions, new_session
+from a2a_canvas.server.accounts.access import Caller
+from a2a_canvas.server.accounts.browser_session import BrowserSession, EndedSessions, new_session
 from a2a_canvas.server.protocols.identity.authenticator import Authenticated
 from a2a_canvas.server.protocols.identity.signed_claims import Claims, read_signed, sign
-from a2a_canvas.server.tasks.access import Caller
 
 COOKIE = "a2a-canvas-session"
 SIGNED_SECONDS = 60

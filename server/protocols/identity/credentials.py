@@ -13,8 +13,8 @@ from typing import TypeAlias
 
 from starlette.datastructures import Headers
 
-from a2a_canvas.server.api_key import is_key
-from a2a_canvas.server.tasks.sharing import is_link_token
+from a2a_canvas.server.accounts.api_key import is_key
+from a2a_canvas.server.accounts.sharing import is_link_token
 
 HEADER = "Authorization"
 SCHEME = "Bearer"

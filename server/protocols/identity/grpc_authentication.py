@@ -13,13 +13,13 @@ import grpc
 import grpc.aio
 from starlette.datastructures import Headers
 
+from a2a_canvas.server.accounts.access import ANONYMOUS, Caller
 from a2a_canvas.server.protocols.edge.grpc_methods import wrapped_unread
 from a2a_canvas.server.protocols.edge.origins import GrpcOrigins
 from a2a_canvas.server.protocols.guard.grpc_guard import SERVICES, Context, abort_call
 from a2a_canvas.server.protocols.identity.authenticator import Authenticated, Authenticator, Denial, IssuerUnavailable
 from a2a_canvas.server.protocols.identity.denials import refusal_of, unavailable
 from a2a_canvas.server.protocols.identity.stream_end import stream_check
-from a2a_canvas.server.tasks.access import ANONYMOUS, Caller
 from a2a_canvas.server.tasks.journal.cursors import Check
 from a2a_canvas.store.errors import Unavailable
 

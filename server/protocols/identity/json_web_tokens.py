@@ -14,7 +14,7 @@ from typing import Any
 
 import jwt
 
-from a2a_canvas.server.tasks.access import is_user_name
+from a2a_canvas.server.accounts.access import is_user_name
 
 logger = logging.getLogger(__name__)
 

@@ -2,7 +2,7 @@
 
 Rules:
 1. `GET /` is the page if `Accept` prefers HTML, and otherwise a short JSON object that says where the agent card is.
-   A server without a page has the JSON for everyone. `POST /` is JSON-RPC (`a2a_v1/jsonrpc.py`).
+   A server without a page has the JSON for everyone. `POST /` is JSON-RPC (`a2a_v1/bindings/jsonrpc.py`).
 2. All addresses in the page are relative: it works behind a proxy that serves it below a path.
 3. A file's address has the digest of all files, so a browser keeps it for good. The page itself is revalidated.
 4. The page shows what a model and strangers have written. The policy lets it run its own modules only, frame nothing

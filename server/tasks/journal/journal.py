@@ -16,9 +16,8 @@ from itertools import islice, takewhile
 from typing import Protocol
 from weakref import WeakValueDictionary
 
+from a2a_canvas.server.accounts.access import KnownContexts
 from a2a_canvas.server.agent.events import ArtifactChanged, StatusChanged, Transcript, TurnEvent, UserMessage
-from a2a_canvas.server.context_key import public_id
-from a2a_canvas.server.tasks.access import KnownContexts
 from a2a_canvas.server.tasks.errors import StreamLost, TaskNotFound
 from a2a_canvas.server.tasks.incoming import RecentMessages, is_unique
 from a2a_canvas.server.tasks.journal.activity import Activity, Elsewhere, WatchedContexts
@@ -28,6 +27,7 @@ from a2a_canvas.server.tasks.journal.listing import TaskPage, TaskQuery, make_pa
 from a2a_canvas.server.tasks.journal.push_outbox import InMemoryPush
 from a2a_canvas.server.tasks.push import PushConfig, is_notified
 from a2a_canvas.server.tasks.record import Entry, TaskRecord, fold
+from a2a_canvas.store.context_key import public_id
 
 
 class ReadableLog(Log[Entry]):

@@ -23,8 +23,8 @@ from collections.abc import Callable, Hashable, Iterator
 from contextlib import ExitStack, contextmanager
 from typing import Generic, TypeVar
 
+from a2a_canvas.server.accounts.quotas import Meter
 from a2a_canvas.server.tasks.errors import QueueFull
-from a2a_canvas.server.tasks.quotas import Meter
 
 MAX_TURNS = 40
 """What one core can run."""

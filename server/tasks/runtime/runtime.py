@@ -21,6 +21,7 @@ from datetime import datetime
 from functools import partial
 from typing import Any, TypeVar
 
+from a2a_canvas.server.accounts.access import Access, Caller, Level
 from a2a_canvas.server.agent.edit.run import apply_user_changes, check_operation
 from a2a_canvas.server.agent.endings import INTERNAL_ERROR, Ending
 from a2a_canvas.server.agent.events import (
@@ -36,10 +37,8 @@ from a2a_canvas.server.agent.turn.function_calls import nobody_has_it
 from a2a_canvas.server.agent.turn.history import to_user_input, without_credentials
 from a2a_canvas.server.agent.turn.pending_calls import asks_for_credentials, text_of_message
 from a2a_canvas.server.agent.turn.turn import TurnLimits
-from a2a_canvas.server.context_key import context_key, public_id
 from a2a_canvas.server.log_output import about, set_task
 from a2a_canvas.server.metrics import Metrics
-from a2a_canvas.server.tasks.access import Access, Caller, Level
 from a2a_canvas.server.tasks.answering import check_answer, may_answer
 from a2a_canvas.server.tasks.errors import (
     ContextMismatch,
@@ -62,6 +61,7 @@ from a2a_canvas.server.tasks.runtime.ownership import LocalOwnership, Orphan, Ow
 from a2a_canvas.server.tasks.runtime.turn_report import log_status
 from a2a_canvas.server.tasks.runtime.turns import TurnHandle, Turns
 from a2a_canvas.store.artifact_store import ArtifactStore
+from a2a_canvas.store.context_key import context_key, public_id
 from a2a_canvas.store.errors import Unavailable
 from a2a_canvas.store.models import Ref
 from a2a_canvas.tools.functions.function_tool import AnyTool, FindTool

@@ -23,6 +23,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import partial
 
+from a2a_canvas.server.accounts.quotas import GUEST, payer
 from a2a_canvas.server.agent.edit.run import OperationRequest, run_operation
 from a2a_canvas.server.agent.endings import INTERNAL_ERROR
 from a2a_canvas.server.agent.events import (
@@ -50,7 +51,6 @@ from a2a_canvas.server.log_output import set_task
 from a2a_canvas.server.metrics import Metrics
 from a2a_canvas.server.tasks.errors import Detached, QuotaReached, StorageFull
 from a2a_canvas.server.tasks.journal.journal import Journal
-from a2a_canvas.server.tasks.quotas import GUEST, payer
 from a2a_canvas.server.tasks.record import TaskRecord
 from a2a_canvas.server.tasks.runtime.admission import Admission, Ticket
 from a2a_canvas.server.tasks.runtime.metered_llm import MeteredLLM

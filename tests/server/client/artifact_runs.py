@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from io import StringIO
 from typing import Any
 
-from a2a_canvas.server.client.invocation import Invocation, carried_out
+from a2a_canvas.server.client.conversation.invocation import Invocation, carried_out
 from tests.server.canvas_client import Doc
 from tests.server.client.client_harness import Result, Screen
 

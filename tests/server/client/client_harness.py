@@ -21,7 +21,7 @@ from starlette.responses import JSONResponse, PlainTextResponse, Response, Strea
 from starlette.routing import Route
 from starlette.types import ASGIApp
 
-from a2a_canvas.server.cli import main
+from a2a_canvas.server.commands.cli import main
 
 UNKNOWN_METHOD = {"code": -32601, "message": "Method not found"}
 BREAK = object()

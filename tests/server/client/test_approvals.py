@@ -18,9 +18,9 @@ from prompt_toolkit.application import create_app_session
 from prompt_toolkit.input import create_pipe_input
 from prompt_toolkit.output import DummyOutput
 
-from a2a_canvas.server.client.fold import AskedCall, asked_calls
-from a2a_canvas.server.client.invocation import Invocation, carried_out
-from a2a_canvas.server.client.send import send
+from a2a_canvas.server.client.commands.send import send
+from a2a_canvas.server.client.conversation.invocation import Invocation, carried_out
+from a2a_canvas.server.client.screen.fold import AskedCall, asked_calls
 from a2a_canvas.server.wire import CANVAS
 from tests.server.app_server import Served, serving
 from tests.server.client.client_harness import Result, Screen, typed

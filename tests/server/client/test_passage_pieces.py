@@ -7,8 +7,8 @@ from a2a.types import a2a_pb2 as pb
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from a2a_canvas.server.client.edit import PassagePiece, passage_pieces
-from a2a_canvas.server.protocols.a2a_v1 import canvas_ext
+from a2a_canvas.server.client.commands.edit import PassagePiece, passage_pieces
+from a2a_canvas.server.protocols.a2a_v1.projection import canvas_ext
 from a2a_canvas.server.wire import CANVAS
 from a2a_canvas.store.edits import EditAborted, EditChunk, EditCompleted, EditEvent, EditStarted, Selection, Strategy
 from tests.property_examples import examples

@@ -21,8 +21,8 @@ import httpx
 from a2a.client import Client, ClientConfig, ClientFactory
 from a2a.types import a2a_pb2 as pb
 
+from a2a_canvas.server.backend.migrations import upgrade
 from a2a_canvas.server.metrics import PREFIX
-from a2a_canvas.server.migrations import upgrade
 from a2a_canvas.store.sql.database import Database
 from tests.free_port import free_port
 from tests.server.faults.fault_scripts import Json, script

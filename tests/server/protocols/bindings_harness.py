@@ -22,17 +22,18 @@ from a2a.types.a2a_pb2_grpc import A2AServiceStub as Stub10
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
 
-from a2a_canvas.server.protocols.a2a_v1.extensions import ExtensionsEcho
-from a2a_canvas.server.protocols.a2a_v1.grpc_server import grpc_server
-from a2a_canvas.server.protocols.a2a_v1.handler import A2AHandler
-from a2a_canvas.server.protocols.a2a_v1.http_json import rest_route
-from a2a_canvas.server.protocols.a2a_v1.jsonrpc import jsonrpc_route
+from a2a_canvas.server.accounts.access import ANONYMOUS
+from a2a_canvas.server.accounts.sharing import InMemoryShares, Sharing
+from a2a_canvas.server.protocols.a2a_v1.bindings.grpc_server import grpc_server
+from a2a_canvas.server.protocols.a2a_v1.bindings.http_json import rest_route
+from a2a_canvas.server.protocols.a2a_v1.bindings.jsonrpc import jsonrpc_route
+from a2a_canvas.server.protocols.a2a_v1.operations.handler import A2AHandler
+from a2a_canvas.server.protocols.a2a_v1.projection.extensions import ExtensionsEcho
 from a2a_canvas.server.protocols.agui.routes import AgUiConfig, agui_routes
 from a2a_canvas.server.protocols.artifacts.routes import artifact_routes
 from a2a_canvas.server.protocols.edge.shutdown import GracefulServer, Shutdown, ShutdownMiddleware
 from a2a_canvas.server.protocols.guard.checks import BodyLimits
 from a2a_canvas.server.protocols.guard.http_guard import Guard
-from a2a_canvas.server.tasks.access import ANONYMOUS
 from a2a_canvas.server.tasks.incoming import Incoming
 from a2a_canvas.server.tasks.journal.context_log import ContextSubscription
 from a2a_canvas.server.tasks.journal.journal import InMemoryJournal, TaskSubscription
@@ -40,7 +41,6 @@ from a2a_canvas.server.tasks.journal.listing import TaskPage, TaskQuery
 from a2a_canvas.server.tasks.journal.owned_contexts import InMemoryContexts
 from a2a_canvas.server.tasks.record import TaskRecord
 from a2a_canvas.server.tasks.runtime.admission import Admission
-from a2a_canvas.server.tasks.sharing import InMemoryShares, Sharing
 from tests.fakes import Hold, answer, ids, said, text, write
 from tests.free_port import free_port
 from tests.server.protocols.agui.agui_runs import ScriptedRuntime

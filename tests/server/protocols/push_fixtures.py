@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import UTC, datetime
 
-from a2a_canvas.server.protocols.a2a_v1.push_operations import PushOperations
+from a2a_canvas.server.protocols.a2a_v1.operations.push_operations import PushOperations
 from a2a_canvas.server.push.sending import TargetCheck
 from a2a_canvas.server.push.targets import AllowedTargets
 from a2a_canvas.server.tasks.journal.push_outbox import InMemoryPush

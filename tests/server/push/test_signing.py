@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
+from a2a_canvas.server.accounts.access import ANONYMOUS
 from a2a_canvas.server.agent.events import State, StatusChanged
 from a2a_canvas.server.push.signing import headers_of, signature, signing_key
-from a2a_canvas.server.tasks.access import ANONYMOUS
 from a2a_canvas.server.tasks.push import ConfigKey, Delivery, PushConfig
 from a2a_canvas.server.tasks.record import Entry
 

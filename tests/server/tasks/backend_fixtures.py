@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
+from a2a_canvas.server.backend.sql_backend import SqlBackend
 from a2a_canvas.server.tasks.journal.journal import InMemoryJournal, Journal
 from a2a_canvas.server.tasks.runtime.ownership import Ownership
 from a2a_canvas.server.tasks.sql.journal.journal_tables import metadata
-from a2a_canvas.server.tasks.sql.replica.sql_backend import SqlBackend
 from a2a_canvas.store.artifact_store import ArtifactStore
 from a2a_canvas.store.memory import InMemoryArtifactStore
 from a2a_canvas.store.models import Limits

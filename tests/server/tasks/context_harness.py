@@ -10,13 +10,13 @@ from typing import Any
 
 from a2a_canvas.server.agent.events import State, StatusChanged, TurnEvent
 from a2a_canvas.server.agent.listener import listener
-from a2a_canvas.server.backend import MemoryBackend
-from a2a_canvas.server.context_key import context_key, public_id
+from a2a_canvas.server.backend.backend import MemoryBackend
+from a2a_canvas.server.backend.sql_backend import SqlBackend
 from a2a_canvas.server.tasks.journal.owned_contexts import ContextPage, ContextQuery, ContextSummary, words_of
 from a2a_canvas.server.tasks.record import TaskRecord
 from a2a_canvas.server.tasks.sql.journal.journal_tables import metadata
-from a2a_canvas.server.tasks.sql.replica.sql_backend import SqlBackend
 from a2a_canvas.store.changes import Change, ReplaceParts
+from a2a_canvas.store.context_key import context_key, public_id
 from a2a_canvas.store.evented import EventedArtifactStore
 from a2a_canvas.store.models import Limits, Ref, text_part
 from a2a_canvas.store.sql.database import Database

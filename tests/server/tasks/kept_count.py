@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from sqlalchemy import func, select, union_all
 
-from a2a_canvas.server.tasks.sql.identity.identity_tables import SHARE_SIZE, shares
+from a2a_canvas.server.accounts.sql.account_tables import SHARE_SIZE, shares
 from a2a_canvas.server.tasks.sql.journal.journal_tables import (
     CONFIG_SIZE,
     PAGE_SIZE,

@@ -15,10 +15,10 @@ import pytest_asyncio
 from a2a.types import a2a_pb2 as pb
 
 from a2a_canvas.server.agent.model import ToolResult
-from a2a_canvas.server.cli import main
+from a2a_canvas.server.commands.cli import main
 from a2a_canvas.tools.functions import running
 from tests.server.app_server import Served, Stream, asking, said, sent, serving, text_of
-from tests.server.test_serve import serving as serving_process
+from tests.server.commands.test_serve import serving as serving_process
 
 WAY = ("JSONRPC", "1.0")
 TOOLS = '''

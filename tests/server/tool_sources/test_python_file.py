@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from a2a_canvas.server.app import create_app
-from a2a_canvas.server.settings import Settings, SettingsError
+from a2a_canvas.server.settings.settings import Settings, SettingsError
 from a2a_canvas.server.tool_sources.python_file import ToolFileError, load_python_file
 from tests.server.app_server import asking, sent, serving
 

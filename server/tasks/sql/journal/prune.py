@@ -30,11 +30,11 @@ from typing import Any
 from sqlalchemy import ColumnElement, Select, Table, and_, delete, exists, literal, or_, select, tuple_, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from a2a_canvas.server.accounts.sql.account_tables import SHARE_SIZE, shares
 from a2a_canvas.server.agent.events import State
 from a2a_canvas.server.log_output import about
 from a2a_canvas.server.tasks.codec import names_of_json
 from a2a_canvas.server.tasks.incoming import DEDUP_WINDOW
-from a2a_canvas.server.tasks.sql.identity.identity_tables import SHARE_SIZE, shares
 from a2a_canvas.server.tasks.sql.journal.batches import SMALLEST, BatchSize
 from a2a_canvas.server.tasks.sql.journal.journal_reading import UNSETTLED, to_microseconds
 from a2a_canvas.server.tasks.sql.journal.journal_tables import (

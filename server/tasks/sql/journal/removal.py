@@ -12,9 +12,8 @@ from contextlib import AbstractContextManager
 from sqlalchemy import ColumnElement, delete, select
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from a2a_canvas.server.context_key import public_id
+from a2a_canvas.server.accounts.sql.account_tables import shares
 from a2a_canvas.server.tasks.incoming import is_unique
-from a2a_canvas.server.tasks.sql.identity.identity_tables import shares
 from a2a_canvas.server.tasks.sql.journal.journal_tables import (
     context_watchers,
     contexts,
@@ -31,6 +30,7 @@ from a2a_canvas.server.tasks.sql.journal.journal_tables import (
     tasks,
 )
 from a2a_canvas.server.tasks.sql.journal.task_counts import add_counts, counts_of_context
+from a2a_canvas.store.context_key import public_id
 from a2a_canvas.store.sql.database import Database, insert
 from a2a_canvas.store.sql.tables import artifacts, drafts, kept_bytes, versions
 

@@ -14,8 +14,8 @@ from typing import Any
 from sqlalchemy import ColumnElement, ScalarSelect, Select, false, func, null, select, true, tuple_
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from a2a_canvas.server.accounts.access import KnownContexts
 from a2a_canvas.server.agent.events import State, Transcript, TurnEvent, UserMessage
-from a2a_canvas.server.tasks.access import KnownContexts
 from a2a_canvas.server.tasks.codec import names_of_json
 from a2a_canvas.server.tasks.errors import Detached, DuplicateMessage, StreamLost, Unwritable
 from a2a_canvas.server.tasks.incoming import DEDUP_WINDOW

@@ -18,9 +18,8 @@ from uuid import uuid4
 from sqlalchemy import Select, and_, delete, exists, func, not_, select, tuple_, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from a2a_canvas.server.accounts.access import Caller
 from a2a_canvas.server.agent.events import ArtifactChanged
-from a2a_canvas.server.context_key import SEPARATOR
-from a2a_canvas.server.tasks.access import Caller
 from a2a_canvas.server.tasks.codec import NO_CONTENTS, Contents, entries_of_json
 from a2a_canvas.server.tasks.errors import TaskNotFound, TooManyPushConfigs
 from a2a_canvas.server.tasks.push import (
@@ -37,6 +36,7 @@ from a2a_canvas.server.tasks.record import Entry
 from a2a_canvas.server.tasks.sql.journal.journal_reading import to_microseconds
 from a2a_canvas.server.tasks.sql.journal.journal_tables import CONFIG_SIZE, push_configs, push_outbox, tasks
 from a2a_canvas.server.tasks.sql.journal.outbox_writing import KEY, config_row
+from a2a_canvas.store.context_key import SEPARATOR
 from a2a_canvas.store.sql.database import Database, insert
 from a2a_canvas.store.sql.kept import add_kept
 from a2a_canvas.store.sql.readable_rows import ReadableRows

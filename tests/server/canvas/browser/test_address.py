@@ -17,7 +17,7 @@ from starlette.routing import Mount
 
 from a2a_canvas.server.agent.models.script import ScriptedModel
 from a2a_canvas.server.app import create_app
-from a2a_canvas.server.settings import Settings
+from a2a_canvas.server.settings.settings import Settings
 from tests.server.canvas.browser.conftest import Opener
 from tests.server.canvas.browser.page_actions import ask, document, messages
 from tests.server.canvas.browser.test_accessibility import VIOLATIONS

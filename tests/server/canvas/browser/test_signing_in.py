@@ -10,7 +10,7 @@ import pytest
 import pytest_asyncio
 from playwright.async_api import Locator, Page, expect
 
-from a2a_canvas.server.api_key import new_key
+from a2a_canvas.server.accounts.api_key import new_key
 from tests.free_port import free_port
 from tests.server.app_server import Served, serving
 from tests.server.canvas.browser.browser_harness import OpenPage

@@ -14,11 +14,11 @@ from a2a.types import a2a_pb2 as pb
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from a2a_canvas.server.accounts.access import ANONYMOUS
 from a2a_canvas.server.agent.events import ArtifactChanged, State, StatusChanged, UserMessage
-from a2a_canvas.server.protocols.a2a_v1.extensions import ActivatedExtensions
-from a2a_canvas.server.protocols.a2a_v1.parts import to_part
-from a2a_canvas.server.protocols.a2a_v1.projection import TaskProjection, to_task
-from a2a_canvas.server.tasks.access import ANONYMOUS
+from a2a_canvas.server.protocols.a2a_v1.projection.extensions import ActivatedExtensions
+from a2a_canvas.server.protocols.a2a_v1.projection.parts import to_part
+from a2a_canvas.server.protocols.a2a_v1.projection.projection import TaskProjection, to_task
 from a2a_canvas.server.tasks.incoming import Incoming
 from a2a_canvas.server.tasks.journal.journal import InMemoryJournal
 from a2a_canvas.server.tasks.record import Entry, TaskRecord, fold

@@ -9,12 +9,12 @@ from typing import Any
 
 from ag_ui import core
 
+from a2a_canvas.server.accounts.access import ANONYMOUS
 from a2a_canvas.server.agent.events import StatusChanged, UserMessage
 from a2a_canvas.server.agent.model import LLM
 from a2a_canvas.server.protocols.agui.older.older_state import OlderState
 from a2a_canvas.server.protocols.agui.run_events import RunProjection
 from a2a_canvas.server.protocols.agui.state import CanvasState, RunState, VersionsByArtifact, at_record
-from a2a_canvas.server.tasks.access import ANONYMOUS
 from a2a_canvas.server.tasks.incoming import Incoming
 from a2a_canvas.server.tasks.journal.journal import InMemoryJournal
 from a2a_canvas.server.tasks.record import Entry, TaskRecord, fold

@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 from starlette.types import ASGIApp, Message, Scope
 
+from a2a_canvas.server.accounts.access import ANONYMOUS, Caller
 from a2a_canvas.server.agent.events import State
 from a2a_canvas.server.agent.model import ModelEvent
 from a2a_canvas.server.protocols.agui.routes import AgUiConfig, agui_routes
 from a2a_canvas.server.protocols.edge.http_requests import CALLER
 from a2a_canvas.server.protocols.guard.checks import BodyLimits
-from a2a_canvas.server.tasks.access import ANONYMOUS, Caller
 from a2a_canvas.server.tasks.errors import TaskNotFound
 from tests.fakes import Hold, answer, ask, ids, text
 from tests.server.protocols.agui.agui_runs import ScriptedRuntime

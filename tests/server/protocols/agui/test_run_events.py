@@ -10,10 +10,10 @@ from ag_ui import core
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from a2a_canvas.server.accounts.access import ANONYMOUS
 from a2a_canvas.server.agent import events as ev
 from a2a_canvas.server.protocols.agui.run_events import RunProjection
 from a2a_canvas.server.protocols.agui.state import CanvasState
-from a2a_canvas.server.tasks.access import ANONYMOUS
 from a2a_canvas.server.tasks.record import Entry, TaskRecord, fold
 from a2a_canvas.store.edits import EditChunk, EditStarted
 from a2a_canvas.store.models import Limits

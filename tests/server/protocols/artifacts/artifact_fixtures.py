@@ -14,17 +14,17 @@ import httpx
 import uvicorn
 from starlette.applications import Starlette
 
+from a2a_canvas.server.accounts.access import Access
+from a2a_canvas.server.accounts.sharing import InMemoryShares, Sharing
 from a2a_canvas.server.agent.events import TurnEvent
 from a2a_canvas.server.agent.listener import listener
-from a2a_canvas.server.context_key import context_key
 from a2a_canvas.server.protocols.artifacts.routes import artifact_routes
 from a2a_canvas.server.protocols.guard.checks import BodyLimits
-from a2a_canvas.server.tasks.access import Access
 from a2a_canvas.server.tasks.journal.journal import InMemoryJournal
 from a2a_canvas.server.tasks.journal.owned_contexts import InMemoryContexts
 from a2a_canvas.server.tasks.record import TaskRecord
-from a2a_canvas.server.tasks.sharing import InMemoryShares, Sharing
 from a2a_canvas.store.changes import Change
+from a2a_canvas.store.context_key import context_key
 from a2a_canvas.store.evented import EventedArtifactStore
 from a2a_canvas.store.memory import InMemoryArtifactStore
 from a2a_canvas.store.models import Author, Ref

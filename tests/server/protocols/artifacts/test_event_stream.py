@@ -14,7 +14,7 @@ from a2a.types import a2a_pb2 as pb
 from google.protobuf.json_format import MessageToDict, ParseDict
 
 from a2a_canvas.server.agent.events import State, StatusChanged
-from a2a_canvas.server.migrations import upgrade
+from a2a_canvas.server.backend.migrations import upgrade
 from a2a_canvas.server.protocols.artifacts.event_stream import changed_since
 from a2a_canvas.server.protocols.edge.wire_times import timestamp
 from a2a_canvas.server.tasks.journal.activity import Activity

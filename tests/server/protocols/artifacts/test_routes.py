@@ -14,10 +14,10 @@ from starlette.middleware import Middleware
 from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from a2a_canvas.server.accounts.access import Caller
 from a2a_canvas.server.protocols.artifacts import routes
 from a2a_canvas.server.protocols.artifacts.raw_content import NoRawContent, RawContent, raw_content
 from a2a_canvas.server.protocols.edge.http_requests import CALLER, conditional_response
-from a2a_canvas.server.tasks.access import Caller
 from a2a_canvas.store.changes import AppendParts, ReplaceParts, Restore, Undo
 from a2a_canvas.store.models import Content, DataPart, FilePart, text_of, text_part
 from tests.server.protocols.artifacts.artifact_fixtures import ArtifactHarness

@@ -18,7 +18,7 @@ from a2a.utils.grpc_status import status_from_call
 from google.rpc import error_details_pb2
 
 from a2a_canvas.server.agent.events import MessageReceived
-from a2a_canvas.server.protocols.a2a_v1.handler import A2AHandler
+from a2a_canvas.server.protocols.a2a_v1.operations.handler import A2AHandler
 from a2a_canvas.server.protocols.edge.availability import DATABASE_UNAVAILABLE, StorageFullError
 from a2a_canvas.server.protocols.edge.error_tables import rpc_code
 from a2a_canvas.server.protocols.edge.permission import PermissionDeniedError

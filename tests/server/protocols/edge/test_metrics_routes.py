@@ -12,11 +12,11 @@ from prometheus_client.openmetrics.parser import text_string_to_metric_families 
 from prometheus_client.parser import text_string_to_metric_families as parse
 from starlette.applications import Starlette
 
-from a2a_canvas.server.api_key import new_key
+from a2a_canvas.server.accounts.api_key import new_key
 from a2a_canvas.server.app import create_app
 from a2a_canvas.server.metrics import PREFIX, CountSeries, DurationSeries, GaugeSeries, Metrics
 from a2a_canvas.server.protocols.edge.metrics_routes import metrics_route
-from a2a_canvas.server.settings import Settings
+from a2a_canvas.server.settings.settings import Settings
 from a2a_canvas.store.errors import Unavailable
 from tests.database_fixtures import sqlite_url
 from tests.free_port import free_port

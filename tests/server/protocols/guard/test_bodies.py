@@ -16,7 +16,7 @@ from a2a.types.a2a_pb2_grpc import A2AServiceStub
 from hypothesis import given
 from hypothesis import strategies as st
 
-from a2a_canvas.server.api_key import new_key
+from a2a_canvas.server.accounts.api_key import new_key
 from a2a_canvas.server.protocols.guard.bodies import SMALL_BODY_BYTES, BodyBudget, BodyReservation
 from a2a_canvas.server.protocols.guard.checks import BodyLimits
 from a2a_canvas.server.protocols.guard.http_guard import Guard

@@ -24,8 +24,8 @@ from starlette.responses import PlainTextResponse, Response, StreamingResponse
 from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
-from a2a_canvas.server.protocols.a2a_v1.http_json import rest_route
-from a2a_canvas.server.protocols.a2a_v1.jsonrpc import jsonrpc_route
+from a2a_canvas.server.protocols.a2a_v1.bindings.http_json import rest_route
+from a2a_canvas.server.protocols.a2a_v1.bindings.jsonrpc import jsonrpc_route
 from a2a_canvas.server.protocols.guard.checks import BodyLimits
 from a2a_canvas.server.protocols.guard.http_guard import Guard
 from tests.property_examples import examples

@@ -7,7 +7,7 @@ import pytest
 
 from a2a_canvas.server.app import create_app
 from a2a_canvas.server.protocols.guard.startup import NOT_STARTED
-from a2a_canvas.server.settings import Settings
+from a2a_canvas.server.settings.settings import Settings
 
 OPERATIONS = [
     ("POST", "/"),

@@ -7,7 +7,8 @@ from datetime import UTC, datetime
 import pytest
 from starlette.datastructures import Headers
 
-from a2a_canvas.server.api_key import ApiKey, hash_of
+from a2a_canvas.server.accounts.access import ANONYMOUS, Caller, Level, Share
+from a2a_canvas.server.accounts.api_key import ApiKey, hash_of
 from a2a_canvas.server.protocols.edge.origins import Origin
 from a2a_canvas.server.protocols.identity.attempts import BURST, FailedAttempts
 from a2a_canvas.server.protocols.identity.authenticator import (
@@ -29,7 +30,6 @@ from a2a_canvas.server.protocols.identity.credentials import (
 from a2a_canvas.server.protocols.identity.json_web_tokens import ValidToken
 from a2a_canvas.server.protocols.identity.security import Security
 from a2a_canvas.server.protocols.identity.stream_end import stream_check
-from a2a_canvas.server.tasks.access import ANONYMOUS, Caller, Level, Share
 from a2a_canvas.store.errors import Unavailable
 from tests.fakes import API_KEYS
 

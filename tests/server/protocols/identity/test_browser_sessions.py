@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from starlette.datastructures import Headers
 
-from a2a_canvas.server.browser_session import InMemoryEndedSessions
+from a2a_canvas.server.accounts.browser_session import InMemoryEndedSessions
 from a2a_canvas.server.protocols.identity.browser_sessions import OWN_PAGE, BrowserSessions, address_of
 
 PAGE = {OWN_PAGE: "1", "Host": "10.0.0.2:8000"}

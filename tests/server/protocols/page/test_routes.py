@@ -11,7 +11,7 @@ import pytest
 
 from a2a_canvas.server.app import create_app
 from a2a_canvas.server.protocols.page.routes import FOLDERS
-from a2a_canvas.server.settings import Settings
+from a2a_canvas.server.settings.settings import Settings
 
 BROWSER = "text/html,application/xhtml+xml,application/xml;q=0.9,image/avif,image/webp,*/*;q=0.8"
 PROGRAMS = ["", "*/*", "application/json", "application/json, text/plain, */*", "text/event-stream", "image/png"]

@@ -13,10 +13,10 @@ import pytest_asyncio
 from sqlalchemy import select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from a2a_canvas.server.accounts.access import Caller
 from a2a_canvas.server.agent.events import AgentMessage, ArtifactChanged, State, StatusChanged
-from a2a_canvas.server.backend import MemoryBackend
-from a2a_canvas.server.context_key import context_key
-from a2a_canvas.server.tasks.access import Caller
+from a2a_canvas.server.backend.backend import MemoryBackend
+from a2a_canvas.server.backend.sql_backend import SqlBackend
 from a2a_canvas.server.tasks.errors import TaskNotFound, TooManyPushConfigs
 from a2a_canvas.server.tasks.journal.push_outbox import PushStore
 from a2a_canvas.server.tasks.push import (
@@ -32,8 +32,8 @@ from a2a_canvas.server.tasks.push import (
 from a2a_canvas.server.tasks.record import TaskRecord
 from a2a_canvas.server.tasks.sql.journal.journal_tables import push_configs
 from a2a_canvas.server.tasks.sql.journal.sql_push import SqlPush
-from a2a_canvas.server.tasks.sql.replica.sql_backend import SqlBackend
 from a2a_canvas.store.changes import AppendParts, ReplaceParts
+from a2a_canvas.store.context_key import context_key
 from a2a_canvas.store.models import text_part
 from a2a_canvas.store.sql.database import Database
 from tests.fakes import said

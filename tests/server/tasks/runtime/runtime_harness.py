@@ -6,6 +6,7 @@ from datetime import datetime
 
 import pytest
 
+from a2a_canvas.server.accounts.access import Caller
 from a2a_canvas.server.agent.events import (
     AgentMessage,
     State,
@@ -14,7 +15,6 @@ from a2a_canvas.server.agent.events import (
 from a2a_canvas.server.agent.model import ModelMessage
 from a2a_canvas.server.agent.turn.turn import TurnLimits
 from a2a_canvas.server.metrics import Metrics
-from a2a_canvas.server.tasks.access import Caller
 from a2a_canvas.server.tasks.incoming import Incoming
 from a2a_canvas.server.tasks.journal.journal import InMemoryJournal, TaskSubscription
 from a2a_canvas.server.tasks.record import Entry, TaskRecord

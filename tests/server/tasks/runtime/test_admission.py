@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from a2a_canvas.server.accounts.quotas import Meter, Quota, Tally
 from a2a_canvas.server.tasks.errors import QueueFull
-from a2a_canvas.server.tasks.quotas import Meter, Quota, Tally
 from a2a_canvas.server.tasks.runtime.admission import EXACT_POSITIONS, Admission, Ticket
 from tests.fakes import Clock
 

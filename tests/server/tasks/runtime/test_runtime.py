@@ -6,6 +6,7 @@ from datetime import timedelta
 
 import pytest
 
+from a2a_canvas.server.accounts.access import ANONYMOUS, Caller
 from a2a_canvas.server.agent.events import (
     AgentMessage,
     ArtifactChanged,
@@ -22,7 +23,6 @@ from a2a_canvas.server.agent.events import (
 from a2a_canvas.server.agent.model import ModelMessage, ModelText, ToolResult
 from a2a_canvas.server.agent.turn.turn import INTERNAL_ERROR
 from a2a_canvas.server.log_output import LineFormatter, set_task
-from a2a_canvas.server.tasks.access import ANONYMOUS, Caller
 from a2a_canvas.server.tasks.errors import ContextMismatch, TaskFinished, TaskNotCancelable, TaskNotFound
 from a2a_canvas.server.tasks.incoming import DEDUP_WINDOW
 from a2a_canvas.server.tasks.journal.journal import InMemoryJournal, TaskSubscription

@@ -6,9 +6,9 @@ import asyncio
 
 import pytest
 
+from a2a_canvas.server.accounts.access import ANONYMOUS
 from a2a_canvas.server.agent.events import AgentMessage, MessageReceived, State, StatusChanged, UserMessage
 from a2a_canvas.server.agent.model import ModelText, ToolResult
-from a2a_canvas.server.tasks.access import ANONYMOUS
 from a2a_canvas.server.tasks.errors import QueueFull
 from a2a_canvas.server.tasks.incoming import Incoming
 from a2a_canvas.server.tasks.journal.journal import TaskSubscription

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
+from a2a_canvas.server.accounts.access import ANONYMOUS
 from a2a_canvas.server.agent.events import UserMessage
 from a2a_canvas.server.agent.model import Usage
 from a2a_canvas.server.log_output import LineFormatter
-from a2a_canvas.server.tasks.access import ANONYMOUS
 from a2a_canvas.server.tasks.incoming import Incoming
 from a2a_canvas.server.wire import CANVAS
 from a2a_canvas.store.models import text_part

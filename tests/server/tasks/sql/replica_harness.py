@@ -10,10 +10,11 @@ from uuid import uuid4
 
 from sqlalchemy import delete
 
+from a2a_canvas.server.accounts.access import ANONYMOUS
 from a2a_canvas.server.agent.events import UserMessage
 from a2a_canvas.server.agent.model import LLM
+from a2a_canvas.server.backend.sql_backend import SqlBackend
 from a2a_canvas.server.metrics import Metrics
-from a2a_canvas.server.tasks.access import ANONYMOUS
 from a2a_canvas.server.tasks.incoming import Incoming
 from a2a_canvas.server.tasks.journal.journal import TaskSubscription
 from a2a_canvas.server.tasks.record import TaskRecord
@@ -22,7 +23,6 @@ from a2a_canvas.server.tasks.runtime.runtime import Runtime
 from a2a_canvas.server.tasks.sql.journal.journal_tables import metadata
 from a2a_canvas.server.tasks.sql.journal.journal_tables import replicas as lease_rows
 from a2a_canvas.server.tasks.sql.replica.lease import LeaseTiming
-from a2a_canvas.server.tasks.sql.replica.sql_backend import SqlBackend
 from a2a_canvas.store.models import Limits, Ref
 from a2a_canvas.store.sql.database import Database
 from a2a_canvas.tools.registry import SCRIPT_TOOLS

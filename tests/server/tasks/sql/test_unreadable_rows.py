@@ -13,17 +13,17 @@ from uuid import uuid4
 import pytest
 from sqlalchemy import select, update
 
-from a2a_canvas.server.api_key import ApiKey
-from a2a_canvas.server.context_key import context_key
-from a2a_canvas.server.tasks.access import Access, Caller, Level, Share
+from a2a_canvas.server.accounts.access import Access, Caller, Level, Share
+from a2a_canvas.server.accounts.api_key import ApiKey
+from a2a_canvas.server.accounts.sharing import Sharing
+from a2a_canvas.server.accounts.sql.account_tables import api_keys, shares
+from a2a_canvas.server.accounts.sql.sql_api_keys import add_key, list_keys
 from a2a_canvas.server.tasks.journal.listing import TaskQuery
 from a2a_canvas.server.tasks.push import ConfigKey, PushConfig, Room
-from a2a_canvas.server.tasks.sharing import Sharing
-from a2a_canvas.server.tasks.sql.identity.identity_tables import api_keys, shares
-from a2a_canvas.server.tasks.sql.identity.sql_api_keys import add_key, list_keys
 from a2a_canvas.server.tasks.sql.journal.journal_tables import push_outbox, tasks
 from a2a_canvas.server.wire import CANVAS
 from a2a_canvas.store.changes import AppendParts, ReplaceParts, Undo
+from a2a_canvas.store.context_key import context_key
 from a2a_canvas.store.errors import ArtifactUnreadable
 from a2a_canvas.store.models import Ref, text_part
 from a2a_canvas.store.sql.tables import versions

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 from sqlalchemy import select
 
+from a2a_canvas.server.accounts.access import ANONYMOUS
 from a2a_canvas.server.agent.events import AgentMessage, ArtifactChanged, State, StatusChanged, UserMessage
-from a2a_canvas.server.tasks.access import ANONYMOUS
 from a2a_canvas.server.tasks.codec import names_of_json
 from a2a_canvas.server.tasks.incoming import Incoming
 from a2a_canvas.server.tasks.journal.listing import TaskQuery

@@ -19,8 +19,9 @@ from hypothesis import strategies as st
 from sqlalchemy import Table, delete, func, insert, select, text, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from a2a_canvas.server.accounts.sql.account_tables import api_keys, ended_sessions, server_secrets, shares
+from a2a_canvas.server.accounts.sql.sql_usage import usage
 from a2a_canvas.server.agent.events import State
-from a2a_canvas.server.tasks.sql.identity.identity_tables import api_keys, ended_sessions, server_secrets, shares
 from a2a_canvas.server.tasks.sql.journal import batches
 from a2a_canvas.server.tasks.sql.journal import prune as prune_module
 from a2a_canvas.server.tasks.sql.journal.journal_reading import to_microseconds
@@ -43,7 +44,6 @@ from a2a_canvas.server.tasks.sql.journal.journal_tables import (
 )
 from a2a_canvas.server.tasks.sql.journal.prune import BATCH_SIZE, PruneResult, Retention, prune
 from a2a_canvas.server.tasks.sql.journal.removal import IN_CONTEXT, hash_of_removed
-from a2a_canvas.server.tasks.sql.usage.sql_usage import usage
 from a2a_canvas.store.changes import Change, EditText, Restore, Undo
 from a2a_canvas.store.errors import InvalidChange, Unavailable, VersionNotFound, VersionPruned
 from a2a_canvas.store.models import Version

@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sqlalchemy import insert, select
 
-from a2a_canvas.server.tasks.access import ANONYMOUS
+from a2a_canvas.server.accounts.access import ANONYMOUS
 from a2a_canvas.server.tasks.errors import StreamLost, TaskNotFound
 from a2a_canvas.server.tasks.sql.journal.journal_tables import contexts, metadata
 from a2a_canvas.server.tasks.sql.journal.prune import PruneResult, Retention, prune

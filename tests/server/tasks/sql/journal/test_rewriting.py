@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from sqlalchemy import insert, select, update
 
+from a2a_canvas.server.accounts.access import ANONYMOUS
 from a2a_canvas.server.agent.events import State, UserMessage
-from a2a_canvas.server.tasks.access import ANONYMOUS
 from a2a_canvas.server.tasks.codec import artifacts_to_json
 from a2a_canvas.server.tasks.incoming import Incoming
 from a2a_canvas.server.tasks.record import TaskRecord

@@ -11,9 +11,9 @@ from typing import Literal
 
 import pytest
 
+from a2a_canvas.server.accounts.access import ANONYMOUS
 from a2a_canvas.server.agent.events import State, StatusChanged
 from a2a_canvas.server.agent.model import ModelEvent, ModelRequest, ModelText
-from a2a_canvas.server.tasks.access import ANONYMOUS
 from a2a_canvas.server.tasks.journal.journal import TaskSubscription
 from a2a_canvas.server.tasks.record import Entry, fold
 from a2a_canvas.server.tasks.runtime.admission import Admission

@@ -10,6 +10,7 @@ import pytest
 from sqlalchemy import Connection, delete, select, update
 from sqlalchemy.util import await_only
 
+from a2a_canvas.server.accounts.access import ANONYMOUS
 from a2a_canvas.server.agent.events import (
     ArtifactChanged,
     BlockStopped,
@@ -19,7 +20,7 @@ from a2a_canvas.server.agent.events import (
     ToolInputAdded,
 )
 from a2a_canvas.server.agent.model import ModelText
-from a2a_canvas.server.tasks.access import ANONYMOUS
+from a2a_canvas.server.backend.sql_backend import SqlBackend
 from a2a_canvas.server.tasks.errors import StreamLost, TaskNotFound
 from a2a_canvas.server.tasks.incoming import Incoming
 from a2a_canvas.server.tasks.journal.journal import TaskSubscription
@@ -31,7 +32,6 @@ from a2a_canvas.server.tasks.sql.journal.journal_writing import JournalWork
 from a2a_canvas.server.tasks.sql.journal.prune import Retention, prune
 from a2a_canvas.server.tasks.sql.replica import notifications as wakeups_of
 from a2a_canvas.server.tasks.sql.replica.notifications import Notification, NotificationListener
-from a2a_canvas.server.tasks.sql.replica.sql_backend import SqlBackend
 from a2a_canvas.server.tasks.sql.replica.takeover import CLAIM_LIMIT
 from a2a_canvas.store.changes import EditText
 from a2a_canvas.store.errors import ArtifactNotFound, Unavailable

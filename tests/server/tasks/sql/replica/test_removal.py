@@ -8,8 +8,8 @@ from collections.abc import AsyncIterator
 import pytest
 from sqlalchemy import func, select
 
+from a2a_canvas.server.accounts.access import ANONYMOUS
 from a2a_canvas.server.agent.events import State
-from a2a_canvas.server.tasks.access import ANONYMOUS
 from a2a_canvas.server.tasks.errors import ContextInUse, ContextNotFound, StreamLost, TaskNotFound
 from a2a_canvas.server.tasks.sql.journal.removal import IN_CONTEXT
 from a2a_canvas.store.models import Ref

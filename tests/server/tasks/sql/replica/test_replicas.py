@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from a2a_canvas.server.accounts.access import ANONYMOUS
 from a2a_canvas.server.agent.events import (
     ArtifactChanged,
     BlockStopped,
@@ -15,7 +16,6 @@ from a2a_canvas.server.agent.events import (
     ToolInputAdded,
 )
 from a2a_canvas.server.agent.model import ModelText, ToolResult
-from a2a_canvas.server.tasks.access import ANONYMOUS
 from a2a_canvas.server.tasks.errors import StreamLost, TaskFinished, TaskNotCancelable
 from a2a_canvas.server.tasks.incoming import Incoming
 from a2a_canvas.server.tasks.journal.listing import TaskQuery, list_position

@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 import pytest
 from sqlalchemy import func, select, update
 
+from a2a_canvas.server.accounts.access import ANONYMOUS
 from a2a_canvas.server.agent.events import (
     ArtifactChanged,
     BlockPosition,
@@ -18,7 +19,6 @@ from a2a_canvas.server.agent.events import (
     ThinkingAdded,
     TurnEvent,
 )
-from a2a_canvas.server.tasks.access import ANONYMOUS
 from a2a_canvas.server.tasks.errors import StreamLost, Unreadable
 from a2a_canvas.server.tasks.incoming import Incoming
 from a2a_canvas.server.tasks.journal.listing import TaskQuery

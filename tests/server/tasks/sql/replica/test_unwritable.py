@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
+from a2a_canvas.server.accounts.access import ANONYMOUS
 from a2a_canvas.server.agent.events import State, UserMessage
 from a2a_canvas.server.log_output import LineFormatter
-from a2a_canvas.server.tasks.access import ANONYMOUS
 from a2a_canvas.server.tasks.codec import message_to_json
 from a2a_canvas.server.tasks.errors import StreamLost, TaskNotFound, Unwritable
 from a2a_canvas.server.tasks.journal.journal import TaskSubscription

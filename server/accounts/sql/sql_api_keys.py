@@ -1,0 +1,123 @@
+"""API keys in a database.
+
+Rule 1: a key that was made or revoked has its effect on every server within MAX_AGE: what is in memory is compared with
+        the table when a request comes and it is older. Without the database there is no answer.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Mapping
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import Row, func, insert, select, update
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from a2a_canvas.server.accounts.api_key import NO_KEYS, ApiKey, KeyCount
+from a2a_canvas.server.accounts.sql.account_tables import api_keys
+from a2a_canvas.server.tasks.sql.journal.journal_reading import of_microseconds, to_microseconds
+from a2a_canvas.store.sql.database import Database
+from a2a_canvas.store.sql.readable_rows import ReadableRows
+
+MAX_AGE = 1.0
+"""Seconds for which the keys in memory are believed."""
+
+_READABLE = ReadableRows("API key")
+
+
+class SqlApiKeys:
+    """`ApiKeys` of a table (rule 1).
+
+    Args:
+        clock: seconds, for the age of what is in memory.
+    """
+
+    def __init__(self, database: Database, clock: Callable[[], float] = time.monotonic) -> None:
+        self._database = database
+        self._clock = clock
+        self._in_force: Mapping[str, ApiKey] = {}
+        self._counts = NO_KEYS
+        self._read_at: float | None = None
+        self._reading: asyncio.Task[None] | None = None
+
+    async def find(self, key_hash: str) -> ApiKey | None:
+        await self._refresh()
+        return self._in_force.get(key_hash)
+
+    async def exist(self) -> bool:
+        await self._refresh()
+        return self._counts.made > 0
+
+    async def _refresh(self) -> None:
+        if self._read_at is not None and self._clock() - self._read_at < MAX_AGE:
+            return
+        # One for all that wait: if the database does not answer, they learn it together.
+        if self._reading is None or self._reading.done():
+            self._reading = asyncio.create_task(self._read(), name="api keys")
+        await asyncio.shield(self._reading)
+
+    async def _read(self) -> None:
+        asked_at = self._clock()
+        async with self._database.read() as connection:
+            counts = await count_keys(connection)
+            if counts != self._counts:
+                keys = await _all(connection)
+                self._in_force = {key.key_hash: key for key in keys if key.revoked_at is None}
+                self._counts = counts
+        self._read_at = asked_at
+
+
+async def count_keys(connection: AsyncConnection) -> KeyCount:
+    """How many there are."""
+    found = await connection.execute(select(func.count(), func.count(api_keys.c.revoked_at)).select_from(api_keys))
+    made, revoked = found.one()
+    return KeyCount(made, made - revoked)
+
+
+async def list_keys(database: Database) -> list[ApiKey]:
+    """All keys, those of before first.
+
+    Raises:
+        Unavailable: the database cannot be used now.
+    """
+    async with database.read() as connection:
+        return await _all(connection)
+
+
+async def add_key(database: Database, key: ApiKey) -> bool:
+    """Store a new key; False if one with its name is in force, and nothing was done.
+
+    Raises:
+        Unavailable: the database cannot be used now.
+    """
+    assert key.made_at
+    async with database.write() as connection:
+        same_name = api_keys.c.name == key.name, api_keys.c.revoked_at.is_(None)
+        if await connection.scalar(select(func.count()).select_from(api_keys).where(*same_name)):
+            return False
+        row = {"key_hash": key.key_hash, "name": key.name, "user_name": key.user}
+        await connection.execute(insert(api_keys).values(**row, made_at=to_microseconds(key.made_at)))
+    return True
+
+
+async def revoke_key(database: Database, name: str, now: datetime) -> bool:
+    """Revoke the key of this name; whether one was in force.
+
+    Raises:
+        Unavailable: the database cannot be used now.
+    """
+    in_force = update(api_keys).where(api_keys.c.name == name, api_keys.c.revoked_at.is_(None))
+    async with database.write() as connection:
+        return bool((await connection.execute(in_force.values(revoked_at=to_microseconds(now)))).rowcount)
+
+
+async def _all(connection: AsyncConnection) -> list[ApiKey]:
+    rows = await connection.execute(select(api_keys).order_by(api_keys.c.made_at, api_keys.c.name))
+    return _READABLE.decode(rows, _key)
+
+
+def _key(row: Row[Any]) -> ApiKey:
+    revoked_at = None if row.revoked_at is None else of_microseconds(row.revoked_at)
+    return ApiKey(row.name, row.user_name, row.key_hash, of_microseconds(row.made_at), revoked_at)

@@ -1,0 +1,116 @@
+"""Shares in a database.
+
+Rule 1: what was added or revoked has its effect on every server within the MAX_AGE of `recent_reads.py`.
+Rule 2: a share expires by the clock of the server that is asked, also while it is in memory. Its row is removed when
+        its context is shared again, or by `prune`.
+Rule 3: a context is locked while a share of it is added, so that none is left when the context is removed.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import Row, and_, delete, func, insert, or_, select
+
+from a2a_canvas.server.accounts.access import Caller, Level, Share
+from a2a_canvas.server.accounts.sql.account_tables import SHARE_SIZE, shares
+from a2a_canvas.server.accounts.sql.recent_reads import RecentReads
+from a2a_canvas.server.tasks.errors import ContextNotFound
+from a2a_canvas.server.tasks.sql.journal.journal_reading import of_microseconds, to_microseconds
+from a2a_canvas.server.tasks.sql.journal.journal_tables import contexts
+from a2a_canvas.store.sql.database import Database
+from a2a_canvas.store.sql.kept import add_kept
+from a2a_canvas.store.sql.readable_rows import ReadableRows
+
+Found = tuple[Share, ...]
+
+
+class SqlShares:
+    """`Shares` of a table.
+
+    Args:
+        now: the clock.
+        clock: seconds, for the age of what is in memory.
+    """
+
+    def __init__(
+        self, database: Database, now: Callable[[], datetime], clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._database = database
+        self._now = now
+        self._recent = RecentReads(self._with, clock)
+        self._readable = ReadableRows("share", clock)
+
+    async def of(self, caller: Caller) -> Found:
+        if caller.link:
+            return self._in_force(await self._recent.get(("share_id", caller.link)))
+        return self._in_force(await self._recent.get(("user_name", caller.name))) if caller.name else ()
+
+    async def link(self, token_hash: str) -> Share | None:
+        found = self._in_force(await self._recent.get(("token_hash", token_hash)))
+        return found[0] if found else None
+
+    async def list(self, context: str) -> Found:
+        return self._in_force(await self._with(("context_id", context)))
+
+    async def add(self, share: Share) -> None:
+        over = shares.c.expires_at <= to_microseconds(self._now())
+        same = and_(shares.c.user_name == share.user, shares.c.user_name != "")
+        replaced = and_(shares.c.context_id == share.context, or_(over, same))
+        locked = select(contexts.c.context_id).where(contexts.c.context_id == share.context).with_for_update(read=True)
+        async with self._database.write() as connection:
+            if await connection.scalar(locked) is None:
+                raise ContextNotFound(share.context)
+            freed = sum(await connection.scalars(delete(shares).where(replaced).returning(SHARE_SIZE)))
+            added = await connection.scalar(insert(shares).values(_row_of(share)).returning(SHARE_SIZE)) or 0
+            await connection.run_sync(add_kept, {share.context: added - freed})
+        self._recent.clear()
+
+    async def revoke(self, context: str, share_id: str) -> bool:
+        this = shares.c.context_id == context, shares.c.share_id == share_id
+        async with self._database.write() as connection:
+            freed = await connection.scalar(delete(shares).where(*this).returning(SHARE_SIZE))
+            await connection.run_sync(add_kept, {context: -(freed or 0)})
+        self._recent.clear()
+        return freed is not None
+
+    async def givers(self, user: str) -> Mapping[str, int]:
+        in_force = or_(shares.c.expires_at.is_(None), shares.c.expires_at > to_microseconds(self._now()))
+        query = select(shares.c.owner, func.count()).where(shares.c.user_name == user, in_force)
+        async with self._database.read() as connection:
+            return {owner: number for owner, number in await connection.execute(query.group_by(shares.c.owner))}
+
+    async def _with(self, wanted: tuple[str, str]) -> Found:
+        """The shares with a value in a column."""
+        column, value = wanted
+        query = select(shares).where(shares.c[column] == value).order_by(shares.c.made_at, shares.c.share_id)
+        async with self._database.read() as connection:
+            return tuple(self._readable.decode(await connection.execute(query), _share_of))
+
+    def _in_force(self, found: Found) -> Found:
+        now = self._now()
+        return tuple(share for share in found if share.in_force(now))
+
+
+def _row_of(share: Share) -> dict[str, Any]:
+    return {
+        "share_id": share.share_id,
+        "context_id": share.context,
+        "owner": share.owner,
+        "level": share.level.word,
+        "made_at": to_microseconds(share.made_at),
+        "user_name": share.user,
+        "token_hash": share.token_hash,
+        "expires_at": None if share.expires_at is None else to_microseconds(share.expires_at),
+    }
+
+
+def _share_of(row: Row[Any]) -> Share:
+    expires_at = None if row.expires_at is None else of_microseconds(row.expires_at)
+    made_at = of_microseconds(row.made_at)
+    return Share(
+        row.share_id, row.context_id, row.owner, Level.of(row.level), made_at, row.user_name, row.token_hash, expires_at
+    )

@@ -1,0 +1,115 @@
+"""Where a server stores tasks and artifacts: in memory, or in a database (`durable_backend.py`)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import datetime
+from typing import Protocol
+
+from a2a_canvas.server.accounts.access import Shares
+from a2a_canvas.server.accounts.api_key import ApiKeys
+from a2a_canvas.server.accounts.browser_session import EndedSessions, InMemoryEndedSessions
+from a2a_canvas.server.accounts.quotas import Meter
+from a2a_canvas.server.accounts.server_secrets import InMemorySecrets, ServerSecrets
+from a2a_canvas.server.accounts.sharing import InMemoryShares
+from a2a_canvas.server.metrics import Metrics
+from a2a_canvas.server.settings.settings import Settings
+from a2a_canvas.server.tasks.journal.journal import InMemoryJournal, Journal
+from a2a_canvas.server.tasks.journal.owned_contexts import Contexts, InMemoryContexts
+from a2a_canvas.server.tasks.journal.push_outbox import PushStore
+from a2a_canvas.server.tasks.runtime.ownership import Ownership, TaskRunner
+from a2a_canvas.store.artifact_store import ArtifactStore
+from a2a_canvas.store.memory import InMemoryArtifactStore
+from a2a_canvas.store.models import Limits
+
+
+class Backend(Protocol):
+    """Where a server stores tasks and artifacts.
+
+    Attributes:
+        api_keys: None if there is nowhere to store them.
+        ownership: None if nothing outlives the process.
+    """
+
+    @property
+    def journal(self) -> Journal: ...
+    @property
+    def store(self) -> ArtifactStore: ...
+    @property
+    def contexts(self) -> Contexts: ...
+    @property
+    def push(self) -> PushStore: ...
+    @property
+    def shares(self) -> Shares: ...
+    @property
+    def secrets(self) -> ServerSecrets: ...
+    @property
+    def ended_sessions(self) -> EndedSessions: ...
+    @property
+    def api_keys(self) -> ApiKeys | None: ...
+    @property
+    def ownership(self) -> Ownership | None: ...
+
+    async def start(self, runner: TaskRunner) -> None:
+        """Open it, and take over the tasks that no replica runs.
+
+        Raises:
+            DatabaseError: it cannot be used.
+        """
+        ...
+
+    async def share_usage(self, meter: Meter, exchanged: Callable[[], None]) -> None:
+        """Store what a meter counts, and tell it what the other replicas have counted, until it is closed.
+
+        Args:
+            exchanged: called whenever that was done.
+        """
+        ...
+
+    async def stop(self) -> None:
+        """Close it."""
+        ...
+
+    async def ready(self) -> str | None:
+        """Why it cannot be used now; None if it can."""
+        ...
+
+
+def make_backend(settings: Settings, now: Callable[[], datetime], metrics: Metrics | None = None) -> Backend:
+    """The backend that the settings name; it is not opened yet."""
+    limits = Limits(settings.max_artifact_bytes, settings.max_parts)
+    if settings.database == "memory":
+        return MemoryBackend(now, limits)
+    from a2a_canvas.server.backend.durable_backend import DurableBackend
+
+    return DurableBackend(settings, now, limits, metrics)
+
+
+class MemoryBackend:
+    """A `Backend` whose data end with the process."""
+
+    def __init__(self, now: Callable[[], datetime], limits: Limits) -> None:
+        journal = InMemoryJournal(now)
+        self.journal: Journal = journal
+        self.push: PushStore = journal.push
+        store = InMemoryArtifactStore(limits)
+        self.store: ArtifactStore = store
+        shares = InMemoryShares(now)
+        self.shares: Shares = shares
+        self.contexts: Contexts = InMemoryContexts(journal, store, shares)
+        self.secrets: ServerSecrets = InMemorySecrets()
+        self.ended_sessions: EndedSessions = InMemoryEndedSessions()
+        self.api_keys: ApiKeys | None = None
+        self.ownership: Ownership | None = None
+
+    async def start(self, runner: TaskRunner) -> None:
+        pass
+
+    async def share_usage(self, meter: Meter, exchanged: Callable[[], None]) -> None:
+        pass
+
+    async def stop(self) -> None:
+        pass
+
+    async def ready(self) -> str | None:
+        return None

@@ -1,0 +1,149 @@
+"""What the commands of the client have in common: the options for the server and the output, and how one is run.
+
+Rule: neither this module nor one that has command forms imports the A2A SDK, httpx, asyncio or a console, so `--help`
+      and a misspelt option answer at once. A command's own module is imported when it runs.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from functools import partial
+from importlib import import_module
+from typing import Any
+
+import click
+
+from a2a_canvas.server.client.conversation.address import (
+    DEFAULT_URL,
+    RequestHeader,
+    all_headers,
+    header,
+    server_url,
+    token_header,
+)
+from a2a_canvas.server.command_form import CommandForm, GroupedOption
+from a2a_canvas.server.wire import TOKEN_VARIABLE, URL_VARIABLE
+
+
+def client_command(place: str, *params: click.Parameter, more: str = "", examples: tuple[str, ...] = ()) -> CommandForm:
+    """A command that calls a server.
+
+    Args:
+        place: `module:function` in this package. The function is asynchronous. It is called with an `Invocation` and
+            the values of `params`, and returns the exit code, None for 0. `chat` alone is not asynchronous.
+    """
+    module, _, function = place.partition(":")
+
+    def run(url: str, headers: tuple[RequestHeader, ...], token: RequestHeader | None, **values: Any) -> int:
+        from a2a_canvas.server.client.conversation.invocation import Invocation, invoke
+
+        sent = all_headers((*headers, *([token] if token else [])))
+        called = click.get_current_context().obj
+        at_prompt = isinstance(called, Invocation) and called.in_chat
+        program = called.program if isinstance(called, Invocation) else called or "a2a-canvas"
+        output = {name: values.pop(name) for name in ("json", "color", "thinking", "quiet") if name in values}
+        command = getattr(import_module(f"a2a_canvas.server.client.commands.{module}"), function)
+        return invoke(command, Invocation(server_url(url), sent, program, in_chat=at_prompt, **output), values)
+
+    return CommandForm(run, (*params, *_COMMON), more, examples)
+
+
+def option(*names: str, group: str = "Options", **how: Any) -> click.Option:
+    """An option, listed under the heading of its group."""
+    return GroupedOption(names, group=group, **how)
+
+
+def completing(kind: str) -> Callable[[click.Context, click.Parameter, str], list[Any]]:
+    """What completes a value in a shell: `task`, `context`, `task or context` or `artifact`."""
+
+    def complete(ctx: click.Context, _: click.Parameter, incomplete: str) -> list[Any]:
+        from a2a_canvas.server.client.commands.completion import completed
+
+        return completed(incomplete, kind, ctx.params)
+
+    return complete
+
+
+# ------------------------------------------------------------------------- types of values
+
+
+def typed(parse: Callable[[str], Any]) -> click.ParamType[Any]:
+    """The type of a value that `parse` reads; what its `ValueError` says is told, and not what was typed."""
+
+    def convert(text: Any) -> Any:
+        if not isinstance(text, str):
+            return text
+        try:
+            return parse(text)
+        except ValueError as error:
+            raise click.BadParameter(str(error)) from None
+
+    return click.types.FuncParamType(convert)
+
+
+def given(text: str) -> str:
+    """A text that is not empty."""
+    if not text:
+        raise ValueError("must not be empty")
+    return text
+
+
+def lines(text: str) -> tuple[int, int]:
+    """A range of lines, `3` or `3-5`: the first and the last one, counted from 1."""
+    numbers = re.fullmatch(r"([1-9][0-9]{0,8})(?:-([1-9][0-9]{0,8}))?", text, re.ASCII)
+    if not numbers:
+        raise ValueError(f"must be a line, as 3, or a range, as 3-5, counted from 1: {text!r}")
+    first, last = int(numbers[1]), int(numbers[2] or numbers[1])
+    if last < first:
+        raise ValueError(f"ends before it begins: {text!r}")
+    return first, last
+
+
+def version(text: str) -> int:
+    """The number of a version."""
+    if text == "0":
+        raise ValueError("versions are counted from 1")
+    return version_or_nothing(text)
+
+
+def version_or_nothing(text: str) -> int:
+    """The number of a version, or 0."""
+    if not re.fullmatch("[0-9]{1,9}", text, re.ASCII):
+        raise ValueError(f"must be the number of a version: {text!r}")
+    return int(text)
+
+
+def limit(text: str) -> int:
+    """How many things are listed at most."""
+    if not re.fullmatch("[0-9]{1,4}", text, re.ASCII) or not 1 <= int(text) <= 1000:
+        raise ValueError(f"must be a whole number from 1 to 1000: {text!r}")
+    return int(text)
+
+
+_SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800}
+
+
+def expiry(text: str) -> int | str:
+    """When something ends: seconds, as 7d says, or a time, which the server reads."""
+    span = re.fullmatch(r"([1-9][0-9]{0,8})([smhdw])", text, re.ASCII)
+    if span:
+        return int(span[1]) * _SECONDS[span[2]]
+    if not re.match(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T", text, re.ASCII):
+        raise ValueError(f"must be a span, as 7d, 12h or 30m, or a time, as 2030-12-01T00:00:00Z: {text!r}")
+    return text
+
+
+_SERVER, _OUTPUT = partial(option, group="Server"), partial(option, group="Output")
+_URL = f"the server's address, or that of its agent card (default: ${URL_VARIABLE}, else {DEFAULT_URL})"
+_TOKEN = f"send 'Authorization: Bearer TOKEN'; ${TOKEN_VARIABLE} does so, too, and is not seen in the list of processes"
+_HEADER = "send this header with every request; repeatable"
+_COLOR = "auto (if the output is a terminal and NO_COLOR is not set), always or never"
+_COLORS = click.Choice(["auto", "always", "never"])
+_COMMON = (
+    _SERVER("--url", metavar="URL", default=DEFAULT_URL, envvar=URL_VARIABLE, help=_URL),
+    _SERVER("--token", metavar="TOKEN", type=typed(token_header), help=_TOKEN),
+    _SERVER("--header", "headers", metavar="'NAME: VALUE'", type=typed(header), multiple=True, help=_HEADER),
+    _OUTPUT("--json", is_flag=True, help="print what the server says as JSON"),
+    _OUTPUT("--color", metavar="COLOR", type=_COLORS, default="auto", help=_COLOR),
+)

@@ -1,0 +1,225 @@
+"""What each command of the client takes. The first ones talk to any A2A server, the others to an a2a-canvas server."""
+
+from __future__ import annotations
+
+import click
+
+from a2a_canvas.server.client.commands.arguments import (
+    client_command,
+    completing,
+    expiry,
+    given,
+    limit,
+    lines,
+    option,
+    typed,
+    version,
+    version_or_nothing,
+)
+from a2a_canvas.server.command_form import CommandForm
+
+STATES = ("submitted", "working", "completed", "failed", "canceled", "rejected", "input-required", "auth-required")
+_FILE = click.Path()
+_NUMBER = typed(version)
+_THINKING = option("--thinking", is_flag=True, help="on a terminal, show the model's thinking in the status line")
+_GO_ON = option("-c", "--continue", "go_on", is_flag=True, help="go on with the last conversation")
+_KNOWN_CONTEXT = completing("context")
+_KNOWN_ARTIFACT = completing("artifact")
+_CONTEXT = option(
+    "--context", shell_complete=_KNOWN_CONTEXT, default="", metavar="ID", help="go on with this conversation"
+)
+_LIMIT = option("--limit", type=typed(limit), default=20, metavar="N", help="at most so many, up to 1000 (default: 20)")
+_ARTIFACT = click.Argument(["artifact"], type=typed(given), shell_complete=_KNOWN_ARTIFACT)
+_ONLY = click.Argument(["artifact"], type=typed(given), required=False, shell_complete=_KNOWN_ARTIFACT)
+_LAST = option(
+    "--context",
+    shell_complete=_KNOWN_CONTEXT,
+    type=typed(given),
+    metavar="ID",
+    help="the conversation (default: the last one)",
+)
+_STEP = option("--step", is_flag=True, help="by one version, not by all that one task made")
+_SHARED = click.Argument(["context"], type=typed(given), metavar="CONTEXT", shell_complete=_KNOWN_CONTEXT)
+_ID = "The beginning of an id is enough."
+_NAME = "ARTIFACT is an id, a name, or the beginning of one; so is the ID of the conversation."
+
+_LEFT_OUT = "It may be left out if the conversation has only one."
+
+
+def command_forms() -> dict[str, CommandForm]:
+    """What each command takes."""
+    return {
+        "chat": client_command(
+            "chat:chat",
+            _GO_ON,
+            _CONTEXT,
+            _THINKING,
+            more="A line is a message, or a command such as /show, /edit, /undo, /versions and /open: /help lists all.",
+            examples=("chat", "chat -c"),
+        ),
+        "tasks": client_command(
+            "tasks:tasks",
+            option("--state", type=click.Choice(STATES), metavar="STATE", help="only those"),
+            option(
+                "--context",
+                shell_complete=_KNOWN_CONTEXT,
+                default="",
+                metavar="ID",
+                help="only those of this conversation",
+            ),
+            _LIMIT,
+            more=f"STATE is {', '.join(STATES[:-1])} or {STATES[-1]}.",
+            examples=("tasks", "tasks --state working", "tasks --context 7c8d --json"),
+        ),
+        "contexts": client_command("tasks:contexts", _LIMIT, examples=("contexts", "contexts --json")),
+        "share": client_command(
+            "shares:share",
+            _SHARED,
+            option("--with", "user", metavar="USER", type=typed(given), help="share it with this user"),
+            option("--link", is_flag=True, help="make a link, for whoever has it, and print it"),
+            option(
+                "--level",
+                type=click.Choice(["read", "edit", "approve"]),
+                default="read",
+                help="what they may do: read (the default), edit as well, or also approve calls of tools",
+            ),
+            option(
+                "--expires", metavar="WHEN", type=typed(expiry), help="a span, as 7d or 12h, or a time with its zone"
+            ),
+            more=f"{_ID} Sharing with a user once more replaces what was shared with that user before.",
+            examples=("share 7c8d --with bob --level edit", "share 7c8d --link --expires 7d"),
+        ),
+        "shares": client_command(
+            "shares:shares",
+            click.Argument(
+                ["context"], type=typed(given), required=False, metavar="CONTEXT", shell_complete=_KNOWN_CONTEXT
+            ),
+            more=f"{_ID} Without it, that of the last conversation.",
+            examples=("shares 7c8d", "shares --json"),
+        ),
+        "unshare": client_command(
+            "shares:unshare",
+            _SHARED,
+            click.Argument(["typed"], type=typed(given), metavar="SHARE|USER"),
+            more=_ID,
+            examples=("unshare 7c8d bob", "unshare 7c8d 19f3"),
+        ),
+        "watch": client_command(
+            "tasks:watch",
+            click.Argument(["typed"], metavar="TASK|CONTEXT", shell_complete=completing("task or context")),
+            _THINKING,
+            more=f"{_ID} Of a conversation, the task that works, or the newest one.",
+            examples=("watch 7c8d",),
+        ),
+        "cancel": client_command(
+            "tasks:cancel",
+            click.Argument(["typed"], metavar="TASK", shell_complete=completing("task")),
+            more=_ID,
+            examples=("cancel 7c8d",),
+        ),
+        "send": client_command(
+            "send:send",
+            click.Argument(["words"], nargs=-1, metavar="TEXT…"),
+            _GO_ON,
+            _CONTEXT,
+            option(
+                "--task",
+                shell_complete=completing("task"),
+                default="",
+                metavar="ID",
+                help="answer a task that asked, or add to one that works",
+            ),
+            option(
+                "--attach",
+                multiple=True,
+                type=_FILE,
+                metavar="FILE",
+                help="send a file, too: an image, a PDF or text; repeatable",
+            ),
+            option(
+                "-o",
+                "--output",
+                default="",
+                type=_FILE,
+                metavar="FILE",
+                help="write the artifact to this file, or the artifacts to this folder",
+            ),
+            _THINKING,
+            option("--quiet", is_flag=True, help="print only the artifacts, or the reply if there is none"),
+            more="TEXT needs no quotation marks. - is the standard input; what is piped in is sent below TEXT, so in a "
+            "loop over the lines of a file write </dev/null behind it. The exit code is 3 if the task waits for you.",
+            examples=(
+                "send write a haiku about tea",
+                'send -c "make it longer, please"',
+                "send review this --attach report.pdf -o review.md",
+                "send --quiet explain this < notes.txt > explained.md",
+                'send "$line" </dev/null',
+            ),
+        ),
+        "artifacts": client_command("artifacts:artifacts", _LAST, examples=("artifacts", "artifacts --context ID")),
+        "show": _form(
+            "artifacts:show",
+            _ONLY,
+            option("--version", type=_NUMBER, metavar="N", help="this version of it, not the current one"),
+            examples=("show report", "show report --version 2 > old.md"),
+        ),
+        "versions": _form("artifacts:versions", _ONLY, examples=("versions report",)),
+        "diff": _form(
+            "artifacts:diff",
+            _ONLY,
+            click.Argument(["numbers"], nargs=-1, type=typed(version_or_nothing), metavar="[[OLD] NEW]"),
+            more="Without versions, what the current one changed; with one, what that changed; 0 is the empty text.",
+            examples=("diff report", "diff report 3", "diff report 1 4"),
+        ),
+        "edit": _form(
+            "edit:edit",
+            _ARTIFACT,
+            click.Argument(["words"], nargs=-1, required=True, metavar="INSTRUCTION"),
+            option("--lines", type=typed(lines), metavar="N[-M]", help="the passage: these lines"),
+            option("--match", type=typed(given), metavar="TEXT", help="the passage: this text, which occurs once"),
+            option("--before", is_flag=True, help="write something new before the passage and leave it as it is"),
+            option("--after", is_flag=True, help="write something new after the passage and leave it as it is"),
+            option(
+                "--base", type=_NUMBER, metavar="N", help="the version you have seen, if others may have changed it"
+            ),
+            _THINKING,
+            examples=("edit report make it shorter --lines 3-5", 'edit report "add a date" --match "# Report"'),
+        ),
+        "open": _form(
+            "files:open_artifact", _ONLY, more="The editor is that of $VISUAL or $EDITOR.", examples=("open report",)
+        ),
+        "put": client_command(
+            "files:put",
+            _ARTIFACT,
+            click.Argument(["file"], required=False),
+            option("--base", type=_NUMBER, metavar="N", help="FILE was made of version N: keep what changed since"),
+            option("--follow", is_flag=True, help="save FILE again whenever it changes, until Ctrl+C"),
+            _LAST,
+            more="ARTIFACT is an id or a name; it is made if it is not there. FILE is - for the standard input, and "
+            "may be left out if its name is the artifact's.",
+            examples=("put notes.md", "put report draft.txt", "put --follow notes.md", "put log < today.txt"),
+        ),
+        "pull": _form(
+            "files:pull",
+            _ARTIFACT,
+            click.Argument(["file"], required=False),
+            option("--version", type=_NUMBER, metavar="N", help="this version, not the current one"),
+            option("--follow", is_flag=True, help="write FILE again at every new version, until Ctrl+C"),
+            option("--force", is_flag=True, help="overwrite FILE, even if its text is no version of the artifact"),
+            more="FILE is the artifact's name if it is left out.",
+            examples=("pull report", "pull report draft.md --follow"),
+        ),
+        "undo": _form("edit:undo", _ONLY, _STEP, examples=("undo report", "undo report --step")),
+        "redo": _form("edit:redo", _ONLY, _STEP, examples=("redo report",)),
+        "restore": _form(
+            "edit:restore", _ARTIFACT, click.Argument(["version"], type=_NUMBER), examples=("restore report 2",)
+        ),
+    }
+
+
+def _form(
+    place: str, artifact: click.Argument, *params: click.Parameter, more: str = "", examples: tuple[str, ...]
+) -> CommandForm:
+    """A command for one artifact."""
+    said = [more, _NAME, "" if artifact.required else _LEFT_OUT]
+    return client_command(place, artifact, *params, _LAST, more=" ".join(filter(None, said)), examples=examples)

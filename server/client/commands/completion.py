@@ -1,0 +1,44 @@
+"""What a shell offers for an id or a name: what the server says within a second, else nothing."""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import re
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from typing import Any
+
+from a2a_canvas.server.client.conversation.address import all_headers, server_url
+from a2a_canvas.server.client.conversation.canvas_session import opened
+from a2a_canvas.server.client.conversation.invocation import Invocation
+
+SECONDS = 1.0
+_PLAIN = re.compile(r"[\w.@%+=,/-]+")
+"""What means nothing else to a shell: a name comes from the server."""
+
+
+def completed(incomplete: str, kind: str, params: Mapping[str, Any]) -> list[str]:
+    """The ids and names that begin so.
+
+    Args:
+        kind: `task`, `context`, `task or context` or `artifact`.
+        params: what has been typed of the command.
+    """
+    with suppress(Exception):
+        known = asyncio.run(asyncio.wait_for(_known(kind, params), SECONDS))
+        return sorted({each for each in known if each.startswith(incomplete) and _PLAIN.fullmatch(each)})
+    return []
+
+
+async def _known(kind: str, params: Mapping[str, Any]) -> Iterable[str]:
+    token = [params["token"]] if params.get("token") else []
+    headers = all_headers((*params.get("headers", ()), *token))
+    invocation = Invocation(server_url(params["url"]), headers, err=io.StringIO())
+    if kind == "artifact":
+        async with opened(invocation, params.get("context")) as canvas:
+            return [str(each.get(field, "")) for each in canvas.listed for field in ("artifactId", "name")]
+    async with invocation.connected() as session:
+        tasks = await session.tasks()
+    ids = {"task": [task.id for task in tasks], "context": [task.context_id for task in tasks]}
+    return [id_ for word in kind.split(" or ") for id_ in ids[word]]

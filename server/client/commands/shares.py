@@ -1,0 +1,92 @@
+"""`a2a-canvas share`, `shares` and `unshare`: to whom a conversation is given. They are operations over A2A.
+
+Rule: the token of a link is told once, on the standard output, alone on its line: it can be kept, and piped on.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from a2a.types import a2a_pb2 as pb
+from google.protobuf.json_format import MessageToDict
+
+from a2a_canvas.server.client.conversation.canvas_session import CanvasSession, opened
+from a2a_canvas.server.client.conversation.errors import CannotBeDone, ClientError
+from a2a_canvas.server.client.conversation.exchange import new_message
+from a2a_canvas.server.client.conversation.invocation import Invocation
+from a2a_canvas.server.client.conversation.names import resolve
+from a2a_canvas.server.client.screen.display import local_time
+from a2a_canvas.server.wire import CANVAS
+
+SHARE_COLUMNS = ("share", "with", "level", "made", "until")
+_MAY = {"read": "read", "edit": "read and edit", "approve": "read, edit and approve calls in"}
+
+
+async def share(
+    invocation: Invocation, context: str, user: str | None, link: bool, level: str, expires: int | str | None
+) -> None:
+    """Share a conversation with a user, or make a link."""
+    if link == (user is not None):
+        raise CannotBeDone("With whom? Give --with USER, or --link")
+    fields = {"user": user, "link": link or None, "level": level, "expires": expires}
+    async with opened(invocation, context) as canvas:
+        answer = await _operate(canvas, "share", **fields)
+    made = answer.get("share", {})
+    if invocation.json:
+        invocation.print_json(answer)
+        return
+    ends = f" until {local_time(made['expires'])}" if "expires" in made else ""
+    who = "Whoever has this link" if link else made.get("user", "")
+    back = invocation.line("unshare", canvas.context, str(made.get("shareId", "")))
+    (invocation.note if link else invocation.say)(f"{who} may {_MAY[made['level']]} it{ends}.")
+    if link:
+        invocation.say(str(made.get("url") or made.get("token", "")))
+    invocation.note(f"To end that: {back}")
+
+
+async def shares(invocation: Invocation, context: str | None) -> None:
+    """Print with whom a conversation is shared."""
+    async with opened(invocation, context) as canvas:
+        answer = await _operate(canvas, "shares")
+    if invocation.json:
+        invocation.print_json(answer)
+    else:
+        invocation.table(SHARE_COLUMNS, map(share_row, answer.get("shares", [])), "It is not shared.")
+
+
+async def unshare(invocation: Invocation, context: str, typed: str) -> None:
+    """End a share: it is named by its id, or by its user."""
+    async with opened(invocation, context) as canvas:
+        known = (await _operate(canvas, "shares")).get("shares", [])
+        ended = resolve(typed, {each["shareId"]: each.get("user", "") for each in known}, "share")
+        answer = await _operate(canvas, "unshare", shareId=ended)
+    if invocation.json:
+        invocation.print_json(answer)
+    else:
+        invocation.say(f"Ended: {ended}")
+
+
+def share_row(share: dict[str, Any]) -> tuple[str, ...]:
+    """A share as a row of a table."""
+    until = str(share.get("expires", ""))
+    return (
+        str(share.get("shareId", "")),
+        str(share.get("user") or "whoever has the link"),
+        str(share.get("level", "")),
+        local_time(str(share.get("createdAt", ""))),
+        local_time(until) if until else "–",
+    )
+
+
+async def _operate(canvas: CanvasSession, op: str, **fields: Any) -> dict[str, Any]:
+    """What the server answers to an operation; fields that are None are left out."""
+    if not canvas.session.offers(CANVAS):
+        raise ClientError(f"The agent at {canvas.invocation.url} shares nothing: its card does not list {CANVAS}")
+    message = new_message(op, canvas.context)
+    given = {name: value for name, value in fields.items() if value is not None}
+    message.metadata.update({CANVAS: {"op": op, **given}})
+    request = pb.SendMessageRequest(message=message)
+    async for response in canvas.session.client.send_message(request, context=canvas.session.call(CANVAS)):
+        if response.HasField("message") and response.message.parts:
+            return dict(MessageToDict(response.message.parts[0].data))
+    raise ClientError("The server does not share: it took the operation for a message")

@@ -1,0 +1,280 @@
+"""The artifacts of a conversation on an a2a-canvas server: read by `GET /artifacts/…`, changed by operations over A2A.
+
+Rule 1: an operation is sent only to a server whose card lists `urn:a2a-canvas:canvas:v1`. Any other agent would read
+        it as a request in words.
+Rule 2: the number of the version that an operation has made is what its own task says. What is current afterwards may
+        be somebody else's.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import PurePath
+from typing import Any
+
+import httpx
+from a2a.types import a2a_pb2 as pb
+from google.protobuf.json_format import ParseDict, ParseError
+
+from a2a_canvas.server.client.conversation.connection import CONNECT_SECONDS, Session, error_sentence
+from a2a_canvas.server.client.conversation.errors import CannotBeDone, ClientError, leads_nowhere
+from a2a_canvas.server.client.conversation.exchange import Take, converse, new_message
+from a2a_canvas.server.client.conversation.invocation import Invocation, elsewhere
+from a2a_canvas.server.client.conversation.names import listed, resolve
+from a2a_canvas.server.client.conversation.state_file import last_context, last_server
+from a2a_canvas.server.client.screen.display import one_line
+from a2a_canvas.server.client.screen.fold import ENDED_BADLY, SeenTask, extension_data
+from a2a_canvas.server.wire import CANVAS, TURN, artifact_path, context_path
+
+_TIMEOUT = httpx.Timeout(CONNECT_SECONDS, read=60)
+
+
+class NotServed(ClientError):
+    """The server refused to show something; the text is its own sentence. `status`: of the HTTP answer."""
+
+    def __init__(self, sentence: str, status: int) -> None:
+        super().__init__(sentence)
+        self.status = status
+
+
+class OperationFailed(ClientError):
+    """An operation has changed nothing.
+
+    Attributes:
+        version: the current version, if a concurrent change made the operation impossible; else 0.
+        busy: a task is writing the artifact just now.
+    """
+
+    def __init__(self, sentence: str, version: int, busy: bool) -> None:
+        super().__init__(sentence)
+        self.version, self.busy = version, busy
+
+
+@asynccontextmanager
+async def opened(invocation: Invocation, typed: str | None, *, may_begin: bool = False) -> AsyncIterator[CanvasSession]:
+    """The artifacts of the conversation that was typed; of the last one if none was.
+
+    Args:
+        may_begin: a conversation that is not there begins with the first operation.
+
+    Raises:
+        CannotBeDone: it is not clear which conversation is meant.
+    """
+    context = typed or last_context(invocation.url)
+    async with invocation.connected() as session:
+        canvas = CanvasSession(invocation, session, context)
+        if not context and not may_begin:
+            how = f"To list them: {invocation.line('contexts')}"
+            raise CannotBeDone("Which conversation? Give --context ID", how, *elsewhere(last_server()))
+        if context and not typed:
+            invocation.note(f"Conversation {context}, the last one")
+        await canvas.look(may_begin=may_begin)
+        yield canvas
+
+
+@dataclass
+class CanvasSession:
+    """The artifacts of one conversation.
+
+    Attributes:
+        context: its id; empty until the first operation begins it.
+        listed: what `GET /artifacts/{context}` says of each artifact.
+    """
+
+    invocation: Invocation
+    session: Session
+    context: str
+    listed: list[dict[str, Any]] = field(default_factory=list)
+
+    @property
+    def base(self) -> str:
+        """Where the artifacts are."""
+        return self.session.base
+
+    # ------------------------------------------------------------------------ reading
+
+    def find(self, typed: str | None) -> str:
+        """The id of the artifact that the user means: without a word the only one.
+
+        Raises:
+            CannotBeDone: there is none, or there are several.
+        """
+        known = {str(each["artifactId"]): str(each.get("name", "")) for each in self.listed}
+        if typed is None and len(known) != 1:
+            several = f"Which artifact? Type one of: {listed([*known], known)}"
+            raise CannotBeDone(several if known else "The conversation has no artifacts yet")
+        if typed is None:
+            return next(iter(known))
+        try:
+            return resolve(typed, known, "artifact")
+        except CannotBeDone as error:
+            others = f"For another conversation use --context. To list them: {self.invocation.line('contexts')}"
+            raise CannotBeDone(str(error), others) from None
+
+    def has(self, typed: str) -> bool:
+        """Whether an artifact has exactly this id or name."""
+        return any(typed in (each["artifactId"], each.get("name")) for each in self.listed)
+
+    def version(self, artifact: str) -> int:
+        """The number of the artifact's current version, when it was looked at; 0 if there is none."""
+        return int(self._entry(artifact).get("version", 0))
+
+    def file_name(self, artifact: str) -> str:
+        """A file name for the artifact. Its own name comes from the server: it names no folder and no hidden file."""
+        return one_line(PurePath(self.title(artifact)).name).lstrip(".-") or "artifact"
+
+    def title(self, artifact: str) -> str:
+        """Its name; its id if it has no name."""
+        return str(self._entry(artifact).get("name") or artifact)
+
+    def _entry(self, artifact: str) -> dict[str, Any]:
+        return next((each for each in self.listed if each["artifactId"] == artifact), {})
+
+    async def read(self, artifact: str, *below: str, **query: str | int) -> dict[str, Any]:
+        """The artifact, or the resource below it: `versions`, `versions/3`, `versions/3/diff`."""
+        return await self._json(resource_path(self.context, artifact, *below), query)
+
+    async def read_complete(self, artifact: str, *below: str) -> dict[str, Any]:
+        """The same, unless a task is writing the artifact."""
+        seen = await self.read(artifact, *below)
+        if seen.get("open"):
+            raise ClientError(f"{artifact} is being written just now. Try again when that task is done")
+        return seen
+
+    async def raw(self, artifact: str, *below: str) -> bytes:
+        """The bare content of the artifact or of a version."""
+        return await self._get(resource_path(self.context, artifact, *below), {"Accept": "*/*"}, {"raw": "1"})
+
+    async def look(self, *, may_begin: bool = False) -> bool:
+        """Read which artifacts there are; a context that is not there may be the beginning of one that is."""
+        try:
+            self.listed = await self._listing() if self.context else []
+        except NotServed as error:
+            if error.status != httpx.codes.NOT_FOUND:
+                raise
+            known = await self.session.contexts()
+            if not (may_begin and not any(each.startswith(self.context) for each in known)):
+                self.context = resolve(self.context, known, "context")
+                self.listed = await self._listing()
+        return True
+
+    async def _listing(self) -> list[dict[str, Any]]:
+        artifacts = (await self._json(resource_path(self.context), {})).get("artifacts", [])
+        return [each for each in artifacts if isinstance(each, dict)]
+
+    async def _json(self, path: str, query: dict[str, Any]) -> dict[str, Any]:
+        body = await self._get(path, {"Accept": "application/json"}, query)
+        try:
+            answer = json.loads(body)
+        except ValueError:
+            answer = None
+        if not isinstance(answer, dict):
+            raise _not_ours(self.base, "what it says is not JSON")
+        return answer
+
+    async def _get(self, path: str, headers: dict[str, str], query: dict[str, Any]) -> bytes:
+        url = f"{self.base}/artifacts/{path}"
+        try:
+            answer = await self.session.http.get(
+                url, params=query, headers=headers, timeout=_TIMEOUT, follow_redirects=True
+            )
+        except httpx.TimeoutException as error:
+            raise ClientError(f"No answer from {self.base} in time") from error
+        except httpx.RequestError as error:
+            raise ClientError(leads_nowhere(self.base, error)) from error
+        if answer.status_code != httpx.codes.OK:
+            raise _refused(answer, self.base)
+        return answer.content
+
+    # ----------------------------------------------------------------------- changing
+
+    async def operate(
+        self, artifact: str, request: str, fields: dict[str, Any], take: Take = lambda *_: None
+    ) -> tuple[str, int]:
+        """Have an operation done.
+
+        Args:
+            request: the text of the message.
+            fields: the operation, as docs/extensions.md has it; what is None is left out.
+
+        Returns:
+            The server's sentence, and the version that it has made current (rule 2).
+
+        Raises:
+            OperationFailed: it has changed nothing.
+        """
+        if not self.session.offers(CANVAS):
+            raise ClientError(f"The agent at {self.invocation.url} takes no edits: its card does not list {CANVAS}")
+        told: dict[str, Any] = {}
+
+        def fold(response: pb.StreamResponse, seen: SeenTask) -> None:
+            nonlocal told
+            told = _told(response, artifact) or told
+            if not self.invocation.json:
+                take(response, seen)
+
+        message = new_message(request, self.context)
+        given = {name: value for name, value in fields.items() if value is not None}
+        message.metadata.update({CANVAS: {"artifactId": artifact, **given}})
+        seen = await converse(self.invocation, self.session, message, (TURN, CANVAS), fold)
+        version = int(told.get("artifactVersion", 0))
+        if seen.state in ENDED_BADLY:
+            raise OperationFailed(seen.message or f"{ENDED_BADLY[seen.state]}.", version, told.get("busy") is True)
+        self.context = seen.context_id
+        return seen.message, version
+
+    async def operate_and_say(self, artifact: str, request: str, **fields: Any) -> int:
+        """Have an operation done, and print what the server says of it. Returns the version that it made current."""
+        said, version = await self.operate(artifact, request, fields)
+        if not self.invocation.json:
+            self.invocation.say(said)
+        return version
+
+    async def put(self, artifact: str, text: str, base: int | None, *, name: str | None = None) -> int:
+        """Make `text` the artifact's text, merged with the changes since `base`; or make an artifact of this name.
+
+        Raises:
+            OperationFailed: others have changed the same place.
+        """
+        fields = {"text": text, "baseVersion": base or None, "merge": True if base else None, "name": name}
+        return await self.operate_and_say(artifact, f"Save {name or self.title(artifact)}", op="put", **fields)
+
+
+def _told(response: pb.StreamResponse, artifact: str) -> dict[str, Any]:
+    """What a response says of the artifact's version: of the one that is made, or why there is none."""
+    if response.HasField("artifact_update"):
+        return extension_data(response.artifact_update.metadata, CANVAS)
+    status = response.task.status if response.HasField("task") else response.status_update.status
+    versions = extension_data(response.task.metadata, CANVAS).get("artifacts", {})
+    return extension_data(status.message.metadata, CANVAS) or versions.get(artifact, {})
+
+
+def resource_path(context: str, artifact: str = "", *below: str) -> str:
+    """What follows `/artifacts/` for the artifacts of a context, for one artifact, or for something below it."""
+    return "/".join((artifact_path(context, artifact) if artifact else context_path(context), *below))
+
+
+def text_of(artifact: dict[str, Any]) -> str:
+    """The text of an artifact or a version; an artifact has at most one."""
+    return "".join(part.text for part in proto_of(artifact).parts if part.HasField("text"))
+
+
+def proto_of(artifact: dict[str, Any]) -> pb.Artifact:
+    """An artifact or a version as A2A's message."""
+    try:
+        return ParseDict(artifact, pb.Artifact(), ignore_unknown_fields=True)
+    except ParseError as error:
+        raise ClientError(f"The server's answer cannot be used: {error}") from error
+
+
+def _refused(answer: httpx.Response, base: str) -> ClientError:
+    if sentence := error_sentence(answer):
+        return NotServed(sentence, answer.status_code)
+    return _not_ours(base, f"HTTP {answer.status_code}")
+
+
+def _not_ours(base: str, why: str) -> ClientError:
+    return ClientError(f"The server at {base} has no artifacts to read: it is no a2a-canvas server ({why})")

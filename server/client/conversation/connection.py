@@ -1,0 +1,282 @@
+"""The connection to an A2A server: its card, a client for a transport that both speak, and what a failure means."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass
+from typing import Any
+
+import grpc
+import httpx
+from a2a.client import (
+    A2ACardResolver,
+    A2AClientError,
+    AgentCardResolutionError,
+    Client,
+    ClientCallContext,
+    ClientConfig,
+    ClientFactory,
+)
+from a2a.client.service_parameters import ServiceParametersFactory, with_a2a_extensions
+from a2a.extensions.common import find_extension_by_uri
+from a2a.types import a2a_pb2 as pb
+from a2a.utils.constants import AGENT_CARD_WELL_KNOWN_PATH, TransportProtocol
+from a2a.utils.errors import A2AError, MethodNotFoundError, UnsupportedOperationError
+
+from a2a_canvas.server.client.conversation.address import RequestHeaders, agent_addresses
+from a2a_canvas.server.client.conversation.errors import ClientError, leads_nowhere
+from a2a_canvas.server.client.conversation.timestamps import zoned_answer
+from a2a_canvas.server.wire import CANVAS, TOKEN_VARIABLE, why_untrusted
+
+CONNECT_SECONDS = 10.0
+"""After so long a server that does not answer counts as absent."""
+SEARCHED = 1000
+"""Of so many tasks, the newest ones, an id or a conversation is looked for."""
+_PAGE = 100
+
+
+class ConnectionLost(ClientError):
+    """The connection broke while the task was running, and could not be restored."""
+
+    def __init__(self, url: str) -> None:
+        super().__init__(f"The connection to {url} was lost; the task may go on there")
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    """A connection to an agent.
+
+    Attributes:
+        card: what the agent offers.
+        client: for a transport that both speak.
+        http: sends the headers, too.
+        url: the address that was typed.
+    """
+
+    card: pb.AgentCard
+    client: Client
+    http: httpx.AsyncClient
+    headers: RequestHeaders
+    url: str
+
+    @property
+    def base(self) -> str:
+        """Where the artifacts are: at the agent's JSON-RPC address, as messages; else at the address that was typed."""
+        offered = self.card.supported_interfaces
+        of = (each.url for each in offered if each.protocol_binding == TransportProtocol.JSONRPC)
+        return next(of, card_place(self.url)[0]).rstrip("/")
+
+    def offers(self, extension: str) -> bool:
+        """Whether the card lists an extension."""
+        return find_extension_by_uri(self.card, extension) is not None
+
+    def call(self, *extensions: str) -> ClientCallContext:
+        """The context of calls that activate those of the extensions that are offered."""
+        wanted = [uri for uri in extensions if self.offers(uri)]
+        parameters = ServiceParametersFactory.create([with_a2a_extensions(wanted)])
+        # gRPC has no other way to send the headers.
+        return ClientCallContext(service_parameters=_named(self.headers) | parameters)
+
+    async def tasks(self, limit: int = SEARCHED, **filters: Any) -> list[pb.Task]:
+        """The newest tasks, without their messages; `filters` are fields of `ListTasksRequest`.
+
+        Raises:
+            ClientError: the server does not list its tasks.
+        """
+        found, request = list[pb.Task](), pb.ListTasksRequest(**{"history_length": 0, **filters})
+        try:
+            while len(found) < limit:
+                request.page_size = min(limit - len(found), _PAGE)
+                page = await self.client.list_tasks(request, context=self.call())
+                found += page.tasks
+                request.page_token = page.next_page_token
+                if not page.next_page_token:
+                    break
+        except (UnsupportedOperationError, MethodNotFoundError, NotImplementedError) as error:
+            raise ClientError("The server does not list its tasks") from error
+        return found
+
+    async def contexts(self) -> dict[str, str]:
+        """The ids of the conversations that the newest tasks belong to, the newest first, without names.
+
+        Those that others share come last.
+        """
+        own = {task.context_id: "" for task in await self.tasks()}
+        return own | {str(each["contextId"]): "" for each in await self.listed() if "shared" in each}
+
+    async def listed(self) -> list[dict[str, Any]]:
+        """The newest conversations, own and shared, as `GET /artifacts` of an a2a-canvas server lists them."""
+        if not self.offers(CANVAS):
+            return []
+        try:
+            query = {"pageSize": _PAGE}
+            answer = await self.http.get(f"{self.base}/artifacts", params=query, timeout=CONNECT_SECONDS)
+            return [each for each in answer.json()["contexts"] if "contextId" in each]
+        except (httpx.HTTPError, ValueError, KeyError, TypeError):
+            return []
+
+
+@asynccontextmanager
+async def connected(url: str, headers: RequestHeaders = ()) -> AsyncIterator[Session]:
+    """Connect to the agent at an address. Raises what `explain` explains."""
+    async with httpx.AsyncClient(
+        # `zoned_answer` reads bodies before they are decompressed.
+        headers={"Accept-Encoding": "identity", **_named(headers)},
+        timeout=httpx.Timeout(CONNECT_SECONDS, read=None),
+        event_hooks={"response": [zoned_answer, _read_refusal]},
+    ) as http:
+        card = await _card(http, url)
+        async with _client(http, card) as client:
+            yield Session(card, client, http, headers, url)
+
+
+async def _read_refusal(response: httpx.Response) -> None:
+    """A hook of httpx: reads the answer that says why a request is refused. The SDK raises an error without it."""
+    if response.is_error:
+        await response.aread()
+
+
+async def _card(http: httpx.AsyncClient, url: str) -> pb.AgentCard:
+    first, *others = agent_addresses(url)
+    kwargs = {"timeout": CONNECT_SECONDS, "follow_redirects": True}
+    try:
+        return await A2ACardResolver(http, *card_place(first)).get_agent_card(http_kwargs=kwargs)
+    except AgentCardResolutionError as error:
+        for other in others if isinstance(error.__cause__, httpx.HTTPStatusError) else ():
+            with suppress(AgentCardResolutionError):
+                return await A2ACardResolver(http, *card_place(other)).get_agent_card(http_kwargs=kwargs)
+        raise
+
+
+def card_place(url: str) -> tuple[str, str]:
+    """The agent's base address, and the path of its card below it; `url` is either that address or the card's own."""
+    base, well_known, name = url.rpartition("/.well-known/")
+    return (base, f".well-known/{name}") if well_known and name else (url, AGENT_CARD_WELL_KNOWN_PATH)
+
+
+def _named(headers: RequestHeaders) -> dict[str, str]:
+    return {header.name: header.value for header in headers}
+
+
+def _client(http: httpx.AsyncClient, card: pb.AgentCard) -> Client:
+    """HTTP is preferred to gRPC."""
+    web = [TransportProtocol.JSONRPC, TransportProtocol.HTTP_JSON]
+    offered = {interface.protocol_binding for interface in card.supported_interfaces}
+    config = ClientConfig(
+        httpx_client=http,
+        grpc_channel_factory=_channel,
+        supported_protocol_bindings=list(web if offered.intersection(web) else [TransportProtocol.GRPC]),
+    )
+    try:
+        return ClientFactory(config).create(card)
+    except ValueError as error:
+        named = ", ".join(sorted(offered)) or "none"
+        raise ClientError(f"The agent offers no transport that is spoken here (its card lists: {named})") from error
+
+
+def _channel(url: str) -> grpc.aio.Channel:
+    scheme, _, rest = url.rpartition("://")
+    if scheme in ("https", "grpcs"):
+        return grpc.aio.secure_channel(rest, grpc.ssl_channel_credentials())
+    return grpc.aio.insecure_channel(rest)
+
+
+def absent(error: Exception) -> bool:
+    """Whether no server answers at the address at all."""
+    cause = error.__cause__
+    if not isinstance(error, AgentCardResolutionError) or not isinstance(cause, httpx.RequestError):
+        return False
+    return not isinstance(cause, httpx.UnsupportedProtocol) and not why_untrusted(cause)
+
+
+_RETRYABLE = (429, 503)
+"""The statuses of HTTP that ask for another try later."""
+
+
+def lost(error: Exception) -> bool:
+    """Whether the connection failed, or the server says that another try may succeed."""
+    match error.__cause__:
+        case httpx.RequestError() | grpc.aio.AioRpcError():
+            return True
+        case httpx.HTTPStatusError() as status if status.response.status_code in _RETRYABLE:
+            return True
+    return isinstance(error, A2AError) and _has(error.data, "retryable")
+
+
+def _has(data: object, mark: str) -> bool:
+    """Whether `mark` is true anywhere in an error's data, which has another shape in every binding and version."""
+    if isinstance(data, Mapping):
+        return data.get(mark) in (True, "true") or any(_has(value, mark) for value in data.values())
+    return isinstance(data, list | tuple) and any(_has(value, mark) for value in data)
+
+
+TYPED = {"selection.lineStart": "--lines", "selection.lineEnd": "--lines", "baseVersion": "--base"}
+"""Fields of an operation, as they are typed."""
+
+
+def explain(error: Exception, url: str) -> str:
+    """What went wrong, in one line for the user."""
+    cause: Any = error.__cause__
+    match error:
+        case AgentCardResolutionError():
+            return _explain_card(error, url)
+        case A2AClientError() if isinstance(cause, httpx.HTTPStatusError):
+            return _explain_status(cause.response)
+        case A2AClientError() if isinstance(cause, httpx.ConnectError):
+            return leads_nowhere(cause.request.url, cause)
+        case A2AClientError() if lost(error):
+            return f"The connection to {url} was lost: {error.message}"
+        case A2AClientError():
+            return f"The server's answer cannot be used: {error.message}"
+        case A2AError():
+            field, blank, reason = error.message.partition(" ")
+            return f"The server refused: {TYPED.get(field, field)}{blank}{reason}"
+        case httpx.InvalidURL():
+            return f"{url} is not an address: {error}"
+        case ClientError():
+            return str(error)
+        case OSError() if error.strerror and not isinstance(error, ConnectionError):
+            return f"{error.filename or 'The output'} cannot be written: {error.strerror}"
+        case _:
+            return f"The server's answer cannot be used: {type(error).__name__}: {error}"
+
+
+def _explain_status(response: httpx.Response) -> str:
+    """What a refused request was answered: the server's own sentence, if it has one."""
+    if sentence := error_sentence(response):
+        return f"The server refused: {sentence}"
+    return f"The server answered {_status(response.status_code)}"
+
+
+def error_sentence(response: httpx.Response) -> str:
+    """The message of an error, which is at the same place in all bindings; empty if there is none."""
+    try:
+        message = response.json()["error"]["message"]
+        # Who is refused with 403 has sent credentials.
+        return f"{message}{_credentials(response.status_code) if response.status_code == 401 else ''}"
+    except (ValueError, LookupError, TypeError, httpx.StreamError):
+        return ""
+
+
+def _status(code: int | None) -> str:
+    return f"HTTP {code}{_credentials(code)}"
+
+
+def _credentials(code: int | None) -> str:
+    wants = code in (httpx.codes.UNAUTHORIZED, httpx.codes.FORBIDDEN)
+    return f" (credentials are sent with --token, --header or {TOKEN_VARIABLE})" if wants else ""
+
+
+def _explain_card(error: AgentCardResolutionError, url: str) -> str:
+    match error.__cause__:
+        case httpx.UnsupportedProtocol():
+            return f"{url or repr(url)} is not an http:// or https:// address"
+        case httpx.TimeoutException():
+            return f"No answer from {url} within {CONNECT_SECONDS:.0f} seconds"
+        case httpx.RequestError() as cause:
+            return f"{url} answers, but {why}" if (why := why_untrusted(cause)) else f"No server answers at {url}"
+        case httpx.HTTPStatusError():
+            return f"No agent card at {url}: {_status(error.status_code)}"
+        case cause:
+            return f"The agent card at {url} is not valid: {cause}"

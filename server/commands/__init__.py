@@ -1,0 +1,6 @@
+"""The commands of the terminal that run or manage a server: `serve`, `new`, `doctor`, `db`, `key`, `usage`, `card`,
+`models`, `demo`.
+
+`cli.py` puts them together with those of the client. Each module declares the form of its command, and does it.
+Owns no table.
+"""

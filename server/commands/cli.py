@@ -1,0 +1,462 @@
+"""The command line: `a2a-canvas serve`, the commands of the client, and `a2a-canvas db`.
+
+Rule 1: a command imports what it needs when it is chosen: `--version`, `--help` and a misspelt command answer at once,
+        and the client does not pay for the server.
+Rule 2: an error is one line on stderr. The exit code is 2 for what was typed wrong, 1 for what failed, 130 on Ctrl+C.
+"""
+
+from __future__ import annotations
+
+import gc
+import io
+import os
+import shlex
+import shutil
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from functools import partial
+from importlib import import_module
+from importlib.metadata import version
+from pathlib import Path
+from textwrap import fill
+from typing import Any
+
+import click
+
+from a2a_canvas.server.client.conversation.errors import INTERRUPTED, ClientError
+from a2a_canvas.server.command_form import CommandForm, GroupedOption
+
+NAME = "a2a-canvas"
+_CLIENT = "a2a_canvas.server.client.commands.commands"
+
+COMMANDS = {
+    "Talk": {
+        "send": (_CLIENT, "send a task to an A2A server and watch it"),
+        "chat": (_CLIENT, "talk with an agent, line by line"),
+        "contexts": (_CLIENT, "list your conversations"),
+        "share": (_CLIENT, "give a conversation to a user, or to whoever has a link"),
+        "shares": (_CLIENT, "list with whom a conversation is shared"),
+        "unshare": (_CLIENT, "end a share"),
+        "tasks": (_CLIENT, "list tasks"),
+        "watch": (_CLIENT, "follow a task that runs, or see how it ended"),
+        "cancel": (_CLIENT, "cancel a task"),
+    },
+    "Artifacts": {
+        "artifacts": (_CLIENT, "list the artifacts of a conversation"),
+        "show": (_CLIENT, "print an artifact"),
+        "versions": (_CLIENT, "list the versions of an artifact: when, by whom, for which request"),
+        "diff": (_CLIENT, "print what a version changed, or the difference of two"),
+        "edit": (_CLIENT, "have a passage of an artifact rewritten"),
+        "open": (_CLIENT, "open an artifact in your editor and save what you change"),
+        "put": (_CLIENT, "save a file as an artifact, once or at each change"),
+        "pull": (_CLIENT, "write an artifact to a file, once or at each new version"),
+        "undo": (_CLIENT, "undo everything that the newest task made of an artifact"),
+        "redo": (_CLIENT, "redo what was undone"),
+        "restore": (_CLIENT, "make a new version with the content of an old one"),
+    },
+    "Server": {
+        "demo": ("a2a_canvas.server.commands.demo", "see in a minute what it does: two clients, kill -9"),
+        "new": (__name__, "make an agent of your own, in a folder"),
+        "serve": (__name__, "start the server"),
+        "models": (__name__, "list the models that are there, each as --model takes it"),
+        "doctor": (__name__, "check the settings, the model, the database, the machine, and access from outside"),
+        "db": (__name__, "prepare, check or prune the database"),
+        "key": (__name__, "make, list or revoke API keys"),
+        "session": (__name__, "end the sessions of a user who has signed in"),
+        "card": (__name__, "verify the signature of an agent card"),
+        "usage": (__name__, "show what users have used, by day: requests, turns, tokens"),
+        "completion": (__name__, "print the completion of commands and options for a shell"),
+    },
+}
+"""The commands in groups: the module whose `command_forms` has the form of each, and what it does."""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line; the exit code is returned."""
+    try:
+        code = cli.main(arguments, prog_name=NAME, standalone_mode=False, obj=program(sys.argv[0]))
+    except click.exceptions.NoArgsIsHelpError as error:
+        click.echo(error.format_message())
+        return 0
+    except click.UsageError as error:
+        asked = error.ctx.command_path if error.ctx else NAME
+        said = error.format_message()
+        return refused(f"{said if said.endswith(('.', '?', '?)')) else f'{said}.'} See {asked} --help.")
+    except (click.ClickException, ClientError) as error:
+        return refused(str(error))
+    except (click.Abort, KeyboardInterrupt):
+        return INTERRUPTED
+    except BrokenPipeError:
+        # The reader of the output is gone; Python would complain once more when it flushes.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
+    except OSError as error:
+        refused(f"{error.filename}: {error.strerror}." if error.filename and error.strerror else str(error))
+        return 1
+    return int(code or 0)
+
+
+def refused(text: str) -> int:
+    """Say on the standard error what cannot be done: one line, which a terminal shows broken between words."""
+    said = f"{NAME}: {' '.join(text.split())}"
+    if sys.stderr and sys.stderr.isatty():
+        columns = shutil.get_terminal_size().columns
+        said = fill(said, columns, break_long_words=False, break_on_hyphens=False)
+    print(said, file=sys.stderr)
+    return 2
+
+
+class Commands(click.Group):
+    """The commands, each of which is imported when it is chosen."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return [name for group in COMMANDS.values() for name in group]
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        for group in COMMANDS.values():
+            if cmd_name in group:
+                module, does = group[cmd_name]
+                form: CommandForm | None = import_module(module).command_forms().get(cmd_name)
+                return form.command(cmd_name, does) if form else _GROUPS[cmd_name](does)
+        if ctx.resilient_parsing:
+            return None
+        raise click.exceptions.NoSuchCommand(cmd_name, possibilities=self.list_commands(ctx), ctx=ctx)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        for heading, group in COMMANDS.items():
+            with formatter.section(heading):
+                formatter.write_dl([(name, does) for name, (_, does) in group.items()])
+
+
+cli = click.version_option(version(NAME), prog_name=NAME, message="%(prog)s %(version)s")(
+    Commands(
+        help="An agent server that speaks A2A, and its client for the terminal.",
+        epilog=f"{NAME} COMMAND --help has the options of a command, and examples.",
+    )
+)
+
+
+# ----------------------------------------------------------------------- the server
+
+
+def command_forms() -> dict[str, CommandForm]:
+    """The commands that are no client's."""
+    from a2a_canvas.server.settings import settings
+
+    more = (
+        "FOLDER is that of an agent: agent.toml, instructions.md, tools.py, mcp.json, agent_card.json, each if it is "
+        f"there. Every setting is also an environment variable, --log-level {settings.PREFIX}LOG_LEVEL, FOLDER "
+        f"{settings.PREFIX}AGENT, and may stand in agent.toml."
+    )
+    shell = click.Argument(["shell"], type=click.Choice(["bash", "zsh", "fish"]))
+    folder = click.Argument(["folder"], type=click.Path(path_type=Path))
+    reload = GroupedOption(
+        ["--reload"], is_flag=True, group="Agent", help="restart when a file in FOLDER changes; running turns go on"
+    )
+    check = GroupedOption(
+        ["--check"], is_flag=True, group="Agent", help="only say whether it could be served: exit code 0 or 2"
+    )
+    workers = click.Option(["--workers"], hidden=True, expose_value=False, callback=_no_workers)
+    return {
+        "new": CommandForm(_new, (folder,), examples=("new my-agent",)),
+        "serve": CommandForm(
+            _serve,
+            (*settings.options(), reload, check, workers),
+            more,
+            ("serve", "serve my-agent --reload", "serve --port 9000 --database memory"),
+        ),
+        "models": CommandForm(
+            _models,
+            more="The exit code is 0 if there is one besides those that need no provider.",
+            examples=("models", "models | grep qwen"),
+        ),
+        "doctor": CommandForm(
+            _doctor,
+            (
+                *settings.options(),
+                GroupedOption(
+                    ["--url"],
+                    metavar="URL",
+                    group="Outside",
+                    help="where clients find the server; look at it from there",
+                ),
+                GroupedOption(
+                    ["--grpc-url"],
+                    metavar="URL",
+                    group="Outside",
+                    help="where they find gRPC, if the card at --url does not have it: http:// is without TLS",
+                ),
+                GroupedOption(
+                    ["--model-call/--no-model-call"],
+                    default=True,
+                    group="Model",
+                    help="ask the model for one token (default: on)",
+                ),
+                GroupedOption(["--json", "as_json"], is_flag=True, group="Output", help="one JSON object"),
+            ),
+            "Takes the settings of serve. Nothing is written. With --url it sends the credentials in A2A_CANVAS_TOKEN, "
+            "too. The exit code is 0 if nothing has failed, else 1.",
+            ("doctor", "doctor my-agent --no-model-call", "doctor --url https://agent.example.com --json"),
+        ),
+        "usage": CommandForm(
+            _usage,
+            (
+                click.Option(["--user"], help="this user only"),
+                click.Option(["--days"], type=int, default=7, help="days, today included; 1 to 400 (default: 7)"),
+                click.Option(["--json", "as_json"], is_flag=True, help="one JSON object in each line"),
+                *settings.options(["agent", "database"]),
+            ),
+            settings.FOLDER_OF_DATABASE,
+            examples=("usage", "usage my-agent", "usage --user ann --days 30", "usage --json"),
+        ),
+        "completion": CommandForm(_completion, (shell,), examples=("completion bash >> ~/.bashrc",)),
+    }
+
+
+def _database_commands(does: str) -> click.Group:
+    from a2a_canvas.server.settings.settings import FOLDER_OF_DATABASE, GROUPS, options
+
+    dry_run = click.Option(["--dry-run"], is_flag=True, help="change nothing; only say what would be removed")
+    force = click.Option(["--force"], is_flag=True, help="upgrade also while servers use the database: they fail then")
+    database = tuple(options(["agent", "database"]))
+    forms = {
+        "upgrade": ("upgrade the database to the schema of this version", (*database, force)),
+        "check": ("check that the database has the schema of this version", database),
+        "prune": (
+            "remove what is older than the --keep options allow",
+            (*options(["agent", *GROUPS["Data"]]), dry_run),
+        ),
+    }
+    commands = [
+        CommandForm(
+            partial(_db, name), params, FOLDER_OF_DATABASE, examples=(f"db {name}", f"db {name} my-agent")
+        ).command(name, done)
+        for name, (done, params) in forms.items()
+    ]
+    return click.Group("db", commands, help=f"{does.capitalize()}.")
+
+
+def _key_commands(does: str) -> click.Group:
+    from a2a_canvas.server.settings.settings import FOLDER_OF_DATABASE, options
+
+    name = click.Argument(["name"])
+    user = click.Option(["--user"], default="", help="to whom the key belongs; NAME unless given")
+    no_store = click.Option(["--no-store"], is_flag=True, help="only print the key, and what A2A_CANVAS_API_KEYS needs")
+    database = tuple(options(["agent", "database"]))
+    forms = {
+        "new": CommandForm(
+            partial(_key, "new"),
+            (name, user, no_store, *database),
+            "The key is shown once. It is in force on all servers of the database within two seconds. "
+            f"{FOLDER_OF_DATABASE}",
+            ("key new ann", "key new ann my-agent", "key new ci --user ann"),
+        ),
+        "list": CommandForm(partial(_key, "list"), database, FOLDER_OF_DATABASE, ("key list", "key list my-agent")),
+        "revoke": CommandForm(
+            partial(_key, "revoke"),
+            (name, *database),
+            FOLDER_OF_DATABASE,
+            ("key revoke ann",),
+        ),
+    }
+    told = {"new": "make an API key", "list": "list the API keys", "revoke": "revoke an API key"}
+    return click.Group(
+        "key", [form.command(each, told[each]) for each, form in forms.items()], help=f"{does.capitalize()}."
+    )
+
+
+def _session_commands(does: str) -> click.Group:
+    from a2a_canvas.server.settings.settings import FOLDER_OF_DATABASE, options
+
+    form = CommandForm(
+        partial(_key, "end sessions"),
+        (click.Argument(["name"], metavar="USER"), *options(["agent", "database"])),
+        "Who has signed in with a provider as USER has to sign in again. Keys and tokens are not affected. "
+        f"{FOLDER_OF_DATABASE}",
+        ("session revoke ann",),
+    )
+    return click.Group("session", [form.command("revoke", does)], help=f"{does.capitalize()}.")
+
+
+def _card_commands(does: str) -> click.Group:
+    url = click.Argument(["url"])
+    key = click.Option(
+        ["--key"],
+        type=click.Path(path_type=Path),
+        help="a file with the public keys that you trust, PEM or a JSON Web Key Set, instead of what the server says",
+    )
+    form = CommandForm(
+        _verify_card,
+        (url, key),
+        "The exit code is 0 if the card has a valid signature, and 1 if not. Without --key the signature says that the "
+        "card is as its server made it; who that is, TLS says.",
+        ("card verify https://agent.example.com", "card verify https://agent.example.com --key agent.pub.pem"),
+    )
+    return click.Group("card", [form.command("verify", does)], help=f"{does[:1].upper()}{does[1:]}.")
+
+
+_GROUPS = {"db": _database_commands, "key": _key_commands, "session": _session_commands, "card": _card_commands}
+"""The commands that have commands."""
+
+
+def _new(folder: Path) -> int:
+    from a2a_canvas.server.commands.new_agent import new_agent
+    from a2a_canvas.server.settings.agent_folder import FolderError
+
+    try:
+        for line in new_agent(folder, program(sys.argv[0])):
+            click.echo(line)
+    except FolderError as error:
+        return refused(str(error))
+    except OSError as error:
+        return refused(f"The folder {folder} cannot be made: {error.strerror}. Choose another place.")
+    return 0
+
+
+def _no_workers(_: click.Context, __: click.Parameter, value: str | None) -> None:
+    """For those who know the option from other servers."""
+    if value is not None:
+        raise click.UsageError("One process uses one core. To use more, start more servers on one PostgreSQL database")
+
+
+def _serve(reload: bool, check: bool, **given: Any) -> int:
+    if reload and not check:
+        return _serve_and_reload(given["agent"] or os.environ.get("A2A_CANVAS_AGENT", ""))
+    with _imports_for_good():
+        from a2a_canvas.server.commands.serve import REFUSALS, check_agent, serve
+
+    try:
+        if check:
+            click.echo(check_agent(given))
+            return 0
+        return serve(given, program(sys.argv[0]))
+    except REFUSALS as error:
+        return refused(str(error))
+
+
+@contextmanager
+def _imports_for_good() -> Iterator[None]:
+    """Never search what is imported for garbage: there is none.
+
+    To do so takes a sixth of a start, and each full collection would stop a server that streams for 0.1 s.
+    """
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.freeze()
+        gc.enable()
+
+
+def _serve_and_reload(folder: str) -> int:
+    if not Path(folder or "-").is_dir():
+        return refused("--reload needs the folder of an agent: a2a-canvas serve FOLDER --reload")
+    from a2a_canvas.server.commands.reload import serve_and_reload
+
+    return serve_and_reload(Path(folder), [word for word in sys.argv[1:] if word != "--reload"])
+
+
+def _doctor(url: str | None, grpc_url: str | None, model_call: bool, as_json: bool, **given: Any) -> int:
+    import asyncio
+
+    from a2a_canvas.server import log_output
+    from a2a_canvas.server.commands.doctor.doctor_command import doctor_command
+    from a2a_canvas.server.wire import TOKEN_VARIABLE
+
+    if grpc_url and not url:
+        return refused("--grpc-url needs --url.")
+    log_output.configure("critical", "text")
+    out, token = sys.stdout or io.StringIO(), os.environ.get(TOKEN_VARIABLE, "")
+    outside = {"url": url or "", "grpc_url": grpc_url or "", "token": token}
+    return asyncio.run(doctor_command(given, out, **outside, model_call=model_call, json=as_json))
+
+
+def _models() -> int:
+    import asyncio
+
+    from a2a_canvas.server.commands.models_command import models_command
+
+    return asyncio.run(models_command(os.environ, sys.stdout or io.StringIO()))
+
+
+def _db(action: str, dry_run: bool = False, force: bool = False, **given: Any) -> int:
+    import asyncio
+
+    from a2a_canvas.server.backend.open_database import DatabaseError
+    from a2a_canvas.server.commands.database_command import database_command
+    from a2a_canvas.server.settings.settings import SettingsError
+
+    try:
+        # Python has no standard output if the shell has closed it (`>&-`): then nobody reads it.
+        return asyncio.run(database_command(action, given, sys.stdout or io.StringIO(), dry_run=dry_run, force=force))
+    except (SettingsError, DatabaseError) as error:
+        return refused(str(error))
+
+
+def _key(action: str, name: str = "", user: str = "", no_store: bool = False, **given: Any) -> int:
+    import asyncio
+
+    from a2a_canvas.server.backend.open_database import DatabaseError
+    from a2a_canvas.server.commands.key_command import end_key, end_sessions, make_key, show_keys
+    from a2a_canvas.server.settings.settings import SettingsError
+
+    out = sys.stdout or io.StringIO()
+    try:
+        match action:
+            case "new":
+                return asyncio.run(make_key(name, user, given, out, sys.stderr or io.StringIO(), stored=not no_store))
+            case "list":
+                return asyncio.run(show_keys(given, out))
+            case "revoke":
+                return asyncio.run(end_key(name, given, out))
+            case _:
+                return asyncio.run(end_sessions(name, given, out))
+    except (SettingsError, DatabaseError) as error:
+        return refused(str(error))
+
+
+def _verify_card(url: str, key: Path | None) -> int:
+    from a2a_canvas.server.commands.card_command import CardNotVerified, verify_card
+
+    try:
+        return verify_card(url, key, sys.stdout or io.StringIO())
+    except CardNotVerified as error:
+        refused(str(error))
+        return 1
+
+
+def _usage(user: str | None, days: int, as_json: bool, **given: Any) -> int:
+    import asyncio
+    from datetime import UTC, datetime
+
+    from a2a_canvas.server.backend.open_database import DatabaseError
+    from a2a_canvas.server.commands.usage_command import show_usage
+    from a2a_canvas.server.settings.settings import SettingsError
+
+    try:
+        out, now = sys.stdout or io.StringIO(), datetime.now(UTC)
+        return asyncio.run(show_usage(given, out, now, days=days, user=user, as_json=as_json))
+    except (SettingsError, DatabaseError) as error:
+        return refused(str(error))
+
+
+def _completion(shell: str) -> int:
+    from click.shell_completion import get_completion_class
+
+    made = get_completion_class(shell)
+    if made:
+        click.echo(made(cli, {}, NAME, f"_{NAME.upper().replace('-', '_')}_COMPLETE").source())
+    return 0
+
+
+# --------------------------------------------------------------------------- environment
+
+
+def program(called: str) -> str:
+    """How a user calls this program: what was typed, as far as the system tells."""
+    path = Path(called)
+    if path.name == "__main__.py":
+        return "python -m a2a_canvas"
+    # The system passes the whole path of a program that it found on the PATH.
+    return path.name if shutil.which(path.name) == called else shlex.quote(called)

@@ -1,0 +1,65 @@
+"""`a2a-canvas doctor`: runs the checks and says what they have found."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping
+from typing import Any, TextIO
+
+from a2a_canvas.server.commands.doctor.findings import Finding, as_json, as_lines, exit_code, failed, ok
+from a2a_canvas.server.commands.doctor.here import (
+    check_database,
+    check_issuer,
+    check_model,
+    check_open_files,
+    check_ports,
+)
+from a2a_canvas.server.commands.doctor.outside import check_outside
+from a2a_canvas.server.settings.settings import SettingsError, load, without_password
+
+
+async def doctor_command(
+    given: Mapping[str, Any],
+    out: TextIO,
+    *,
+    url: str = "",
+    grpc_url: str = "",
+    token: str = "",
+    model_call: bool = True,
+    json: bool = False,
+) -> int:
+    """Check what a server would find, and how it looks at `url`.
+
+    Args:
+        given: the options of the command line, as `load` takes them.
+        url: where clients find the server; empty to look at nothing from outside.
+        grpc_url: where they find gRPC; empty for what the card at `url` says.
+        token: what a client would send there.
+        model_call: whether the model is called.
+        json: write one JSON object.
+
+    Returns:
+        The exit code.
+    """
+    findings = [each async for each in _here(given, model_call)]
+    if url:
+        findings += [each async for each in check_outside(url, token, grpc_url)]
+    out.writelines(f"{line}\n" for line in ([as_json(findings)] if json else as_lines(findings)))
+    return exit_code(findings)
+
+
+async def _here(given: Mapping[str, Any], model_call: bool) -> AsyncIterator[Finding]:
+    try:
+        settings = load(given)
+    except SettingsError as error:
+        yield failed("settings", str(error))
+        return
+    yield ok("settings", f"The settings are valid; the database is {without_password(settings.database)}.")
+    async for finding in check_model(settings, call=model_call):
+        yield finding
+    async for finding in check_database(settings):
+        yield finding
+    async for finding in check_issuer(settings):
+        yield finding
+    async for finding in check_ports(settings):
+        yield finding
+    yield check_open_files(settings)

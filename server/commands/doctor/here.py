@@ -1,0 +1,283 @@
+"""The checks of what a server would find on this machine. Nothing is written, and no port stays open.
+
+Rule 1: a check has a few seconds.
+Rule 2: what a server refuses to start with is said in its own words.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import re
+import resource
+import shutil
+import time
+from collections.abc import AsyncIterator, Iterator
+from contextlib import aclosing
+from typing import TYPE_CHECKING, Final
+
+import httpx
+
+from a2a_canvas.server.accounts.api_key import NO_KEYS, KeyCount
+from a2a_canvas.server.agent.model import (
+    LLM,
+    SCRIPT_PREFIX,
+    MessageStart,
+    ModelError,
+    ModelMessage,
+    ModelRequest,
+    ModelText,
+    close_llm,
+)
+from a2a_canvas.server.app import check_open, create_app
+from a2a_canvas.server.commands.doctor.findings import Finding, Verdict, failed, ok, warning
+from a2a_canvas.server.commands.doctor.judgements import (
+    judge_card,
+    judge_clocks,
+    judge_latency,
+    judge_limits,
+    judge_open_files,
+    judge_openness,
+    judge_space,
+    judge_trust,
+)
+from a2a_canvas.server.listening import listen
+from a2a_canvas.server.protocols.a2a_v1.card.card_file import CardError
+from a2a_canvas.server.protocols.edge.origins import TRUSTED_PROXIES
+from a2a_canvas.server.settings.model_choice import choose_llm
+from a2a_canvas.server.settings.settings import ALL_ADDRESSES, REHEARSAL, Settings, SettingsError, authority
+
+if TYPE_CHECKING:
+    from a2a_canvas.store.sql.database import Database
+
+SECONDS: Final = 5.0
+"""That the database has to answer."""
+PORT_SECONDS: Final = 1.0
+"""That a server on this machine has to answer."""
+MODEL_SECONDS: Final = 30.0
+"""That the model has for its first token; one that is loaded first takes long."""
+_CUT_OFF = re.compile(r"max_(completion_|output_)?tokens|output limit", re.IGNORECASE)
+"""What a provider says that answers, but not with a single token."""
+
+_REQUEST = ModelRequest("Answer in one word.", (ModelMessage("user", (ModelText("Are you there?"),)),))
+
+
+async def check_model(settings: Settings, *, call: bool) -> AsyncIterator[Finding]:
+    """The model, and the agent that is made with it."""
+    try:
+        llm = choose_llm(settings, os.environ)
+    except SettingsError as error:
+        yield failed("model", str(error))
+        return
+    for finding in _check_agent(settings, llm):
+        yield finding
+    if llm.name == REHEARSAL or llm.name.startswith(SCRIPT_PREFIX):
+        yield ok("model", f"{llm.name} needs no provider.")
+    elif call:
+        yield await _call(settings)
+    else:
+        yield ok("model", f"{llm.name} was not called.")
+    await close_llm(llm)
+
+
+def _check_agent(settings: Settings, llm: LLM) -> Iterator[Finding]:
+    try:
+        create_app(settings, llm)
+    except CardError as error:
+        yield failed("card", str(error))
+    except SettingsError as error:
+        yield failed("agent", str(error))
+    else:
+        yield ok("agent", f"{settings.agent or 'The agent'} can be served.")
+        yield judge_card(settings)
+
+
+async def _call(settings: Settings) -> Finding:
+    """A call of one token."""
+    llm = choose_llm(settings.model_copy(update={"max_output_tokens": 1, "thinking": "off"}), os.environ)
+    begun = time.perf_counter()
+    try:
+        async with asyncio.timeout(MODEL_SECONDS):
+            await _first_token(llm)
+    except TimeoutError:
+        return failed("model", f"{llm.name} did not answer within {MODEL_SECONDS:g} seconds.", "Try another model.")
+    except ModelError as error:
+        if not _CUT_OFF.search(str(error)):
+            return failed("model", f"{llm.name}: {error}")
+    finally:
+        await close_llm(llm)
+    return ok("model", f"{llm.name} answers in {time.perf_counter() - begun:.1f} seconds.")
+
+
+async def _first_token(llm: LLM) -> None:
+    async with aclosing(llm.stream(_REQUEST)) as events:
+        async for event in events:
+            if not isinstance(event, MessageStart):
+                return
+
+
+# ---------------------------------------------------------------------------- database
+
+
+async def check_database(settings: Settings) -> AsyncIterator[Finding]:
+    """The database, and who is let in by the keys in it."""
+    keys = NO_KEYS
+    if settings.database == "memory":
+        said = "Tasks and artifacts are lost when the server stops."
+        yield warning("database", said, "Name a file or a PostgreSQL server with --database.")
+    elif found := _look_at_file(settings.database):
+        yield found
+    else:
+        findings: list[Finding] = []
+        keys = await _look_into(settings.database, findings)
+        for each in findings:
+            yield each
+    for each in _who_is_let_in(settings, keys):
+        yield each
+
+
+def _look_at_file(database: str) -> Finding | None:
+    """Whether a server can use the file, or make it; None if the database is to be opened."""
+    from a2a_canvas.server.backend.open_database import DatabaseError, check_file, file_of
+
+    if (file := file_of(database)) is None:
+        return None
+    try:
+        check_file(file, database, new=True, writes=True)
+    except DatabaseError as error:
+        return failed("database", str(error))
+    return None if file.exists() else ok("database", f"{file.absolute()} is not there yet; the server makes it.")
+
+
+async def _look_into(url: str, findings: list[Finding]) -> KeyCount:
+    """Add what is found of a database that is there; how many API keys it has."""
+    from a2a_canvas.server.accounts.sql.sql_api_keys import count_keys
+    from a2a_canvas.server.backend.open_database import DatabaseError, file_of, open_database
+    from a2a_canvas.store.errors import Unavailable
+
+    try:
+        async with asyncio.timeout(SECONDS), open_database(url, shared=True) as database:
+            if file := file_of(url):
+                findings.append(judge_space(shutil.disk_usage(file.parent).free, str(file.parent.absolute())))
+            findings += [await _schema(database), judge_latency(await _latency(database)), await _clock(database)]
+            if findings[-3].status is not Verdict.OK:
+                return NO_KEYS
+            async with database.read() as connection:
+                return await count_keys(connection)
+    except (DatabaseError, Unavailable) as error:
+        findings.append(failed("database", str(error)))
+    except TimeoutError:
+        said = f"The database does not answer within {SECONDS:g} seconds."
+        findings.append(failed("database", said, "Look at the network, and at its own log."))
+    return NO_KEYS
+
+
+async def _schema(database: Database) -> Finding:
+    from a2a_canvas.server.backend.migrations import SchemaError, check, newest, revision
+
+    try:
+        found, on = await check(database), await _version(database)
+        return ok("database", f"{database.name} is of schema {found}, as this version needs it, on {on}.")
+    except SchemaError as error:
+        async with database.read() as connection:
+            found = await connection.run_sync(revision)
+        if database.dialect == "sqlite" and found < newest():
+            said = f"{database.name} {f'is of the older schema {found}' if found else 'has no schema yet'}."
+            return warning("database", said, "The server upgrades it when it starts: make a backup first.")
+        return failed("database", str(error))
+
+
+async def _version(database: Database) -> str:
+    """The database's program and its version."""
+    sqlite = database.dialect == "sqlite"
+    async with database.read() as connection:
+        asked = "SELECT sqlite_version()" if sqlite else "SHOW server_version"
+        return f"{'SQLite' if sqlite else 'PostgreSQL'} {(await connection.exec_driver_sql(asked)).scalar_one()}"
+
+
+async def _latency(database: Database) -> float:
+    """Seconds of a query: the least of three, without the connection that the first one makes."""
+    return min([await _timed(database) for _ in range(3)])
+
+
+async def _timed(database: Database) -> float:
+    begun = time.perf_counter()
+    async with database.read() as connection:
+        await connection.exec_driver_sql("SELECT 1")
+    return time.perf_counter() - begun
+
+
+async def _clock(database: Database) -> Finding:
+    if database.dialect == "sqlite":
+        return ok("clock", "The database has the clock of this machine.")
+    async with database.read() as connection:
+        before = time.time()
+        theirs = float((await connection.exec_driver_sql("SELECT extract(epoch FROM clock_timestamp())")).scalar_one())
+        return judge_clocks(theirs - (before + time.time()) / 2, "the database")
+
+
+def _who_is_let_in(settings: Settings, keys: KeyCount) -> Iterator[Finding]:
+    try:
+        check_open(settings, keys=keys.made > 0)
+    except SettingsError as error:
+        yield failed("access", str(error))
+    else:
+        yield from judge_openness(settings, keys)
+        yield from judge_limits(settings)
+    yield from judge_trust(settings, os.environ.get(TRUSTED_PROXIES, ""))
+
+
+async def check_issuer(settings: Settings) -> AsyncIterator[Finding]:
+    """Whether the keys of the issuer of tokens can be read, if there is one."""
+    if not settings.jwt_issuer:
+        return
+    from a2a_canvas.server.protocols.identity.authenticator import IssuerUnavailable
+    from a2a_canvas.server.protocols.identity.issuer import Issuer
+
+    try:
+        keys = await Issuer(settings.jwt_issuer, settings.jwt_jwks_url or "").keys()
+    except IssuerUnavailable as error:
+        yield failed("issuer", str(error), "Without its keys no token is valid: check --jwt-issuer and --jwt-jwks-url.")
+    else:
+        yield ok("issuer", f"The issuer of tokens has {len(keys)} {'key' if len(keys) == 1 else 'keys'}.")
+
+
+# ----------------------------------------------------------------------------- machine
+
+
+async def check_ports(settings: Settings) -> AsyncIterator[Finding]:
+    """Whether each port is free, or has a server of ours."""
+    ports = [port for port in (settings.port, settings.grpc_port, settings.metrics_port) if port]
+    faults = [_fault(settings.host, port) for port in ports]
+    served = any(faults) and await _is_ours(settings.host, settings.port)
+    for port, fault in zip(ports, faults, strict=True):
+        place = authority(settings.host, port)
+        if fault and not served:
+            yield failed("ports", fault)
+        else:
+            yield ok(
+                "ports", f"{place} is in use: an a2a-canvas serves here already." if fault else f"{place} is free."
+            )
+
+
+def _fault(host: str, port: int) -> str:
+    """Why a server could not listen there; empty if it could."""
+    try:
+        listen(host, port).close()
+    except OSError as error:
+        return str(error)
+    return ""
+
+
+async def _is_ours(host: str, port: int) -> bool:
+    local = "127.0.0.1" if host in ALL_ADDRESSES else host
+    try:
+        async with httpx.AsyncClient(trust_env=False, timeout=PORT_SECONDS) as client:
+            answer = await client.get(f"http://{authority(local, port)}/healthz")
+        return bool(answer.json() == {"status": "ok"})
+    except (httpx.HTTPError, httpx.InvalidURL, ValueError):
+        return False
+
+
+def check_open_files(settings: Settings) -> Finding:
+    return judge_open_files(resource.getrlimit(resource.RLIMIT_NOFILE)[1], settings)

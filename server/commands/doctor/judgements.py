@@ -1,0 +1,168 @@
+"""What a figure or an answer means. Pure: whoever measures is in `here.py` and `outside.py`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from urllib.parse import urlsplit
+
+from a2a_canvas.server.accounts.api_key import KeyCount
+from a2a_canvas.server.commands.doctor.findings import Finding, failed, ok, warning
+from a2a_canvas.server.commands.open_files import needed_files
+from a2a_canvas.server.push.targets import AllowedTargets
+from a2a_canvas.server.settings.settings import ALL_ADDRESSES, Settings, is_loopback
+from a2a_canvas.store.text.wording import choice
+
+SLOW_DATABASE = 0.05
+"""Seconds of a query. Each message that is accepted waits for several."""
+LITTLE_SPACE, NO_SPACE = 2**30, 50 * 2**20
+"""Bytes that are free on the disk of a SQLite file."""
+CLOCKS_DIFFER = 2.0
+"""Seconds between two clocks that are noticed: a token may be refused, and times of entries look wrong."""
+
+
+def judge_latency(seconds: float) -> Finding:
+    milliseconds = f"{seconds * 1000:.1f} ms"
+    if seconds > SLOW_DATABASE:
+        advice = "Each message waits for several queries: run server and database in one place."
+        return warning("latency", f"The database answers a query in {milliseconds}.", advice)
+    return ok("latency", f"The database answers a query in {milliseconds}.")
+
+
+def judge_space(free: int, folder: str) -> Finding:
+    said = f"{free / 2**30:.1f} GB are free in {folder}."
+    if free < NO_SPACE:
+        return failed("disk", said, "With a full disk nothing is accepted: free some space.")
+    if free < LITTLE_SPACE:
+        return warning("disk", said, "Free some space, or shorten the --keep options (a2a-canvas db prune --dry-run).")
+    return ok("disk", said)
+
+
+def judge_clocks(difference: float, of: str) -> Finding:
+    """Args: difference: seconds that the other clock is ahead."""
+    if abs(difference) <= CLOCKS_DIFFER:
+        return ok("clock", f"The clock agrees with that of {of}.")
+    way = "ahead of" if difference > 0 else "behind"
+    said = f"The clock of {of} is {abs(difference):.0f} seconds {way} this one."
+    return warning("clock", said, "Synchronise both with NTP: tokens are valid by the clock of the server.")
+
+
+def judge_open_files(limit: int, settings: Settings) -> Finding:
+    need = needed_files(settings)
+    if limit < need:
+        said = f"{limit} files may be open, and --max-connections {settings.max_connections} needs {need}."
+        return warning("files", said, f"Start it after ulimit -n {need}, or with a smaller --max-connections.")
+    return ok("files", f"{limit} files may be open, and {need} are needed.")
+
+
+def judge_card(settings: Settings) -> Finding:
+    """Of a card that can be served: whether clients find what it says."""
+    if settings.host in ALL_ADDRESSES and not settings.public_url:
+        said = f"The card says {settings.url}, which only this machine finds."
+        return warning("card", said, "Set --public-url to the address that clients use.")
+    if (
+        settings.url.startswith("http://")
+        and settings.public_url
+        and not is_loopback(urlsplit(settings.url).hostname or "")
+    ):
+        said = f"The card says {settings.url}: everything is sent without encryption."
+        return warning("card", said, "Put it behind a proxy with TLS, and set --public-url https://…")
+    return ok("card", f"The card can be served; it says {settings.url}.")
+
+
+def judge_openness(settings: Settings, keys: KeyCount) -> Iterator[Finding]:
+    """Who is served. That `serve` would refuse to start is found by itself (`app.check_open`)."""
+    if settings.allow_anonymous and settings.reachable_by:
+        said = "Callers without credentials are served, and others can reach the server."
+        yield warning("access", said, "Leave out --allow-anonymous unless everybody may use the model at your cost.")
+    elif settings.allow_anonymous:
+        yield ok("access", "Callers without credentials are served; only programs on this machine reach the server.")
+    elif keys.lock_out_all and not settings.authenticates:
+        advice = "Make a key with a2a-canvas key new NAME, or serve everybody with --allow-anonymous."
+        yield failed("access", "No key is in force, so nobody can call the server.", advice)
+    elif settings.authenticates or keys.made:
+        yield ok("access", "Callers need credentials.")
+    else:
+        yield ok("access", "There is no authentication; only programs on this machine reach the server.")
+    if settings.metrics_port and not is_loopback(settings.host):
+        said = f"--metrics-port {settings.metrics_port} asks for no credentials and listens on {settings.host}."
+        yield warning("metrics", said, "Let only your monitoring reach this port.")
+
+
+def judge_limits(settings: Settings) -> Iterator[Finding]:
+    """What users may ask of a server that others can reach."""
+    limits = {
+        "requests": (settings.max_requests_per_user, settings.max_requests),
+        "turns": (settings.max_turns_per_user,),
+        "tokens": (settings.max_tokens_per_user, settings.max_tokens),
+    }
+    missing = [name for name, of in limits.items() if not any(of)]
+    if settings.reachable_by and missing:
+        said = f"Others can reach the server, and a user's {choice(missing, 'and')} have no limit."
+        options = choice([f"--max-{name}-per-user" for name in missing], "and")
+        yield warning("limits", said, f"Set {options}: docs/operations.md, Limits of users.")
+
+
+def judge_trust(settings: Settings, trusted_proxies: str) -> Iterator[Finding]:
+    """What is believed of everybody. Args: trusted_proxies: FORWARDED_ALLOW_IPS."""
+    if trusted_proxies == "*":
+        said = "FORWARDED_ALLOW_IPS=* lets every client choose the address that its wrong keys count for."
+        yield warning("trust", said, "Name the address or the network of the proxy instead.")
+    if "*" in (settings.allowed_hosts or "").replace(" ", "").split(","):
+        said = f"--allowed-hosts {settings.allowed_hosts} takes requests for names that others may own."
+        yield warning(
+            "trust", said, "Name the hosts that clients use. Web pages of others can call the server by any other name."
+        )
+    if any(network.prefixlen == 0 for network in AllowedTargets.of((settings.push_allow or "").split(",")).networks):
+        said = f"--push-allow {settings.push_allow} lets users make the server call any address in your network."
+        yield warning("trust", said, "Name the hosts or networks of the receivers.")
+
+
+# ------------------------------------------------------------------------ from outside
+
+
+def judge_anonymous(answers: Mapping[str, int], local: bool) -> Finding:
+    """Args: answers: the HTTP status of each path for a caller without credentials."""
+    let_in = [path for path, status in answers.items() if status < 400]
+    broken = [
+        f"{path} (HTTP {status})" for path, status in answers.items() if status not in (401, 403, 404) and status >= 400
+    ]
+    if let_in:
+        said = f"Without credentials it answers at {', '.join(let_in)}."
+        advice = "Anyone who finds the address can use it: make a key with a2a-canvas key new NAME."
+        return (warning if local else failed)("anonymous", said, advice)
+    if broken:
+        advice = "Look at what stands before the server, and at its log."
+        return warning("anonymous", f"Without credentials it fails at {', '.join(broken)}.", advice)
+    return ok("anonymous", "Without credentials it refuses every operation.")
+
+
+def judge_grpc(address: str, alone: str, authenticated: str, local: bool) -> Finding:
+    """Args: alone, authenticated: the status codes without credentials and with them; empty if there are none."""
+    match alone:
+        case "OK":
+            said = f"Without credentials gRPC answers at {address}."
+            advice = "Anyone who finds the address can use it: make a key with a2a-canvas key new NAME."
+            return (warning if local else failed)("grpc", said, advice)
+        case "UNAUTHENTICATED" | "PERMISSION_DENIED" if authenticated in ("", "OK"):
+            taken = " and takes yours" if authenticated else ""
+            return ok("grpc", f"gRPC at {address} refuses callers without credentials{taken}.")
+        case "UNAUTHENTICATED" | "PERMISSION_DENIED":
+            said = f"gRPC at {address} answers to the credentials with {authenticated}."
+            return failed("grpc", said, "Get a valid key: a2a-canvas key list says which there are.")
+        case _:
+            said = f"gRPC at {address} answers with {alone}."
+            return failed("grpc", said, "Check the name, the port, and that the proxy speaks HTTP/2 on both sides.")
+
+
+def judge_credentials(status: int, variable: str) -> Finding:
+    match status:
+        case 200:
+            return ok("credentials", f"The credentials in {variable} are taken.")
+        case 401 | 403:
+            said = f"The credentials in {variable} are refused (HTTP {status})."
+            return failed("credentials", said, "Get a valid key: a2a-canvas key list says which there are.")
+        case 429:
+            return warning("credentials", "Too many wrong credentials came from here.", "Try again in some minutes.")
+        case _:
+            said = f"With the credentials in {variable} it answers with HTTP {status}."
+            return failed("credentials", said, "Look at what stands before the server, and at its log.")

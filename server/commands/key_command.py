@@ -1,0 +1,144 @@
+"""The commands for credentials: `a2a-canvas key new`, `key list` and `key revoke`, and `session revoke`."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterator, Mapping
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime
+from typing import Any, TextIO
+
+from a2a_canvas.server.accounts.api_key import HASH_PREFIX, SHARED_USER, ApiKey, hash_of, new_key, valid_name
+from a2a_canvas.server.accounts.sql.sql_api_keys import add_key, count_keys, list_keys, revoke_key
+from a2a_canvas.server.accounts.sql.sql_sessions import end_sessions_of
+from a2a_canvas.server.backend.migrations import check, revision, upgrade
+from a2a_canvas.server.backend.open_database import DatabaseError, file_of, open_database
+from a2a_canvas.server.settings.settings import PREFIX, SettingsError, load
+from a2a_canvas.server.tasks.sql.journal.journal_reading import count_anonymous
+from a2a_canvas.store.sql.database import Database
+
+VARIABLE = f"{PREFIX}API_KEYS"
+
+
+async def make_key(
+    name: str, user: str, given: Mapping[str, Any], out: TextIO, remarks: TextIO, *, stored: bool
+) -> int:
+    """Run `key new`: the key is written once, alone in its stream, so that a shell can put it where it belongs.
+
+    Args:
+        user: the name if it is empty.
+        given: the options of the command line, as `load` takes them.
+        stored: put it into the database; otherwise its line for the settings is written.
+
+    Raises:
+        SettingsError: a name, an option or a variable is wrong, or there is a key of this name.
+        DatabaseError: the database cannot be opened, reached or used.
+    """
+    _check_names(name, user or name)
+    text = new_key()
+    key = ApiKey(name, user or name, hash_of(text), made_at=datetime.now(UTC))
+    said = [line async for line in _add(key, given)] if stored else [_of_unstored(key)]
+    out.write(f"{text}\n")
+    out.flush()
+    remarks.writelines(f"{line}\n" for line in said)
+    return 0
+
+
+async def _add(key: ApiKey, given: Mapping[str, Any]) -> AsyncIterator[str]:
+    """Store a key. Yields what to tell the user of it, and of the database that it is in."""
+    settings = load(given)
+    file = file_of(settings.database)
+    is_new = file is not None and not file.exists()
+    async with _database_of(given, new=True) as database:
+        async with database.read() as connection:
+            keys, anonymous = await count_keys(connection), await count_anonymous(connection)
+        if not await add_key(database, key):
+            raise SettingsError(f"There is a key {key.name} in force: revoke it first, or choose another name.")
+        place = database.name
+    yield f"This is the key {key.name} of {key.user}. It is not shown again: only its hash is stored, in {place}."
+    if is_new:
+        yield (
+            f"The database is new: only servers of this database take the key. If you serve a folder, name it: "
+            f"a2a-canvas key new {key.name} FOLDER"
+        )
+    if anonymous and not keys.in_force:
+        tasks, them = ("1 task was", "it") if anonymous == 1 else (f"{anonymous} tasks were", "them")
+        yield (
+            f"{tasks} made without a key, and {key.user} does not see {them}. "
+            f"A server with --adopt-anonymous {key.user} shows {them}."
+        )
+
+
+async def show_keys(given: Mapping[str, Any], out: TextIO) -> int:
+    """Run `key list`; raises as `make_key` does."""
+    async with _database_of(given) as database:
+        keys = await list_keys(database)
+    out.writelines(f"{line}\n" for line in _table(keys))
+    return 0
+
+
+async def end_key(name: str, given: Mapping[str, Any], out: TextIO) -> int:
+    """Run `key revoke`; raises as `make_key` does."""
+    async with _database_of(given) as database:
+        if not await revoke_key(database, name, datetime.now(UTC)):
+            raise SettingsError(f"There is no key {name} in force. a2a-canvas key list has those there are.")
+        async with database.read() as connection:
+            last = not (await count_keys(connection)).in_force
+    out.write(f"The key {name} is revoked: within two seconds no server of this database takes it.\n")
+    if last:
+        out.write("It was the last one in force. a2a-canvas key new NAME makes another.\n")
+    return 0
+
+
+async def end_sessions(user: str, given: Mapping[str, Any], out: TextIO) -> int:
+    """Run `session revoke`; raises as `make_key` does. Whether the user has sessions is not known here."""
+    async with _database_of(given) as database:
+        await end_sessions_of(database, user, datetime.now(UTC))
+    out.write(f"Who has signed in as {user} is signed out: within two seconds, on all servers of this database.\n")
+    return 0
+
+
+@asynccontextmanager
+async def _database_of(given: Mapping[str, Any], *, new: bool = False) -> AsyncIterator[Database]:
+    """The database, which a server may have open, too; a new SQLite file gets its schema."""
+    url = load(given).database
+    if url == "memory":
+        raise DatabaseError(f"--database memory stores no keys: name the server's database, or set {VARIABLE}.")
+    async with open_database(url, shared=True, new=new) as database:
+        if new and database.file and not await _has_schema(database):
+            await upgrade(database)
+        await check(database)
+        yield database
+
+
+async def _has_schema(database: Database) -> bool:
+    async with database.read() as connection:
+        return bool(await connection.run_sync(revision))
+
+
+def _check_names(name: str, user: str) -> None:
+    for what, given in (("name", name), ("user", user)):
+        if not valid_name(given):
+            raise SettingsError(f"The {what} {given!r} must be 1 to 128 characters, without spaces, commas and =.")
+    if user == SHARED_USER:
+        raise SettingsError(f"The user {user!r} is everybody who has the shared token: choose another.")
+
+
+def _of_unstored(key: ApiKey) -> str:
+    setting = f"{VARIABLE}={key.name}={HASH_PREFIX}{key.key_hash}"
+    return f"This is the key {key.name}. It is stored nowhere: a server takes it with {setting}"
+
+
+def _table(keys: list[ApiKey]) -> Iterator[str]:
+    if not keys:
+        yield "There are no keys. a2a-canvas key new NAME makes one."
+        return
+    rows = [("NAME", "USER", "MADE", "STATE"), *(_row(key) for key in keys)]
+    widths = [max(len(row[column]) for row in rows) for column in range(3)]
+    for *cells, last in rows:
+        yield "  ".join([*(cell.ljust(width) for cell, width in zip(cells, widths, strict=True)), last])
+
+
+def _row(key: ApiKey) -> tuple[str, str, str, str]:
+    assert key.made_at
+    state = f"revoked {key.revoked_at:%Y-%m-%d}" if key.revoked_at else "in force"
+    return key.name, key.user, f"{key.made_at:%Y-%m-%d}", state

@@ -1,0 +1,69 @@
+"""`a2a-canvas new`: the folder of an agent that runs and passes its tests."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+from collections.abc import Iterator
+from importlib.util import find_spec
+from pathlib import Path
+
+from a2a_canvas.server.settings.agent_folder import FolderError
+
+TEMPLATE = Path(__file__).parent / "template"
+_SUFFIX = ".template"
+"""Without it, tools would take the files for parts of this program."""
+_HIDDEN = ("gitignore", "dockerignore")
+
+
+def new_agent(folder: Path, program: str) -> Iterator[str]:
+    """Make an agent in a folder that is not there or empty.
+
+    Args:
+        program: how the user calls this program.
+
+    Yields:
+        what to tell the user.
+
+    Raises:
+        FolderError: there is something.
+        OSError: the folder cannot be written.
+    """
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise FolderError(f"{folder} is there already, and not an empty folder. Take another name.")
+    name = folder.resolve().name
+    image = re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-") or "agent"
+    values = {
+        "name": json.dumps(name, ensure_ascii=False)[1:-1],
+        "image": image,
+        "program": program,
+        "python": _python(program),
+        "folder": shlex.quote(str(folder)),
+    }
+    for source in sorted(TEMPLATE.rglob(f"*{_SUFFIX}")):
+        file = folder / _target(source)
+        file.parent.mkdir(parents=True, exist_ok=True)
+        text = source.read_text(encoding="utf-8")
+        for key, value in values.items():
+            text = text.replace(f"{{{key}}}", value)
+        file.write_text(text, encoding="utf-8")
+    yield f"Made the agent {name} in {folder}: its instructions, tools, card, settings and tests. Next:"
+    yield f"{program} serve {values['folder']} --reload"
+    yield "Its tests need no model:"
+    yield f"{_python(program)} -m pytest {values['folder']}"
+    if not find_spec("pytest"):
+        yield f"The tests need pytest: {_python(program)} -m pip install pytest"
+
+
+def _target(source: Path) -> Path:
+    place = source.relative_to(TEMPLATE)
+    name = place.name.removesuffix(_SUFFIX)
+    return place.with_name(f".{name}" if name in _HIDDEN else name)
+
+
+def _python(program: str) -> str:
+    """The Python that has this program, as the user would call it."""
+    if program.startswith("python "):
+        return "python"
+    return f"{program.rpartition('/')[0]}/python" if "/" in program else "python"

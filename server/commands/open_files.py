@@ -1,0 +1,80 @@
+"""How many files the server may have open: each connection is one.
+
+Rule 1: the soft limit of the process is raised to what the settings need, as far as the hard limit allows. Where that
+        is not enough, there are fewer connections: a refused one gets an answer, one that cannot be accepted none.
+Rule 2: asyncio reports each connection that it could not accept, a hundred times a second. The log has one record a
+        minute.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from typing import Any, Final
+
+from a2a_canvas.server.settings.settings import Settings
+
+logger = logging.getLogger(__name__)
+
+OWN_FILES: Final = 100
+"""Files that a server has open besides its connections: the database, its log, what it serves."""
+CALLS: Final = 256
+"""Connections that gRPC and the metrics add, roughly."""
+NOT_ACCEPTED: Final = "socket.accept() out of system resource"
+"""asyncio's words for rule 2."""
+QUIET_SECONDS: Final = 60.0
+
+Handler = Callable[[asyncio.AbstractEventLoop, dict[str, Any]], None]
+
+
+def needed_files(settings: Settings) -> int:
+    """Files that a server with these settings may have open."""
+    return settings.max_connections + _own_files(settings)
+
+
+def connections_within(limit: int, settings: Settings) -> int:
+    """How many HTTP connections there may be if so many files may be open; at least one."""
+    return max(1, min(settings.max_connections, limit - _own_files(settings)))
+
+
+def _own_files(settings: Settings) -> int:
+    return OWN_FILES + (CALLS if settings.grpc_port else 0)
+
+
+def make_room(settings: Settings) -> int:
+    """Raise the limit as needed; how many HTTP connections there may be then (rule 1)."""
+    try:
+        import resource
+    except ImportError:  # Windows has no such limit
+        return settings.max_connections
+    need, (soft, hard) = needed_files(settings), resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft == resource.RLIM_INFINITY:
+        return settings.max_connections
+    limit = max(soft, need if hard == resource.RLIM_INFINITY else min(need, hard))
+    if limit > soft:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (limit, hard))
+    connections = connections_within(limit, settings)
+    if connections < settings.max_connections:
+        logger.warning(
+            "%d files may be open, and --max-connections %d needs %d: the server takes %d connections. "
+            "Start it after ulimit -n %d.",
+            *(limit, settings.max_connections, need, connections, need),
+        )
+    return connections
+
+
+def quiet_about_accepting(clock: Callable[[], float]) -> Handler:
+    """An event loop's handler of exceptions, with rule 2."""
+    last = -QUIET_SECONDS
+
+    def handle(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+        nonlocal last
+        if context.get("message") != NOT_ACCEPTED:
+            loop.default_exception_handler(context)
+        elif clock() - last >= QUIET_SECONDS:
+            last = clock()
+            text = "Connections cannot be accepted: %s. Lower --max-connections, or raise the limit (ulimit -n)."
+            logger.error(text, context.get("exception"))
+
+    return handle

@@ -1,5 +1,0 @@
-"""The schema of the database and its steps: the rules are in `schema.py`, the steps in `versions`."""
-
-from a2a_canvas.server.migrations.schema import REVISIONS, SchemaError, check, newest, prepare, revision, upgrade
-
-__all__ = ["REVISIONS", "SchemaError", "check", "newest", "prepare", "revision", "upgrade"]

@@ -1,0 +1,100 @@
+"""A2A over JSON-RPC, `POST /`, 1.0 and 0.3.
+
+Rules:
+1. The guard runs before this (`guard/http_guard.py`): it has parsed and checked the call, and left it in the scope.
+2. An answer has HTTP status 200, or 401 if only the caller's credentials are missing, the request's id, and `result`
+   or `error`.
+3. What fails before a stream begins has an ordinary answer (`edge/sse_response.py`, rule 2). What fails later the guard
+   makes the stream's last event, with `event: error`. In 0.3 both are data events: its clients read nothing else.
+4. The handler raises only `A2AError`; any other exception is a bug, and the guard answers it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator
+from typing import Any
+
+from a2a.server.request_handlers.request_handler import RequestHandler
+from a2a.types import a2a_pb2 as pb
+from a2a.utils.errors import A2AError
+from google.protobuf.message import Message
+from pydantic_core import to_json
+from starlette.requests import Request
+from starlette.responses import JSONResponse
+from starlette.routing import Route
+from starlette.types import ASGIApp
+
+from a2a_canvas.server.protocols.a2a_v1.operations.dispatch import (
+    EventStream,
+    Json,
+    Operations,
+    answer_json,
+    event_json,
+    to_legacy,
+)
+from a2a_canvas.server.protocols.edge.request_metrics import note_refusal
+from a2a_canvas.server.protocols.edge.sse_response import SseResponse, sse_event
+from a2a_canvas.server.protocols.guard.calls import CALL, Call
+from a2a_canvas.server.protocols.guard.error_forms import JsonRpcForm
+from a2a_canvas.server.protocols.identity.denials import UnauthenticatedError
+
+
+def jsonrpc_route(handler: RequestHandler) -> Route:
+    """`POST /`."""
+    return Route("/", _JsonRpcEndpoint(handler).respond, methods=["POST"])
+
+
+class _JsonRpcEndpoint:
+    def __init__(self, handler: RequestHandler) -> None:
+        self._operations = Operations(handler)
+
+    async def respond(self, request: Request) -> ASGIApp:
+        call: Call = request.scope[CALL]
+        try:
+            answer = await self._operations.run(call, request)
+        except A2AError as error:
+            note_refusal(request.scope, type(error))
+            if call.legacy and self._operations.streams(call):
+                return SseResponse(_failed(call, error))
+            return JSONResponse(_error(call, error), 401 if isinstance(error, UnauthenticatedError) else 200)
+        if isinstance(answer, EventStream):
+            return SseResponse(_legacy_sse(call, answer) if call.legacy else _sse(call, answer))
+        return JSONResponse(_response(call, _result(call, answer)))
+
+
+def _sse(call: Call, events: EventStream) -> AsyncGenerator[bytes, None]:
+    return events.encoded(lambda event: _response(call, event_json(event)))
+
+
+async def _legacy_sse(call: Call, events: EventStream) -> AsyncGenerator[bytes, None]:
+    try:
+        async for event in events.encoded(lambda event: _response(call, _legacy_json(event))):
+            yield event
+    except A2AError as error:
+        async for event in _failed(call, error):
+            yield event
+
+
+async def _failed(call: Call, error: A2AError) -> AsyncGenerator[bytes, None]:
+    yield sse_event(to_json(_error(call, error)))
+
+
+def _response(call: Call, result: Json | list[Json] | None) -> Json:
+    return {"result": result, "id": call.id, "jsonrpc": "2.0"}
+
+
+def _error(call: Call, error: A2AError) -> Json:
+    return JsonRpcForm(call.id, call.legacy).error_payload(error)
+
+
+def _result(call: Call, answer: Message | None) -> Json | list[Json] | None:
+    if answer is None:
+        return None
+    if call.legacy and isinstance(answer, pb.ListTaskPushNotificationConfigsResponse):
+        return [_legacy_json(each) for each in answer.configs]
+    return _legacy_json(answer) if call.legacy else answer_json(call, answer)
+
+
+def _legacy_json(answer: Message) -> Json:
+    written: dict[str, Any] = to_legacy(answer).model_dump(mode="json", by_alias=True, exclude_none=True)
+    return written

@@ -1,0 +1,137 @@
+"""Runs the operation of a `Call`, whatever its binding and version, and writes what it answers as A2A's JSON."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from a2a.compat.v0_3 import conversions
+from a2a.compat.v0_3.context_builders import V03ServerCallContextBuilder
+from a2a.server.request_handlers.request_handler import RequestHandler
+from a2a.server.routes.common import DefaultServerCallContextBuilder
+from a2a.types import a2a_pb2 as pb
+from google.protobuf.json_format import MessageToDict
+from google.protobuf.message import Message
+from pydantic_core import to_json
+from starlette.requests import Request
+
+from a2a_canvas.server.protocols.a2a_v1.projection.projection import Streamed
+from a2a_canvas.server.protocols.a2a_v1.projection.update_json import AS_JSON, LEGACY, JsonUpdate
+from a2a_canvas.server.protocols.edge.http_requests import CALLER, STREAM_CHECK, caller_of
+from a2a_canvas.server.protocols.edge.sse_response import begun, sse_event
+from a2a_canvas.server.protocols.guard.calls import Call
+
+Json = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class EventStream:
+    """The events of a streaming operation. `first` is None if there are none; it may be under way (`begun`)."""
+
+    first: asyncio.Future[Streamed | None]
+    rest: AsyncIterator[Streamed]
+
+    async def encoded(self, write: Callable[[Any], Json]) -> AsyncGenerator[bytes, None]:
+        """The events of an `SseResponse`."""
+        event = await self.first
+        while event is not None:
+            together = event if isinstance(event, tuple) else (event,)
+            yield b"".join(sse_event(to_json(write(each))) for each in together)
+            event = await anext(self.rest, None)
+
+
+class Operations:
+    """The eleven operations of a handler, by name."""
+
+    def __init__(self, handler: RequestHandler) -> None:
+        default = DefaultServerCallContextBuilder()
+        self._context, self._legacy_context = default.build, V03ServerCallContextBuilder(default).build
+        self._streaming: Mapping[str, Callable[..., AsyncIterator[Any]]] = {
+            "SendStreamingMessage": handler.on_message_send_stream,
+            "SubscribeToTask": handler.on_subscribe_to_task,
+        }
+        self._unary: Mapping[str, Callable[..., Awaitable[Any]]] = {
+            "SendMessage": handler.on_message_send,
+            "GetTask": handler.on_get_task,
+            "ListTasks": handler.on_list_tasks,
+            "CancelTask": handler.on_cancel_task,
+            "CreateTaskPushNotificationConfig": handler.on_create_task_push_notification_config,
+            "GetTaskPushNotificationConfig": handler.on_get_task_push_notification_config,
+            "ListTaskPushNotificationConfigs": handler.on_list_task_push_notification_configs,
+            "DeleteTaskPushNotificationConfig": handler.on_delete_task_push_notification_config,
+            "GetExtendedAgentCard": handler.on_get_extended_agent_card,
+        }
+
+    def streams(self, call: Call) -> bool:
+        return call.operation in self._streaming
+
+    async def run(self, call: Call, request: Request) -> Message | EventStream | None:
+        """The answer of the operation. What fails before a stream begins is raised here."""
+        context = (self._legacy_context if call.legacy else self._context)(request)
+        context.state[AS_JSON], context.state[CALLER] = not call.legacy, caller_of(request)
+        context.state[STREAM_CHECK] = request.scope.get(STREAM_CHECK)
+        context.state[LEGACY] = call.legacy
+        if self.streams(call):
+            events = self._streaming[call.operation](call.params, context)
+            return EventStream(await begun(anext(events, None)), events)
+        answer: Message | None = await self._unary[call.operation](call.params, context)
+        return answer
+
+
+# ------------------------------------------------------------------------- writing
+
+_ALTERNATIVES: Mapping[type[Message], str] = {
+    pb.Task: "task",
+    pb.Message: "message",
+    pb.TaskStatusUpdateEvent: "statusUpdate",
+    pb.TaskArtifactUpdateEvent: "artifactUpdate",
+}
+"""The members of `SendMessageResponse` and `StreamResponse`."""
+
+EMPTY_PAGE_JSON: Json = {"tasks": [], "nextPageToken": "", "pageSize": 0, "totalSize": 0}
+"""The members of `ListTasksResponse`. A2A requires all of them, also those that are empty."""
+
+
+def _legacy_card(card: pb.AgentCard) -> Any:
+    """A card in 0.3, also if it offers this version to nobody: whoever asks speaks it."""
+    offered = pb.AgentCard()
+    offered.CopyFrom(card)
+    if not any(each.protocol_version.startswith("0.3") for each in offered.supported_interfaces):
+        for each in offered.supported_interfaces:
+            each.protocol_version = "0.3"
+    return conversions.to_compat_agent_card(offered)
+
+
+_LEGACY: Mapping[type[Message], Callable[[Any], Any]] = {
+    pb.Task: conversions.to_compat_task,
+    pb.Message: conversions.to_compat_message,
+    pb.TaskStatusUpdateEvent: conversions.to_compat_task_status_update_event,
+    pb.TaskArtifactUpdateEvent: conversions.to_compat_task_artifact_update_event,
+    pb.TaskPushNotificationConfig: conversions.to_compat_task_push_notification_config,
+    pb.AgentCard: _legacy_card,
+}
+
+
+def event_json(event: Message | JsonUpdate) -> Json:
+    """An event of a stream, or the answer to `SendMessage`, in 1.0."""
+    if isinstance(event, JsonUpdate):
+        return {event.member: event.fields}
+    return {_ALTERNATIVES[type(event)]: MessageToDict(event)}
+
+
+def answer_json(call: Call, answer: Message) -> Json:
+    """The answer of an operation that does not stream, in 1.0."""
+    match call.params, answer:
+        case pb.SendMessageRequest(), _:
+            return event_json(answer)
+        case pb.ListTasksRequest(), _:
+            return {**EMPTY_PAGE_JSON, **MessageToDict(answer)}
+        case _:
+            return MessageToDict(answer)
+
+
+def to_legacy(answer: Message) -> Any:
+    """An event or an answer as the SDK's model of it in 0.3."""
+    return _LEGACY[type(answer)](answer)

@@ -1,0 +1,170 @@
+"""The four operations of push notification configs, and the config that comes with a message.
+
+Rule 1: whoever may edit a task has configs of its own there; the handler has found the task for the caller. The owner
+        of the task also lists, gets and deletes those of others. Nobody replaces another's.
+Rule 2: credentials are in no answer, and the token, and the url beyond its host, only in those to the caller who
+        registered it.
+Rule 3: an id that is left out is the task's, as in A2A's SDK: so the one config that most tasks have needs no name, and
+        a client of 0.3 may ask for it without one.
+"""
+
+from __future__ import annotations
+
+import re
+from base64 import b64decode, urlsafe_b64encode
+
+from a2a.types import a2a_pb2 as pb
+
+from a2a_canvas.server.accounts.access import Caller
+from a2a_canvas.server.protocols.a2a_v1.errors import invalid_field
+from a2a_canvas.server.protocols.a2a_v1.projection.parts import check_characters
+from a2a_canvas.server.protocols.edge.page_tokens import FOREIGN_TOKEN
+from a2a_canvas.server.push.sending import TargetCheck
+from a2a_canvas.server.push.signing import SIGNED
+from a2a_canvas.server.push.targets import TargetRefused
+from a2a_canvas.server.tasks.errors import PushConfigNotFound
+from a2a_canvas.server.tasks.journal.push_outbox import PushConfigs
+from a2a_canvas.server.tasks.push import MAX_CONFIGS, ConfigKey, PushConfig, config_key
+from a2a_canvas.server.tasks.record import TaskRecord
+from a2a_canvas.store.context_key import SEPARATOR
+from a2a_canvas.store.text.unicode import MAX_ID
+
+MAX_SECRET = 4096
+"""Characters of a token, and of credentials."""
+
+_OF = "~"
+"""Between the id of somebody else's config and whose it is, as the owner of the task is told them."""
+_SCHEME = re.compile(r"[A-Za-z][\w.+-]{0,63}", re.ASCII)
+_SECRET = re.compile(r"(?! )[ -~]*(?<! )", re.ASCII)
+"""What a header can have as it is."""
+
+
+class PushOperations:
+    """Reads and writes the configs of tasks.
+
+    Args:
+        check: refuses targets.
+    """
+
+    def __init__(self, configs: PushConfigs, check: TargetCheck) -> None:
+        self._configs = configs
+        self._check = check
+
+    async def read(
+        self, given: pb.TaskPushNotificationConfig, caller: Caller, version: str, within: str = ""
+    ) -> PushConfig:
+        """A config as a client gave it, without its task.
+
+        Args:
+            within: where it is in the request, as its fields are named in an error.
+
+        Raises:
+            InvalidParamsError: it cannot be used.
+        """
+        _check_fields(given, within)
+        try:
+            target = await self._check(given.url)
+        except TargetRefused as refusal:
+            raise invalid_field(f"{within}url", str(refusal)) from None
+        return PushConfig(
+            key=ConfigKey("", "", given.id),
+            registrant=caller,
+            version=version,
+            url=given.url,
+            target=target.name,
+            token=given.token,
+            scheme=given.authentication.scheme,
+            credentials=given.authentication.credentials,
+        )
+
+    async def create(
+        self, record: TaskRecord, given: pb.TaskPushNotificationConfig, caller: Caller, version: str
+    ) -> pb.TaskPushNotificationConfig:
+        config = (await self.read(given, caller, version)).of_task(record)
+        await self._configs.add(config)
+        return _answer(config, caller)
+
+    async def get(self, record: TaskRecord, config_id: str, caller: Caller) -> pb.TaskPushNotificationConfig:
+        """Raises `PushConfigNotFound`."""
+        config = await self._find(record, config_id, caller)
+        if config is None or config.failure:
+            raise PushConfigNotFound(config_id or record.task_id, config.failure if config else "")
+        return _answer(config, caller)
+
+    async def list(
+        self, record: TaskRecord, params: pb.ListTaskPushNotificationConfigsRequest, caller: Caller
+    ) -> pb.ListTaskPushNotificationConfigsResponse:
+        size = params.page_size or MAX_CONFIGS
+        if not 1 <= size <= MAX_CONFIGS:
+            raise invalid_field("pageSize", f"is {size} and must be 1 to {MAX_CONFIGS}")
+        after = _position(params.page_token)
+        every = await self._configs.list(record.context_id, record.task_id, "", 2 * MAX_CONFIGS)
+        seen = (_answer(each, caller) for each in every if each.registrant == caller or _is_owner(caller, record))
+        found = sorted((each for each in seen if each.id > after), key=lambda each: each.id)
+        return pb.ListTaskPushNotificationConfigsResponse(
+            configs=found[:size], next_page_token=_token(found[size - 1].id) if len(found) > size else ""
+        )
+
+    async def delete(self, record: TaskRecord, config_id: str, caller: Caller) -> None:
+        """One that is not there is deleted already."""
+        if config := await self._find(record, config_id, caller):
+            await self._configs.remove(config.key)
+
+    async def _find(self, record: TaskRecord, config_id: str, caller: Caller) -> PushConfig | None:
+        found = await self._configs.get(config_key(record, caller, config_id))
+        name, mark, digest = config_id.rpartition(_OF)
+        if found or not mark or not _is_owner(caller, record):
+            return found
+        return await self._configs.get(ConfigKey(record.context_id, record.task_id, f"{name}{SEPARATOR}{digest}"))
+
+
+def _answer(config: PushConfig, caller: Caller) -> pb.TaskPushNotificationConfig:
+    """A config as a caller is told of it (rule 2)."""
+    name, _, digest = config.key.config_id.partition(SEPARATOR)
+    told = pb.TaskPushNotificationConfig(id=name, task_id=config.key.task_id, url=config.url, token=config.token)
+    if config.registrant != caller:
+        told.id = f"{name}{_OF}{digest}" if digest else name
+        told.url = f"{config.url.partition(':')[0]}://{config.target}"
+        told.token = ""
+    if config.scheme:
+        told.authentication.scheme = config.scheme
+    return told
+
+
+def _is_owner(caller: Caller, record: TaskRecord) -> bool:
+    return not caller.link and caller.name == record.owner
+
+
+def _check_fields(given: pb.TaskPushNotificationConfig, within: str) -> None:
+    check_characters(f"{within}id", given.id)
+    if len(given.id) > MAX_ID:
+        raise invalid_field(f"{within}id", f"must not be longer than {MAX_ID} characters")
+    _check_secret(f"{within}token", given.token)
+    _check_secret(f"{within}authentication.credentials", given.authentication.credentials)
+    scheme = given.authentication.scheme
+    if scheme and not _SCHEME.fullmatch(scheme):
+        raise invalid_field(f"{within}authentication.scheme", "must be the name of a scheme, such as Bearer")
+    if scheme.lower() == SIGNED and not given.authentication.credentials:
+        raise invalid_field(f"{within}authentication.credentials", f"must be the key, because the scheme is {scheme}")
+
+
+def _check_secret(field: str, given: str) -> None:
+    """Raises `InvalidParamsError`, which does not repeat it."""
+    if len(given) > MAX_SECRET:
+        raise invalid_field(field, f"must not be longer than {MAX_SECRET} characters")
+    if not _SECRET.fullmatch(given):
+        raise invalid_field(field, "must be printable ASCII, without blanks at its ends: it becomes a header")
+
+
+def _token(config_id: str) -> str:
+    return urlsafe_b64encode(config_id.encode()).decode()
+
+
+def _position(token: str) -> str:
+    """The id after which a page begins."""
+    try:
+        position = b64decode(token, altchars=b"-_", validate=True).decode()
+    except ValueError:
+        raise invalid_field("pageToken", FOREIGN_TOKEN) from None
+    check_characters("pageToken", position)
+    return position

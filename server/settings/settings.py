@@ -1,0 +1,791 @@
+"""The settings of a server: options of the command line, then environment variables (`A2A_CANVAS_…`), then what the
+folder of the agent sets (`agent_folder.py`), then defaults.
+
+Rule 1: an empty option or variable counts as not set: containers often get variables without a value.
+Rule 2: an error names the option or the variable that was given, in one line.
+Rule 3: no message shows a password.
+"""
+
+from __future__ import annotations
+
+import difflib
+import os
+import re
+from collections.abc import Callable, Collection, Mapping
+from ipaddress import ip_address, ip_network
+from pathlib import Path
+from typing import Annotated, Any, Self, get_args
+from urllib.parse import parse_qsl, urlsplit
+
+import click
+from pydantic import Field, ValidationError, ValidationInfo, field_validator, model_validator
+from pydantic.fields import FieldInfo
+from pydantic_settings import BaseSettings, NoDecode, PydanticBaseSettingsSource, SettingsConfigDict
+
+from a2a_canvas.server.accounts.api_key import PREFIX as KEY_PREFIX
+from a2a_canvas.server.accounts.api_key import SHARED_USER, ApiKey, key_of_pair
+from a2a_canvas.server.command_form import GroupedOption
+from a2a_canvas.server.log_output import FORMATS
+from a2a_canvas.server.settings.agent_folder import AgentFolder, FolderError, is_database_file, read_folder
+from a2a_canvas.server.tasks.runtime.admission import MAX_QUEUED, MAX_TURNS
+from a2a_canvas.server.wire import TOKEN_VARIABLE, URL_VARIABLE
+
+PREFIX = "A2A_CANVAS_"
+
+REHEARSAL = "rehearsal"
+"""The name of the model that needs no provider."""
+
+ALL_ADDRESSES = ("0.0.0.0", "::", "")
+"""Hosts that mean all addresses of the machine."""
+
+MAX_DAYS = 36_500
+"""The longest retention."""
+
+PATH_FORM = "a file such as ./my.db"
+SQLITE_FORM = "sqlite:///FILE"
+POSTGRESQL_FORM = "postgresql://USER:PASSWORD@HOST/DATABASE"
+SSL_MODES = ("disable", "allow", "prefer", "require", "verify-ca", "verify-full")
+
+
+UNITS = ("days", "bytes", "seconds", "milliseconds", "tokens")
+
+
+class SettingsError(Exception):
+    """A setting is unknown, wrong or contradicts another; `str()` is one line that says what to do."""
+
+
+def _one_of(*words: str) -> Callable[[str], str]:
+    def known(value: str) -> str:
+        if value not in words:
+            raise ValueError(f"must be {' or '.join(words)}")
+        return value
+
+    return known
+
+
+class Settings(BaseSettings):
+    """The settings of a server. Field names are the option names with underscores.
+
+    `Settings()` reads the environment, `Settings(port=9000)` overrides it. A wrong value raises pydantic's
+    `ValidationError`, a folder that is no agent's `FolderError`; `load` turns them into one line.
+
+    >>> Settings(port=9000, database="memory").url
+    'http://127.0.0.1:9000'
+    """
+
+    model_config = SettingsConfigDict(env_prefix=PREFIX, env_ignore_empty=True, extra="forbid", frozen=True)
+
+    agent: Path | None = Field(
+        None, description="the folder of the agent: its 'agent.toml' and the files beside it; the default agent if none"
+    )
+    instructions: Path | None = Field(
+        None, description="a text file that says who the agent is and how it works; it stands before our own rules"
+    )
+    tools: Annotated[tuple[Path, ...], NoDecode] = Field(
+        (), description="Python files whose '@tool' functions the agent may call; repeatable, or separated by commas"
+    )
+    mcp_config: Path | None = Field(
+        None, description="a JSON file with the MCP servers ('mcpServers') whose tools the agent may call"
+    )
+    agents: Annotated[tuple[str, ...], NoDecode] = Field(
+        (), description="addresses of other A2A agents that this one may ask; repeatable, or separated by commas"
+    )
+    agent_tokens: str | None = Field(
+        None,
+        description="tokens for other agents, as 'HOST=TOKEN' or 'HOST:PORT=TOKEN' separated by commas; "
+        "without a port, a token is sent to the port of the agent's address",
+    )
+    host: str = Field("127.0.0.1", description="address to listen on")
+    port: int = Field(8000, ge=1, le=65535, description="port for JSON-RPC, HTTP+JSON and the card")
+    grpc_port: int | None = Field(None, ge=1, le=65535, description="port for gRPC; off unless given")
+    metrics_port: int | None = Field(
+        None,
+        ge=1,
+        le=65535,
+        description="port for '/metrics', which asks for no credentials; it is then not on the other port",
+    )
+    model: str | None = Field(
+        None,
+        description="a model's name, 'openai:NAME', 'ollama:NAME', 'rehearsal' or 'script:FILE.yaml'; "
+        "'a2a-canvas models' lists those that are there",
+    )
+    database: str = Field(
+        "sqlite:///a2a-canvas.db",
+        description="the database of tasks and artifacts: a SQLite file such as './my.db' or 'sqlite:///FILE', "
+        "'postgresql://USER:PASSWORD@HOST/DATABASE' or 'memory'",
+    )
+    keep_journals: float = Field(
+        1, gt=0, le=MAX_DAYS, description="days to keep the streamed events of a finished task; the task itself stays"
+    )
+    keep_versions: float | None = Field(
+        None,
+        gt=0,
+        le=MAX_DAYS,
+        description="days to keep the text of versions that are not current; for ever unless given",
+    )
+    keep_contexts: float | None = Field(
+        None,
+        gt=0,
+        le=MAX_DAYS,
+        description="days to keep a conversation, with its tasks and artifacts, after its last change; for ever unless "
+        "given",
+    )
+    shared_token: str | None = Field(
+        None,
+        description="a token that every request needs, unless it has another credential; all who have it are one user, "
+        "'shared'",
+    )
+    api_keys: str | None = Field(
+        None,
+        description="API keys beside those of the database, as 'NAME=KEY' or 'NAME=sha256:HASH' separated by commas; "
+        "NAME is the user",
+    )
+    jwt_issuer: str | None = Field(
+        None,
+        description="the issuer of bearer tokens (JWTs) that are taken, as it is in their 'iss'; its keys are found by "
+        "OpenID Connect discovery",
+    )
+    jwt_audience: str | None = Field(None, description="what the tokens are for, as it is in their 'aud'")
+    jwt_jwks_url: str | None = Field(None, description="where the issuer's keys are, if it does not describe itself")
+    jwt_user_claim: str = Field("sub", description="the claim of the tokens that is the user")
+    oidc_client_id: str | None = Field(
+        None, description="the page signs people in with the issuer, as this client of it (OpenID Connect)"
+    )
+    oidc_client_secret: str | None = Field(None, description="the secret of that client, if it has one")
+    allow_anonymous: bool = Field(
+        False, description="serve callers without credentials, too, also on other addresses than the loopback"
+    )
+    adopt_anonymous: str | None = Field(
+        None,
+        description="a user who also has the conversations of anonymous callers, such as those from before there were "
+        "users; without it nobody sees them",
+    )
+    public_url: str | None = Field(None, description="the address in the card, if it is not 'http://HOST:PORT'")
+    public_grpc: str | None = Field(
+        None,
+        description="list gRPC in the card, at this 'HOST:PORT'",
+    )
+    allowed_hosts: str | None = Field(
+        None,
+        description="more host names that requests may use, separated by commas, besides localhost, the host and that "
+        "of the public URL; '*' for any",
+    )
+    agent_card: Path | None = Field(None, description="the agent card to start from, if not the packaged one")
+    card_signing_key: Path | None = Field(
+        None, description="a PEM file with the private key that the agent card is signed with; not signed unless given"
+    )
+    advertise_0_3: bool = Field(True, description="list the 0.3 interfaces in the card, as the A2A Inspector needs")
+    advertise_grpc: bool = Field(
+        False,
+        description="list gRPC in the card, at its port of the public URL's host; --public-grpc lists it elsewhere; "
+        "google-adk refuses a card that has gRPC's 'host:port'",
+    )
+    cors_origin: str | None = Field(
+        None,
+        description="an origin such as 'https://app.example.com' whose pages may use the server from a browser (CORS); "
+        "repeatable, or several separated by commas; none unless given",
+    )
+    push_allow: str | None = Field(
+        None,
+        description="hosts and networks that push notifications may go to although they are not on the public internet "
+        "(names, addresses, '10.0.0.0/8'), separated by commas; http is allowed there, too",
+    )
+    page: bool = Field(True, description="serve the page for people at '/'")
+    page_servers: str | None = Field(
+        None,
+        description="origins of other A2A servers that the page may talk to, such as 'https://agent.example.com', "
+        "separated by commas; each of them must allow this server's origin",
+    )
+    frame_ms: float = Field(
+        25, ge=0, le=1000, description="milliseconds in which pieces of text are joined into one event; 0: none"
+    )
+    max_turns: int = Field(MAX_TURNS, ge=1, description="turns that run at once on this server; the others wait")
+    max_queued: int = Field(MAX_QUEUED, ge=0, description="tasks that wait for their turn; more are refused")
+    max_turns_per_user: int | None = Field(
+        None, ge=1, description="turns of one user that run at once; the others wait; no limit of its own unless given"
+    )
+    max_streams: int = Field(500, ge=1, description="streams that are open at once on this server; more are refused")
+    max_streams_per_user: int | None = Field(
+        None, ge=1, description="open streams of one user; unless given, at most as many as the server has free"
+    )
+    max_requests: int | None = Field(
+        None, ge=1, description="requests in a minute, of all users together; any number unless given"
+    )
+    max_requests_per_user: int | None = Field(
+        None, ge=1, description="requests of one user in a minute; any number unless given"
+    )
+    max_tokens: int | None = Field(
+        None, ge=1, description="tokens of all model calls in a day (UTC); any number unless given"
+    )
+    max_tokens_per_user: int | None = Field(
+        None, ge=1, description="tokens of one user's model calls in a day (UTC); any number unless given"
+    )
+    max_tokens_per_turn: int | None = Field(
+        None, ge=1, description="tokens of the model calls in one turn; any number unless given"
+    )
+    max_bytes: int | None = Field(
+        None, ge=1, description="bytes that the database keeps of all users together; any number unless given"
+    )
+    max_bytes_per_user: int | None = Field(
+        None, ge=1, description="bytes that the database keeps of one user's contexts; any number unless given"
+    )
+    max_rounds: int = Field(30, ge=1, description="model calls in one turn")
+    max_tool_errors: int = Field(5, ge=1, description="failed tool calls in a row")
+    max_artifact_bytes: int = Field(10 * 1024 * 1024, ge=1, description="bytes of one artifact")
+    max_parts: int = Field(100, ge=1, description="parts of one artifact")
+    max_body_bytes: int = Field(10 * 1024 * 1024, ge=1024, description="bytes of one request")
+    max_bodies_bytes: int = Field(
+        64 * 1024 * 1024, ge=1024, description="bytes of all requests that are read or answered at once"
+    )
+    max_text_bytes: int = Field(1024 * 1024, ge=1024, description="bytes of the text and data in one message")
+    max_connections: int = Field(900, ge=1, description="HTTP connections at once, and gRPC calls at once")
+    max_output_tokens: int = Field(32_000, ge=1, description="tokens of one answer of the model")
+    context_window: int | None = Field(
+        None,
+        ge=8192,
+        description="tokens of a request to the model and its answer together; by default what is known of the model",
+    )
+    temperature: float | None = Field(
+        None, ge=0, le=2, description="how freely the model chooses its words; not sent unless given"
+    )
+    thinking: str = Field(
+        "auto",
+        description="whether a model thinks before it answers, if it can: 'auto' or 'off'; 'accumulated' is 'auto' for "
+        "a server that sends all of the thinking so far again with each piece",
+    )
+    expose_thinking: bool = Field(True, description="show the model's thinking to clients of turn:v1 and AG-UI")
+    on_disconnect: str = Field(
+        "continue", description="a task whose last AG-UI client disconnects: 'continue' or 'cancel'"
+    )
+    shutdown_grace: float = Field(5, ge=0, le=600, description="seconds that a stopping server has to end its streams")
+    log_level: str = Field("info", description="'critical', 'error', 'warning', 'info' or 'debug'")
+    log_format: str = Field("text", description="'text', or 'json' for one object in each line of the log")
+
+    @classmethod
+    def settings_customise_sources(
+        cls,
+        settings_cls: type[BaseSettings],
+        init_settings: PydanticBaseSettingsSource,
+        env_settings: PydanticBaseSettingsSource,
+        dotenv_settings: PydanticBaseSettingsSource,
+        file_secret_settings: PydanticBaseSettingsSource,
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        return init_settings, env_settings, _FolderSource(settings_cls)
+
+    @field_validator("*", mode="before")
+    @classmethod
+    def _number(cls, value: Any, info: ValidationInfo) -> Any:
+        # In Python, which pydantic follows, True is the number 1.
+        annotation = cls.model_fields[info.field_name or ""].annotation
+        if isinstance(value, bool) and {int, float} & {annotation, *get_args(annotation)}:
+            raise ValueError("must be a number, not true or false")
+        return value
+
+    @field_validator("tools", "agents", mode="before")
+    @classmethod
+    def _list(cls, value: Any) -> Any:
+        match value:
+            case str():
+                return _split_names(value)
+            case Path():
+                return (value,)
+            case _:
+                return value
+
+    @field_validator("cors_origin", "page_servers", "allowed_hosts", "push_allow", mode="before")
+    @classmethod
+    def _joined(cls, value: Any) -> Any:
+        return ",".join(map(str, value)) if isinstance(value, list) else value
+
+    @field_validator("instructions", "tools", "mcp_config", "card_signing_key")
+    @classmethod
+    def _files(cls, value: Path | tuple[Path, ...] | None) -> Path | tuple[Path, ...] | None:
+        for path in value if isinstance(value, tuple) else filter(None, [value]):
+            if not path.is_file():
+                raise ValueError(f"there is no file {path}")
+        return value
+
+    @field_validator("agents")
+    @classmethod
+    def _http_urls(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+        return tuple(url for each in value if (url := cls._http_url(each)))
+
+    @field_validator("agent_tokens")
+    @classmethod
+    def _token_pairs(cls, value: str | None) -> str | None:
+        host = r"(?:[\w.-]+|\[[\da-fA-F:.]+\])(?::\d{1,5})?|[\da-fA-F]*:[\da-fA-F.]*:[\da-fA-F:.]*"
+        if value and not all(re.fullmatch(rf"({host})=[!-~]+", pair) for pair in _split_names(value)):
+            raise ValueError("must be pairs such as agent.example.com=TOKEN, separated by commas")
+        return value
+
+    @field_validator("shared_token")
+    @classmethod
+    def _hard_to_guess(cls, value: str | None) -> str | None:
+        if value and (not re.fullmatch(r"[\w~+/=-]{16,}", value, re.ASCII) or value.startswith(KEY_PREFIX)):
+            raise ValueError(
+                "must be 16 or more letters, digits and -_~+/=, such as openssl rand -hex 16 prints, and no API key"
+            )
+        return value
+
+    @field_validator("api_keys")
+    @classmethod
+    def _key_pairs(cls, value: str | None) -> str | None:
+        keys = [key_of_pair(pair) for pair in _split_names(value or "")]
+        if not all(keys):
+            raise ValueError("must be pairs such as ann=KEY or ann=sha256:HASH, as a2a-canvas key new prints them")
+        if any(key and key.user == SHARED_USER for key in keys):
+            raise ValueError(f"must not name the user {SHARED_USER!r}, who is everybody with the shared token")
+        return value
+
+    @field_validator("jwt_issuer", "jwt_jwks_url")
+    @classmethod
+    def _trusted_url(cls, value: str | None) -> str | None:
+        if value and not is_trusted_url(value):
+            raise ValueError("must be an address with https, such as https://login.example.com")
+        return value
+
+    @field_validator("database")
+    @classmethod
+    def _known_database(cls, value: str) -> str:
+        match value.partition(":")[0]:
+            case "memory" if value == "memory":
+                return value
+            case "sqlite":
+                return _sqlite_url(value)
+            case "postgresql" | "postgres":
+                return _postgresql_url(value)
+            case _ if is_database_file(value):
+                return f"sqlite:///{Path(value).expanduser()}"
+            case _:
+                raise ValueError(f"must be memory, {PATH_FORM}, {SQLITE_FORM} or {POSTGRESQL_FORM}")
+
+    _known_thinking = field_validator("thinking")(_one_of("auto", "off", "accumulated"))
+    _known_format = field_validator("log_format")(_one_of(*FORMATS))
+    _known_outcome = field_validator("on_disconnect")(_one_of("continue", "cancel"))
+
+    @field_validator("log_level")
+    @classmethod
+    def _known_level(cls, value: str) -> str:
+        if value.lower() not in ("critical", "error", "warning", "info", "debug"):
+            raise ValueError("must be critical, error, warning, info or debug")
+        return value.lower()
+
+    @field_validator("public_url")
+    @classmethod
+    def _http_url(cls, value: str | None) -> str | None:
+        if value is None:
+            return None
+        parts = urlsplit(value)
+        if parts.scheme not in ("http", "https") or not parts.hostname or parts.port == 0:
+            raise ValueError("must be an address such as https://agent.example.com")
+        return value.rstrip("/")
+
+    @field_validator("public_grpc")
+    @classmethod
+    def _host_and_port(cls, value: str | None) -> str | None:
+        if value and not re.fullmatch(r"([\w.-]+|\[[0-9A-Fa-f:.]+\]):[1-9][0-9]{0,4}", value):
+            raise ValueError("must be a host and a port such as grpc.example.com:443")
+        return value
+
+    @field_validator("allowed_hosts")
+    @classmethod
+    def _host_names(cls, value: str | None) -> str | None:
+        if value and not all(re.fullmatch(r"\*|(\*\.)?[\w.-]+|[0-9A-Fa-f:.]+", name) for name in _split_names(value)):
+            raise ValueError("must be names such as agent.example.com, without ports, separated by commas; * for any")
+        return value
+
+    @field_validator("push_allow")
+    @classmethod
+    def _hosts_and_networks(cls, value: str | None) -> str | None:
+        for each in _split_names(value or ""):
+            if not re.fullmatch(r"[\w.-]+|\[?[0-9A-Fa-f:.]+\]?(/\d+)?", each) or (
+                "/" in each and not _is_network(each)
+            ):
+                raise ValueError("must be hosts and networks such as hooks.internal,10.0.0.0/8, separated by commas")
+        return value
+
+    @field_validator("cors_origin")
+    @classmethod
+    def _origins(cls, value: str | None) -> str | None:
+        if value and not all(
+            re.fullmatch(r"[A-Za-z][A-Za-z0-9+.-]*://[^/?#@*,\s]+", name) for name in _split_names(value)
+        ):
+            raise ValueError("must be origins such as https://app.example.com, without a path, separated by commas")
+        return value
+
+    @field_validator("page_servers")
+    @classmethod
+    def _http_origins(cls, value: str | None) -> str | None:
+        # They become part of a header: no character may end the directive that they stand in.
+        if value and not all(
+            re.fullmatch(r"https?://(\[[0-9A-Fa-f:]+\]|[\w.-]+)(:\d+)?", name) for name in _split_names(value)
+        ):
+            raise ValueError("must be origins such as https://agent.example.com, without a path, separated by commas")
+        return value
+
+    @model_validator(mode="after")
+    def _ports_differ(self) -> Self:
+        ports = {"port": self.port, "grpc_port": self.grpc_port, "metrics_port": self.metrics_port}
+        taken: dict[int, str] = {}
+        for name, port in ports.items():
+            if port in taken:
+                raise ValueError(f"{taken[port]} and {name} are both {port}; each needs a port of its own")
+            if port:
+                taken[port] = name
+        return self
+
+    @model_validator(mode="after")
+    def _bytes_are_counted(self) -> Self:
+        for name in ("max_bytes", "max_bytes_per_user"):
+            if self.database == "memory" and getattr(self, name) is not None:
+                raise ValueError(f"{name} needs a database that counts, and database is memory")
+        return self
+
+    @property
+    def hosts(self) -> tuple[str, ...]:
+        """The names in `allowed_hosts`."""
+        return _split_names(self.allowed_hosts or "")
+
+    @property
+    def push_targets(self) -> tuple[str, ...]:
+        """The hosts and networks in `push_allow`."""
+        return _split_names(self.push_allow or "")
+
+    @property
+    def tokens(self) -> Mapping[str, str]:
+        """The tokens in `agent_tokens`, by host or `host:port`; an IPv6 address has brackets before a port alone."""
+        pairs = (pair.partition("=") for pair in _split_names(self.agent_tokens or ""))
+        return {(host.strip("[]") if host.endswith("]") else host).lower(): token for host, _, token in pairs}
+
+    @property
+    def keys(self) -> tuple[ApiKey, ...]:
+        """The keys in `api_keys`."""
+        return tuple(filter(None, map(key_of_pair, _split_names(self.api_keys or ""))))
+
+    @property
+    def authenticates(self) -> bool:
+        """Whether these settings alone tell callers apart; keys in the database may do so, too."""
+        return bool(self.shared_token or self.api_keys or self.jwt_issuer)
+
+    @property
+    def cors_origins(self) -> tuple[str, ...]:
+        """The origins in `cors_origin`, in lower case as browsers send them."""
+        return _split_names((self.cors_origin or "").lower())
+
+    @property
+    def page_origins(self) -> tuple[str, ...]:
+        """The origins in `page_servers`."""
+        return _split_names((self.page_servers or "").lower())
+
+    @property
+    def url(self) -> str:
+        """The address in the card, without a trailing slash."""
+        if self.public_url:
+            return self.public_url
+        return f"http://{authority('localhost' if self.host in ALL_ADDRESSES else self.host, self.port)}"
+
+    @property
+    def reachable_by(self) -> str:
+        """The option that lets programs on other machines in, with its value; empty if none does.
+
+        A public address or name is that of a proxy, which may be on this machine.
+        """
+        if not is_loopback(self.host):
+            return f"{option_name('host')} {self.host}"
+        if self.public_url and not is_loopback(urlsplit(self.public_url).hostname or ""):
+            return f"{option_name('public_url')} {self.public_url}"
+        names = (name for name in _split_names(self.allowed_hosts or "") if not is_loopback(name))
+        return next((f"{option_name('allowed_hosts')} {name}" for name in names), "")
+
+
+def is_trusted_url(url: str) -> bool:
+    """Whether what is read there is from whom it says: by HTTPS, or from this machine."""
+    try:
+        parts = urlsplit(url)
+        host = parts.hostname or ""
+    except ValueError:
+        return False
+    return bool(host) and (parts.scheme == "https" or (parts.scheme == "http" and is_loopback(host)))
+
+
+class _FolderSource(PydanticBaseSettingsSource):
+    """What the folder of the agent sets, for what neither the caller nor the environment does."""
+
+    def get_field_value(self, field: FieldInfo, field_name: str) -> tuple[Any, str, bool]:
+        return None, field_name, False
+
+    def __call__(self) -> dict[str, Any]:
+        folder = self.current_state.get("agent")
+        values = _read_folder(Path(folder)).values if folder else {}
+        return {field: value for field, value in values.items() if value != ""}
+
+
+def _read_folder(folder: Path) -> AgentFolder:
+    return read_folder(folder, [field for field in Settings.model_fields if field != "agent"])
+
+
+def authority(host: str, port: int) -> str:
+    """`host:port` of a URL."""
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+
+def is_loopback(host: str) -> bool:
+    """Whether only programs on this machine reach an address."""
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+def _split_names(names: str) -> tuple[str, ...]:
+    return tuple(name.strip() for name in names.split(",") if name.strip())
+
+
+def _is_network(text: str) -> bool:
+    try:
+        ip_network(text, strict=False)
+    except ValueError:
+        return False
+    return True
+
+
+def _sqlite_url(url: str) -> str:
+    path = url.removeprefix("sqlite:///")
+    if path == url or not path:
+        raise ValueError(f"must be {SQLITE_FORM} (three slashes; four before a path that begins with one)")
+    if "?" in path or path.startswith((":memory:", "file:")):
+        raise ValueError(f"must be {SQLITE_FORM}, with the name of a file and nothing else; 'memory' stores nothing")
+    return url
+
+
+def _postgresql_url(url: str) -> str:
+    try:
+        parts = urlsplit(url)
+        whole = (
+            url.startswith(f"{parts.scheme}://") and parts.port != 0 and parts.path.strip("/") and not parts.fragment
+        )
+    except ValueError:
+        # Its message may quote a piece of the password.
+        whole = False
+    if not whole:
+        raise ValueError(
+            f"must be {POSTGRESQL_FORM}; in a user or password @ : / ? # % are written as %40 %3A %2F %3F %23 %25"
+        )
+    options = dict(parse_qsl(parts.query))
+    if unknown := options.keys() - {"sslmode", "host"}:
+        raise ValueError(f"?{min(unknown)}= is unknown; there are ?sslmode= and ?host=")
+    if options.get("sslmode", "prefer") not in SSL_MODES:
+        raise ValueError(f"sslmode must be one of {', '.join(SSL_MODES)}")
+    return "postgresql" + url.removeprefix(parts.scheme)
+
+
+_SHOWN: Mapping[str, Callable[[Any], str]] = {
+    "database": lambda given: without_password(str(given)),
+    "agent_tokens": lambda given: "'***'",
+    "shared_token": lambda given: "'***'",
+    "api_keys": lambda given: "'***'",
+    "oidc_client_secret": lambda given: "'***'",
+}
+"""How a value is shown that may have a secret in it."""
+
+
+def without_password(url: str) -> str:
+    """An address without its password, even if it is malformed."""
+    # Everything before the last @ may be part of a password that should have been quoted.
+    hidden = re.sub(r"^((?:\w[\w+.-]*:?//[^:@/]*+)?+).+@", r"\1:***@", url, flags=re.DOTALL)
+    return re.sub(r"(password=)[^&]*", r"\1***", hidden, flags=re.IGNORECASE)
+
+
+def option_name(field: str) -> str:
+    """The name of a field on the command line."""
+    return _OPTION_NAMES.get(field, "--" + field.replace("_", "-"))
+
+
+FOLDER_OF_DATABASE = "With FOLDER, that of an agent, it is the database that serve FOLDER has."
+_OPTION_NAMES = {"agent": "FOLDER", "agents": "--agent", "shared_token": "--token", "advertise_0_3": "--advertise-0.3"}
+"""The options that are not called as their field, and the one argument."""
+_REPEATABLE = ("tools", "agents", "cors_origin")
+
+
+def bounds_of(field: str) -> str:
+    """The bounds of a number in words: `1 to 65535`, `at least 1024`; empty if it has none."""
+    bounds = {
+        key: getattr(item, key)
+        for item in Settings.model_fields[field].metadata
+        for key in ("gt", "ge", "le")
+        if hasattr(item, key)
+    }
+    match bounds:
+        case {"ge": low, "le": high}:
+            return f"{low} to {high}"
+        case {"gt": low, "le": high}:
+            return f"more than {low}, at most {high}"
+        case {"ge": low}:
+            return f"at least {low}"
+        case _:
+            return ""
+
+
+# ------------------------------------------------------------------------ command line
+
+
+GROUPS: Mapping[str, tuple[str, ...]] = {
+    "Agent": (
+        *("agent", "instructions", "tools", "mcp_config", "agents", "agent_tokens", "agent_card"),
+        *("card_signing_key", "advertise_0_3", "advertise_grpc"),
+    ),
+    "Address": (
+        *("host", "port", "grpc_port", "metrics_port"),
+        *("public_url", "public_grpc", "allowed_hosts", "cors_origin"),
+    ),
+    "Identity": (
+        *("shared_token", "api_keys", "allow_anonymous", "adopt_anonymous"),
+        *("jwt_issuer", "jwt_audience", "jwt_jwks_url", "jwt_user_claim"),
+        *("oidc_client_id", "oidc_client_secret"),
+    ),
+    "Model": (
+        *("model", "thinking", "expose_thinking", "max_output_tokens", "context_window", "temperature"),
+        *("max_rounds", "max_tool_errors"),
+    ),
+    "Data": ("database", "keep_journals", "keep_versions", "keep_contexts"),
+    "Page": ("page", "page_servers"),
+    "Push notifications": ("push_allow",),
+    "Streams": ("frame_ms", "on_disconnect", "shutdown_grace"),
+    "Limits": (
+        *("max_turns", "max_queued", "max_artifact_bytes", "max_parts", "max_body_bytes", "max_bodies_bytes"),
+        *("max_text_bytes", "max_connections", "max_turns_per_user", "max_streams", "max_streams_per_user"),
+        *("max_requests", "max_requests_per_user", "max_tokens", "max_tokens_per_user", "max_tokens_per_turn"),
+        *("max_bytes", "max_bytes_per_user"),
+    ),
+    "Log": ("log_level", "log_format"),
+}
+"""The settings as `serve --help` lists them."""
+
+
+def options(fields: Collection[str] = ()) -> list[click.Parameter]:
+    """The options of these settings, or of all, and the argument; their values are read by `load`."""
+    return [_option(group, field) for group in GROUPS for field in GROUPS[group] if not fields or field in fields]
+
+
+def _option(group: str, field: str) -> click.Parameter:
+    if field == "agent":
+        return click.Argument([field], required=False, metavar="[FOLDER]")
+    info = Settings.model_fields[field]
+    switch = info.annotation is bool
+    shown = info.default if not switch else "on" if info.default else "off"
+    default = "" if shown in (None, ()) else f" (default: {shown})"
+    numbers = f"; {bounds_of(field)}" if bounds_of(field) else ""
+    name = option_name(field)
+    return GroupedOption(
+        [f"{name}/--no-{name[2:]}" if switch else name, field],
+        group=group,
+        default=None,
+        multiple=field in _REPEATABLE,
+        metavar=None if switch else _metavar(field),
+        help=f"{info.description}{numbers}{default}",
+    )
+
+
+def _metavar(field: str) -> str:
+    """What stands for the value: the unit if the description begins with one, else the last word of the name."""
+    unit = str(Settings.model_fields[field].description).partition(" ")[0]
+    return (unit if unit in UNITS else field.rsplit("_", 1)[-1]).upper()
+
+
+# ------------------------------------------------------------------------ loading
+
+
+def load(given: Mapping[str, Any]) -> Settings:
+    """The settings: those given by the command line, then those of the environment, then those of the agent's folder.
+
+    Args:
+        given: what `options` are parsed to; an option that is not given is None or empty. What is no setting is left
+            out.
+
+    Raises:
+        SettingsError: one of them is unknown, wrong or contradicts another.
+    """
+    known = {PREFIX + field.upper() for field in Settings.model_fields} | {TOKEN_VARIABLE, URL_VARIABLE}
+    for name, value in os.environ.items():
+        if value and name.upper().startswith(PREFIX) and name.upper() not in known:
+            raise SettingsError(f"Unknown setting {name}.{_suggestion(name.upper())}")
+    # An option that is repeated has its values joined, as in the environment.
+    given = {field: ",".join(value) if isinstance(value, tuple) else value for field, value in given.items()}
+    given = {
+        field: value for field, value in given.items() if field in Settings.model_fields and value not in (None, "")
+    }
+    try:
+        return Settings(**given)
+    except FolderError as error:
+        raise SettingsError(str(error)) from None
+    except ValidationError as error:
+        raise SettingsError("; ".join(_message(fault, _places(given)) for fault in error.errors())) from None
+
+
+def _places(given: Mapping[str, Any]) -> Mapping[str, str]:
+    """What a message calls a setting, by its field: the option, the variable, or the line in `agent.toml`."""
+    variables = {PREFIX + field.upper(): field for field in Settings.model_fields}
+    set_there = {variables.get(name.upper()): name.upper() for name, value in os.environ.items() if value}
+    folder = given.get("agent") or os.environ.get(set_there.get("agent", ""))
+    in_folder = (
+        {field: f"{place}: {field}" for field, place in _read_folder(Path(folder)).places.items()} if folder else {}
+    )
+    return (
+        in_folder
+        | {field: name for field, name in set_there.items() if field}
+        | {field: option_name(field) for field in given}
+    )
+
+
+def line_in_folder(given: Mapping[str, Any], field: str) -> str:
+    """The file and the line of `agent.toml` that a setting comes from; empty if it comes from elsewhere.
+
+    Args:
+        given: as for `load`.
+    """
+    place = _places({name: value for name, value in given.items() if value not in (None, "", ())}).get(field, "")
+    end = f": {field}"
+    return place.removesuffix(end) if place.endswith(end) else ""
+
+
+def _suggestion(name: str) -> str:
+    fields = [field.upper() for field in Settings.model_fields]
+    close = difflib.get_close_matches(name.removeprefix(PREFIX), fields, n=1)
+    return f" Did you mean {PREFIX}{close[0]}?" if close else " See a2a-canvas serve --help for all of them."
+
+
+PYDANTIC_MESSAGES = {
+    "int_parsing": "must be a whole number",
+    "int_parsing_size": "is too large",
+    "int_from_float": "must be a whole number",
+    "int_type": "must be a whole number",
+    "float_parsing": "must be a number",
+    "float_type": "must be a number",
+    "bool_parsing": "must be true or false",
+    "bool_type": "must be true or false",
+    "string_type": "must be text, in quotation marks",
+    "path_type": "must be the name of a file, in quotation marks",
+    "tuple_type": 'must be text in quotation marks, or a list of such: ["…", "…"]',
+}
+"""Our message for each of pydantic's error types that a string, or a value of TOML, can cause."""
+
+
+def _message(fault: Any, places: Mapping[str, str]) -> str:
+    message = str(fault["msg"]).removeprefix("Value error, ")
+    if not fault["loc"]:
+        return message
+    field = str(fault["loc"][0])
+    if fault["type"] in ("greater_than", "greater_than_equal", "less_than_equal"):
+        message = f"must be {bounds_of(field)}"
+    given_value = _SHOWN.get(str(field), _written)(fault["input"])
+    return f"{places.get(field, field)}={given_value}: {PYDANTIC_MESSAGES.get(fault['type'], message)}"
+
+
+def _written(value: Any) -> str:
+    match value:
+        case list() | tuple():
+            return ",".join(map(str, value))
+        case bool():
+            return str(value).lower()
+        case _:
+            return str(value)

@@ -1,0 +1,91 @@
+"""`share`, `shares` and `unshare` against the whole application on loopback."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator
+from uuid import uuid4
+
+import pytest
+
+from a2a_canvas.server.accounts.api_key import new_key
+from a2a_canvas.server.client.commands.artifacts import made_by
+from tests.server.app_server import Served, envelope, serving
+from tests.server.client.client_harness import Result, typed
+
+ANN, BOB = new_key(), new_key()
+UNIQUE = "5f1c0f8e-2f0b-4f55-9d4e-0f6a1c3b2d70"
+"""The id of a context that can be shared with users."""
+
+
+@pytest.fixture
+async def served() -> AsyncIterator[Served]:
+    async with serving(grpc=False, database="memory", api_keys=f"ann={ANN},bob={BOB}") as served:
+        served.gate.open()
+        for context in ("notes", UNIQUE):
+            message = {"messageId": str(uuid4()), "contextId": context, "role": "ROLE_USER"}
+            params = {"message": message | {"parts": [{"text": "write report"}]}}
+            headers = bearer(ANN) | {"A2A-Version": "1.0"}
+            await served.http.post("/", json=envelope("SendMessage", params), headers=headers)
+        yield served
+
+
+def bearer(token: str) -> dict[str, str]:
+    return {"Authorization": f"Bearer {token}"}
+
+
+async def ann(served: Served, *words: str) -> Result:
+    return await typed(*words, "--url", served.url, "--token", ANN)
+
+
+async def test_a_conversation_is_shared_with_a_user_listed_and_taken_back(served: Served) -> None:
+    assert (await ann(served, "share", UNIQUE, "--with", "bob", "--level", "edit")).out == "bob may read and edit it.\n"
+    assert (await typed("show", "--context", UNIQUE, "--url", served.url, "--token", BOB)).out.startswith("# report")
+    bob = ("--url", served.url, "--token", BOB)
+    assert (await typed("contexts", *bob)).out.splitlines()[1].split()[:5] == [UNIQUE, "1", "edit,", "of", "ann"]
+    assert len((await typed("tasks", "--context", UNIQUE[:4], *bob)).out.splitlines()) == 2
+    listed = (await ann(served, "shares", UNIQUE)).out.splitlines()
+    assert listed[0].split() == ["share", "with", "level", "made", "until"]
+    assert listed[1].split()[1:3] + listed[1].split()[4:] == ["bob", "edit", "–"]
+    [mine] = json.loads((await typed("shares", UNIQUE, "--json", *bob)).out)["shares"]
+    assert mine["user"] == "bob"
+    assert (await typed("unshare", UNIQUE, "bob", *bob)).out == f"Ended: {mine['shareId']}\n"
+    assert (await typed("show", "--context", UNIQUE, *bob)).code != 0
+    await ann(served, "share", UNIQUE, "--with", "bob")
+    assert (await ann(served, "unshare", UNIQUE, "bob")).out.startswith("Ended: ")
+    assert (await ann(served, "shares", UNIQUE[:4])).err == "It is not shared.\n"
+
+
+async def test_a_link_is_printed_alone(served: Served) -> None:
+    got = await ann(served, "share", "notes", "--link", "--expires", "7d")
+    [url] = got.out.splitlines()
+    page, _, token = url.partition("/#share=")
+    assert page == served.url
+    assert (await served.http.get("/artifacts/notes", headers=bearer(token))).status_code == 200
+    [link] = json.loads((await ann(served, "shares", "notes", "--json")).out)["shares"]
+    assert token not in str(link)
+    assert (await ann(served, "unshare", "notes", link["shareId"][:8])).code == 0
+    assert (await served.http.get("/artifacts/notes", headers=bearer(token))).status_code == 401
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "reason"),
+    [
+        (("share", "notes"), 2, "With whom? Give --with USER, or --link"),
+        (("share", "notes", "--with", "bob", "--link"), 2, "With whom? Give --with USER, or --link"),
+        (("share", "notes", "--with", "bob", "--expires", "soon"), 2, "must be a span, as 7d"),
+        (("share", "notes", "--with", "ann"), 1, "The server refused: user is the owner of the context"),
+        (("share", "notes", "--with", "bob"), 1, "share it by a link"),
+        (("share", "other", "--with", "bob"), 2, "There is no context 'other'"),
+        (("unshare", "notes", "bob"), 2, "There is no share 'bob'"),
+    ],
+)
+async def test_what_cannot_be_shared_is_told(served: Served, words: tuple[str, ...], code: int, reason: str) -> None:
+    got = await ann(served, *words)
+    assert (got.code, got.out) == (code, "")
+    assert reason in got.err
+
+
+def test_a_version_is_told_with_the_user_who_made_it() -> None:
+    told = [made_by({"author": author, "by": by}) for author in ("user", "agent") for by in ("", "ann")]
+    assert told == ["user", "ann", "agent", "agent for ann"]

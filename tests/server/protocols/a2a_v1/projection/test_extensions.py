@@ -1,0 +1,15 @@
+"""Which extensions a request activates. Their echo, over every binding, is in tests/server/test_app.py."""
+
+from a2a_canvas.server.protocols.a2a_v1.projection.extensions import SUPPORTED, ActivatedExtensions, activated_header
+from a2a_canvas.server.wire import AGENTSTACK, CANVAS, TURN
+
+
+def test_canvas_is_supported_under_both_names() -> None:
+    assert {CANVAS, AGENTSTACK} < SUPPORTED
+    assert activated_header([f"urn:x, {AGENTSTACK}", CANVAS]) == f"{AGENTSTACK}, {CANVAS}"
+
+
+def test_only_our_own_name_asks_for_our_events() -> None:
+    assert ActivatedExtensions.of({AGENTSTACK}) == ActivatedExtensions()
+    assert ActivatedExtensions.of({CANVAS}) == ActivatedExtensions(canvas=True)
+    assert ActivatedExtensions.of({TURN, CANVAS}) == ActivatedExtensions(turn=True, canvas=True)
