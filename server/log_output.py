@@ -18,7 +18,7 @@ from contextvars import ContextVar
 from datetime import UTC, datetime
 from typing import Any
 
-from a2a_canvas.store.context_key import public_id
+from a2a_canvas.store.ids import public_id
 
 PACKAGE = "a2a_canvas"
 

@@ -20,7 +20,7 @@ from datetime import datetime
 from enum import IntEnum
 from typing import Protocol
 
-from a2a_canvas.store.context_key import context_key, public_id
+from a2a_canvas.store.ids import context_key, public_id
 from a2a_canvas.store.text.unicode import MAX_ID
 
 LINK = "link "

@@ -23,7 +23,7 @@ from datetime import UTC, datetime
 from typing import Protocol
 
 from a2a_canvas.server.accounts.access import LINK
-from a2a_canvas.server.tasks.errors import QuotaReached, StorageFull
+from a2a_canvas.server.accounts.errors import QuotaReached, StorageFull
 
 EVERYBODY = "\x1f"
 """The account of all together: no user is called so."""

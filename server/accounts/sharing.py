@@ -22,12 +22,10 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from a2a_canvas.server.accounts.access import Access, Caller, Found, Level, Share, Shares
+from a2a_canvas.server.accounts.errors import ContextNotFound, InvalidShare, NobodyToShare, ReadOnly, ShareNotFound
 from a2a_canvas.server.accounts.quotas import Meter
-from a2a_canvas.server.agent.intent import InvalidOperation
 from a2a_canvas.server.log_output import Fields, about
-from a2a_canvas.server.tasks.errors import ContextNotFound, NobodyToShare, ReadOnly, ShareNotFound
-from a2a_canvas.server.tasks.incoming import is_unique
-from a2a_canvas.store.context_key import public_id
+from a2a_canvas.store.ids import is_unique, public_id
 
 logger = logging.getLogger(__name__)
 
@@ -122,25 +120,25 @@ class Sharing:
 
         Raises:
             ContextNotFound, ReadOnly, NobodyToShare: the caller cannot share it.
-            InvalidOperation: the context or the user has too many shares, the context has an id of one's own making, or
+            InvalidShare: the context or the user has too many shares, the context has an id of one's own making, or
                 the user is the owner.
             StorageFull: there is no room for it.
         """
         found = await self.owned(caller, context_id)
         if request.user and request.user in (caller.name, found.owner):
-            raise InvalidOperation("user", "is the owner of the context: name somebody else")
+            raise InvalidShare("user", "is the owner of the context: name somebody else")
         if request.user and not is_unique(context_id):
-            raise InvalidOperation(
+            raise InvalidShare(
                 "contextId",
                 f"is {context_id!r}, which others may call a context of theirs: share it by a link. A context that is "
                 "begun without contextId, or with a UUID, can be shared with users",
             )
         there = await self._shares.list(found.key)
         if len(there) >= MAX_SHARES:
-            raise InvalidOperation("contextId", f"is a context with {MAX_SHARES} shares: revoke some of them")
+            raise InvalidShare("contextId", f"is a context with {MAX_SHARES} shares: revoke some of them")
         replaces = any(each.user == request.user for each in there)
         if request.user and not replaces and not has_room(await self._shares.givers(request.user), found.owner):
-            raise InvalidOperation("user", "takes no more shares of yours: revoke some of them, or share it by a link")
+            raise InvalidShare("user", "takes no more shares of yours: revoke some of them, or share it by a link")
         await self._meter.check_bytes(found.owner, caller.author)
         token = "" if request.user else new_link_token()
         share = Share(

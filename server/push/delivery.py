@@ -26,8 +26,8 @@ from a2a_canvas.server.push.signing import headers_of
 from a2a_canvas.server.tasks.errors import TaskError, TaskNotFound
 from a2a_canvas.server.tasks.journal.push_outbox import Outbox
 from a2a_canvas.server.tasks.push import Delivery
-from a2a_canvas.store.context_key import public_id
 from a2a_canvas.store.errors import Unavailable
+from a2a_canvas.store.ids import public_id
 
 logger = logging.getLogger(__name__)
 

@@ -6,18 +6,12 @@ TaskError
 ├── TaskTakesNoMessages the task is an operation, not a conversation
 ├── TaskNotCancelable   the task is terminal, or ended before it could be cancelled
 ├── ContextMismatch     the message names a context that is not its task's
-├── ContextNotFound     there is no such context, or it is another owner's
 ├── ContextInUse        a task works in the context: it cannot be removed
-├── ReadOnly            the context is shared with the caller, who may not do that there
 ├── AnswerNotAllowed    the caller may send messages to the task, but not answer what it waits for
-├── ShareNotFound       the context has no such share
-├── NobodyToShare       the caller has no name, and shares nothing
 ├── Unwritable          the message cannot be stored: a fault of the server
 ├── PushConfigNotFound  there is no such config, or it was given up
 ├── TooManyPushConfigs  the task has as many push configs as it may have
 ├── QueueFull           the server has no room for another turn: nothing is wrong with the request
-├── QuotaReached        the caller, or all callers together, have used what they may for now
-├── StorageFull         the owner of the context, or all users together, keep as many bytes as they may
 ├── Unreadable          the stored task cannot be decoded
 └── StreamLost          the lease was lost: a subscriber must subscribe again
 
@@ -28,10 +22,9 @@ turn is cancelled by `Detached`, a subscriber gets `StreamLost`.
 from __future__ import annotations
 
 import asyncio
-from math import ceil
 
 from a2a_canvas.server.agent.events import State
-from a2a_canvas.store.context_key import public_id
+from a2a_canvas.store.ids import public_id
 
 
 class TaskError(Exception):
@@ -79,15 +72,6 @@ class ContextMismatch(TaskError):
         self.context_id = context_id
 
 
-class ContextNotFound(TaskError):
-    def __init__(self, context_id: str) -> None:
-        named = public_id(context_id)
-        super().__init__(
-            f"There is no context {named!r}. GET /artifacts lists those there are; a message with it begins it."
-        )
-        self.context_id = named
-
-
 class ContextInUse(TaskError):
     def __init__(self, context_id: str, task_id: str) -> None:
         named = public_id(context_id)
@@ -96,22 +80,6 @@ class ContextInUse(TaskError):
         )
         self.context_id = named
         self.task_id = task_id
-
-
-class ReadOnly(TaskError):
-    """
-    Args:
-        context_id: empty if the caller named none.
-    """
-
-    def __init__(self, context_id: str) -> None:
-        named = public_id(context_id)
-        super().__init__(
-            f"You may not do that in context {named!r}, which is shared with you. Ask its owner for more."
-            if named
-            else "Your link is for one context: send its contextId."
-        )
-        self.context_id = named
 
 
 class AnswerNotAllowed(TaskError):
@@ -125,17 +93,6 @@ class AnswerNotAllowed(TaskError):
             f"Task {task_id!r} waits for {waits_for}. A message with contextId and without taskId begins a new task."
         )
         self.task_id = task_id
-
-
-class ShareNotFound(TaskError):
-    def __init__(self, context_id: str, share_id: str) -> None:
-        named = public_id(context_id)
-        super().__init__(f"Context {named!r} has no share {share_id!r}. GET /artifacts/…/shares lists those there are.")
-
-
-class NobodyToShare(TaskError):
-    def __init__(self) -> None:
-        super().__init__("Contexts of callers without a name are everybody's: send the credentials of a user to share.")
 
 
 class Unwritable(TaskError):
@@ -154,27 +111,6 @@ class QueueFull(TaskError):
         whose = f"{queued} of your tasks" if of_user else f"{queued} tasks"
         super().__init__(f"The server is busy: {whose} are waiting already. Send it again in a moment.")
         self.queued = queued
-
-
-class QuotaReached(TaskError):
-    """
-    Args:
-        seconds: after so long it is worth a retry.
-    """
-
-    def __init__(self, reason: str, seconds: float) -> None:
-        self.retry_after = ceil(seconds)
-        super().__init__(f"{reason} Try again in {self.retry_after} s.")
-
-
-class StorageFull(TaskError):
-    """
-    Args:
-        reason: who keeps too much, as a sentence.
-    """
-
-    def __init__(self, reason: str) -> None:
-        super().__init__(f"{reason} Remove contexts (DELETE /artifacts/{{context}}), or ask the operator for more.")
 
 
 class TooManyPushConfigs(TaskError):

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import re
 from collections import OrderedDict
 from collections.abc import Callable, Container
 from dataclasses import dataclass
@@ -21,17 +20,11 @@ from a2a_canvas.server.agent.events import UserMessage
 from a2a_canvas.server.tasks.push import PushConfig
 from a2a_canvas.store.changes import AppendParts, Change, ReplaceParts
 from a2a_canvas.store.codec import make_converter
+from a2a_canvas.store.ids import is_unique
 
 DEDUP_WINDOW = timedelta(hours=24)
 
-# The nil and the max UUID, which identify nothing, are none.
-_UUID = re.compile(
-    r"(?:urn:uuid:)?(?P<brace>\{)?(?![0f-]+\}?$)"
-    r"[0-9a-f]{8}(?P<dash>-?)(?:[0-9a-f]{4}(?P=dash)){3}[0-9a-f]{12}(?(brace)\})",
-    re.ASCII | re.IGNORECASE,
-)
 _DIGESTS = make_converter(lambda content: hashlib.sha256(content).hexdigest())
-_ULID = re.compile(r"(?!0+$)[0-7][0-9a-hjkmnp-tv-z]{25}", re.ASCII | re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,11 +62,6 @@ class Incoming:
         metadata = json.dumps(self.message.metadata, ensure_ascii=False)
         parts = chain(self.message.parts, *changed)
         return sum(part.size for part in parts) + len(metadata.encode(errors="replace"))
-
-
-def is_unique(message_id: str) -> bool:
-    """Whether an id is one of all callers together: a UUID in any usual form, or a ULID."""
-    return bool(_UUID.fullmatch(message_id) or _ULID.fullmatch(message_id))
 
 
 def _content(incoming: Incoming) -> str:

@@ -21,7 +21,7 @@ from typing import NamedTuple
 from a2a_canvas.server.accounts.access import Caller
 from a2a_canvas.server.agent.events import ArtifactChanged, StatusChanged, TurnEvent
 from a2a_canvas.server.tasks.record import Entry, TaskRecord, is_durable
-from a2a_canvas.store.context_key import SEPARATOR, context_key
+from a2a_canvas.store.ids import SEPARATOR, context_key
 
 MAX_CONFIGS = 100
 """Configs of one task that are its owner's, and of those that are others'."""

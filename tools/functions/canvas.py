@@ -18,8 +18,8 @@ from dataclasses import dataclass, field
 from typing import Literal, TypeVar
 
 from a2a_canvas.store.changes import AppendParts, ReplaceParts
-from a2a_canvas.store.context_key import public_id
 from a2a_canvas.store.errors import ArtifactNotFound, StoreError
+from a2a_canvas.store.ids import public_id
 from a2a_canvas.store.models import Artifact, DataPart, FilePart, JsonValue, Part, Ref, text_of, text_part
 from a2a_canvas.tools.edit_stream import EditStream, EditTarget
 from a2a_canvas.tools.find_quote import find_once

@@ -1,4 +1,4 @@
-"""The tables of identity. Times are microseconds since 1970.
+"""The tables of accounts: who calls, and which contexts are whose. Times are microseconds since 1970.
 
 Rule 1: no row of `api_keys` is deleted, and none is revoked twice: so the number of rows, and that of revoked ones,
         tell every change (`sql_api_keys.py`), and what a key did can be traced to its user.
@@ -7,10 +7,10 @@ Rule 2: of keys and of the tokens of links there are only hashes. A row of `serv
 
 from __future__ import annotations
 
-from sqlalchemy import BigInteger, Column, Index, Table
+from sqlalchemy import BigInteger, Column, Index, Integer, Table
 
 from a2a_canvas.store.sql.database import TextSize
-from a2a_canvas.store.sql.tables import Text, metadata
+from a2a_canvas.store.sql.tables import Text, incarnation, metadata
 
 api_keys = Table(
     "api_keys",
@@ -54,4 +54,32 @@ server_secrets = Table(
     Column("name", Text, primary_key=True),
     Column("secret", Text, nullable=False),
     Column("made_at", BigInteger, nullable=False),
+)
+
+contexts = Table(
+    "contexts",
+    metadata,
+    Column("context_id", Text, primary_key=True),
+    Column("tasks", Integer, nullable=False),  # number of tasks that it ever had
+    Column("position", BigInteger, nullable=False),  # of its newest artifact change
+    Column("changed_at", BigInteger, nullable=False),
+    incarnation(),
+)
+
+owned_contexts = Table(
+    "owned_contexts",  # what an owner of tasks in a context sees of it
+    metadata,
+    Column("context_id", Text, primary_key=True),
+    Column("owner", Text, primary_key=True),
+    Column("name", Text),  # given by the owner; null for none
+    Column("request", Text),  # the beginning of its first message; null as in `latest_changes`
+    Column("created_at", BigInteger),  # null in rows of schema 0005
+    Column("changed_at", BigInteger, nullable=False),  # when the status of one of its tasks last changed
+    Index("owned_contexts_by_owner", "owner", "changed_at", "context_id"),
+)
+
+removed_contexts = Table(
+    "removed_contexts",  # the ids that users have used (`access.py`, rule 5), without a way back to them
+    metadata,
+    Column("key_hash", Text, primary_key=True),
 )

@@ -17,9 +17,9 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from a2a_canvas.server.accounts.api_key import NO_KEYS, ApiKey, KeyCount
 from a2a_canvas.server.accounts.sql.account_tables import api_keys
-from a2a_canvas.server.tasks.sql.journal.journal_reading import of_microseconds, to_microseconds
 from a2a_canvas.store.sql.database import Database
 from a2a_canvas.store.sql.readable_rows import ReadableRows
+from a2a_canvas.store.sql.times import of_microseconds, to_microseconds
 
 MAX_AGE = 1.0
 """Seconds for which the keys in memory are believed."""

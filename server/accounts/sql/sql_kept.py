@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from sqlalchemy import func, select
 
-from a2a_canvas.server.tasks.sql.journal.journal_tables import owned_contexts
+from a2a_canvas.server.accounts.sql.account_tables import owned_contexts
 from a2a_canvas.store.sql.database import Database
 from a2a_canvas.store.sql.tables import kept_bytes
 

@@ -10,8 +10,8 @@ from sqlalchemy import select
 
 from a2a_canvas.server.accounts.server_secrets import SECRET_BYTES
 from a2a_canvas.server.accounts.sql.account_tables import server_secrets
-from a2a_canvas.server.tasks.sql.journal.journal_reading import to_microseconds
 from a2a_canvas.store.sql.database import Database, insert
+from a2a_canvas.store.sql.times import to_microseconds
 
 
 class SqlSecrets:

@@ -16,8 +16,8 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from a2a_canvas.server.accounts.browser_session import SESSION_LIMIT, BrowserSession
 from a2a_canvas.server.accounts.sql.account_tables import ended_sessions
 from a2a_canvas.server.accounts.sql.recent_reads import RecentReads
-from a2a_canvas.server.tasks.sql.journal.journal_reading import to_microseconds
 from a2a_canvas.store.sql.database import Database, insert
+from a2a_canvas.store.sql.times import to_microseconds
 
 _ALL = ""
 _Key = tuple[str, str, int]

@@ -16,14 +16,13 @@ from typing import Any
 from sqlalchemy import Row, and_, delete, func, insert, or_, select
 
 from a2a_canvas.server.accounts.access import Caller, Level, Share
-from a2a_canvas.server.accounts.sql.account_tables import SHARE_SIZE, shares
+from a2a_canvas.server.accounts.errors import ContextNotFound
+from a2a_canvas.server.accounts.sql.account_tables import SHARE_SIZE, contexts, shares
 from a2a_canvas.server.accounts.sql.recent_reads import RecentReads
-from a2a_canvas.server.tasks.errors import ContextNotFound
-from a2a_canvas.server.tasks.sql.journal.journal_reading import of_microseconds, to_microseconds
-from a2a_canvas.server.tasks.sql.journal.journal_tables import contexts
 from a2a_canvas.store.sql.database import Database
 from a2a_canvas.store.sql.kept import add_kept
 from a2a_canvas.store.sql.readable_rows import ReadableRows
+from a2a_canvas.store.sql.times import of_microseconds, to_microseconds
 
 Found = tuple[Share, ...]
 

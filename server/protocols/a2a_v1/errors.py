@@ -18,6 +18,16 @@ from a2a.utils.errors import (
     UnsupportedOperationError,
 )
 
+from a2a_canvas.server.accounts.errors import (
+    AccountError,
+    ContextNotFound,
+    InvalidShare,
+    NobodyToShare,
+    QuotaReached,
+    ReadOnly,
+    ShareNotFound,
+    StorageFull,
+)
 from a2a_canvas.server.agent.intent import InvalidOperation
 from a2a_canvas.server.protocols.edge.availability import (
     SECONDS,
@@ -32,14 +42,8 @@ from a2a_canvas.server.protocols.guard.checks import invalid
 from a2a_canvas.server.tasks.errors import (
     AnswerNotAllowed,
     ContextMismatch,
-    ContextNotFound,
-    NobodyToShare,
     PushConfigNotFound,
     QueueFull,
-    QuotaReached,
-    ReadOnly,
-    ShareNotFound,
-    StorageFull,
     StreamLost,
     TaskError,
     TaskFinished,
@@ -54,7 +58,7 @@ from a2a_canvas.store.errors import ArtifactUnreadable, Unavailable
 
 logger = logging.getLogger(__name__)
 
-ERRORS: dict[type[TaskError], type[A2AError]] = {
+ERRORS: dict[type[TaskError | AccountError], type[A2AError]] = {
     TaskNotFound: TaskNotFoundError,
     TaskFinished: UnsupportedOperationError,
     TaskNotCancelable: TaskNotCancelableError,
@@ -85,13 +89,13 @@ def to_a2a_error(error: Exception) -> A2AError:
     """The error that a client gets."""
     if isinstance(error, A2AError):
         return error
-    if isinstance(error, InvalidOperation):
+    if isinstance(error, InvalidOperation | InvalidShare):
         return invalid_field(error.field, error.reason)
     if isinstance(error, Unreadable):
         logger.error("%s It says: %r", error, error.__cause__)
     if isinstance(error, QuotaReached):
         return TooManyRequestsError(str(error), {SECONDS: error.retry_after})
-    if isinstance(error, TaskError):
+    if isinstance(error, TaskError | AccountError):
         return ERRORS[type(error)](str(error))
     if isinstance(error, ArtifactUnreadable):
         return InternalError(str(error))

@@ -25,6 +25,7 @@ from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
 from a2a_canvas.server.accounts.access import ANONYMOUS, Caller, Level
+from a2a_canvas.server.accounts.errors import ReadOnly
 from a2a_canvas.server.agent.intent import InvalidOperation
 from a2a_canvas.server.metrics import Metrics
 from a2a_canvas.server.protocols.a2a_v1.errors import ERRORS, to_a2a_error
@@ -50,7 +51,7 @@ from a2a_canvas.server.protocols.edge.sse_response import begun
 from a2a_canvas.server.protocols.guard.checks import BodyLimits, Refusal, check_content_type, check_json
 from a2a_canvas.server.protocols.guard.error_forms import method_not_allowed, rest_response
 from a2a_canvas.server.protocols.guard.parsing import ParsingThread
-from a2a_canvas.server.tasks.errors import ContextMismatch, ReadOnly, TaskFinished, TaskNotCancelable, TaskNotFound
+from a2a_canvas.server.tasks.errors import ContextMismatch, TaskFinished, TaskNotCancelable, TaskNotFound
 from a2a_canvas.server.tasks.incoming import Incoming
 from a2a_canvas.server.tasks.journal.journal import TaskSubscription
 from a2a_canvas.server.tasks.journal.round_robin import round_robin
@@ -59,8 +60,8 @@ from a2a_canvas.server.tasks.runtime.runtime import Runtime
 from a2a_canvas.server.wire import AGUI_PATH
 from a2a_canvas.store.artifact_store import ArtifactStore
 from a2a_canvas.store.changes import Change
-from a2a_canvas.store.context_key import public_id
 from a2a_canvas.store.errors import Unavailable
+from a2a_canvas.store.ids import public_id
 from a2a_canvas.store.models import JsonValue, Ref
 from a2a_canvas.store.text.wording import shown
 

@@ -29,7 +29,7 @@ from a2a_canvas.server.agent.events import AgentMessage, ArtifactChanged, State,
 from a2a_canvas.server.protocols.agui.json_patch import END, Json, Op, add, replace, replace_changed
 from a2a_canvas.server.tasks.record import TaskRecord
 from a2a_canvas.store.changes import AppendParts, apply
-from a2a_canvas.store.context_key import public_id
+from a2a_canvas.store.ids import public_id
 from a2a_canvas.store.models import Artifact, Author, Content, DataPart, FilePart, Part, Parts, TextPart, Version
 
 VersionsByArtifact = Mapping[str, Sequence[Version]]

@@ -4,17 +4,11 @@ from __future__ import annotations
 
 from a2a.utils.errors import A2AError, ContentTypeNotSupportedError
 
+from a2a_canvas.server.accounts.errors import AccountError, ContextNotFound, NobodyToShare, ReadOnly, ShareNotFound
 from a2a_canvas.server.protocols.edge.error_tables import enter
 from a2a_canvas.server.protocols.edge.permission import PermissionDeniedError
 from a2a_canvas.server.protocols.guard.checks import Refusal, invalid
-from a2a_canvas.server.tasks.errors import (
-    ContextInUse,
-    ContextNotFound,
-    NobodyToShare,
-    ReadOnly,
-    ShareNotFound,
-    TaskError,
-)
+from a2a_canvas.server.tasks.errors import ContextInUse, TaskError
 
 
 def _new_kind(reason: str, http_status: int, status: str) -> type[A2AError]:
@@ -30,14 +24,14 @@ ARTIFACT_NOT_FOUND = _new_kind("ARTIFACT_NOT_FOUND", 404, "NOT_FOUND")
 VERSION_NOT_FOUND = _new_kind("VERSION_NOT_FOUND", 404, "NOT_FOUND")
 
 
-_KINDS: dict[type[TaskError], type[A2AError]] = {
+_KINDS: dict[type[TaskError | AccountError], type[A2AError]] = {
     ContextNotFound: CONTEXT_NOT_FOUND,
     ContextInUse: _new_kind("CONTEXT_IN_USE", 409, "FAILED_PRECONDITION"),
     ReadOnly: PermissionDeniedError,
     NobodyToShare: PermissionDeniedError,
     ShareNotFound: _new_kind("SHARE_NOT_FOUND", 404, "NOT_FOUND"),
 }
-CONTEXT_ERRORS: tuple[type[TaskError], ...] = (*_KINDS,)
+CONTEXT_ERRORS: tuple[type[TaskError | AccountError], ...] = (*_KINDS,)
 
 
 class ResourceError(Exception):
@@ -52,7 +46,7 @@ class ResourceError(Exception):
         self.headers = headers or {}
 
 
-def context_refusal(error: TaskError) -> Refusal:
+def context_refusal(error: TaskError | AccountError) -> Refusal:
     return Refusal(_KINDS[type(error)], str(error))
 
 

@@ -27,6 +27,7 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from a2a_canvas.server.accounts.access import Access, Found, Level
+from a2a_canvas.server.accounts.errors import ContextNotFound, QuotaReached, ReadOnly, StorageFull
 from a2a_canvas.server.accounts.quotas import Meter
 from a2a_canvas.server.accounts.sharing import Sharing
 from a2a_canvas.server.agent.intent import InvalidOperation
@@ -91,7 +92,7 @@ from a2a_canvas.server.protocols.edge.sse_response import begun
 from a2a_canvas.server.protocols.guard.checks import BodyLimits, Refusal
 from a2a_canvas.server.protocols.guard.error_forms import method_not_allowed, rest_response
 from a2a_canvas.server.protocols.guard.json_bodies import json_body
-from a2a_canvas.server.tasks.errors import ContextNotFound, QuotaReached, ReadOnly, StorageFull, StreamLost
+from a2a_canvas.server.tasks.errors import StreamLost
 from a2a_canvas.server.tasks.journal.context_log import ContextSubscription
 from a2a_canvas.server.tasks.journal.journal import Journal
 from a2a_canvas.server.tasks.journal.owned_contexts import Contexts
@@ -99,8 +100,8 @@ from a2a_canvas.server.tasks.journal.round_robin import round_robin
 from a2a_canvas.server.tasks.named_locks import NamedLocks
 from a2a_canvas.server.wire import artifact_path, context_path
 from a2a_canvas.store.artifact_store import ArtifactStore
-from a2a_canvas.store.context_key import public_id
 from a2a_canvas.store.errors import ArtifactNotFound, ArtifactUnreadable, Unavailable, VersionNotFound
+from a2a_canvas.store.ids import public_id
 from a2a_canvas.store.models import Artifact, Content, JsonValue, Ref, TextPart, Version
 from a2a_canvas.store.text.rope import Rope
 from a2a_canvas.store.text.unicode import valid_id

@@ -12,7 +12,7 @@ from a2a_canvas.server.accounts.access import Level, Share, is_user_name
 from a2a_canvas.server.accounts.sharing import NewShare, ShareRequest, Sharing
 from a2a_canvas.server.agent.intent import InvalidOperation, OperationForm, read_form
 from a2a_canvas.server.protocols.edge.wire_times import timestamp
-from a2a_canvas.store.context_key import public_id
+from a2a_canvas.store.ids import public_id
 from a2a_canvas.store.models import JsonValue
 from a2a_canvas.store.text.wording import shown
 

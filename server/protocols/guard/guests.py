@@ -11,9 +11,9 @@ from contextlib import suppress
 from typing import TypeAlias
 
 from a2a_canvas.server.accounts.access import Access, Caller, Level
+from a2a_canvas.server.accounts.errors import ReadOnly
 from a2a_canvas.server.protocols.edge.permission import PermissionDeniedError
 from a2a_canvas.server.protocols.guard.checks import Refusal
-from a2a_canvas.server.tasks.errors import ReadOnly
 from a2a_canvas.store.errors import Unavailable
 
 RefuseMessage: TypeAlias = Callable[[Caller], Awaitable[Refusal | None]]

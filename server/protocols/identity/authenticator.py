@@ -24,6 +24,7 @@ from starlette.datastructures import Headers
 from a2a_canvas.server.accounts.access import ANONYMOUS, Caller, Shares
 from a2a_canvas.server.accounts.api_key import SHARED_USER, ApiKey, ApiKeys, hash_of
 from a2a_canvas.server.accounts.browser_session import BrowserSession, EndedSessions
+from a2a_canvas.server.accounts.errors import QuotaReached
 from a2a_canvas.server.accounts.sharing import hash_of_link
 from a2a_canvas.server.protocols.edge.origins import Origin
 from a2a_canvas.server.protocols.identity.attempts import FailedAttempts
@@ -39,7 +40,6 @@ from a2a_canvas.server.protocols.identity.credentials import (
 )
 from a2a_canvas.server.protocols.identity.json_web_tokens import ValidToken
 from a2a_canvas.server.protocols.identity.security import Security
-from a2a_canvas.server.tasks.errors import QuotaReached
 from a2a_canvas.store.errors import Unavailable
 
 AUTHENTICATED: Final = "a2a_canvas.authenticated"

@@ -19,7 +19,7 @@ from weakref import WeakValueDictionary
 from a2a_canvas.server.accounts.access import KnownContexts
 from a2a_canvas.server.agent.events import ArtifactChanged, StatusChanged, Transcript, TurnEvent, UserMessage
 from a2a_canvas.server.tasks.errors import StreamLost, TaskNotFound
-from a2a_canvas.server.tasks.incoming import RecentMessages, is_unique
+from a2a_canvas.server.tasks.incoming import RecentMessages
 from a2a_canvas.server.tasks.journal.activity import Activity, Elsewhere, WatchedContexts
 from a2a_canvas.server.tasks.journal.context_log import ContextLog, ContextSubscription
 from a2a_canvas.server.tasks.journal.cursors import Check, Cursor, GuardedCursor, Log
@@ -27,7 +27,7 @@ from a2a_canvas.server.tasks.journal.listing import TaskPage, TaskQuery, make_pa
 from a2a_canvas.server.tasks.journal.push_outbox import InMemoryPush
 from a2a_canvas.server.tasks.push import PushConfig, is_notified
 from a2a_canvas.server.tasks.record import Entry, TaskRecord, fold
-from a2a_canvas.store.context_key import public_id
+from a2a_canvas.store.ids import is_unique, public_id
 
 
 class ReadableLog(Log[Entry]):

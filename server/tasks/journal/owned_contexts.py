@@ -18,14 +18,15 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
 
+from a2a_canvas.server.accounts.errors import ContextNotFound
 from a2a_canvas.server.accounts.sharing import InMemoryShares
 from a2a_canvas.server.agent.events import AgentMessage, State, UserMessage
 from a2a_canvas.server.agent.intent import Put, Upload, instruction_of
-from a2a_canvas.server.tasks.errors import ContextInUse, ContextNotFound
+from a2a_canvas.server.tasks.errors import ContextInUse
 from a2a_canvas.server.tasks.journal.journal import InMemoryJournal
 from a2a_canvas.server.tasks.journal.listing import ListPosition
 from a2a_canvas.server.tasks.record import TaskRecord
-from a2a_canvas.store.context_key import public_id
+from a2a_canvas.store.ids import public_id
 from a2a_canvas.store.memory import InMemoryArtifactStore
 
 MAX_REQUEST = 200

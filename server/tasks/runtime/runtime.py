@@ -22,6 +22,7 @@ from functools import partial
 from typing import Any, TypeVar
 
 from a2a_canvas.server.accounts.access import Access, Caller, Level
+from a2a_canvas.server.accounts.errors import ReadOnly
 from a2a_canvas.server.agent.edit.run import apply_user_changes, check_operation
 from a2a_canvas.server.agent.endings import INTERNAL_ERROR, Ending
 from a2a_canvas.server.agent.events import (
@@ -44,7 +45,6 @@ from a2a_canvas.server.tasks.errors import (
     ContextMismatch,
     Detached,
     DuplicateMessage,
-    ReadOnly,
     TaskFinished,
     TaskNotCancelable,
     TaskNotFound,
@@ -61,8 +61,8 @@ from a2a_canvas.server.tasks.runtime.ownership import LocalOwnership, Orphan, Ow
 from a2a_canvas.server.tasks.runtime.turn_report import log_status
 from a2a_canvas.server.tasks.runtime.turns import TurnHandle, Turns
 from a2a_canvas.store.artifact_store import ArtifactStore
-from a2a_canvas.store.context_key import context_key, public_id
 from a2a_canvas.store.errors import Unavailable
+from a2a_canvas.store.ids import context_key, public_id
 from a2a_canvas.store.models import Ref
 from a2a_canvas.tools.functions.function_tool import AnyTool, FindTool
 

@@ -23,6 +23,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import partial
 
+from a2a_canvas.server.accounts.errors import QuotaReached, StorageFull
 from a2a_canvas.server.accounts.quotas import GUEST, payer
 from a2a_canvas.server.agent.edit.run import OperationRequest, run_operation
 from a2a_canvas.server.agent.endings import INTERNAL_ERROR
@@ -49,7 +50,7 @@ from a2a_canvas.server.agent.turn.resume import InterruptedTurn, open_drafts, ro
 from a2a_canvas.server.agent.turn.turn import ModelLoop, TurnLimits, TurnRequest
 from a2a_canvas.server.log_output import set_task
 from a2a_canvas.server.metrics import Metrics
-from a2a_canvas.server.tasks.errors import Detached, QuotaReached, StorageFull
+from a2a_canvas.server.tasks.errors import Detached
 from a2a_canvas.server.tasks.journal.journal import Journal
 from a2a_canvas.server.tasks.record import TaskRecord
 from a2a_canvas.server.tasks.runtime.admission import Admission, Ticket

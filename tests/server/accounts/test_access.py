@@ -18,7 +18,7 @@ from a2a_canvas.server.accounts.access import (
     is_user_name,
     meant,
 )
-from a2a_canvas.store.context_key import context_key, public_id
+from a2a_canvas.store.ids import context_key, public_id
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 NAMES, IDS = st.sampled_from(["ann", "bob", "carol"]), st.sampled_from(["notes", "plan", ""])

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 
 from a2a_canvas.server.accounts import quotas
 from a2a_canvas.server.accounts.access import Caller
+from a2a_canvas.server.accounts.errors import QuotaReached, StorageFull
 from a2a_canvas.server.accounts.quotas import DAY, EVERYBODY, GUEST, Meter, Quota, Tally, payer, wait_for_request
-from a2a_canvas.server.tasks.errors import QuotaReached, StorageFull
 from tests.fakes import Clock
 
 ANN, JOE = "ann", "joe"

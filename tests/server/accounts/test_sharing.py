@@ -12,6 +12,7 @@ from sqlalchemy import event
 
 from a2a_canvas.server.accounts import sharing as sharing_module
 from a2a_canvas.server.accounts.access import ANONYMOUS, Access, Caller, Found, Level, Share
+from a2a_canvas.server.accounts.errors import ContextNotFound, InvalidShare, NobodyToShare, ReadOnly
 from a2a_canvas.server.accounts.sharing import (
     MAX_FROM_ONE,
     MAX_OF_USER,
@@ -24,10 +25,8 @@ from a2a_canvas.server.accounts.sharing import (
 )
 from a2a_canvas.server.accounts.sql.recent_reads import MAX_AGE
 from a2a_canvas.server.accounts.sql.sql_shares import SqlShares
-from a2a_canvas.server.agent.intent import InvalidOperation
-from a2a_canvas.server.tasks.errors import ContextNotFound, NobodyToShare, ReadOnly
-from a2a_canvas.store.context_key import context_key
 from a2a_canvas.store.errors import Unavailable
+from a2a_canvas.store.ids import context_key
 from tests.server.tasks.context_harness import BACKENDS, ContextHarness, open_contexts
 
 NOTES = context_key("ann", "notes")
@@ -107,7 +106,7 @@ async def test_a_giver_with_no_room_left_is_refused_and_replaces_a_share(
     ann, read, edit = Caller("ann"), ShareRequest(Level.READ, "bob"), ShareRequest(Level.EDIT, "bob")
     for asked in (read, edit):
         await sharing.share(ann, OLD, asked)
-    with pytest.raises(InvalidOperation, match="takes no more shares of yours"):
+    with pytest.raises(InvalidShare, match="takes no more shares of yours"):
         await sharing.share(ann, NEW, read)
     await sharing.share(ann, NEW, ShareRequest(Level.READ))
     [given] = await sharing.shares(BOB, OLD)

@@ -16,8 +16,8 @@ from a2a_canvas.server.tasks.journal.owned_contexts import ContextPage, ContextQ
 from a2a_canvas.server.tasks.record import TaskRecord
 from a2a_canvas.server.tasks.sql.journal.journal_tables import metadata
 from a2a_canvas.store.changes import Change, ReplaceParts
-from a2a_canvas.store.context_key import context_key, public_id
 from a2a_canvas.store.evented import EventedArtifactStore
+from a2a_canvas.store.ids import context_key, public_id
 from a2a_canvas.store.models import Limits, Ref, text_part
 from a2a_canvas.store.sql.database import Database
 from tests.database_fixtures import postgresql_url, sqlite_url

@@ -26,7 +26,7 @@ from a2a_canvas.server.tasks.errors import PushConfigNotFound
 from a2a_canvas.server.tasks.journal.push_outbox import PushConfigs
 from a2a_canvas.server.tasks.push import MAX_CONFIGS, ConfigKey, PushConfig, config_key
 from a2a_canvas.server.tasks.record import TaskRecord
-from a2a_canvas.store.context_key import SEPARATOR
+from a2a_canvas.store.ids import SEPARATOR
 from a2a_canvas.store.text.unicode import MAX_ID
 
 MAX_SECRET = 4096

@@ -33,8 +33,8 @@ from a2a_canvas.server.protocols.a2a_v1.projection.update_json import JsonUpdate
 from a2a_canvas.server.protocols.edge.wire_times import cut_to_milliseconds
 from a2a_canvas.server.tasks.record import Entry, TaskRecord
 from a2a_canvas.server.wire import CANVAS, TURN
-from a2a_canvas.store.context_key import public_id
 from a2a_canvas.store.edits import EditAborted, EditChunk, EditCompleted, EditStarted
+from a2a_canvas.store.ids import public_id
 
 LABEL_INTERVAL = timedelta(seconds=1)
 """The time between two labels for a client without turn events."""

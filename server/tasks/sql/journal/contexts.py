@@ -17,6 +17,7 @@ from weakref import WeakValueDictionary
 from sqlalchemy import select
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from a2a_canvas.server.accounts.sql.account_tables import contexts
 from a2a_canvas.server.agent.events import ArtifactChanged
 from a2a_canvas.server.tasks.codec import NO_CONTENTS
 from a2a_canvas.server.tasks.errors import StreamLost, Unreadable
@@ -35,7 +36,7 @@ from a2a_canvas.server.tasks.sql.journal.journal_reading import (
     read_tasks,
     tasks_in,
 )
-from a2a_canvas.server.tasks.sql.journal.journal_tables import contexts, latest_changes, pages
+from a2a_canvas.server.tasks.sql.journal.journal_tables import latest_changes, pages
 from a2a_canvas.store.errors import Unavailable
 from a2a_canvas.store.sql.database import Database
 from a2a_canvas.store.sql.version_contents import VersionContents

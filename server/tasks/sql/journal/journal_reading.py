@@ -15,12 +15,12 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from sqlalchemy import ColumnElement, Row, Select, and_, func, or_, select, tuple_
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from a2a_canvas.server.accounts.sql.account_tables import contexts
 from a2a_canvas.server.agent.events import AgentMessage, State, Transcript, UserMessage
 from a2a_canvas.server.log_output import about
 from a2a_canvas.server.tasks.codec import (
@@ -35,11 +35,12 @@ from a2a_canvas.server.tasks.codec import (
 )
 from a2a_canvas.server.tasks.errors import TaskNotFound, Unreadable
 from a2a_canvas.server.tasks.record import Entry, TaskRecord, fold
-from a2a_canvas.server.tasks.sql.journal.journal_tables import contexts, page_entries, pages, task_contexts, tasks
+from a2a_canvas.server.tasks.sql.journal.journal_tables import page_entries, pages, task_contexts, tasks
 from a2a_canvas.store.models import Content
 from a2a_canvas.store.sql.database import Database
 from a2a_canvas.store.sql.readable_rows import ReadableRows
 from a2a_canvas.store.sql.reading import VersionKey
+from a2a_canvas.store.sql.times import of_microseconds
 from a2a_canvas.store.sql.version_contents import VersionContents
 
 logger = logging.getLogger(__name__)
@@ -51,9 +52,6 @@ PAUSED = tuple(state.value for state in State if state.paused)
 UNSETTLED = tuple(state.value for state in State if not state.settled)
 """The states of tasks that a replica runs, or must take over."""
 
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_TICK = timedelta(microseconds=1)
-_EARLIEST, _LATEST = ((limit.replace(tzinfo=UTC) - _EPOCH) // _TICK for limit in (datetime.min, datetime.max))
 
 _NAMES = ReadableRows("list of versions")
 
@@ -75,16 +73,6 @@ def of_owner(owners: Sequence[str]) -> ColumnElement[bool]:
     of the primary key, and so reads all tasks of the owner.
     """
     return tasks.c.owner.concat("").in_(owners)
-
-
-def to_microseconds(at: datetime) -> int:
-    """A time as it is stored."""
-    return (at - _EPOCH) // _TICK
-
-
-def of_microseconds(stored: int) -> datetime:
-    """A time that was stored. One that `datetime` cannot hold is the nearest that it can."""
-    return _EPOCH + min(max(stored, _EARLIEST), _LATEST) * _TICK
 
 
 async def read_context_id(connection: AsyncConnection, task_id: str) -> str:

@@ -16,18 +16,8 @@ from sqlalchemy import BigInteger, Boolean, Column, Float, Index, Integer, Large
 
 from a2a_canvas.store.sql.compression import compress, decompress
 from a2a_canvas.store.sql.database import TextSize
-from a2a_canvas.store.sql.tables import CompressedText, Text, incarnation, metadata
+from a2a_canvas.store.sql.tables import CompressedText, Text, metadata
 from a2a_canvas.store.text.unicode import replace_unstorable
-
-contexts = Table(
-    "contexts",
-    metadata,
-    Column("context_id", Text, primary_key=True),
-    Column("tasks", Integer, nullable=False),  # number of tasks that it ever had
-    Column("position", BigInteger, nullable=False),  # of its newest artifact change
-    Column("changed_at", BigInteger, nullable=False),
-    incarnation(),
-)
 
 tasks = Table(
     "tasks",
@@ -87,24 +77,6 @@ task_counts = Table(
     Column("state", Text, primary_key=True),
     Column("replica_id", Text, primary_key=True),  # that has counted; empty for none
     Column("tasks", BigInteger, nullable=False),
-)
-
-owned_contexts = Table(
-    "owned_contexts",  # what an owner of tasks in a context sees of it
-    metadata,
-    Column("context_id", Text, primary_key=True),
-    Column("owner", Text, primary_key=True),
-    Column("name", Text),  # given by the owner; null for none
-    Column("request", Text),  # the beginning of its first message; null as in `latest_changes`
-    Column("created_at", BigInteger),  # null in rows of schema 0005
-    Column("changed_at", BigInteger, nullable=False),  # when the status of one of its tasks last changed
-    Index("owned_contexts_by_owner", "owner", "changed_at", "context_id"),
-)
-
-removed_contexts = Table(
-    "removed_contexts",  # the ids that users have used (`access.py`, rule 5), without a way back to them
-    metadata,
-    Column("key_hash", Text, primary_key=True),
 )
 
 context_watchers = Table(

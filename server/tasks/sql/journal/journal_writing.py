@@ -25,6 +25,7 @@ from typing import Any
 
 from sqlalchemy import Connection, bindparam, delete, func, select, tuple_, update
 
+from a2a_canvas.server.accounts.sql.account_tables import contexts, owned_contexts
 from a2a_canvas.server.agent.events import ArtifactChanged, StatusChanged
 from a2a_canvas.server.tasks.codec import (
     artifacts_to_json,
@@ -36,15 +37,12 @@ from a2a_canvas.server.tasks.codec import (
 from a2a_canvas.server.tasks.incoming import DEDUP_WINDOW
 from a2a_canvas.server.tasks.journal.owned_contexts import request_of
 from a2a_canvas.server.tasks.record import TaskRecord
-from a2a_canvas.server.tasks.sql.journal.journal_reading import to_microseconds
 from a2a_canvas.server.tasks.sql.journal.journal_tables import (
     RECORD,
     RECORD_SIZE,
-    contexts,
     inbox_messages,
     latest_changes,
     message_keys,
-    owned_contexts,
     page_columns,
     pages,
     task_contexts,
@@ -59,6 +57,7 @@ from a2a_canvas.store.sql.commit import LeaseLost
 from a2a_canvas.store.sql.database import Dialect, insert, insert_on
 from a2a_canvas.store.sql.kept import add_kept
 from a2a_canvas.store.sql.row_statement import RowStatement
+from a2a_canvas.store.sql.times import to_microseconds
 
 MAX_SAVED_CHARACTERS = 1_000_000
 """Approximate limit of the saved records of working tasks in one transaction; the others follow in the next one."""

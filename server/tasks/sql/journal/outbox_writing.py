@@ -19,9 +19,9 @@ from a2a_canvas.server.agent.events import ArtifactChanged
 from a2a_canvas.server.tasks.codec import entries_to_json
 from a2a_canvas.server.tasks.push import PushConfig
 from a2a_canvas.server.tasks.record import Entry
-from a2a_canvas.server.tasks.sql.journal.journal_reading import to_microseconds
 from a2a_canvas.server.tasks.sql.journal.journal_tables import CONFIG, push_configs, push_outbox
 from a2a_canvas.store.sql.row_statement import RowStatement
+from a2a_canvas.store.sql.times import to_microseconds
 
 KEY = (push_configs.c.context_id, push_configs.c.task_id, push_configs.c.config_id)
 TaskKey = tuple[str, str]

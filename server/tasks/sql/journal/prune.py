@@ -30,21 +30,14 @@ from typing import Any
 from sqlalchemy import ColumnElement, Select, Table, and_, delete, exists, literal, or_, select, tuple_, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from a2a_canvas.server.accounts.sql.account_tables import SHARE_SIZE, shares
+from a2a_canvas.server.accounts.sql.account_tables import SHARE_SIZE, contexts, shares
 from a2a_canvas.server.agent.events import State
 from a2a_canvas.server.log_output import about
 from a2a_canvas.server.tasks.codec import names_of_json
 from a2a_canvas.server.tasks.incoming import DEDUP_WINDOW
 from a2a_canvas.server.tasks.sql.journal.batches import SMALLEST, BatchSize
-from a2a_canvas.server.tasks.sql.journal.journal_reading import UNSETTLED, to_microseconds
-from a2a_canvas.server.tasks.sql.journal.journal_tables import (
-    PAGE_SIZE,
-    contexts,
-    inbox_messages,
-    message_keys,
-    pages,
-    tasks,
-)
+from a2a_canvas.server.tasks.sql.journal.journal_reading import UNSETTLED
+from a2a_canvas.server.tasks.sql.journal.journal_tables import PAGE_SIZE, inbox_messages, message_keys, pages, tasks
 from a2a_canvas.server.tasks.sql.journal.removal import FreezeContext, leased, remove_context
 from a2a_canvas.server.tasks.sql.journal.task_counts import fold_counts
 from a2a_canvas.store.sql import reading
@@ -53,6 +46,7 @@ from a2a_canvas.store.sql.kept import add_kept
 from a2a_canvas.store.sql.reading import Key, VersionKey
 from a2a_canvas.store.sql.rows import ArtifactHead, content_json
 from a2a_canvas.store.sql.tables import artifacts, kept_bytes, versions
+from a2a_canvas.store.sql.times import to_microseconds
 
 logger = logging.getLogger(__name__)
 

@@ -12,25 +12,21 @@ from contextlib import AbstractContextManager
 from sqlalchemy import ColumnElement, delete, select
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from a2a_canvas.server.accounts.sql.account_tables import shares
-from a2a_canvas.server.tasks.incoming import is_unique
+from a2a_canvas.server.accounts.sql.account_tables import contexts, owned_contexts, removed_contexts, shares
 from a2a_canvas.server.tasks.sql.journal.journal_tables import (
     context_watchers,
-    contexts,
     inbox_messages,
     latest_changes,
     message_keys,
-    owned_contexts,
     pages,
     push_configs,
     push_outbox,
-    removed_contexts,
     replicas,
     task_contexts,
     tasks,
 )
 from a2a_canvas.server.tasks.sql.journal.task_counts import add_counts, counts_of_context
-from a2a_canvas.store.context_key import public_id
+from a2a_canvas.store.ids import is_unique, public_id
 from a2a_canvas.store.sql.database import Database, insert
 from a2a_canvas.store.sql.tables import artifacts, drafts, kept_bytes, versions
 

@@ -16,8 +16,9 @@ from typing import Any
 from sqlalchemy import ColumnElement, Connection, Select, and_, case, func, or_, select, tuple_, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from a2a_canvas.server.accounts.errors import ContextNotFound
+from a2a_canvas.server.accounts.sql.account_tables import owned_contexts
 from a2a_canvas.server.agent.events import State
-from a2a_canvas.server.tasks.errors import ContextNotFound
 from a2a_canvas.server.tasks.journal.listing import ListPosition
 from a2a_canvas.server.tasks.journal.owned_contexts import (
     MAX_SEARCHED,
@@ -28,20 +29,14 @@ from a2a_canvas.server.tasks.journal.owned_contexts import (
     matches,
     request_of,
 )
-from a2a_canvas.server.tasks.sql.journal.journal_reading import (
-    PAUSED,
-    UNSETTLED,
-    decode_first_messages,
-    of_microseconds,
-    of_owner,
-    to_microseconds,
-)
-from a2a_canvas.server.tasks.sql.journal.journal_tables import latest_changes, owned_contexts, tasks
+from a2a_canvas.server.tasks.sql.journal.journal_reading import PAUSED, UNSETTLED, decode_first_messages, of_owner
+from a2a_canvas.server.tasks.sql.journal.journal_tables import latest_changes, tasks
 from a2a_canvas.server.tasks.sql.journal.removal import FreezeContext, leased, remove_context
 from a2a_canvas.store.errors import Unavailable
 from a2a_canvas.store.sql.database import Database
 from a2a_canvas.store.sql.reading import VersionKey, version_contents
 from a2a_canvas.store.sql.tables import artifacts
+from a2a_canvas.store.sql.times import of_microseconds, to_microseconds
 
 RELEASE_SECONDS = 5.0
 """Seconds to wait until nobody holds the lease of an artifact; an unused one is retained for a second."""

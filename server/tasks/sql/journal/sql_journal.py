@@ -15,6 +15,7 @@ from sqlalchemy import ColumnElement, ScalarSelect, Select, false, func, null, s
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from a2a_canvas.server.accounts.access import KnownContexts
+from a2a_canvas.server.accounts.sql.account_tables import contexts, owned_contexts, removed_contexts
 from a2a_canvas.server.agent.events import State, Transcript, TurnEvent, UserMessage
 from a2a_canvas.server.tasks.codec import names_of_json
 from a2a_canvas.server.tasks.errors import Detached, DuplicateMessage, StreamLost, Unwritable
@@ -40,15 +41,8 @@ from a2a_canvas.server.tasks.sql.journal.journal_reading import (
     read_owner,
     read_record,
     read_tasks,
-    to_microseconds,
 )
-from a2a_canvas.server.tasks.sql.journal.journal_tables import (
-    contexts,
-    message_keys,
-    owned_contexts,
-    removed_contexts,
-    tasks,
-)
+from a2a_canvas.server.tasks.sql.journal.journal_tables import message_keys, tasks
 from a2a_canvas.server.tasks.sql.journal.journal_writing import JournalWork, Notify
 from a2a_canvas.server.tasks.sql.journal.logs import TaskBatch, TaskLog
 from a2a_canvas.server.tasks.sql.journal.named_versions import staged_contents
@@ -60,6 +54,7 @@ from a2a_canvas.store.errors import Unavailable
 from a2a_canvas.store.sql.artifact_lease import LeaseHolder
 from a2a_canvas.store.sql.commit import COMMIT_TIMEOUT, GroupCommit
 from a2a_canvas.store.sql.database import Database
+from a2a_canvas.store.sql.times import to_microseconds
 from a2a_canvas.store.sql.version_contents import VersionContents
 from a2a_canvas.store.text.unicode import replace_unstorable
 

@@ -33,14 +33,14 @@ from a2a_canvas.server.tasks.push import (
     Room,
 )
 from a2a_canvas.server.tasks.record import Entry
-from a2a_canvas.server.tasks.sql.journal.journal_reading import to_microseconds
 from a2a_canvas.server.tasks.sql.journal.journal_tables import CONFIG_SIZE, push_configs, push_outbox, tasks
 from a2a_canvas.server.tasks.sql.journal.outbox_writing import KEY, config_row
-from a2a_canvas.store.context_key import SEPARATOR
+from a2a_canvas.store.ids import SEPARATOR
 from a2a_canvas.store.sql.database import Database, insert
 from a2a_canvas.store.sql.kept import add_kept
 from a2a_canvas.store.sql.readable_rows import ReadableRows
 from a2a_canvas.store.sql.reading import VersionKey, version_contents
+from a2a_canvas.store.sql.times import to_microseconds
 
 TRANSACTIONS = 2
 """Transactions at once (rule 2)."""

@@ -15,18 +15,14 @@ from typing import Any
 from sqlalchemy import ColumnElement, Connection, delete, func, insert, select
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from a2a_canvas.server.accounts.sql.account_tables import contexts, owned_contexts
 from a2a_canvas.server.tasks.journal.activity import Elsewhere
-from a2a_canvas.server.tasks.sql.journal.journal_reading import UNSETTLED, of_microseconds
-from a2a_canvas.server.tasks.sql.journal.journal_tables import (
-    context_watchers,
-    contexts,
-    owned_contexts,
-    replicas,
-    tasks,
-)
+from a2a_canvas.server.tasks.sql.journal.journal_reading import UNSETTLED
+from a2a_canvas.server.tasks.sql.journal.journal_tables import context_watchers, replicas, tasks
 from a2a_canvas.store.errors import Unavailable
 from a2a_canvas.store.sql.artifact_lease import LeaseHolder
 from a2a_canvas.store.sql.database import Database
+from a2a_canvas.store.sql.times import of_microseconds
 
 
 class SqlActivity:

@@ -23,11 +23,12 @@ from a2a_canvas.server.log_output import about
 from a2a_canvas.server.tasks.codec import message_of_json, message_to_json
 from a2a_canvas.server.tasks.journal.journal import TaskSubscription
 from a2a_canvas.server.tasks.runtime.ownership import TaskRunner
-from a2a_canvas.server.tasks.sql.journal.journal_reading import read_context_id, tasks_in, to_microseconds
+from a2a_canvas.server.tasks.sql.journal.journal_reading import read_context_id, tasks_in
 from a2a_canvas.server.tasks.sql.journal.journal_tables import inbox_messages, tasks
 from a2a_canvas.server.tasks.sql.journal.sql_journal import SqlJournal
 from a2a_canvas.server.tasks.sql.replica.notifications import Notification, notify
 from a2a_canvas.store.sql.database import Database
+from a2a_canvas.store.sql.times import to_microseconds
 
 logger = logging.getLogger(__name__)
 

@@ -21,6 +21,7 @@ from uuid import uuid4
 from sqlalchemy import ColumnElement, and_, case, func, literal_column, or_, select, true, tuple_, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from a2a_canvas.server.accounts.sql.account_tables import owned_contexts
 from a2a_canvas.server.agent.events import AgentMessage, State, StatusChanged
 from a2a_canvas.server.log_output import about
 from a2a_canvas.server.tasks.codec import entries_to_json
@@ -28,27 +29,15 @@ from a2a_canvas.server.tasks.errors import Unreadable
 from a2a_canvas.server.tasks.record import Entry, TaskRecord
 from a2a_canvas.server.tasks.runtime.ownership import Orphan
 from a2a_canvas.server.tasks.runtime.turn_report import log_status
-from a2a_canvas.server.tasks.sql.journal.journal_reading import (
-    ALL_COLUMNS,
-    UNSETTLED,
-    fold_task,
-    read_tasks,
-    tasks_in,
-    to_microseconds,
-)
-from a2a_canvas.server.tasks.sql.journal.journal_tables import (
-    owned_contexts,
-    page_columns,
-    pages,
-    replicas,
-    tasks,
-)
+from a2a_canvas.server.tasks.sql.journal.journal_reading import ALL_COLUMNS, UNSETTLED, fold_task, read_tasks, tasks_in
+from a2a_canvas.server.tasks.sql.journal.journal_tables import page_columns, pages, replicas, tasks
 from a2a_canvas.server.tasks.sql.journal.outbox_writing import put_into_outbox
 from a2a_canvas.server.tasks.sql.journal.task_counts import add_counts, moved
 from a2a_canvas.server.tasks.sql.replica.lease import Lease
 from a2a_canvas.server.tasks.sql.replica.notifications import Notification, notify
 from a2a_canvas.store.sql.database import Database, stored_size
 from a2a_canvas.store.sql.kept import add_kept
+from a2a_canvas.store.sql.times import to_microseconds
 from a2a_canvas.store.sql.version_contents import VersionContents
 
 logger = logging.getLogger(__name__)

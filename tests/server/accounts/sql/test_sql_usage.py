@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 from sqlalchemy import select
 
+from a2a_canvas.server.accounts.errors import QuotaReached
 from a2a_canvas.server.accounts.quotas import DAY, EVERYBODY, Meter, Quota
 from a2a_canvas.server.accounts.sql.sql_usage import ALIVE, KEPT_DAYS, STALE, SharedUsage, read_usage, usage
 from a2a_canvas.server.backend.migrations import upgrade
-from a2a_canvas.server.tasks.errors import QuotaReached
 from a2a_canvas.store.sql.database import Database
 from tests.database_fixtures import postgresql_url, sqlite_url
 from tests.fakes import Clock

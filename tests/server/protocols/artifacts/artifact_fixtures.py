@@ -24,8 +24,8 @@ from a2a_canvas.server.tasks.journal.journal import InMemoryJournal
 from a2a_canvas.server.tasks.journal.owned_contexts import InMemoryContexts
 from a2a_canvas.server.tasks.record import TaskRecord
 from a2a_canvas.store.changes import Change
-from a2a_canvas.store.context_key import context_key
 from a2a_canvas.store.evented import EventedArtifactStore
+from a2a_canvas.store.ids import context_key
 from a2a_canvas.store.memory import InMemoryArtifactStore
 from a2a_canvas.store.models import Author, Ref
 from tests.fakes import Clock, ids, said

@@ -9,11 +9,12 @@ from pathlib import Path
 import pytest
 from sqlalchemy import event, text
 
+from a2a_canvas.server.accounts.errors import ContextNotFound
 from a2a_canvas.server.agent.events import State
 from a2a_canvas.server.backend.sql_backend import SqlBackend
-from a2a_canvas.server.tasks.errors import ContextInUse, ContextNotFound, StreamLost, TaskNotFound
+from a2a_canvas.server.tasks.errors import ContextInUse, StreamLost, TaskNotFound
 from a2a_canvas.server.tasks.journal.owned_contexts import ContextSummary, matches, words_of
-from a2a_canvas.store.context_key import context_key
+from a2a_canvas.store.ids import context_key
 from tests.server.tasks.context_harness import BACKENDS, ContextHarness, open_contexts
 
 START = datetime(2026, 1, 1, tzinfo=UTC)

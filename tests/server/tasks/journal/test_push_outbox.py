@@ -33,7 +33,7 @@ from a2a_canvas.server.tasks.record import TaskRecord
 from a2a_canvas.server.tasks.sql.journal.journal_tables import push_configs
 from a2a_canvas.server.tasks.sql.journal.sql_push import SqlPush
 from a2a_canvas.store.changes import AppendParts, ReplaceParts
-from a2a_canvas.store.context_key import context_key
+from a2a_canvas.store.ids import context_key
 from a2a_canvas.store.models import text_part
 from a2a_canvas.store.sql.database import Database
 from tests.fakes import said

@@ -7,9 +7,9 @@ from collections.abc import Collection
 import pytest
 
 from a2a_canvas.server.accounts.access import Caller
+from a2a_canvas.server.accounts.errors import StorageFull
 from a2a_canvas.server.accounts.quotas import Meter, Quota
 from a2a_canvas.server.agent.events import State
-from a2a_canvas.server.tasks.errors import StorageFull
 from a2a_canvas.server.tasks.runtime.admission import Admission
 from a2a_canvas.store.models import Ref
 from tests.fakes import Clock, answer, ask, write

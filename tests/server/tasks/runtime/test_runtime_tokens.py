@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
+from a2a_canvas.server.accounts.errors import QuotaReached
 from a2a_canvas.server.accounts.quotas import Meter, Quota
 from a2a_canvas.server.agent.events import State
-from a2a_canvas.server.tasks.errors import QuotaReached
 from a2a_canvas.server.tasks.runtime.admission import Admission
 from a2a_canvas.store.models import Ref
 from tests.fakes import Clock, answer, text, write

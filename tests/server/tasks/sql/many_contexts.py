@@ -6,7 +6,7 @@ from sqlalchemy import Table, text, update
 
 from a2a_canvas.server.backend.migrations import upgrade
 from a2a_canvas.server.tasks.sql.journal.journal_tables import task_counts, tasks
-from a2a_canvas.store.context_key import public_id
+from a2a_canvas.store.ids import public_id
 from a2a_canvas.store.sql.database import Database
 
 OWN_IDS = ("task_id", "key")

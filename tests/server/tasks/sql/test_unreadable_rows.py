@@ -23,8 +23,8 @@ from a2a_canvas.server.tasks.push import ConfigKey, PushConfig, Room
 from a2a_canvas.server.tasks.sql.journal.journal_tables import push_outbox, tasks
 from a2a_canvas.server.wire import CANVAS
 from a2a_canvas.store.changes import AppendParts, ReplaceParts, Undo
-from a2a_canvas.store.context_key import context_key
 from a2a_canvas.store.errors import ArtifactUnreadable
+from a2a_canvas.store.ids import context_key
 from a2a_canvas.store.models import Ref, text_part
 from a2a_canvas.store.sql.tables import versions
 from tests.database_fixtures import sqlite_url

@@ -20,7 +20,7 @@ import pytest
 from sqlalchemy import Engine, event
 
 from a2a_canvas.server.accounts.api_key import new_key
-from a2a_canvas.store.context_key import context_key
+from a2a_canvas.store.ids import context_key
 from tests.database_fixtures import postgresql_url, sqlite_url
 from tests.server.app_server import Served, serving
 from tests.server.tasks.sql.many_contexts import multiply_context, upgraded

@@ -19,23 +19,27 @@ from hypothesis import strategies as st
 from sqlalchemy import Table, delete, func, insert, select, text, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from a2a_canvas.server.accounts.sql.account_tables import api_keys, ended_sessions, server_secrets, shares
+from a2a_canvas.server.accounts.sql.account_tables import (
+    api_keys,
+    contexts,
+    ended_sessions,
+    owned_contexts,
+    removed_contexts,
+    server_secrets,
+    shares,
+)
 from a2a_canvas.server.accounts.sql.sql_usage import usage
 from a2a_canvas.server.agent.events import State
 from a2a_canvas.server.tasks.sql.journal import batches
 from a2a_canvas.server.tasks.sql.journal import prune as prune_module
-from a2a_canvas.server.tasks.sql.journal.journal_reading import to_microseconds
 from a2a_canvas.server.tasks.sql.journal.journal_tables import (
     context_watchers,
-    contexts,
     inbox_messages,
     latest_changes,
     message_keys,
-    owned_contexts,
     pages,
     push_configs,
     push_outbox,
-    removed_contexts,
     replicas,
     rewrites,
     task_contexts,
@@ -50,6 +54,7 @@ from a2a_canvas.store.models import Version
 from a2a_canvas.store.sql.database import Database
 from a2a_canvas.store.sql.reading import Key
 from a2a_canvas.store.sql.tables import artifacts, drafts, kept_bytes, metadata, versions
+from a2a_canvas.store.sql.times import to_microseconds
 from a2a_canvas.store.text.spans import Span
 from tests.database_fixtures import postgresql_url, sqlite_url
 from tests.property_examples import examples

@@ -15,8 +15,9 @@ from hypothesis import strategies as st
 from sqlalchemy import insert, select
 
 from a2a_canvas.server.accounts.access import ANONYMOUS
+from a2a_canvas.server.accounts.sql.account_tables import contexts
 from a2a_canvas.server.tasks.errors import StreamLost, TaskNotFound
-from a2a_canvas.server.tasks.sql.journal.journal_tables import contexts, metadata
+from a2a_canvas.server.tasks.sql.journal.journal_tables import metadata
 from a2a_canvas.server.tasks.sql.journal.prune import PruneResult, Retention, prune
 from a2a_canvas.store.changes import Change, EditText, Undo
 from a2a_canvas.store.errors import ArtifactNotFound, StoreError, VersionNotFound, VersionPruned

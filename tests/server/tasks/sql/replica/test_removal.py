@@ -9,8 +9,9 @@ import pytest
 from sqlalchemy import func, select
 
 from a2a_canvas.server.accounts.access import ANONYMOUS
+from a2a_canvas.server.accounts.errors import ContextNotFound
 from a2a_canvas.server.agent.events import State
-from a2a_canvas.server.tasks.errors import ContextInUse, ContextNotFound, StreamLost, TaskNotFound
+from a2a_canvas.server.tasks.errors import ContextInUse, StreamLost, TaskNotFound
 from a2a_canvas.server.tasks.sql.journal.removal import IN_CONTEXT
 from a2a_canvas.store.models import Ref
 from tests.fakes import answer, ask, text, write

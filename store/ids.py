@@ -1,4 +1,6 @@
-"""The key of a context: a context belongs to one owner, and two owners may use the same id for contexts of theirs.
+"""Ids that every room knows: whether one is unique, and the key of a context.
+
+A context belongs to one owner, and two owners may use the same id for contexts of theirs.
 
 Rule 1: everything below the runtime and the artifact routes knows a context by its key; everything that is sent or
         logged says its id.
@@ -10,10 +12,25 @@ Rule 2: a key is the id, and for an owner with a name a separator that no id may
 from __future__ import annotations
 
 import hashlib
+import re
 
 SEPARATOR = "\x1f"
 DIGEST_CHARACTERS = 24
 """96 bits: nobody finds a second name with the same digest."""
+
+
+# The nil and the max UUID, which identify nothing, are none.
+_UUID = re.compile(
+    r"(?:urn:uuid:)?(?P<brace>\{)?(?![0f-]+\}?$)"
+    r"[0-9a-f]{8}(?P<dash>-?)(?:[0-9a-f]{4}(?P=dash)){3}[0-9a-f]{12}(?(brace)\})",
+    re.ASCII | re.IGNORECASE,
+)
+_ULID = re.compile(r"(?!0+$)[0-7][0-9a-hjkmnp-tv-z]{25}", re.ASCII | re.IGNORECASE)
+
+
+def is_unique(message_id: str) -> bool:
+    """Whether an id is one of all callers together: a UUID in any usual form, or a ULID."""
+    return bool(_UUID.fullmatch(message_id) or _ULID.fullmatch(message_id))
 
 
 def context_key(owner: str, context_id: str) -> str:

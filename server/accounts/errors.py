@@ -1,0 +1,91 @@
+"""What can be wrong with who calls, what they may do, and how much they use. Only the edge turns errors into codes.
+
+AccountError
+├── ContextNotFound  there is no such context, or it is another owner's
+├── ReadOnly         the context is shared with the caller, who may not do that there
+├── ShareNotFound    the context has no such share
+├── InvalidShare     a field of a new share is wrong
+├── NobodyToShare    the caller has no name, and shares nothing
+├── QuotaReached     the caller, or all callers together, have used what they may for now
+└── StorageFull      the owner of the context, or all users together, keep as many bytes as they may
+"""
+
+from __future__ import annotations
+
+from math import ceil
+
+from a2a_canvas.store.ids import public_id
+
+
+class AccountError(Exception):
+    """Root of the tree. `str()` of each one says what to do next."""
+
+
+class ContextNotFound(AccountError):
+    def __init__(self, context_id: str) -> None:
+        named = public_id(context_id)
+        super().__init__(
+            f"There is no context {named!r}. GET /artifacts lists those there are; a message with it begins it."
+        )
+        self.context_id = named
+
+
+class ReadOnly(AccountError):
+    """
+    Args:
+        context_id: empty if the caller named none.
+    """
+
+    def __init__(self, context_id: str) -> None:
+        named = public_id(context_id)
+        super().__init__(
+            f"You may not do that in context {named!r}, which is shared with you. Ask its owner for more."
+            if named
+            else "Your link is for one context: send its contextId."
+        )
+        self.context_id = named
+
+
+class ShareNotFound(AccountError):
+    def __init__(self, context_id: str, share_id: str) -> None:
+        named = public_id(context_id)
+        super().__init__(f"Context {named!r} has no share {share_id!r}. GET /artifacts/…/shares lists those there are.")
+
+
+class InvalidShare(AccountError):
+    """
+    Args:
+        field: the field at fault, as the sender names it.
+        reason: the rest of the sentence, such as "is missing".
+    """
+
+    def __init__(self, field: str, reason: str) -> None:
+        super().__init__(f"{field} {reason}.")
+        self.field = field
+        self.reason = reason
+
+
+class NobodyToShare(AccountError):
+    def __init__(self) -> None:
+        super().__init__("Contexts of callers without a name are everybody's: send the credentials of a user to share.")
+
+
+class QuotaReached(AccountError):
+    """
+    Args:
+        seconds: after so long it is worth a retry.
+    """
+
+    def __init__(self, reason: str, seconds: float) -> None:
+        self.retry_after = ceil(seconds)
+        super().__init__(f"{reason} Try again in {self.retry_after} s.")
+
+
+class StorageFull(AccountError):
+    """
+    Args:
+        reason: who keeps too much, as a sentence.
+    """
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(f"{reason} Remove contexts (DELETE /artifacts/{{context}}), or ask the operator for more.")

@@ -1,0 +1,19 @@
+"""Times as they are stored: microseconds since 1970. Pure."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_TICK = timedelta(microseconds=1)
+_EARLIEST, _LATEST = ((limit.replace(tzinfo=UTC) - _EPOCH) // _TICK for limit in (datetime.min, datetime.max))
+
+
+def to_microseconds(at: datetime) -> int:
+    """A time as it is stored."""
+    return (at - _EPOCH) // _TICK
+
+
+def of_microseconds(stored: int) -> datetime:
+    """A time that was stored. One that `datetime` cannot hold is the nearest that it can."""
+    return _EPOCH + min(max(stored, _EARLIEST), _LATEST) * _TICK
