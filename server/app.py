@@ -76,11 +76,11 @@ from a2a_canvas.server.protocols.page.routes import page_routes
 from a2a_canvas.server.protocols.sign_in.open_id_sign_in import Endpoints, OpenIdClient
 from a2a_canvas.server.protocols.sign_in.session_routes import SessionRoutes
 from a2a_canvas.server.push.delivery import PushDelivery
+from a2a_canvas.server.push.outbox import Outbox
 from a2a_canvas.server.push.sending import PushSender, TargetCheck
 from a2a_canvas.server.push.targets import AllowedTargets
 from a2a_canvas.server.settings.model_choice import choose_llm
 from a2a_canvas.server.settings.settings import REHEARSAL, Settings, SettingsError, option_name
-from a2a_canvas.server.tasks.journal.push_outbox import Outbox
 from a2a_canvas.server.tasks.runtime.admission import Admission
 from a2a_canvas.server.tasks.runtime.runtime import Runtime
 from a2a_canvas.server.wire import AGUI_PATH, KEYS_PATH, REST_PREFIX

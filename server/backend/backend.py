@@ -13,10 +13,10 @@ from a2a_canvas.server.accounts.quotas import Meter
 from a2a_canvas.server.accounts.server_secrets import InMemorySecrets, ServerSecrets
 from a2a_canvas.server.accounts.sharing import InMemoryShares
 from a2a_canvas.server.metrics import Metrics
+from a2a_canvas.server.push.outbox import InMemoryPush, PushStore
 from a2a_canvas.server.settings.settings import Settings
 from a2a_canvas.server.tasks.journal.journal import InMemoryJournal, Journal
 from a2a_canvas.server.tasks.journal.owned_contexts import Contexts, InMemoryContexts
-from a2a_canvas.server.tasks.journal.push_outbox import PushStore
 from a2a_canvas.server.tasks.runtime.ownership import Ownership, TaskRunner
 from a2a_canvas.store.artifact_store import ArtifactStore
 from a2a_canvas.store.memory import InMemoryArtifactStore
@@ -89,9 +89,10 @@ class MemoryBackend:
     """A `Backend` whose data end with the process."""
 
     def __init__(self, now: Callable[[], datetime], limits: Limits) -> None:
-        journal = InMemoryJournal(now)
+        push = InMemoryPush(now)
+        self.push: PushStore = push
+        journal = InMemoryJournal(now, push)
         self.journal: Journal = journal
-        self.push: PushStore = journal.push
         store = InMemoryArtifactStore(limits)
         self.store: ArtifactStore = store
         shares = InMemoryShares(now)

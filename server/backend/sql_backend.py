@@ -26,11 +26,12 @@ from a2a_canvas.server.accounts.sql.sql_shares import SqlShares
 from a2a_canvas.server.agent.turn.resume import open_drafts
 from a2a_canvas.server.log_output import about
 from a2a_canvas.server.metrics import Metrics
+from a2a_canvas.server.push.sql.outbox_writing import SqlOutboxWriter
+from a2a_canvas.server.push.sql.sql_push import SqlPush
 from a2a_canvas.server.tasks.errors import Unwritable
 from a2a_canvas.server.tasks.runtime.ownership import TaskRunner
 from a2a_canvas.server.tasks.sql.journal.sql_contexts import SqlContexts
 from a2a_canvas.server.tasks.sql.journal.sql_journal import SqlJournal
-from a2a_canvas.server.tasks.sql.journal.sql_push import SqlPush
 from a2a_canvas.server.tasks.sql.replica.inbox import Inbox
 from a2a_canvas.server.tasks.sql.replica.lease import Lease, LeaseTiming
 from a2a_canvas.server.tasks.sql.replica.notifications import Notification, NotificationListener, notify
@@ -82,15 +83,16 @@ class SqlBackend:
         self.store = SqlArtifactStore(database, self.commits, self._lease, limits)
         versions = self.store.version_contents
         self.push = SqlPush(database, now)
+        outbox = SqlOutboxWriter()
         self.journal = SqlJournal(
-            database, self.commits, self._lease, versions, _notify_written, now, self.push.wake.set
+            database, self.commits, self._lease, versions, _notify_written, outbox, now, self.push.wake.set
         )
         self.contexts = SqlContexts(database, self.store.frozen, _notify_all, self.journal.refresh_all)
         self.shares = SqlShares(database, now)
         for participant in (self._lease, self.journal, self.store):
             self.commits.join(participant)
         self._inbox = Inbox(database, self.journal, now)
-        self._takeover = Takeover(database, self._lease, versions, now)
+        self._takeover = Takeover(database, self._lease, versions, outbox, now)
         self._limit = ShutdownLimit(database, self.commits, grace)
         self.ownership = SqlOwnership(
             database, self.commits, self.journal, self._lease, self._takeover, self._inbox, self._limit

@@ -19,13 +19,12 @@ from typing import Any
 
 from a2a_canvas.server.log_output import about
 from a2a_canvas.server.metrics import Metrics
+from a2a_canvas.server.push.outbox import Delivery, Outbox
 from a2a_canvas.server.push.places import Places
 from a2a_canvas.server.push.retries import Accepted, NotAccepted, Outcome, delay_after
 from a2a_canvas.server.push.sending import Send
 from a2a_canvas.server.push.signing import headers_of
 from a2a_canvas.server.tasks.errors import TaskError, TaskNotFound
-from a2a_canvas.server.tasks.journal.push_outbox import Outbox
-from a2a_canvas.server.tasks.push import Delivery
 from a2a_canvas.store.errors import Unavailable
 from a2a_canvas.store.ids import public_id
 

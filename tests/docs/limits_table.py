@@ -22,9 +22,9 @@ from a2a_canvas.server.protocols.edge.connections import MAX_FIELDS, MAX_HEAD
 from a2a_canvas.server.protocols.edge.share_forms import MAX_SECONDS, MAX_USER
 from a2a_canvas.server.protocols.guard.checks import MAX_ITEMS, MAX_JSON_DEPTH, MAX_NUMBER, MAX_VALUES
 from a2a_canvas.server.protocols.guard.parsing import SMALL_BODY_BYTES
+from a2a_canvas.server.push.outbox import MAX_CONFIGS
 from a2a_canvas.server.push.targets import MAX_URL
 from a2a_canvas.server.tasks.journal.owned_contexts import MAX_SEARCHED
-from a2a_canvas.server.tasks.push import MAX_CONFIGS
 from a2a_canvas.store.text.unicode import MAX_ID
 from tests.docs.pages import ROOT
 

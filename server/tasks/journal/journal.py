@@ -24,8 +24,7 @@ from a2a_canvas.server.tasks.journal.activity import Activity, Elsewhere, Watche
 from a2a_canvas.server.tasks.journal.context_log import ContextLog, ContextSubscription
 from a2a_canvas.server.tasks.journal.cursors import Check, Cursor, GuardedCursor, Log
 from a2a_canvas.server.tasks.journal.listing import TaskPage, TaskQuery, make_page
-from a2a_canvas.server.tasks.journal.push_outbox import InMemoryPush
-from a2a_canvas.server.tasks.push import PushConfig, is_notified
+from a2a_canvas.server.tasks.push import PushConfig, PushQueues, is_notified
 from a2a_canvas.server.tasks.record import Entry, TaskRecord, fold
 from a2a_canvas.store.ids import is_unique, public_id
 
@@ -227,7 +226,7 @@ class InMemoryJournal:
         now: the clock.
     """
 
-    def __init__(self, now: Callable[[], datetime]) -> None:
+    def __init__(self, now: Callable[[], datetime], push: PushQueues | None = None) -> None:
         self._now = now
         self._logs: dict[str, _TaskLog] = {}
         self._contexts: dict[str, list[str]] = {}
@@ -236,15 +235,15 @@ class InMemoryJournal:
         self._context_logs: WeakValueDictionary[str, ContextLog] = WeakValueDictionary()
         self._owners: dict[str, list[str]] = {}
         self._recent = RecentMessages(now)
-        self.push = InMemoryPush(now)
+        self._push = push
         self._watched = WatchedContexts(_InMemoryActivity(self))
 
     async def find_duplicate(self, key: str) -> str:
         return self._recent.task_of(key)
 
     async def create(self, record: TaskRecord, key: str = "", push: PushConfig | None = None) -> None:
-        if push:
-            self.push.register(push)
+        if push and self._push:
+            self._push.register(push)
         self._logs[record.task_id] = _TaskLog(record, self._context_log(record.context_id))
         self._contexts.setdefault(record.context_id, []).append(record.task_id)
         self._owners.setdefault(record.owner, []).append(record.task_id)
@@ -257,8 +256,8 @@ class InMemoryJournal:
         for event in events:
             notified = is_notified(log.record, event)
             entry = log.add(event, at)
-            if notified:
-                self.push.put(log.record, entry)
+            if notified and self._push:
+                self._push.put(log.record, entry)
         log.wake()
         if any(isinstance(event, StatusChanged) for event in events):
             self._watched.changed((log.record.context_id,))
@@ -339,8 +338,9 @@ class InMemoryJournal:
         for owner in {log.record.owner for log in removed.values()}:
             self._owners[owner] = [task_id for task_id in self._owners[owner] if task_id not in removed]
         self._recent.forget(removed)
-        for task_id in removed:
-            self.push.forget(context_id, task_id)
+        if self._push:
+            for task_id in removed:
+                self._push.forget(context_id, task_id)
         for log in (*removed.values(), self._context_logs.pop(context_id, None)):
             if log is not None:
                 log.fail(StreamLost())

@@ -53,8 +53,8 @@ from a2a_canvas.server.tasks.errors import (
 )
 from a2a_canvas.server.tasks.incoming import Incoming
 from a2a_canvas.server.tasks.journal.journal import Journal, TaskSubscription
-from a2a_canvas.server.tasks.journal.push_outbox import PushConfigs
 from a2a_canvas.server.tasks.named_locks import NamedLocks
+from a2a_canvas.server.tasks.push import PushConfigs
 from a2a_canvas.server.tasks.record import TaskRecord
 from a2a_canvas.server.tasks.runtime.admission import Admission
 from a2a_canvas.server.tasks.runtime.ownership import LocalOwnership, Orphan, Ownership

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 
 from a2a_canvas.server.protocols.a2a_v1.operations.push_operations import PushOperations
+from a2a_canvas.server.push.outbox import InMemoryPush
 from a2a_canvas.server.push.sending import TargetCheck
 from a2a_canvas.server.push.targets import AllowedTargets
-from a2a_canvas.server.tasks.journal.push_outbox import InMemoryPush
 
 
 class FixedLookup:

@@ -16,11 +16,11 @@ from a2a_canvas.server.agent.events import State, StatusChanged
 from a2a_canvas.server.metrics import Metrics
 from a2a_canvas.server.push import places
 from a2a_canvas.server.push.delivery import PushDelivery
+from a2a_canvas.server.push.outbox import Delivery, InMemoryPush
 from a2a_canvas.server.push.places import LARGE, MAX_FAILING, MAX_LARGE, MAX_SENDING, PER_TARGET, PER_USER
 from a2a_canvas.server.push.retries import MAX_ATTEMPTS, Accepted, NotAccepted, Outcome
 from a2a_canvas.server.tasks.errors import TaskNotFound
-from a2a_canvas.server.tasks.journal.push_outbox import InMemoryPush
-from a2a_canvas.server.tasks.push import ConfigKey, Delivery, PushConfig
+from a2a_canvas.server.tasks.push import ConfigKey, PushConfig
 from a2a_canvas.server.tasks.record import Entry, TaskRecord
 from tests.fakes import Clock
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from sqlalchemy import Connection
 
 from a2a_canvas.server.agent.events import TurnEvent
+from a2a_canvas.server.push.sql.outbox_writing import SqlOutboxWriter
 from a2a_canvas.server.tasks.journal.journal import InMemoryJournal, Journal
 from a2a_canvas.server.tasks.push import PushConfig
 from a2a_canvas.server.tasks.record import TaskRecord
@@ -77,7 +78,7 @@ async def _in(url: str) -> AsyncIterator[Make]:
         await lease.register()
         commits.start()
         versions = SqlArtifactStore(database, commits, lease).version_contents
-        journal = PromptJournal(database, commits, lease, versions, _notify, now)
+        journal = PromptJournal(database, commits, lease, versions, _notify, SqlOutboxWriter(), now)
         commits.join(journal)
         opened.append((commits, journal))
         return journal

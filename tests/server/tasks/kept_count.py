@@ -6,15 +6,8 @@ from __future__ import annotations
 from sqlalchemy import func, select, union_all
 
 from a2a_canvas.server.accounts.sql.account_tables import SHARE_SIZE, shares
-from a2a_canvas.server.tasks.sql.journal.journal_tables import (
-    CONFIG_SIZE,
-    PAGE_SIZE,
-    RECORD_SIZE,
-    pages,
-    push_configs,
-    task_counts,
-    tasks,
-)
+from a2a_canvas.server.push.sql.push_tables import CONFIG_SIZE, push_configs
+from a2a_canvas.server.tasks.sql.journal.journal_tables import PAGE_SIZE, RECORD_SIZE, pages, task_counts, tasks
 from a2a_canvas.store.sql.database import Database, TextSize
 from a2a_canvas.store.sql.tables import kept_bytes, versions
 

@@ -19,12 +19,12 @@ from a2a_canvas.server.accounts.access import Caller
 from a2a_canvas.server.protocols.a2a_v1.errors import invalid_field
 from a2a_canvas.server.protocols.a2a_v1.projection.parts import check_characters
 from a2a_canvas.server.protocols.edge.page_tokens import FOREIGN_TOKEN
+from a2a_canvas.server.push.outbox import MAX_CONFIGS
 from a2a_canvas.server.push.sending import TargetCheck
 from a2a_canvas.server.push.signing import SIGNED
 from a2a_canvas.server.push.targets import TargetRefused
 from a2a_canvas.server.tasks.errors import PushConfigNotFound
-from a2a_canvas.server.tasks.journal.push_outbox import PushConfigs
-from a2a_canvas.server.tasks.push import MAX_CONFIGS, ConfigKey, PushConfig, config_key
+from a2a_canvas.server.tasks.push import ConfigKey, PushConfig, PushConfigs, config_key
 from a2a_canvas.server.tasks.record import TaskRecord
 from a2a_canvas.store.ids import SEPARATOR
 from a2a_canvas.store.text.unicode import MAX_ID

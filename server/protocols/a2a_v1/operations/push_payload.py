@@ -18,7 +18,7 @@ from a2a_canvas.server.protocols.a2a_v1.operations.dispatch import event_json, t
 from a2a_canvas.server.protocols.a2a_v1.projection.extensions import ActivatedExtensions
 from a2a_canvas.server.protocols.a2a_v1.projection.projection import A2AEvent, TaskProjection, to_task
 from a2a_canvas.server.protocols.edge.wire_times import cut_to_milliseconds
-from a2a_canvas.server.tasks.push import Delivery
+from a2a_canvas.server.push.outbox import Delivery
 from a2a_canvas.server.tasks.record import Entry, TaskRecord
 
 

@@ -16,12 +16,12 @@ Rule 7: the tasks of each owner in each state are counted (`task_counts.py`). Th
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import cache
 from operator import itemgetter
-from typing import Any
+from typing import Any, Protocol
 
 from sqlalchemy import Connection, bindparam, delete, func, select, tuple_, update
 
@@ -36,7 +36,8 @@ from a2a_canvas.server.tasks.codec import (
 )
 from a2a_canvas.server.tasks.incoming import DEDUP_WINDOW
 from a2a_canvas.server.tasks.journal.owned_contexts import request_of
-from a2a_canvas.server.tasks.record import TaskRecord
+from a2a_canvas.server.tasks.push import PushConfig
+from a2a_canvas.server.tasks.record import Entry, TaskRecord
 from a2a_canvas.server.tasks.sql.journal.journal_tables import (
     RECORD,
     RECORD_SIZE,
@@ -50,7 +51,6 @@ from a2a_canvas.server.tasks.sql.journal.journal_tables import (
 )
 from a2a_canvas.server.tasks.sql.journal.logs import TaskBatch
 from a2a_canvas.server.tasks.sql.journal.named_versions import Contents, Names, named_by_entries, named_by_records
-from a2a_canvas.server.tasks.sql.journal.outbox_writing import add_configs, put_into_outbox
 from a2a_canvas.server.tasks.sql.journal.task_counts import OwnerState, add_counts, moved
 from a2a_canvas.store.models import new_incarnation
 from a2a_canvas.store.sql.commit import LeaseLost
@@ -70,6 +70,22 @@ _LOCK = (
     .with_for_update()
 )
 _THIS_TASK = tasks.c.context_id == bindparam("of_context"), tasks.c.task_id == bindparam("of_task")
+
+TaskKey = tuple[str, str]
+"""Context and task."""
+
+
+class OutboxWriter(Protocol):
+    """Writes what is to be delivered, in the transaction of the entries that notifications tell of."""
+
+    def add_configs(self, connection: Connection, configs: Sequence[PushConfig]) -> Counter[str]:
+        """Add the first configs of new tasks: how many bytes they are, by context."""
+        ...
+
+    def put(self, connection: Connection, told: Mapping[TaskKey, Sequence[Entry]], at: datetime) -> None:
+        """Write what entries tell of for each config of their tasks."""
+        ...
+
 
 Notify = Callable[[Connection, tuple[str, ...], tuple[str, ...], tuple[str, ...]], Any]
 """Notifies the other replicas, within the transaction, of the tasks it writes, the contexts with new changes, and those
@@ -115,6 +131,7 @@ class JournalWork:
         at: datetime,
         staged: Contents,
         notify: Notify,
+        outbox: OutboxWriter,
         committed: Callable[[Sequence[TaskBatch]], None],
     ) -> None:
         self._batches = batches
@@ -122,6 +139,7 @@ class JournalWork:
         self._at = at
         self._staged = staged
         self._notify = notify
+        self._outbox = outbox
         self._committed = committed
         self._incarnation = new_incarnation()
         self._named = {
@@ -141,8 +159,8 @@ class JournalWork:
         self._assign_places(connection, placed)
         self._create(connection, [each for each in placed if each.batch.created])
         self._write_pages(connection, [each for each in placed if each.batch.entries])
-        self._kept.update(add_configs(connection, [batch.push for batch in batches if batch.push]))
-        put_into_outbox(
+        self._kept.update(self._outbox.add_configs(connection, [batch.push for batch in batches if batch.push]))
+        self._outbox.put(
             connection,
             {
                 _key_of(batch.newest): batch.notified
@@ -173,7 +191,9 @@ class JournalWork:
         for batch in self._batches:
             by_context[batch.newest.context_id].append(batch)
         return {
-            context_id: JournalWork(batches, self._replica, self._at, self._staged, self._notify, self._committed)
+            context_id: JournalWork(
+                batches, self._replica, self._at, self._staged, self._notify, self._outbox, self._committed
+            )
             for context_id, batches in by_context.items()
         }
 

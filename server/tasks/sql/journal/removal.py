@@ -9,18 +9,12 @@ import hashlib
 from collections.abc import Awaitable, Callable
 from contextlib import AbstractContextManager
 
-from sqlalchemy import ColumnElement, delete, select
+from sqlalchemy import ColumnElement, Table, delete, select
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from a2a_canvas.server.accounts.sql.account_tables import contexts, owned_contexts, removed_contexts, shares
+from a2a_canvas.server.accounts.sql.account_tables import contexts, removed_contexts, shares
 from a2a_canvas.server.tasks.sql.journal.journal_tables import (
-    context_watchers,
-    inbox_messages,
-    latest_changes,
     message_keys,
-    pages,
-    push_configs,
-    push_outbox,
     replicas,
     task_contexts,
     tasks,
@@ -28,24 +22,7 @@ from a2a_canvas.server.tasks.sql.journal.journal_tables import (
 from a2a_canvas.server.tasks.sql.journal.task_counts import add_counts, counts_of_context
 from a2a_canvas.store.ids import is_unique, public_id
 from a2a_canvas.store.sql.database import Database, insert
-from a2a_canvas.store.sql.tables import artifacts, drafts, kept_bytes, versions
-
-IN_CONTEXT = (
-    pages,
-    push_outbox,
-    push_configs,
-    latest_changes,
-    inbox_messages,
-    drafts,
-    versions,
-    artifacts,
-    owned_contexts,
-    context_watchers,
-    tasks,
-    contexts,
-    kept_bytes,
-)
-"""The tables with the rows of a context."""
+from a2a_canvas.store.sql.tables import artifacts, metadata
 
 FreezeContext = Callable[[str], AbstractContextManager[bool]]
 """`SqlArtifactStore.frozen`."""
@@ -74,13 +51,18 @@ async def remove_context(
             counted = await counts_of_context(connection, context_id)
             of_it = select(tasks.c.task_id).where(tasks.c.context_id == context_id)
             await connection.execute(delete(task_contexts).where(task_contexts.c.task_id.in_(of_it)))
-            for table in (message_keys, shares, *IN_CONTEXT):
+            for table in (message_keys, shares, *of_context()):
                 await connection.execute(delete(table).where(table.c.context_id == context_id))
             if is_unique(public_id(context_id)):
                 remembered = insert(connection, removed_contexts).values(key_hash=hash_of_removed(context_id))
                 await connection.execute(remembered.on_conflict_do_nothing())
             await connection.run_sync(add_counts, {key: -number for key, number in counted.items()})
             return True
+
+
+def of_context() -> list[Table]:
+    """The tables with the rows of a context: those that are keyed by it first."""
+    return [table for table in metadata.tables.values() if table.primary_key.columns.keys()[0] == "context_id"]
 
 
 def hash_of_removed(key: str) -> str:

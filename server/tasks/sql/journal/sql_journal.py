@@ -43,7 +43,7 @@ from a2a_canvas.server.tasks.sql.journal.journal_reading import (
     read_tasks,
 )
 from a2a_canvas.server.tasks.sql.journal.journal_tables import message_keys, tasks
-from a2a_canvas.server.tasks.sql.journal.journal_writing import JournalWork, Notify
+from a2a_canvas.server.tasks.sql.journal.journal_writing import JournalWork, Notify, OutboxWriter
 from a2a_canvas.server.tasks.sql.journal.logs import TaskBatch, TaskLog
 from a2a_canvas.server.tasks.sql.journal.named_versions import staged_contents
 from a2a_canvas.server.tasks.sql.journal.removal import hash_of_removed
@@ -70,6 +70,7 @@ class SqlJournal:
 
     Args:
         versions: the contents of versions.
+        outbox: writes what is to be delivered.
         now: the clock.
         notified: called when there may be push notifications to deliver.
     """
@@ -81,6 +82,7 @@ class SqlJournal:
         replica: LeaseHolder,
         versions: VersionContents,
         notify: Notify,
+        outbox: OutboxWriter,
         now: Callable[[], datetime],
         notified: Callable[[], None] = lambda: None,
     ) -> None:
@@ -89,6 +91,7 @@ class SqlJournal:
         self._replica = replica
         self._versions = versions
         self._notify = notify
+        self._outbox = outbox
         self._now = now
         self._notified = notified
         self._running: dict[str, TaskLog] = {}
@@ -192,7 +195,7 @@ class SqlJournal:
         if not batches:
             return None
         staged = staged_contents(batches, self._versions)
-        return JournalWork(batches, self._replica.id, self._now(), staged, self._notify, self._committed)
+        return JournalWork(batches, self._replica.id, self._now(), staged, self._notify, self._outbox, self._committed)
 
     def _committed(self, batches: Sequence[TaskBatch]) -> None:
         for batch in batches:

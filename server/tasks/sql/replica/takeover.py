@@ -31,7 +31,7 @@ from a2a_canvas.server.tasks.runtime.ownership import Orphan
 from a2a_canvas.server.tasks.runtime.turn_report import log_status
 from a2a_canvas.server.tasks.sql.journal.journal_reading import ALL_COLUMNS, UNSETTLED, fold_task, read_tasks, tasks_in
 from a2a_canvas.server.tasks.sql.journal.journal_tables import page_columns, pages, replicas, tasks
-from a2a_canvas.server.tasks.sql.journal.outbox_writing import put_into_outbox
+from a2a_canvas.server.tasks.sql.journal.journal_writing import OutboxWriter
 from a2a_canvas.server.tasks.sql.journal.task_counts import add_counts, moved
 from a2a_canvas.server.tasks.sql.replica.lease import Lease
 from a2a_canvas.server.tasks.sql.replica.notifications import Notification, notify
@@ -77,11 +77,17 @@ class Takeover:
     """
 
     def __init__(
-        self, database: Database, lease: Lease, versions: VersionContents, now: Callable[[], datetime]
+        self,
+        database: Database,
+        lease: Lease,
+        versions: VersionContents,
+        outbox: OutboxWriter,
+        now: Callable[[], datetime],
     ) -> None:
         self._database = database
         self._lease = lease
         self._versions = versions
+        self._outbox = outbox
         self._now = now
         self._maybe_not_running: set[tuple[str, str]] = set()
 
@@ -203,7 +209,7 @@ class Takeover:
             await connection.execute(pages.insert().values(**page, epoch=claim.epoch, **columns))
             if push:
                 told = {(claim.context_id, claim.task_id): [entry]}
-                await connection.run_sync(put_into_outbox, told, at)
+                await connection.run_sync(self._outbox.put, told, at)
             owned = owned_contexts.c.context_id == claim.context_id, owned_contexts.c.owner == owner
             await connection.execute(update(owned_contexts).where(*owned).values(changed_at=ended["changed_at"]))
             await connection.run_sync(notify, Notification((claim.task_id,), active=(claim.context_id,)))

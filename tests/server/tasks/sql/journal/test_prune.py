@@ -30,6 +30,7 @@ from a2a_canvas.server.accounts.sql.account_tables import (
 )
 from a2a_canvas.server.accounts.sql.sql_usage import usage
 from a2a_canvas.server.agent.events import State
+from a2a_canvas.server.push.sql.push_tables import push_configs, push_outbox
 from a2a_canvas.server.tasks.sql.journal import batches
 from a2a_canvas.server.tasks.sql.journal import prune as prune_module
 from a2a_canvas.server.tasks.sql.journal.journal_tables import (
@@ -38,8 +39,6 @@ from a2a_canvas.server.tasks.sql.journal.journal_tables import (
     latest_changes,
     message_keys,
     pages,
-    push_configs,
-    push_outbox,
     replicas,
     rewrites,
     task_contexts,
@@ -47,7 +46,7 @@ from a2a_canvas.server.tasks.sql.journal.journal_tables import (
     tasks,
 )
 from a2a_canvas.server.tasks.sql.journal.prune import BATCH_SIZE, PruneResult, Retention, prune
-from a2a_canvas.server.tasks.sql.journal.removal import IN_CONTEXT, hash_of_removed
+from a2a_canvas.server.tasks.sql.journal.removal import hash_of_removed, of_context
 from a2a_canvas.store.changes import Change, EditText, Restore, Undo
 from a2a_canvas.store.errors import InvalidChange, Unavailable, VersionNotFound, VersionPruned
 from a2a_canvas.store.models import Version
@@ -235,9 +234,7 @@ async def test_a_task_that_cannot_be_pruned_leaves_few_others_for_the_next_time(
 
 
 def test_every_table_is_known_to_have_something_of_a_context_or_to_be_a_directory() -> None:
-    keyed = {table for table in metadata.tables.values() if table.primary_key.columns.keys()[0] == "context_id"}
-    assert set(IN_CONTEXT) == keyed
-    assert set(metadata.tables.values()) - keyed == {
+    assert set(metadata.tables.values()) - {*of_context()} == {
         *(task_contexts, message_keys, removed_contexts, task_counts, rewrites, replicas),
         *(api_keys, shares, ended_sessions, server_secrets, usage),
     }

@@ -12,7 +12,7 @@ from a2a_canvas.server.accounts.access import ANONYMOUS
 from a2a_canvas.server.accounts.errors import ContextNotFound
 from a2a_canvas.server.agent.events import State
 from a2a_canvas.server.tasks.errors import ContextInUse, StreamLost, TaskNotFound
-from a2a_canvas.server.tasks.sql.journal.removal import IN_CONTEXT
+from a2a_canvas.server.tasks.sql.journal.removal import of_context
 from a2a_canvas.store.models import Ref
 from tests.fakes import answer, ask, text, write
 from tests.server.tasks.sql.replica_harness import Replica, Replicas, replicas
@@ -37,7 +37,7 @@ async def waiting(replica: Replica) -> str:
 
 async def rows(replica: Replica) -> int:
     async with replica.backend._database.read() as connection:
-        counts = [await connection.scalar(select(func.count()).select_from(table)) for table in IN_CONTEXT]
+        counts = [await connection.scalar(select(func.count()).select_from(table)) for table in of_context()]
     return sum(each or 0 for each in counts)
 
 

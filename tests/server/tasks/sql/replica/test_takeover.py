@@ -19,10 +19,11 @@ from a2a_canvas.server.agent.events import (
     ThinkingAdded,
     TurnEvent,
 )
+from a2a_canvas.server.push.slots import Room
 from a2a_canvas.server.tasks.errors import StreamLost, Unreadable
 from a2a_canvas.server.tasks.incoming import Incoming
 from a2a_canvas.server.tasks.journal.listing import TaskQuery
-from a2a_canvas.server.tasks.push import ConfigKey, PushConfig, Room
+from a2a_canvas.server.tasks.push import ConfigKey, PushConfig
 from a2a_canvas.server.tasks.record import TaskRecord
 from a2a_canvas.server.tasks.sql.journal import journal_reading as reading
 from a2a_canvas.server.tasks.sql.journal.journal_reading import FOLD_SLICE

@@ -6,6 +6,8 @@ Rule 2: a config with something to deliver is *due*. Who delivers claims it, for
 Rule 3: what is claimed is small: the content of a version is read when its turn to be sent has come (`whole`).
 Rule 4: when a notification is given up, so is its config, with everything that waits behind it: what comes later would
         be out of order. It says why, until it is registered again.
+Rule 5: each config has its own queue. Its notifications are delivered in the order of the entries, at least once: the
+        next one is sent when the one before it was accepted.
 """
 
 from __future__ import annotations
@@ -20,41 +22,44 @@ from typing import Protocol
 from uuid import uuid4
 
 from a2a_canvas.server.agent.events import ArtifactChanged
+from a2a_canvas.server.push.slots import Due, Room
 from a2a_canvas.server.tasks.errors import TooManyPushConfigs
-from a2a_canvas.server.tasks.push import (
-    CLAIM_SECONDS,
-    MAX_CONFIGS,
-    Backlog,
-    ConfigKey,
-    Delivery,
-    Due,
-    PushConfig,
-    Room,
-)
+from a2a_canvas.server.tasks.push import ConfigKey, PushConfig, PushConfigs
 from a2a_canvas.server.tasks.record import Entry, TaskRecord
 
+MAX_CONFIGS = 100
+"""Configs of one task that are its owner's, and of those that are others'."""
+CLAIM_SECONDS = 30.0
+"""After which another replica may deliver what one has claimed: longer than an attempt takes."""
 
-class PushConfigs(Protocol):
-    """The push configs of tasks. Every method raises `Unavailable` while the database cannot be used."""
 
-    async def add(self, config: PushConfig) -> None:
-        """Register a config, in place of one with the same id.
+@dataclass(frozen=True, slots=True)
+class Delivery:
+    """A notification that this process has claimed.
 
-        Raises:
-            TaskNotFound: there is no such task.
-            TooManyPushConfigs: the task has as many as it may have.
-        """
-        ...
+    Attributes:
+        entry: what it tells of; that of a version names it, until `Outbox.whole` has read it.
+        attempts: that have failed.
+        claim: tells this claim from a later one of the same config.
+    """
 
-    async def get(self, key: ConfigKey) -> PushConfig | None: ...
+    config: PushConfig
+    entry: Entry
+    attempts: int
+    claim: str
 
-    async def list(self, context_id: str, task_id: str, after: str, limit: int) -> Sequence[PushConfig]:
-        """Those that notifications are sent to, by id, from the one after `after`."""
-        ...
+    @property
+    def event_id(self) -> str:
+        """The same for every attempt, and for every config of the task."""
+        return f"{self.config.key.task_id}:{self.entry.generation}"
 
-    async def remove(self, key: ConfigKey) -> None:
-        """Remove a config, if there is one, with what waits for it."""
-        ...
+
+@dataclass(frozen=True, slots=True)
+class Backlog:
+    """What has not been delivered yet: the number of notifications, and when the oldest was written."""
+
+    depth: int = 0
+    oldest: datetime | None = None
 
 
 class Outbox(Protocol):

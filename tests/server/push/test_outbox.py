@@ -17,21 +17,13 @@ from a2a_canvas.server.accounts.access import Caller
 from a2a_canvas.server.agent.events import AgentMessage, ArtifactChanged, State, StatusChanged
 from a2a_canvas.server.backend.backend import MemoryBackend
 from a2a_canvas.server.backend.sql_backend import SqlBackend
+from a2a_canvas.server.push.outbox import CLAIM_SECONDS, MAX_CONFIGS, Backlog, Delivery, PushStore
+from a2a_canvas.server.push.slots import Room, UnderWay
+from a2a_canvas.server.push.sql.push_tables import push_configs
+from a2a_canvas.server.push.sql.sql_push import SqlPush
 from a2a_canvas.server.tasks.errors import TaskNotFound, TooManyPushConfigs
-from a2a_canvas.server.tasks.journal.push_outbox import PushStore
-from a2a_canvas.server.tasks.push import (
-    CLAIM_SECONDS,
-    MAX_CONFIGS,
-    Backlog,
-    ConfigKey,
-    Delivery,
-    PushConfig,
-    Room,
-    UnderWay,
-)
+from a2a_canvas.server.tasks.push import ConfigKey, PushConfig
 from a2a_canvas.server.tasks.record import TaskRecord
-from a2a_canvas.server.tasks.sql.journal.journal_tables import push_configs
-from a2a_canvas.server.tasks.sql.journal.sql_push import SqlPush
 from a2a_canvas.store.changes import AppendParts, ReplaceParts
 from a2a_canvas.store.ids import context_key
 from a2a_canvas.store.models import text_part

@@ -16,16 +16,15 @@ from typing import Any
 from sqlalchemy import Connection, select, tuple_, update
 
 from a2a_canvas.server.agent.events import ArtifactChanged
+from a2a_canvas.server.push.sql.push_tables import CONFIG, push_configs, push_outbox
 from a2a_canvas.server.tasks.codec import entries_to_json
 from a2a_canvas.server.tasks.push import PushConfig
 from a2a_canvas.server.tasks.record import Entry
-from a2a_canvas.server.tasks.sql.journal.journal_tables import CONFIG, push_configs, push_outbox
+from a2a_canvas.server.tasks.sql.journal.journal_writing import TaskKey
 from a2a_canvas.store.sql.row_statement import RowStatement
 from a2a_canvas.store.sql.times import to_microseconds
 
 KEY = (push_configs.c.context_id, push_configs.c.task_id, push_configs.c.config_id)
-TaskKey = tuple[str, str]
-"""Context and task."""
 _ADD_CONFIG = RowStatement(lambda _: push_configs.insert(), push_configs.c.keys(), CONFIG)
 
 
@@ -37,33 +36,35 @@ def config_row(config: PushConfig) -> dict[str, Any]:
     return {**config.key._asdict(), **values, "attempts": 0, "due_at": None, "claim": None}
 
 
-def add_configs(connection: Connection, configs: Sequence[PushConfig]) -> Counter[str]:
-    """Add the first configs of new tasks: how many bytes they are, by context."""
-    return _ADD_CONFIG.execute(connection, map(config_row, configs))
+class SqlOutboxWriter:
+    """An `OutboxWriter`."""
 
+    def add_configs(self, connection: Connection, configs: Sequence[PushConfig]) -> Counter[str]:
+        """Add the first configs of new tasks: how many bytes they are, by context."""
+        return _ADD_CONFIG.execute(connection, map(config_row, configs))
 
-def put_into_outbox(connection: Connection, told: Mapping[TaskKey, Sequence[Entry]], at: datetime) -> None:
-    """Write what entries tell of for each config of their tasks."""
-    told = {key: entries for key, entries in told.items() if entries}
-    if not told:
-        return
-    of_tasks = tuple_(push_configs.c.context_id, push_configs.c.task_id).in_(list(told))
-    active = select(*KEY).where(of_tasks, push_configs.c.failure == "").order_by(*KEY).with_for_update()
-    configs: defaultdict[TaskKey, list[str]] = defaultdict(list)
-    for context_id, task_id, config_id in connection.execute(active):
-        configs[context_id, task_id].append(config_id)
-    now = to_microseconds(at)
-    rows = [
-        {**_key(key), "config_id": config_id, "written_at": now, **row}
-        for key, entries in told.items()
-        if configs[key]
-        for row in _entry_rows(entries)
-        for config_id in configs[key]
-    ]
-    if rows:
-        connection.execute(push_outbox.insert(), rows)
-        idle = push_configs.c.due_at.is_(None), push_configs.c.failure == ""
-        connection.execute(update(push_configs).where(of_tasks, *idle).values(due_at=now))
+    def put(self, connection: Connection, told: Mapping[TaskKey, Sequence[Entry]], at: datetime) -> None:
+        """Write what entries tell of for each config of their tasks."""
+        told = {key: entries for key, entries in told.items() if entries}
+        if not told:
+            return
+        of_tasks = tuple_(push_configs.c.context_id, push_configs.c.task_id).in_(list(told))
+        active = select(*KEY).where(of_tasks, push_configs.c.failure == "").order_by(*KEY).with_for_update()
+        configs: defaultdict[TaskKey, list[str]] = defaultdict(list)
+        for context_id, task_id, config_id in connection.execute(active):
+            configs[context_id, task_id].append(config_id)
+        now = to_microseconds(at)
+        rows = [
+            {**_key(key), "config_id": config_id, "written_at": now, **row}
+            for key, entries in told.items()
+            if configs[key]
+            for row in _entry_rows(entries)
+            for config_id in configs[key]
+        ]
+        if rows:
+            connection.execute(push_outbox.insert(), rows)
+            idle = push_configs.c.due_at.is_(None), push_configs.c.failure == ""
+            connection.execute(update(push_configs).where(of_tasks, *idle).values(due_at=now))
 
 
 def _key(key: TaskKey) -> dict[str, str]:

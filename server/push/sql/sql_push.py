@@ -1,4 +1,4 @@
-"""The push configs and the outbox in a database. `journal/push_outbox.py` has the rules.
+"""The push configs and the outbox in a database. `server/push/outbox.py` has the rules.
 
 Rule 1: a claim is a row's `claim` with the time at which it expires as `due_at`. What finishes a delivery writes
         nothing if the claim is no longer its own.
@@ -20,21 +20,15 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from a2a_canvas.server.accounts.access import Caller
 from a2a_canvas.server.agent.events import ArtifactChanged
+from a2a_canvas.server.push.outbox import CLAIM_SECONDS, MAX_CONFIGS, Backlog, Delivery
+from a2a_canvas.server.push.slots import Due, Room
+from a2a_canvas.server.push.sql.outbox_writing import KEY, config_row
+from a2a_canvas.server.push.sql.push_tables import CONFIG_SIZE, push_configs, push_outbox
 from a2a_canvas.server.tasks.codec import NO_CONTENTS, Contents, entries_of_json
 from a2a_canvas.server.tasks.errors import TaskNotFound, TooManyPushConfigs
-from a2a_canvas.server.tasks.push import (
-    CLAIM_SECONDS,
-    MAX_CONFIGS,
-    Backlog,
-    ConfigKey,
-    Delivery,
-    Due,
-    PushConfig,
-    Room,
-)
+from a2a_canvas.server.tasks.push import ConfigKey, PushConfig
 from a2a_canvas.server.tasks.record import Entry
-from a2a_canvas.server.tasks.sql.journal.journal_tables import CONFIG_SIZE, push_configs, push_outbox, tasks
-from a2a_canvas.server.tasks.sql.journal.outbox_writing import KEY, config_row
+from a2a_canvas.server.tasks.sql.journal.journal_tables import tasks
 from a2a_canvas.store.ids import SEPARATOR
 from a2a_canvas.store.sql.database import Database, insert
 from a2a_canvas.store.sql.kept import add_kept
