@@ -78,7 +78,7 @@ def test_the_wheel_has_every_module_the_revisions_the_page_and_the_agent_card(wh
     }
     bundles = [path for folder in FOLDERS.values() for path in folder.rglob("*") if media_type_of(path.name)]
     page = {f"a2a_canvas/server/canvas/{path.relative_to(CANVAS)}" for path in bundles}
-    scripts = {f"a2a_canvas/server/{name}.yaml" for name in ("agent/models/rehearsal/rehearsal", "demo")}
+    scripts = {f"a2a_canvas/server/{name}.yaml" for name in ("agent/models/rehearsal/rehearsal", "commands/demo")}
     template = {
         f"a2a_canvas/{path.relative_to(ROOT)}" for path in (ROOT / "server/commands/template").rglob("*.template")
     }

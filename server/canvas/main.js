@@ -10,7 +10,7 @@ import { createSharedFetch } from "./a2a/shared_fetch.js";
 import { mountChat } from "./chat/chat.js";
 import { loadMarkdown } from "./chat/reply.js";
 import { mountContexts } from "./contexts.js";
-import { mountPasting } from "./document/pasting.js";
+import { mountPasting } from "./document/files/pasting.js";
 import { createSession } from "./identity/session.js";
 import { mountKeyboard } from "./keyboard.js";
 import { mountLayout } from "./layout.js";

@@ -15,7 +15,7 @@ const SHARE = 0.1;
 /** @type {Render|null} */
 let render = null;
 
-const markdownPart = partOf(() => Promise.all([import("../vendor/markdown-it.js"), import("../document/sanitize.js")]));
+const markdownPart = partOf(() => Promise.all([import("../vendor/markdown-it.js"), import("../document/markdown/sanitize.js")]));
 
 /** Loads what renders Markdown. A reply can be read without it, so nobody is told that it is missing. @returns {Promise<Render>} */
 export async function loadMarkdown() {

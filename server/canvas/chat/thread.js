@@ -4,7 +4,7 @@
  * It follows its end unless the user has scrolled away.
  */
 import { h } from "../dom.js";
-import { settled } from "../document/partial.js";
+import { settled } from "../document/markdown/partial.js";
 import { icon } from "../icons.js";
 import { ask } from "../layout.js";
 import { textOf } from "../state/task.js";

@@ -3,7 +3,7 @@
 
 import { fill, h } from "../dom.js";
 import { icon } from "../icons.js";
-import { previewOf } from "../document/preview.js";
+import { previewOf } from "../document/files/preview.js";
 import { copied } from "../clipboard.js";
 import { createEventList } from "./event_list.js";
 import { KINDS, selectedText } from "./events.js";

@@ -5,7 +5,7 @@
  */
 
 import { fill, h } from "../dom.js";
-import { previewOf } from "../document/preview.js";
+import { previewOf } from "../document/files/preview.js";
 import { bodyOf, duration, isShown, lineOf } from "./events.js";
 import { asCurl, asPython } from "./programs.js";
 

@@ -12,17 +12,17 @@ import { mayEdit, shownArtifact, shownContent } from "../state/reducer.js";
 import { changesOf, linesOf, mapRange } from "../state/text.js";
 import { createVersions } from "../versions/versions.js";
 import { plainName } from "../words.js";
-import { createFiles } from "./files.js";
+import { createFiles } from "./files/files.js";
 import { createFollower } from "./follow.js";
-import { kindOf } from "./kinds.js";
+import { kindOf } from "./files/kinds.js";
 import { toArtifact, toShown } from "./shown.js";
 import { createTabs } from "./tabs.js";
-import { createTyping } from "./typing.js";
+import { createTyping } from "./saving/typing.js";
 import { createView } from "./views.js";
 
 /** @typedef {import("../types.js").State} State */
 /** @typedef {import("../types.js").ArtifactView} ArtifactView */
-/** @typedef {import("./kinds.js").Mode} Mode */
+/** @typedef {import("./files/kinds.js").Mode} Mode */
 /** @typedef {import("./views.js").View} View */
 
 /**
@@ -148,7 +148,7 @@ export function createDocumentPane(app) {
     }
   }
 
-  /** @param {ArtifactView} artifact @param {import("./kinds.js").Kind} kind @param {Mode} chosen */
+  /** @param {ArtifactView} artifact @param {import("./files/kinds.js").Kind} kind @param {Mode} chosen */
   function showModes(artifact, kind, chosen) {
     const key = `${artifact.artifactId} ${kind.name} ${chosen}`;
     if (modes.dataset.key === key) {
@@ -167,7 +167,7 @@ export function createDocumentPane(app) {
     focused && /** @type {HTMLElement|null} */ (modes.querySelector("[aria-pressed=true]"))?.focus();
   }
 
-  /** @param {ArtifactView} artifact @param {import("./kinds.js").Kind} kind @param {Mode} mode @returns {Promise<Body>} */
+  /** @param {ArtifactView} artifact @param {import("./files/kinds.js").Kind} kind @param {Mode} mode @returns {Promise<Body>} */
   async function open(artifact, kind, mode) {
     const { artifactId, text } = artifact;
     const typed = mode === "source" && store.state.version === null && mayType(store.state, artifact) ? artifactId : "";
@@ -178,7 +178,7 @@ export function createDocumentPane(app) {
       text: text ?? "",
       kind,
       readOnly: true,
-      onSelect: (/** @type {import("./selection.js").Passage|null} */ passage) => (typed ? selectTyped(artifactId, passage) : select(artifactId, passage)),
+      onSelect: (/** @type {import("./markdown/selection.js").Passage|null} */ passage) => (typed ? selectTyped(artifactId, passage) : select(artifactId, passage)),
       onInput: (/** @type {import("./views.js").Input} */ input) => typing.typed(artifactId, input),
     };
     const ticks = store.state.version === null && mayType(store.state, artifact);
@@ -248,7 +248,7 @@ export function createDocumentPane(app) {
     showToEnd();
   }
 
-  /** @param {string} artifactId @param {import("./selection.js").Passage|null} passage */
+  /** @param {string} artifactId @param {import("./markdown/selection.js").Passage|null} passage */
   function select(artifactId, passage) {
     const artifact = store.state.artifacts[artifactId];
     const text = artifact?.text ?? "";
@@ -278,7 +278,7 @@ export function createDocumentPane(app) {
     ok || app.notify("error", said);
   }
 
-  /** @param {string} artifactId @param {import("./selection.js").Passage|null} passage */
+  /** @param {string} artifactId @param {import("./markdown/selection.js").Passage|null} passage */
   async function selectTyped(artifactId, passage) {
     const selection = await typing.select(artifactId, passage);
     if (selection || store.state.selection) {

@@ -5,16 +5,16 @@ import { h } from "../dom.js";
 import { partOf } from "../loading.js";
 import { plainName } from "../words.js";
 import { keepInPlace } from "./anchoring.js";
-import { colour } from "./colours.js";
+import { colour } from "./editor/colours.js";
 import { createHighlighter } from "./highlight.js";
-import { createLinks } from "./links.js";
-import { settled } from "./partial.js";
-import { htmlPreview, previewOf, svgPreview } from "./preview.js";
-import { createSettling } from "./settling.js";
+import { createLinks } from "./markdown/links.js";
+import { settled } from "./markdown/partial.js";
+import { htmlPreview, previewOf, svgPreview } from "./files/preview.js";
+import { createSettling } from "./editor/settling.js";
 
-/** @typedef {import("./selection.js").Passage} Passage */
-/** @typedef {import("./kinds.js").Kind} Kind */
-/** @typedef {import("./kinds.js").Mode} Mode */
+/** @typedef {import("./markdown/selection.js").Passage} Passage */
+/** @typedef {import("./files/kinds.js").Kind} Kind */
+/** @typedef {import("./files/kinds.js").Mode} Mode */
 /** @typedef {import("../types.js").ArtifactView} ArtifactView */
 /** @typedef {{start: number, end: number}} SourceRange */
 /**
@@ -46,15 +46,15 @@ import { createSettling } from "./settling.js";
  * @property {boolean} readOnly
  * @property {(passage: Passage|null) => void} onSelect
  * @property {(input: Input) => void} onInput
- * @property {import("./links.js").Documents} [documents]  of the same conversation
+ * @property {import("./markdown/links.js").Documents} [documents]  of the same conversation
  * @property {(box: number, text: string) => void} [onTick]  the box of a task is pressed, which is there in the text that is shown
  */
 
 /** While it grows, a preview is drawn at most so often: each time it is another page. In milliseconds. */
 const GROWING_MS = 500;
 
-const markdownPart = partOf(() => Promise.all([import("./markdown.js"), import("./selection.js")]));
-const editorPart = partOf(() => import("./editor.js"));
+const markdownPart = partOf(() => Promise.all([import("./markdown/markdown.js"), import("./markdown/selection.js")]));
+const editorPart = partOf(() => import("./editor/editor.js"));
 
 /**
  * @param {Mode} mode

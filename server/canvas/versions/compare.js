@@ -1,7 +1,7 @@
 // @ts-check
 /** Two versions of a text compared, side by side or inline. Loads the editor's merge package when it is first needed. */
 
-import { loadLanguage } from "../document/language.js";
+import { loadLanguage } from "../document/editor/language.js";
 import { partOf } from "../loading.js";
 import { styleNonce } from "../policy.js";
 

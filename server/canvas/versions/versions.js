@@ -7,7 +7,7 @@
 import { sentence } from "../errors.js";
 import { copied } from "../clipboard.js";
 import { fill, h } from "../dom.js";
-import { languageOf } from "../document/language.js";
+import { languageOf } from "../document/editor/language.js";
 import { icon } from "../icons.js";
 import { createKeyed } from "../keyed.js";
 import { isProse } from "../passage/actions.js";

@@ -17,9 +17,15 @@ from tests.server.canvas.browser.page_actions import ask, document, messages
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
-MARKDOWN = re.compile(r"/document/markdown\.js")
+MARKDOWN = re.compile(r"/document/markdown/markdown\.js")
 """What shows a document as it is read."""
-LATER = ("document/editor.js", "document/saving.js", "vendor/merge.js", "identity/sharing.js", "developer/drawer.js")
+LATER = (
+    "document/editor/editor.js",
+    "document/saving/saving.js",
+    "vendor/merge.js",
+    "identity/sharing.js",
+    "developer/drawer.js",
+)
 """Some of what is not needed for the first document."""
 
 

@@ -1,1 +1,0 @@
-import{a}from"../chunks/chunk-JAJR7OQI.js";export{a as sanitize};

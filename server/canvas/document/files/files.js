@@ -1,0 +1,64 @@
+// @ts-check
+/** Documents that come from files, and those that are saved: one, or all as a ZIP file. */
+
+import { sentence } from "../../errors.js";
+import { openMenu } from "../../dialogs.js";
+import { h } from "../../dom.js";
+import { mountDrop } from "../../drop.js";
+import { icon } from "../../icons.js";
+import { mayEdit, shownContent } from "../../state/reducer.js";
+import { fileName, kindOf } from "./kinds.js";
+import { download } from "./preview.js";
+
+/**
+ * @param {import("../../app.js").App} app
+ * @param {HTMLElement} pane  where files can be dropped
+ * @returns {HTMLElement}  the button of the menu
+ */
+export function createFiles(app, pane) {
+  const { store } = app;
+  const add = (/** @type {File[]} */ files) => app.upload(files);
+  const picker = h("input", { type: "file", multiple: true, hidden: true, onchange: () => (add([...picker.files]), (picker.value = "")) });
+  const more = h("button", { type: "button", class: "icon-button", title: "More", "aria-label": "More", "aria-haspopup": "menu", onclick: open }, icon("more"));
+  mountDrop(pane, "Drop files to add them as documents", add);
+  pane.append(picker);
+  return more;
+
+  function open() {
+    const { artifacts, server } = store.state;
+    const several = Object.keys(artifacts).length > 1;
+    openMenu(more, [
+      { text: "Download", sign: "download", run: save },
+      ...(server?.canvas && several ? [{ text: "Download all as a ZIP file", sign: "download", run: saveAll }] : []),
+      ...(mayEdit(store.state) ? [{ text: "Add documents…", sign: "upload", run: () => picker.click() }] : []),
+    ]);
+  }
+
+  function save() {
+    const { contextId, version } = store.state;
+    const artifact = shownContent(store.state);
+    if (artifact && artifact.text !== null && !artifact.cut) {
+      download(new Blob([artifact.text], { type: artifact.mediaType || "text/plain" }), fileName(artifact, kindOf(artifact)));
+    } else if (artifact && version === null && store.state.server?.canvas) {
+      fetched(contextId ?? "", artifact.artifactId);
+    } else if (artifact?.cut) {
+      app.notify("error", "This server has no way to download a document of this size.");
+    } else if (artifact) {
+      download(new Blob([JSON.stringify(artifact.others, null, 2)], { type: "application/json" }), `${artifact.name}.json`);
+    }
+  }
+
+  function saveAll() {
+    fetched(store.state.contextId ?? "");
+  }
+
+  /** An address alone would be asked for without a key. @param {string} contextId @param {string} [artifactId] */
+  async function fetched(contextId, artifactId) {
+    try {
+      const file = await app.client.download(contextId, artifactId);
+      download(file, file.name);
+    } catch (error) {
+      app.notify("error", sentence(error));
+    }
+  }
+}

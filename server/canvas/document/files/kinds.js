@@ -1,0 +1,69 @@
+// @ts-check
+/** How an artifact can be shown. Pure. */
+
+import { languageOf } from "../editor/language.js";
+
+/** @typedef {"read"|"source"|"preview"|"parts"} Mode */
+
+/**
+ * @typedef {object} Kind
+ * @property {"markdown"|"html"|"svg"|"text"|"code"|"parts"} name
+ * @property {string} language
+ * @property {readonly {mode: Mode, label: string}[]} modes  the first one is shown unless the user chooses another
+ */
+
+/** @type {Record<Kind["name"], Kind["modes"]>} */
+const MODES = {
+  markdown: [
+    { mode: "read", label: "Read" },
+    { mode: "source", label: "Edit" },
+  ],
+  html: [
+    { mode: "source", label: "Source" },
+    { mode: "preview", label: "Preview" },
+  ],
+  svg: [
+    { mode: "preview", label: "Preview" },
+    { mode: "source", label: "Source" },
+  ],
+  text: [{ mode: "source", label: "Edit" }],
+  code: [{ mode: "source", label: "Edit" }],
+  parts: [{ mode: "parts", label: "Content" }],
+};
+
+/**
+ * @param {{name: string, mediaType: string, text: string|null}} artifact
+ * @returns {Kind}
+ */
+export function kindOf({ name, mediaType, text }) {
+  if (text === null) {
+    return { name: "parts", language: "", modes: MODES.parts };
+  }
+  const language = languageOf(name, mediaType);
+  const kind = /\bsvg\b/.test(mediaType) || /\.svg$/i.test(name) ? "svg" : nameOf(language, name, mediaType);
+  return { name: kind, language: kind === "markdown" ? "markdown" : language, modes: MODES[kind] };
+}
+
+/**
+ * A text that says nothing of its kind is read as Markdown: that is what agents write.
+ * @param {string} language
+ * @param {string} name
+ * @param {string} mediaType
+ * @returns {Kind["name"]}
+ */
+function nameOf(language, name, mediaType) {
+  if (language === "markdown" || language === "html") {
+    return language;
+  }
+  if (language !== "") {
+    return "code";
+  }
+  return /\.\w+$/.test(name) || (mediaType !== "" && mediaType !== "text/plain") ? "text" : "markdown";
+}
+
+/** A name for the file that it is saved as. @param {{name: string}} artifact @param {Kind} kind */
+export function fileName({ name }, kind) {
+  const clean = name.replace(/[\\/:*?"<>|\u0000-\u001f]/g, "-") || "document";
+  const ending = { markdown: ".md", html: ".html", svg: ".svg" }[/** @type {string} */ (kind.name)] ?? ".txt";
+  return /\.\w+$/.test(clean) ? clean : clean + ending;
+}

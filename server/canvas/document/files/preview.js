@@ -1,0 +1,184 @@
+// @ts-check
+/** What is no text: images, files, data; and HTML and SVG as they look. Nothing here runs scripts of an artifact. */
+
+import { h } from "../../dom.js";
+import { icon } from "../../icons.js";
+import { frameDocument } from "../../policy.js";
+import { plainName } from "../../words.js";
+import { linkAddress } from "./addresses.js";
+
+/** @typedef {import("../../types.js").Part} Part */
+
+/** A larger image is a download only. In bytes. */
+const LARGEST_IMAGE = 20_000_000;
+
+const IMAGE = /^image\/(png|jpe?g|gif|webp|avif|bmp|svg\+xml)$/i;
+
+/** Rows of a table and members of a list; the rest is shown on request. */
+const AT_ONCE = 200;
+
+/**
+ * @param {Part} part
+ * @returns {HTMLElement}
+ */
+export function previewOf(part) {
+  if ("data" in part) {
+    return dataView(part.data);
+  }
+  if ("url" in part) {
+    return fileLink(part.filename || part.url, part.mediaType ?? "", part.url);
+  }
+  if ("raw" in part) {
+    return fileView(part);
+  }
+  return h("pre", { class: "document-data" }, "text" in part ? part.text : JSON.stringify(part));
+}
+
+/** A page as it looks: without scripts, forms, or an origin. @param {string} html @param {string} name */
+export function htmlPreview(html, name) {
+  return h("iframe", { class: "document-frame", sandbox: "", srcdoc: frameDocument(html), title: `Preview of ${plainName(name)}`, referrerpolicy: "no-referrer" });
+}
+
+/** An SVG as an image, in which nothing runs and nothing is loaded. @param {string} svg @param {string} name */
+export function svgPreview(svg, name) {
+  return imageView(new Blob([svg], { type: "image/svg+xml" }), name);
+}
+
+/** What a document of the conversation looks like as a picture; null if it is none. @param {import("../../types.js").ArtifactView} artifact @param {string} file  of its files */
+export function pictureOf({ name, text, mediaType, others }, file) {
+  if (text !== null) {
+    return /\.svg$/i.test(name) || mediaType === "image/svg+xml" ? new Blob([text], { type: "image/svg+xml" }) : null;
+  }
+  const pictures = others.filter((part) => "raw" in part && IMAGE.test(part.mediaType ?? ""));
+  const part = /** @type {import("../../types.js").FilePart|undefined} */ (pictures.find((each) => "filename" in each && each.filename === file) ?? pictures[0]);
+  return part && part.raw.length < LARGEST_IMAGE ? new Blob([bytesOf(part.raw)], { type: part.mediaType }) : null;
+}
+
+/** @param {import("../../types.js").FilePart} part */
+function fileView({ raw, filename = "file", mediaType = "application/octet-stream" }) {
+  const blob = new Blob([bytesOf(raw)], { type: mediaType });
+  const download = fileLink(filename, mediaType, blob);
+  return IMAGE.test(mediaType) && blob.size <= LARGEST_IMAGE
+    ? h("figure", { class: "document-figure" }, imageView(blob, filename), h("figcaption", {}, download))
+    : download;
+}
+
+/** @param {Blob} blob @param {string} name */
+function imageView(blob, name) {
+  const address = URL.createObjectURL(blob);
+  const free = () => URL.revokeObjectURL(address);
+  const broken = () => (free(), image.replaceWith(h("p", { class: "muted", role: "note", "aria-label": plainName(name) }, "This picture cannot be shown. Download it to open it elsewhere.")));
+  const image = h("img", { class: "document-image", src: address, alt: plainName(name), onload: free, onerror: broken });
+  return image;
+}
+
+/** @param {string} name @param {string} mediaType @param {Blob|string} content  a string is an address */
+function fileLink(name, mediaType, content) {
+  const size = typeof content === "string" ? "" : sizeOf(content.size);
+  const about = h("span", { class: "muted" }, [mediaType, size].filter(Boolean).join(", "));
+  const label = h("bdi", { class: "document-file-name" }, plainName(name));
+  if (typeof content !== "string") {
+    const save = () => download(content, name);
+    return h("button", { type: "button", class: "document-file", onclick: save }, icon("download"), label, about);
+  }
+  return linkAddress(content)
+    ? h("a", { class: "document-file", href: content, target: "_blank", rel: "noopener noreferrer" }, icon("open"), label, about)
+    : h("p", { class: "document-file" }, label, about);
+}
+
+/** @param {Blob} blob @param {string} name */
+export function download(blob, name) {
+  const address = URL.createObjectURL(blob);
+  h("a", { href: address, download: plainName(name) }).click();
+  setTimeout(() => URL.revokeObjectURL(address), 60_000);
+}
+
+/** @param {number} bytes */
+export function sizeOf(bytes) {
+  const units = ["bytes", "KB", "MB", "GB"];
+  const step = Math.min(units.length - 1, Math.floor(Math.log10(Math.max(bytes, 1)) / 3));
+  const value = bytes / 1000 ** step;
+  return `${step > 0 && value < 10 ? value.toFixed(1) : Math.round(value)} ${units[step]}`;
+}
+
+/** @param {string} base64 */
+function bytesOf(base64) {
+  try {
+    return Uint8Array.from(atob(base64), (char) => char.charCodeAt(0));
+  } catch {
+    return new Uint8Array();
+  }
+}
+
+// --- data
+
+/** @param {any} data @returns {HTMLElement} */
+function dataView(data) {
+  return h("div", { class: "document-data" }, isTable(data) ? table(data) : tree(data));
+}
+
+/** An array of flat objects is a table. @param {any} data */
+export function isTable(data) {
+  const isRow = (/** @type {any} */ row) => isObject(row) && Object.values(row).every((value) => typeof value !== "object" || value === null);
+  return Array.isArray(data) && data.length > 0 && data.every(isRow);
+}
+
+/** @param {any} value */
+const isObject = (value) => typeof value === "object" && value !== null && !Array.isArray(value);
+
+/** @param {Record<string, any>[]} rows */
+function table(rows) {
+  const columns = [...new Set(rows.flatMap((row) => Object.keys(row)))];
+  const cell = (/** @type {any} */ value) => h("td", { dir: "auto", class: typeof value === "number" ? "number" : "" }, value === undefined ? "" : plain(value));
+  const body = h("tbody");
+  const line = (/** @type {Record<string, any>} */ row) => h("tr", {}, columns.map((name) => cell(Object.hasOwn(row, name) ? row[name] : undefined)));
+  const head = h("thead", {}, h("tr", {}, columns.map((name) => h("th", { scope: "col" }, h("bdi", {}, name)))));
+  appendSome(body, rows, line);
+  return h("div", { class: "document-table", tabIndex: 0, role: "region", "aria-label": "Table" }, h("table", {}, head, body));
+}
+
+/** @param {any} value @returns {HTMLElement} */
+function tree(value) {
+  if (typeof value !== "object" || value === null) {
+    return h("p", { class: `document-value document-value-${value === null ? "null" : typeof value}` }, JSON.stringify(value));
+  }
+  const list = h("ul", { class: "document-tree" });
+  appendSome(list, Object.entries(value), ([name, member]) => h("li", {}, branch(name, member)));
+  return list;
+}
+
+/** What is nested is made when it is opened. @param {string} name @param {any} value */
+function branch(name, value) {
+  const key = h("span", { class: "document-key" }, name);
+  if (typeof value !== "object" || value === null) {
+    return [key, h("span", { class: `document-value document-value-${value === null ? "null" : typeof value}` }, JSON.stringify(value))];
+  }
+  const count = Object.keys(value).length;
+  const many = `${count} ${Array.isArray(value) ? (count === 1 ? "item" : "items") : count === 1 ? "field" : "fields"}`;
+  const details = h("details", { ontoggle: () => details.children.length === 1 && details.append(dataView(value)) });
+  details.append(h("summary", {}, key, h("span", { class: "muted" }, many)));
+  details.open = count > 0 && count <= 5;
+  return details;
+}
+
+/**
+ * Appends the elements of the first members, and a button that appends more.
+ * @template T
+ * @param {HTMLElement} list
+ * @param {T[]} members
+ * @param {(member: T) => HTMLElement} element
+ */
+function appendSome(list, members, element, from = 0) {
+  list.append(...members.slice(from, from + AT_ONCE).map(element));
+  const rest = members.length - from - AT_ONCE;
+  if (rest > 0) {
+    const tag = list.tagName === "UL" ? "li" : "tr";
+    const more = h("button", { type: "button", class: "link-button", onclick: () => (row.remove(), appendSome(list, members, element, from + AT_ONCE)) });
+    more.textContent = `Show ${Math.min(rest, AT_ONCE)} of ${rest} more`;
+    const row = h(tag, {}, tag === "li" ? more : h("td", { colSpan: 99 }, more));
+    list.append(row);
+  }
+}
+
+/** @param {any} value */
+const plain = (value) => (typeof value === "string" ? value : JSON.stringify(value));

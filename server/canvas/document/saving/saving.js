@@ -1,0 +1,372 @@
+// @ts-check
+/**
+ * Saves what the user types into the documents of the open conversation, as `put` with `merge`: after a pause, when they leave
+ * the document or the page, and before a passage is sent. What takes back a version that was saved is no new one, but an `undo`.
+ * The decisions are in unsaved.js and undo_line.js.
+ */
+
+import { randomId } from "../../a2a/ids.js";
+import { CANVAS } from "../../state/task.js";
+import { plainName } from "../../words.js";
+import { readStored, writeStored } from "./stored.js";
+import { begun, moved, stepsTo } from "./undo_line.js";
+import * as unsaved from "./unsaved.js";
+
+/** @typedef {import("../../types.js").State} State */
+/** @typedef {import("../../types.js").ArtifactView} ArtifactView */
+/** @typedef {import("./unsaved.js").Unsaved} Unsaved */
+/** @typedef {{apply: (changes: any, text: string) => void}} Shown  where a document is shown to be typed into */
+/** @typedef {ReturnType<typeof createSaving>} Saving */
+
+/**
+ * A document into which the user may type.
+ * @typedef {object} Entry
+ * @property {string} artifactId
+ * @property {Unsaved} state
+ * @property {ArtifactView} artifact  as it was taken over last
+ * @property {import("./undo_line.js").UndoLine} line
+ * @property {boolean} undone  what was changed last was an undo or a redo
+ * @property {boolean} changed  it has been typed into since it was opened
+ * @property {string} error  why it could not be saved
+ * @property {number} timer
+ * @property {number} keeping
+ * @property {Promise<void>|null} putting
+ */
+
+const PAUSE_MS = 800;
+const KEEP_MS = 200;
+const AGAIN_MS = 5_000;
+/** So long a version that the server has told is waited for. */
+const UNSEEN_MS = 4_000;
+
+/**
+ * @param {import("../../app.js").App} app
+ * @param {{shown: (artifactId: string) => Shown|null, changed: () => void}} pane  `changed` is called when anything here has
+ */
+export function createSaving(app, pane) {
+  const { store } = app;
+  /** @type {Map<string, Entry>} */
+  const entries = new Map();
+  let contextId = store.state.contextId;
+  const stop = store.subscribe(take);
+  addEventListener("pagehide", leave);
+  addEventListener("pageshow", again);
+  addEventListener("online", again);
+  document.addEventListener("visibilitychange", hidden);
+  take(store.state);
+
+  return {
+    /** The document, to be typed into from now on. @param {ArtifactView} artifact @returns {Unsaved} */
+    open(artifact) {
+      return (entries.get(artifact.artifactId) ?? add(artifact, unsaved.opened(artifact.version, artifact.text ?? ""))).state;
+    },
+    /** What is shown of a document instead of the server's text; null if it is that. @param {string} artifactId */
+    unsaved(artifactId) {
+      const state = entries.get(artifactId)?.state;
+      return state && !unsaved.isSaved(state) && !state.refused ? state.text : null;
+    },
+    /** Where a range of the server's text is in what is shown. @template {{start: number, end: number}} R @param {string} artifactId @param {R} range @returns {R} */
+    placed(artifactId, range) {
+      const state = entries.get(artifactId)?.state;
+      return (state && unsaved.placed(state, state.version, range)) ?? range;
+    },
+    /** @param {string} artifactId @param {{text: string, changes: any, undone: boolean}} input */
+    typed(artifactId, { text, changes, undone }) {
+      const entry = entries.get(artifactId);
+      if (entry) {
+        entry.changed = true;
+        entry.undone = undone;
+        entry.error = "";
+        step(entry, { state: unsaved.typed(entry.state, changes, text), changes: null });
+        later(entry, PAUSE_MS);
+      }
+    },
+    /** How it stands with a document, in a word. @param {string} artifactId @returns {{text: string, failed: boolean}} */
+    status(artifactId) {
+      const entry = entries.get(artifactId);
+      if (!entry?.changed) {
+        return { text: "", failed: false };
+      }
+      if (entry.error) {
+        return { text: `Not saved: ${entry.error}`, failed: true };
+      }
+      if (entry.artifact.open && !unsaved.isSaved(entry.state)) {
+        return { text: "What you typed is kept.", failed: false };
+      }
+      return { text: unsaved.isSaved(entry.state) ? "Saved" : entry.state.refused ? "Not saved" : "Saving…", failed: false };
+    },
+    /** What the user has to decide. @param {string} artifactId */
+    pieces: (artifactId) => {
+      const entry = entries.get(artifactId);
+      return entry ? unsaved.pieces(entry.state) : null;
+    },
+    /** @param {string} artifactId @param {string} text */
+    resolve(artifactId, text) {
+      const entry = entries.get(artifactId);
+      if (entry) {
+        step(entry, unsaved.resolved(entry.state, text));
+        later(entry, 0);
+      }
+    },
+    flush,
+    again,
+    stop() {
+      leave();
+      stop();
+      removeEventListener("pagehide", leave);
+      removeEventListener("pageshow", again);
+      removeEventListener("online", again);
+      document.removeEventListener("visibilitychange", hidden);
+    },
+  };
+
+  /** @param {ArtifactView} artifact @param {Unsaved} state */
+  function add(artifact, state) {
+    /** @type {Entry} */
+    const entry = {
+      artifactId: artifact.artifactId,
+      state,
+      artifact,
+      line: begun(artifact.version, artifact.text ?? ""),
+      undone: false,
+      changed: false,
+      error: "",
+      timer: 0,
+      keeping: 0,
+      putting: null,
+    };
+    entries.set(entry.artifactId, entry);
+    return entry;
+  }
+
+  /** @param {State} state */
+  function take(state) {
+    if (state.contextId !== contextId) {
+      leave();
+      entries.clear();
+      contextId = state.contextId;
+    }
+    for (const artifact of Object.values(state.artifacts)) {
+      const entry = entries.get(artifact.artifactId) ?? restored(artifact);
+      if (entry && artifact !== entry.artifact && !artifact.open && artifact.text !== null) {
+        const waited = entry.artifact.open;
+        entry.artifact = artifact;
+        entry.line = moved(entry.line, artifact.version, artifact.text);
+        step(entry, unsaved.arrived(entry.state, artifact.version, artifact.text));
+        waited && unsaved.isReady(entry.state) && later(entry, 0);
+      } else if (entry) {
+        entry.artifact = artifact;
+      }
+    }
+  }
+
+  /** What was typed before the page was loaded anew. @param {ArtifactView} artifact */
+  function restored(artifact) {
+    const stored = artifact.open ? null : readStored(contextId ?? "", artifact.artifactId);
+    if (!stored) {
+      return null;
+    }
+    const entry = add({ ...artifact }, unsaved.fromStored(stored));
+    entry.changed = true;
+    app.notify("info", `What you typed into ${plainName(artifact.name)} is here again.`);
+    later(entry, 0);
+    return entry;
+  }
+
+  /** @param {Entry} entry @param {import("./unsaved.js").Step} next */
+  function step(entry, { state, changes }) {
+    entry.state = state;
+    if (changes) {
+      pane.shown(entry.artifactId)?.apply(changes, state.text);
+    }
+    keepSoon(entry);
+    pane.changed();
+  }
+
+  /** @param {Entry} entry */
+  function keepSoon(entry) {
+    if (unsaved.isSaved(entry.state)) {
+      keep(entry);
+    } else if (!entry.keeping) {
+      entry.keeping = window.setTimeout(() => keep(entry), KEEP_MS);
+    }
+  }
+
+  /** @param {Entry} entry */
+  function keep(entry) {
+    clearTimeout(entry.keeping);
+    entry.keeping = 0;
+    writeStored(contextId ?? "", entry.artifactId, unsaved.isSaved(entry.state) ? null : unsaved.toStored(entry.state));
+  }
+
+  /** @param {Entry} entry @param {number} delay */
+  function later(entry, delay) {
+    clearTimeout(entry.timer);
+    entry.timer = window.setTimeout(() => save(entry), delay);
+  }
+
+  /** Sends a put, unless one is on its way, and another one afterwards if more was typed. @param {Entry} entry */
+  function save(entry) {
+    clearTimeout(entry.timer);
+    entry.putting ??= put(entry).finally(() => {
+      entry.putting = null;
+      if (unsaved.isReady(entry.state) && !entry.error) {
+        later(entry, PAUSE_MS);
+      }
+      pane.changed();
+    });
+    return entry.putting;
+  }
+
+  /** @param {Entry} entry */
+  async function put(entry) {
+    if (unsaved.isReady(entry.state) && !entry.artifact.open) {
+      step(entry, unsaved.reduced(entry.state));
+    }
+    if (unsaved.isReady(entry.state) && !entry.artifact.open) {
+      const steps = entry.undone && !entry.state.newest ? stepsTo(entry.line, entry.state.text) : null;
+      entry.undone = false;
+      if (steps) {
+        return goTo(entry, steps);
+      }
+      entry.state = unsaved.sending(entry.state, randomId());
+    }
+    const { sent, version } = entry.state;
+    if (!sent || sent.made) {
+      return;
+    }
+    entry.error = "";
+    keep(entry);
+    pane.changed();
+    const fields = { text: sent.text, baseVersion: version, merge: true };
+    const result = await app.operate("put", entry.artifactId, fields, undefined, sent.id);
+    if (entries.get(entry.artifactId) === entry) {
+      answered(entry, result);
+    }
+  }
+
+  /** The version that the document had. @param {Entry} entry @param {NonNullable<ReturnType<typeof stepsTo>>} steps */
+  async function goTo(entry, { op, count, version }) {
+    entry.state = unsaved.stepping(entry.state, randomId());
+    keep(entry);
+    pane.changed();
+    let baseVersion = entry.state.version;
+    for (let step = 1; step <= count; step++) {
+      const result = await app.operate(op, entry.artifactId, { baseVersion });
+      if (entries.get(entry.artifactId) !== entry) {
+        return;
+      }
+      baseVersion = result.version ?? 0;
+      if (!result.ok || (step === count && baseVersion !== version)) {
+        // Others were faster, or the server did not answer: it is put.
+        return failedStep(entry);
+      }
+    }
+    step(entry, unsaved.acknowledged(entry.state, version));
+    unseen(entry, () => unsaved.acknowledged(entry.state, version, true));
+  }
+
+  /** @param {Entry} entry */
+  function failedStep(entry) {
+    step(entry, unsaved.failed(entry.state));
+  }
+
+  /** @param {Entry} entry @param {import("../../app.js").Result} result */
+  function answered(entry, { ok, said, version = 0, conflicts, busy, answered }) {
+    if (ok) {
+      // Of a put that was sent before, only the end is told.
+      step(entry, unsaved.acknowledged(entry.state, version || entry.state.version, version === 0));
+      unseen(entry, () => unsaved.acknowledged(entry.state, version, true));
+    } else if (!answered) {
+      entry.error = said || "the server does not answer.";
+      later(entry, AGAIN_MS);
+    } else if (conflicts.length > 0) {
+      step(entry, unsaved.refused(entry.state, version));
+      unseen(entry, () => unsaved.failed(entry.state));
+    } else {
+      entry.error = busy ? "" : said;
+      step(entry, unsaved.failed(entry.state));
+    }
+  }
+
+  /** What has not come after some time came while nobody listened. @param {Entry} entry @param {() => import("./unsaved.js").Step} next */
+  function unseen(entry, next) {
+    setTimeout(() => {
+      const { sent, refused, newest } = entry.state;
+      if (entries.get(entry.artifactId) === entry && (sent?.made || (refused && !newest))) {
+        step(entry, next());
+        later(entry, 0);
+      }
+    }, UNSEEN_MS);
+  }
+
+  /**
+   * Saves all that was typed, now.
+   * @returns {Promise<boolean>} whether all of it is saved
+   */
+  async function flush() {
+    const all = await Promise.all([...entries.values()].map(flushed));
+    return all.every(Boolean);
+  }
+
+  /** @param {Entry} entry */
+  async function flushed(entry) {
+    for (let round = 0; round < 3 && !unsaved.isSaved(entry.state); round++) {
+      await save(entry);
+      await settled(entry);
+      if (entry.error || entry.state.refused || entry.artifact.open) {
+        break;
+      }
+    }
+    return unsaved.isSaved(entry.state);
+  }
+
+  /** The version of a put has come. @param {Entry} entry @returns {Promise<void>} */
+  function settled(entry) {
+    return new Promise((resolve) => {
+      const look = () => {
+        if (!entry.state.sent?.made) {
+          clearInterval(timer);
+          resolve();
+        }
+      };
+      const timer = setInterval(look, 20);
+      look();
+    });
+  }
+
+  function again() {
+    for (const entry of entries.values()) {
+      entry.error = "";
+      unsaved.isSaved(entry.state) || save(entry);
+    }
+  }
+
+  /** Phones do not always say that a page is left. */
+  function hidden() {
+    if (document.visibilityState === "hidden") {
+      entries.forEach(keep);
+      flush();
+    }
+  }
+
+  /** The page or the conversation is left: what is not saved is sent without waiting, and is kept. */
+  function leave() {
+    for (const entry of entries.values()) {
+      clearTimeout(entry.timer);
+      if (unsaved.isReady(entry.state) && !entry.artifact.open) {
+        entry.state = unsaved.sending(entry.state, randomId());
+        const { sent, version } = entry.state;
+        const fields = { op: "put", artifactId: entry.artifactId, text: sent?.text, baseVersion: version, merge: true };
+        app.client.leave({
+          messageId: sent?.id ?? "",
+          contextId: contextId ?? "",
+          role: "ROLE_USER",
+          parts: [{ text: "put" }],
+          metadata: { [CANVAS]: fields },
+        });
+      }
+      keep(entry);
+    }
+  }
+}

@@ -1,0 +1,129 @@
+// @ts-check
+/** Typing into the document that is shown: what its editor shows, how it stands with saving, and what there is to decide. */
+
+import { h } from "../../dom.js";
+import { partOf } from "../../loading.js";
+import { linesOf } from "../../state/text.js";
+import { overlays } from "../../state/artifacts.js";
+import { createConflict } from "./conflict.js";
+import { hasStored } from "./stored.js";
+
+/** @typedef {import("../../types.js").State} State */
+/** @typedef {import("../../types.js").ArtifactView} ArtifactView */
+/** @typedef {import("../views.js").View} View */
+/** @typedef {import("../markdown/selection.js").Passage} Passage */
+
+const savingPart = partOf(() => import("./saving.js"));
+
+/**
+ * @param {import("../../app.js").App} app
+ * @param {{viewOf: (artifactId: string) => View|null, changed: () => void}} pane  `viewOf` gives the view into which an artifact
+ *     can be typed, `changed` is called when something other than the state has
+ */
+export function createTyping(app, { viewOf, changed }) {
+  const { store } = app;
+  /** @type {import("./saving.js").Saving|null} */
+  let saving = null;
+  /** @type {Promise<any>|null} */
+  let loading = null;
+  let artifactId = "";
+  const text = h("span", {});
+  const retry = h("button", { type: "button", class: "link-button", hidden: true, onclick: () => saving?.again() }, "Retry");
+  const status = h("span", { class: "document-saved", role: "status" }, text, retry);
+  const conflict = createConflict((decided) => saving?.resolve(artifactId, decided));
+
+  /** What was typed before the page was loaded anew. The document may have come before this was loaded. @param {State} state */
+  const resume = (state) => state.contextId && !loading && hasStored(state.contextId) && load();
+  store.subscribe(resume);
+  resume(store.state);
+
+  return {
+    status,
+    conflict: conflict.element,
+    load,
+    /** Saves all that was typed. @returns {Promise<boolean>} whether all of it is saved */
+    flush: async () => (saving ? saving.flush() : true),
+    /** Whether something was typed that is not saved yet. @param {string} id */
+    isUnsaved: (id) => typeof saving?.unsaved(id) === "string",
+    /** What was typed into a view of an artifact; of another one than it shows, nothing is taken. @param {string} id @param {import("../views.js").Input} input */
+    typed: (id, input) => (input.artifactId === id ? saving?.typed(id, input) : changed()),
+    draw,
+    show,
+    /** The artifact as it is shown where it is not typed into. @param {ArtifactView} artifact */
+    withUnsaved(artifact) {
+      const typed = artifact.open ? null : saving?.unsaved(artifact.artifactId);
+      return typed === null || typed === undefined ? artifact : { ...artifact, text: typed };
+    },
+    select,
+  };
+
+  /** @param {import("../../loading.js").Tell} [tell] */
+  async function load(tell) {
+    loading ??= savingPart.get(tell).then(({ createSaving }) => {
+      saving = createSaving(app, { shown: (id) => shownIn(viewOf(id)), changed: () => saving && changed() });
+      changed();
+    });
+    await loading;
+  }
+
+  /** @param {View|null} view */
+  function shownIn(view) {
+    return view?.apply ? { apply: view.apply } : null;
+  }
+
+  /** @param {ArtifactView|null} artifact  the current one, null while an old version is shown */
+  function draw(artifact) {
+    artifactId = artifact?.artifactId ?? "";
+    const { text: said, failed } = saving?.status(artifactId) ?? { text: "", failed: false };
+    if (text.textContent !== said) {
+      text.textContent = text.title = said;
+    }
+    status.classList.toggle("document-not-saved", failed);
+    status.hidden = said === "";
+    retry.hidden = !failed;
+    conflict.update(artifact?.open ? null : (saving?.pieces(artifactId) ?? null));
+  }
+
+  /**
+   * Shows an artifact in a view into which it can be typed.
+   * @param {View} view
+   * @param {State} state
+   * @param {ArtifactView} artifact
+   */
+  function show(view, state, artifact) {
+    if (!saving || artifact.open) {
+      view.update(artifact.text ?? "", artifact);
+      view.mark({ selection: null, writing: [] });
+      view.setReadOnly(true);
+      return;
+    }
+    const { version, text } = saving.open(artifact);
+    view.update(text, artifact);
+    view.setReadOnly(saving.pieces(artifact.artifactId) !== null);
+    if (version === artifact.version) {
+      const place = /** @type {import("./saving.js").Saving} */ (saving).placed;
+      const writing = overlays(artifact, Object.values(state.edits)).map((one) => place(artifact.artifactId, one));
+      const { selection } = state;
+      view.mark({ selection: selection?.artifactId === artifact.artifactId ? place(artifact.artifactId, selection) : null, writing });
+    }
+  }
+
+  /**
+   * A passage that the user has selected in the editor, as one of the artifact. What was typed is saved first.
+   * @param {string} id
+   * @param {Passage|null} passage
+   * @returns {Promise<import("../../types.js").Selection|null>}
+   */
+  async function select(id, passage) {
+    if (!passage || !saving || (saving.unsaved(id) !== null && !(await saving.flush()))) {
+      return null;
+    }
+    const artifact = store.state.artifacts[id];
+    const now = viewOf(id)?.selection?.();
+    if (!artifact || !now || artifact.open || store.state.version !== null || artifact.text?.slice(now.start, now.end) !== now.text) {
+      return null;
+    }
+    const written = overlays(artifact, Object.values(store.state.edits)).some((one) => one.start < now.end && one.end > now.start);
+    return written ? null : { artifactId: id, version: artifact.version, ...now, ...linesOf(artifact.text, now.start, now.end) };
+  }
+}
