@@ -1,0 +1,1 @@
+"""The server. `app.py` puts its rooms together; docs/architecture.md draws them, and says which imports which."""

@@ -1,6 +1,4 @@
-"""The commands of the terminal that run or manage a server: `serve`, `new`, `doctor`, `db`, `key`, `usage`, `card`,
-`models`, `demo`.
+"""The commands that run or manage a server: `serve`, `new`, `doctor`, `db`, `key`, `usage`, `card`, `models`, `demo`.
 
-`cli.py` puts them together with those of the client. Each module declares the form of its command, and does it.
-Owns no table.
+`cli.py` puts them together with those of the client. Each module has the form of its command, and runs it.
 """

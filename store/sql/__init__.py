@@ -1,1 +1,4 @@
-"""Artifacts in a database: SQLite or PostgreSQL. Only here and in `server/tasks/sql` is SQLAlchemy imported."""
+"""Artifacts in a database, SQLite or PostgreSQL: the store, its leases, and the group commit of all staged work.
+
+Owns the tables `artifacts`, `versions`, `kept_bytes` and `drafts`.
+"""

@@ -1,1 +1,5 @@
-"""Who may do what, in a database: API keys, shares, sessions that have ended, and the secrets of its servers."""
+"""Accounts in a database.
+
+Owns the tables `api_keys`, `shares`, `ended_sessions`, `server_secrets`, `contexts`, `owned_contexts`,
+`removed_contexts` and `usage`.
+"""

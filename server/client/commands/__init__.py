@@ -1,4 +1,1 @@
-"""The commands of the terminal client, their arguments, and the completion of what they take.
-
-Owns no table: the client is a program of its own.
-"""
+"""The commands of the terminal client, their arguments, and the completion of their values in a shell."""

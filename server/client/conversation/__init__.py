@@ -1,4 +1,4 @@
-"""The client's side of a conversation: the connection to a server, a task that is followed over broken connections.
+"""The client's side of a conversation: the connection to a server, and a task that is followed over broken connections.
 
-It prints nothing but by `screen`.
+`invocation.py` is one call of a command: server, headers, and how its output is written.
 """

@@ -37,7 +37,7 @@ from a2a_canvas.server.protocols.edge.availability import (
     UnavailableError,
     unavailable_error,
 )
-from a2a_canvas.server.protocols.edge.permission import PermissionDeniedError
+from a2a_canvas.server.protocols.edge.error_tables import PermissionDeniedError
 from a2a_canvas.server.protocols.guard.checks import invalid
 from a2a_canvas.server.tasks.errors import (
     AnswerNotAllowed,

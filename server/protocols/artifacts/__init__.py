@@ -1,0 +1,1 @@
+"""Contexts, artifacts and their versions as HTTP resources, and the event stream of a context."""

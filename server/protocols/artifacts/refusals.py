@@ -5,8 +5,7 @@ from __future__ import annotations
 from a2a.utils.errors import A2AError, ContentTypeNotSupportedError
 
 from a2a_canvas.server.accounts.errors import AccountError, ContextNotFound, NobodyToShare, ReadOnly, ShareNotFound
-from a2a_canvas.server.protocols.edge.error_tables import enter
-from a2a_canvas.server.protocols.edge.permission import PermissionDeniedError
+from a2a_canvas.server.protocols.edge.error_tables import PermissionDeniedError, enter
 from a2a_canvas.server.protocols.guard.checks import Refusal, invalid
 from a2a_canvas.server.tasks.errors import ContextInUse, TaskError
 

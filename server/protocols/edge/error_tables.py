@@ -41,3 +41,10 @@ def enter(kind: type[A2AError], http_status: int, status: str, reason: str, code
 def rpc_code(kind: type[A2AError]) -> int:
     """An error's code of JSON-RPC."""
     return _CODES.get(kind) or JSON_RPC_ERROR_CODE_MAP.get(kind, INTERNAL)
+
+
+class PermissionDeniedError(A2AError):
+    """The caller may not do that with something that it may see. What it may not see does not exist for it."""
+
+
+enter(PermissionDeniedError, 403, "PERMISSION_DENIED", "PERMISSION_DENIED", -32043)

@@ -12,7 +12,7 @@ from typing import TypeAlias
 
 from a2a_canvas.server.accounts.access import Access, Caller, Level
 from a2a_canvas.server.accounts.errors import ReadOnly
-from a2a_canvas.server.protocols.edge.permission import PermissionDeniedError
+from a2a_canvas.server.protocols.edge.error_tables import PermissionDeniedError
 from a2a_canvas.server.protocols.guard.checks import Refusal
 from a2a_canvas.store.errors import Unavailable
 

@@ -24,7 +24,7 @@ from a2a.utils.errors import InvalidRequestError
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from a2a_canvas.server.protocols.edge.permission import PermissionDeniedError
+from a2a_canvas.server.protocols.edge.error_tables import PermissionDeniedError
 from a2a_canvas.server.protocols.guard.checks import Refusal
 from a2a_canvas.server.protocols.guard.error_forms import rest_response
 from a2a_canvas.server.settings.settings import ALL_ADDRESSES

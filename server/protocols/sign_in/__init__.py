@@ -1,5 +1,4 @@
-"""Signing in on the page: OpenID Connect, the session of a browser, and addresses that are signed for a minute.
+"""Signing in on the page with OpenID Connect, signing out, and addresses that are signed for a minute.
 
 It makes the credentials that `identity` checks.
-Owns no table.
 """

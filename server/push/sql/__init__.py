@@ -1,4 +1,4 @@
-"""Push configs and the outbox in a database.
+"""Push configs and the outbox in a database, written in the transactions of the journal (`outbox_writing.py`).
 
-Owns the tables of `push_tables.py`. Its rows are written in the transactions of the journal (`outbox_writing.py`).
+Owns the tables `push_configs` and `push_outbox`.
 """

@@ -1,0 +1,1 @@
+"""Accepts messages, admits turns, runs them, and stops them. `runtime.py` is what protocols call."""

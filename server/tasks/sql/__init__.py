@@ -1,1 +1,1 @@
-"""Tasks in a database, and what several replicas of the server agree on through it."""
+"""Tasks in a database, and what several servers agree on through it."""

@@ -1,5 +1,1 @@
-"""A2A over JSON-RPC, HTTP+JSON and gRPC: what reads a call and writes its answer, in both versions.
-
-What a call does is in `operations`.
-Owns no table.
-"""
+"""A2A over JSON-RPC, HTTP+JSON and gRPC: reads calls and writes their answers, in both versions."""

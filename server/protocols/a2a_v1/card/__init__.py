@@ -1,4 +1,1 @@
-"""The agent card: from the settings and `agent_card.json`, public and extended, signed.
-
-Owns no table.
-"""
+"""The agent card: made from the settings and `agent_card.json`, public and extended, and signed."""

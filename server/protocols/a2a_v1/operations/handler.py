@@ -37,8 +37,8 @@ from a2a_canvas.server.protocols.a2a_v1.projection.extensions import ActivatedEx
 from a2a_canvas.server.protocols.a2a_v1.projection.parts import check_ids, check_tenant, check_text, user_message
 from a2a_canvas.server.protocols.a2a_v1.projection.projection import A2AEvent, Streamed, TaskProjection, to_task
 from a2a_canvas.server.protocols.a2a_v1.projection.update_json import AS_JSON, LEGACY
+from a2a_canvas.server.protocols.edge.error_tables import PermissionDeniedError
 from a2a_canvas.server.protocols.edge.http_requests import caller_of_call, end_with_credential
-from a2a_canvas.server.protocols.edge.permission import PermissionDeniedError
 from a2a_canvas.server.protocols.guard.checks import BodyLimits
 from a2a_canvas.server.protocols.identity.denials import UnauthenticatedError
 from a2a_canvas.server.tasks.errors import TaskFinished

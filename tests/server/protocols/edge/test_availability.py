@@ -20,8 +20,7 @@ from google.rpc import error_details_pb2
 from a2a_canvas.server.agent.events import MessageReceived
 from a2a_canvas.server.protocols.a2a_v1.operations.handler import A2AHandler
 from a2a_canvas.server.protocols.edge.availability import DATABASE_UNAVAILABLE, StorageFullError
-from a2a_canvas.server.protocols.edge.error_tables import rpc_code
-from a2a_canvas.server.protocols.edge.permission import PermissionDeniedError
+from a2a_canvas.server.protocols.edge.error_tables import PermissionDeniedError, rpc_code
 from a2a_canvas.server.protocols.edge.shutdown import Shutdown
 from a2a_canvas.server.protocols.identity.denials import UnauthenticatedError
 from a2a_canvas.server.tasks.errors import Detached, StreamLost

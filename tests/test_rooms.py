@@ -1,0 +1,57 @@
+"""A room has one subject: it is small enough for one head, and says what it owns."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from a2a_canvas.server.settings.settings import Settings
+
+ROOT = Path(__file__).parent.parent
+MAX_MODULES = 16
+"""In one room."""
+MAX_ON_THE_GROUND = 5
+"""Modules of server/ itself, besides `listening.py`."""
+MAX_SETTINGS = 66
+"""Who adds one raises the number in the same commit, and says why. A limit is a constant until a user asks."""
+ROOMS = [path.parent for top in ("server", "store", "tools") for path in sorted((ROOT / top).rglob("__init__.py"))]
+IDS = [str(room.relative_to(ROOT)) for room in ROOMS]
+
+
+def modules(room: Path) -> list[Path]:
+    return [path for path in sorted(room.glob("*.py")) if path.stem != "__init__"]
+
+
+def docstring(room: Path) -> str:
+    return ast.get_docstring(ast.parse((room / "__init__.py").read_text())) or ""
+
+
+def tables(room: Path) -> Iterator[str]:
+    """The tables that modules of the room define."""
+    for path in modules(room):
+        for node in ast.walk(ast.parse(path.read_text())):
+            match node:
+                case ast.Call(func=ast.Name(id="Table"), args=[ast.Constant(value=str(name)), *_]):
+                    yield name
+                case _:
+                    pass
+
+
+@pytest.mark.parametrize("room", ROOMS, ids=IDS)
+def test_a_room_is_small_and_says_what_it_is_and_which_tables_it_owns(room: Path) -> None:
+    assert len(modules(room)) <= MAX_MODULES
+    assert docstring(room)
+    owned = re.search(r"Owns the tables (.*?)\.$", docstring(room), re.DOTALL | re.MULTILINE)
+    assert set(re.findall(r"`(\w+)`", owned[1]) if owned else ()) == set(tables(room))
+
+
+def test_little_lies_in_the_server_itself() -> None:
+    assert len([path for path in modules(ROOT / "server") if path.stem != "listening"]) <= MAX_ON_THE_GROUND
+
+
+def test_settings_are_counted() -> None:
+    assert len(Settings.model_fields) <= MAX_SETTINGS
