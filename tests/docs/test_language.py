@@ -15,6 +15,8 @@ FINISHED = (
     "README.md",
     "CHANGELOG.md",
     "docs/first-five-minutes.md",
+    "docs/clients.md",
+    "docs/agents.md",
 )
 
 REFUSED = (
