@@ -17,6 +17,8 @@ FINISHED = (
     "docs/first-five-minutes.md",
     "docs/clients.md",
     "docs/agents.md",
+    "docs/editing.md",
+    "docs/artifacts.md",
 )
 
 REFUSED = (
