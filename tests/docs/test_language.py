@@ -19,6 +19,7 @@ FINISHED = (
     "docs/agents.md",
     "docs/editing.md",
     "docs/artifacts.md",
+    "docs/operations.md",
 )
 
 REFUSED = (
