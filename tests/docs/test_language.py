@@ -20,6 +20,9 @@ FINISHED = (
     "docs/editing.md",
     "docs/artifacts.md",
     "docs/operations.md",
+    "docs/push.md",
+    "docs/mcp.md",
+    "docs/demo.md",
 )
 
 REFUSED = (
