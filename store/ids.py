@@ -5,8 +5,7 @@ A context belongs to one owner, and two owners may use the same id for contexts 
 Rule 1: everything below the runtime and the artifact routes knows a context by its key; everything that is sent or
         logged says its id.
 Rule 2: a key is the id, and for an owner with a name a separator that no id may contain (`store/text/unicode.py`), and
-        a digest of the name. So the contexts of anonymous callers, and of servers before there were owners, have their
-        id as their key.
+        a digest of the name. So the contexts of anonymous callers have their id as their key.
 """
 
 from __future__ import annotations

@@ -41,7 +41,6 @@ MARKED = {
     "tests/server/canvas/browser": "process",
     "tests/server/faults": "process",
     "tests/server/tasks/sql/journal/test_named_versions.py": "slow",
-    "tests/server/tasks/sql/journal/test_rewriting.py": "slow",
     "tests/server/tasks/sql/replica": "postgres",
     "tests/server/test_stock_clients.py": "slow",
     "tests/server/tool_sources/mcp_servers/test_hostile_servers.py": "process",

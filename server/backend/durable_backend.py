@@ -1,7 +1,4 @@
-"""The backend in a database, with what runs beside the turns: retention, and the rewriting of older rows.
-
-What is older than the settings allow is pruned every hour.
-"""
+"""The backend in a database, with retention: what is older than the settings allow is pruned every hour."""
 
 from __future__ import annotations
 
@@ -26,7 +23,6 @@ from a2a_canvas.server.metrics import Metrics
 from a2a_canvas.server.settings.settings import Settings
 from a2a_canvas.server.tasks.runtime.ownership import TaskRunner
 from a2a_canvas.server.tasks.sql.journal.prune import Retention, prune
-from a2a_canvas.server.tasks.sql.journal.rewriting import name_versions
 from a2a_canvas.store.errors import Unavailable
 from a2a_canvas.store.models import Limits
 
@@ -72,10 +68,7 @@ class DurableBackend(SqlBackend):
         if self._database.file:
             self._database.file.warn_of_others()
         await super().start(runner)
-        self._beside = [
-            asyncio.create_task(self._prune_regularly(), name="prune"),
-            asyncio.create_task(self._rewrite(), name="rewrite"),
-        ]
+        self._beside = [asyncio.create_task(self._prune_regularly(), name="prune")]
 
     async def share_usage(self, meter: Meter, exchanged: Callable[[], None]) -> None:
         meter.kept = self._kept
@@ -107,9 +100,3 @@ class DurableBackend(SqlBackend):
             except Exception:
                 logger.exception("Pruning failed")
             await asyncio.sleep(PRUNE_INTERVAL.total_seconds())
-
-    async def _rewrite(self) -> None:
-        try:
-            await name_versions(self._database, self._lease)
-        except Exception:
-            logger.exception("Earlier tasks could not be rewritten; it is tried again at the next start")

@@ -35,21 +35,10 @@ Contents = Mapping[tuple[str, int], Content]
 """The contents of versions, by the artifact's id and the version's number."""
 NO_CONTENTS: Final[Contents] = {}
 
-_STORED_NAMES: Final = {
-    "ModelText": "Text",
-    "TranscriptAppended": "Remembered",
-    "UserInput": "UserSaid",
-    "AssistantOutput": "AssistantSaid",
-}
-"""Stored rows name a class as it was called in 0.1.0."""
-
-
 _CONVERTER = make_converter()
 # Inner unions first: a hook is made of those that its members have by then.
 for _union in (ModelText | Thinking | ToolUse, ModelContent, TranscriptItem, UserMessage | AgentMessage, TurnEvent):
-    configure_tagged_union(
-        _union, _CONVERTER, tag_generator=lambda member: _STORED_NAMES.get(member.__name__, member.__name__)
-    )
+    configure_tagged_union(_union, _CONVERTER)
 
 _event_to_json = _CONVERTER.get_unstructure_hook(TurnEvent)
 _event_of_json = _CONVERTER.get_structure_hook(TurnEvent)

@@ -131,7 +131,7 @@ class TaskRecord:
         """What the first message asks for. A task that cannot be read has no message, and is taken for a conversation.
 
         Raises:
-            InvalidOperation: an older version accepted an operation that this one cannot read.
+            InvalidOperation: the operation cannot be read.
         """
         return self.first_message.intent if self.history else Converse()
 

@@ -33,7 +33,7 @@ def _storable(value: str | None) -> str | None:
 
 
 class CompressedText(TypeDecorator[str]):
-    """JSON that is compressed where that makes it shorter. What was written before is read as it is.
+    """JSON that is compressed where that makes it shorter.
 
     SQLite stores the bytes, whatever the column's type is; PostgreSQL stores them as Base64.
     """
@@ -68,8 +68,8 @@ _BASE64 = "z1:"
 
 
 def incarnation() -> Column[int]:
-    """Tells a row from a removed one with the same key (`new_incarnation`); 0 in rows of schema 0001."""
-    return Column("incarnation", BigInteger, nullable=False, server_default=sqlalchemy.text("0"))
+    """Tells a row from a removed one with the same key (`new_incarnation`)."""
+    return Column("incarnation", BigInteger, nullable=False)
 
 
 artifacts = Table(

@@ -72,8 +72,8 @@ owned_contexts = Table(
     Column("context_id", Text, primary_key=True),
     Column("owner", Text, primary_key=True),
     Column("name", Text),  # given by the owner; null for none
-    Column("request", Text),  # the beginning of its first message; null as in `latest_changes`
-    Column("created_at", BigInteger),  # null in rows of schema 0005
+    Column("request", Text, nullable=False),  # the beginning of its first message
+    Column("created_at", BigInteger, nullable=False),
     Column("changed_at", BigInteger, nullable=False),  # when the status of one of its tasks last changed
     Index("owned_contexts_by_owner", "owner", "changed_at", "context_id"),
 )

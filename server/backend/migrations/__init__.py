@@ -3,6 +3,7 @@
 from a2a_canvas.server.backend.migrations.schema import (
     REVISIONS,
     SchemaError,
+    can_upgrade,
     check,
     newest,
     prepare,
@@ -10,4 +11,4 @@ from a2a_canvas.server.backend.migrations.schema import (
     upgrade,
 )
 
-__all__ = ["REVISIONS", "SchemaError", "check", "newest", "prepare", "revision", "upgrade"]
+__all__ = ["REVISIONS", "SchemaError", "can_upgrade", "check", "newest", "prepare", "revision", "upgrade"]

@@ -3,7 +3,8 @@
 Rule 1: a server upgrades its SQLite file when it opens it. PostgreSQL, which several replicas share, is upgraded
         only by an operator (`a2a-canvas db upgrade`). A server does not start on another revision than its own.
 Rule 2: an upgrade is one transaction. Of two at once, the second finds nothing to do.
-Rule 3: a revision that was released is never changed. It names its tables itself, because those of the code change.
+Rule 3: a released revision is never changed. It names its tables itself, because those of the code change. Until the
+        first release there is one revision: a change of the tables changes it, and databases made before are deleted.
 Rule 4: no revision is compatible with servers of an older version: all replicas stop before an upgrade, and start after
         it with the new version.
 """
@@ -26,6 +27,8 @@ REVISIONS = "schema_revision"
 """The table that holds the revision."""
 
 FOLDER = Path(__file__).parent
+VERSIONS = FOLDER / "versions"
+"""The folder of the revisions."""
 
 ALIVE_SECONDS = 4
 """A server whose last heartbeat is older has stopped."""
@@ -46,13 +49,13 @@ async def upgrade(database: Database, *, force: bool = False, progress: Callable
         progress: called with a line before each step of the upgrade of a database that has a schema.
 
     Raises:
-        SchemaError: it is newer, or a server uses it.
+        SchemaError: its revision is unknown, or a server uses it.
         Unavailable: the database cannot be used now.
     """
     async with database.write() as connection:
         if database.dialect == "postgresql":
             await connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": _UPGRADE_LOCK})
-        await connection.run_sync(_upgrade, database.name, force, progress)
+        await connection.run_sync(_upgrade, database, force, progress)
 
 
 async def check(database: Database) -> str:
@@ -66,7 +69,7 @@ async def check(database: Database) -> str:
         found = await connection.run_sync(revision)
     if found == newest():
         return found
-    _refuse_newer(found, database.name)
+    _refuse_unknown(found, database)
     state = f"is of an older schema ({found})" if found else "has no tables of a2a-canvas yet"
     raise SchemaError(
         f"The database {database.name} {state}. "
@@ -78,7 +81,7 @@ async def prepare(database: Database) -> None:
     """Upgrade or check the schema before a server uses the database (rule 1).
 
     Raises:
-        SchemaError: it is of a newer schema, or, on PostgreSQL, of an older one.
+        SchemaError: its revision is unknown, or, on PostgreSQL, older.
         Unavailable: the database cannot be used now.
     """
     if database.dialect == "sqlite":
@@ -96,21 +99,26 @@ def revision(connection: Connection) -> str:
 
 def newest() -> str:
     """The revision that this server needs."""
-    return max(_known())
+    return max(_revisions())
 
 
-def _known() -> set[str]:
+def can_upgrade(found: str) -> bool:
+    """Whether this server upgrades a database of this revision, or needs none; `found` is empty for no schema."""
+    return not found or found in _revisions()
+
+
+def _revisions() -> set[str]:
     """All revisions, by the names of their files."""
-    return {path.stem.removeprefix("revision_") for path in (FOLDER / "versions").glob("revision_*.py")}
+    return {path.stem.removeprefix("revision_") for path in VERSIONS.glob("revision_*.py")}
 
 
-def _upgrade(connection: Connection, name: str, force: bool, progress: Callable[[str], None]) -> None:
+def _upgrade(connection: Connection, database: Database, force: bool, progress: Callable[[str], None]) -> None:
     found = revision(connection)
-    _refuse_newer(found, name)
+    _refuse_unknown(found, database)
     if found != newest():
         if found and not force:
-            _refuse_used(connection, name)
-        _run_missing(connection, found, name, progress)
+            _refuse_used(connection, database.name)
+        _run_missing(connection, found, database.name, progress)
 
 
 def _run_missing(connection: Connection, found: str, name: str, progress: Callable[[str], None]) -> None:
@@ -118,7 +126,7 @@ def _run_missing(connection: Connection, found: str, name: str, progress: Callab
     if not found:
         _run_all(connection, name)
         return
-    missing = sorted(each for each in _known() if each > found)
+    missing = sorted(each for each in _revisions() if each > found)
     for number, each in enumerate(missing, 1):
         progress(f"Upgrading the database {name} from schema {found} to {each} ({number} of {len(missing)})…")
         run_revisions(connection, each)
@@ -141,8 +149,6 @@ def _refuse_used(connection: Connection, name: str) -> None:
     """SQLite locks the file of a server instead."""
     if connection.dialect.name == "sqlite":
         return
-    if "heartbeat_at" not in {column["name"] for column in inspect(connection).get_columns("replicas")}:
-        return
     recent = "heartbeat_at > extract(epoch FROM clock_timestamp()) - :seconds"
     alive = connection.scalar(text(f"SELECT count(*) FROM replicas WHERE {recent}"), {"seconds": ALIVE_SECONDS})
     if alive:
@@ -162,13 +168,16 @@ def run_revisions(connection: Connection, to: str = "head") -> None:
     config = Config()
     # ConfigParser reads % as the beginning of a variable.
     config.set_main_option("script_location", str(FOLDER).replace("%", "%%"))
-    config.set_main_option("path_separator", "os")
+    config.set_main_option("version_locations", str(VERSIONS).replace("%", "%%"))
+    config.set_main_option("path_separator", "newline")
     config.attributes["connection"] = connection
     command.upgrade(config, to)
 
 
-def _refuse_newer(found: str, name: str) -> None:
-    if found and found not in _known():
+def _refuse_unknown(found: str, database: Database) -> None:
+    if not can_upgrade(found):
+        other = "file" if database.dialect == "sqlite" else "database"
         raise SchemaError(
-            f"The database {name} is of a newer schema ({found}): this server is too old. Use the version that made it."
+            f"The database {database.name} is of another schema ({found}) than this server's ({newest()}). "
+            f"Name another {other} with --database."
         )

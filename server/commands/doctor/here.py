@@ -173,7 +173,7 @@ async def _look_into(url: str, findings: list[Finding]) -> KeyCount:
 
 
 async def _schema(database: Database) -> Finding:
-    from a2a_canvas.server.backend.migrations import SchemaError, check, newest, revision
+    from a2a_canvas.server.backend.migrations import SchemaError, can_upgrade, check, revision
 
     try:
         found, on = await check(database), await _version(database)
@@ -181,7 +181,7 @@ async def _schema(database: Database) -> Finding:
     except SchemaError as error:
         async with database.read() as connection:
             found = await connection.run_sync(revision)
-        if database.dialect == "sqlite" and found < newest():
+        if database.dialect == "sqlite" and can_upgrade(found):
             said = f"{database.name} {f'is of the older schema {found}' if found else 'has no schema yet'}."
             return warning("database", said, "The server upgrades it when it starts: make a backup first.")
         return failed("database", str(error))

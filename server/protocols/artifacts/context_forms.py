@@ -70,14 +70,14 @@ def _token(last: ListPosition) -> str:
 
 
 def context_json(context: ContextSummary, prefix: str) -> Json:
-    """One context. `createdAt` is left out if it is not known."""
+    """One context."""
     context_id = public_id(context.context_id)
     url = prefix + context_path(context_id)
     return {
         "contextId": context_id,
         "name": context.name,
         "request": context.request,
-        **({"createdAt": timestamp(context.created_at)} if context.created_at else {}),
+        "createdAt": timestamp(context.created_at),
         "updatedAt": timestamp(context.changed_at),
         "tasks": context.tasks,
         "working": context.working,

@@ -7,8 +7,7 @@ Rule 1: each event's data is an A2A 1.0 stream response `{"artifactUpdate": …}
 Rule 2: a stream begins with the artifacts that have changed after `Last-Event-ID`, whole, in the order in which they
         last changed; without that header with all of them. Then it has every change as it happens, so that a client
         that folds it (replace, or extend the parts) has what the context has.
-Rule 3: an id that cannot be parsed, is of a removed context, or is newer than the context, counts as none. An id
-        without an incarnation is from a server without incarnations (0).
+Rule 3: an id that cannot be parsed, is of a removed context, or is newer than the context, counts as none.
 Rule 4: beside them, it has the activity of the context as soon as it is known, and whenever it changes: events named
         `activity` without an `id`, which a client that listens to messages does not get. They delay no change.
 Rule 5: it does not end by itself: `:` comments keep it alive. It ends when the server stops (edge/shutdown.py), and
@@ -116,8 +115,8 @@ def _begin(snapshot: ContextSnapshot, last_event_id: str | None) -> Iterator[tup
 
 def changed_since(snapshot: ContextSnapshot, last_event_id: str | None) -> Iterator[ContextArtifact]:
     """The artifacts that have changed after `last_event_id` (rules 2 and 3)."""
-    parsed = re.fullmatch("(?:([0-9]{1,19})-)?([0-9]{1,18})", last_event_id or "")
-    incarnation, seen = (int(parsed[1] or 0), int(parsed[2])) if parsed else (None, 0)
+    parsed = re.fullmatch("([0-9]{1,19})-([0-9]{1,18})", last_event_id or "")
+    incarnation, seen = (int(parsed[1]), int(parsed[2])) if parsed else (None, 0)
     since = seen if incarnation == snapshot.incarnation and seen <= snapshot.position else 0
     return (artifact for artifact in snapshot.artifacts.values() if artifact.position > since)
 

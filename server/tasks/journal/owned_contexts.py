@@ -64,7 +64,7 @@ class ContextSummary:
     Attributes:
         name: given by the owner; None if it has given none.
         request: the beginning of its first message.
-        created_at: None if an older version of the server has created it.
+        created_at: when its first task began.
         changed_at: when the status of one of its tasks last changed.
         tasks, working, waiting: how many tasks it has there, how many of them are not settled, and how many wait for a
             message of the user.
@@ -74,7 +74,7 @@ class ContextSummary:
     context_id: str
     name: str | None
     request: str
-    created_at: datetime | None
+    created_at: datetime
     changed_at: datetime
     tasks: int
     working: int
@@ -151,7 +151,7 @@ def words_of(text: str) -> tuple[str, ...]:
     return tuple(text.casefold().split())
 
 
-def matches(words: Iterable[str], name: str | None, request: str, artifacts: Iterable[str | None]) -> bool:
+def matches(words: Iterable[str], name: str | None, request: str, artifacts: Iterable[str]) -> bool:
     """Whether a context is found by `words` (rule 3)."""
     text = "\n".join(filter(None, (name, request, *artifacts))).casefold()
     return all(word in text for word in words)

@@ -240,14 +240,17 @@ def test_a_server_keeps_others_from_its_file_until_it_is_killed(
     done(capsys, "db", "prune", "--database", url)
 
 
-def test_a_file_of_a_newer_schema(refused: Refused, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_file_of_another_schema(refused_by_all: Refused, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     url = sqlite_url(tmp_path)
     done(capsys, "db", "upgrade", "--database", url)
     with closing(sqlite3.connect(tmp_path / "canvas.db")) as connection, connection:
-        connection.execute(f"UPDATE {REVISIONS} SET version_num = '9999'")
-    assert refused(url) == (
-        f"The database {url} is of a newer schema (9999): this server is too old. Use the version that made it."
+        connection.execute(f"UPDATE {REVISIONS} SET version_num = '0016'")
+    before = (tmp_path / "canvas.db").read_bytes()
+    assert refused_by_all(url) == (
+        f"The database {url} is of another schema (0016) than this server's ({newest()}). "
+        "Name another file with --database."
     )
+    assert (tmp_path / "canvas.db").read_bytes() == before
 
 
 # -------------------------------------------------------------------------- PostgreSQL

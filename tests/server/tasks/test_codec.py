@@ -68,17 +68,6 @@ def test_an_entry_reads_again_as_it_was_written(event) -> None:
     assert type(again(event)) is type(event)
 
 
-def test_what_version_0_1_0_wrote_is_read() -> None:
-    said = '{"message_id":"m","content":[{"text":"Go","_type":"Text"}],"_type":"UserSaid"}'
-    answered = '{"call":1,"blocks":[{"text":"I","_type":"Text"}],"_type":"AssistantSaid"}'
-    page = f'[[2,"2026-01-01T00:00:00+00:00",{{"items":[{said},{answered}],"_type":"Remembered"}}]]'
-    (entry,) = codec.entries_of_json(1, page)
-    transcript = (ev.UserInput("m", (ModelText("Go"),)), ev.AssistantOutput(1, (ModelText("I"),)))
-    assert entry.event == ev.TranscriptAppended(transcript)
-    assert codec.entries_to_json([entry]) == page
-    assert codec.transcript_of_json(f"[{said},{answered}]") == transcript
-
-
 def test_no_kind_of_event_is_left_out() -> None:
     assert {type(event) for event in EVENTS} | {ev.ArtifactChanged} == set(ev.TurnEvent.__args__)
 

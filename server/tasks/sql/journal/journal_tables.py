@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from sqlalchemy import BigInteger, Boolean, Column, Float, Index, Integer, LargeBinary, Table, false
+from sqlalchemy import BigInteger, Boolean, Column, Float, Index, Integer, LargeBinary, Table
 
 from a2a_canvas.store.sql.compression import compress, decompress
 from a2a_canvas.store.sql.database import TextSize
@@ -38,7 +38,7 @@ tasks = Table(
     Column("transcript", CompressedText, nullable=False),
     Column("artifacts", CompressedText, nullable=False),
     Column("named", Text),  # the versions that `artifacts` names; null for none
-    Column("push", Boolean, nullable=False, server_default=false()),  # it has push configs, or had some
+    Column("push", Boolean, nullable=False),  # it has push configs, or had some
     Index("tasks_by_owner", "owner", "changed_at", "task_id"),
     Index("tasks_by_owner_and_state", "owner", "state", "changed_at", "task_id"),
     Index("tasks_by_state", "state", "replica"),
@@ -53,9 +53,8 @@ pages = Table(
     Column("last", Integer, nullable=False),
     Column("epoch", Integer, nullable=False),
     Column("position", BigInteger),  # in the context, of its last artifact change; null if it has none
-    Column("entries", CompressedText, nullable=False),  # empty if `compressed` has them
+    Column("entries", LargeBinary, nullable=False),  # JSON, compressed where that makes it shorter
     Column("named", Text),  # the versions that the entries name; null for none
-    Column("compressed", LargeBinary),  # the entries; null if `entries` has them, as in all rows of schema 0004
     Index("pages_by_position", "context_id", "position"),
 )
 
@@ -67,7 +66,7 @@ latest_changes = Table(
     Column("position", BigInteger, nullable=False),
     Column("task_id", Text, nullable=False),
     Column("closed", Boolean, nullable=False),  # the change has made a version
-    Column("name", Text),  # of the artifact; null in rows of schema 0005, until somebody lists the context
+    Column("name", Text, nullable=False),  # of the artifact
 )
 
 task_counts = Table(
@@ -116,15 +115,6 @@ message_keys = Table(
     Index("message_keys_by_context", "context_id"),
 )
 
-rewrites = Table(
-    "rewrites",  # of the rows that an older version has written, each until it is done (`rewriting.py`)
-    metadata,
-    Column("name", Text, primary_key=True),
-    Column("holder", Text),  # the replica that does it; null for none
-    Column("context_id", Text, nullable=False),  # these two: the last task that is done; empty at first
-    Column("task_id", Text, nullable=False),
-)
-
 replicas = Table(
     "replicas",
     metadata,
@@ -137,16 +127,15 @@ replicas = Table(
 RECORD = ("head", "transcript", "artifacts")
 """The columns of a task's saved record."""
 RECORD_SIZE = TextSize(*(tasks.c[name] for name in RECORD))
-PAGE_SIZE = TextSize(pages.c.entries, pages.c.compressed)
+PAGE_SIZE = TextSize(pages.c.entries)
 
 
-def page_columns(entries: str) -> dict[str, Any]:
-    """The columns of a page's entries."""
+def stored_entries(entries: str) -> bytes:
+    """The entries of a page, as its row has them."""
     text = replace_unstorable(entries)
-    compressed = compress(text)
-    return {"entries": text if compressed is None else "", "compressed": compressed}
+    return compress(text) or text.encode()
 
 
 def page_entries(page: Any) -> str:
     """The entries of a page's row."""
-    return page.entries or decompress(page.compressed or b"")
+    return decompress(page.entries)

@@ -44,8 +44,8 @@ from a2a_canvas.server.tasks.sql.journal.journal_tables import (
     inbox_messages,
     latest_changes,
     message_keys,
-    page_columns,
     pages,
+    stored_entries,
     task_contexts,
     tasks,
 )
@@ -294,7 +294,7 @@ class JournalWork:
                 "position": each.position + each.changes if each.changes else None,
                 "named": names_to_json(self._named[task_id].values()),
             }
-            rows.append({**_key(batch.newest), **row, **page_columns(entries)})
+            rows.append({**_key(batch.newest), **row, "entries": stored_entries(entries)})
         self._kept.update(_ADD_PAGE.execute(connection, rows))
 
     def _update(self, connection: Connection, batches: Sequence[TaskBatch]) -> None:
@@ -360,7 +360,7 @@ def _touch_owned(dialect: Dialect) -> Any:
 
 _TOUCH_OWNED = RowStatement(_touch_owned, owned_contexts.c.keys())
 _REPLACE_LATEST = RowStatement(_replace_latest, latest_changes.c.keys())
-_ADD_PAGE = RowStatement(lambda _: pages.insert(), pages.c.keys(), ("entries", "compressed"))
+_ADD_PAGE = RowStatement(lambda _: pages.insert(), pages.c.keys(), ["entries"])
 _ADD_TASK = RowStatement(lambda _: tasks.insert(), tasks.c.keys(), RECORD)
 
 
@@ -435,8 +435,9 @@ def _owned_row(created: TaskRecord | None, newest: TaskRecord) -> dict[str, Any]
         "context_id": newest.context_id,
         "owner": newest.owner,
         "name": None,
-        "request": created and request_of(created.history),
-        "created_at": created and to_microseconds(created.changed_at),
+        # These two are those of the first task; a row that is there keeps its own.
+        "request": request_of(created.history) if created else "",
+        "created_at": to_microseconds((created or newest).changed_at),
         "changed_at": to_microseconds(newest.changed_at),
     }
 

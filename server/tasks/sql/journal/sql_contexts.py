@@ -3,17 +3,15 @@
 Rule 1: a page costs what its contexts have: one row each, the states of their tasks, the names of their artifacts.
         Neither tasks nor artifacts are read. A search also reads the rows of the contexts that it passes, in steps,
         and at most `MAX_SEARCHED` of them.
-Rule 2: contexts and artifacts of schema 0005 have no request and no name in these rows. A list that comes across them
-        reads them once, and stores them.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Collection, Iterable
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, Select, and_, case, func, or_, select, tuple_, update
+from sqlalchemy import ColumnElement, Connection, RowMapping, Select, case, func, or_, select, tuple_, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from a2a_canvas.server.accounts.errors import ContextNotFound
@@ -27,14 +25,12 @@ from a2a_canvas.server.tasks.journal.owned_contexts import (
     ContextSummary,
     check_removable,
     matches,
-    request_of,
 )
-from a2a_canvas.server.tasks.sql.journal.journal_reading import PAUSED, UNSETTLED, decode_first_messages, of_owner
+from a2a_canvas.server.tasks.sql.journal.journal_reading import PAUSED, UNSETTLED
 from a2a_canvas.server.tasks.sql.journal.journal_tables import latest_changes, tasks
 from a2a_canvas.server.tasks.sql.journal.removal import FreezeContext, leased, remove_context
 from a2a_canvas.store.errors import Unavailable
 from a2a_canvas.store.sql.database import Database
-from a2a_canvas.store.sql.reading import VersionKey, version_contents
 from a2a_canvas.store.sql.tables import artifacts
 from a2a_canvas.store.sql.times import of_microseconds, to_microseconds
 
@@ -45,7 +41,7 @@ POLL_SECONDS = 0.05
 ROWS_PER_STEP = 200
 """Contexts that a search reads and compares in one step of the event loop: about 1 ms."""
 
-Rows = list[dict[str, Any]]
+Rows = Sequence[RowMapping]
 
 _POSITION = (owned_contexts.c.changed_at, owned_contexts.c.context_id)
 
@@ -110,14 +106,13 @@ class SqlContexts:
         async with self._database.read() as connection:
             counts = await _count_tasks(connection, ids)
             names = await _artifact_names(connection, ids)
-        await self._name_artifacts(names)
         return tuple(_summary(row, counts.get(row["context_id"], (0, 0, 0)), names[row["context_id"]]) for row in rows)
 
     async def _find(self, query: ContextQuery) -> tuple[Rows, ListPosition | None]:
         """The rows of one context more than the page has, if there is one; and where to continue the search."""
         if not query.words:
             return await self._rows(_newest(query, query.after, query.limit + 1)), None
-        found: Rows = []
+        found: list[RowMapping] = []
         after, left = query.after, MAX_SEARCHED
         while left and len(found) <= query.limit:
             step = min(left, ROWS_PER_STEP)
@@ -135,35 +130,8 @@ class SqlContexts:
 
     async def _rows(self, query: Select[Any]) -> Rows:
         async with self._database.read() as connection:
-            rows: Rows = [{**row} for row in (await connection.execute(query)).mappings()]
-        await self._fill_in_requests([row for row in rows if row["request"] is None])
-        return rows
-
-    async def _fill_in_requests(self, rows: Iterable[dict[str, Any]]) -> None:
-        """Rule 2."""
-        for row in rows:
-            ours = tasks.c.context_id == row["context_id"], of_owner([row["owner"]])
-            async with self._database.read() as connection:
-                first = select(tasks.c.task_id, tasks.c.head).where(*ours).order_by(tasks.c.number).limit(1)
-                heads = {task_id: head for task_id, head in await connection.execute(first)}
-            messages = await decode_first_messages(heads)
-            row["request"] = request_of([*messages.values()])
-            this = _this(row["context_id"], row["owner"])
-            async with self._database.write() as connection:
-                await connection.execute(update(owned_contexts).where(*this).values(request=row["request"]))
-
-    async def _name_artifacts(self, found: dict[str, dict[str, str | None]]) -> None:
-        """Rule 2. An artifact that has only a draft keeps none: its next change names it."""
-        keys = [(context_id, each) for context_id, names in found.items() for each in names if names[each] is None]
-        for context_id, artifact_id in keys:
-            this = and_(latest_changes.c.context_id == context_id, latest_changes.c.artifact_id == artifact_id)
-            async with self._database.read() as connection:
-                name = await _current_name(connection, context_id, artifact_id)
-            found[context_id][artifact_id] = name or ""
-            if name is not None:
-                async with self._database.write() as connection:
-                    unnamed = update(latest_changes).where(this, latest_changes.c.name.is_(None))
-                    await connection.execute(unnamed.values(name=name))
+            found: Rows = (await connection.execute(query)).mappings().all()
+        return found
 
 
 def _this(context_id: str, owner: str) -> tuple[ColumnElement[bool], ...]:
@@ -187,21 +155,21 @@ async def _check_removable(connection: AsyncConnection, context_id: str, owner: 
     check_removable(context_id, owner, rows)
 
 
-def _position(row: dict[str, Any]) -> ListPosition:
+def _position(row: RowMapping) -> ListPosition:
     return of_microseconds(row["changed_at"]), row["context_id"]
 
 
-def _summary(row: dict[str, Any], counts: tuple[int, int, int], names: dict[str, str | None]) -> ContextSummary:
+def _summary(row: RowMapping, counts: tuple[int, int, int], names: dict[str, str]) -> ContextSummary:
     return ContextSummary(
         row["context_id"],
         row["name"],
         row["request"],
-        None if row["created_at"] is None else of_microseconds(row["created_at"]),
+        of_microseconds(row["created_at"]),
         of_microseconds(row["changed_at"]),
         tasks=counts[0],
         working=counts[1],
         waiting=counts[2],
-        artifacts={artifact_id: name or "" for artifact_id, name in names.items()},
+        artifacts=names,
     )
 
 
@@ -213,21 +181,11 @@ async def _count_tasks(connection: AsyncConnection, ids: Collection[str]) -> dic
     return {context_id: (count, int(some), int(others)) for context_id, count, some, others in rows}
 
 
-async def _artifact_names(connection: AsyncConnection, ids: Collection[str]) -> dict[str, dict[str, str | None]]:
+async def _artifact_names(connection: AsyncConnection, ids: Collection[str]) -> dict[str, dict[str, str]]:
     """Of each context, the names of its artifacts by id, the last changed last."""
-    found: dict[str, dict[str, str | None]] = {context_id: {} for context_id in ids}
+    found: dict[str, dict[str, str]] = {context_id: {} for context_id in ids}
     query = select(latest_changes.c.context_id, latest_changes.c.artifact_id, latest_changes.c.name)
     query = query.where(latest_changes.c.context_id.in_(ids)).order_by(latest_changes.c.position)
     for context_id, artifact_id, name in await connection.execute(query):
         found[context_id][artifact_id] = name
     return found
-
-
-async def _current_name(connection: AsyncConnection, context_id: str, artifact_id: str) -> str | None:
-    this = artifacts.c.context_id == context_id, artifacts.c.artifact_id == artifact_id
-    current = await connection.scalar(select(artifacts.c.current).where(*this))
-    if not current:
-        return None
-    key = VersionKey(context_id, artifact_id, current)
-    content = (await connection.run_sync(version_contents, [key])).get(key)
-    return content.name if content else None

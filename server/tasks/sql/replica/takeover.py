@@ -30,7 +30,7 @@ from a2a_canvas.server.tasks.record import Entry, TaskRecord
 from a2a_canvas.server.tasks.runtime.ownership import Orphan
 from a2a_canvas.server.tasks.runtime.turn_report import log_status
 from a2a_canvas.server.tasks.sql.journal.journal_reading import ALL_COLUMNS, UNSETTLED, fold_task, read_tasks, tasks_in
-from a2a_canvas.server.tasks.sql.journal.journal_tables import page_columns, pages, replicas, tasks
+from a2a_canvas.server.tasks.sql.journal.journal_tables import pages, replicas, stored_entries, tasks
 from a2a_canvas.server.tasks.sql.journal.journal_writing import OutboxWriter
 from a2a_canvas.server.tasks.sql.journal.task_counts import add_counts, moved
 from a2a_canvas.server.tasks.sql.replica.lease import Lease
@@ -204,16 +204,15 @@ class Takeover:
             generation, owner, push = row
             page = {"context_id": claim.context_id, "task_id": claim.task_id, "first": generation, "last": generation}
             entry = Entry(claim.epoch, generation, at, failed)
-            entries = entries_to_json([entry])
-            columns = page_columns(entries)
-            await connection.execute(pages.insert().values(**page, epoch=claim.epoch, **columns))
+            entries = stored_entries(entries_to_json([entry]))
+            await connection.execute(pages.insert().values(**page, epoch=claim.epoch, entries=entries))
             if push:
                 told = {(claim.context_id, claim.task_id): [entry]}
                 await connection.run_sync(self._outbox.put, told, at)
             owned = owned_contexts.c.context_id == claim.context_id, owned_contexts.c.owner == owner
             await connection.execute(update(owned_contexts).where(*owned).values(changed_at=ended["changed_at"]))
             await connection.run_sync(notify, Notification((claim.task_id,), active=(claim.context_id,)))
-            await connection.run_sync(add_kept, {claim.context_id: sum(map(stored_size, columns.values()))})
+            await connection.run_sync(add_kept, {claim.context_id: stored_size(entries)})
             await connection.run_sync(add_counts, moved(owner, before or "", State.FAILED.value), claim.replica)
         log_status(failed, ids=ids)
 

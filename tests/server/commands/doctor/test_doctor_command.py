@@ -230,15 +230,18 @@ async def test_a_file_is_examined_beside_the_server_that_has_it(tmp_path: Path) 
     assert {found[name][0] for name in ("disk", "latency", "clock")} <= {"ok", "warning"}
 
 
-async def test_an_older_file_will_be_upgraded_and_a_newer_one_fails(tmp_path: Path) -> None:
+async def test_a_file_without_tables_will_be_upgraded_and_one_of_another_schema_fails(tmp_path: Path) -> None:
     database = str(tmp_path / "canvas.db")
     async with serving(grpc=False, database=database):
         pass
-    for revision, status in (("0001", "warning"), ("9999", "failed")):
+    for revision, status in (("", "warning"), ("0016", "failed")):
         with closing(sqlite3.connect(database)) as file:
             file.execute("UPDATE schema_revision SET version_num = ?", [revision])
             file.commit()
-        assert (await examined(database=database))["database"][0] == status
+        found = (await examined(database=database))["database"]
+        assert found[0] == status
+    said = f"is of another schema (0016) than this server's ({newest()}). Name another file with --database."
+    assert said in found[1]
 
 
 async def test_a_database_that_cannot_be_reached_fails_without_its_password() -> None:

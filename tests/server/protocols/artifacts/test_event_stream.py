@@ -138,10 +138,6 @@ def test_what_changed_since_is_missed_and_all_of_it_if_that_cannot_be_known(last
     assert "".join(each.artifact.artifact_id for each in changed_since(snapshot(9), last_event_id)) == ids
 
 
-def test_an_id_of_a_server_that_knew_of_no_incarnations_goes_on_where_it_was() -> None:
-    assert "".join(each.artifact.artifact_id for each in changed_since(snapshot(0), "4")) == "bc"
-
-
 # -------------------------------------------------------------------------- on the wire
 
 

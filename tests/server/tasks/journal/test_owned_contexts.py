@@ -7,11 +7,10 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
-from sqlalchemy import event, text
+from sqlalchemy import event
 
 from a2a_canvas.server.accounts.errors import ContextNotFound
 from a2a_canvas.server.agent.events import State
-from a2a_canvas.server.backend.sql_backend import SqlBackend
 from a2a_canvas.server.tasks.errors import ContextInUse, StreamLost, TaskNotFound
 from a2a_canvas.server.tasks.journal.owned_contexts import ContextSummary, matches, words_of
 from a2a_canvas.store.ids import context_key
@@ -258,7 +257,7 @@ async def test_nobody_removes_what_is_anothers_or_not_there(world) -> None:
 def test_words_are_compared_without_case_and_in_name_request_or_names_of_artifacts() -> None:
     assert words_of("  Straße DER ") == ("strasse", "der")
     assert matches(("strasse", "tide"), "Tides", "Die STRASSE", ())
-    assert matches(("strasse", "tide"), None, "Die STRASSE", ("Tides.md", None))
+    assert matches(("strasse", "tide"), None, "Die STRASSE", ("Tides.md",))
     assert not matches(("tide",), None, "", ())
 
 
@@ -282,21 +281,3 @@ async def test_a_list_reads_neither_tasks_nor_documents(durable) -> None:
     await durable.list()
     assert statements
     assert not [each for each in statements for column in ("head", "transcript", "content") if column in each]
-
-
-async def test_requests_and_names_of_an_older_schema_are_filled_in_once(durable) -> None:
-    await durable.begin("t1", "a", request="Write")
-    await durable.write("t1", "doc", name="tides.md")
-    await durable.write("t1", "doc", "more")
-    await durable.reach("t1")
-    before = await durable.list()
-    backend = durable.backend
-    assert isinstance(backend, SqlBackend)
-    async with backend._database.write() as connection:
-        await connection.execute(text("UPDATE owned_contexts SET request = NULL"))
-        await connection.execute(text("UPDATE latest_changes SET name = NULL"))
-    assert await durable.ids(query="write") == ["a"]
-    assert await durable.list() == before
-    async with backend._database.read() as connection:
-        assert await connection.scalar(text("SELECT request FROM owned_contexts")) == "Write"
-        assert await connection.scalar(text("SELECT name FROM latest_changes")) == "tides.md"

@@ -40,7 +40,6 @@ from a2a_canvas.server.tasks.sql.journal.journal_tables import (
     message_keys,
     pages,
     replicas,
-    rewrites,
     task_contexts,
     task_counts,
     tasks,
@@ -66,7 +65,7 @@ DAY = timedelta(days=1)
 OLD, YOUNG = NOW - 10 * DAY, NOW - 2 * DAY
 KEEP = Retention(5 * DAY, 5 * DAY, 5 * DAY)
 OF_NO_CONTEXT = {
-    *("replicas", "removed_contexts", "task_counts", "rewrites"),
+    *("replicas", "removed_contexts", "task_counts"),
     *("api_keys", "ended_sessions", "server_secrets", "usage"),
 }
 Url = Callable[[Path], str]
@@ -149,12 +148,13 @@ async def add_task(
         "generation": 30,
         "resumptions": 0,
         "cancel_requested": False,
+        "push": False,
         "snapshot": 30,
         "head": "{}",
         "transcript": "[]",
         "artifacts": "{}",
     }
-    await put(database, contexts, context_id=name, tasks=1, position=0, changed_at=to_microseconds(at))
+    await put(database, contexts, context_id=name, tasks=1, position=0, changed_at=to_microseconds(at), incarnation=1)
     await put(database, tasks, context_id=name, task_id=name, **(row | values))
     await put(database, task_contexts, context_id=name, task_id=name)
     await put(database, context_watchers, context_id=name, replica_id="gone", streams=1)
@@ -163,9 +163,10 @@ async def add_task(
     told = dict.fromkeys(texts, "")
     await put(database, push_configs, **config, **told, attempts=0)
     await put(database, push_outbox, **config, generation=2, epoch=1, written_at=0, entry="[]")
-    await put(database, owned_contexts, context_id=name, owner="", changed_at=to_microseconds(at))
+    times = dict.fromkeys(("created_at", "changed_at"), to_microseconds(at))
+    await put(database, owned_contexts, context_id=name, owner="", request="", **times)
     for first in (1, 11, 21):
-        facts = {"first": first, "last": first + 9, "epoch": 1, "entries": "0123456789"}
+        facts = {"first": first, "last": first + 9, "epoch": 1, "entries": b"0123456789"}
         await put(database, pages, context_id=name, task_id=name, **facts)
 
 
@@ -235,7 +236,7 @@ async def test_a_task_that_cannot_be_pruned_leaves_few_others_for_the_next_time(
 
 def test_every_table_is_known_to_have_something_of_a_context_or_to_be_a_directory() -> None:
     assert set(metadata.tables.values()) - {*of_context()} == {
-        *(task_contexts, message_keys, removed_contexts, task_counts, rewrites, replicas),
+        *(task_contexts, message_keys, removed_contexts, task_counts, replicas),
         *(api_keys, shares, ended_sessions, server_secrets, usage),
     }
 
@@ -249,12 +250,13 @@ async def add_artifact(database: Database, context_id: str, at: datetime = OLD, 
         "newest": 1,
         "pruned": 0,
         "draft_dirty": False,
+        "incarnation": 1,
     }
     version = {"number": 1, "parent": 0, "author": "agent", "task_id": context_id, "incomplete": False}
     await put(database, artifacts, context_id=context_id, artifact_id="a", **(row | values))
     await put(database, versions, context_id=context_id, artifact_id="a", content="{}", made_at=at, **version)
     await put(database, drafts, context_id=context_id, artifact_id="a", seq=0, kind="whole", content="{}")
-    standing = {"artifact_id": "a", "position": 1, "task_id": context_id, "closed": True}
+    standing = {"artifact_id": "a", "position": 1, "task_id": context_id, "closed": True, "name": "A"}
     await put(database, latest_changes, context_id=context_id, **standing)
     letter = {"task_id": context_id, "inbox_id": "m", "sent_at": to_microseconds(NOW), "key": "", "message": "{}"}
     await put(database, inbox_messages, context_id=context_id, **letter)

@@ -238,7 +238,7 @@ async def swept_beside() -> AsyncIterator[SqlStoreHarness]:
 
 async def begun(database: Database) -> None:
     async with database.write() as connection:
-        row = {"context_id": "c", "tasks": 1, "position": 0, "changed_at": 1}
+        row = {"context_id": "c", "tasks": 1, "position": 0, "changed_at": 1, "incarnation": 1}
         await connection.execute(insert(contexts).values(row).prefix_with("OR IGNORE"))
 
 

@@ -238,8 +238,8 @@ DAMAGED = {
     "its head": update(tasks).values(head="{"),
     "its transcript": update(tasks).values(transcript='[{"_type":"Unheard"}]'),
     "its artifacts": update(tasks).values(artifacts='{"doc":7}'),
-    "a page": update(pages).values(entries='[[2,"2026-01-01T00:00:00+00:00",{"_type":"New"}]]'),
-    "half a page": update(pages).values(entries='[[2,"2026'),
+    "a page": update(pages).values(entries=b'[[2,"2026-01-01T00:00:00+00:00",{"_type":"New"}]]'),
+    "half a page": update(pages).values(entries=b'[[2,"2026'),
 }
 
 
@@ -366,7 +366,7 @@ async def test_followers_of_a_context_begin_anew_when_a_page_of_it_cannot_be_rea
     await a.backend.journal.append(task_id, *deltas(1, 1))
     await a.backend.commits.flushed()
     async with b.backend._database.write() as connection:
-        await connection.execute(update(pages).values(entries="["))
+        await connection.execute(update(pages).values(entries=b"["))
     await b.backend.journal.refresh_all()
     with pytest.raises(StreamLost):
         await anext(aiter(following))
