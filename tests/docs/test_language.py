@@ -23,6 +23,7 @@ FINISHED = (
     "docs/push.md",
     "docs/mcp.md",
     "docs/demo.md",
+    "docs/models.md",
 )
 
 REFUSED = (
