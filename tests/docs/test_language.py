@@ -24,6 +24,7 @@ FINISHED = (
     "docs/mcp.md",
     "docs/demo.md",
     "docs/models.md",
+    "docs/page.md",
 )
 
 REFUSED = (
