@@ -25,6 +25,8 @@ FINISHED = (
     "docs/demo.md",
     "docs/models.md",
     "docs/page.md",
+    "docs/scripts.md",
+    "docs/performance.md",
 )
 
 REFUSED = (
