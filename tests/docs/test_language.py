@@ -27,6 +27,7 @@ FINISHED = (
     "docs/page.md",
     "docs/scripts.md",
     "docs/performance.md",
+    "docs/a2a.md",
 )
 
 REFUSED = (
