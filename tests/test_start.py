@@ -69,7 +69,7 @@ def test_the_arguments_of_the_client_import_no_library(arguments: list[str]) -> 
 @pytest.mark.parametrize("module", ["send", "edit", "artifacts"])
 def test_the_client_imports_nothing_of_the_server(module: str) -> None:
     server = ["a2a_canvas.store", "a2a_canvas.tools", "a2a_canvas.server.app", "a2a_canvas.server.settings.settings"]
-    program = f"import a2a_canvas.server.client.{module}"
+    program = f"import a2a_canvas.server.client.commands.{module}"
     assert imported(program, *server, "a2a.server", "anthropic", "pydantic_settings", "uvicorn", *SQL) == ""
 
 

@@ -27,7 +27,7 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from a2a_canvas.server.accounts.access import Access, Found, Level
-from a2a_canvas.server.accounts.errors import ContextNotFound, QuotaReached, ReadOnly, StorageFull
+from a2a_canvas.server.accounts.errors import ContextNotFound, InvalidShare, QuotaReached, ReadOnly, StorageFull
 from a2a_canvas.server.accounts.quotas import Meter
 from a2a_canvas.server.accounts.sharing import Sharing
 from a2a_canvas.server.agent.intent import InvalidOperation
@@ -250,7 +250,7 @@ class _ArtifactsEndpoint:
         try:
             asked = share_request(await self._object(request), self._sharing.now())
             new = await self._sharing.share(caller, context_id, asked)
-        except InvalidOperation as error:
+        except (InvalidOperation, InvalidShare) as error:
             raise invalid_value(error.field, error.reason) from None
         return JSONResponse(new_share_json(new, self._sharing), 201, NO_SNIFF | {"Cache-Control": "no-store"})
 

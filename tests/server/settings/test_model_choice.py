@@ -130,9 +130,7 @@ def test_a_library_that_is_missing_is_one_line_that_says_what_to_install(monkeyp
 
 
 def test_a_script_that_cannot_be_read_is_refused(tmp_path: Path) -> None:
-    assert refused(f"script:{tmp_path}/none.yaml", {}).endswith(
-        "none.yaml:1: cannot be read: No such file or directory"
-    )
+    assert refused(f"script:{tmp_path}/none.yaml", {}).endswith("none.yaml: cannot be read: No such file or directory")
 
 
 @pytest.mark.parametrize("model", ["openai:m", "ollama:m", "m"])

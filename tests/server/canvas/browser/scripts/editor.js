@@ -1,7 +1,7 @@
 // Types into the source view while its text changes elsewhere; returns what then is true.
 async () => {
   const modules = document.querySelector("script[type=module]").src.replace(/[^/]*$/, "document/");
-  const { createEditor } = await import(modules + "editor.js");
+  const { createEditor } = await import(modules + "editor/editor.js");
   const inputs = [];
   const make = (text) => {
     const editor = createEditor({ text, label: "Source", language: "", prose: true, onInput: ({ text }) => inputs.push(text) });

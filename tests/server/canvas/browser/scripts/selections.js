@@ -1,8 +1,8 @@
 // Selects in the page itself, with the browser's own selection; says what is not found at its place in the source.
 async (corpus) => {
   const modules = document.querySelector("script[type=module]").src.replace(/[^/]*$/, "document/");
-  const { createMarkdownView } = await import(modules + "markdown.js");
-  const { passageOf, visibleRanges } = await import(modules + "selection.js");
+  const { createMarkdownView } = await import(modules + "markdown/markdown.js");
+  const { passageOf, visibleRanges } = await import(modules + "markdown/selection.js");
   const WORD = /w\d{5}/g;
   const failures = [];
   let checked = 0;
