@@ -149,7 +149,7 @@ class Metrics:
         self.model_errors = CountSeries("model_errors_total", "Model calls that failed.", "provider", "kind")
         self.tool_calls = CountSeries(
             "tool_calls_total",
-            "Tool calls that succeeded or failed. A tool that there is not is `other`.",
+            "Tool calls that succeeded or failed. Unknown tools are counted as `other`.",
             "tool",
             "outcome",
         )

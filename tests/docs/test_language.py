@@ -28,10 +28,10 @@ FINISHED = (
     "docs/scripts.md",
     "docs/performance.md",
     "docs/a2a.md",
+    "docs/ag-ui.md",
 )
 
 REFUSED = (
-    r"(?:is|are|was|were|be|been) told",
     r"(?:go|goes|going|went) on",
     r"stands?",
     r"anew",
@@ -40,10 +40,15 @@ REFUSED = (
     r"as (?:many|much|long) as may be",
     r"who(?:m|so)?ever",
     r"belongs? into",
+    r"in place of",
+    r"(?:is|are) left out",
+    r"at the latest",
+    r"(?:there )?that there (?:is|are)",
+    r"told",
     r"mended",
     r"nobody's business",
 )
-"""Phrases, each with a plainer equivalent: reports, continues, is, again, earlier, no longer, anyone."""
+"""Phrases, each with a plainer equivalent: continues, is, again, earlier, no longer, anyone, instead of, reports."""
 
 WHO = r"(?:^|(?<=[.:;] )|(?<=\| ))Who\b[^?]*?(?:[.|]|$)"
 """A relative clause as the subject of a sentence, as in “Who has a link cannot revoke it”."""
