@@ -14,6 +14,7 @@ from tests.docs.pages import PAGES, prose
 FINISHED = (
     "README.md",
     "CHANGELOG.md",
+    "SECURITY.md",
     "docs/first-five-minutes.md",
     "docs/clients.md",
     "docs/agents.md",
