@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import socket
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -39,6 +39,17 @@ TURN = "urn:a2a-canvas:turn:v1"
 WAYS = [(binding, version) for binding in ("JSONRPC", "HTTP+JSON", "GRPC") for version in ("1.0", "0.3")]
 HTTP = [way for way in WAYS if way[0] != "GRPC"]
 SERVER_STOPPED = "The server was stopped before the task was done. Send it again."
+
+
+def agent_options(folder: Path, script: str, tools: str, keys: Mapping[str, str]) -> dict[str, Any]:
+    """Arguments of `serving` for an agent with tools and users, whose files are written into a folder."""
+    (folder / "script.yaml").write_text(script)
+    (folder / "tools.py").write_text(tools)
+    return {
+        "script": folder / "script.yaml",
+        "tools": (folder / "tools.py",),
+        "api_keys": ",".join(f"{name}={key}" for name, key in keys.items()),
+    }
 
 
 class Gate:

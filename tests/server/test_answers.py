@@ -11,7 +11,7 @@ from a2a.types import a2a_pb2 as pb
 from a2a.utils.errors import A2AError
 
 from a2a_canvas.server.accounts.api_key import new_key
-from tests.server.app_server import WAYS, Served, asking, said
+from tests.server.app_server import WAYS, Served, agent_options, asking, said
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -66,15 +66,7 @@ APPROVERS = ("ann", "approver", "link to approve")
 @pytest.fixture(scope="module")
 def app_options(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     folder = tmp_path_factory.mktemp("agent")
-    (folder / "script.yaml").write_text(SCRIPT)
-    (folder / "tools.py").write_text(TOOLS)
-    keys = ",".join(f"{name}={key}" for name, key in KEYS.items())
-    return {
-        "script": folder / "script.yaml",
-        "tools": (folder / "tools.py",),
-        "database": "memory",
-        "api_keys": keys,
-    }
+    return agent_options(folder, SCRIPT, TOOLS, KEYS) | {"database": "memory"}
 
 
 def answerers(kind: str, asker: str) -> tuple[str, ...]:

@@ -16,7 +16,7 @@ from a2a_canvas.server.accounts.api_key import new_key
 from a2a_canvas.server.agent.model import ToolResult
 from a2a_canvas.server.agent.turn.history import CREDENTIALS
 from a2a_canvas.store.sql.compression import decompress
-from tests.server.app_server import WAYS, Served, Stream, asking, history_of, said
+from tests.server.app_server import WAYS, Served, Stream, agent_options, asking, history_of, said
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -83,15 +83,7 @@ CODE = "4711-secret"
 @pytest.fixture(scope="module")
 def app_options(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     folder = tmp_path_factory.mktemp("agent")
-    (folder / "script.yaml").write_text(SCRIPT)
-    (folder / "tools.py").write_text(TOOLS)
-    keys = ",".join(f"{name}={key}" for name, key in KEYS.items())
-    return {
-        "script": folder / "script.yaml",
-        "tools": (folder / "tools.py",),
-        "database": f"sqlite:///{folder}/tasks.db",
-        "api_keys": keys,
-    }
+    return agent_options(folder, SCRIPT, TOOLS, KEYS) | {"database": f"sqlite:///{folder}/tasks.db"}
 
 
 def as_user(name: str) -> ClientCallContext:

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
-from pathlib import Path
 
 import pytest
 
 from a2a_canvas.server.accounts.api_key import ApiKey
 from a2a_canvas.server.accounts.sql.sql_api_keys import MAX_AGE, SqlApiKeys, add_key, list_keys, revoke_key
-from a2a_canvas.server.backend.migrations import upgrade
 from a2a_canvas.store.errors import Unavailable
 from a2a_canvas.store.sql.database import Database
-from tests.database_fixtures import postgresql_url, sqlite_url
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 ANN = ApiKey("ann", "ann", "hash of ann", NOW)
@@ -26,15 +23,6 @@ class Clock:
 
     def __call__(self) -> float:
         return self.now
-
-
-@pytest.fixture(params=[sqlite_url, lambda _: postgresql_url()], ids=["sqlite", "postgresql"])
-async def database(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Database]:
-    make: Callable[[Path], str] = request.param
-    opened = Database(make(tmp_path))
-    await upgrade(opened)
-    yield opened
-    await opened.close()
 
 
 async def test_a_new_key_is_found_by_its_hash(database: Database) -> None:

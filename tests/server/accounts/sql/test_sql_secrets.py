@@ -3,26 +3,11 @@
 from __future__ import annotations
 
 from asyncio import gather
-from collections.abc import AsyncIterator, Callable
 from datetime import UTC, datetime
-from pathlib import Path
-
-import pytest
 
 from a2a_canvas.server.accounts.server_secrets import SECRET_BYTES
 from a2a_canvas.server.accounts.sql.sql_secrets import SqlSecrets
-from a2a_canvas.server.backend.migrations import upgrade
 from a2a_canvas.store.sql.database import Database
-from tests.database_fixtures import postgresql_url, sqlite_url
-
-
-@pytest.fixture(params=[sqlite_url, lambda _: postgresql_url()], ids=["sqlite", "postgresql"])
-async def database(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Database]:
-    make: Callable[[Path], str] = request.param
-    opened = Database(make(tmp_path))
-    await upgrade(opened)
-    yield opened
-    await opened.close()
 
 
 async def test_servers_that_ask_at_the_same_time_have_the_same_secret(database: Database) -> None:

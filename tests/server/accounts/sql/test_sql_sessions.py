@@ -2,32 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 
-import pytest
 from sqlalchemy import func, select
 
 from a2a_canvas.server.accounts.browser_session import SESSION_LIMIT, BrowserSession, new_session
 from a2a_canvas.server.accounts.sql.account_tables import ended_sessions
 from a2a_canvas.server.accounts.sql.recent_reads import MAX_AGE
 from a2a_canvas.server.accounts.sql.sql_sessions import SqlEndedSessions, end_sessions_of
-from a2a_canvas.server.backend.migrations import upgrade
 from a2a_canvas.store.sql.database import Database
-from tests.database_fixtures import postgresql_url, sqlite_url
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
-
-
-@pytest.fixture(params=[sqlite_url, lambda _: postgresql_url()], ids=["sqlite", "postgresql"])
-async def database(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Database]:
-    make: Callable[[Path], str] = request.param
-    opened = Database(make(tmp_path))
-    await upgrade(opened)
-    yield opened
-    await opened.close()
 
 
 class Servers:

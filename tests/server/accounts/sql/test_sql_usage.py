@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable
 from datetime import timedelta
-from pathlib import Path
 
 import pytest
 from sqlalchemy import select
@@ -12,19 +10,9 @@ from sqlalchemy import select
 from a2a_canvas.server.accounts.errors import QuotaReached
 from a2a_canvas.server.accounts.quotas import DAY, EVERYBODY, Meter, Quota
 from a2a_canvas.server.accounts.sql.sql_usage import ALIVE, KEPT_DAYS, STALE, SharedUsage, read_usage, usage
-from a2a_canvas.server.backend.migrations import upgrade
 from a2a_canvas.store.sql.database import Database
 from tests.database_fixtures import postgresql_url, sqlite_url
 from tests.fakes import Clock
-
-
-@pytest.fixture(params=[sqlite_url, lambda _: postgresql_url()], ids=["sqlite", "postgresql"])
-async def database(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Database]:
-    make: Callable[[Path], str] = request.param
-    opened = Database(make(tmp_path))
-    await upgrade(opened)
-    yield opened
-    await opened.close()
 
 
 class Replica:
