@@ -158,7 +158,7 @@ def no_file_in_the_working_directory() -> Iterator[None]:
 
 @pytest.fixture(autouse=True)
 def levels_of_the_log() -> Iterator[None]:
-    """A command that runs in a test sets the levels of the log; the next test has those of before."""
+    """A command that runs in a test sets the levels of the log; the next test has the levels from before it."""
     loggers = [logging.getLogger(name) for name in ("a2a", "a2a_canvas", "uvicorn.access")]
     levels = [each.level for each in loggers]
     yield

@@ -26,7 +26,7 @@ _RANDOM, _CHECKSUM = 43, 6
 _FORM = re.compile(rf"{PREFIX}([0-9A-Za-z]{{{_RANDOM}}})([0-9A-Za-z]{{{_CHECKSUM}}})")
 MAX_NAME = 128
 SHARED_USER = "shared"
-"""The user of whoever has the shared token: no key has it."""
+"""The user of everyone with the shared token. No key has this user."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -179,7 +179,7 @@ def _fault_of_place(path: Path) -> str:
             f"Remove one of the names, or {_OTHER_FILE}"
         )
     if not path.exists() and path.with_name(f"{path.name}-wal").exists():
-        return "it is gone, but its -wal is there: restore the file, or remove the -wal to begin anew"
+        return "it is gone, but its -wal is there: restore the file, or remove the -wal to start with an empty database"
     return ""
 
 
@@ -206,7 +206,7 @@ def _tables_of_another(path: Path, name: str) -> Sequence[str]:
             listed = "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite\\_%' ESCAPE '\\'"
             tables = sorted(table for (table,) in file.execute(listed))
     except sqlite3.OperationalError:
-        return ()  # whoever opens it gets the error
+        return ()  # opening it raises the error
     except sqlite3.DatabaseError:
         raise _unopened(name, f"it is not a SQLite database. {_OTHER_FILE.capitalize()}") from None
     return () if REVISIONS in tables else tables

@@ -96,7 +96,7 @@ export function createApp(store, client, { navigate = () => {}, session } = {}) 
   /** @param {string} contextId */
   function gone(contextId) {
     if (store.state.contextId === contextId) {
-      notify("error", "This conversation is not there any more.");
+      notify("error", "This conversation no longer exists.");
       openContext(null);
       refresh();
     }

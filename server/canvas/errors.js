@@ -1,14 +1,14 @@
 // @ts-check
 /**
- * What the user is told when a request fails.
- * Rule 1: most of the server's words are for whoever writes a client; the developer view has them. Each code that this
+ * What the user reads when a request fails.
+ * Rule 1: most of the server's words are for developers of clients; the developer view has them. Each code that this
  *         server has is in one of the two tables (tests/server/canvas/test_errors.py).
  */
 
 import { RequestFailed } from "./a2a/client.js";
 
 const UNUSABLE = "The server could not use this request. The developer view has the details.";
-const GONE = "This is not there any more.";
+const GONE = "This no longer exists.";
 const ENDED = "This task has ended. Send a new message.";
 const OTHER_FILES = "This server does not take files of this type.";
 
@@ -18,7 +18,7 @@ export const OWN_WORDS = new Map([
     (code) => /** @type {[number, string]} */ ([code, UNUSABLE]),
   ),
   [404, GONE],
-  [-32001, "This task is not there any more."],
+  [-32001, "This task no longer exists."],
   [-32002, ENDED],
   [-32004, ENDED],
   [415, OTHER_FILES],

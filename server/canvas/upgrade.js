@@ -1,6 +1,6 @@
 // @ts-check
 /**
- * After an upgrade of the server the page that is open is an older one: what it would load later is not there any more.
+ * After an upgrade of the server the page that is open is an older one: what it would load later no longer exists.
  * The files of the page have their digest in their address; the server says which is its own.
  */
 

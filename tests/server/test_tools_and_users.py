@@ -183,7 +183,7 @@ async def test_so_do_they_over_agui(served: Served, context: str, app_options: d
     assert CODE not in stored(app_options)
 
 
-async def test_a_call_keeps_its_user_whoever_answers_its_questions(served: Served, context: str) -> None:
+async def test_a_call_keeps_its_user_no_matter_who_answers_its_questions(served: Served, context: str) -> None:
     """Bob answers a question of the call that ann's message made: it asks ann again for hers."""
     served.gate.open()
     client = served.client(streaming=False)

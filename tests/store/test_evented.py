@@ -305,7 +305,7 @@ async def test_the_number_of_a_discarded_draft_is_not_known_to_the_model(
     await evented.discard(by("t1"))
     await store.apply(by("t2"), appending("C", last_chunk=True))
     assert (await evented.apply(by("t1"), appending("D"))).parent == 2
-    assert evented.known("a") == 1  # so the model is told that somebody else made version 2
+    assert evented.known("a") == 1  # so the model learns that somebody else made version 2
 
 
 async def test_errors_keeps_and_closes_of_nothing_tell_nothing(

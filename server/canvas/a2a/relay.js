@@ -66,7 +66,7 @@ export function createRelay(send, { maxSize = MAX_SIZE } = {}) {
 /**
  * @param {string|null} from  the id after which it begins
  * @param {number} maxSize
- * @param {() => void} ended  called when nobody can join any more
+ * @param {() => void} ended  called when no window can join it
  */
 function createStream(from, maxSize, ended) {
   const controller = new AbortController();

@@ -86,7 +86,7 @@ export function createSession(base, options = {}) {
       keep("");
       declined = false;
     }
-    return declined ? Promise.resolve(false) : signIn(given ? "This key is not valid any more." : "");
+    return declined ? Promise.resolve(false) : signIn(given ? "This key is no longer valid." : "");
   }
 
   /** @param {string} [said] */
@@ -130,7 +130,7 @@ export function createSession(base, options = {}) {
       return Promise.resolve(false);
     }
     forgetGuest();
-    return signIn("This link is not valid any more.");
+    return signIn("This link is no longer valid.");
   }
 
   /** Goes back from a link to what the user has. */
@@ -231,7 +231,7 @@ const linkPart = partOf(() => import("./link.js"));
 /** The conversation that a link is for. @param {Response} response */
 async function contextOf(response) {
   if (!response.ok) {
-    throw new Error(response.status === 401 ? "This link is not valid any more. Ask for a new one." : "The link cannot be opened now. Try again.");
+    throw new Error(response.status === 401 ? "This link is no longer valid. Ask for a new one." : "The link cannot be opened now. Try again.");
   }
   const { contexts } = await response.json();
   return contexts[0].contextId;

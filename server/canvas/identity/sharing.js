@@ -32,7 +32,7 @@ export function openSharing(app, contextId, title) {
     { class: "dialog", "aria-labelledby": "share-title", onclose: () => dialog.remove() },
     h("h2", { class: "dialog-title", id: "share-title" }, `Share “${title}”`),
     part("invite", "Invite a user", "They sign in under the name that this server knows them by.", [["share-user", "User", user]], LEVELS_OF_USERS, "Invite", (terms) => invite(user.value.trim(), terms)),
-    part("link", "Create a link", "Whoever has the link opens the conversation without signing in.", [], LEVELS, "Create link", (terms) => share({ link: true, ...terms })),
+    part("link", "Create a link", "Anyone with the link can open the conversation without signing in.", [], LEVELS, "Create link", (terms) => share({ link: true, ...terms })),
     told,
     made,
     list,

@@ -158,7 +158,7 @@ def matches(words: Iterable[str], name: str | None, request: str, artifacts: Ite
 
 
 def request_of(messages: Sequence[UserMessage | AgentMessage]) -> str:
-    """What is told of the messages that a context begins with: of an upload, the name of its artifact."""
+    """The request shown for a context, from its first messages; for an upload, the name of its artifact."""
     first = messages[0] if messages else None
     if not isinstance(first, UserMessage):
         return ""

@@ -9,8 +9,8 @@ Rule 4: only so many turns run at once (`admission.py`). The others wait as `sub
         state they had. Operations without a model (undo, redo, restore, put) do not wait.
 Rule 5: a turn that waits can be cancelled, sent messages, handed over and taken over like one that runs.
 Rule 6: a turn works for the sender of the message that its model read last: it uses that user's tokens. A call runs for
-        whom the turn worked for when the model made it, whoever approves it or answers its questions. So a guest who
-        writes to the owner's working task does not have tools act for the owner.
+        the user for whom the turn worked when the model made it, not for the one that approves it or answers its
+        questions. So a guest who writes to the owner's working task does not have tools act for the owner.
 """
 
 from __future__ import annotations

@@ -22,7 +22,7 @@ MAX_SCHEMA = 50_000
 ANYTHING: Mapping[str, Any] = {"type": "object", "properties": {}}
 
 MAX_FAULTS = 10
-"""Of one input, that the model is told."""
+"""The most faults of one input that the model reads."""
 
 _WORDS: Mapping[str, str] = {
     "string": "a string",

@@ -5,7 +5,7 @@ import { OWN_WORDS, SERVERS_WORDS, sentence } from "../../../server/canvas/error
 
 const SAID = "A string has half of a \\uD800-\\uDFFF pair; send both halves";
 
-test("words for whoever writes a client are not shown to users", () => {
+test("words for developers of clients are not shown to users", () => {
   for (const code of OWN_WORDS.keys()) {
     const shown = sentence(new RequestFailed(SAID, code));
     assert.match(shown, /^[A-Z][a-z ]+.*\.$/, `${code}`);
@@ -22,5 +22,5 @@ test("what the server says of access, limits and failures is shown", () => {
 
 test("a dialog says in words of its own what the server could not use", () => {
   assert.equal(sentence(new RequestFailed(SAID, 400), "Invite somebody else."), "Invite somebody else.");
-  assert.equal(sentence(new RequestFailed(SAID, 404), "Invite somebody else."), "This is not there any more.");
+  assert.equal(sentence(new RequestFailed(SAID, 404), "Invite somebody else."), "This no longer exists.");
 });

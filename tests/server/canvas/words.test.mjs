@@ -81,7 +81,7 @@ test("an answer has no marks of Markdown", () => {
   assert.deepEqual(choicesOf("Which?\n- **Tea**, the green one\n- `rain`"), ["Tea, the green one", "rain"]);
 });
 
-test("a question is told from what is to be changed", () => {
+test("a question is distinguished from a request for a change", () => {
   for (const asked of ["What is this?", "why is it so long", "Explain this passage", "Really？"]) {
     assert.equal(isQuestion(asked), true, asked);
   }

@@ -209,7 +209,7 @@ def test_a_file_with_two_names(refused: Refused, tmp_path: Path) -> None:
 
 def test_a_file_that_is_gone_while_its_wal_is_there(refused: Refused, tmp_path: Path) -> None:
     (tmp_path / "canvas.db-wal").write_bytes(b"what was written last")
-    assert "restore the file, or remove the -wal to begin anew" in refused(sqlite_url(tmp_path))
+    assert "restore the file, or remove the -wal to start with an empty database" in refused(sqlite_url(tmp_path))
     assert [file.name for file in tmp_path.iterdir()] == ["canvas.db-wal"]
 
 

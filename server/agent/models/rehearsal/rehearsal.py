@@ -2,7 +2,7 @@
 
 Rule 1: the newest message is what it works on, also when it came along with tool results.
 Rule 2: a failed call ends the turn with what the tool said.
-Rule 3: `NOTICE` ends the first reply after a start, whoever asks: its last text, or a question or refusal that comes
+Rule 3: `NOTICE` ends the first reply after a start, to any user: its last text, or a question or refusal that comes
         before it. In each conversation it would be longer than the replies; the card has it at all times.
 Rule 4: an edit is answered by a `change` alone. For any other rule nothing is changed, and the answer is
         what the rule says.

@@ -4,7 +4,7 @@
  * `<summary>`, and footnotes. No other HTML is known, and none with attributes: it is shown as text.
  *
  * Each rule depends on nothing behind the block that it begins, so that a text can be parsed in pieces (markdown_blocks.js):
- * what is not closed goes on to the end of what holds it.
+ * an element that is not closed ends with the block that contains it.
  */
 
 /** @typedef {any} Token */

@@ -173,7 +173,7 @@ test("a refusal reaches its windows, and is not kept for others", async () => {
   assert.deepEqual([window.said, window.text, relay.size], [["head", "text", "end"], "{}", 0]);
 });
 
-test("windows are told that the server does not answer", async () => {
+test("windows learn that the server does not answer", async () => {
   const relay = createRelay(() => Promise.reject(new TypeError("refused")));
   const window = joined(relay);
   await turns();

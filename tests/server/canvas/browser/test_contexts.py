@@ -96,7 +96,7 @@ async def test_one_is_deleted_for_everyone(window: OpenPage, open_window: Opener
     await expect(named(window.page, name)).to_have_count(0)
     other = await open_window(served.url, link.removeprefix(served.url))
     other.expects("404")
-    await expect(other.page.get_by_role("alert")).to_contain_text("This conversation is not there any more.")
+    await expect(other.page.get_by_role("alert")).to_contain_text("This conversation no longer exists.")
     assert name not in await names(other.page)
 
 

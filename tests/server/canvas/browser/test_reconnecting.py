@@ -55,7 +55,7 @@ async def check_written(page: Page) -> None:
 async def test_an_id_that_cannot_be_one_is_no_lost_connection(open_window: Opener, served: Served) -> None:
     window = await open_window(served.url, "/#/%00")
     window.expects("status of 400")
-    await expect(window.page.get_by_role("alert")).to_contain_text("This conversation is not there any more.")
+    await expect(window.page.get_by_role("alert")).to_contain_text("This conversation no longer exists.")
     await ask(window.page, "quickly weed")
     await expect(window.page.locator("#document")).to_be_visible()
 

@@ -129,7 +129,7 @@ async def test_windows_with_two_credentials_are_not_mixed(open_window: Opener) -
         window.expects("status of 404")
         other = await window.another_tab()
         await sign_in(other, JOE)
-        await expect(other.get_by_role("alert")).to_contain_text("This conversation is not there any more.")
+        await expect(other.get_by_role("alert")).to_contain_text("This conversation no longer exists.")
         await ask(window.page, "quickly moss")
         await all_show([window.page], "Here is moss.")
         assert "kelp" not in await other.locator("body").inner_text()

@@ -92,7 +92,7 @@ test("a key that was revoked is forgotten, and another one asked for", async () 
   stored.set(`a2a-canvas.key:${HOME}`, "old");
   const { fetch: send } = session();
   assert.equal((await send(HOME)).status, 200);
-  assert.deepEqual(asked, ["This key is not valid any more."]);
+  assert.deepEqual(asked, ["This key is no longer valid."]);
 });
 
 test("a request that is given up does not wait on", async () => {
@@ -183,6 +183,6 @@ test("somebody who does not want to open a link stays where they are", async () 
 
 test("a link that is not valid says so, and changes nothing", async () => {
   stored.set(`a2a-canvas.key:${HOME}`, "right");
-  await assert.rejects(session({ fetch: shared }).openLink("revoked"), /not valid any more/);
+  await assert.rejects(session({ fetch: shared }).openLink("revoked"), /no longer valid/);
   assert.equal(stored.size, 1);
 });

@@ -54,7 +54,7 @@ async def told(watcher: AsyncGenerator[Activity, None]) -> Activity:
 
 
 async def is_told(watcher: AsyncGenerator[Activity, None], expected: Activity) -> None:
-    """Until the watcher is told who watches and what works."""
+    """Until the watcher has read who watches and what works."""
     async with asyncio.timeout(SOON):
         while replace(await anext(watcher), tasks=0, updated_at=None) != expected:
             pass

@@ -1,4 +1,4 @@
-"""A row that cannot be decoded, whoever wrote it, is left out and logged: everything else is read."""
+"""A row that cannot be decoded is left out, no matter which user wrote it, and logged: everything else is read."""
 
 from __future__ import annotations
 
