@@ -1,7 +1,8 @@
 // @ts-check
 /**
  * Where the user writes. Enter sends, Shift+Enter breaks the line; with a touch screen Enter breaks the line. Ctrl+Enter
- * and Cmd+Enter always send. What is not sent yet is kept per conversation, as long as the tab is open.
+ * and Cmd+Enter always send. What cannot be sent yet is sent as soon as it can, unless the user goes on writing. What is
+ * not sent is kept per conversation, as long as the tab is open.
  */
 import { fill, h } from "../dom.js";
 import { icon } from "../icons.js";
@@ -28,6 +29,8 @@ export function createComposer(app) {
   let contextId = store.state.contextId;
   /** @type {string|undefined} */
   let asked;
+  /** Enter was pressed while nothing could be sent. */
+  let pressed = false;
 
   const field = h("textarea", {
     class: "composer-field",
@@ -75,7 +78,7 @@ export function createComposer(app) {
     const reason = obstacle(state);
     element.toggleAttribute("data-disabled", reason !== "");
     field.placeholder = waiting ? "Your answer" : state.selection ? "Say what to change in it, or ask about it" : Object.keys(state.tasks).length ? "Reply, or say what to change" : "Ask for a document";
-    hint.textContent = reason || hintOf(state);
+    hint.textContent = hintOf(state, reason, pressed);
     attach.disabled = reason !== "";
     send.disabled = reason !== "" || isEmpty();
     stop.hidden = !runningTask(state);
@@ -84,6 +87,9 @@ export function createComposer(app) {
       focus();
     }
     asked = waiting?.taskId;
+    if (pressed && !reason) {
+      queueMicrotask(submit);
+    }
   }
 
   /** The passage that "this" means in the next message. @param {State} state */
@@ -97,9 +103,10 @@ export function createComposer(app) {
   }
 
   function changed() {
+    pressed = false;
     grow(field);
-    send.disabled = isEmpty() || obstacle(store.state) !== "";
     keepDraft(contextId, field.value);
+    draw(store.state);
   }
 
   /** @param {KeyboardEvent} event */
@@ -113,8 +120,9 @@ export function createComposer(app) {
 
   function submit() {
     const text = field.value.trim();
-    if (isEmpty() || obstacle(store.state)) {
-      return;
+    pressed = !isEmpty() && obstacle(store.state) !== "";
+    if (isEmpty() || pressed) {
+      return draw(store.state);
     }
     const sent = files;
     field.value = "";
@@ -168,6 +176,7 @@ export function createComposer(app) {
 
   /** A message that begins a conversation gives it its id: the draft goes with it. @param {string|null} next */
   function moveTo(next) {
+    pressed = false;
     contextId = next;
     field.value = readDraft(contextId);
     setFiles([]);
@@ -211,8 +220,11 @@ function obstacle({ connection, server }) {
   return connection === "reconnecting" ? "You can send when the connection is back" : "";
 }
 
-/** @param {State} state */
-function hintOf(state) {
+/** @param {State} state @param {string} reason  why nothing can be sent @param {boolean} pressed */
+function hintOf(state, reason, pressed) {
+  if (reason) {
+    return pressed ? `${reason}. Your message follows` : reason;
+  }
   if (matchMedia("(pointer: coarse)").matches) {
     return "";
   }

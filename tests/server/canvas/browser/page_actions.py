@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import re
 
-from playwright.async_api import Locator, Page, expect
+from playwright.async_api import Locator, Page, Route, expect
 
 from tests.server.app_server import Served
 from tests.server.canvas.browser.browser_harness import PATIENCE_MS
@@ -42,6 +42,18 @@ async def ask(page: Page, text: str) -> None:
     field = page.get_by_role("textbox", name="Message")
     await field.fill(text)
     await field.press("Enter")
+
+
+async def delay(page: Page, addresses: re.Pattern[str]) -> asyncio.Event:
+    """Requests of these addresses are not answered until the event is set."""
+    answer = asyncio.Event()
+
+    async def late(route: Route) -> None:
+        await answer.wait()
+        await route.continue_()
+
+    await page.route(addresses, late)
+    return answer
 
 
 async def grow_to(page: Page, served: Served, line: str) -> None:

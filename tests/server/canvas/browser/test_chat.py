@@ -11,6 +11,7 @@ from playwright.async_api import Locator, Page, Route, expect
 from tests.server.app_server import Served
 from tests.server.canvas.browser.browser_harness import OpenPage
 from tests.server.canvas.browser.conftest import Opener
+from tests.server.canvas.browser.page_actions import delay
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -326,6 +327,24 @@ async def test_a_reply_is_markdown(window: OpenPage, served: Served) -> None:
     page = window.page
     await say(page, "quickly tea")
     await expect(page.locator(".message-agent .prose p")).to_have_text("Here is tea.")
+
+
+async def test_what_is_entered_before_the_server_has_answered_is_sent_when_it_has(window: OpenPage) -> None:
+    page = window.page
+    answer = await delay(page, re.compile("agent-card.json"))
+    await page.reload(wait_until="commit")
+    await say(page, "quickly mo")
+    await expect(page.get_by_text("Waiting for the server. Your message follows")).to_be_visible()
+    await expect(field(page)).to_have_value("quickly mo")
+    await field(page).press("End")
+    await field(page).press_sequentially("ss")
+    await expect(page.get_by_text("Waiting for the server", exact=True)).to_be_visible()
+    await field(page).press("Enter")
+    answer.set()
+
+    await expect(page.locator(".message-user")).to_have_text("You: quickly moss")
+    await expect(field(page)).to_have_value("")
+    await expect(page.locator(".message-user")).to_have_count(1)
 
 
 async def test_a_lost_connection_is_told_and_comes_back(window: OpenPage) -> None:

@@ -9,11 +9,11 @@ import zipfile
 from pathlib import Path
 
 import pytest
-from playwright.async_api import Page, Route, expect
+from playwright.async_api import Page, expect
 
 from tests.server.app_server import Served
 from tests.server.canvas.browser.browser_harness import OpenPage
-from tests.server.canvas.browser.page_actions import ask, document
+from tests.server.canvas.browser.page_actions import ask, delay, document
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -82,21 +82,16 @@ async def test_one_is_copied_and_saved_and_all_are_a_zip_file(window: OpenPage) 
 async def test_a_pasted_text_is_a_document(window: OpenPage, early: bool) -> None:
     """`early`: before the page knows the server, and has loaded what shows documents."""
     page = window.page
-    answer = asyncio.Event()
-
-    async def late(route: Route) -> None:
-        await answer.wait()
-        await route.continue_()
-
     if early:
-        await page.route(re.compile("agent-card.json|document/pane.js"), late)
+        answer = await delay(page, re.compile("agent-card.json|document/pane.js"))
         await page.reload(wait_until="commit")
         await expect(page.get_by_role("heading", name="What shall we write?")).to_be_visible()
     await page.context.grant_permissions(["clipboard-read", "clipboard-write"])
     await page.evaluate("navigator.clipboard.writeText('# Tide tables\\n\\nHigh at noon.\\n')")
     await page.get_by_role("link", name="Skip to the message field").focus()
     await page.keyboard.press("Control+v")
-    answer.set()
+    if early:
+        answer.set()
 
     await expect(document(page).get_by_role("heading", name="tide-tables.md")).to_be_visible()
     await expect(document(page)).to_contain_text("High at noon.")

@@ -121,6 +121,7 @@ async def test_a_replica_names_the_tasks_that_it_follows_while_they_run_elsewher
     b = await several.start()
     here = await a.send("Wait")
     await hold.reached.wait()
+    await a.backend.commits.flushed()  # before, it may be submitted for the others
     there = await joined(b, here.snapshot.task_id)
     assert (a.backend.journal.followed, b.backend.journal.followed) == ((), (here.snapshot.task_id,))
     hold.release.set()
