@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import replace
@@ -33,6 +34,8 @@ from tests.server.tasks.context_harness import BACKENDS, SECOND, ContextHarness,
 
 ROOM = Room(total=10, failing=10, large=10, per_target=10, per_user=10)
 KEY = ConfigKey("c", "t", "p")
+SOON = 20.0
+"""Seconds after which a test fails because what it waits for has not happened."""
 
 
 @pytest_asyncio.fixture(params=BACKENDS)
@@ -197,6 +200,21 @@ async def test_what_one_process_has_claimed_no_other_delivers(tasks: ContextHarn
     await tasks.reach("t")
     assert len(await tasks.backend.push.claim(ROOM)) == 1
     assert not await other_process(tasks).claim(ROOM)
+
+
+@pytest.mark.parametrize("tasks", ["postgresql"], indirect=True)  # SQLite has one writer
+async def test_a_claim_leaves_out_what_another_process_is_about_to_claim_and_does_not_wait_for_it(
+    tasks: ContextHarness,
+) -> None:
+    await tasks.begin("t")
+    await tasks.backend.push.add(config())
+    await tasks.reach("t")
+    assert isinstance(tasks.backend, SqlBackend)
+    async with tasks.backend._database.write() as other:
+        await other.execute(select(push_configs.c.config_id).with_for_update())
+        async with asyncio.timeout(SOON):
+            assert not await tasks.backend.push.claim(ROOM)
+    assert len(await tasks.backend.push.claim(ROOM)) == 1
 
 
 async def test_what_a_dead_process_has_claimed_another_delivers_later(tasks: ContextHarness) -> None:

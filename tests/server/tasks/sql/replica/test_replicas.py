@@ -235,6 +235,24 @@ async def test_a_question_is_answered_on_any_replica_and_the_turn_goes_on_there(
     assert ToolResult("T1", "Blue") in b.llm.requests[0].messages[-1].content
 
 
+async def test_a_follower_on_the_replica_that_takes_the_answer_misses_nothing(several) -> None:
+    hold = Hold()
+    a = await several.start(answer(text("Hm."), hold, ask("T1", "Which colour?", at=1)))
+    b = await several.start(answer(text("Blue it is.")))
+    here = await a.send("Paint")
+    task_id = here.snapshot.task_id
+    await hold.reached.wait()
+    there, asked = await joined(b, task_id), await joined(a, task_id)
+    await b.backend._listener.stop()  # notifications are slower than the answer
+    hold.release.set()
+    while not (await a.record(task_id)).state.paused:
+        await until(asked, StatusChanged)
+    await rest(await b.send("Blue", task_id))
+    ours, theirs = await rest(here), await rest(there)
+    assert others(theirs) == [entry for entry in others(ours) if entry.generation > there.snapshot.generation]
+    b.backend._listener.start()
+
+
 async def asked_on(replica: Replica) -> str:
     """A task on this replica that waits for input."""
     asked = await replica.send("Paint")

@@ -9,6 +9,7 @@ import pytest
 
 from a2a_canvas.server.accounts.access import ANONYMOUS
 from a2a_canvas.server.agent.events import State, UserMessage
+from a2a_canvas.server.backend.sql_backend import MAX_WRITE_FAILURES
 from a2a_canvas.server.log_output import LineFormatter
 from a2a_canvas.server.tasks.codec import message_to_json
 from a2a_canvas.server.tasks.errors import StreamLost, TaskNotFound, Unwritable
@@ -24,7 +25,7 @@ from a2a_canvas.store.sql import writing as rows
 from a2a_canvas.store.sql.database import Database
 from a2a_canvas.store.sql.rows import RowChanges, StoredDocument, row_changes
 from tests.database_fixtures import postgresql_url, sqlite_url
-from tests.fakes import Hold, answer, ask, broken, parts, text, write
+from tests.fakes import Hold, answer, ask, broken, parts, said, text, write
 from tests.server.tasks.runtime.runtime_harness import rest
 from tests.server.tasks.sql.replica_harness import Replica, Replicas
 
@@ -76,7 +77,7 @@ async def lost(following: TaskSubscription) -> None:
         await rest(following)
 
 
-async def failed(replica: Replica, task_id: str) -> TaskRecord:
+async def ended(replica: Replica, task_id: str) -> TaskRecord:
     """The task when it has ended; whoever comes back sees how."""
     async with asyncio.timeout(SOON):
         while True:
@@ -127,7 +128,7 @@ async def test_of_several_turns_the_one_that_cannot_be_written_fails_and_the_oth
     for number, (following, entries) in enumerate(zip(followed, said, strict=True)):
         if words[number] == POISON:
             assert isinstance(entries, StreamLost)
-            record = await failed(a, following.snapshot.task_id)
+            record = await ended(a, following.snapshot.task_id)
             assert record.state is State.FAILED
             assert record.epoch > 1
             assert record.message
@@ -156,7 +157,7 @@ async def test_what_a_failed_task_held_can_be_changed_elsewhere(several: Replica
     await refuse(a, VERSIONS)
     following = await a.send("Write")
     await lost(following)
-    await failed(a, following.snapshot.task_id)
+    await ended(a, following.snapshot.task_id)
     b = await several.start(answer(write("T1", "one", last_chunk=True)), WRITTEN)
     async with asyncio.timeout(SOON):
         await rest(await b.send("Write again"))
@@ -170,7 +171,9 @@ async def test_a_message_that_cannot_be_written_is_refused_and_leaves_nothing(se
         await a.send(POISON)
     with pytest.raises(TaskNotFound):
         await a.record(refused.value.task_id)
+    await asyncio.gather(*a.backend._failing)
     assert a.backend.journal.running == ()
+    assert (a.backend._write_failures, a.backend.ownership.acquiring) == ({}, {})
     following = await a.send("Hello")
     await rest(following)
     assert (await a.record(following.snapshot.task_id)).state is State.COMPLETED
@@ -182,8 +185,10 @@ async def test_an_answer_that_cannot_be_written_is_refused_and_the_task_waits_as
     task_id = (await a.send("Paint")).snapshot.task_id
     await a.runtime._turns.get(task_id).wait()  # type: ignore[union-attr]
     await a.backend.commits.flushed()
-    with pytest.raises(Unwritable):
-        await a.send(POISON, task_id)
+    for number in range(MAX_WRITE_FAILURES + 1):
+        with pytest.raises(Unwritable):
+            await a.send(said(f"m-{number}", POISON), task_id)
+        await asyncio.gather(*a.backend._failing)
     async with asyncio.timeout(SOON):
         following = await a.send("Blue", task_id)
         await rest(following)
@@ -193,6 +198,22 @@ async def test_an_answer_that_cannot_be_written_is_refused_and_the_task_waits_as
         "m-Paint",
         "m-Blue",
     ]
+
+
+async def test_a_task_that_cannot_even_be_made_to_fail_is_taken_up_again(
+    several: Replicas, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def fails(*task: object) -> None:
+        raise RuntimeError("Something is odd")
+
+    a = await several.start(answer(write("T1", POISON, last_chunk=True)), WRITTEN, WRITTEN)
+    await refuse(a, VERSIONS)
+    with monkeypatch.context() as patch:
+        patch.setattr(a.backend._takeover, "claim_again", fails)
+        following = await a.send("Write")
+        await lost(following)
+        await asyncio.gather(*a.backend._failing)
+    assert (await ended(a, following.snapshot.task_id)).state is State.COMPLETED
 
 
 async def test_a_change_that_cannot_be_encoded_fails_its_task_alone(
@@ -210,7 +231,7 @@ async def test_a_change_that_cannot_be_encoded_fails_its_task_alone(
     await hold.reached.wait()
     following = await a.send("Write")
     await lost(following)
-    assert (await failed(a, following.snapshot.task_id)).state is State.FAILED
+    assert (await ended(a, following.snapshot.task_id)).state is State.FAILED
     with pytest.raises(ArtifactNotFound):
         await a.text()
     hold.release.set()
@@ -227,8 +248,8 @@ async def test_another_turn_of_the_same_context_is_taken_up_again(several: Repli
     following = await a.send("Write the other", context="c")
     await lost(following)
     await lost(other)
-    assert (await failed(a, following.snapshot.task_id)).state is State.FAILED
-    assert (await failed(a, other.snapshot.task_id)).state is State.COMPLETED
+    assert (await ended(a, following.snapshot.task_id)).state is State.FAILED
+    assert (await ended(a, other.snapshot.task_id)).state is State.COMPLETED
     assert await a.text() == "one "
 
 
