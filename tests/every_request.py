@@ -1,8 +1,10 @@
 """One request of every kind that a user can make, as a table, and the kinds that the server has.
 
-Rule 1: a kind is a method of A2A 1.0 or 0.3 over JSON-RPC, a path of HTTP+JSON, a method of one of the resources of
-        `/artifacts`, an operation of `canvas:v1`, or a route. The server's own tables have them all (`kinds`).
-Rule 2: an id in a request is a stand-in, such as `WAITING`. Who sends the request puts an id there (`resolved`).
+Rule 1: a kind is a method of A2A 1.0 or 0.3 over JSON-RPC or gRPC, a path of HTTP+JSON, a method of one of the
+        resources of `/artifacts`, an operation of `canvas:v1`, or a route. The server's own tables have them all
+        (`kinds`). Routes that depend on settings exist with `every_route`.
+Rule 2: an id in a request is a stand-in, such as `WAITING`. The sender of the request replaces it (`resolved`).
+Rule 3: a call of gRPC has the method `GRPC`, the path of its method as its URL, and its message as JSON.
 """
 
 from __future__ import annotations
@@ -11,10 +13,16 @@ import json
 import re
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, get_args
 from urllib.parse import urlsplit
 from uuid import uuid4
 
+from a2a.compat.v0_3 import a2a_v0_3_pb2
+from a2a.types import a2a_pb2
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 from starlette.routing import Route
 
 from a2a_canvas.server.agent.intent import OPERATIONS
@@ -24,8 +32,11 @@ from a2a_canvas.server.protocols.artifacts.paths import Resource, parse_path
 from a2a_canvas.server.protocols.artifacts.routes import METHODS
 from a2a_canvas.server.protocols.guard.calls import LEGACY_METHODS, REQUESTS
 from a2a_canvas.server.protocols.guard.rest import REST_ROUTES, RestRoute, find_rest_route
+from a2a_canvas.server.protocols.identity.browser_sessions import COOKIE, OWN_PAGE
+from a2a_canvas.server.protocols.sign_in.session_routes import FLOW_COOKIE
 from a2a_canvas.server.settings.settings import Settings
-from a2a_canvas.server.wire import CANVAS, EXTENSIONS_HEADERS, TURN, VERSION_HEADER
+from a2a_canvas.server.wire import CANVAS, EXTENSIONS_HEADERS, KEYS_PATH, TURN, VERSION_HEADER
+from tests.open_id_provider import signing_in_with
 
 Json = dict[str, Any]
 
@@ -33,12 +44,17 @@ DONE, CONFIGURED = "<task>", "<task with a config>"
 WAITING, WAITING_CONTEXT = "<waiting task>", "<its context>"
 CONTEXT, REMOVED, FILE = "<context>", "<context to remove>", "<file of the page>"
 SHARE, GIVEN_CONTEXT, GIVEN = "<share>", "<given context>", "<given share>"
+CODE, STATE, FLOW, SESSION = "<code>", "<state>", "<cookie of a sign-in>", "<cookie of a session>"
 FRIEND_NAME = "<friend>"
 """The name of a user that the sender gives a context to, and gets one from."""
 
 HOOK = {"url": "http://127.0.0.1:1/", "id": "hook", "token": "t"}
 _SELECTION = {"start": 0, "end": 1, "unit": "utf16", "text": "T", "lineStart": 1, "lineEnd": 1}
 JSON = {"Content-Type": "application/json"}
+GRPC = "gRPC"
+SERVICES = [module.DESCRIPTOR.services_by_name["A2AService"] for module in (a2a_pb2, a2a_v0_3_pb2)]
+GRPC_METHODS = {f"/{service.full_name}/{method.name}": method for service in SERVICES for method in service.methods}
+"""The methods of gRPC, 1.0 and 0.3, by their paths."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +69,8 @@ class Asked:
     @property
     def follows(self) -> bool:
         """Whether its answer is a stream that may not end."""
+        if self.method == GRPC:
+            return bool(GRPC_METHODS[self.url].server_streaming)
         subscribes = isinstance(self.body, dict) and self.body.get("method") in ("SubscribeToTask", "tasks/resubscribe")
         return subscribes or urlsplit(self.url).path.endswith((":subscribe", "/events"))
 
@@ -119,6 +137,26 @@ def rpc_03(at: Place) -> Mapping[str, list[Json]]:
     }
 
 
+def grpc_03(at: Place) -> Mapping[str, list[Json]]:
+    """The messages of each method of gRPC in A2A 0.3, one or more."""
+    task, config = f"tasks/{at.task}", f"tasks/{at.task}/pushNotificationConfigs/hook"
+    said = {"messageId": str(uuid4()), "role": "ROLE_USER", "content": [{"text": "just say it"}]}
+    sends: list[Json] = [{"request": said | place} for place in ({"taskId": at.task}, {"contextId": at.context})]
+    created = {"parent": task, "configId": "hook", "config": {"name": config, "pushNotificationConfig": HOOK}}
+    return {
+        "SendMessage": sends,
+        "SendStreamingMessage": sends,
+        "GetTask": [{"name": task, "historyLength": 1}],
+        "CancelTask": [{"name": task}],
+        "TaskSubscription": [{"name": task}],
+        "CreateTaskPushNotificationConfig": [created],
+        "GetTaskPushNotificationConfig": [{"name": config}],
+        "ListTaskPushNotificationConfig": [{"parent": task}],
+        "DeleteTaskPushNotificationConfig": [{"name": config}],
+        "GetAgentCard": [{}],
+    }
+
+
 def rest_requests(route: RestRoute, at: Place, messages: Sequence[Json]) -> Iterator[Asked]:
     """One for a route of HTTP+JSON, and one with each of the messages if it takes one.
 
@@ -151,21 +189,40 @@ def rpc(method: str, params: Json) -> Asked:
 
 
 def every_request() -> Iterator[Asked]:
-    """One of each kind or more. Each succeeds, whatever was asked before."""
+    """One or more of each kind over HTTP that every server has. Each succeeds, whatever was asked before."""
     for asked in (*_of_a2a(), *_of_operations(), *_of_ag_ui(), *_of_artifacts(), *_of_routes()):
         yield replace(asked, headers=asked.headers | (JSON if asked.body is not None else {}))
 
 
+def every_call() -> Iterator[Asked]:
+    """One or more of each method of gRPC."""
+    new, old = (service.full_name for service in SERVICES)
+    for method in REQUESTS:
+        for params in _params_10(method):
+            yield Asked(GRPC, f"/{new}/{method}", params)
+    for method in grpc_03(Place(DONE, CONTEXT)):
+        at = Place(WAITING, CONTEXT) if method.startswith("Send") else _task_for(method)
+        for message in grpc_03(at)[method]:
+            yield Asked(GRPC, f"/{old}/{method}", message)
+
+
+def _params_10(method: str) -> Iterable[Json]:
+    """Those of an operation of 1.0."""
+    if method.startswith("Send"):
+        return _sends_10()
+    return [params | (_LIST if method == "ListTasks" else {}) for params in rpc_10(_task_for(method))[method]]
+
+
 def _task_for(operation: str) -> Place:
-    if operation in ("CancelTask", "SubscribeToTask"):
+    if operation in ("CancelTask", "SubscribeToTask", "TaskSubscription"):
         return Place(WAITING, CONTEXT)
     return Place(CONFIGURED if "PushNotification" in operation else DONE, CONTEXT)
 
 
 def _of_a2a() -> Iterator[Asked]:
     for method in REQUESTS:
-        for params in _sends_10() if method.startswith("Send") else rpc_10(_task_for(method))[method]:
-            yield rpc(method, params | (_LIST if method == "ListTasks" else {}))
+        for params in _params_10(method):
+            yield rpc(method, params)
     for method, (operation, _) in LEGACY_METHODS.items():
         sends = [message_03(contextId=CONTEXT), message_03(taskId=WAITING)]
         for params in sends if operation.startswith("Send") else rpc_03(_task_for(operation))[method]:
@@ -258,29 +315,48 @@ def _of_routes() -> Iterator[Asked]:
     yield Asked("POST", "/auth/signed-urls", {"path": "/artifacts/notes/events"})
 
 
+def requests_of_settings() -> Iterator[Asked]:
+    """One or more of each kind that a server has with the settings `every_route`, and not without them."""
+    yield Asked("GET", KEYS_PATH)
+    yield Asked("GET", "/auth/sign-in?return=/")
+    yield Asked("GET", f"/auth/callback?code={CODE}&state={STATE}", None, {"Cookie": f"{FLOW_COOKIE}={FLOW}"})
+    yield Asked("POST", "/auth/sign-out", None, {"Cookie": f"{COOKIE}={SESSION}", OWN_PAGE: "1"})
+
+
 async def resolved(asked: Asked, makers: Mapping[str, str | Callable[[], Awaitable[str]]]) -> Asked:
-    """A request with ids in place of its stand-ins: those that are known, and those that are made for it."""
-    url, body = asked.url, json.dumps(asked.body)
+    """A request with values in place of its stand-ins: those that are given, and those that are made for it."""
+    text = json.dumps([asked.url, asked.body, asked.headers])
     for stand_in, make in makers.items():
-        if stand_in in url + body:
-            made = make if isinstance(make, str) else await make()
-            url, body = url.replace(stand_in, made), body.replace(stand_in, made)
-    return replace(asked, url=url, body=json.loads(body))
+        if stand_in in text:
+            text = text.replace(stand_in, make if isinstance(make, str) else await make())
+    url, body, headers = json.loads(text)
+    return replace(asked, url=url, body=body, headers=headers)
 
 
 # ------------------------------------------------------------------------ the kinds
 
 
+def every_route(folder: Path, issuer: str) -> Json:
+    """Settings of a server with every route, also those of the sign-in and of the key that signs the card."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    path = folder / "card.pem"
+    path.write_bytes(key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()))
+    return {"card_signing_key": path, **signing_in_with(issuer)}
+
+
 def kinds() -> set[str]:
-    """What the server has."""
-    options: Json = {"model": "rehearsal", "database": "memory"}
-    routes = _own(create_app(Settings(**options)).routes)
+    """Those of a server with every route."""
+    with TemporaryDirectory() as folder:
+        options = every_route(Path(folder), "https://login.example.com")
+        options |= {"model": "rehearsal", "database": "memory"}
+        routes = _own(create_app(Settings(**options)).routes)
     paths = [
         *((route.path, route.methods or {"POST"}) for route in routes),
         *((resource.__name__, METHODS.get(resource, ("GET",))) for resource in get_args(Resource)),
     ]
     return {
         *(f"JSON-RPC {method}" for method in (*REQUESTS, *LEGACY_METHODS)),
+        *(f"{GRPC} {path}" for path in GRPC_METHODS),
         *(f"{route.method} {route.path}" for route in REST_ROUTES),
         *(f"canvas:v1 {name}" for name in (*OPERATIONS, *SHARE_OPERATIONS)),
         *(f"{method} {path}" for path, methods in paths for method in methods if method != "HEAD"),
@@ -290,6 +366,8 @@ def kinds() -> set[str]:
 def kinds_of(asked: Asked) -> set[str]:
     """The kinds of a request."""
     path = urlsplit(asked.url).path
+    if asked.method == GRPC:
+        return {f"{GRPC} {path}"}
     if path == "/" and asked.method == "POST":
         message = asked.body["params"].get("message", {})
         operation = message.get("metadata", {}).get(CANVAS, {}).get("op")

@@ -12,33 +12,49 @@ from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, cast
 from uuid import uuid4
 
+import grpc
+import grpc.aio
 import httpx
+from google.protobuf.json_format import MessageToDict, ParseDict
+from google.protobuf.message import Message
+from google.protobuf.message_factory import GetMessageClass
 
 from a2a_canvas.server.agent.endings import INTERNAL_ERROR
+from a2a_canvas.server.protocols.identity.browser_sessions import COOKIE
+from a2a_canvas.server.protocols.sign_in.session_routes import FLOW_COOKIE
 from a2a_canvas.server.wire import CANVAS
 from tests.every_request import (
+    CODE,
     CONFIGURED,
     CONTEXT,
     DONE,
     FILE,
+    FLOW,
     FRIEND_NAME,
     GIVEN,
     GIVEN_CONTEXT,
+    GRPC,
+    GRPC_METHODS,
     HOOK,
     JSON,
     REMOVED,
+    SESSION,
     SHARE,
+    STATE,
     WAITING,
     WAITING_CONTEXT,
     Asked,
+    every_call,
     every_request,
     message_10,
+    requests_of_settings,
     resolved,
     rpc,
 )
+from tests.open_id_provider import Provider
 
 VICTIM = "vic"
 FRIEND = "friend"
@@ -49,6 +65,9 @@ RULES = [
 ]
 """What the script of the server must have."""
 FAILED = ("RUN_ERROR", '"state":"TASK_STATE_FAILED"', '"state":"failed"')
+_FAULTS = ("INTERNAL", "UNKNOWN", "UNAVAILABLE", "DEADLINE_EXCEEDED")
+"""The codes of gRPC with which a call has failed, and was not refused."""
+CALL_SECONDS = 60.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +91,8 @@ class Victim:
     Args:
         credentials: the headers of each user, by name.
         friend: who gives the user a context, and gets one.
+        provider: signs users in on a server with every route (`every_route`); None for another server.
+        channel: for calls of gRPC; without one the user makes none.
     """
 
     def __init__(
@@ -80,8 +101,13 @@ class Victim:
         credentials: Mapping[str, Mapping[str, str]],
         name: str = VICTIM,
         friend: str = FRIEND,
+        *,
+        provider: Provider | None = None,
+        channel: grpc.aio.Channel | None = None,
     ) -> None:
         self._http = http
+        self._channel = channel
+        self._provider, self._sign_in = provider, dict[str, str]()
         self._headers, self._headers_of_friend = credentials[name], credentials[friend]
         self._friend = friend
         self._next = deque[Asked]()
@@ -101,6 +127,8 @@ class Victim:
         """Make the next request; what is wrong with its answer, or nothing."""
         if not self._next:
             self._next.extend(every_request())
+            self._next.extend(requests_of_settings() if self._provider else ())
+            self._next.extend(every_call() if self._channel else ())
         asked = self._next.popleft()
         try:
             await self._made(await self.resolved(asked))
@@ -131,11 +159,21 @@ class Victim:
                 GIVEN: self._share_of_friend,
                 FILE: self._file,
                 FRIEND_NAME: self._friend,
+                FLOW: self._begun_sign_in,
+                CODE: self._code,
+                STATE: self._state,
+                SESSION: self._session,
             },
         )
 
     async def answer(self, asked: Asked, headers: Mapping[str, str] | None = None) -> Answer:
-        """What is answered; of a stream that may not end its first piece."""
+        """What is answered; of a stream that may not end its first piece.
+
+        Args:
+            asked: its body may be bytes, which are sent as they are.
+        """
+        if asked.method == GRPC:
+            return await self._answer_of_call(asked, headers or self._headers)
         is_json = asked.body is not None and not isinstance(asked.body, bytes)
         content = json.dumps(asked.body) if is_json else asked.body
         every = {**(JSON if content else {}), **asked.headers, **(headers or self._headers)}
@@ -145,8 +183,26 @@ class Victim:
                 text += piece
                 if asked.follows:
                     break
+        self._http.cookies.clear()  # the next request is not that of a browser with a session
         self.slowest = max(self.slowest, response.elapsed.total_seconds())
         return Answer(response.status_code, response.headers.get("content-type", ""), text)
+
+    async def _answer_of_call(self, asked: Asked, headers: Mapping[str, str]) -> Answer:
+        called, channel = GRPC_METHODS[asked.url], cast(Any, self._channel)  # without a serializer it takes bytes
+        request = asked.body if isinstance(asked.body, bytes) else message_of(asked).SerializeToString()
+        options: Any = {"metadata": [(name.lower(), value) for name, value in headers.items()], "timeout": CALL_SECONDS}
+        try:
+            if called.server_streaming:
+                stream = channel.unary_stream(asked.url)(request, **options)
+                answered = await stream.read()
+                stream.cancel()
+            else:
+                answered = await channel.unary_unary(asked.url)(request, **options)
+        except grpc.aio.AioRpcError as error:
+            code = error.code().name
+            return Answer(500 if code in _FAULTS else 400, "application/grpc", f"{code} {error.details()}")
+        read = GetMessageClass(called.output_type).FromString(answered or b"")
+        return Answer(200, "application/grpc", json.dumps(MessageToDict(read), separators=(",", ":")))
 
     async def _made(self, asked: Asked, headers: Mapping[str, str] | None = None) -> Answer:
         """The answer of a success.
@@ -193,9 +249,40 @@ class Victim:
         await self._share_of_friend()
         return self._given
 
+    async def _begun_sign_in(self) -> str:
+        """Go to the provider and back; the cookie that the callback expects."""
+        assert self._provider
+        answer = await self._http.get("/auth/sign-in")
+        cookie = answer.cookies[FLOW_COOKIE]
+        self._http.cookies.clear()
+        code, asked = self._provider.code_for(answer.headers["Location"])
+        self._sign_in = {"code": code, "state": asked["state"]}
+        return cookie
+
+    async def _code(self) -> str:
+        return self._sign_in["code"]
+
+    async def _state(self) -> str:
+        return self._sign_in["state"]
+
+    async def _session(self) -> str:
+        headers = {"Cookie": f"{FLOW_COOKIE}={await self._begun_sign_in()}"}
+        answer = await self._http.get("/auth/callback", params=self._sign_in, headers=headers)
+        self._http.cookies.clear()
+        return answer.cookies[COOKIE]
+
     async def _file(self) -> str:
         about = await self._made(Asked("GET", "/", None, {"Accept": "application/json"}))
         return f"/{about.json['assets']}/main.js"
+
+
+def message_of(asked: Asked) -> Message:
+    """The message of a call of gRPC.
+
+    Raises:
+        ParseError: its body is none.
+    """
+    return ParseDict(asked.body, GetMessageClass(GRPC_METHODS[asked.url].input_type)(), ignore_unknown_fields=True)
 
 
 def fault(answer: Answer, *, refused: bool = False) -> str:

@@ -14,9 +14,10 @@ import signal
 import tempfile
 import time
 from collections import Counter
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from contextlib import ExitStack, nullcontext, suppress
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, cast
 from urllib.parse import urlsplit
 
@@ -27,12 +28,13 @@ import httpx
 from a2a_canvas.server.agent.endings import INTERNAL_ERROR
 from bench.databases import databases, upgrade
 from bench.fuzz.requests import SCRIPT, Request, request
-from bench.fuzz.users import (
-    Accounts,
-)
+from bench.fuzz.users import Accounts
 from bench.servers import MEMORY, Checkout, Server, end, script, shipped, start
+from tests.every_request import every_route
 from tests.free_port import free_port
-from tests.victims import Victim
+from tests.open_id_provider import Provider
+from tests.server.client.client_harness import serving
+from tests.victims import VICTIM, Victim
 
 RESPONSE_TIMEOUT = 20.0
 STREAM_SECONDS = 0.5
@@ -72,13 +74,21 @@ class Fuzzer:
     """Sends the requests of a seed to a server."""
 
     def __init__(
-        self, server: Server, http: httpx.AsyncClient, channel: grpc.aio.Channel, seed: int, accounts: Accounts
+        self,
+        server: Server,
+        http: httpx.AsyncClient,
+        channel: grpc.aio.Channel,
+        seed: int,
+        accounts: Accounts,
+        provider: Provider,
     ) -> None:
         self._accounts = accounts
         self._server = server
         self._http = http
         self._channel = channel
-        self._victims = [Victim(http, accounts.credentials) for _ in range(CONCURRENCY)]
+        self._victims = [
+            Victim(http, accounts.credentials, provider=provider, channel=channel) for _ in range(CONCURRENCY)
+        ]
         self.result = Result(seed)
 
     async def run(self, count: int) -> None:
@@ -198,27 +208,37 @@ async def fuzz(count: int, database: str, seed: int) -> Result:
 
 async def _against(url: str, count: int, seed: int) -> Result:
     port, rpc, accounts = free_port(), free_port(), Accounts.new(urlsplit(url).password or "")
-    with script(SCRIPT) as path, tempfile.TemporaryFile() as said:
-        command = shipped(
-            f"script:{path}", url, "--grpc-port", str(rpc), "--log-level", "debug", "--push-allow", "127.0.0.1"
-        )
-        process = await start(command, port, said, Checkout(environ=accounts.environ))
-        try:
-            client = httpx.AsyncClient(base_url=f"http://127.0.0.1:{port}", trust_env=False, timeout=RESPONSE_TIMEOUT)
-            async with client, grpc.aio.insecure_channel(f"127.0.0.1:{rpc}") as channel:
-                fuzzer = Fuzzer(Server(port, process.pid), client, channel, seed, accounts)
-                await fuzzer.run(count)
-        finally:
-            await end(process, signal.SIGTERM)
-        if process.returncode != 0:
-            fuzzer.result.faults.append(f"SIGTERM: ended with {process.returncode}")
-        said.seek(0)
-        log = said.read().decode(errors="replace")
-        if "Traceback" in log or "ERROR" in log:
-            fuzzer.result.faults.append(f"the log:\n{log[:4000]}")
-        for secret in accounts.logged(log):
-            fuzzer.result.faults.append(f"the log has {secret}: {_around(secret, log)!r}")
-        return fuzzer.result
+    provider = Provider(user=VICTIM)
+    async with serving(provider.app) as issuer:
+        with script(SCRIPT) as path, tempfile.TemporaryFile() as said, tempfile.TemporaryDirectory() as folder:
+            environ = {**accounts.environ, **as_environment(every_route(Path(folder), issuer))}
+            command = shipped(
+                f"script:{path}", url, "--grpc-port", str(rpc), "--log-level", "debug", "--push-allow", "127.0.0.1"
+            )
+            process = await start(command, port, said, Checkout(environ=environ))
+            try:
+                client = httpx.AsyncClient(
+                    base_url=f"http://127.0.0.1:{port}", trust_env=False, timeout=RESPONSE_TIMEOUT
+                )
+                async with client, grpc.aio.insecure_channel(f"127.0.0.1:{rpc}") as channel:
+                    fuzzer = Fuzzer(Server(port, process.pid), client, channel, seed, accounts, provider)
+                    await fuzzer.run(count)
+            finally:
+                await end(process, signal.SIGTERM)
+            if process.returncode != 0:
+                fuzzer.result.faults.append(f"SIGTERM: ended with {process.returncode}")
+            said.seek(0)
+            log = said.read().decode(errors="replace")
+            if "Traceback" in log or "ERROR" in log:
+                fuzzer.result.faults.append(f"the log:\n{log[:4000]}")
+            for secret in accounts.logged(log):
+                fuzzer.result.faults.append(f"the log has {secret}: {_around(secret, log)!r}")
+            return fuzzer.result
+
+
+def as_environment(settings: Mapping[str, Any]) -> dict[str, str]:
+    """Settings as variables of the environment."""
+    return {f"A2A_CANVAS_{name.upper()}": str(value) for name, value in settings.items()}
 
 
 def _around(found: str, text: str) -> str:

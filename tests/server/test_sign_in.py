@@ -3,24 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-import hashlib
 import re
-from base64 import urlsafe_b64encode
 from collections.abc import AsyncIterator
-from dataclasses import dataclass, field
 from datetime import timedelta
-from functools import partial
 from typing import Any
-from urllib.parse import parse_qs, urlencode, urlsplit
 
 import httpx
 import pytest
 import pytest_asyncio
 from google.protobuf.json_format import MessageToDict
-from starlette.applications import Starlette
-from starlette.requests import Request
-from starlette.responses import JSONResponse, RedirectResponse, Response
-from starlette.routing import Route
 
 from a2a_canvas.server.accounts.browser_session import SESSION_LIMIT, SESSION_SECONDS
 from a2a_canvas.server.accounts.sql import recent_reads
@@ -28,74 +19,18 @@ from a2a_canvas.server.app import Clock as AppClock
 from a2a_canvas.server.commands.cli import main
 from a2a_canvas.server.protocols.identity.attempts import BURST
 from a2a_canvas.server.protocols.identity.browser_sessions import COOKIE, OWN_PAGE
-from a2a_canvas.server.protocols.identity.security import DISCOVERY_PATH
 from a2a_canvas.server.protocols.sign_in.session_routes import FLOW_COOKIE, FLOW_SECONDS
 from a2a_canvas.server.tasks.journal import cursors
 from tests.database_fixtures import postgresql_url
 from tests.fakes import Clock
 from tests.free_port import free_port
+from tests.open_id_provider import CLIENT, Provider, signing_in_with
 from tests.server.app_server import Served, asking, envelope, serving
 from tests.server.client.client_harness import serving as serving_app
-from tests.server.protocols.identity.tokens import SigningKey
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
-CLIENT, SECRET = "canvas-page", "a secret of the client"
 PAGE = {OWN_PAGE: "1"}
-
-
-@dataclass
-class Provider:
-    """Signs everybody in as ann, with one code for each sign-in."""
-
-    url: str = ""
-    key: SigningKey = field(default_factory=lambda: SigningKey("1"))
-    codes: dict[str, str] = field(default_factory=dict)
-    claims: dict[str, Any] = field(default_factory=dict)
-    described: int = 0
-    redeemed: int = 0
-
-    def app(self, url: str) -> Starlette:
-        self.url = url
-        described = {
-            "issuer": url,
-            "jwks_uri": f"{url}/keys",
-            "authorization_endpoint": f"{url}/authorize",
-            "token_endpoint": f"{url}/token",
-        }
-        return Starlette(
-            routes=[
-                Route(DISCOVERY_PATH, partial(self.describe, described)),
-                Route("/keys", lambda _: JSONResponse({"keys": [self.key.public]})),
-                Route("/authorize", self.authorize),
-                Route("/token", self.token, methods=["POST"]),
-            ]
-        )
-
-    async def describe(self, described: dict[str, str], request: Request) -> Response:
-        self.described += 1
-        return JSONResponse(described)
-
-    def code_for(self, address: str) -> tuple[str, dict[str, str]]:
-        """What a browser comes back with, and what it was sent with."""
-        asked = {name: values[0] for name, values in parse_qs(urlsplit(address).query).items()}
-        code = f"code-{len(self.codes)}"
-        self.codes[code] = asked["code_challenge"]
-        self.claims = {"iss": self.url, "aud": CLIENT, "nonce": asked["nonce"]}
-        return code, asked
-
-    async def authorize(self, request: Request) -> Response:
-        code, asked = self.code_for(str(request.url))
-        return RedirectResponse(f"{asked['redirect_uri']}?{urlencode({'code': code, 'state': asked['state']})}")
-
-    async def token(self, request: Request) -> Response:
-        self.redeemed += 1
-        given = {name: values[0] for name, values in parse_qs((await request.body()).decode()).items()}
-        challenge = urlsafe_b64encode(hashlib.sha256(given["code_verifier"].encode()).digest()).decode().rstrip("=")
-        right = request.headers.get("Authorization") == httpx.BasicAuth(CLIENT, SECRET)._auth_header
-        if not right or self.codes.pop(given["code"], "") != challenge:
-            return JSONResponse({"error": "invalid_grant"}, 400)
-        return JSONResponse({"id_token": self.key.token(**self.claims)})
 
 
 @pytest_asyncio.fixture(loop_scope="module", scope="module")
@@ -105,15 +40,6 @@ async def provider() -> AsyncIterator[Provider]:
         yield made
 
 
-def signing_in_with(provider: Provider) -> dict[str, str]:
-    return {
-        "jwt_issuer": provider.url,
-        "jwt_audience": "canvas",
-        "oidc_client_id": CLIENT,
-        "oidc_client_secret": SECRET,
-    }
-
-
 @pytest.fixture(scope="module")
 def clock() -> Clock:
     return Clock()
@@ -121,7 +47,7 @@ def clock() -> Clock:
 
 @pytest_asyncio.fixture(loop_scope="module", scope="module")
 async def served(provider: Provider, clock: Clock) -> AsyncIterator[Served]:
-    async with serving(grpc=False, clock=AppClock(now=clock), **signing_in_with(provider)) as running:
+    async with serving(grpc=False, clock=AppClock(now=clock), **signing_in_with(provider.url)) as running:
         yield running
 
 
@@ -243,7 +169,7 @@ async def test_behind_a_proxy_with_https_the_cookies_are_secure(
     provider: Provider, monkeypatch: pytest.MonkeyPatch, trusted: str, secure: bool
 ) -> None:
     monkeypatch.setenv("FORWARDED_ALLOW_IPS", trusted)
-    async with serving(grpc=False, **signing_in_with(provider)) as served:
+    async with serving(grpc=False, **signing_in_with(provider.url)) as served:
         forwarded = {"X-Forwarded-Proto": "https"}
         begun = await served.http.get("/auth/sign-in", headers=forwarded)
         flow = begun.headers["Set-Cookie"]
@@ -274,7 +200,7 @@ async def test_who_begins_to_sign_in_costs_the_provider_nothing(browser: httpx.A
 
 
 async def test_codes_that_are_made_up_are_counted_as_wrong_credentials(provider: Provider) -> None:
-    async with serving(grpc=False, **signing_in_with(provider)) as served:
+    async with serving(grpc=False, **signing_in_with(provider.url)) as served:
         given = await begin(served.http, provider)
         flow = {"Cookie": f"{FLOW_COOKIE}={served.http.cookies[FLOW_COOKIE]}"}
         asked, statuses = provider.redeemed, []
@@ -286,7 +212,7 @@ async def test_codes_that_are_made_up_are_counted_as_wrong_credentials(provider:
 
 
 async def test_who_signs_in_often_is_not_slowed_down(provider: Provider) -> None:
-    async with serving(grpc=False, **signing_in_with(provider)) as served:
+    async with serving(grpc=False, **signing_in_with(provider.url)) as served:
         for _ in range(BURST + 1):
             async with httpx.AsyncClient(base_url=served.url, trust_env=False) as browser:
                 assert (await sign_in(browser, provider)).status_code == 303
@@ -458,7 +384,7 @@ async def test_two_servers_of_a_database_take_the_cookie_of_either_until_it_is_r
     provider: Provider, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(recent_reads, "MAX_AGE", 0)
-    options = {"database": postgresql_url(), "grpc": False, **signing_in_with(provider)}
+    options = {"database": postgresql_url(), "grpc": False, **signing_in_with(provider.url)}
     assert await asyncio.to_thread(main, ("db", "upgrade", "--database", options["database"])) == 0
     async with (
         serving(**options) as first,

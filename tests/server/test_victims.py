@@ -20,21 +20,24 @@ from urllib.parse import parse_qsl, urlencode, urlsplit
 import grpc
 import grpc.aio
 import pytest
-from google.protobuf.json_format import ParseDict, ParseError
+from google.protobuf.json_format import ParseError
 
 from a2a_canvas.server.accounts.api_key import new_key
 from a2a_canvas.server.backend.migrations import upgrade
-from a2a_canvas.server.protocols.guard.calls import REQUESTS
 from a2a_canvas.store.sql.database import Database
 from tests.database_fixtures import postgresql_url, sqlite_url
-from tests.every_request import Asked, every_request, kinds, kinds_of
+from tests.every_request import Asked, every_call, every_request, every_route, kinds, kinds_of, requests_of_settings
 from tests.extreme_values import STRINGS, TIMES, VALUES, alterations, deep
+from tests.open_id_provider import Provider
 from tests.property_examples import examples
-from tests.server.app_server import Served, serving
-from tests.victims import FRIEND, RULES, VICTIM, Victim, fault
+from tests.server.app_server import serving
+from tests.server.client.client_harness import serving as serving_app
+from tests.victims import FRIEND, RULES, VICTIM, Victim, fault, message_of
 
 KEYS = {name: new_key() for name in (VICTIM, FRIEND, "bob")}
 CREDENTIALS = {name: {"Authorization": f"Bearer {key}"} for name, key in KEYS.items()}
+# Codes that the provider refuses slow down the sign-ins from an address.
+CREDENTIALS["bob"]["X-Forwarded-For"] = "10.0.0.1"
 BACKENDS = ("memory", "sqlite", "postgresql")
 DEEP = tuple(deep(100_000, closed=closed).encode() for closed in (True, False))
 _WRITES = {"append": False, "last_chunk": True, "artifact": {"artifact_id": "report", "parts": [{"text": "Hello"}]}}
@@ -46,7 +49,8 @@ AT_ONCE = 8
 
 
 def test_the_table_has_a_request_of_every_kind() -> None:
-    assert {kind for asked in every_request() for kind in kinds_of(asked)} == kinds()
+    every = (*every_request(), *requests_of_settings(), *every_call())
+    assert {kind for asked in every for kind in kinds_of(asked)} == kinds()
 
 
 MAX_URL = 65_000
@@ -95,29 +99,36 @@ async def database(request: pytest.FixtureRequest, tmp_path: Path) -> str:
 class World:
     """A server with a victim and bob."""
 
-    served: Served
     victim: Victim
     bob: Victim
 
 
 @asynccontextmanager
-async def world(database: str, folder: Path, *, grpc: bool) -> AsyncIterator[World]:
+async def world(database: str, folder: Path, *, calls: bool) -> AsyncIterator[World]:
     keys = ",".join(f"{name}={key}" for name, key in KEYS.items())
     script = folder / "script.json"
     script.write_text(SCRIPT)
-    async with serving(script, grpc=grpc, database=database, api_keys=keys, push_allow="127.0.0.1") as served:
+    settings: dict[str, Any] = {"grpc": calls, "database": database, "api_keys": keys, "push_allow": "127.0.0.1"}
+    provider = Provider()
+    async with (
+        serving_app(provider.app) as issuer,
+        serving(script, **settings, **every_route(folder, issuer)) as served,
+        grpc.aio.insecure_channel(served.grpc) as opened,
+    ):
         served.gate.open()
-        victim, bob = Victim(served.http, CREDENTIALS), Victim(served.http, CREDENTIALS, "bob", VICTIM)
+        channel = opened if calls else None
+        victim = Victim(served.http, CREDENTIALS, provider=provider, channel=channel)
+        bob = Victim(served.http, CREDENTIALS, "bob", VICTIM, provider=provider, channel=channel)
         await victim.begin()
         await bob.begin()
-        yield World(served, victim, bob)
+        yield World(victim, bob)
 
 
 async def test_whatever_one_user_sends_the_requests_of_another_succeed(database: str, tmp_path: Path) -> None:
-    async with world(database, tmp_path, grpc=False) as w:
+    async with world(database, tmp_path, calls=False) as w:
         assert await w.victim.round() == []
         chance = random.Random(1)
-        for kind in every_request():
+        for kind in (*every_request(), *requests_of_settings()):
             attacks = [*hostile(await w.bob.resolved(kind))]
             deep = [replace(kind, body=body) for body in DEEP if kind.body is not None]
             some = [*deep, *chance.sample(attacks, min(OF_A_KIND, len(attacks)))]
@@ -133,32 +144,11 @@ async def test_whatever_one_user_sends_the_requests_of_another_succeed(database:
 # ---------------------------------------------------------------------------------- gRPC
 
 
-STREAMS = ("SendStreamingMessage", "SubscribeToTask")
-
-
-async def call(channel: grpc.aio.Channel, who: str, method: str, request: bytes) -> grpc.aio.AioRpcError | bytes:
-    """The answer; of a stream its first message."""
-    path, options = (
-        f"/lf.a2a.v1.A2AService/{method}",
-        {"metadata": [("authorization", f"Bearer {KEYS[who]}")], "timeout": 60},
-    )
+def as_protobuf(call: Asked) -> bytes | None:
+    """The message of a call as bytes; None for what is no message of its method."""
     try:
-        if method not in STREAMS:
-            return bytes(await channel.unary_unary(path, None, None)(request, **options))
-        stream = channel.unary_stream(path, None, None)(request, **options)
-        try:
-            return await stream.read()  # type: ignore[no-any-return]
-        finally:
-            stream.cancel()
-    except grpc.aio.AioRpcError as error:
-        return error
-
-
-def as_protobuf(method: str, params: Any) -> bytes | None:
-    """The params as bytes; None for what is no message of the method."""
-    try:
-        json.dumps(params, ensure_ascii=False).encode()  # no half of a surrogate pair, for which protobuf has no error
-        return bytes(ParseDict(params, REQUESTS[method](), ignore_unknown_fields=True).SerializeToString())
+        json.dumps(call.body, ensure_ascii=False).encode()  # protobuf has no error for half of a surrogate pair
+        return message_of(call).SerializeToString()
     except (ParseError, ValueError, TypeError, AttributeError, RecursionError):
         return None
 
@@ -180,29 +170,20 @@ def encoded_length(size: int) -> bytes:
     return bytes([size]) if size < 128 else bytes([size & 127 | 128]) + encoded_length(size >> 7)
 
 
-def grpc_fault(answer: grpc.aio.AioRpcError | bytes) -> str:
-    code = answer.code() if isinstance(answer, grpc.aio.AioRpcError) else grpc.StatusCode.OK
-    mine = (grpc.StatusCode.INTERNAL, grpc.StatusCode.UNKNOWN, grpc.StatusCode.UNAVAILABLE,
-            grpc.StatusCode.DEADLINE_EXCEEDED)  # fmt: skip
-    return str(answer) if code in mine else ""
-
-
 async def test_whatever_one_user_sends_over_grpc_the_requests_of_another_succeed(database: str, tmp_path: Path) -> None:
-    async with world(database, tmp_path, grpc=True) as w, grpc.aio.insecure_channel(w.served.grpc) as channel:
+    async with world(database, tmp_path, calls=True) as w:
         chance = random.Random(2)
-        for kind in every_request():
-            if kind.url != "/" or kind.method != "POST" or (method := kind.body["method"]) not in REQUESTS:
-                continue
-            params = (await w.bob.resolved(kind)).body["params"]
-            messages = [data for each in alterations(params, VALUES) if (data := as_protobuf(method, each)) is not None]
+        for kind in every_call():
+            call = await w.bob.resolved(kind)
+            altered = (replace(call, body=body) for body in alterations(call.body, VALUES))
+            messages = [data for each in altered if (data := as_protobuf(each)) is not None]
             some = chance.sample(messages, min(OF_A_KIND, len(messages)))
-            some += hostile_bytes(as_protobuf(method, params) or b"", chance)
+            some += hostile_bytes(as_protobuf(call) or b"", chance)
             for start in range(0, len(some), AT_ONCE):
-                calls = [call(channel, "bob", method, data) for data in some[start : start + AT_ONCE]]
-                for data, answer in zip(some[start : start + AT_ONCE], await asyncio.gather(*calls), strict=True):
-                    assert not grpc_fault(answer), (kind, data[:300], answer)
+                calls = [replace(call, body=data) for data in some[start : start + AT_ONCE]]
+                for each, answer in zip(calls, await asyncio.gather(*map(w.bob.answer, calls)), strict=True):
+                    assert not fault(answer, refused=True), (kind, each.body[:300], answer)
                 assert await w.victim.next_fault() == ""
-            request = as_protobuf(method, (await w.victim.resolved(kind)).body["params"])
-            assert request is not None
-            assert isinstance(answer := await call(channel, VICTIM, method, request), bytes), (kind, answer)
+            answer = await w.victim.answer(await w.victim.resolved(kind))
+            assert not fault(answer), (kind, answer)
         assert await w.victim.round() == []

@@ -151,7 +151,7 @@ class Script:
 
 def status(state: str, text: str = "") -> pb.TaskStatus:
     said = pb.Message(message_id="m", role=pb.ROLE_AGENT, parts=[pb.Part(text=text)]) if text else None
-    return pb.TaskStatus(state=pb.TaskState.Value(f"TASK_STATE_{state}"), message=said)
+    return pb.TaskStatus(state=f"TASK_STATE_{state}", message=said)
 
 
 def update(state: str, text: str = "") -> pb.StreamResponse:

@@ -18,12 +18,12 @@ from starlette.routing import Mount
 from a2a_canvas.server.agent.models.script import ScriptedModel
 from a2a_canvas.server.app import create_app
 from a2a_canvas.server.settings.settings import Settings
+from tests.open_id_provider import Provider, signing_in_with
 from tests.server.canvas.browser.conftest import Opener
 from tests.server.canvas.browser.page_actions import ask, document, messages
 from tests.server.canvas.browser.test_accessibility import VIOLATIONS
 from tests.server.canvas.node_tools import installed_file
 from tests.server.client.client_harness import serving as serving_app
-from tests.server.test_sign_in import Provider, signing_in_with
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -65,7 +65,7 @@ async def test_a_provider_signs_somebody_in_below_a_path_of_a_proxy(open_window:
     provider = Provider()
     async with (
         serving_app(provider.app) as issuer,
-        below("/team/canvas", **(signing_in_with(provider) | {"jwt_issuer": issuer})) as url,
+        below("/team/canvas", **signing_in_with(issuer)) as url,
     ):
         window = await open_window(url, "/team/canvas/", others=[issuer])
         window.expects("status of 401|net::ERR_")
