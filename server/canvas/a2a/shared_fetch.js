@@ -44,13 +44,15 @@ function relayed(worker, request, signal, broken) {
   const close = () => {
     port.postMessage({ type: "leave" });
     port.close();
-    globalThis.removeEventListener?.("pagehide", close);
+    globalThis.removeEventListener?.("pagehide", left);
     signal.removeEventListener("abort", aborted);
   };
   const body = new ReadableStream({ start: (controller) => void (output = controller), cancel: close });
   /** @type {(error: unknown) => void} */
   let fail = () => {};
   const aborted = () => fail(new DOMException("The stream was left.", "AbortError"));
+  /** A page that comes back from the back/forward cache reconnects. */
+  const left = () => fail(new TypeError("The page was left."));
   return new Promise((resolve, reject) => {
     fail = (error) => {
       close();
@@ -76,7 +78,7 @@ function relayed(worker, request, signal, broken) {
         output.close();
       }
     };
-    globalThis.addEventListener?.("pagehide", close);
+    globalThis.addEventListener?.("pagehide", left);
     signal.addEventListener("abort", aborted);
     signal.aborted ? aborted() : port.postMessage({ type: "open", request });
   });

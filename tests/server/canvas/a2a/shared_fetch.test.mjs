@@ -57,6 +57,23 @@ test("to abort it ends the request of the worker", async () => {
   while (!signal.aborted) await new Promise((resolve) => setImmediate(resolve));
 });
 
+test("a stream breaks as the page is left: the page that comes back reconnects", async () => {
+  const page = new EventTarget();
+  globalThis.addEventListener = page.addEventListener.bind(page);
+  globalThis.removeEventListener = page.removeEventListener.bind(page);
+  const { fetch, end } = window(async () => new Response(new ReadableStream(), SSE));
+  const reader = (await fetch(ADDRESS, init())).body.getReader();
+  const unanswered = window(() => new Promise(() => {}));
+  const waiting = unanswered.fetch(ADDRESS, init());
+  page.dispatchEvent(new Event("pagehide"));
+  await assert.rejects(reader.read(), TypeError);
+  await assert.rejects(waiting, TypeError);
+  delete globalThis.addEventListener;
+  delete globalThis.removeEventListener;
+  end();
+  unanswered.end();
+});
+
 test("what has no name is the window's own, as is everything where there is no worker, or where it cannot be started", async () => {
   const send = async () => new Response("own");
   const broken = () => {
