@@ -4,8 +4,8 @@
  *
  * Rule 1: what could not be loaded is asked for again until it is there: when the browser is online, after a pause, and when
  * the user says so. Nothing stays blank because of one lost moment.
- * Rule 2: the user sees that something is missing, with *Retry*. Some browsers keep a failed import until the page is loaded
- * anew: after some attempts online it is *Reload*.
+ * Rule 2: the user sees that something is missing, with *Retry*. Some browsers keep a failed import until the page is
+ * reloaded: after some attempts online it is *Reload*.
  * Rule 3: a part is loaded once, and all of them when the page is idle, so that later there is nothing left to fail.
  */
 
@@ -19,7 +19,7 @@ import { createBackoff } from "./a2a/retry.js";
 
 /** @template T @typedef {{get: (tell?: Tell) => Promise<T>, now: () => T|null}} Part  `get` waits until it is there */
 
-/** After so many attempts online the page is offered to be loaded anew. */
+/** After this many attempts online, the page offers a reload. */
 const ATTEMPTS = 3;
 
 /** @type {Set<() => Promise<unknown>>} */
@@ -27,7 +27,7 @@ const ahead = new Set();
 /** @type {Tell} */
 let tellUser = () => {};
 
-/** Who is told of a missing part that was asked for without a `tell` of its own. @param {Tell} tell */
+/** Called about a missing part that was requested without a `tell` of its own. @param {Tell} tell */
 export function tellMissing(tell) {
   tellUser = tell;
 }

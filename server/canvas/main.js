@@ -23,7 +23,7 @@ import { isRunning } from "./state/task.js";
 import { watchUpgrades } from "./upgrade.js";
 
 const REFRESH_MS = 20_000;
-const MISSING = "A part of the page could not be loaded. It is asked for again.";
+const MISSING = "Part of the page could not be loaded. Trying again.";
 
 const panePart = partOf(() => import("./document/pane.js"));
 const developerPart = partOf(() => import("./developer/drawer.js"));

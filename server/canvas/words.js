@@ -118,7 +118,9 @@ export function size(bytes) {
   if (bytes < 1000) {
     return counted(bytes, "byte");
   }
-  return bytes < 1_000_000 ? `${Math.round(bytes / 1000)} KB` : `${(bytes / 1_000_000).toFixed(1)} MB`;
+  const unit = bytes < 999_500 ? 0 : bytes < 999_500_000 ? 1 : 2;
+  const value = bytes / 1000 ** (unit + 1);
+  return `${Number(value.toFixed(value < 100 ? 1 : 0))} ${["KB", "MB", "GB"][unit]}`;
 }
 
 const QUESTION = /[?？؟]\s*$|^\s*(?:what|why|how|who|whom|whose|where|when|which|is|are|was|were|does|did|can|could|should|explain|describe|tell me)\b/i;

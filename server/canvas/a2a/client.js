@@ -28,9 +28,6 @@ export const UNSUPPORTED = -32004;
 /** JSON-RPC's code of A2A's TaskNotFound. */
 export const TASK_NOT_FOUND = -32001;
 
-/** JSON-RPC's own: the server cannot use the parameters. */
-export const INVALID_PARAMS = -32602;
-
 /** JSON-RPC's own: the server has no such method. */
 export const NO_METHOD = -32601;
 
@@ -80,7 +77,7 @@ export function createClient(base, options = {}) {
       }
       exchange.failed(String(error));
       throw new RequestFailed(
-        home === base ? "The server does not answer. Look whether it runs and whether you are online." : await whyNoAnswer(base, home, send),
+        home === base ? "The server does not answer. Check that it is running and that you are online." : await whyNoAnswer(base, home, send),
         0,
       );
     }
@@ -159,7 +156,7 @@ export function createClient(base, options = {}) {
     async card() {
       const answer = await ask(`${base}.well-known/agent-card.json`, {}, "agent card");
       if (!answer.response.ok) {
-        throw new RequestFailed(`There is no agent card at ${base}.well-known/agent-card.json: look whether this is the address of an A2A server.`, 0);
+        throw new RequestFailed(`There is no agent card at ${base}.well-known/agent-card.json: check that this is the address of an A2A server.`, 0);
       }
       const card = await jsonOf(answer);
       const address = jsonRpcAddress(card);
@@ -298,7 +295,7 @@ async function jsonOf({ response, exchange }) {
 function resultOf({ result, error }, status = 0) {
   if (error) {
     const said = typeof error === "string" ? error : error.message;
-    throw new RequestFailed(said || "The server refuses it, and does not say why.", error.code ?? status, error.data ?? error.details);
+    throw new RequestFailed(said || "The server refused the request without giving a reason.", error.code ?? status, error.data ?? error.details);
   }
   return result;
 }

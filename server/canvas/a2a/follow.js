@@ -22,7 +22,7 @@ const POLL_MS = 3_000;
 const PAGE_SIZE = 100;
 const WHOLE_HISTORY = 10_000;
 const MAX_ATTEMPTS = 4;
-/** What HTTP answers where there is no such conversation, or where an id cannot be one: to ask again does not help. */
+/** What HTTP answers where there is no such conversation, or where an id cannot be one: asking again does not help. */
 const NO_CONTEXT = new Set([400, 404, 410]);
 
 /**
@@ -63,7 +63,6 @@ export function followContext(client, dispatch, given, { canvas, gone, renamed }
   let loading = Promise.resolve();
   let comparing = false;
   let starting = 0;
-  let exists = false;
   let following = false;
 
   /** @param {import("../types.js").Connection} connection @param {number} [retryAt] */
@@ -71,7 +70,6 @@ export function followContext(client, dispatch, given, { canvas, gone, renamed }
 
   async function loadTasks() {
     const tasks = await allTasks(client, contextId, { known: begun, includeArtifacts: !canvas });
-    exists ||= tasks.length > 0;
     tasks.forEach(({ id, status }) => known.set(id, stateOf(status?.state ?? "")));
     dispatch({ type: "tasks", contextId, tasks });
     tasks.filter((task) => isRunning(stateOf(task.status?.state ?? ""))).forEach((task) => follow(task.id));

@@ -95,7 +95,7 @@ function createStream(from, maxSize, ended) {
     }
   }
 
-  /** The index of the first event that a window has to receive; null if it cannot be told. @param {string|null} last */
+  /** The index of the first event that a window has to receive; null if the stream cannot serve it. @param {string|null} last */
   function startFor(last) {
     const at = last === null ? -1 : (kept?.findLastIndex(({ id }) => id === last) ?? -1);
     return kept && (at >= 0 || last === from || from === null) ? at + 1 : null;

@@ -45,7 +45,7 @@ export async function whyNoAnswer(base, home, send = (...given) => fetch(...give
   try {
     await send(base, { mode: "no-cors", credentials: "omit" });
   } catch {
-    return `${origin} does not answer. Look whether it runs.`;
+    return `${origin} does not answer. Check that it is running.`;
   }
   return `${origin} does not allow this page. An a2a-canvas does when it is started with --cors-origin ${own}; any other server has to allow this origin (CORS), with the headers A2A-Version, A2A-Extensions and Content-Type.`;
 }

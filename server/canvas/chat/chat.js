@@ -98,7 +98,7 @@ function createHead(app) {
 
   async function copyLink() {
     (await copied(location.href))
-      ? app.notify("info", "The link is copied. Who opens it sees this conversation live.")
+      ? app.notify("info", "The link is copied. Anyone with access to this conversation can open it.")
       : app.notify("error", "The browser does not let the page copy. Copy the address from the address bar.");
   }
 }

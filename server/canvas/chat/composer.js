@@ -7,6 +7,7 @@
 import { fill, h } from "../dom.js";
 import { icon } from "../icons.js";
 import { filePart } from "../app.js";
+import { placeOf } from "../passage/actions.js";
 import { createRewriting } from "../passage/rewriting.js";
 import { mayEdit } from "../state/reducer.js";
 import { isQuestion, plainName, shortened, size } from "../words.js";
@@ -96,9 +97,8 @@ export function createComposer(app) {
   function drawPlace({ selection, artifacts }) {
     place.hidden = !selection;
     if (selection) {
-      const { lineStart, lineEnd, artifactId, text } = selection;
-      const lines = lineStart === lineEnd ? `Line ${lineStart}` : `Lines ${lineStart}–${lineEnd}`;
-      fill(place, icon("edit", 14), h("bdi", { class: "truncate" }, `${lines} of ${plainName(artifacts[artifactId]?.name ?? artifactId)}: “${shortened(text, 60)}”`));
+      const { artifactId, text } = selection;
+      fill(place, icon("edit", 14), h("bdi", { class: "truncate" }, `${placeOf(selection)} of ${plainName(artifacts[artifactId]?.name ?? artifactId)}: “${shortened(text, 60)}”`));
     }
   }
 
@@ -160,7 +160,7 @@ export function createComposer(app) {
   function addFiles(added) {
     const fitting = added.filter((file) => file.size <= MOST_BYTES);
     for (const file of added.filter((each) => each.size > MOST_BYTES)) {
-      app.notify("error", `${plainName(file.name)} has ${size(file.size)}; a file may have ${size(MOST_BYTES)}.`);
+      app.notify("error", `${plainName(file.name)} is ${size(file.size)}; the limit is ${size(MOST_BYTES)} per file.`);
     }
     setFiles([...files, ...fitting]);
     field.focus();

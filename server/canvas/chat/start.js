@@ -22,7 +22,7 @@ export function examplesOf(card) {
   return texts.filter((/** @type {unknown} */ each) => typeof each === "string" && each.trim()).slice(0, MOST);
 }
 
-/** What stands over the field. */
+/** What is above the field. */
 export function createWelcome() {
   return h(
     "div",
@@ -33,7 +33,7 @@ export function createWelcome() {
 }
 
 /**
- * What stands under the field: the examples, and the way to a document that is there already.
+ * What is below the field: the examples, and the way to a document that is there already.
  * @param {{onExample: (text: string) => void, onFiles: (files: File[]) => void}} options
  *   an example is sent as if it had been typed
  */

@@ -136,7 +136,7 @@ function cardOf({ server }, base, copy) {
 /** @param {State} state @param {(text: string, what: string) => void} copy */
 function selectionOf({ selection }, copy) {
   if (!selection) {
-    return h("p", { class: "developer-empty" }, "Select a passage in the document: here stands how a request names it.");
+    return h("p", { class: "developer-empty" }, "Select a passage in the document to see how a request refers to it.");
   }
   const json = JSON.stringify(selectedText(selection), null, 2);
   return [

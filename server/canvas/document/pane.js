@@ -35,7 +35,7 @@ import { createView } from "./views.js";
  * @property {string} typed  the artifact that is typed into, or ""
  */
 
-const CUT = "Only the first 20 MB of this document are shown. Download it to see all of it; it cannot be typed into here.";
+const CUT = "Only the first 20 MB of this document are shown, and it cannot be edited here. Download it to see all of it.";
 
 /**
  * @param {import("../app.js").App} app

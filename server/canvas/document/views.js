@@ -37,7 +37,7 @@ import { createSettling } from "./editor/settling.js";
  * @property {() => void} destroy
  * @property {(changes: any, text: string) => void} [apply]  makes a change that comes from elsewhere, where it can be typed into
  * @property {() => Passage|null} [selection]  where it can be typed into
- * @property {() => void} [forget]  what was typed until now cannot be undone in the view any more
+ * @property {() => void} [forget]  what was typed so far can no longer be undone in the view
  *
  * @typedef {object} ViewOptions
  * @property {ArtifactView} artifact
@@ -109,7 +109,7 @@ async function readView({ artifact, text, onSelect, onTick, documents = { all: (
     return box !== null;
   }
 
-  /** What is rendered anew has lost its marks. */
+  /** What was rendered again has lost its marks. */
   function remark() {
     const { selection, writing } = marks;
     selectionMark(selection ? visibleRanges(markdown, selection.start, selection.end) : []);

@@ -4,7 +4,7 @@
  *
  * Rules:
  * 1. A key goes to the server that it was given for, and to no other origin. It is in no address and in no log.
- * 2. It is kept as long as the tab is open. Who signs out leaves nothing behind.
+ * 2. It is kept as long as the tab is open. Signing out leaves nothing behind.
  * 3. A request that is refused without credentials waits until somebody has signed in, and is then sent again.
  * 4. The token of a link is kept beside the key and never replaces it. Somebody who is signed in chooses whether to open the
  *    link as a guest; the token is then used at the address of its conversation only.
@@ -24,7 +24,7 @@ const OWN = { "A2A-Canvas-Page": "1" };
  * @typedef {object} Identity
  * @property {boolean} signedIn
  * @property {boolean} required  without credentials there is nothing to see
- * @property {string} user  empty for whoever has only a link, or nothing
+ * @property {string} user  empty for a caller with only a link, or nothing
  * @property {string} [signIn]  the address at which a browser signs in with the provider of the users
  */
 

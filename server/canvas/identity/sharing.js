@@ -16,7 +16,7 @@ const LEVELS = [["read", "Read"], ["edit", "Edit"]];
 /** Who approves a call has a name. @type {[string, string][]} */
 const LEVELS_OF_USERS = [...LEVELS, ["approve", "Edit and approve calls"]];
 
-const NOT_SHARED = "This conversation cannot be shared in this way. Invite somebody else than its owner, or create a link.";
+const NOT_SHARED = "This conversation cannot be shared this way. Invite someone other than its owner, or create a link.";
 
 /** @typedef {{shareId: string, user?: string, link?: boolean, level: "read"|"edit"|"approve", expires?: string, url?: string}} Share */
 

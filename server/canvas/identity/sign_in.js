@@ -60,11 +60,11 @@ export function askForKey({ server, said, signIn, check }) {
 async function refusal(check, key) {
   // Others cannot be in a header.
   if (!/^[\x21-\x7e]+$/.test(key)) {
-    return "A key has letters, digits and signs, and no spaces. Copy it once more.";
+    return "A key contains only letters, digits and punctuation, without spaces. Copy it again.";
   }
   const response = await check(key).catch(() => null);
   if (response === null) {
-    return "The server does not answer. Look whether you are online, and try again.";
+    return "The server does not answer. Check that you are online and try again.";
   }
   if (response.status === 429) {
     // Too many wrong keys, or a right one with which too much was asked: the server says which.
@@ -72,9 +72,9 @@ async function refusal(check, key) {
     return said?.error?.message ?? `Too many requests. Try again in ${response.headers.get("Retry-After") ?? "some"} seconds.`;
   }
   if (response.status >= 500) {
-    return "The server cannot tell now whether this key is right. Try again.";
+    return "The server cannot check this key right now. Try again.";
   }
-  return response.status === 401 ? "The server does not know this key. Look whether all of it was copied, or ask for a new one." : "";
+  return response.status === 401 ? "The server does not know this key. Check that you copied all of it, or ask for a new one." : "";
 }
 
 /** Comes back to what is open now. @param {string} address */

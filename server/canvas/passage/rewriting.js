@@ -21,7 +21,7 @@ export function createRewriting(app) {
       return;
     }
     if (!isSaved) {
-      fail("What you typed could not be saved, so the passage was not sent.");
+      fail("Your changes to the document could not be saved, so the passage was not sent.");
       return;
     }
     const { ok, said, version, declined } = await app.edit(selection, instruction);

@@ -174,7 +174,7 @@ function withTasks(state, listed) {
   return withoutArrived({ ...state, tasks }, listed);
 }
 
-/** What stands in the history of a task is not on its way any more. @param {State} state @param {Json[]} tasks */
+/** A message in the history of a task is no longer on its way. @param {State} state @param {Json[]} tasks */
 function withoutArrived(state, tasks) {
   const there = new Set(tasks.flatMap((task) => (task.history ?? []).map((/** @type {any} */ each) => each.messageId)));
   const left = Object.entries(state.outgoing).filter(([id]) => !there.has(id));
@@ -266,7 +266,7 @@ function withListedArtifacts(state, tasks) {
   return state.server?.canvas ? state : changed.reduce(withArtifacts, state);
 }
 
-/** An artifact whose task is over is not written any more, whether its last chunk said so or not. @param {State} state @param {string} taskId */
+/** An artifact whose task is over is no longer being written, whether its last chunk said so or not. @param {State} state @param {string} taskId */
 function withClosedArtifacts(state, taskId) {
   const entries = Object.entries(state.artifacts);
   if (state.server?.canvas || !entries.some(([, artifact]) => artifact.open && artifact.taskId === taskId)) {

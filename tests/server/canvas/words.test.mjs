@@ -51,7 +51,7 @@ test("the list has a part for each period", () => {
   assert.deepEqual([10, 9, 5, 1].map(on), ["Today", "Yesterday", "Last 7 days", "Earlier"]);
 });
 
-test("sizes", () => assert.deepEqual([1, 999, 1500, 2_345_678].map(size), ["1 byte", "999 bytes", "2 KB", "2.3 MB"]));
+test("sizes", () => assert.deepEqual([1, 999, 1500, 153_200, 999_600, 2_345_678, 20_000_000, 3e9].map(size), ["1 byte", "999 bytes", "1.5 KB", "153 KB", "1 MB", "2.3 MB", "20 MB", "3 GB"]));
 
 test("a question offers the answers that it names", () => {
   assert.deepEqual(choicesOf("Which one?\n\n- **tea.md**\n- `rain.md`"), ["tea.md", "rain.md"]);

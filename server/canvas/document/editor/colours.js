@@ -41,6 +41,7 @@ async function load(language, loaded) {
   await codemirrorPart.get(() => {});
   const support = await loadLanguage(language);
   parsers.set(language, support.language.parser);
+  waiting.delete(language);
   all.forEach((each) => each());
 }
 

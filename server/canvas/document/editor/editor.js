@@ -70,7 +70,7 @@ const setMarks = StateEffect.define();
  * @param {boolean} [options.readOnly]
  * @param {(input: {text: string, changes: any, undone: boolean}) => void} [options.onInput]  the user has changed the text;
  *     `undone`: by undo or redo
- * @param {(passage: Passage|null) => void} [options.onSelect]  the user has selected something, or nothing any more
+ * @param {(passage: Passage|null) => void} [options.onSelect]  the user has selected something, or cleared the selection
  */
 export function createEditor({ text, label, language, prose, readOnly = false, onInput = () => {}, onSelect = () => {} }) {
   const languageSlot = new Compartment();
@@ -131,7 +131,7 @@ export function createEditor({ text, label, language, prose, readOnly = false, o
       update(next);
     },
     setLanguage: load,
-    /** What was typed until now cannot be undone here any more. */
+    /** What was typed so far can no longer be undone here. */
     forget() {
       view.dispatch({ effects: historySlot.reconfigure([]) });
       view.dispatch({ effects: historySlot.reconfigure(history()) });

@@ -4,7 +4,7 @@
 import { h } from "../../dom.js";
 import { icon } from "../../icons.js";
 import { frameDocument } from "../../policy.js";
-import { plainName } from "../../words.js";
+import { plainName, size } from "../../words.js";
 import { linkAddress } from "./addresses.js";
 
 /** @typedef {import("../../types.js").Part} Part */
@@ -74,8 +74,8 @@ function imageView(blob, name) {
 
 /** @param {string} name @param {string} mediaType @param {Blob|string} content  a string is an address */
 function fileLink(name, mediaType, content) {
-  const size = typeof content === "string" ? "" : sizeOf(content.size);
-  const about = h("span", { class: "muted" }, [mediaType, size].filter(Boolean).join(", "));
+  const bytes = typeof content === "string" ? "" : size(content.size);
+  const about = h("span", { class: "muted" }, [mediaType, bytes].filter(Boolean).join(", "));
   const label = h("bdi", { class: "document-file-name" }, plainName(name));
   if (typeof content !== "string") {
     const save = () => download(content, name);
@@ -91,14 +91,6 @@ export function download(blob, name) {
   const address = URL.createObjectURL(blob);
   h("a", { href: address, download: plainName(name) }).click();
   setTimeout(() => URL.revokeObjectURL(address), 60_000);
-}
-
-/** @param {number} bytes */
-export function sizeOf(bytes) {
-  const units = ["bytes", "KB", "MB", "GB"];
-  const step = Math.min(units.length - 1, Math.floor(Math.log10(Math.max(bytes, 1)) / 3));
-  const value = bytes / 1000 ** step;
-  return `${step > 0 && value < 10 ? value.toFixed(1) : Math.round(value)} ${units[step]}`;
 }
 
 /** @param {string} base64 */

@@ -41,7 +41,7 @@ export function createConflict(decided) {
       h(
         "div",
         { class: "document-conflict-head", role: "status" },
-        h("p", {}, h("b", {}, `${where} changed by someone else while you typed.`), " Choose what stays, or write it anew. Nothing is lost until you save."),
+        h("p", {}, h("b", {}, `${where} changed by someone else while you typed.`), " Choose which version to keep, or edit the text. Both versions are kept until you save."),
         h("button", { type: "button", class: "button button-primary", onclick: save }, "Save"),
       ),
       h("div", { class: "document-conflict-places" }, pieces.map((piece, at) => ("text" in piece ? null : placeOf(piece, at, pieces)))),

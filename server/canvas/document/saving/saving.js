@@ -36,7 +36,7 @@ import * as unsaved from "./unsaved.js";
 const PAUSE_MS = 800;
 const KEEP_MS = 200;
 const AGAIN_MS = 5_000;
-/** So long a version that the server has told is waited for. */
+/** How long to wait for a version that the server has announced. */
 const UNSEEN_MS = 4_000;
 
 /**
@@ -81,7 +81,7 @@ export function createSaving(app, pane) {
         later(entry, PAUSE_MS);
       }
     },
-    /** How it stands with a document, in a word. @param {string} artifactId @returns {{text: string, failed: boolean}} */
+    /** The state of saving a document, in a word. @param {string} artifactId @returns {{text: string, failed: boolean}} */
     status(artifactId) {
       const entry = entries.get(artifactId);
       if (!entry?.changed) {
@@ -160,7 +160,7 @@ export function createSaving(app, pane) {
     }
   }
 
-  /** What was typed before the page was loaded anew. @param {ArtifactView} artifact */
+  /** What was typed before the page was reloaded. @param {ArtifactView} artifact */
   function restored(artifact) {
     const stored = artifact.open ? null : readStored(contextId ?? "", artifact.artifactId);
     if (!stored) {

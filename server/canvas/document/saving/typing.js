@@ -32,7 +32,7 @@ export function createTyping(app, { viewOf, changed }) {
   const status = h("span", { class: "document-saved", role: "status" }, text, retry);
   const conflict = createConflict((decided) => saving?.resolve(artifactId, decided));
 
-  /** What was typed before the page was loaded anew. The document may have come before this was loaded. @param {State} state */
+  /** What was typed before the page was reloaded. The document may have come before this was loaded. @param {State} state */
   const resume = (state) => state.contextId && !loading && hasStored(state.contextId) && load();
   store.subscribe(resume);
   resume(store.state);

@@ -274,7 +274,7 @@ async def test_without_other_servers_there_is_nothing_to_choose(window: OpenPage
             "closed",
             "does not allow this page. An a2a-canvas does when it is started with --cors-origin http://127.0.0.1:",
         ),
-        ("http://127.0.0.1:1", "http://127.0.0.1:1 does not answer. Look whether it runs."),
+        ("http://127.0.0.1:1", "http://127.0.0.1:1 does not answer. Check that it is running."),
         ("http://127.0.0.1:2", "Its server allows it when it is started with --page-servers http://127.0.0.1:2."),
         ("none", "There is no agent card at "),
         ("other", "is no agent card."),

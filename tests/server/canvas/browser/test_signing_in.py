@@ -63,7 +63,7 @@ async def test_the_key_is_asked_for_first_and_a_wrong_one_is_not_taken(visit: Op
     page = visit.page
     await enter(page, new_key())
     await expect(dialog(page).get_by_role("alert")).to_have_text(
-        "The server does not know this key. Look whether all of it was copied, or ask for a new one."
+        "The server does not know this key. Check that you copied all of it, or ask for a new one."
     )
 
     await enter(page, f" {ANN}\n")
