@@ -101,7 +101,7 @@ export function createSession(base, options = {}) {
   /** Whether the server takes a key; then it is kept. @param {string} given */
   async function check(given) {
     const response = await askAs("auth/session", given);
-    if (response.status !== 401 && response.status !== 429) {
+    if (response.status < 500 && response.status !== 401 && response.status !== 429) {
       keep(given);
       const told = response.ok ? (await response.clone().json()).user : "";
       // What is shown is somebody else's.

@@ -230,7 +230,7 @@ async def test_a_user_edits_what_was_shared_to_edit(visit: OpenPage, open_window
     await invitation.get_by_label("User").press("Enter")
     await expect(dialog.get_by_role("listitem")).to_have_count(1)
     visit.expects("status of 400")
-    for name, why in (("  ", "Enter the name of a user."), ("ann", "Invite somebody else than its owner")):
+    for name, why in (("  ", "Enter the name of a user."), ("ann", "Invite someone other than its owner")):
         await invitation.get_by_label("User").fill(name)
         await invitation.get_by_role("button", name="Invite").click()
         await expect(dialog.get_by_role("alert")).to_contain_text(why)

@@ -79,6 +79,20 @@ test("a wrong key is not kept", async () => {
   assert.equal(stored.size, 0);
 });
 
+test("a key that the server cannot check now is not taken, and nothing is loaded again", async () => {
+  let broken = false;
+  let reloaded = 0;
+  const failing = (url, init) => (broken ? Promise.resolve(new Response("{}", { status: 503 })) : fetch(url, init));
+  const { identify, signIn } = session({ fetch: failing, reload: () => reloaded++ });
+  await identify();
+  broken = true;
+  await signIn();
+  assert.equal(reloaded, 0);
+  stored.clear();
+  await session({ fetch: failing }).signIn();
+  assert.equal(stored.size, 0);
+});
+
 test("who would rather not sign in is not asked by each request, but when they say so", async () => {
   const { fetch: send, signIn } = session({ ask: typing() });
   await send(HOME);
