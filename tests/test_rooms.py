@@ -18,6 +18,8 @@ MAX_ON_THE_GROUND = 5
 """Modules of server/ itself, besides `listening.py`."""
 MAX_SETTINGS = 66
 """Who adds one raises the number in the same commit, and says why. A limit is a constant until a user asks."""
+MAX_IMPORTS, MAX_LINES = 25, 40
+"""Imports of ours in `app.py`, and lines of a function there: it puts components together, and decides nothing."""
 ROOMS = [path.parent for top in ("server", "store", "tools") for path in sorted((ROOT / top).rglob("__init__.py"))]
 IDS = [str(room.relative_to(ROOT)) for room in ROOMS]
 
@@ -51,6 +53,14 @@ def test_a_room_is_small_and_says_what_it_is_and_which_tables_it_owns(room: Path
 
 def test_little_lies_in_the_server_itself() -> None:
     assert len([path for path in modules(ROOT / "server") if path.stem != "listening"]) <= MAX_ON_THE_GROUND
+
+
+def test_the_app_only_puts_parts_together() -> None:
+    tree = ast.parse((ROOT / "server/app.py").read_text())
+    ours = [each for each in tree.body if isinstance(each, ast.ImportFrom) and "a2a_canvas" in (each.module or "")]
+    assert len(ours) <= MAX_IMPORTS
+    functions = [each for each in ast.walk(tree) if isinstance(each, ast.FunctionDef)]
+    assert all((each.end_lineno or 0) - each.lineno < MAX_LINES for each in functions)
 
 
 def test_settings_are_counted() -> None:

@@ -22,7 +22,7 @@ import uvicorn
 from a2a_canvas.server import log_output
 from a2a_canvas.server.agent.model import LLM
 from a2a_canvas.server.agent.models.claude_params import available
-from a2a_canvas.server.app import check_open, check_programs, create_app
+from a2a_canvas.server.app import create_app
 from a2a_canvas.server.commands.banner import DataCount, banner, folded, hints, ollama_hint, ollama_warning
 from a2a_canvas.server.commands.open_files import make_room, quiet_about_accepting
 from a2a_canvas.server.listening import is_reloaded, lent_socket, listen
@@ -30,8 +30,10 @@ from a2a_canvas.server.protocols.a2a_v1.card.card_file import CardError
 from a2a_canvas.server.protocols.edge.connections import ConnectionLimits, limited_connection
 from a2a_canvas.server.protocols.edge.request_metrics import refused_connections
 from a2a_canvas.server.protocols.edge.shutdown import GracefulServer
+from a2a_canvas.server.protocols.identity.configuration import check_open
 from a2a_canvas.server.settings.model_choice import OLLAMA, choose_llm, ollama_address
 from a2a_canvas.server.settings.settings import Settings, SettingsError, line_in_folder, load, option_name
+from a2a_canvas.server.tool_sources.sources import check_programs
 from a2a_canvas.store.errors import Unavailable
 
 logger = logging.getLogger(__name__)

@@ -63,7 +63,8 @@ class PushDelivery:
         metrics: Metrics | None = None,
         chance: Callable[[], float] = random.random,
     ) -> None:
-        self._attempts = (metrics or Metrics()).push_attempts
+        self._metrics = metrics or Metrics()
+        self._metrics.refreshers.append(self._measure_outbox)
         self._outbox = outbox
         self._render = render
         self._send = send
@@ -73,6 +74,11 @@ class PushDelivery:
         self._reading = asyncio.Semaphore(READING)
         self._tasks: set[asyncio.Task[None]] = set()
         self._loop: asyncio.Task[None] | None = None
+
+    async def _measure_outbox(self) -> None:
+        backlog = await self._outbox.backlog()
+        self._metrics.outbox_depth.set(backlog.depth)
+        self._metrics.outbox_age.set((self._now() - backlog.oldest).total_seconds() if backlog.oldest else 0)
 
     def start(self) -> None:
         self._loop = asyncio.create_task(self._run(), name="push")
@@ -163,7 +169,7 @@ class PushDelivery:
         self._places.settled(delivery, accepted=isinstance(outcome, Accepted))
         match outcome:
             case Accepted():
-                self._attempts.add("accepted")
+                self._metrics.push_attempts.add("accepted")
                 return await self._outbox.delivered(delivery)
             case NotAccepted():
                 await self._later(delivery, outcome)
@@ -174,7 +180,7 @@ class PushDelivery:
         said = (public_id(delivery.config.key.config_id), delivery.config.target, outcome.reason)
         delay = delay_after(failed, outcome, self._chance())
         if delay is None:
-            self._attempts.add("given_up")
+            self._metrics.push_attempts.add("given_up")
             logger.warning(
                 "Push notifications to config %s (%s) are given up after %d attempts: %s",
                 *said[:2],
@@ -184,7 +190,7 @@ class PushDelivery:
             )
             await self._outbox.give_up(delivery, f"after {failed} attempts {outcome.reason}")
             return
-        self._attempts.add("failed")
+        self._metrics.push_attempts.add("failed")
         logger.info("A push notification to config %s (%s) failed: %s", *said, extra=_about(delivery))
         await self._outbox.failed(delivery, self._now() + delay)
 

@@ -21,7 +21,7 @@ from a2a_canvas.server.agent.events import ArtifactChanged, State, StatusChanged
 from a2a_canvas.server.agent.intent import InvalidOperation
 from a2a_canvas.server.agent.models.provider_errors import FOR_USERS
 from a2a_canvas.server.agent.models.script import ScriptedModel
-from a2a_canvas.server.app import Clock, build_runtime
+from a2a_canvas.server.assembly.engine import Clock, make_engine
 from a2a_canvas.server.protocols.a2a_v1.projection import canvas_ext, turn_ext
 from a2a_canvas.server.protocols.a2a_v1.projection.extensions import ActivatedExtensions
 from a2a_canvas.server.protocols.a2a_v1.projection.projection import A2AEvent, TaskProjection
@@ -259,7 +259,7 @@ async def test_who_folds_turn_v1_as_specified_sees_the_same_from_wherever_he_joi
 
 def a_runtime(script: Path) -> Runtime:
     model = ScriptedModel(script, sleep=lambda seconds: asyncio.sleep(0))
-    return build_runtime(Settings(frame_ms=0), model, Clock())
+    return make_engine(Settings(frame_ms=0), model, Clock()).runtime
 
 
 EDITED = """

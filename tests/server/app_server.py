@@ -26,7 +26,8 @@ from google.protobuf.json_format import MessageToDict
 
 from a2a_canvas.server.agent.model import LLM, ModelEvent, ModelRequest
 from a2a_canvas.server.agent.models.script import ScriptedModel
-from a2a_canvas.server.app import Clock, create_app
+from a2a_canvas.server.app import create_app
+from a2a_canvas.server.assembly.engine import Clock
 from a2a_canvas.server.protocols.edge.shutdown import GracefulServer
 from a2a_canvas.server.settings.settings import Settings
 from tests.free_port import free_port

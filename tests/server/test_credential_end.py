@@ -19,8 +19,9 @@ from a2a.client import A2AClientError, ClientCallContext
 from a2a.types import a2a_pb2 as pb
 from a2a.utils.errors import A2AError
 
-from a2a_canvas.server import app
 from a2a_canvas.server.accounts.api_key import hash_of
+from a2a_canvas.server.assembly.engine import Clock as AppClock
+from a2a_canvas.server.protocols.identity import configuration
 from a2a_canvas.server.protocols.identity.authenticator import ConfiguredKeys
 from a2a_canvas.server.tasks.journal import cursors
 from tests.fakes import API_KEYS, Clock
@@ -66,14 +67,14 @@ class Credentials:
 async def ending(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[tuple[Served, Credentials]]:
     """A server whose streams look at once whether their credential is valid."""
     made: list[RevocableKeys] = []
-    monkeypatch.setattr(app, "ConfiguredKeys", lambda keys: made.append(RevocableKeys(keys)) or made[0])
+    monkeypatch.setattr(configuration, "ConfiguredKeys", lambda keys: made.append(RevocableKeys(keys)) or made[0])
     monkeypatch.setattr(cursors, "CHECK_SECONDS", 0.01)
     clock, signing = Clock(), SigningKey("1")
     clock.time = datetime.now(UTC)
     async with (
         issuing(signing) as issuer,
         serving(
-            clock=app.Clock(now=clock),
+            clock=AppClock(now=clock),
             api_keys=f"ann={KEY},ann=sha256:{hash_of(OTHER_KEY)}",
             jwt_issuer=issuer,
             jwt_audience="canvas",

@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from a2a_canvas.server.app import check_open, create_app
+from a2a_canvas.server.app import create_app
 from a2a_canvas.server.commands.cli import main
+from a2a_canvas.server.protocols.identity.configuration import check_open
 from a2a_canvas.server.settings.settings import PREFIX, Settings, SettingsError, is_loopback
 from tests.free_port import free_port
 

@@ -15,7 +15,7 @@ from google.protobuf.json_format import MessageToDict
 
 from a2a_canvas.server.accounts.browser_session import SESSION_LIMIT, SESSION_SECONDS
 from a2a_canvas.server.accounts.sql import recent_reads
-from a2a_canvas.server.app import Clock as AppClock
+from a2a_canvas.server.assembly.engine import Clock as AppClock
 from a2a_canvas.server.commands.cli import main
 from a2a_canvas.server.protocols.identity.attempts import BURST
 from a2a_canvas.server.protocols.identity.browser_sessions import COOKIE, OWN_PAGE

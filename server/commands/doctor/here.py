@@ -29,7 +29,7 @@ from a2a_canvas.server.agent.model import (
     ModelText,
     close_llm,
 )
-from a2a_canvas.server.app import check_open, create_app
+from a2a_canvas.server.app import create_app
 from a2a_canvas.server.commands.doctor.findings import Finding, Verdict, failed, ok, warning
 from a2a_canvas.server.commands.doctor.judgements import (
     judge_card,
@@ -44,6 +44,7 @@ from a2a_canvas.server.commands.doctor.judgements import (
 from a2a_canvas.server.listening import listen
 from a2a_canvas.server.protocols.a2a_v1.card.card_file import CardError
 from a2a_canvas.server.protocols.edge.origins import TRUSTED_PROXIES
+from a2a_canvas.server.protocols.identity.configuration import check_open
 from a2a_canvas.server.settings.model_choice import choose_llm
 from a2a_canvas.server.settings.settings import ALL_ADDRESSES, REHEARSAL, Settings, SettingsError, authority
 

@@ -13,9 +13,12 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
+from a2a_canvas.server.accounts.access import ANONYMOUS
 from a2a_canvas.server.listening import listen
 from a2a_canvas.server.metrics import Metrics
 from a2a_canvas.server.protocols.edge.availability import NO_STORE
+from a2a_canvas.server.protocols.edge.http_requests import caller_of
+from a2a_canvas.server.settings.settings import Settings
 from a2a_canvas.store.errors import Unavailable
 
 logger = logging.getLogger(__name__)
@@ -24,6 +27,14 @@ PATH = "/metrics"
 NOT_FOR_ALL = "Metrics are shown to callers with credentials alone. To have them without, start with --metrics-port."
 
 Exposition = Callable[[Metrics, str], tuple[bytes, str]]
+
+
+def metrics_readers(settings: Settings) -> Callable[[Request], bool]:
+    """Whether a request may read `/metrics` on the port for everybody: users may, and without credentials callers from
+    this machine.
+    """
+    allowed = () if settings.reachable_by or settings.allow_anonymous else (ANONYMOUS,)
+    return lambda request: bool(caller_of(request).name) or caller_of(request) in allowed
 
 
 def metrics_route(metrics: Metrics, may_read: Callable[[Request], bool] = lambda request: True) -> Route:

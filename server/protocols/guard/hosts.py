@@ -27,7 +27,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from a2a_canvas.server.protocols.edge.error_tables import PermissionDeniedError
 from a2a_canvas.server.protocols.guard.checks import Refusal
 from a2a_canvas.server.protocols.guard.error_forms import rest_response
-from a2a_canvas.server.settings.settings import ALL_ADDRESSES
+from a2a_canvas.server.settings.settings import ALL_ADDRESSES, Settings
 from a2a_canvas.server.wire import EXTENSIONS_HEADERS, VERSION_HEADER
 
 LOCALHOST = ("localhost", "127.0.0.1", "::1")
@@ -84,6 +84,11 @@ class Hosts:
         if name in self.names or (self.any_address and _is_address(name)):
             return True
         return any(name.endswith(allowed[1:]) for allowed in self.names if allowed.startswith("*."))
+
+
+def hosts_of(settings: Settings) -> Hosts:
+    """The hosts and origins of a server with these settings."""
+    return Hosts.of(settings.host, settings.public_url, settings.hosts, settings.cors_origins)
 
 
 class HostCheck:

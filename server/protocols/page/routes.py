@@ -22,6 +22,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Final
 
+from a2a.types import a2a_pb2 as pb
+from a2a.utils.constants import AGENT_CARD_WELL_KNOWN_PATH
 from a2a.utils.errors import MethodNotFoundError
 from starlette.requests import Request
 from starlette.responses import Response
@@ -37,6 +39,7 @@ from a2a_canvas.server.protocols.edge.http_requests import (
 from a2a_canvas.server.protocols.guard.checks import Refusal
 from a2a_canvas.server.protocols.guard.error_forms import rest_response
 from a2a_canvas.server.protocols.page.assets import IDENTITY, NONCE, QUICK_CODINGS, Asset, Assets, read_assets
+from a2a_canvas.server.settings.settings import Settings
 from a2a_canvas.store.text.wording import shown
 
 CANVAS: Final = Path(__file__).parents[2] / "canvas"
@@ -57,6 +60,12 @@ FEATURES: Final = (
     *("microphone", "midi", "payment", "screen-wake-lock", "serial", "usb", "xr-spatial-tracking"),
 )
 """What the page never uses."""
+
+
+def about(settings: Settings, card: pb.AgentCard) -> dict[str, Any]:
+    """What `GET /` tells programs of a server."""
+    told = {"name": card.name, "version": card.version, "agentCard": settings.url + AGENT_CARD_WELL_KNOWN_PATH}
+    return told | ({"page": f"{settings.url}/", "servers": settings.page_origins} if settings.page else {})
 
 
 def page_routes(about: Mapping[str, Any], servers: Iterable[str], *, page: bool = True) -> list[Route]:

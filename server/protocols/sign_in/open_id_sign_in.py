@@ -12,6 +12,7 @@ import hashlib
 import hmac
 import logging
 import secrets
+import time
 from base64 import urlsafe_b64encode
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -22,10 +23,12 @@ import httpx
 import jwt
 
 from a2a_canvas.server.protocols.identity.authenticator import IssuerUnavailable, JwtVerifier
-from a2a_canvas.server.protocols.identity.issuer import JSON, IssuerRefuses, asked
+from a2a_canvas.server.protocols.identity.configuration import reserved_users
+from a2a_canvas.server.protocols.identity.http_authentication import CALLBACK
+from a2a_canvas.server.protocols.identity.issuer import JSON, IssuedTokens, Issuer, IssuerRefuses, asked
 from a2a_canvas.server.protocols.identity.published import Published
 from a2a_canvas.server.protocols.identity.signed_claims import Claims
-from a2a_canvas.server.settings.settings import is_trusted_url
+from a2a_canvas.server.settings.settings import Settings, SettingsError, is_trusted_url, option_name
 
 logger = logging.getLogger(__name__)
 
@@ -116,6 +119,31 @@ class OpenIdClient:
         except IssuerUnavailable as error:
             logger.warning("Somebody could not sign in. %s", error)
             raise
+
+
+def open_id_client(settings: Settings) -> OpenIdClient | None:
+    """The client of the issuer that people sign in with; None if there is none.
+
+    Raises:
+        SettingsError: the settings lack the issuer, or name one that does not describe itself.
+    """
+    if not settings.oidc_client_id:
+        return None
+    if not settings.jwt_issuer or settings.jwt_jwks_url:
+        raise SettingsError(
+            f"{option_name('oidc_client_id')} needs {option_name('jwt_issuer')}, and an issuer that describes itself, "
+            f"so without {option_name('jwt_jwks_url')}."
+        )
+    issuer = Issuer(settings.jwt_issuer)
+
+    async def read_endpoints() -> Endpoints:
+        return Endpoints.of(await issuer.description())
+
+    endpoints = Published("endpoints", read_endpoints, time.monotonic)
+    reserved = reserved_users(settings)
+    id_tokens = IssuedTokens(issuer, settings.oidc_client_id, settings.jwt_user_claim, time.monotonic, reserved)
+    redirect_uri = f"{settings.url}{CALLBACK}"
+    return OpenIdClient(endpoints, id_tokens, settings.oidc_client_id, redirect_uri, settings.oidc_client_secret or "")
 
 
 def _endpoint(description: Mapping[str, Any], name: str) -> str:

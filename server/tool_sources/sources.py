@@ -1,0 +1,94 @@
+"""The agent's own tools: where the settings say that they come from, and which there are now."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from a2a_canvas.server.settings.settings import Settings, SettingsError
+from a2a_canvas.tools.functions.function_tool import AnyTool, ToolSource
+from a2a_canvas.tools.registry import SCRIPT_TOOLS
+from a2a_canvas.tools.tool import Tool
+
+
+def tool_sources(settings: Settings) -> tuple[ToolSource, ...]:
+    """Where the agent's own tools come from.
+
+    Raises:
+        SettingsError: one of them cannot be used.
+    """
+    files = _python_files(settings.tools) if settings.tools else ()
+    servers = _mcp_servers(settings.mcp_config) if settings.mcp_config else ()
+    agents = _other_agents(settings) if settings.agents else ()
+    return (*files, *servers, *agents)
+
+
+def _python_files(paths: Sequence[Path]) -> Iterator[ToolSource]:
+    from a2a_canvas.server.tool_sources.python_file import ToolFileError, load_python_file
+
+    taken = {tool.name: "the agent itself" for tool in SCRIPT_TOOLS}
+    for path in paths:
+        try:
+            source = load_python_file(path)
+        except ToolFileError as error:
+            raise SettingsError(str(error)) from error
+        for tool in source.tools():
+            if tool.name in taken:
+                raise SettingsError(
+                    f'{path} has a tool {tool.name}, as {taken[tool.name]} has: give it another name, @tool(name="…").'
+                )
+            taken[tool.name] = str(path)
+        yield source
+
+
+def _mcp_servers(config: Path) -> Sequence[ToolSource]:
+    from a2a_canvas.server.tool_sources.mcp_servers.config import McpConfigError, load_mcp_config
+    from a2a_canvas.server.tool_sources.mcp_servers.source import mcp_sources
+
+    try:
+        return mcp_sources(load_mcp_config(config))
+    except McpConfigError as error:
+        raise SettingsError(str(error)) from None
+
+
+def _other_agents(settings: Settings) -> Sequence[ToolSource]:
+    from a2a_canvas.server.tool_sources.remote_agents.agents_source import RemoteAgents
+
+    return (RemoteAgents(settings.agents, settings.tokens),)
+
+
+def check_programs(config: Path) -> None:
+    """Whether the programs of MCP servers are there. Without `--reload` an agent is served without one, and tries it
+    again.
+
+    Raises:
+        SettingsError: one is not.
+    """
+    from a2a_canvas.server.tool_sources.mcp_servers.config import load_mcp_config
+    from a2a_canvas.server.tool_sources.mcp_servers.transports import missing_program, no_program
+
+    for server in load_mcp_config(config):
+        if program := missing_program(server):
+            place = f"{config}: mcpServers.{server.name}.command"
+            raise SettingsError(f"{place}: {no_program(program)}.")
+
+
+def all_tools(own: Sequence[Tool], sources: Sequence[ToolSource]) -> list[AnyTool]:
+    """The tools that there are now; of two with the same name, the first."""
+    names = {tool.name for tool in own}
+    return [*own, *(tool for tool in tools_from(sources) if tool.name not in names)]
+
+
+def tools_from(sources: Sequence[ToolSource]) -> list[AnyTool]:
+    found: dict[str, AnyTool] = {}
+    for tool in (tool for source in sources for tool in source.tools()):
+        found.setdefault(tool.name, tool)
+    return list(found.values())
+
+
+async def find_tool(sources: Sequence[ToolSource], name: str) -> AnyTool | str:
+    """A tool, when its source has it; or why it is not there."""
+    reasons = await asyncio.gather(*(source.wait_for(name) for source in sources))
+    found = (tool for tool in tools_from(sources) if tool.name == name)
+    return next(found, " and ".join(filter(None, reasons)))
