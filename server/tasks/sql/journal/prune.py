@@ -27,7 +27,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from sqlalchemy import ColumnElement, Select, Table, and_, delete, exists, literal, or_, select, tuple_, update
+from sqlalchemy import Column, ColumnElement, Select, Table, and_, delete, exists, literal, or_, select, tuple_, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from a2a_canvas.server.accounts.sql.account_tables import SHARE_SIZE, contexts, shares
@@ -117,7 +117,8 @@ async def prune(
     """
     if not dry_run:
         await _expired_messages(database, now)
-        await fold_counts(database)
+        async with _isolated(database, "The task counts of stopped servers"):
+            await fold_counts(database)
     gone = await _contexts(database, now - keep.contexts, freeze, dry_run) if keep.contexts else {}
     ended = await _journals(database, now - keep.journals, dry_run, gone)
     old = await _versions(database, now - keep.versions, freeze, dry_run, gone) if keep.versions else {}
@@ -135,7 +136,7 @@ async def _isolated(database: Database, what: str, context_id: str = "") -> Asyn
         async with database.read() as connection:
             await connection.exec_driver_sql("SELECT 1")
         ids = about("", context_id)
-        logger.error("%s could not be pruned; it is left for the next time.", what, exc_info=error, extra=ids)
+        logger.error("%s could not be pruned. The next sweep tries again.", what, exc_info=error, extra=ids)
 
 
 # ---------------------------------------------------------------------------- contexts
@@ -249,12 +250,16 @@ async def _due(database: Database, before: datetime) -> AsyncIterator[Sequence[K
 
 async def _end_journals(database: Database, some: Sequence[Key], dry_run: bool, ended: _Ended) -> None:
     """Delete the entries of some tasks. If that fails, a few at a time, so that few are left for the next time."""
-    try:
-        ended.add(await _entries(database, some, dry_run))
-    except Exception:
-        for few in _batches(some):
-            async with _isolated(database, f"The journals of tasks {', '.join(task_id for _, task_id in few)}"):
-                ended.add(await _entries(database, few, dry_run))
+    if len(some) > SMALLEST:
+        try:
+            ended.add(await _entries(database, some, dry_run))
+            return
+        except Exception:
+            said = "The journals of %d tasks could not be pruned in one transaction; trying %d at a time."
+            logger.debug(said, len(some), SMALLEST, exc_info=True)
+    for few in _batches(some):
+        async with _isolated(database, f"The journals of tasks {', '.join(task_id for _, task_id in few)}"):
+            ended.add(await _entries(database, few, dry_run))
 
 
 def _batches(keys: Sequence[Key]) -> Iterator[Sequence[Key]]:
@@ -412,12 +417,16 @@ async def _expired_messages(database: Database, now: datetime) -> None:
         (inbox_messages.c.inbox_id, inbox_messages.c.sent_at, literal(0)),
         (shares.c.share_id, shares.c.expires_at, SHARE_SIZE),
     ):
-        old = at < to_microseconds(now - DEDUP_WINDOW)
-        some = delete(name.table).where(old, name.in_(select(name).where(old).limit(MESSAGE_BATCH_SIZE)))
-        counted = some.returning(name.table.c.context_id, name, size)
-        removed = MESSAGE_BATCH_SIZE
-        while removed == MESSAGE_BATCH_SIZE:
-            async with database.write() as connection:
-                rows = (await connection.execute(counted)).all()
-                await connection.run_sync(add_kept, _freed(_sums(rows)))
-            removed = len(rows)
+        async with _isolated(database, f"Expired {name.table.name.replace('_', ' ')}"):
+            await _expired(database, name, at < to_microseconds(now - DEDUP_WINDOW), size)
+
+
+async def _expired(database: Database, name: Column[str], old: ColumnElement[bool], size: ColumnElement[int]) -> None:
+    some = delete(name.table).where(old, name.in_(select(name).where(old).limit(MESSAGE_BATCH_SIZE)))
+    counted = some.returning(name.table.c.context_id, name, size)
+    removed = MESSAGE_BATCH_SIZE
+    while removed == MESSAGE_BATCH_SIZE:
+        async with database.write() as connection:
+            rows = (await connection.execute(counted)).all()
+            await connection.run_sync(add_kept, _freed(_sums(rows)))
+        removed = len(rows)

@@ -22,7 +22,7 @@ from a2a_canvas.server.tasks.sql.journal.journal_tables import (
 from a2a_canvas.server.tasks.sql.journal.task_counts import add_counts, counts_of_context
 from a2a_canvas.store.ids import is_unique, public_id
 from a2a_canvas.store.sql.database import Database, insert
-from a2a_canvas.store.sql.tables import artifacts, metadata
+from a2a_canvas.store.sql.tables import artifacts, kept_bytes, metadata
 
 FreezeContext = Callable[[str], AbstractContextManager[bool]]
 """`SqlArtifactStore.frozen`."""
@@ -61,8 +61,9 @@ async def remove_context(
 
 
 def of_context() -> list[Table]:
-    """The tables with the rows of a context: those that are keyed by it first."""
-    return [table for table in metadata.tables.values() if table.primary_key.columns.keys()[0] == "context_id"]
+    """The tables whose keys begin with the context. The counts come last (`kept.py`, rule 2)."""
+    found = [table for table in metadata.tables.values() if table.primary_key.columns.keys()[0] == "context_id"]
+    return sorted(found, key=lambda table: table is kept_bytes)
 
 
 def hash_of_removed(key: str) -> str:

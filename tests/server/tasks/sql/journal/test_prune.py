@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import functools
+import logging
 import math
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, nullcontext
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -18,6 +19,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sqlalchemy import Table, delete, func, insert, select, text, update
 from sqlalchemy.ext.asyncio import AsyncConnection
+from sqlalchemy.schema import DropTable
 
 from a2a_canvas.server.accounts.sql.account_tables import (
     api_keys,
@@ -45,11 +47,12 @@ from a2a_canvas.server.tasks.sql.journal.journal_tables import (
     tasks,
 )
 from a2a_canvas.server.tasks.sql.journal.prune import BATCH_SIZE, PruneResult, Retention, prune
-from a2a_canvas.server.tasks.sql.journal.removal import hash_of_removed, of_context
+from a2a_canvas.server.tasks.sql.journal.removal import hash_of_removed, of_context, remove_context
 from a2a_canvas.store.changes import Change, EditText, Restore, Undo
 from a2a_canvas.store.errors import InvalidChange, Unavailable, VersionNotFound, VersionPruned
 from a2a_canvas.store.models import Version
 from a2a_canvas.store.sql.database import Database
+from a2a_canvas.store.sql.kept import add_kept
 from a2a_canvas.store.sql.reading import Key
 from a2a_canvas.store.sql.tables import artifacts, drafts, kept_bytes, metadata, versions
 from a2a_canvas.store.sql.times import to_microseconds
@@ -221,6 +224,7 @@ async def test_a_task_that_cannot_be_pruned_leaves_few_others_for_the_next_time(
         return await entries(database, some, dry_run)
 
     monkeypatch.setattr(prune_module, "_entries", without_one)
+    caplog.set_level(logging.DEBUG, prune_module.__name__)
     for number in range(10, 100):
         await add_task(database, f"t{number}")
     pruned = await prune(database, Retention(5 * DAY), NOW)
@@ -228,10 +232,61 @@ async def test_a_task_that_cannot_be_pruned_leaves_few_others_for_the_next_time(
     assert "t55" in left
     assert len(left) == batches.SMALLEST
     assert pruned.journals == 90 - len(left)
-    assert ["this one" in str(record.exc_info) for record in caplog.records] == [True]
+    said = [(record.levelname, "this one" in str(record.exc_info)) for record in caplog.records]
+    assert said == [("DEBUG", True), ("ERROR", True)]
+
+
+async def test_the_smallest_batch_that_fails_is_tried_once(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    tried: list[Sequence[Key]] = []
+
+    async def failing(database: Database, some: Sequence[Key], dry_run: bool) -> dict[Key, int]:
+        tried.append(some)
+        raise ValueError("these")
+
+    monkeypatch.setattr(prune_module, "_entries", failing)
+    await add_task(database, "t")
+    await prune(database, Retention(5 * DAY), NOW)
+    assert tried == [[("t", "t")]]
+
+
+@pytest.mark.parametrize("table", [message_keys, inbox_messages, shares, task_counts], ids=lambda table: table.name)
+async def test_what_cannot_be_cleared_by_age_keeps_no_journal(
+    database: Database, table: Table, caplog: pytest.LogCaptureFixture
+) -> None:
+    await add_task(database, "t")
+    async with database.write() as connection:
+        await connection.execute(DropTable(table))
+    pruned = await prune(database, Retention(5 * DAY), NOW)
+    assert pruned.journals == 1
+    [record] = caplog.records
+    assert record.levelname == "ERROR"
+    assert table.name.replace("_", " ") in record.getMessage()
 
 
 # ---------------------------------------------------------------------------- contexts
+
+
+def test_the_count_of_a_context_is_the_last_of_its_rows_that_a_removal_locks() -> None:
+    assert of_context()[-1] is kept_bytes
+
+
+@pytest.mark.postgres
+@pytest.mark.parametrize("table", [pages, push_configs, push_outbox], ids=lambda table: table.name)
+async def test_a_context_is_removed_while_rows_of_it_are_removed_and_counted(table: Table) -> None:
+    async with emptied(shared_postgresql()) as database:
+        await add_task(database, "c")
+        await add_artifact(database, "c")
+        async with database.write() as connection:
+            await connection.execute(delete(table))
+            removal = asyncio.create_task(remove_context(database, "c", lambda _: nullcontext(True), always))
+            await waiting_for_a_lock(database)
+            await connection.run_sync(add_kept, {"c": -30})
+        assert await removal
+        assert await count(database, kept_bytes) == 0
+
+
+async def always(_: AsyncConnection) -> bool:
+    return True
 
 
 def test_every_table_is_known_to_have_something_of_a_context_or_to_be_a_directory() -> None:
