@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from contextlib import closing
+from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
@@ -16,7 +17,7 @@ from a2a_canvas.server.accounts.api_key import new_key
 from a2a_canvas.server.agent.model import ToolResult
 from a2a_canvas.server.agent.turn.history import CREDENTIALS
 from a2a_canvas.store.sql.compression import decompress
-from tests.server.app_server import WAYS, Served, Stream, agent_options, asking, history_of, said
+from tests.server.app_server import WAYS, Served, Stream, agent_options, asking, history_of, said, serving
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -29,6 +30,12 @@ from a2a_canvas import Canvas, ToolError, tool
 async def who(canvas: Canvas) -> str:
     """Says for whom it runs."""
     return f"for {canvas.caller}"
+
+
+@tool(approval="ask")
+async def publish(canvas: Canvas) -> str:
+    """Says for whom it publishes."""
+    return f"for {canvas.caller!r}"
 
 
 @tool
@@ -68,7 +75,7 @@ rules:
       - {text: "So it is.", chunk: 3, delay: 1, tools: [{name: who, input: {}}]}
       - {tools: [{name: who, input: {}}]}
       - {text: "Done."}
-  - match: {text: '^(?P<tool>pay|log_in)$'}
+  - match: {text: '^(?P<tool>pay|log_in|publish)$'}
     rounds:
       - {tools: [{name: "{tool}", input: {}}]}
       - {text: "Done."}
@@ -125,6 +132,18 @@ async def test_a_call_runs_for_the_user_whose_message_the_model_read_last(served
     served.gate.open()
     await anns.rest()
     assert results(served) == ["for ann", "for ann", "for bob"]
+
+
+async def test_a_call_of_an_anonymous_caller_does_not_run_for_the_user_who_approves_it(
+    app_options: dict[str, Any], tmp_path: Path, context: str
+) -> None:
+    options = app_options | {"database": f"sqlite:///{tmp_path}/tasks.db", "grpc": False}
+    async with serving(**options, allow_anonymous=True, adopt_anonymous="ann") as served:
+        client = served.client(streaming=False)
+        [event] = [event async for event in client.send_message(asking("publish", context=context))]
+        assert states(event.task) == ("INPUT_REQUIRED", "May I run publish()? Answer yes or no.")
+        assert states(await answered(client, "yes", task=event.task.id)) == ("COMPLETED", "Done.")
+        assert results(served) == ["for ''"]
 
 
 async def listed(served: Served, context: str) -> list[dict[str, Any]]:

@@ -49,7 +49,6 @@ class FunctionCalls:
 
     Attributes:
         flushed: waits until all that was emitted is durable.
-        caller: for whom the turn works now, for calls that do not say it; empty if that is not known.
         owner: of the context; empty if that is not known.
         find_tool: waits for one that is not among `tools` (rule 3).
         earlier: the transcripts of the context's earlier tasks.
@@ -60,7 +59,6 @@ class FunctionCalls:
     workspace: Workspace
     output: TurnOutput
     flushed: Callable[[], Awaitable[None]]
-    caller: Callable[[], str] = lambda: ""
     owner: str = ""
     find_tool: FindTool = nobody_has_it
     earlier: Sequence[Transcript] = ()
@@ -182,9 +180,7 @@ class FunctionCalls:
         async def record(kind: StepKind, name: str, value: str) -> None:
             await self._step(call, kind, value, name)
 
-        return CallServices(
-            record, self.flushed, self._label(call), call.caller or self.caller(), self._writers, self._kept
-        )
+        return CallServices(record, self.flushed, self._label(call), call.caller, self._writers, self._kept)
 
     def _kept(self, name: str) -> list[str]:
         items = chain(*self.earlier, self.output.transcript)

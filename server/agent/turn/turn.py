@@ -176,7 +176,7 @@ async def run_turn(
         instructions: stand before our own rules in the system prompt.
         sleep: waits before a retry.
         flushed: waits until all that was emitted is durable.
-        find_tool: waits for a tool that is not among `tools`, for a call of before.
+        find_tool: waits for a tool that is not among `tools`, for a call from before a restart.
 
     Raises:
         asyncio.CancelledError: the turn was cancelled. Unfinished calls have been undone and drafts closed; the caller
@@ -195,9 +195,7 @@ async def run_turn(
     by_name = {tool.name: tool for tool in tools}
     siblings = SiblingChanges(workspace)
     functions = {tool.name: tool for tool in tools if isinstance(tool, FunctionTool)}
-    calls = FunctionCalls(
-        functions, workspace, output, flushed, request.caller, request.owner, find_tool, request.earlier
-    )
+    calls = FunctionCalls(functions, workspace, output, flushed, request.owner, find_tool, request.earlier)
     turn = _Turn(request, llm, requests, by_name, workspace, siblings, output, calls, sleep, request.progress)
     try:
         ending = await _ending(turn)
