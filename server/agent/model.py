@@ -306,11 +306,8 @@ class ModelError(Exception):
         self.retry_after = retry_after
 
 
-class NothingToChange(ModelError):
-    """An edit that leaves its passage as it is, and that is no failure: the reason is the answer."""
-
-    def __init__(self, reason: str) -> None:
-        super().__init__(reason, retryable=False)
+class NothingToChange(Exception):
+    """An edit leaves its passage as it is. It is not a failure: the text is the answer."""
 
 
 class TooLong(ModelError):
@@ -343,6 +340,7 @@ class LLM(Protocol):
 
         Raises:
             ModelError: the call failed, or its stream broke.
+            NothingToChange: the answer to an edit is that the passage stays as it is.
         """
         ...
 

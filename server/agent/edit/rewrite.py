@@ -98,7 +98,7 @@ async def rewrite(
             return _edited(await stream.complete(), stream.target, prompt.name, reply.remarks)
         except NothingToChange as answered:
             await shielded(stream.abort())
-            return Ending(ev.State.COMPLETED, answered.reason)
+            return Ending(ev.State.COMPLETED, str(answered))
         except ModelError as error:
             logger.warning("The model call of an edit failed: %s", error)
             again = bool(attempts_left) and error.retryable
@@ -140,6 +140,9 @@ def _prompt(edit: SelectionEdit, artifact: Artifact, target: EditTarget) -> Edit
 async def _write(request: ModelRequest, answer: _EditAnswer, reply: EditReply, stream: EditStream, llm: LLM) -> None:
     try:
         await answer.read(llm.stream(request))
+    except NothingToChange:
+        await answer.end("end_turn", Usage())
+        raise
     finally:
         await answer.end("error", Usage())
     await stream.feed(reply.finish())

@@ -292,6 +292,7 @@ async def test_where_there_is_nothing_to_change_the_task_ends_well_and_the_artif
     harness = await edited(broken(NothingToChange("I found nothing to change in this passage.")))
     assert phases(harness.told.events) == ["start", "abort", "artifact"]
     assert harness.told.statuses == [("completed", "I found nothing to change in this passage.")]
+    assert harness.told.stop_reasons == ["end_turn"]
     await untouched(harness)
 
 

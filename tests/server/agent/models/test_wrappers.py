@@ -15,10 +15,13 @@ from a2a_canvas.server.agent.model import (
     MessageStop,
     ModelError,
     ModelRequest,
+    NothingToChange,
     TextDelta,
     ThinkingDelta,
 )
-from a2a_canvas.server.agent.models.wrappers import UNJOINED_CHARACTERS, FramedLLM, framed
+from a2a_canvas.server.agent.models.wrappers import UNJOINED_CHARACTERS, FramedLLM, MeasuredLLM, framed
+from a2a_canvas.server.metrics import Metrics
+from tests.fakes import BROKEN, FakeLLM, broken
 
 LONG = 1000.0
 """A frame that does not end within a test."""
@@ -162,3 +165,12 @@ async def test_the_wrapper_is_the_model_it_wraps_and_without_a_frame_changes_not
         TextDelta(0, "b"),
         MessageStop("end_turn"),
     ]
+
+
+@pytest.mark.parametrize(("end", "counted"), [(BROKEN, 1), (NothingToChange("I found nothing."), 0)])
+async def test_an_edit_that_changes_nothing_is_no_error_of_the_model(end, counted):
+    metrics = Metrics()
+    model = MeasuredLLM(FakeLLM([broken(end)]), metrics)
+    with pytest.raises(type(end)):
+        assert [event async for event in model.stream(ModelRequest("", ()))]
+    assert sum(metrics.model_errors.values.values()) == counted
