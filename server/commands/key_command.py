@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
@@ -56,16 +57,20 @@ async def _add(key: ApiKey, given: Mapping[str, Any]) -> AsyncIterator[str]:
         place = database.name
     yield f"This is the key {key.name} of {key.user}. It is not shown again: only its hash is stored, in {place}."
     if is_new:
-        yield (
-            f"The database is new: only servers of this database take the key. If you serve a folder, name it: "
-            f"a2a-canvas key new {key.name} FOLDER"
-        )
+        named = "database" in settings.model_fields_set  # by an option, a variable or the folder of an agent
+        advice = "" if named else f" If you serve a folder, name it: {_command_of(key)} FOLDER"
+        yield f"The database is new: only servers of this database take the key.{advice}"
     if anonymous and not keys.in_force:
         tasks, them = ("1 task was", "it") if anonymous == 1 else (f"{anonymous} tasks were", "them")
         yield (
             f"{tasks} made without a key, and {key.user} does not see {them}. "
             f"A server with --adopt-anonymous {key.user} shows {them}."
         )
+
+
+def _command_of(key: ApiKey) -> str:
+    user = () if key.user == key.name else ("--user", key.user)
+    return shlex.join(("a2a-canvas", "key", "new", key.name, *user))
 
 
 async def show_keys(given: Mapping[str, Any], out: TextIO) -> int:
@@ -93,7 +98,7 @@ async def end_sessions(user: str, given: Mapping[str, Any], out: TextIO) -> int:
     """Run `session revoke`; raises as `make_key` does. Whether the user has sessions is not known here."""
     async with _database_of(given) as database:
         await end_sessions_of(database, user, datetime.now(UTC))
-    out.write(f"Who has signed in as {user} is signed out: within two seconds, on all servers of this database.\n")
+    out.write(f"{user} is signed out on all servers of this database within two seconds.\n")
     return 0
 
 

@@ -118,13 +118,31 @@ def test_the_database_of_a_served_folder_is_named_by_the_folder(
     assert run("revoke", "ann", "reef")[0] == 0
 
 
-def test_a_key_in_a_new_database_says_that_it_is_new(run: Run) -> None:
-    remark = run("new", "ann")[2].splitlines()[1]
-    assert remark == (
-        "The database is new: only servers of this database take the key. "
-        "If you serve a folder, name it: a2a-canvas key new ann FOLDER"
-    )
+NEW = "The database is new: only servers of this database take the key."
+
+
+@pytest.mark.parametrize(
+    ("arguments", "command"),
+    [(("ann",), "key new ann FOLDER"), (("ci", "--user", "ann"), "key new ci --user ann FOLDER")],
+)
+def test_a_key_in_a_new_database_says_how_to_make_it_for_a_folder(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arguments: tuple[str, ...], command: str
+) -> None:
+    monkeypatch.delenv("A2A_CANVAS_DATABASE")
+    monkeypatch.chdir(tmp_path)
+    assert run("new", *arguments)[2].splitlines()[1] == f"{NEW} If you serve a folder, name it: a2a-canvas {command}"
     assert len(run("new", "bob")[2].splitlines()) == 1
+
+
+def test_in_a_new_database_that_was_named_it_says_only_that_it_is_new(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert run("new", "ann")[2].splitlines()[1:] == [NEW]
+    monkeypatch.delenv("A2A_CANVAS_DATABASE")
+    folder = tmp_path / "reef"
+    folder.mkdir()
+    (folder / "instructions.md").write_text("Write.")
+    assert run("new", "ann", str(folder))[2].splitlines()[1:] == [NEW]
 
 
 @pytest.mark.parametrize(("tasks", "said"), [(1, "1 task was made"), (36, "36 tasks were made")])
@@ -154,9 +172,7 @@ def test_all_sessions_of_a_user_are_ended_in_a_database_that_is_there(
     run("new", "ann")
     capsys.readouterr()
     assert main(["session", "revoke", "ann"]) == 0
-    assert capsys.readouterr().out == (
-        "Who has signed in as ann is signed out: within two seconds, on all servers of this database.\n"
-    )
+    assert capsys.readouterr().out == ("ann is signed out on all servers of this database within two seconds.\n")
 
 
 def test_a_key_that_is_stored_nowhere_comes_with_its_line_for_the_settings(run: Run, tmp_path: Path) -> None:
