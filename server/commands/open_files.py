@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import resource
 from collections.abc import Callable
 from typing import Any, Final
 
@@ -44,10 +45,6 @@ def _own_files(settings: Settings) -> int:
 
 def make_room(settings: Settings) -> int:
     """Raise the limit as needed; how many HTTP connections there may be then (rule 1)."""
-    try:
-        import resource
-    except ImportError:  # Windows has no such limit
-        return settings.max_connections
     need, (soft, hard) = needed_files(settings), resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft == resource.RLIM_INFINITY:
         return settings.max_connections
