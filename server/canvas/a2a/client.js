@@ -171,8 +171,12 @@ export function createClient(base, options = {}) {
     sendStreaming: (message, signal) =>
       streams ? stream("SendStreamingMessage", { message }, signal) : only(call("SendMessage", { message })),
 
-    /** Sends a message as the page is left: nobody waits for an answer. Browsers refuse long ones. @param {Message} message */
-    leave: (message) => void rpc("SendMessage", { message, configuration: { returnImmediately: true } }, { keepalive: true }).catch(() => {}),
+    /**
+     * Sends a message as its conversation is left: nobody waits for an answer.
+     * @param {Message} message
+     * @param {{keepalive: boolean}} options  `keepalive`: as the page is left, too. Browsers refuse more than 64 KB of it.
+     */
+    leave: (message, { keepalive }) => void rpc("SendMessage", { message, configuration: { returnImmediately: true } }, { keepalive }).catch(() => {}),
 
     /** @param {string} id @param {AbortSignal} signal */
     subscribe: (id, signal) => stream("SubscribeToTask", { id }, signal, `task ${id}`),

@@ -48,8 +48,8 @@ export function createSaving(app, pane) {
   /** @type {Map<string, Entry>} */
   const entries = new Map();
   let contextId = store.state.contextId;
-  const stop = store.subscribe(take);
-  addEventListener("pagehide", leave);
+  store.subscribe(take);
+  addEventListener("pagehide", leavePage);
   addEventListener("pageshow", again);
   addEventListener("online", again);
   document.addEventListener("visibilitychange", hidden);
@@ -110,14 +110,6 @@ export function createSaving(app, pane) {
     },
     flush,
     again,
-    stop() {
-      leave();
-      stop();
-      removeEventListener("pagehide", leave);
-      removeEventListener("pageshow", again);
-      removeEventListener("online", again);
-      document.removeEventListener("visibilitychange", hidden);
-    },
   };
 
   /** @param {ArtifactView} artifact @param {Unsaved} state */
@@ -142,7 +134,7 @@ export function createSaving(app, pane) {
   /** @param {State} state */
   function take(state) {
     if (state.contextId !== contextId) {
-      leave();
+      leave({ keepalive: false });
       entries.clear();
       contextId = state.contextId;
     }
@@ -350,21 +342,26 @@ export function createSaving(app, pane) {
     }
   }
 
-  /** The page or the conversation is left: what is not saved is sent without waiting, and is kept. */
-  function leave() {
+  function leavePage() {
+    leave({ keepalive: true });
+  }
+
+  /**
+   * The page or the conversation is left: what is not saved is sent without waiting, and is kept. A put that is on its way ends
+   * with the page or the conversation, so it is sent again (rule 6).
+   * @param {{keepalive: boolean}} options
+   */
+  function leave({ keepalive }) {
     for (const entry of entries.values()) {
       clearTimeout(entry.timer);
       if (unsaved.isReady(entry.state) && !entry.artifact.open) {
         entry.state = unsaved.sending(entry.state, randomId());
-        const { sent, version } = entry.state;
-        const fields = { op: "put", artifactId: entry.artifactId, text: sent?.text, baseVersion: version, merge: true };
-        app.client.leave({
-          messageId: sent?.id ?? "",
-          contextId: contextId ?? "",
-          role: "ROLE_USER",
-          parts: [{ text: "put" }],
-          metadata: { [CANVAS]: fields },
-        });
+      }
+      const { sent, version } = entry.state;
+      if (sent && !sent.made && !sent.step) {
+        const fields = { op: "put", artifactId: entry.artifactId, text: sent.text, baseVersion: version, merge: true };
+        const parts = [{ text: "put" }];
+        app.client.leave({ messageId: sent.id, contextId: contextId ?? "", role: "ROLE_USER", parts, metadata: { [CANVAS]: fields } }, { keepalive });
       }
       keep(entry);
     }

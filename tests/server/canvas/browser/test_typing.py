@@ -141,6 +141,33 @@ async def test_a_reload_loses_nothing_that_was_typed(window: OpenPage, served: S
     await expect(saved(page)).to_be_visible()
 
 
+@pytest.mark.parametrize("leaves", ["conversation", "page"])
+async def test_what_is_being_saved_as_its_conversation_or_the_page_is_left_is_sent_again(
+    window: OpenPage, open_window: Opener, served: Served, leaves: str
+) -> None:
+    page = await with_document(window, served, f"rooks-{leaves}")
+    path = path_of(page)
+    await edit_source(page)
+    held = asyncio.Event()
+
+    async def hold_first(route: Route) -> None:
+        if '"op":"put"' in (route.request.post_data or "") and not held.is_set():
+            held.set()  # and it never arrives
+        else:
+            await route.continue_()
+
+    await page.route(f"{served.url}/", hold_first)
+    await type_behind(page, FIRST, " Just typed.")
+    await held.wait()
+    await page.keyboard.type(" And not sent.")
+    if leaves == "conversation":
+        await page.get_by_role("button", name="New conversation").first.click()
+    else:
+        await page.evaluate("dispatchEvent(new PageTransitionEvent('pagehide'))")
+    other = (await open_window(served.url, path)).page
+    await expect(document(other).get_by_text(f"{FIRST} Just typed.")).to_be_visible()
+
+
 async def test_what_there_is_no_room_for_stays_says_why_and_is_saved_when_there_is(
     window: OpenPage, served: Served
 ) -> None:
