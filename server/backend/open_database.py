@@ -68,6 +68,12 @@ def file_of(url: str) -> Path | None:
     return Path(url.removeprefix("sqlite:///")) if url.startswith("sqlite:") else None
 
 
+def place_of(url: str) -> str:
+    """Where a database is: the absolute path of a SQLite file, else the address without its password."""
+    file = file_of(url)
+    return str(file.absolute()) if file else without_password(url)
+
+
 @asynccontextmanager
 async def open_database(url: str, *, shared: bool = False, new: bool = False) -> AsyncIterator[Database]:
     """A database that answers, with any schema; it is closed at the end.

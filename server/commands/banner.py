@@ -18,11 +18,12 @@ from a2a_canvas.server.accounts.api_key import NO_KEYS, KeyCount
 from a2a_canvas.server.agent.models.claude_params import unused_keys
 from a2a_canvas.server.agent.models.rehearsal import START_NOTICE
 from a2a_canvas.server.agent.models.rehearsal.tool_calls import Offered, example
+from a2a_canvas.server.backend.open_database import place_of
 from a2a_canvas.server.outbound.over_httpx import client, json_of
 from a2a_canvas.server.protocols.edge.origins import TRUSTED_PROXIES
 from a2a_canvas.server.settings.agent_folder import AGENT_FILE
 from a2a_canvas.server.settings.model_choice import KINDS, OLLAMA
-from a2a_canvas.server.settings.settings import ALL_ADDRESSES, REHEARSAL, Settings, authority, without_password
+from a2a_canvas.server.settings.settings import ALL_ADDRESSES, REHEARSAL, Settings, authority
 from a2a_canvas.server.wire import TOKEN_VARIABLE
 
 DEFAULT_PORT: Final = 8000
@@ -115,7 +116,7 @@ def _has(settings: Settings, sources: Sequence[OfferedTools]) -> Iterator[str]:
     if settings.instructions:
         yield f"Its instructions: {settings.instructions}"
     for source in sources:
-        yield f"Its tools of {source.name}: {', '.join(tool.name for tool in source.tools()) or 'none, as yet'}"
+        yield f"Tools from {source.name}: {', '.join(tool.name for tool in source.tools()) or 'none, as yet'}"
 
 
 def folded(text: str, columns: int) -> str:
@@ -141,9 +142,7 @@ def _reachable(settings: Settings, authenticates: bool) -> Iterator[str]:
 def _place(database: str, count: DataCount | None) -> str:
     if database == "memory":
         return "in memory, and lost when it stops"
-    file = database.removeprefix("sqlite:///")
-    where = str(Path(file).absolute()) if file != database else without_password(database)
-    return f"in {where}" + (f" ({count})" if count else "")
+    return f"in {place_of(database)}" + (f" ({count})" if count else "")
 
 
 def _page_url(settings: Settings) -> str:

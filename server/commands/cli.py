@@ -35,7 +35,7 @@ COMMANDS = {
         "send": (_CLIENT, "send a task to an A2A server and watch it"),
         "chat": (_CLIENT, "talk with an agent, line by line"),
         "contexts": (_CLIENT, "list your conversations"),
-        "share": (_CLIENT, "give a conversation to a user, or to whoever has a link"),
+        "share": (_CLIENT, "share a conversation with a user, or with anyone who has a link"),
         "shares": (_CLIENT, "list with whom a conversation is shared"),
         "unshare": (_CLIENT, "end a share"),
         "tasks": (_CLIENT, "list tasks"),
@@ -51,7 +51,7 @@ COMMANDS = {
         "open": (_CLIENT, "open an artifact in your editor and save what you change"),
         "put": (_CLIENT, "save a file as an artifact, once or at each change"),
         "pull": (_CLIENT, "write an artifact to a file, once or at each new version"),
-        "undo": (_CLIENT, "undo everything that the newest task made of an artifact"),
+        "undo": (_CLIENT, "undo all changes of the latest task"),
         "redo": (_CLIENT, "redo what was undone"),
         "restore": (_CLIENT, "make a new version with the content of an old one"),
     },
@@ -59,7 +59,7 @@ COMMANDS = {
         "demo": ("a2a_canvas.server.commands.demo", "see in a minute what it does: two clients, kill -9"),
         "new": (__name__, "make an agent of your own, in a folder"),
         "serve": (__name__, "start the server"),
-        "models": (__name__, "list the models that are there, each as --model takes it"),
+        "models": (__name__, "list the available models, as values for --model"),
         "doctor": (__name__, "check the settings, the model, the database, the machine, and access from outside"),
         "db": (__name__, "prepare, check or prune the database"),
         "key": (__name__, "make, list or revoke API keys"),
@@ -401,15 +401,17 @@ def _key(action: str, name: str = "", user: str = "", no_store: bool = False, **
     from a2a_canvas.server.commands.key_command import end_key, end_sessions, make_key, show_keys
     from a2a_canvas.server.settings.settings import SettingsError
 
-    out = sys.stdout or io.StringIO()
+    out, called = sys.stdout or io.StringIO(), program(sys.argv[0])
     try:
         match action:
             case "new":
-                return asyncio.run(make_key(name, user, given, out, sys.stderr or io.StringIO(), stored=not no_store))
+                remarks = sys.stderr or io.StringIO()
+                made = make_key(name, user, given, out, remarks, stored=not no_store, program=called)
+                return asyncio.run(made)
             case "list":
-                return asyncio.run(show_keys(given, out))
+                return asyncio.run(show_keys(given, out, called))
             case "revoke":
-                return asyncio.run(end_key(name, given, out))
+                return asyncio.run(end_key(name, given, out, called))
             case _:
                 return asyncio.run(end_sessions(name, given, out))
     except (SettingsError, DatabaseError) as error:

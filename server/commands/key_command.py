@@ -12,16 +12,17 @@ from a2a_canvas.server.accounts.api_key import HASH_PREFIX, SHARED_USER, ApiKey,
 from a2a_canvas.server.accounts.sql.sql_api_keys import add_key, count_keys, list_keys, revoke_key
 from a2a_canvas.server.accounts.sql.sql_sessions import end_sessions_of
 from a2a_canvas.server.backend.migrations import check, revision, upgrade
-from a2a_canvas.server.backend.open_database import DatabaseError, file_of, open_database
+from a2a_canvas.server.backend.open_database import DatabaseError, file_of, open_database, place_of
 from a2a_canvas.server.settings.settings import PREFIX, SettingsError, load
 from a2a_canvas.server.tasks.sql.journal.journal_reading import count_anonymous
+from a2a_canvas.server.wire import TOKEN_VARIABLE
 from a2a_canvas.store.sql.database import Database
 
 VARIABLE = f"{PREFIX}API_KEYS"
 
 
 async def make_key(
-    name: str, user: str, given: Mapping[str, Any], out: TextIO, remarks: TextIO, *, stored: bool
+    name: str, user: str, given: Mapping[str, Any], out: TextIO, remarks: TextIO, *, stored: bool, program: str
 ) -> int:
     """Run `key new`: the key is written once, alone in its stream, so that a shell can put it where it belongs.
 
@@ -29,6 +30,7 @@ async def make_key(
         user: the name if it is empty.
         given: the options of the command line, as `load` takes them.
         stored: put it into the database; otherwise its line for the settings is written.
+        program: how the user calls this program.
 
     Raises:
         SettingsError: a name, an option or a variable is wrong, or there is a key of this name.
@@ -37,14 +39,14 @@ async def make_key(
     _check_names(name, user or name)
     text = new_key()
     key = ApiKey(name, user or name, hash_of(text), made_at=datetime.now(UTC))
-    said = [line async for line in _add(key, given)] if stored else [_of_unstored(key)]
+    said = [line async for line in _add(key, given, program)] if stored else [_of_unstored(key)]
     out.write(f"{text}\n")
     out.flush()
     remarks.writelines(f"{line}\n" for line in said)
     return 0
 
 
-async def _add(key: ApiKey, given: Mapping[str, Any]) -> AsyncIterator[str]:
+async def _add(key: ApiKey, given: Mapping[str, Any], program: str) -> AsyncIterator[str]:
     """Store a key. Yields what to tell the user of it, and of the database that it is in."""
     settings = load(given)
     file = file_of(settings.database)
@@ -54,43 +56,50 @@ async def _add(key: ApiKey, given: Mapping[str, Any]) -> AsyncIterator[str]:
             keys, anonymous = await count_keys(connection), await count_anonymous(connection)
         if not await add_key(database, key):
             raise SettingsError(f"There is a key {key.name} in force: revoke it first, or choose another name.")
-        place = database.name
-    yield f"This is the key {key.name} of {key.user}. It is not shown again: only its hash is stored, in {place}."
+    yield f"{_named(key)} It is not shown again: only its hash is stored, in {place_of(settings.database)}."
     if is_new:
         named = "database" in settings.model_fields_set  # by an option, a variable or the folder of an agent
-        advice = "" if named else f" If you serve a folder, name it: {_command_of(key)} FOLDER"
-        yield f"The database is new: only servers of this database take the key.{advice}"
-    if anonymous and not keys.in_force:
-        tasks, them = ("1 task was", "it") if anonymous == 1 else (f"{anonymous} tasks were", "them")
+        advice = "" if named else f" If you serve a folder, name it: {program} {_command_of(key)} FOLDER"
+        yield f"The database is new: only servers using it accept the key.{advice}"
+    if not keys.made:
         yield (
-            f"{tasks} made without a key, and {key.user} does not see {them}. "
-            f"A server with --adopt-anonymous {key.user} shows {them}."
+            "From now on every request to a server using this database needs a key, even after all keys are revoked "
+            "(--allow-anonymous lifts that)."
         )
+        yield f"To use the key in a terminal: export {TOKEN_VARIABLE}=KEY"
+    if anonymous and not keys.in_force:
+        tasks, them = (
+            ("1 earlier task belongs", "it") if anonymous == 1 else (f"{anonymous} earlier tasks belong", "them")
+        )
+        yield f"{tasks} to no user. To give {them} to {key.user}, start the server with --adopt-anonymous {key.user}."
 
 
 def _command_of(key: ApiKey) -> str:
     user = () if key.user == key.name else ("--user", key.user)
-    return shlex.join(("a2a-canvas", "key", "new", key.name, *user))
+    return shlex.join(("key", "new", key.name, *user))
 
 
-async def show_keys(given: Mapping[str, Any], out: TextIO) -> int:
+async def show_keys(given: Mapping[str, Any], out: TextIO, program: str) -> int:
     """Run `key list`; raises as `make_key` does."""
     async with _database_of(given) as database:
         keys = await list_keys(database)
-    out.writelines(f"{line}\n" for line in _table(keys))
+    out.writelines(f"{line}\n" for line in _table(keys, program))
     return 0
 
 
-async def end_key(name: str, given: Mapping[str, Any], out: TextIO) -> int:
+async def end_key(name: str, given: Mapping[str, Any], out: TextIO, program: str) -> int:
     """Run `key revoke`; raises as `make_key` does."""
     async with _database_of(given) as database:
         if not await revoke_key(database, name, datetime.now(UTC)):
-            raise SettingsError(f"There is no key {name} in force. a2a-canvas key list has those there are.")
+            raise SettingsError(f"There is no key {name} in force. List them with `{program} key list`.")
         async with database.read() as connection:
             last = not (await count_keys(connection)).in_force
-    out.write(f"The key {name} is revoked: within two seconds no server of this database takes it.\n")
+    out.write(f"The key {name} is revoked: servers using this database reject it within two seconds.\n")
     if last:
-        out.write("It was the last one in force. a2a-canvas key new NAME makes another.\n")
+        out.write(
+            "It was the last one in force, and requests still need a key: without one, start the server with "
+            f"--allow-anonymous. To make another: {program} key new NAME\n"
+        )
     return 0
 
 
@@ -130,12 +139,16 @@ def _check_names(name: str, user: str) -> None:
 
 def _of_unstored(key: ApiKey) -> str:
     setting = f"{VARIABLE}={key.name}={HASH_PREFIX}{key.key_hash}"
-    return f"This is the key {key.name}. It is stored nowhere: a server takes it with {setting}"
+    return f"{_named(key)} It is stored nowhere: a server accepts it with {setting}"
 
 
-def _table(keys: list[ApiKey]) -> Iterator[str]:
+def _named(key: ApiKey) -> str:
+    return f'Key "{key.name}" for user {key.user}.'
+
+
+def _table(keys: list[ApiKey], program: str) -> Iterator[str]:
     if not keys:
-        yield "There are no keys. a2a-canvas key new NAME makes one."
+        yield f"There are no keys. To make one: {program} key new NAME"
         return
     rows = [("NAME", "USER", "MADE", "STATE"), *(_row(key) for key in keys)]
     widths = [max(len(row[column]) for row in rows) for column in range(3)]

@@ -101,8 +101,9 @@ def serve(given: Mapping[str, Any], program: str = "a2a-canvas") -> int:
 
 
 def check_agent(given: Mapping[str, Any]) -> str:
-    """Whether a server could be started, apart from its ports and its database, with all the agent's tools; what to
-    tell the user.
+    """Whether a server could be started, apart from its ports, with all the agent's tools; what to tell the user.
+
+    Of the database only the number of keys is read, and only if they decide whether the server may start.
 
     Raises:
         One of `REFUSALS`.
@@ -111,7 +112,25 @@ def check_agent(given: Mapping[str, Any]) -> str:
     create_app(settings, _llm(settings, given))
     if settings.mcp_config:
         check_programs(settings.mcp_config)
+    try:
+        check_open(settings, keys=False)
+    except SettingsError:
+        if not asyncio.run(_has_had_keys(settings.database)):
+            raise
     return f"{settings.agent or 'The agent'} can be served."
+
+
+async def _has_had_keys(url: str) -> bool:
+    """Whether there is such a database, and keys were ever made in it."""
+    from a2a_canvas.server.accounts.sql.sql_api_keys import count_keys
+    from a2a_canvas.server.backend.open_database import DatabaseError, open_database
+
+    if url == "memory":
+        return False
+    with suppress(DatabaseError):
+        async with open_database(url, shared=True) as database, database.read() as connection:
+            return (await count_keys(connection)).made > 0
+    return False
 
 
 def _llm(settings: Settings, given: Mapping[str, Any]) -> LLM:

@@ -89,7 +89,9 @@ def _no_agent(folder: Path) -> str:
     if not folder.is_dir():
         return f"{folder} is a file. Name the folder of the agent."
     names = ", ".join((AGENT_FILE, *USUAL_FILES.values()))
-    return f"The folder {folder} is no agent: it has none of {names}. To make an agent: a2a-canvas new my-agent"
+    return (
+        f"The folder {folder} is not an agent folder: it has none of {names}. To make an agent: a2a-canvas new my-agent"
+    )
 
 
 def _read(file: Path) -> str:

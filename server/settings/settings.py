@@ -79,7 +79,7 @@ class Settings(BaseSettings):
         None, description="the folder of the agent: its 'agent.toml' and the files beside it; the default agent if none"
     )
     instructions: Path | None = Field(
-        None, description="a text file that says who the agent is and how it works; it stands before our own rules"
+        None, description="a text file that says who the agent is and how it works; it precedes the built-in rules"
     )
     tools: Annotated[tuple[Path, ...], NoDecode] = Field(
         (), description="Python files whose '@tool' functions the agent may call; repeatable, or separated by commas"
@@ -121,14 +121,14 @@ class Settings(BaseSettings):
         None,
         gt=0,
         le=MAX_DAYS,
-        description="days to keep the text of versions that are not current; for ever unless given",
+        description="days to keep the text of versions that are not current; kept forever by default",
     )
     keep_contexts: float | None = Field(
         None,
         gt=0,
         le=MAX_DAYS,
-        description="days to keep a conversation, with its tasks and artifacts, after its last change; for ever unless "
-        "given",
+        description="days to keep a conversation, with its tasks and artifacts, after its last change; kept forever by "
+        "default",
     )
     shared_token: str | None = Field(
         None,
@@ -209,25 +209,25 @@ class Settings(BaseSettings):
         None, ge=1, description="open streams of one user; unless given, at most as many as the server has free"
     )
     max_requests: int | None = Field(
-        None, ge=1, description="requests in a minute, of all users together; any number unless given"
+        None, ge=1, description="requests in a minute, of all users together; unlimited by default"
     )
     max_requests_per_user: int | None = Field(
-        None, ge=1, description="requests of one user in a minute; any number unless given"
+        None, ge=1, description="requests of one user in a minute; unlimited by default"
     )
     max_tokens: int | None = Field(
-        None, ge=1, description="tokens of all model calls in a day (UTC); any number unless given"
+        None, ge=1, description="tokens of all model calls in a day (UTC); unlimited by default"
     )
     max_tokens_per_user: int | None = Field(
-        None, ge=1, description="tokens of one user's model calls in a day (UTC); any number unless given"
+        None, ge=1, description="tokens of one user's model calls in a day (UTC); unlimited by default"
     )
     max_tokens_per_turn: int | None = Field(
-        None, ge=1, description="tokens of the model calls in one turn; any number unless given"
+        None, ge=1, description="tokens of the model calls in one turn; unlimited by default"
     )
     max_bytes: int | None = Field(
-        None, ge=1, description="bytes that the database keeps of all users together; any number unless given"
+        None, ge=1, description="bytes that the database keeps of all users together; unlimited by default"
     )
     max_bytes_per_user: int | None = Field(
-        None, ge=1, description="bytes that the database keeps of one user's contexts; any number unless given"
+        None, ge=1, description="bytes that the database keeps of one user's contexts; unlimited by default"
     )
     max_rounds: int = Field(30, ge=1, description="model calls in one turn")
     max_tool_errors: int = Field(5, ge=1, description="failed tool calls in a row")

@@ -196,7 +196,7 @@ async def test_what_is_wrong_with_a_credential_is_not_said(credential: str) -> N
         error = await call(served, GRPC[0], headers)
     for response in (rpc, rest):
         assert_refused(response, INVALID)
-        assert response.json()["error"]["message"] == "These credentials are not valid. Get new ones, and send those."
+        assert response.json()["error"]["message"] == "These credentials are not valid. Use a valid key or token."
     assert error
     assert error.code() is grpc.StatusCode.UNAUTHENTICATED
     assert "These credentials are not valid." in (error.details() or "")

@@ -15,7 +15,7 @@ from tests.free_port import free_port
 
 PUBLIC = "https://agent.example.test"
 REFUSED = (
-    "a2a-canvas: {} lets others in, and there is no authentication: set A2A_CANVAS_SHARED_TOKEN to a "
+    "a2a-canvas: {} exposes the server, but no authentication is configured: set A2A_CANVAS_SHARED_TOKEN to a "
     "secret (openssl rand -hex 16), or make a key with a2a-canvas key new NAME; --allow-anonymous serves everybody.\n"
 )
 
@@ -38,6 +38,18 @@ def test_it_refuses_in_one_line_that_says_what_to_set(
     assert capsys.readouterr().err == REFUSED.format(" ".join(option))
 
 
+def test_check_refuses_what_serve_refuses_until_the_database_has_a_key(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    database = ("--database", f"{tmp_path}/keys.db")
+    check = ("serve", "--check", "--host", "0.0.0.0", "--model", "rehearsal", *database)
+    assert main(check) == 2
+    assert capsys.readouterr().err == REFUSED.format("--host 0.0.0.0")
+    assert not any(tmp_path.iterdir())
+    assert main(("key", "new", "ann", *database)) == 0
+    assert main(check) == 0
+
+
 @pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.0.2.1", "agent.example.com"])
 def test_every_address_but_the_loopback_is_one_that_others_reach(host: str) -> None:
     assert not is_loopback(host)
@@ -46,9 +58,9 @@ def test_every_address_but_the_loopback_is_one_that_others_reach(host: str) -> N
 
 
 def test_behind_a_proxy_on_the_same_machine_others_reach_the_loopback() -> None:
-    with pytest.raises(SettingsError, match=f"--public-url {PUBLIC} lets others in"):
+    with pytest.raises(SettingsError, match=f"--public-url {PUBLIC} exposes the server"):
         check_open(Settings(public_url=PUBLIC), keys=False)
-    with pytest.raises(SettingsError, match=r"--allowed-hosts agent\.example\.com lets others in"):
+    with pytest.raises(SettingsError, match=r"--allowed-hosts agent\.example\.com exposes the server"):
         check_open(Settings(allowed_hosts="localhost, agent.example.com"), keys=False)
 
 
@@ -75,6 +87,6 @@ def test_any_authentication_is_enough_so_is_the_operators_word(settings: dict[st
 async def test_grpc_of_an_application_in_another_server_is_not_open_either(monkeypatch: pytest.MonkeyPatch) -> None:
     settings = Settings(model="rehearsal", database="memory", host="0.0.0.0", grpc_port=free_port())
     app = create_app(settings)
-    with pytest.raises(SettingsError, match="there is no authentication"):
+    with pytest.raises(SettingsError, match="no authentication is configured"):
         async with app.router.lifespan_context(app):
             pass

@@ -76,7 +76,7 @@ def command_forms() -> dict[str, CommandForm]:
             "shares:share",
             _SHARED,
             option("--with", "user", metavar="USER", type=typed(given), help="share it with this user"),
-            option("--link", is_flag=True, help="make a link, for whoever has it, and print it"),
+            option("--link", is_flag=True, help="make a link, for anyone who has it, and print it"),
             option(
                 "--level",
                 type=click.Choice(["read", "edit", "approve"]),

@@ -36,7 +36,7 @@ async def share(
         invocation.print_json(answer)
         return
     ends = f" until {local_time(made['expires'])}" if "expires" in made else ""
-    who = "Whoever has this link" if link else made.get("user", "")
+    who = "Anyone with this link" if link else made.get("user", "")
     back = invocation.line("unshare", canvas.context, str(made.get("shareId", "")))
     (invocation.note if link else invocation.say)(f"{who} may {_MAY[made['level']]} it{ends}.")
     if link:
@@ -71,7 +71,7 @@ def share_row(share: dict[str, Any]) -> tuple[str, ...]:
     until = str(share.get("expires", ""))
     return (
         str(share.get("shareId", "")),
-        str(share.get("user") or "whoever has the link"),
+        str(share.get("user") or "anyone with the link"),
         str(share.get("level", "")),
         local_time(str(share.get("createdAt", ""))),
         local_time(until) if until else "–",

@@ -172,7 +172,7 @@ def _client(http: httpx.AsyncClient, card: pb.AgentCard) -> Client:
         return ClientFactory(config).create(card)
     except ValueError as error:
         named = ", ".join(sorted(offered)) or "none"
-        raise ClientError(f"The agent offers no transport that is spoken here (its card lists: {named})") from error
+        raise ClientError(f"The agent offers no supported transport (its card lists: {named})") from error
 
 
 def _channel(url: str) -> grpc.aio.Channel:

@@ -79,6 +79,7 @@ def check_open(settings: Settings, *, keys: bool) -> None:
     if not settings.reachable_by or settings.authenticates or keys or settings.allow_anonymous:
         return
     raise SettingsError(
-        f"{settings.reachable_by} lets others in, and there is no authentication: set A2A_CANVAS_SHARED_TOKEN to a "
-        "secret (openssl rand -hex 16), or make a key with a2a-canvas key new NAME; --allow-anonymous serves everybody."
+        f"{settings.reachable_by} exposes the server, but no authentication is configured: set "
+        "A2A_CANVAS_SHARED_TOKEN to a secret (openssl rand -hex 16), or make a key with a2a-canvas key new NAME; "
+        "--allow-anonymous serves everybody."
     )

@@ -54,7 +54,7 @@ def refusal_of(denial: Denial) -> Refusal:
             text = f"This agent needs credentials: send {HEADER}: {SCHEME} and a key or token. Its card says which."
             return Refusal(UnauthenticatedError, text)
         case Invalid():
-            return Refusal(UnauthenticatedError, "These credentials are not valid. Get new ones, and send those.")
+            return Refusal(UnauthenticatedError, "These credentials are not valid. Use a valid key or token.")
         case TooManyAttempts():
             text = f"Too many wrong credentials came from your address. Try again in {denial.seconds} seconds."
             return Refusal(TooManyRequestsError, text, retry_after=denial.seconds)

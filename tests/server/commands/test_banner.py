@@ -204,8 +204,8 @@ def test_it_says_which_tools_the_agent_has_and_how_the_rehearsal_calls_one(folde
     said = list(banner(Settings(agent=Path(".")), model, None, "canvas", sources))
     place = said.index("Its instructions: instructions.md")
     assert said[place + 1 : place + 3] == [
-        "Its tools of MCP server time: none, as yet",
-        "Its tools of tools.py: count_words, high_water",
+        "Tools from MCP server time: none, as yet",
+        "Tools from tools.py: count_words, high_water",
     ]
     how = "The rehearsal model calls a tool when you say so:\ncanvas send call high_water port=…"
     assert (how in said) is (model == "rehearsal")

@@ -585,9 +585,9 @@ async def test_a_server_without_a_card_or_with_a_wrong_one_is_one_line() -> None
         (
             card("http://x", "PIGEON"),
             200,
-            "The agent offers no transport that is spoken here (its card lists: PIGEON)",
+            "The agent offers no supported transport (its card lists: PIGEON)",
         ),
-        ({"name": "empty"}, 200, "The agent offers no transport that is spoken here (its card lists: none)"),
+        ({"name": "empty"}, 200, "The agent offers no supported transport (its card lists: none)"),
     ]
     for content, code, line in wrong:
         route = card_route(content, code)

@@ -156,7 +156,7 @@ async def test_a_card_of_another_name_is_read_where_it_is() -> None:
     content = Route("/.well-known/agent.json", lambda _: JSONResponse(card("http://127.0.0.1:1", "PIGEON")))
     async with serving(lambda _: Starlette(routes=[content])) as url:
         got = await run("send", f"{url}/.well-known/agent.json")
-    assert got.err == "a2a-canvas: The agent offers no transport that is spoken here (its card lists: PIGEON)\n"
+    assert got.err == "a2a-canvas: The agent offers no supported transport (its card lists: PIGEON)\n"
 
 
 async def test_a_certificate_that_is_not_trusted_is_told_with_the_setting_that_trusts_it(
