@@ -38,7 +38,7 @@ import { CANVAS, isPaused, textOf } from "./state/task.js";
 const TEXT_TYPES = /^(text\/|application\/(json|xml|yaml|toml|javascript|x-sh))|\+(json|xml)$/;
 const FIRST_PAGE = "";
 const LATE_MS = 3_000;
-/** A window has one or two streams, and a browser six connections. */
+/** A conversation has one or two streams, and a browser six connections. */
 const MANY_WINDOWS = 2;
 
 /**
@@ -51,7 +51,7 @@ export function createApp(store, client, { navigate = () => {}, session } = {}) 
   const { dispatch } = store;
   /** The conversations that were begun here, oldest first. @type {Map<string, import("./types.js").ContextSummary>} */
   const begun = new Map();
-  const windows = createWindows();
+  const windows = createWindows({ shown: () => store.state.contextId });
   /** @type {ReturnType<typeof followContext>|null} */
   let following = null;
   let wanted = ""; // the query of the newest search
@@ -145,7 +145,7 @@ export function createApp(store, client, { navigate = () => {}, session } = {}) 
   /** A message that has not begun: other windows may have all connections of the browser. @param {string} contextId */
   async function sayWhyLate(contextId) {
     if (hasFewConnections() && (await windows.others()) >= MANY_WINDOWS) {
-      notify("error", "Your message waits: other windows of this page use all connections of the browser to this server. Close one of them.", undefined, contextId);
+      notify("error", "Your message is waiting: other windows of this page use all of the browser's connections to this server. Close one of them.", undefined, contextId);
     }
   }
 

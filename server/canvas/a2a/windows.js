@@ -1,32 +1,42 @@
 // @ts-check
 /**
- * The other windows of this page in the same browser. Over HTTP/1.1 all of them together have six connections to a server, and
- * each stream takes one: what is sent then waits, and the user has to know why.
+ * The other windows of this page in the same browser. Over HTTP/1.1 they have six connections to a server between them. Windows
+ * of one conversation share their streams; each further conversation takes connections of its own, and a message may have to wait.
  */
+
+import { randomId } from "./ids.js";
 
 const CHANNEL = "a2a-canvas.windows";
 const ANSWER_MS = 300;
 
 /**
- * @param {{visible?: () => boolean}} [options]
- * @returns {{others: () => Promise<number>, close: () => void}}  `others` counts those that are shown now
+ * @param {object} options
+ * @param {() => string|null} options.shown  the conversation of this window
+ * @param {() => boolean} [options.visible]  a hidden window has no streams
+ * @param {boolean} [options.shares]  whether windows share their streams; otherwise each has its own
+ * @returns {{others: () => Promise<number>, close: () => void}}  `others` counts those that have streams other than this window's,
+ *     windows that share them as one
  */
-export function createWindows({ visible = () => document.visibilityState === "visible" } = {}) {
+export function createWindows({ shown, visible = () => document.visibilityState === "visible", shares = typeof SharedWorker === "function" }) {
   const channel = typeof BroadcastChannel === "function" ? new BroadcastChannel(CHANNEL) : null;
-  let answers = 0;
-  channel?.addEventListener("message", ({ data }) => {
-    if (data === "here") {
-      answers++;
-    } else if (visible()) {
-      channel.postMessage("here");
+  const own = randomId();
+  const streams = () => (shares ? shown() : shown() && own);
+  channel?.addEventListener("message", ({ data: { from } }) => {
+    if (from && visible() && shown()) {
+      channel.postMessage({ to: from, streams: streams() });
     }
   });
   return {
     async others() {
-      answers = 0;
-      channel?.postMessage("who");
+      const asked = randomId();
+      /** @type {Set<string>} */
+      const found = new Set();
+      const hear = (/** @type {MessageEvent} */ { data }) => data.to === asked && data.streams !== streams() && found.add(data.streams);
+      channel?.addEventListener("message", hear);
+      channel?.postMessage({ from: asked });
       await new Promise((resolve) => setTimeout(resolve, ANSWER_MS));
-      return answers;
+      channel?.removeEventListener("message", hear);
+      return found.size;
     },
     close: () => channel?.close(),
   };

@@ -1,18 +1,30 @@
-// How many windows of the page are shown.
+// How many other windows of the page have streams of their own.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { createWindows } from "../../../../server/canvas/a2a/windows.js";
 
-test("a window counts the others that are shown", async () => {
-  const shown = [true, true, false, true].map((each) => createWindows({ visible: () => each }));
-  assert.equal(await shown[0].others(), 2);
-  assert.equal(await shown[2].others(), 3);
-  shown.forEach((each) => each.close());
+/** Windows that show these conversations. */
+function opened(conversations, options = {}) {
+  return conversations.map((contextId, at) => createWindows({ shown: () => contextId, visible: () => at !== options.hidden, shares: true, ...options }));
+}
+
+async function counted(windows) {
+  const counts = await Promise.all(windows.map((each) => each.others()));
+  windows.forEach((each) => each.close());
+  return counts;
+}
+
+test("windows of one conversation share their streams, and a start page has none", async () => {
+  assert.deepEqual(await counted(opened(["a", "a", "b", "b", "c", null])), [2, 2, 2, 2, 2, 3]);
 });
 
-test("one alone has no others", async () => {
-  const alone = createWindows({ visible: () => true });
-  assert.equal(await alone.others(), 0);
-  alone.close();
+test("a hidden window has no streams", async () => {
+  assert.deepEqual(await counted(opened(["a", "b", "c"], { hidden: 1 })), [1, 2, 1]);
 });
+
+test("where windows cannot share, each has streams of its own", async () => {
+  assert.deepEqual(await counted(opened(["a", "a", "a"], { shares: false })), [2, 2, 2]);
+});
+
+test("one alone has no others", async () => assert.deepEqual(await counted(opened(["a"])), [0]));

@@ -67,7 +67,7 @@ async def test_where_windows_cannot_share_a_stream_a_message_that_waits_says_why
     await ask(page, "quickly kelp")
     tabs = [await window.another_tab() for _ in range(5)]
     await expect(tabs[-1].locator("#document")).to_be_visible()
-    late = page.get_by_text("other windows of this page use all connections")
+    late = page.get_by_text("other windows of this page use all of the browser's connections")
 
     await page.get_by_role("textbox", name="Message").fill("quickly moss")
     await page.get_by_role("button", name="Send", exact=True).click()
