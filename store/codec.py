@@ -11,7 +11,7 @@ from base64 import b64decode, b64encode
 from collections.abc import Callable, Mapping
 from datetime import datetime
 from itertools import chain
-from typing import Any, get_args, get_origin
+from typing import Any, TypeVar, get_args, get_origin
 from uuid import uuid4
 
 from cattrs import Converter
@@ -20,17 +20,29 @@ from cattrs.strategies import configure_tagged_union
 from a2a_canvas.store.models import JsonValue, Part
 from a2a_canvas.store.text.rope import Rope
 
+T = TypeVar("T")
 
-def make_converter(write_bytes: Callable[[bytes], object] = bytes) -> Converter:
+NameOf = Callable[[bytes], object]
+"""What is written in place of some bytes; None for the bytes themselves."""
+
+
+def _unchanged(value: T) -> T:
+    return value
+
+
+def make_converter(
+    write_bytes: Callable[[bytes], object] = _unchanged, read_bytes: Callable[[Any], bytes] = b64decode
+) -> Converter:
     """A converter for all that an artifact consists of.
 
     Args:
         write_bytes: what is written for bytes; `to_json` takes bytes as they are.
+        read_bytes: the bytes of what `to_json` has written.
     """
     converter = Converter(omit_if_default=True)
     converter.register_structure_hook(Rope, lambda value, _: Rope(value))
     converter.register_unstructure_hook(Rope, str)
-    converter.register_structure_hook(bytes, lambda value, _: b64decode(value))
+    converter.register_structure_hook(bytes, lambda value, _: read_bytes(value))
     converter.register_unstructure_hook(bytes, write_bytes)
     converter.register_structure_hook(datetime, lambda value, _: datetime.fromisoformat(value))
     converter.register_unstructure_hook(datetime, datetime.isoformat)
@@ -51,23 +63,29 @@ def _is_json(kind: Any) -> bool:
 CONVERTER = make_converter()
 
 
-def encode(value: object, kind: Any, converter: Converter = CONVERTER) -> str:
+def _no_name(content: bytes) -> None:
+    return None
+
+
+def encode(value: object, kind: Any, converter: Converter = CONVERTER, name_of: NameOf = _no_name) -> str:
     """`value`, of the type `kind`, as JSON."""
-    return to_json(converter.unstructure(value, unstructure_as=kind))
+    return to_json(converter.unstructure(value, unstructure_as=kind), name_of)
 
 
-def to_json(unstructured: Any) -> str:
-    """What a converter of `make_converter` made, as JSON: bytes are Base64.
+def to_json(unstructured: Any, name_of: NameOf = _no_name) -> str:
+    """What a converter of `make_converter` made, as JSON: bytes are Base64, unless they have a name.
 
     Base64 needs no escaping, and `json` takes 50 ms to find that out of 10 MB. So it writes a marker in its place.
     """
     files: list[bytes] = []
     marker = ""
 
-    def take(value: object) -> str:
+    def take(value: object) -> object:
         nonlocal marker
         if not isinstance(value, bytes):
             raise TypeError(f"{type(value).__name__} is not JSON")
+        if (name := name_of(value)) is not None:
+            return name
         files.append(value)
         marker = marker or uuid4().hex  # in no text that was written before
         return marker

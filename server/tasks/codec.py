@@ -1,15 +1,19 @@
 """Tasks and their entries as JSON, by the rules of `store/codec.py`.
 
-Rule: an artifact of a task, and the change that closes a version, may be written without the content of the version:
-      they name it then. What is decoded has the content, from `contents`, or says that it was pruned.
+Rule 1: an artifact of a task, and the change that closes a version, may be written without the content of the version:
+        they name it then. What is decoded has the content, from `contents`, or says that it was pruned.
+Rule 2: a file that carries its name (`KeptFile`) is written as this name if the caller collects the `files`: it stores
+        them elsewhere. What is decoded has the content, from `files`; a file that is not among them is empty.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping
+from base64 import b64decode
+from collections.abc import Collection, Container, Iterable, Iterator, Mapping
+from contextvars import ContextVar
 from datetime import datetime
-from typing import Any, Final, NamedTuple, TypeVar
+from typing import Any, Final, NamedTuple, Protocol, TypeVar
 
 from cattrs.strategies import configure_tagged_union
 
@@ -25,23 +29,51 @@ from a2a_canvas.server.agent.events import (
     UserMessage,
 )
 from a2a_canvas.server.agent.model import ModelContent, ModelText, Thinking, ToolUse
+from a2a_canvas.server.tasks.kept_files import NO_FILES, Files, KeptFile, NamedFile
 from a2a_canvas.server.tasks.record import Entry, TaskArtifact, TaskRecord, pruned_content
-from a2a_canvas.store.codec import decode, encode, make_converter, to_json
+from a2a_canvas.store.codec import NameOf, encode, make_converter, to_json
 from a2a_canvas.store.models import Content, TextPart
 
 T = TypeVar("T")
+T_co = TypeVar("T_co", covariant=True)
+T_contra = TypeVar("T_contra", contravariant=True)
 
 Contents = Mapping[tuple[str, int], Content]
 """The contents of versions, by the artifact's id and the version's number."""
 NO_CONTENTS: Final[Contents] = {}
 
-_CONVERTER = make_converter()
+FoundFiles = dict[str, KeptFile]
+"""Collects the files that something names, by their digests."""
+
+_read: ContextVar[Files] = ContextVar("files", default=NO_FILES)
+"""Of what is being decoded: a converter's hooks are given the value alone."""
+
+
+def _bytes_of_json(value: Any) -> bytes:
+    if isinstance(value, str):
+        return b64decode(value)
+    found = _read.get().get(value["digest"])
+    return KeptFile.named(b"", value["digest"], value["size"]) if found is None else found
+
+
+def _naming(files: FoundFiles | None) -> NameOf:
+    """Names the files that carry a name, and collects them; without a collection, no file."""
+
+    def name_of(content: bytes) -> dict[str, Any] | None:
+        if files is None or not isinstance(content, KeptFile):
+            return None
+        files[content.digest] = content
+        return {"digest": content.digest, "size": content.size}
+
+    return name_of
+
+
+_CONVERTER = make_converter(read_bytes=_bytes_of_json)
 # Inner unions first: a hook is made of those that its members have by then.
 for _union in (ModelText | Thinking | ToolUse, ModelContent, TranscriptItem, UserMessage | AgentMessage, TurnEvent):
     configure_tagged_union(_union, _CONVERTER)
 
 _event_to_json = _CONVERTER.get_unstructure_hook(TurnEvent)
-_event_of_json = _CONVERTER.get_structure_hook(TurnEvent)
 
 
 def event_to_json(event: TurnEvent) -> dict[str, Any]:
@@ -78,11 +110,12 @@ def _closing_of_json(row: dict[str, Any], contents: Contents) -> ArtifactChanged
     return ArtifactChanged(**named, description=content.description, parts=content.parts)
 
 
-def entries_to_json(entries: Iterable[Entry], naming: Container[int] = ()) -> str:
+def entries_to_json(entries: Iterable[Entry], naming: Container[int] = (), files: FoundFiles | None = None) -> str:
     """Consecutive entries of one epoch.
 
     Args:
         naming: the generations of the entries that name the version they close.
+        files: collects the files that the entries name; None if they name none.
     """
     rows: list[list[Any]] = []
     for entry in entries:
@@ -92,25 +125,46 @@ def entries_to_json(entries: Iterable[Entry], naming: Container[int] = ()) -> st
             case event:
                 row = event_to_json(event)
         rows.append([entry.generation, entry.at.isoformat(), row])
-    return to_json(rows)
+    return to_json(rows, _naming(files))
 
 
-def entries_of_json(epoch: int, text: str, contents: Contents = NO_CONTENTS) -> Iterator[Entry]:
+def entries_of_json(
+    epoch: int, text: str, contents: Contents = NO_CONTENTS, files: Files = NO_FILES
+) -> Iterator[Entry]:
     """The entries, decoded one by one."""
     for generation, at, row in json.loads(text):
         named = row["_type"] == "ArtifactChanged" and "parts" not in row
-        event = _closing_of_json(row, contents) if named else _event_of_json(row, TurnEvent)
+        event = _closing_of_json(row, contents) if named else _structure(row, TurnEvent, files)
         yield Entry(epoch, generation, datetime.fromisoformat(at), event)
 
 
-def _pair(kind: type[T]) -> tuple[Callable[[T], str], Callable[[str], T]]:
+def _structure(row: Any, kind: Any, files: Files) -> Any:
+    reading = _read.set(files)
+    try:
+        return _CONVERTER.structure(row, kind)
+    finally:
+        _read.reset(reading)
+
+
+class _Encode(Protocol[T_contra]):
+    def __call__(self, value: T_contra, files: FoundFiles | None = None, /) -> str: ...
+
+
+class _Decode(Protocol[T_co]):
+    def __call__(self, text: str, files: Files = NO_FILES, /) -> T_co: ...
+
+
+def _pair(kind: type[T]) -> tuple[_Encode[T], _Decode[T]]:
     """The functions that encode values of a type as JSON, and decode them."""
 
-    def of_json(text: str) -> T:
-        value: T = decode(text, kind, _CONVERTER)
+    def to_json(value: T, files: FoundFiles | None = None, /) -> str:
+        return encode(value, kind, _CONVERTER, _naming(files))
+
+    def of_json(text: str, files: Files = NO_FILES, /) -> T:
+        value: T = _structure(json.loads(text), kind, files)
         return value
 
-    return lambda value: encode(value, kind, _CONVERTER), of_json
+    return to_json, of_json
 
 
 record_to_json, record_of_json = _pair(TaskRecord)
@@ -119,21 +173,24 @@ transcript_to_json, transcript_of_json = _pair(Transcript)
 
 
 def first_message_of_json(record: str) -> UserMessage:
-    """The message that began a task; the rest of its record is not decoded."""
+    """The message that began a task, without its large files; the rest of its record is not decoded."""
     return _CONVERTER.structure(json.loads(record)["history"][0], UserMessage)
 
 
-def artifacts_to_json(artifacts: Mapping[str, TaskArtifact], naming: Container[str] = ()) -> str:
+def artifacts_to_json(
+    artifacts: Mapping[str, TaskArtifact], naming: Container[str] = (), files: FoundFiles | None = None
+) -> str:
     """The artifacts of a task.
 
     Args:
         naming: the ids of the artifacts that name their version.
+        files: as in `entries_to_json`.
     """
     rows = {
         artifact_id: _name_of_artifact(each) if artifact_id in naming else _CONVERTER.unstructure(each, TaskArtifact)
         for artifact_id, each in artifacts.items()
     }
-    return to_json(rows)
+    return to_json(rows, _naming(files))
 
 
 def _name_of_artifact(artifact: TaskArtifact) -> dict[str, Any]:
@@ -141,14 +198,15 @@ def _name_of_artifact(artifact: TaskArtifact) -> dict[str, Any]:
     return {**of, "version": artifact.version, "author": artifact.author}
 
 
-def artifacts_of_json(text: str, contents: Contents = NO_CONTENTS) -> dict[str, TaskArtifact]:
+def artifacts_of_json(text: str, contents: Contents = NO_CONTENTS, files: Files = NO_FILES) -> dict[str, TaskArtifact]:
     """The artifacts of a task."""
-    return {artifact_id: _artifact_of_json(row, contents) for artifact_id, row in json.loads(text).items()}
+    return {artifact_id: _artifact_of_json(row, contents, files) for artifact_id, row in json.loads(text).items()}
 
 
-def _artifact_of_json(row: dict[str, Any], contents: Contents) -> TaskArtifact:
+def _artifact_of_json(row: dict[str, Any], contents: Contents, files: Files) -> TaskArtifact:
     if "content" in row:
-        return _CONVERTER.structure(row, TaskArtifact)
+        artifact: TaskArtifact = _structure(row, TaskArtifact, files)
+        return artifact
     artifact_id, version = row["artifact_id"], row["version"]
     content = contents.get((artifact_id, version))
     shown = content or pruned_content(row["name"], version)
@@ -163,11 +221,17 @@ class NamedVersion(NamedTuple):
     size: int
 
 
-def names_to_json(named: Collection[NamedVersion]) -> str | None:
-    """The versions that a row names; None for none."""
-    return json.dumps([*named], ensure_ascii=False, separators=(",", ":")) if named else None
+def names_to_json(versions: Collection[NamedVersion], files: Collection[KeptFile] = ()) -> str | None:
+    """The versions and files that a row names; None for none."""
+    named = [*versions, *((file.digest, file.size) for file in files)]
+    return json.dumps(named, ensure_ascii=False, separators=(",", ":")) if named else None
 
 
 def names_of_json(text: str | None) -> tuple[NamedVersion, ...]:
     """The versions that a row names."""
-    return tuple(NamedVersion(*row) for row in json.loads(text)) if text else ()
+    return tuple(NamedVersion(*row) for row in json.loads(text) if len(row) > 2) if text else ()
+
+
+def files_of_json(text: str | None) -> tuple[NamedFile, ...]:
+    """The files that a row names."""
+    return tuple(NamedFile(*row) for row in json.loads(text) if len(row) == 2) if text else ()

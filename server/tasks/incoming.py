@@ -17,6 +17,7 @@ from itertools import chain
 
 from a2a_canvas.server.accounts.access import Level
 from a2a_canvas.server.agent.events import UserMessage
+from a2a_canvas.server.tasks.kept_files import KeptFile
 from a2a_canvas.server.tasks.push import PushConfig
 from a2a_canvas.store.changes import AppendParts, Change, ReplaceParts
 from a2a_canvas.store.codec import make_converter
@@ -24,7 +25,12 @@ from a2a_canvas.store.ids import is_unique
 
 DEDUP_WINDOW = timedelta(hours=24)
 
-_DIGESTS = make_converter(lambda content: hashlib.sha256(content).hexdigest())
+
+def _digest(content: bytes) -> str:
+    return content.digest if isinstance(content, KeptFile) else hashlib.sha256(content).hexdigest()
+
+
+_DIGESTS = make_converter(_digest)
 
 
 @dataclass(frozen=True, slots=True)

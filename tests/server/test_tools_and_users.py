@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import sqlite3
 from contextlib import closing
 from pathlib import Path
@@ -16,6 +17,7 @@ from a2a.utils.errors import A2AError
 from a2a_canvas.server.accounts.api_key import new_key
 from a2a_canvas.server.agent.model import ToolResult
 from a2a_canvas.server.agent.turn.history import CREDENTIALS
+from a2a_canvas.server.tasks.kept_files import LARGE_BYTES
 from a2a_canvas.store.sql.compression import decompress
 from tests.server.app_server import WAYS, Served, Stream, agent_options, asking, history_of, said, serving
 
@@ -184,6 +186,18 @@ async def test_credentials_that_a_tool_asks_for_reach_the_tool_and_nobody_else(
     assert not any(CODE in each.text for each in everything)
     assert "Your code?" in stored(app_options)
     assert CODE not in stored(app_options)
+
+
+async def test_files_that_come_with_credentials_are_not_stored(
+    served: Served, context: str, app_options: dict[str, Any]
+) -> None:
+    served.gate.open()
+    task = await answered(served.client(streaming=False), "log_in", context=context)
+    key = {"raw": base64.b64encode(b"key!" * LARGE_BYTES).decode()}
+    message = {"messageId": "with a file", "taskId": task.id, "role": "ROLE_USER", "parts": [{"text": CODE}, key]}
+    ended = await served.rpc("SendMessage", {"message": message}, **bearer("ann"))
+    assert ended["result"]["task"]["status"]["state"] == "TASK_STATE_COMPLETED"
+    assert "key!" not in stored(app_options)
 
 
 async def test_so_do_they_over_agui(served: Served, context: str, app_options: dict[str, Any]) -> None:

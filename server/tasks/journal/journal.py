@@ -88,6 +88,14 @@ class Journal(Protocol):
         """The id of the task that a message with this key went to, within 24 hours; empty if it is the first."""
         ...
 
+    async def keep_files(self, context_id: str, message: UserMessage) -> None:
+        """Store the large files of a message that is about to be accepted in a context (`kept_files.py`).
+
+        Raises:
+            Unavailable: they cannot be stored now.
+        """
+        ...
+
     async def create(self, record: TaskRecord, key: str = "", push: PushConfig | None = None) -> None:
         """Create a task: its journal begins with its first state, generation 1.
 
@@ -240,6 +248,9 @@ class InMemoryJournal:
 
     async def find_duplicate(self, key: str) -> str:
         return self._recent.task_of(key)
+
+    async def keep_files(self, context_id: str, message: UserMessage) -> None:
+        pass
 
     async def create(self, record: TaskRecord, key: str = "", push: PushConfig | None = None) -> None:
         if push and self._push:

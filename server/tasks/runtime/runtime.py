@@ -53,6 +53,7 @@ from a2a_canvas.server.tasks.errors import (
 )
 from a2a_canvas.server.tasks.incoming import Incoming
 from a2a_canvas.server.tasks.journal.journal import Journal, TaskSubscription
+from a2a_canvas.server.tasks.kept_files import has_large_files, name_files
 from a2a_canvas.server.tasks.named_locks import NamedLocks
 from a2a_canvas.server.tasks.push import PushConfigs
 from a2a_canvas.server.tasks.record import TaskRecord
@@ -210,6 +211,8 @@ class Runtime:
         return await self._guarded(await self._send(await self._addressed(incoming, caller)), caller)
 
     async def _send(self, incoming: Incoming) -> TaskSubscription:
+        if has_large_files(incoming.message):
+            incoming = replace(incoming, message=await asyncio.to_thread(name_files, incoming.message))
         key = incoming.key
         set_task(incoming.task_id, incoming.context_id)
         async with self._locks.hold(incoming.task_id or key):
@@ -306,6 +309,7 @@ class Runtime:
         )
         push = incoming.push and incoming.push.of_task(record)
         with self._turns.reserve(record, incoming.message.sender):
+            await self.journal.keep_files(record.context_id, incoming.message)
             await self._prepare(incoming, record)
             if incoming.changes and (joined := await self.journal.find_duplicate(key)):
                 # A replica that took the same message made the changes before it released the artifacts.
@@ -322,6 +326,7 @@ class Runtime:
             raise TaskTakesNoMessages(record.task_id)
         self._turns.check_tokens(record, incoming.message.sender)
         await self._register_push(incoming, record)
+        await self.journal.keep_files(record.context_id, incoming.message)
         if handle is None:
             posted = await self._ownership.post(record.task_id, incoming.message, key)
             return await self.journal.follow(record.task_id) if posted else None
@@ -340,6 +345,8 @@ class Runtime:
 
     async def _acquire_and_begin(self, record: TaskRecord, incoming: Incoming, key: str) -> TaskSubscription | None:
         with self._turns.reserve(record, incoming.message.sender) as queued:
+            if not asks_for_credentials(record.transcript):  # they are not stored
+                await self.journal.keep_files(record.context_id, incoming.message)
             await self._prepare(incoming, record)
             # Of this generation: the sender may answer what the task waits for in it.
             acquired = await self._ownership.acquire(record.task_id, record.generation)

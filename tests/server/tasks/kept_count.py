@@ -3,11 +3,20 @@ owner in each state are as many as their count."""
 
 from __future__ import annotations
 
-from sqlalchemy import func, select, union_all
+from sqlalchemy import exists, false, func, select, union_all
 
 from a2a_canvas.server.accounts.sql.account_tables import SHARE_SIZE, shares
 from a2a_canvas.server.push.sql.push_tables import CONFIG_SIZE, push_configs
-from a2a_canvas.server.tasks.sql.journal.journal_tables import PAGE_SIZE, RECORD_SIZE, pages, task_counts, tasks
+from a2a_canvas.server.tasks.sql.journal.journal_tables import (
+    PAGE_SIZE,
+    RECORD_SIZE,
+    message_files,
+    pages,
+    task_counts,
+    tasks,
+    unnamed_files,
+)
+from a2a_canvas.server.tasks.sql.journal.message_files import FILE_SIZE
 from a2a_canvas.store.sql.database import Database, TextSize
 from a2a_canvas.store.sql.tables import kept_bytes, versions
 
@@ -17,7 +26,10 @@ SIZES = {
     push_configs: CONFIG_SIZE,
     shares: SHARE_SIZE,
     versions: TextSize(versions.c.content, versions.c.replacement),
+    message_files: FILE_SIZE,
 }
+NOT_NAMED = unnamed_files.c.context_id == message_files.c.context_id, unnamed_files.c.digest == message_files.c.digest
+NOT_COUNTED = {message_files: exists().where(*NOT_NAMED)}
 
 
 async def counted(database: Database) -> dict[str, int]:
@@ -29,7 +41,12 @@ async def counted(database: Database) -> dict[str, int]:
 
 async def recounted(database: Database) -> dict[str, int]:
     """What it keeps, by context."""
-    sizes = union_all(*(select(table.c.context_id, size.label("size")) for table, size in SIZES.items())).subquery()
+    sizes = union_all(
+        *(
+            select(table.c.context_id, size.label("size")).where(~NOT_COUNTED.get(table, false()))
+            for table, size in SIZES.items()
+        )
+    ).subquery()
     sums = select(sizes.c.context_id, func.sum(sizes.c.size)).group_by(sizes.c.context_id)
     async with database.read() as connection:
         return {context_id: int(size) for context_id, size in await connection.execute(sums)}

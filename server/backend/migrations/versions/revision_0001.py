@@ -213,7 +213,22 @@ def _messages() -> None:
         Column("sent_at", BigInteger, nullable=False),
         Column("key", Text, nullable=False),
         Column("message", Text, nullable=False),
+        Column("named", Text),
     )
+    op.create_table(
+        "message_files",
+        Column("context_id", Text, primary_key=True),
+        Column("digest", Text, primary_key=True),
+        Column("content", LargeBinary, nullable=False),
+    )
+    op.create_table(
+        "unnamed_files",
+        Column("context_id", Text, primary_key=True),
+        Column("digest", Text, primary_key=True),
+        Column("size", BigInteger, nullable=False),
+        Column("written_at", BigInteger, nullable=False),
+    )
+    op.create_index("unnamed_files_by_time", "unnamed_files", ["written_at"])
     op.create_table(
         "task_contexts",
         Column("task_id", Text, primary_key=True),

@@ -28,11 +28,13 @@ from a2a_canvas.server.tasks.journal.context_log import (
     ContextSubscription,
 )
 from a2a_canvas.server.tasks.journal.cursors import Cursor, Log
+from a2a_canvas.server.tasks.kept_files import NO_FILES
 from a2a_canvas.server.tasks.sql.journal.journal_reading import (
     ALL_COLUMNS,
     decode_entries,
     fold_readable,
     read_contents,
+    read_named_files,
     read_tasks,
     tasks_in,
 )
@@ -142,14 +144,16 @@ class ContextTails:
                 incarnation, newest = await _read_position(connection, tail.context_id)
                 found = (await connection.execute(ours.where(pages.c.position > tail.at.position))).all()
                 contents = await read_contents(connection, found, self._versions)
+                files = await read_named_files(connection, found)
             if tail.at.incarnation not in (None, incarnation):
                 tail.fail(StreamLost())
             if incarnation is None or tail.failure:
                 return
             position, named = tail.at.position, contents.get(tail.context_id, NO_CONTENTS)
+            its_files = files.get(tail.context_id, NO_FILES)
             for page in found:
                 try:
-                    entries = decode_entries(page, named)
+                    entries = decode_entries(page, named, its_files)
                 except Unreadable:
                     tail.fail(StreamLost())  # a new subscription begins with what can be read
                     return

@@ -3,8 +3,8 @@
 Rule 1: rows are read in a transaction and folded after it, so that the transaction is short.
 Rule 2: no step of the event loop folds more than `FOLD_SLICE` entries, so that the heartbeat is on time.
 Rule 3: a task whose rows cannot be decoded fails only the requests for it.
-Rule 4: the versions that rows name are read in the same transaction, those of all rows together; none for a list
-        without artifacts.
+Rule 4: the versions and files that rows name are read in the same transaction, those of all rows together; no version
+        for a list without artifacts.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from itertools import chain
 from typing import Any
 
 from sqlalchemy import ColumnElement, Row, Select, and_, func, or_, select, tuple_
@@ -28,14 +29,17 @@ from a2a_canvas.server.tasks.codec import (
     Contents,
     artifacts_of_json,
     entries_of_json,
+    files_of_json,
     first_message_of_json,
     names_of_json,
     record_of_json,
     transcript_of_json,
 )
 from a2a_canvas.server.tasks.errors import TaskNotFound, Unreadable
+from a2a_canvas.server.tasks.kept_files import NO_FILES, Files
 from a2a_canvas.server.tasks.record import Entry, TaskRecord, fold
 from a2a_canvas.server.tasks.sql.journal.journal_tables import page_entries, pages, task_contexts, tasks
+from a2a_canvas.server.tasks.sql.journal.message_files import read_files
 from a2a_canvas.store.models import Content
 from a2a_canvas.store.sql.database import Database
 from a2a_canvas.store.sql.readable_rows import ReadableRows
@@ -53,17 +57,17 @@ UNSETTLED = tuple(state.value for state in State if not state.settled)
 """The states of tasks that a replica runs, or must take over."""
 
 
-_NAMES = ReadableRows("list of versions")
+_NAMES = ReadableRows("list of versions and files")
 
 TASKS_PER_QUERY = 100
 """Tasks whose pages are read by one statement: SQLite limits the depth of a condition."""
 
 HEAD_COLUMNS = (
     *(tasks.c.context_id, tasks.c.task_id, tasks.c.owner, tasks.c.state, tasks.c.changed_at),
-    *(tasks.c.generation, tasks.c.snapshot, tasks.c.head),
+    *(tasks.c.generation, tasks.c.snapshot, tasks.c.head, tasks.c.named),
 )
 """The columns that `read_tasks` needs; the rest of `ALL_COLUMNS` may be added."""
-ALL_COLUMNS = (*HEAD_COLUMNS, tasks.c.transcript, tasks.c.artifacts, tasks.c.named)
+ALL_COLUMNS = (*HEAD_COLUMNS, tasks.c.transcript, tasks.c.artifacts)
 
 
 def of_owner(owners: Sequence[str]) -> ColumnElement[bool]:
@@ -120,20 +124,32 @@ class TaskRows:
         row: of `ALL_COLUMNS` or fewer.
         pages: those after its snapshot.
         contents: of the versions that they name.
+        files: those that they name.
     """
 
     row: Row[Any]
     pages: Sequence[Row[Any]]
     contents: Contents
+    files: Files
 
 
 async def read_tasks(connection: AsyncConnection, chosen: Select[Any], versions: VersionContents) -> list[TaskRows]:
     """The rows of a query for `ALL_COLUMNS` or fewer."""
     rows = (await connection.execute(chosen)).all()
     behind = await _pages(connection, [row for row in rows if row.generation > row.snapshot])
-    naming = [each for row in rows if hasattr(row, "named") for each in (row, *behind.get(row.task_id, ()))]
-    contents = await read_contents(connection, naming, versions)
-    return [TaskRows(row, behind.get(row.task_id, ()), contents.get(row.context_id, NO_CONTENTS)) for row in rows]
+    naming = [(row, *behind.get(row.task_id, ())) for row in rows]
+    files = await read_named_files(connection, chain.from_iterable(naming))
+    with_artifacts = (several for several in naming if hasattr(several[0], "artifacts"))
+    contents = await read_contents(connection, chain.from_iterable(with_artifacts), versions)
+    return [
+        TaskRows(
+            row,
+            behind.get(row.task_id, ()),
+            contents.get(row.context_id, NO_CONTENTS),
+            files.get(row.context_id, NO_FILES),
+        )
+        for row in rows
+    ]
 
 
 async def read_contents(
@@ -151,6 +167,12 @@ async def read_contents(
         if key in read:
             found[context_id][artifact_id, number] = read[key]
     return dict(found)
+
+
+async def read_named_files(connection: AsyncConnection, rows: Iterable[Any]) -> dict[str, Files]:
+    """The files that rows of tasks, pages or inboxes name, by context; without those that are not there."""
+    named = _NAMES.decode(rows, lambda row: (row.context_id, files_of_json(row.named)))
+    return await read_files(connection, [(context_id, each) for context_id, several in named for each in several])
 
 
 async def read_record(database: Database, task_id: str, versions: VersionContents) -> TaskRecord:
@@ -176,9 +198,9 @@ async def fold_task(task: TaskRows) -> TaskRecord:
         Unreadable: its rows cannot be decoded.
     """
     try:
-        record, count = _snapshot(task.row, task.contents), 0
+        record, count = _snapshot(task), 0
         for page in task.pages:
-            for entry in entries_of_json(page.epoch, page_entries(page), task.contents):
+            for entry in entries_of_json(page.epoch, page_entries(page), task.contents, task.files):
                 record, count = fold(record, entry), count + 1
                 if count % FOLD_SLICE == 0:
                     await asyncio.sleep(0)
@@ -236,24 +258,26 @@ async def decode_first_messages(heads: Mapping[str, str]) -> dict[str, UserMessa
     return found
 
 
-def decode_transcripts(texts: Mapping[str, str]) -> tuple[Transcript, ...]:
-    """Transcripts, without those that cannot be decoded: the conversation continues without them."""
+def decode_transcripts(rows: Iterable[Any], files: Files) -> tuple[Transcript, ...]:
+    """The transcripts of rows of tasks, without those that cannot be decoded: the conversation continues without."""
     found = []
-    for task_id, text in texts.items():
+    for row in rows:
         try:
-            found.append(transcript_of_json(text))
+            found.append(transcript_of_json(row.transcript, files))
         except Exception:
-            logger.warning("The transcript cannot be read; its conversation continues without it", extra=about(task_id))
+            logger.warning(
+                "The transcript cannot be read; its conversation continues without it", extra=about(row.task_id)
+            )
     return tuple(found)
 
 
-def _snapshot(row: Row[Any], contents: Contents) -> TaskRecord:
-    parts: dict[str, Any] = {}
+def _snapshot(task: TaskRows) -> TaskRecord:
+    row, parts = task.row, dict[str, Any]()
     if hasattr(row, "transcript"):
-        parts["transcript"] = transcript_of_json(row.transcript)
+        parts["transcript"] = transcript_of_json(row.transcript, task.files)
     if hasattr(row, "artifacts"):
-        parts["artifacts"] = artifacts_of_json(row.artifacts, contents)
-    return replace(record_of_json(row.head), **parts)
+        parts["artifacts"] = artifacts_of_json(row.artifacts, task.contents, task.files)
+    return replace(record_of_json(row.head, task.files), **parts)
 
 
 async def _pages(connection: AsyncConnection, rows: Sequence[Row[Any]]) -> dict[str, list[Row[Any]]]:
@@ -279,20 +303,23 @@ async def entries_after(
     chosen = _behind(record.context_id, record.task_id, record.generation)
     found = (await connection.execute(select(pages).where(chosen).order_by(pages.c.first))).all()
     contents = (await read_contents(connection, found, versions)).get(record.context_id, NO_CONTENTS)
-    return found[0].first if found else None, [entry for page in found for entry in decode_entries(page, contents)]
+    files = (await read_named_files(connection, found)).get(record.context_id, NO_FILES)
+    entries = [entry for page in found for entry in decode_entries(page, contents, files)]
+    return found[0].first if found else None, entries
 
 
-def decode_entries(page: Any, contents: Contents) -> list[Entry]:
+def decode_entries(page: Any, contents: Contents, files: Files = NO_FILES) -> list[Entry]:
     """The entries of a page.
 
     Args:
         contents: of the versions that it names.
+        files: those that it names; without them they are empty.
 
     Raises:
         Unreadable: they cannot be decoded.
     """
     try:
-        return list(entries_of_json(page.epoch, page_entries(page), contents))
+        return list(entries_of_json(page.epoch, page_entries(page), contents, files))
     except Exception as error:
         raise Unreadable(page.task_id) from error
 

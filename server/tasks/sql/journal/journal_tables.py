@@ -3,8 +3,9 @@ and for `removed_contexts` and `task_counts`.
 
 `tasks` has the columns that are queried, and a snapshot of the record at generation `snapshot`: `head` (all but the
 next two), `transcript` and `artifacts`. Entries after it are in `pages`: one row of entries for each commit. A closed
-version is not repeated there: the artifacts of a task, and the entries that close versions, name it (`codec.py`). The
-column `named` has all names of the row, with sizes. Times are microseconds since 1970, but `replicas.heartbeat_at` is
+version is not repeated there: the artifacts of a task, and the entries that close versions, name it (`codec.py`).
+Neither are the large files of messages, which are in `message_files`. The column `named` has all names of the row, with
+sizes. Times are microseconds since 1970, but `replicas.heartbeat_at` is
 seconds by the database's own clock.
 """
 
@@ -37,7 +38,7 @@ tasks = Table(
     Column("head", CompressedText, nullable=False),
     Column("transcript", CompressedText, nullable=False),
     Column("artifacts", CompressedText, nullable=False),
-    Column("named", Text),  # the versions that `artifacts` names; null for none
+    Column("named", Text),  # the versions and files that the three name; null for none
     Column("push", Boolean, nullable=False),  # it has push configs, or had some
     Index("tasks_by_owner", "owner", "changed_at", "task_id"),
     Index("tasks_by_owner_and_state", "owner", "state", "changed_at", "task_id"),
@@ -54,7 +55,7 @@ pages = Table(
     Column("epoch", Integer, nullable=False),
     Column("position", BigInteger),  # in the context, of its last artifact change; null if it has none
     Column("entries", LargeBinary, nullable=False),  # JSON, compressed where that makes it shorter
-    Column("named", Text),  # the versions that the entries name; null for none
+    Column("named", Text),  # the versions and files that the entries name; null for none
     Index("pages_by_position", "context_id", "position"),
 )
 
@@ -95,6 +96,25 @@ inbox_messages = Table(
     Column("sent_at", BigInteger, nullable=False),
     Column("key", Text, nullable=False),  # as in `message_keys`; empty for none
     Column("message", Text, nullable=False),
+    Column("named", Text),  # the files that the message names; null for none
+)
+
+message_files = Table(
+    "message_files",  # the large files of messages (`message_files.py`)
+    metadata,
+    Column("context_id", Text, primary_key=True),
+    Column("digest", Text, primary_key=True),  # SHA-256 of the content
+    Column("content", LargeBinary, nullable=False),
+)
+
+unnamed_files = Table(
+    "unnamed_files",  # those of them that no task names yet
+    metadata,
+    Column("context_id", Text, primary_key=True),
+    Column("digest", Text, primary_key=True),
+    Column("size", BigInteger, nullable=False),
+    Column("written_at", BigInteger, nullable=False),
+    Index("unnamed_files_by_time", "written_at"),
 )
 
 task_contexts = Table(

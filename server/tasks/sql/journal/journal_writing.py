@@ -6,10 +6,11 @@ Rule 2: a task's record is saved when it begins, when it settles, and in between
 Rule 3: a transaction that is retried writes the same rows.
 Rule 4: an entry that closes a version, and the saved record of a task, name the version if the store has it with just
         this content, committed or in this transaction. Otherwise they have the content: drafts, above all.
-Rule 5: a new row of a context gets a new incarnation, because the context may have been removed before.
-Rule 6: what is kept of entries, records and push configs is counted (`store/sql/kept.py`). A saved record replaces the
+Rule 5: the rows name the large files of messages; they were written before (`message_files.py`).
+Rule 6: a new row of a context gets a new incarnation, because the context may have been removed before.
+Rule 7: what is kept of entries, records and push configs is counted (`store/sql/kept.py`). A saved record replaces the
         one before it, whose size the row tells.
-Rule 7: the tasks of each owner in each state are counted (`task_counts.py`). The state before is that of the locked
+Rule 8: the tasks of each owner in each state are counted (`task_counts.py`). The state before is that of the locked
         row.
 """
 
@@ -28,6 +29,7 @@ from sqlalchemy import Connection, bindparam, delete, func, select, tuple_, upda
 from a2a_canvas.server.accounts.sql.account_tables import contexts, owned_contexts
 from a2a_canvas.server.agent.events import ArtifactChanged, StatusChanged
 from a2a_canvas.server.tasks.codec import (
+    FoundFiles,
     artifacts_to_json,
     entries_to_json,
     names_to_json,
@@ -36,6 +38,7 @@ from a2a_canvas.server.tasks.codec import (
 )
 from a2a_canvas.server.tasks.incoming import DEDUP_WINDOW
 from a2a_canvas.server.tasks.journal.owned_contexts import request_of
+from a2a_canvas.server.tasks.kept_files import KeptFile
 from a2a_canvas.server.tasks.push import PushConfig
 from a2a_canvas.server.tasks.record import Entry, TaskRecord
 from a2a_canvas.server.tasks.sql.journal.journal_tables import (
@@ -50,6 +53,7 @@ from a2a_canvas.server.tasks.sql.journal.journal_tables import (
     tasks,
 )
 from a2a_canvas.server.tasks.sql.journal.logs import TaskBatch
+from a2a_canvas.server.tasks.sql.journal.message_files import FileKey, name_stored
 from a2a_canvas.server.tasks.sql.journal.named_versions import Contents, Names, named_by_entries, named_by_records
 from a2a_canvas.server.tasks.sql.journal.task_counts import OwnerState, add_counts, moved
 from a2a_canvas.store.models import new_incarnation
@@ -148,10 +152,11 @@ class JournalWork:
         self._page_characters: dict[str, int] = {}
         self._saved_characters: dict[str, int] = {}
         self._kept: Counter[str] = Counter()
+        self._files: dict[FileKey, KeptFile] = {}
         self._states: dict[str, str] = {}  # in the database, by task
 
     def write(self, connection: Connection) -> None:
-        self._kept = Counter()
+        self._kept, self._files = Counter(), {}
         self._write_keys(connection)
         placed = [_Placed.of(batch) for batch in self._batches if not batch.log.duplicate_of]
         batches = [each.batch for each in placed]
@@ -173,6 +178,7 @@ class JournalWork:
         _write_owned_contexts(connection, batches)
         self._update(connection, [batch for batch in batches if batch.entries])
         _delete_acknowledged(connection, batches)
+        self._kept.update(name_stored(connection, self._files))
         add_kept(connection, self._kept)
         add_counts(connection, self._changed_counts(batches), self._replica)
         written = tuple(batch.newest.task_id for batch in batches)
@@ -224,7 +230,7 @@ class JournalWork:
                 "push": each.batch.push is not None,
                 **_key(record),
                 **_status_columns(record),
-                **_record_columns(record, {}),
+                **self._record_columns(record, {}),
             }
             for each in new
             if (record := each.batch.created)
@@ -285,14 +291,16 @@ class JournalWork:
         rows = []
         for each in placed:
             batch, task_id = each.batch, each.batch.newest.task_id
-            entries = entries_to_json(batch.entries, self._named[task_id])
+            files: FoundFiles = {}
+            entries = entries_to_json(batch.entries, self._named[task_id], files)
+            self._name(batch.newest, files)
             self._page_characters[task_id] = len(entries)
             row = {
                 "first": batch.first,
                 "last": batch.entries[-1].generation,
                 "epoch": batch.newest.epoch,
                 "position": each.position + each.changes if each.changes else None,
-                "named": names_to_json(self._named[task_id].values()),
+                "named": names_to_json(self._named[task_id].values(), files.values()),
             }
             rows.append({**_key(batch.newest), **row, "entries": stored_entries(entries)})
         self._kept.update(_ADD_PAGE.execute(connection, rows))
@@ -301,7 +309,7 @@ class JournalWork:
         records = [batch.newest for batch in batches]
         settled = [record for record in records if record.state.settled]
         names = named_by_records(connection, settled, self._staged)
-        saved = {record.task_id: _record_columns(record, names[record.task_id]) for record in settled}
+        saved = {record.task_id: self._record_columns(record, names[record.task_id]) for record in settled}
         saved |= self._due_records(connection, [batch for batch in batches if not batch.newest.state.settled])
         self._saved_characters = {task_id: _characters(columns) for task_id, columns in saved.items()}
         self._kept.subtract(_sizes_before(connection, [_key_of(each) for each in records if each.task_id in saved]))
@@ -323,9 +331,23 @@ class JournalWork:
             if characters <= 0 or room <= 0:
                 break
             names = named_by_records(connection, [record], self._staged)
-            found[record.task_id] = _record_columns(record, names[record.task_id])
+            found[record.task_id] = self._record_columns(record, names[record.task_id])
             room -= _characters(found[record.task_id])
         return found
+
+    def _record_columns(self, record: TaskRecord, names: Names) -> dict[str, Any]:
+        files: FoundFiles = {}
+        columns = {
+            "snapshot": record.generation,
+            "head": record_to_json(replace(record, transcript=(), artifacts={}), files),
+            "transcript": transcript_to_json(record.transcript, files),
+            "artifacts": artifacts_to_json(record.artifacts, names, files),
+        }
+        self._name(record, files)
+        return {**columns, "named": names_to_json(names.values(), files.values())}
+
+    def _name(self, record: TaskRecord, files: FoundFiles) -> None:
+        self._files |= {(record.context_id, digest): file for digest, file in files.items()}
 
 
 @cache
@@ -463,16 +485,6 @@ def _status_columns(record: TaskRecord) -> dict[str, Any]:
         "changed_at": to_microseconds(record.changed_at),
         "epoch": record.epoch,
         "generation": record.generation,
-    }
-
-
-def _record_columns(record: TaskRecord, names: Names) -> dict[str, Any]:
-    return {
-        "snapshot": record.generation,
-        "head": record_to_json(replace(record, transcript=(), artifacts={})),
-        "transcript": transcript_to_json(record.transcript),
-        "artifacts": artifacts_to_json(record.artifacts, names),
-        "named": names_to_json(names.values()),
     }
 
 

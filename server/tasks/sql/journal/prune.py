@@ -14,7 +14,7 @@ Rule 3 (contexts): a context is deleted with all its rows when none of its tasks
 Rule 4: an artifact that is leased by a living replica is left for the next time. On SQLite no row says so; there the
         process asks its own store (`store/sql/artifact_lease.py`, rule 4).
 Rule 5: after a day, the deduplication keys of messages, the inbox rows that no replica has taken, and the shares that
-        have expired are deleted.
+        have expired are deleted; after two, the files of messages that no task names (`message_files.py`).
 """
 
 from __future__ import annotations
@@ -38,6 +38,7 @@ from a2a_canvas.server.tasks.incoming import DEDUP_WINDOW
 from a2a_canvas.server.tasks.sql.journal.batches import SMALLEST, BatchSize
 from a2a_canvas.server.tasks.sql.journal.journal_reading import UNSETTLED
 from a2a_canvas.server.tasks.sql.journal.journal_tables import PAGE_SIZE, inbox_messages, message_keys, pages, tasks
+from a2a_canvas.server.tasks.sql.journal.message_files import remove_some, remove_unnamed
 from a2a_canvas.server.tasks.sql.journal.removal import FreezeContext, leased, remove_context
 from a2a_canvas.server.tasks.sql.journal.task_counts import fold_counts
 from a2a_canvas.store.sql import reading
@@ -117,6 +118,8 @@ async def prune(
     """
     if not dry_run:
         await _expired_messages(database, now)
+        async with _isolated(database, "Files of messages that were not accepted"):
+            await remove_unnamed(database, now)
         async with _isolated(database, "The task counts of stopped servers"):
             await fold_counts(database)
     gone = await _contexts(database, now - keep.contexts, freeze, dry_run) if keep.contexts else {}
@@ -184,6 +187,8 @@ async def _thin_out(database: Database, context_id: str, before: datetime, freez
     for some in _batches(ended):
         if await _is_idle(database, context_id, before):
             await _entries(database, some, dry_run=False)
+    while await _is_idle(database, context_id, before) and await remove_some(database, context_id):
+        pass
     for key in written:
         while await _is_idle(database, context_id, before):
             if await _strip_batch(database, key, before, freeze) is None:

@@ -11,19 +11,20 @@ from collections.abc import AsyncGenerator, Callable, Collection, Iterable, Mapp
 from datetime import datetime, timedelta
 from typing import Any
 
-from sqlalchemy import ColumnElement, ScalarSelect, Select, false, func, null, select, true, tuple_
+from sqlalchemy import ColumnElement, ScalarSelect, Select, false, func, select, true, tuple_
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from a2a_canvas.server.accounts.access import KnownContexts
 from a2a_canvas.server.accounts.sql.account_tables import contexts, owned_contexts, removed_contexts
 from a2a_canvas.server.agent.events import State, Transcript, TurnEvent, UserMessage
-from a2a_canvas.server.tasks.codec import names_of_json
+from a2a_canvas.server.tasks.codec import files_of_json, names_of_json
 from a2a_canvas.server.tasks.errors import Detached, DuplicateMessage, StreamLost, Unwritable
 from a2a_canvas.server.tasks.incoming import DEDUP_WINDOW
 from a2a_canvas.server.tasks.journal.activity import Activity, WatchedContexts
 from a2a_canvas.server.tasks.journal.context_log import ContextSubscription
 from a2a_canvas.server.tasks.journal.journal import TaskSubscription
 from a2a_canvas.server.tasks.journal.listing import TaskPage, TaskQuery, count_fitting
+from a2a_canvas.server.tasks.kept_files import NO_FILES
 from a2a_canvas.server.tasks.push import PushConfig
 from a2a_canvas.server.tasks.record import TaskRecord
 from a2a_canvas.server.tasks.sql.journal.contexts import ContextTails
@@ -38,6 +39,7 @@ from a2a_canvas.server.tasks.sql.journal.journal_reading import (
     fold_readable,
     of_owner,
     read_heads,
+    read_named_files,
     read_owner,
     read_record,
     read_tasks,
@@ -45,6 +47,7 @@ from a2a_canvas.server.tasks.sql.journal.journal_reading import (
 from a2a_canvas.server.tasks.sql.journal.journal_tables import message_keys, tasks
 from a2a_canvas.server.tasks.sql.journal.journal_writing import JournalWork, Notify, OutboxWriter
 from a2a_canvas.server.tasks.sql.journal.logs import TaskBatch, TaskLog
+from a2a_canvas.server.tasks.sql.journal.message_files import MessageFiles
 from a2a_canvas.server.tasks.sql.journal.named_versions import staged_contents
 from a2a_canvas.server.tasks.sql.journal.removal import hash_of_removed
 from a2a_canvas.server.tasks.sql.journal.tails import TaskTails
@@ -102,9 +105,13 @@ class SqlJournal:
         self._watched = WatchedContexts(
             SqlActivity(database, replica, lambda connection, ids: notify(connection, (), (), ids))
         )
+        self._files = MessageFiles(database, now)
         self._closed = False
 
     # ----------------------------------------------------------------------- appending
+
+    async def keep_files(self, context_id: str, message: UserMessage) -> None:
+        await self._files.keep(context_id, message)
 
     async def create(self, record: TaskRecord, key: str = "", push: PushConfig | None = None) -> None:
         self.check_open()
@@ -352,14 +359,15 @@ class SqlJournal:
 
     async def earlier_transcripts(self, record: TaskRecord) -> tuple[Transcript, ...]:
         query = (
-            select(tasks.c.task_id, tasks.c.transcript)
+            select(tasks.c.context_id, tasks.c.task_id, tasks.c.transcript, tasks.c.named)
             .where(tasks.c.context_id == record.context_id, of_owner([record.owner]))
             .where(tasks.c.state.not_in(UNSETTLED), tasks.c.number < _number(record))
             .order_by(tasks.c.number)
         )
         async with self._database.read() as connection:
-            found = {task_id: text for task_id, text in await connection.execute(query)}
-        return decode_transcripts(found)
+            found = (await connection.execute(query)).all()
+            files = await read_named_files(connection, found)
+        return decode_transcripts(found, files.get(record.context_id, NO_FILES))
 
     async def later_tasks(self, record: TaskRecord) -> frozenset[str]:
         later = tasks.c.context_id == record.context_id, tasks.c.number > _number(record)
@@ -391,12 +399,11 @@ class SqlJournal:
         if query.max_bytes is None:
             return query.limit
         shown = (tasks.c.head, tasks.c.artifacts, tasks.c.transcript) if query.artifacts else (tasks.c.head,)
-        named = tasks.c.named if query.artifacts else null()
         sizes: list[int] = []
         # A few at a time: a text is decompressed for its size.
-        found = await connection.stream(page.with_only_columns(named, *shown).limit(query.limit))
+        found = await connection.stream(page.with_only_columns(tasks.c.named, *shown).limit(query.limit))
         async for several in found.partitions(SIZE_BATCH):
-            sizes += [_size(names, texts) for names, *texts in several]
+            sizes += [_size(names, texts, query.artifacts) for names, *texts in several]
             if sum(sizes) > query.max_bytes:
                 break
         await found.close()
@@ -410,9 +417,11 @@ async def _total(connection: AsyncConnection, query: TaskQuery, matching: Sequen
     return await count_of_owners(connection, query.owners, query.state)
 
 
-def _size(names: str | None, texts: Iterable[str]) -> int:
-    """Bytes of a task: its texts, and what they name."""
-    return sum(len(text.encode()) for text in texts) + sum(each.size for each in names_of_json(names))
+def _size(names: str | None, texts: Iterable[str], artifacts: bool) -> int:
+    """Bytes of a task: its texts, and what they name; files are Base64 where they are shown."""
+    versions = sum(each.size for each in names_of_json(names)) if artifacts else 0
+    files = sum(each.size * 4 // 3 for each in files_of_json(names))
+    return sum(len(text.encode()) for text in texts) + versions + files
 
 
 def _number(record: TaskRecord) -> ScalarSelect[int]:

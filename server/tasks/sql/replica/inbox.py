@@ -20,10 +20,11 @@ from sqlalchemy import ColumnElement, Row, delete, func, select, tuple_, update
 
 from a2a_canvas.server.agent.events import MessageReceived, StatusChanged, UserMessage
 from a2a_canvas.server.log_output import about
-from a2a_canvas.server.tasks.codec import message_of_json, message_to_json
+from a2a_canvas.server.tasks.codec import FoundFiles, message_of_json, message_to_json, names_to_json
 from a2a_canvas.server.tasks.journal.journal import TaskSubscription
+from a2a_canvas.server.tasks.kept_files import NO_FILES, Files
 from a2a_canvas.server.tasks.runtime.ownership import TaskRunner
-from a2a_canvas.server.tasks.sql.journal.journal_reading import read_context_id, tasks_in
+from a2a_canvas.server.tasks.sql.journal.journal_reading import read_context_id, read_named_files, tasks_in
 from a2a_canvas.server.tasks.sql.journal.journal_tables import inbox_messages, tasks
 from a2a_canvas.server.tasks.sql.journal.sql_journal import SqlJournal
 from a2a_canvas.server.tasks.sql.replica.notifications import Notification, notify
@@ -55,7 +56,9 @@ class Inbox:
         """
         subscription = await self._journal.follow(task_id)
         row = {"context_id": subscription.snapshot.context_id, "task_id": task_id, "inbox_id": str(uuid4())}
-        columns = {"sent_at": to_microseconds(self._now()), "key": key, "message": message_to_json(message)}
+        files: FoundFiles = {}
+        sent = {"message": message_to_json(message, files), "named": names_to_json((), files.values())}
+        columns = {"sent_at": to_microseconds(self._now()), "key": key, **sent}
         async with self._database.write() as connection:
             await connection.execute(inbox_messages.insert().values(row | columns))
             await connection.run_sync(notify, Notification(inboxes=(task_id,)))
@@ -107,20 +110,21 @@ class Inbox:
         cancelling = select(tasks.c.task_id).where(tasks_in(ours), tasks.c.cancel_requested)
         async with self._database.read() as connection:
             found = (await connection.execute(pending)).all()
+            new = [row for row in found if row.inbox_id not in self._seen]
+            files = await read_named_files(connection, new)
             cancelled = (await connection.scalars(cancelling)).all()
         for task_id in cancelled:
             runner.cancel_turn(task_id)
-        for row in found:
-            if row.inbox_id not in self._seen:
-                await self._deliver(runner, row)
+        for row in new:
+            await self._deliver(runner, row, files.get(row.context_id, NO_FILES))
         waiting = {row.inbox_id for row in found}
         self._seen = {each: task for each, task in self._seen.items() if each in waiting}
 
-    async def _deliver(self, runner: TaskRunner, row: Row[Any]) -> None:
+    async def _deliver(self, runner: TaskRunner, row: Row[Any], files: Files) -> None:
         known = await self._journal.find_duplicate(row.key)
         if not self._journal.runs_here(row.task_id):
             return
-        if known or (message := _message(row)) is None:
+        if known or (message := _message(row, files)) is None:
             await self._acknowledge(row, "")
         elif await runner.deliver(row.task_id, message):
             await self._acknowledge(row, row.key)
@@ -130,9 +134,9 @@ class Inbox:
         self._seen[row.inbox_id] = row.task_id
 
 
-def _message(row: Row[Any]) -> UserMessage | None:
+def _message(row: Row[Any], files: Files) -> UserMessage | None:
     try:
-        return message_of_json(row.message)
+        return message_of_json(row.message, files)
     except Exception:  # a decoder's errors are many
         logger.exception(
             "A message to the task cannot be decoded, and is removed", extra=about(row.task_id, row.context_id)

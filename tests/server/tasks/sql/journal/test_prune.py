@@ -39,12 +39,14 @@ from a2a_canvas.server.tasks.sql.journal.journal_tables import (
     context_watchers,
     inbox_messages,
     latest_changes,
+    message_files,
     message_keys,
     pages,
     replicas,
     task_contexts,
     task_counts,
     tasks,
+    unnamed_files,
 )
 from a2a_canvas.server.tasks.sql.journal.prune import BATCH_SIZE, PruneResult, Retention, prune
 from a2a_canvas.server.tasks.sql.journal.removal import hash_of_removed, of_context, remove_context
@@ -315,6 +317,9 @@ async def add_artifact(database: Database, context_id: str, at: datetime = OLD, 
     await put(database, latest_changes, context_id=context_id, **standing)
     letter = {"task_id": context_id, "inbox_id": "m", "sent_at": to_microseconds(NOW), "key": "", "message": "{}"}
     await put(database, inbox_messages, context_id=context_id, **letter)
+    file = {"context_id": context_id, "digest": "d"}
+    await put(database, message_files, **file, content=b"file")
+    await put(database, unnamed_files, **file, size=4, written_at=to_microseconds(NOW))
     await put(database, kept_bytes, context_id=context_id, bytes=40)
     given = {"owner": "", "level": "read", "made_at": 0, "user_name": "bob", "token_hash": ""}
     await put(database, shares, context_id=context_id, share_id=context_id, **given)
