@@ -11,7 +11,7 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Collection, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import Any
 from uuid import uuid4
 
@@ -34,7 +34,7 @@ from a2a_canvas.store.sql.database import Database, insert
 from a2a_canvas.store.sql.kept import add_kept
 from a2a_canvas.store.sql.readable_rows import ReadableRows
 from a2a_canvas.store.sql.reading import VersionKey, version_contents
-from a2a_canvas.store.sql.times import to_microseconds
+from a2a_canvas.store.sql.times import of_microseconds, to_microseconds
 
 TRANSACTIONS = 2
 """Transactions at once (rule 2)."""
@@ -149,10 +149,10 @@ class SqlPush:
         return ordered.limit(CHOICE * room.total)
 
     async def _first(self, claim: str, keys: Collection[ConfigKey]) -> Sequence[Delivery]:
-        """The first notification of each of these configs; those that have none are done. One that cannot be decoded is
-        left out.
+        """The first notification of each of these configs. Configs without any are done.
 
-        A notification that is written between the look and `_advance` is found by a second look.
+        A notification that cannot be decoded is logged and removed. Its config is released if there are others, also
+        one that was written since the look: the next claim reads that, and other configs do not wait.
         """
         heads = select(*_OUTBOX_KEY, func.min(push_outbox.c.generation)).where(tuple_(*_OUTBOX_KEY).in_(keys))
         entry = tuple_(*_OUTBOX_KEY, push_outbox.c.generation).in_(heads.group_by(*_OUTBOX_KEY))
@@ -167,8 +167,10 @@ class SqlPush:
             for entry in entries.get(_key(row), ())
         ]
         over = {key: rows[key].generation if key in rows else 0 for row in configs if not entries.get(key := _key(row))}
-        late = [key for key, generation in over.items() if await self._advance(key, claim, generation)]
-        return [*first, *await self._first(claim, late)] if late else first
+        for key, generation in over.items():
+            if await self._advance(key, claim, generation):
+                await self._release(key, claim)
+        return first
 
     async def whole(self, delivery: Delivery) -> Delivery | None:
         key, event = delivery.config.key, delivery.entry.event
@@ -203,24 +205,29 @@ class SqlPush:
             return more
 
     async def failed(self, delivery: Delivery, retry_at: datetime) -> None:
-        await self._finish(delivery, attempts=delivery.attempts + 1, due_at=to_microseconds(retry_at))
+        due_at = to_microseconds(retry_at)
+        await self._finish(delivery.config.key, delivery.claim, attempts=delivery.attempts + 1, due_at=due_at)
 
     async def give_up(self, delivery: Delivery, reason: str) -> None:
+        key = delivery.config.key
         async with self._write() as connection:
-            if await self._finish_in(connection, delivery, attempts=0, due_at=None, failure=reason):
-                await connection.execute(delete(push_outbox).where(_waiting(delivery.config.key)))
+            if await self._finish_in(connection, key, delivery.claim, attempts=0, due_at=None, failure=reason):
+                await connection.execute(delete(push_outbox).where(_waiting(key)))
 
     async def release(self, delivery: Delivery) -> None:
-        await self._finish(delivery, due_at=self._microseconds())
+        await self._release(delivery.config.key, delivery.claim)
+
+    async def _release(self, key: ConfigKey, claim: str) -> None:
+        await self._finish(key, claim, due_at=self._microseconds())
         self._wake.set()
 
-    async def _finish(self, delivery: Delivery, **values: Any) -> None:
+    async def _finish(self, key: ConfigKey, claim: str, **values: Any) -> None:
         async with self._write() as connection:
-            await self._finish_in(connection, delivery, **values)
+            await self._finish_in(connection, key, claim, **values)
 
-    async def _finish_in(self, connection: AsyncConnection, delivery: Delivery, **values: Any) -> bool:
+    async def _finish_in(self, connection: AsyncConnection, key: ConfigKey, claim: str, **values: Any) -> bool:
         """Whether the claim was still the one of this process."""
-        mine = _of(delivery.config.key), push_configs.c.claim == delivery.claim
+        mine = _of(key), push_configs.c.claim == claim
         done = await connection.execute(update(push_configs).where(*mine).values(claim=None, **values))
         return done.rowcount == 1
 
@@ -228,7 +235,7 @@ class SqlPush:
         query = select(func.count(), func.min(push_outbox.c.written_at)).select_from(push_outbox)
         async with self._read() as connection:
             depth, oldest = (await connection.execute(query)).one()
-        return Backlog(depth, oldest and datetime.fromtimestamp(oldest / 1e6, UTC))
+        return Backlog(depth, None if oldest is None else of_microseconds(oldest))
 
     async def _lock(self, connection: AsyncConnection, key: ConfigKey, claim: str) -> bool:
         """Lock the config's row; whether the claim is still the one of this process."""

@@ -279,7 +279,7 @@ async def test_a_config_with_nothing_to_deliver_is_not_claimed(tasks: ContextHar
     assert not await tasks.backend.push.claim(ROOM)
 
 
-async def test_what_is_written_while_a_claim_finds_nothing_is_delivered_by_it(tasks: ContextHarness) -> None:
+async def test_what_is_written_while_a_claim_finds_nothing_is_delivered_by_the_next(tasks: ContextHarness) -> None:
     """A claim that kept the config without delivering would delay it until the claim expires."""
     if isinstance(tasks.backend, MemoryBackend):
         return  # a claim is one step there
@@ -288,7 +288,10 @@ async def test_what_is_written_while_a_claim_finds_nothing_is_delivered_by_it(ta
     async with tasks.backend._database.write() as connection:  # due with nothing to deliver, as 0.1.0 left them
         await connection.execute(update(push_configs).values(due_at=0))
     looked = _AfterReads(tasks.backend._database, 2, lambda: tasks.reach("t"))
-    [delivery] = await SqlPush(looked, tasks.clock).claim(ROOM)  # type: ignore[arg-type]
+    claiming = SqlPush(looked, tasks.clock)  # type: ignore[arg-type]
+    assert await claiming.claim(ROOM) == []
+    assert claiming.wake.is_set()
+    [delivery] = await claiming.claim(ROOM)
     assert told(delivery) == "completed"
     assert await tasks.backend.push.delivered(delivery) is None
     assert await tasks.backend.push.backlog() == Backlog()

@@ -11,7 +11,7 @@ from typing import Any
 from uuid import uuid4
 
 import pytest
-from sqlalchemy import select, update
+from sqlalchemy import delete, insert, select, update
 
 from a2a_canvas.server.accounts.access import Access, Caller, Level, Share
 from a2a_canvas.server.accounts.api_key import ApiKey
@@ -172,3 +172,21 @@ async def test_a_push_notification(world: ContextHarness, caplog: pytest.LogCapt
     assert [each.config.key.task_id for each in claimed] == ["t4"]
     assert "A stored push notification cannot be read" in caplog.text
     assert await push.claim(ROOM) == ()
+
+
+async def test_many_push_notifications_of_one_config_delay_those_of_nobody_else(world: ContextHarness) -> None:
+    push, keys = world.backend.push, [ConfigKey(NOTES, "t3", "hook"), ConfigKey(PLAN, "t4", "hook")]
+    for key, user in zip(keys, ("ann", "bob"), strict=True):
+        await world.begin(key.task_id, "notes" if key.context_id == NOTES else "plan", "ann")
+        await push.add(PushConfig(key, Caller(user), "1.0", "http://a/", "a:80"))
+        await world.reach(key.task_id)
+    async with world.backend._database.write() as connection:
+        [row] = (await connection.execute(select(push_outbox).where(push_outbox.c.task_id == "t3"))).mappings().all()
+        before = [{**row, "generation": row["generation"] - number, "entry": "["} for number in range(1, 1500)]
+        await connection.execute(insert(push_outbox), before)
+    assert [each.config.key for each in await push.claim(ROOM)] == [keys[1]]
+    assert (await push.backlog()).depth == 1500
+    async with world.backend._database.write() as connection:
+        await connection.execute(delete(push_outbox).where(push_outbox.c.generation < row["generation"] - 2))
+    found = [[each.config.key for each in await push.claim(ROOM)] for _ in range(3)]
+    assert found == [[], [], [keys[0]]]
