@@ -4,8 +4,10 @@ Rules:
 1. A body is read to its end before it is checked, never beyond its limit, and replayed to the application. A compressed
    one is not read.
 2. `BodyBudget` limits the bytes of all bodies, over all connections and bindings, as they arrive. A body beyond it is
-   refused with "try again" and discarded; the others are not affected. No user takes all of it: beside one body, a user
-   has at most as many bytes in it as are left for the others.
+   refused with "try again" and discarded; the others are not affected. No user can use all of it: apart from a single
+   body, a user's bytes may not exceed what is left for others. That body is the user's first one, so a second one that
+   is too much is refused itself. Anonymous callers may use all of it until a named user sends a request: they are one
+   account, and until then the only one.
 3. A body counts until its answer begins: until then the server may hold it in several forms.
 4. Small bodies do not count. The limit of connections limits them, and a cancel must pass when the budget is used up.
 5. Only what has messages and files in it may be large: A2A's requests and AG-UI's runs. Everywhere else a larger body
@@ -47,18 +49,31 @@ class BodyBudget:
         self.limit = limit
         self.used = 0
         self._of_users = Counter[str]()
+        self._first: dict[str, BodyReservation] = {}
+        self._has_named_users = False
 
-    def fits(self, account: str, more: int, size: int) -> bool:
-        """Whether there is room for more bytes of a body of `size` (rule 2)."""
-        left, has = self.limit - self.used - more, self._of_users[account]
-        return left >= 0 and (has == size or has + more <= left)
+    def fits(self, body: BodyReservation, more: int) -> bool:
+        """Whether there is room for more bytes of a body (rule 2)."""
+        left, has = self.limit - self.used - more, self._of_users[body.account]
+        first = self._first.get(body.account, body)
+        counted = has - first.size if body is first else has + more
+        only_account = not (body.account or self._has_named_users)
+        return left >= 0 and (only_account or counted <= left)
 
-    def take(self, account: str, more: int) -> None:
-        """Count more bytes of a user; with a negative number, fewer."""
+    def take(self, body: BodyReservation, more: int) -> None:
+        """Count more bytes of a body."""
         self.used += more
-        self._of_users[account] += more
-        if not self._of_users[account]:
-            del self._of_users[account]
+        self._of_users[body.account] += more
+        self._first.setdefault(body.account, body)
+
+    def give_back(self, body: BodyReservation) -> None:
+        """Count a body no more."""
+        self.used -= body.size
+        self._of_users[body.account] -= body.size
+        if not self._of_users[body.account]:
+            del self._of_users[body.account]
+        if self._first.get(body.account) is body:
+            del self._first[body.account]
 
     @contextmanager
     def reserve(self, account: str) -> Iterator[BodyReservation]:
@@ -67,6 +82,7 @@ class BodyBudget:
         Args:
             account: of the user who sends the body.
         """
+        self._has_named_users |= bool(account)
         reservation = BodyReservation(self, account)
         try:
             yield reservation
@@ -79,23 +95,23 @@ class BodyReservation:
 
     def __init__(self, budget: BodyBudget, account: str) -> None:
         self._budget = budget
-        self._account = account
+        self.account = account
         self.size = 0
 
     def fits(self, size: int) -> bool:
         """Whether there is room for a body that has `size` bytes in all."""
-        return size <= SMALL_BODY_BYTES or self._budget.fits(self._account, size - self.size, self.size)
+        return size <= SMALL_BODY_BYTES or self._budget.fits(self, size - self.size)
 
     def grow(self, size: int) -> bool:
         """Reserve `size` bytes in all; whether there was room for them."""
         fits = self.fits(size)
         if fits and size > SMALL_BODY_BYTES:
-            self._budget.take(self._account, size - self.size)
+            self._budget.take(self, size - self.size)
             self.size = size
         return fits
 
     def release(self) -> None:
-        self._budget.take(self._account, -self.size)
+        self._budget.give_back(self)
         self.size = 0
 
     def release_when_answered(self, send: Send) -> Send:

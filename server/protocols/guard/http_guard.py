@@ -118,14 +118,14 @@ class Guard:
         self, scope: Scope, receive: Receive, path: str, reservation: BodyReservation
     ) -> bytes | Refusal | None:
         """The body, or a refusal for what is wrong with its size or its sender."""
-        method = scope["method"]
+        method, large = scope["method"], self._limits.max_body_bytes
+        small = min(SMALL_BODY_BYTES, large)
         if not takes_messages(method, path):
-            return await read_body(scope, receive, min(SMALL_BODY_BYTES, self._limits.max_body_bytes), reservation)
+            return await read_body(scope, receive, small, reservation)
         refusal = await self._refuse_message(caller_in(scope))
         if refusal and sends_message(method, path):
             return refusal
-        most = SMALL_BODY_BYTES if refusal else self._limits.max_body_bytes
-        body = await read_body(scope, receive, most, reservation)
+        body = await read_body(scope, receive, small if refusal else large, reservation)
         return refusal if refusal and isinstance(body, Refusal) and body.http_status == 413 else body
 
     async def _next_step(self) -> None:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
-from contextlib import ExitStack
+from contextlib import ExitStack, closing, suppress
+from itertools import islice
 from typing import Any
 
 import grpc
@@ -13,12 +14,14 @@ import httpx
 import pytest
 from a2a.types import a2a_pb2 as pb
 from a2a.types.a2a_pb2_grpc import A2AServiceStub
+from a2a.utils.errors import InvalidRequestError
 from hypothesis import given
 from hypothesis import strategies as st
 
+from a2a_canvas.server.accounts.access import Caller
 from a2a_canvas.server.accounts.api_key import new_key
 from a2a_canvas.server.protocols.guard.bodies import SMALL_BODY_BYTES, BodyBudget, BodyReservation
-from a2a_canvas.server.protocols.guard.checks import BodyLimits
+from a2a_canvas.server.protocols.guard.checks import BodyLimits, Refusal
 from a2a_canvas.server.protocols.guard.http_guard import Guard
 from tests.server.app_server import Served, Stream, asking, envelope, serving
 
@@ -77,6 +80,31 @@ def test_beside_one_body_a_user_has_at_most_as_much_as_is_left_for_others() -> N
     assert budget.used == 0
 
 
+def test_a_second_body_of_a_user_does_not_stop_the_first() -> None:
+    budget = BodyBudget(8 * LARGE)
+    with budget.reserve("ann") as first, budget.reserve("ann") as second, budget.reserve("joe") as other:
+        assert first.grow(2 * LARGE)
+        assert other.grow(LARGE)
+        assert second.grow(LARGE)
+        assert first.grow(5 * LARGE)
+        assert not first.grow(5 * LARGE + 1)  # it would leave less than the second one has
+        assert not second.grow(LARGE + 1)
+        first.release()
+        assert second.grow(7 * LARGE)
+
+
+def test_anonymous_callers_may_take_all_that_there_is_until_a_user_comes() -> None:
+    budget = BodyBudget(8 * LARGE)
+    with ExitStack() as bodies:
+        anonymous = [bodies.enter_context(budget.reserve("")) for _ in range(9)]
+        assert [body.grow(LARGE) for body in anonymous] == [True] * 8 + [False]
+    with ExitStack() as bodies:
+        user = bodies.enter_context(budget.reserve("ann"))
+        anonymous = [bodies.enter_context(budget.reserve("")) for _ in range(9)]
+        assert [body.grow(LARGE) for body in anonymous] == [True] * 4 + [False] * 5
+        assert user.grow(4 * LARGE)
+
+
 def test_one_body_may_take_all_that_there_is() -> None:
     with BodyBudget(8 * LARGE).reserve("a") as body:
         assert body.grow(LARGE)
@@ -112,6 +140,19 @@ async def test_a_body_counts_until_its_answer_begins() -> None:
     async with httpx.AsyncClient(transport=httpx.ASGITransport(guard), base_url="http://x") as http:
         await http.post("/canvas/stream", content=bytes(LARGE))
     assert used == [LARGE, 0]
+
+
+async def test_a_body_of_a_caller_who_may_send_no_message_is_read_only_up_to_the_limit_of_all() -> None:
+    async def app(scope: Any, receive: Any, send: Any) -> None:
+        raise AssertionError
+
+    async def refuse(caller: Caller) -> Refusal:
+        return Refusal(InvalidRequestError, "read-only", http_status=403)
+
+    guard = Guard(app, limits=BodyLimits(max_body_bytes=1000), refuse_message=refuse)
+    async with httpx.AsyncClient(transport=httpx.ASGITransport(guard), base_url="http://x") as http:
+        answer = await http.post("/canvas/stream", content=bytes(1001))
+    assert (answer.status_code, answer.json()["error"]["message"]) == (403, "read-only")
 
 
 # ------------------------------------------------------------------------------- over the wire
@@ -182,16 +223,20 @@ async def test_however_many_large_messages_one_user_sends_another_user_s_message
     credentials = ",".join(f"{name}={key}" for name, key in keys.items())
     async with serving(grpc=False, database="memory", api_keys=credentials, **limits) as served:
         headers = {name: {"A2A-Version": "1.0", "Authorization": f"Bearer {key}"} for name, key in keys.items()}
-        as_ann = headers["ann"] | {"Content-Type": "application/json"}
+        lines = [f"{name}: {value}" for name, value in (headers["ann"] | {"Host": "localhost"}).items()]
+        head = "\r\n".join(["POST / HTTP/1.1", f"Content-Length: {large}", *lines, "", ""]).encode()
 
-        async def halting() -> Any:
-            yield b" " * (large - 1)
-            await asyncio.Event().wait()
+        async def answered() -> None:
+            """Send a large body but for its last byte; returns when it is answered all the same."""
+            reader, writer = await asyncio.open_connection(served.http.base_url.host, served.http.base_url.port)
+            with closing(writer), suppress(ConnectionError):
+                writer.write(head + bytes(large - 1))
+                await reader.readexactly(1)
 
-        waiting = [asyncio.create_task(served.http.post("/", content=halting(), headers=as_ann)) for _ in range(6)]
+        waiting = [asyncio.create_task(answered()) for _ in range(6)]
         async with asyncio.timeout(30):
-            while (await served.http.post("/rest/nothing", content=bytes(large), headers=as_ann)).status_code != 503:
-                pass  # until the server has read what it takes
+            for refused in islice(asyncio.as_completed(waiting), 4):
+                await refused
         answer = await served.rpc("SendMessage", {"message": message("m-1", small)}, **headers["bob"])
         assert "result" in answer
         for task in waiting:
