@@ -55,17 +55,17 @@ def json_of(response: httpx.Response) -> Any:
 
 
 def checked_transport(addresses: Addresses) -> httpx.AsyncBaseTransport:
-    """The transport of a client that connects to checked addresses alone, but for the proxies of the environment.
+    """A transport that connects only to checked addresses, except through the proxies of the environment.
 
-    A proxy connects by itself; hosts in `NO_PROXY` are connected to directly, at checked addresses.
+    A proxy resolves names itself; hosts in `NO_PROXY` are reached directly, at checked addresses.
     """
     return ProxiedTransport(CheckedTransport(addresses), getproxies())
 
 
 class ProxiedTransport(httpx.AsyncBaseTransport):
-    """Takes the proxy of a request's scheme, and another transport where there is none or `NO_PROXY` has the host.
+    """Sends a request through the proxy of its scheme; without one, or to a host in `NO_PROXY`, through `direct`.
 
-    httpx would connect to these hosts with a transport of its own.
+    httpx's own proxy support would not use `direct` for those hosts.
 
     Args:
         proxies: addresses by scheme, or by `all`.
@@ -78,12 +78,17 @@ class ProxiedTransport(httpx.AsyncBaseTransport):
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
         proxy = self._proxies.get(request.url.scheme)
-        transport = self._direct if proxy is None or proxy_bypass(request.url.host) else proxy
+        past = proxy_bypass(f"{request.url.host}:{_port(request.url)}")
+        transport = self._direct if proxy is None or past else proxy
         return await transport.handle_async_request(request)
 
     async def aclose(self) -> None:
         for transport in (self._direct, *self._proxies.values()):
             await transport.aclose()
+
+
+def _port(url: httpx.URL) -> int:
+    return url.port or (443 if url.scheme == "https" else 80)
 
 
 def _through(proxy: str) -> httpx.AsyncHTTPTransport:
@@ -101,7 +106,7 @@ class CheckedTransport(httpx.AsyncBaseTransport):
         self._by_host: dict[str, httpx.AsyncHTTPTransport] = {}
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
-        host, port = request.url.host, request.url.port or (443 if request.url.scheme == "https" else 80)
+        host, port = request.url.host, _port(request.url)
         transport = self._by_host.setdefault(host, httpx.AsyncHTTPTransport())
         try:
             found = await self._addresses(host, port)

@@ -89,7 +89,7 @@ async def test_a_proxy_of_the_environment_makes_the_connection_itself(monkeypatc
 
 
 @pytest.mark.parametrize("proxy", ["HTTP_PROXY", "ALL_PROXY", None])
-@pytest.mark.parametrize("past", ["metadata.example", "127.0.0.1", ".example,127.0.0.1", "*"])
+@pytest.mark.parametrize("past", ["metadata.example", "127.0.0.1", ".example,127.0.0.1", "*", "127.0.0.1:{port}"])
 async def test_a_host_that_no_proxy_is_asked_for_is_connected_to_at_checked_addresses(
     monkeypatch: pytest.MonkeyPatch, proxy: str | None, past: str
 ) -> None:
@@ -102,7 +102,7 @@ async def test_a_host_that_no_proxy_is_asked_for_is_connected_to_at_checked_addr
             monkeypatch.delenv(variable, raising=False)
         if proxy:
             monkeypatch.setenv(proxy, f"http://127.0.0.1:{port}")
-        monkeypatch.setenv("NO_PROXY", past)
+        monkeypatch.setenv("NO_PROXY", past.format(port=port))
         async with client(transport=checked_transport(addresses)) as http:
             with pytest.raises(UnreadableAnswer, match="may not be connected to"):
                 await http.get(f"http://{host}:{port}/")
