@@ -3,8 +3,8 @@
 Rules:
 1. A request is parsed once. Whatever its binding and its version, its operation and its params are those of 1.0.
 2. A request of 0.3 is read by the SDK's models and converters. What they raise is a refusal, without its text.
-3. In 0.3 a push config with an `authentication` that has neither schemes nor credentials is one without: clients send
-   it for none, and 1.0 requires a scheme.
+3. In 0.3 an `authentication` with neither schemes nor credentials counts as absent: clients send it to mean none, and
+   1.0 requires a scheme.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class Call:
 
 
 SENDS: Final = ("SendMessage", "SendStreamingMessage")
-"""The operations with a message."""
+"""The operations that send a message."""
 
 REQUESTS: Mapping[str, type[Message]] = {
     "SendMessage": pb.SendMessageRequest,

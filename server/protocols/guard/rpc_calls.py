@@ -124,7 +124,8 @@ def _without_authentication(given: Any, place: Sequence[str]) -> Any:
     if not isinstance(given, dict):
         return given
     if not place:
-        empty = given.get("authentication") in ({}, {"schemes": []})
+        found = given.get("authentication")
+        empty = isinstance(found, dict) and not (found.get("schemes") or found.get("credentials"))
         return {name: value for name, value in given.items() if name != "authentication" or not empty}
     name = place[0]
     return {**given, name: _without_authentication(given[name], place[1:])} if name in given else given

@@ -1,6 +1,7 @@
 """JSON-RPC requests from bytes to a call or a refusal."""
 
 import json
+from typing import Any
 
 import pytest
 from a2a.types import a2a_pb2 as pb
@@ -78,8 +79,19 @@ def test_a_missing_id_is_reported_last(method: str, version: str, kind: type[Exc
     assert (rejected.refusal.kind, rejected.id) == (kind, None)
 
 
-@pytest.mark.parametrize("authentication", [{}, {"schemes": []}], ids=str)
-def test_an_empty_authentication_of_0_3_is_none(authentication: dict[str, list[str]]) -> None:
+@pytest.mark.parametrize(
+    "authentication",
+    [
+        {},
+        {"schemes": []},
+        {"schemes": [], "credentials": ""},
+        {"schemes": None, "credentials": None},
+        {"schemes": [], "credentials": None},
+        {"credentials": ""},
+    ],
+    ids=str,
+)
+def test_an_empty_authentication_of_0_3_is_none(authentication: dict[str, Any]) -> None:
     push = {"url": "https://a.example/", "authentication": authentication}
     message = {"messageId": "m", "role": "user", "parts": [{"kind": "text", "text": "x"}], "metadata": push}
     created = call("tasks/pushNotificationConfig/set", None, params={"taskId": "t", "pushNotificationConfig": push})
