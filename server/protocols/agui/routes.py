@@ -7,13 +7,12 @@ Rule 3: if one task of a thread waits for an answer, the next message that is no
         not it names the interrupt. The runtime decides that, as for A2A.
 Rule 4: a run that is sent again joins the task of the first time, even if that waits or has ended.
 Rule 5: the older request is translated here (older/), its run is one like any other.
-Rule 6: a guest who may not send messages is refused before anything is parsed, and a large body is parsed in a thread
-        (guard/parsing.py).
+Rule 6: a guest who may not send messages is refused before anything is parsed. A large body is parsed, and translated,
+        in the thread that users share (guard/parsing.py).
 """
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field, replace
@@ -62,7 +61,7 @@ from a2a_canvas.store.artifact_store import ArtifactStore
 from a2a_canvas.store.changes import Change
 from a2a_canvas.store.errors import Unavailable
 from a2a_canvas.store.ids import public_id
-from a2a_canvas.store.models import JsonValue, Ref
+from a2a_canvas.store.models import JsonValue, Ref, text_of
 from a2a_canvas.store.text.wording import shown
 
 MAX_BODY_VALUES = 100_000
@@ -132,8 +131,10 @@ class _RunEndpoint:
         raw, content_type = await request.body(), request.headers.get("content-type")
         parse = partial(_parse, raw, content_type, self._agui)
         asked = await self._agui.parsing.run(caller.account, len(raw), parse)
-        opened = self._open_older(asked, caller) if isinstance(asked, OlderRequest) else self._open_run(*asked, caller)
-        run, following = await opened
+        if isinstance(asked, OlderRequest):
+            run, following = await self._open_older(asked, caller, len(raw))
+        else:
+            run, following = await self._open_run(*asked, caller)
         end_with_credential(following, request.scope)
         watch.caller = caller
         watch.start(run, following.snapshot)
@@ -152,16 +153,25 @@ class _RunEndpoint:
         state, _ = await self._state(following.snapshot)
         return self._projection(run, following, state), following
 
-    async def _open_older(self, request: OlderRequest, caller: Caller) -> tuple[RunProjection, TaskSubscription]:
-        run_id = request.run_id or self._agui.new_id()
-        plain = await asyncio.to_thread(translated, request.without_artifact(), None, run_id)
+    async def _open_older(
+        self, request: OlderRequest, caller: Caller, size: int
+    ) -> tuple[RunProjection, TaskSubscription]:
+        run_id, plain = request.run_id or self._agui.new_id(), request.without_artifact()
+
+        async def translate(request: OlderRequest, known: ThreadArtifact | None = None) -> TranslatedRun:
+            """In the parsing thread, because the changes of both sides may have to be merged."""
+            text = text_of(known.artifact.parts) if known else None
+            translation = partial(translated, request, known, run_id)
+            return await self._agui.parsing.run(caller.account, size + len(text.text if text else ""), translation)
+
         try:
             found = await self._runtime.access.find(caller, request.thread_id)
             key = found.key if found else ""
-            if request.run_id and (joined := await self._begun(plain.run, key, caller)):
-                older, following = await self._translated(request.without_artifact(), key, run_id), joined
+            joined = await self._begun((await translate(plain)).run, key, caller) if request.run_id else None
+            if joined:
+                older, following = await translate(plain, await self._thread_artifact(key)), joined
             else:
-                older = await self._translated(request, key, run_id)
+                older = await translate(request, await self._thread_artifact(key))
                 self._check_text(older.run, request.message_field)
                 following = await self._send(older.run, caller, older.changes)
         except InvalidOperation as error:
@@ -180,19 +190,17 @@ class _RunEndpoint:
         begun = begun_run(run, [task for task in tasks if task.history and task.sender == caller.author])
         return await self._runtime.follow(begun.task_id, caller) if begun else None
 
-    async def _translated(self, request: OlderRequest, context: str, run_id: str) -> TranslatedRun:
+    async def _thread_artifact(self, context: str) -> ThreadArtifact | None:
         """
         Args:
             context: its key; empty for none.
         """
         artifacts = await self._store.list(context)
         tasks = await self._runtime.journal.context(context) if needs_tasks(artifacts) else ()
-        known, artifact = None, thread_artifact(artifacts, tasks)
-        if artifact:
-            versions = await self._store.versions(Ref(context, artifact.artifact_id, ""))
-            known = ThreadArtifact(artifact, versions)
-        # In a thread, because the changes of both sides may have to be merged.
-        return await asyncio.to_thread(translated, request, known, run_id)
+        artifact = thread_artifact(artifacts, tasks)
+        if artifact is None:
+            return None
+        return ThreadArtifact(artifact, await self._store.versions(Ref(context, artifact.artifact_id, "")))
 
     async def _send(
         self, run: RunInput, caller: Caller, changes: tuple[tuple[str, Change], ...] = ()

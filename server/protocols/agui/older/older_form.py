@@ -144,6 +144,8 @@ def is_older(value: Mapping[str, JsonValue]) -> bool:
 
 def check_no_selection(value: Mapping[str, JsonValue]) -> None:
     """Raises `InvalidParamsError` for a selection in a body that is not of the older form (rule 2)."""
+    if "messages" not in value:
+        return  # `run_input` reports what is missing
     for within, fields in (("", value), ("state.", _shared(value))):
         if fields.get("selectedText") is not None:
             other = "resume" if value.get("resume") else "an operation in forwardedProps"
@@ -175,7 +177,10 @@ _CANVAS_FIELDS = ("artifact", "selectedText")
 
 
 def _shared(value: Mapping[str, JsonValue]) -> Mapping[str, JsonValue]:
-    """The artifact and the selection in AG-UI's shared state. An artifact of other things can use the same name."""
+    """The artifact and the selection in AG-UI's shared state.
+
+    Another application's `artifact` may have the same name.
+    """
     state = value.get("state")
     if not isinstance(state, dict):
         return {}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -15,6 +16,7 @@ from a2a_canvas.server.agent.model import ModelEvent
 from a2a_canvas.server.protocols.agui.routes import AgUiConfig, agui_routes
 from a2a_canvas.server.protocols.edge.http_requests import CALLER
 from a2a_canvas.server.protocols.guard.checks import BodyLimits
+from a2a_canvas.server.protocols.guard.parsing import PARSED_AT_ONCE, ParsingThread
 from a2a_canvas.server.tasks.errors import TaskNotFound
 from tests.fakes import Hold, answer, ask, ids, text
 from tests.server.protocols.agui.agui_runs import ScriptedRuntime
@@ -30,7 +32,7 @@ class Client:
         status: of the answer.
     """
 
-    def __init__(self, world: ScriptedRuntime, user: str = "", app: ASGIApp | None = None, **settings: bool) -> None:
+    def __init__(self, world: ScriptedRuntime, user: str = "", app: ASGIApp | None = None, **settings: Any) -> None:
         agui = AgUiConfig(world.runtime, world.store, BodyLimits(), ids("run"), **settings)
         self._app = app or agui_routes(agui)[0].app
         self._user = user
@@ -233,3 +235,39 @@ async def test_what_goes_wrong_inside_is_told_without_its_words(monkeypatch: pyt
     await client.send(body())
     assert client.status == 500
     assert "secret" not in json.dumps(client.error)
+
+
+# ----------------------------------------------------------------------------- requests
+
+
+@pytest.mark.parametrize("place", ["top", "state"])
+async def test_a_selection_without_any_message_is_refused_for_the_missing_message(place: str) -> None:
+    selection: Json = {"selectedText": {"start": 0, "end": 1}}
+    client = Client(ScriptedRuntime())
+    given: Json = {"threadId": "c", "runId": "r"}
+    await client.send(given | (selection if place == "top" else {"state": selection}))
+    assert client.status == 400
+    assert "messages" in client.error["message"]
+    assert "forwardedProps" not in client.error["message"]
+
+
+class CountedParsing(ParsingThread):
+    """Counts what each user has parsed in the thread."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.large: list[str] = []
+
+    async def run(self, user: str, size: int, parse: Callable[[], Any]) -> Any:
+        if size > PARSED_AT_ONCE:
+            self.large.append(user)
+        return await super().run(user, size, parse)
+
+
+@pytest.mark.parametrize(("named", "translations"), [({}, 1), ({"run_id": "r"}, 2)], ids=["new", "may be known"])
+async def test_an_older_request_is_translated_in_the_thread_that_users_share(named: Json, translations: int) -> None:
+    parsing = CountedParsing()
+    client = Client(ScriptedRuntime([answer(text("One."))]), "ann", parsing=parsing)
+    await client.send({"message": "x" * PARSED_AT_ONCE, "thread_id": "c", **named})
+    assert client.status == 200
+    assert parsing.large == ["ann"] * (1 + translations)
