@@ -10,8 +10,9 @@ Rule 5: a day is that of UTC. What the other replicas have counted is added as i
 Rule 6: the memory is bounded: beyond `MAX_ACCOUNTS` users in a day, those who come share one account.
 Rule 7: bytes are what is kept of the contexts that a user owns, whoever has written it. The database counts them; a
         user is told its own number, and nobody another one's.
-Rule 8: unless users have a limit of streams of their own, a user may have at most as many on a server as are free
-        there: two users have a third each, and a third remains. Anonymous callers may have all: there is nobody else.
+Rule 8: without a limit of streams per user, a user may have at most as many streams on a server as are still free
+        there: two users who open all they can get a third each, and a third stays free. Anonymous callers may use all
+        streams, because they are one account.
 """
 
 from __future__ import annotations
@@ -239,7 +240,8 @@ class Meter:
             return
         own, free = self._account(user).here.streams, most - self._account(EVERYBODY).here.streams
         if own >= free:
-            text = f"Stream limit reached ({own} open): the last {free} of this server are for others. Close one."
+            reserved = f"the remaining {free} on this server are reserved for other users"
+            text = f"Stream limit reached ({own} open): {reserved}. Close one."
             raise QuotaReached(text, STREAM_RETRY_SECONDS)
 
     # -------------------------------------------------------------------------- turns

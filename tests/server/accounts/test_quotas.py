@@ -147,7 +147,7 @@ def test_users_without_a_limit_of_their_own_leave_streams_of_a_server_to_others(
                 streams.enter_context(meter.stream(user))
                 opened[user] += 1
         assert [*opened.values()] == [each] * users
-        with meter.stream(JOE), pytest.raises(QuotaReached, match="are for others"), meter.stream("user0"):
+        with meter.stream(JOE), pytest.raises(QuotaReached, match="reserved for other users"), meter.stream("user0"):
             pass
 
 
