@@ -41,7 +41,7 @@ async def database_command(
 
     reads = action == "check" or (action == "prune" and dry_run)
     async with open_database(settings.database, shared=reads, new=action == "upgrade") as database:
-        out.write(await _done(action, settings, database, write_line, dry_run=dry_run, force=force) + "\n")
+        write_line(await _done(action, settings, database, write_line, dry_run=dry_run, force=force))
     return 0
 
 

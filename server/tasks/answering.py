@@ -1,9 +1,9 @@
 """Who may answer what a task waits for. Pure.
 
-Rule 1: a request to approve a call is answered by the owner of the context, or by whom the owner gave the level
-        `approve`. Callers who may send messages there answer any other question.
+Rule 1: a request to approve a call is answered by the owner of the context, or by a user to whom the owner gave the
+        level `approve`. Any caller who may send messages there may answer other questions.
 Rule 2: a login is answered only by the caller whose message made the call: a call uses nobody else's account.
-Rule 3: a message answers all that its task waits for, so its sender must be allowed to answer each of it.
+Rule 3: a message answers everything its task waits for, so its sender must be allowed to answer all of it.
 """
 
 from __future__ import annotations
@@ -25,19 +25,21 @@ def check_answer(record: TaskRecord, sender: str, level: Level) -> None:
     Raises:
         AnswerNotAllowed: it may not.
     """
-    if approvals_of(record.message) and level < Level.APPROVE:
-        raise AnswerNotAllowed(record.task_id, "the owner, or a user with the level approve, to approve a call")
-    for caller in callers_to_log_in(record.transcript):
-        anonymous = not caller and level is Level.OWN
-        if caller != sender and not anonymous:
-            text = f"{caller or 'its owner'} to log in; the owner of the context can cancel it"
-            raise AnswerNotAllowed(record.task_id, text)
+    if waits_for := _refusal(record, sender, level):
+        raise AnswerNotAllowed(record.task_id, waits_for)
 
 
 def may_answer(record: TaskRecord, sender: str, level: Level) -> bool:
-    """The same as `check_answer`, as an answer."""
-    try:
-        check_answer(record, sender, level)
-    except AnswerNotAllowed:
-        return False
-    return True
+    """Whether `check_answer` passes."""
+    return not _refusal(record, sender, level)
+
+
+def _refusal(record: TaskRecord, sender: str, level: Level) -> str:
+    """Whose answer the task waits for instead, and to what; empty if the sender may answer."""
+    if approvals_of(record.message) and level < Level.APPROVE:
+        return "the owner, or a user with the level approve, to approve a call"
+    for caller in callers_to_log_in(record.transcript):
+        anonymous = not caller and level is Level.OWN
+        if caller != sender and not anonymous:
+            return f"{caller or 'its owner'} to log in; the owner of the context can cancel it"
+    return ""

@@ -22,6 +22,9 @@ RESULT_LIMIT = 50_000
 BEGINNING = 2_000
 """Characters of a longer one that it reads."""
 
+TO_THE_MODEL = " Do without it, or tell the user."
+"""How the text of a call that failed may end. It is advice for a model, which a reply to the user leaves out."""
+
 RETURNED = "a tool returns str, a JSON value, a pydantic model, a File, or a list of these."
 WRAP_BYTES = 'return them as a File, such as File("tides.png", "image/png", content).'
 

@@ -28,7 +28,7 @@ from a2a_canvas.server.wire import is_yes
 from a2a_canvas.store.models import JsonValue
 from a2a_canvas.tools.functions.canvas import CallRecord, CallServices, Canvas, CanvasArtifact, Paused, StepKind
 from a2a_canvas.tools.functions.function_tool import FindTool, FunctionTool
-from a2a_canvas.tools.functions.results import File, ToolError, digest
+from a2a_canvas.tools.functions.results import TO_THE_MODEL, File, ToolError, digest
 from a2a_canvas.tools.functions.running import HANDED_OVER, TooSlow, bounded
 from a2a_canvas.tools.tool import Ask, Done, Failed, Outcome, Workspace
 
@@ -172,8 +172,7 @@ class FunctionCalls:
             else:
                 logger.exception("The tool %s failed", tool.name)
             return Failed(
-                f"{tool.name} failed with an unexpected error. The operator's log has the details. "
-                "Do without it, or tell the user."
+                f"{tool.name} failed with an unexpected error. The operator's log has the details.{TO_THE_MODEL}"
             )
 
     def _services(self, call: FunctionCall) -> CallServices:
@@ -276,7 +275,7 @@ def _not_there(call: FunctionCall, reason: str) -> str:
         if call.interrupted or call.record.kept or call.record.changes
         else ""
     )
-    return f"{call.name} could not go on: {reason}.{begun} Do without it, or tell the user."
+    return f"{call.name} could not go on: {reason}.{begun}{TO_THE_MODEL}"
 
 
 def _unknown(tool: FunctionTool) -> str:

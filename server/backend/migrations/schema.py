@@ -19,6 +19,7 @@ from pathlib import Path
 from sqlalchemy import Connection, inspect, text
 from sqlalchemy.exc import DBAPIError
 
+from a2a_canvas.server.tasks.sql.replica.lease import LeaseTiming
 from a2a_canvas.store.sql.database import Database
 
 logger = logging.getLogger(__name__)
@@ -30,7 +31,7 @@ FOLDER = Path(__file__).parent
 VERSIONS = FOLDER / "versions"
 """The folder of the revisions."""
 
-ALIVE_SECONDS = 4
+ALIVE_SECONDS = LeaseTiming().expiry
 """A server whose last heartbeat is older has stopped."""
 
 _UPGRADE_LOCK = 0x0A2A_CA45
@@ -155,7 +156,7 @@ def _refuse_used(connection: Connection, name: str) -> None:
         servers = "1 server uses" if alive == 1 else f"{alive} servers use"
         raise SchemaError(
             f"{servers} the database {name}, and would fail with the new schema. Stop all servers and run it again "
-            f"{ALIVE_SECONDS} seconds later, or use --force."
+            f"{ALIVE_SECONDS:g} seconds later, or use --force."
         )
 
 

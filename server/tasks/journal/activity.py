@@ -14,9 +14,9 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import AsyncGenerator, Collection, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
 from a2a_canvas.server.tasks.journal.cursors import Log
 from a2a_canvas.store.errors import Unavailable
@@ -44,15 +44,6 @@ class Activity:
     updated_at: datetime | None = None
 
 
-class Elsewhere(NamedTuple):
-    """What only the source knows: the watchers on other replicas, and the tasks."""
-
-    watchers: int
-    working: tuple[str, ...]
-    tasks: int = 0
-    updated_at: datetime | None = None
-
-
 class ActivitySource(Protocol):
     """What all replicas know together. Both methods may raise `Unavailable`."""
 
@@ -60,8 +51,8 @@ class ActivitySource(Protocol):
         """Tell the others how many watchers these contexts have here."""
         ...
 
-    async def read(self, context_ids: Collection[str]) -> Mapping[str, Elsewhere]:
-        """The activity of each of these contexts."""
+    async def read(self, context_ids: Collection[str]) -> Mapping[str, Activity]:
+        """The activity of each of these contexts, with the watchers on other replicas alone."""
         ...
 
 
@@ -71,12 +62,12 @@ class _Watched(Log[None]):
     def __init__(self) -> None:
         super().__init__()
         self.here = 0
-        self.elsewhere: Elsewhere | None = None
+        self.elsewhere: Activity | None = None
 
     @property
     def activity(self) -> Activity | None:
         known = self.elsewhere
-        return None if known is None else Activity(self.here + known.watchers, *known[1:])
+        return None if known is None else replace(known, watchers=self.here + known.watchers)
 
 
 class WatchedContexts:
@@ -163,7 +154,7 @@ class WatchedContexts:
         watched = self._watched.get(context_id)
         return watched.here if watched else 0
 
-    def _publish(self, found: Mapping[str, Elsewhere]) -> None:
+    def _publish(self, found: Mapping[str, Activity]) -> None:
         for context_id, elsewhere in found.items():
             if watched := self._watched.get(context_id):
                 watched.elsewhere = elsewhere

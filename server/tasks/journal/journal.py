@@ -20,7 +20,7 @@ from a2a_canvas.server.accounts.access import KnownContexts
 from a2a_canvas.server.agent.events import ArtifactChanged, StatusChanged, Transcript, TurnEvent, UserMessage
 from a2a_canvas.server.tasks.errors import StreamLost, TaskNotFound
 from a2a_canvas.server.tasks.incoming import RecentMessages
-from a2a_canvas.server.tasks.journal.activity import Activity, Elsewhere, WatchedContexts
+from a2a_canvas.server.tasks.journal.activity import Activity, WatchedContexts
 from a2a_canvas.server.tasks.journal.context_log import ContextLog, ContextSubscription
 from a2a_canvas.server.tasks.journal.cursors import Check, Cursor, GuardedCursor, Log
 from a2a_canvas.server.tasks.journal.listing import TaskPage, TaskQuery, make_page
@@ -386,10 +386,10 @@ class _InMemoryActivity:
     async def report(self, watchers: Mapping[str, int]) -> None:
         pass
 
-    async def read(self, context_ids: Collection[str]) -> Mapping[str, Elsewhere]:
+    async def read(self, context_ids: Collection[str]) -> Mapping[str, Activity]:
         return {each: await self._of(each) for each in context_ids}
 
-    async def _of(self, context_id: str) -> Elsewhere:
+    async def _of(self, context_id: str) -> Activity:
         tasks = await self._journal.context(context_id)
         working = tuple(task.task_id for task in tasks if not task.state.settled)
-        return Elsewhere(0, working, len(tasks), max((task.changed_at for task in tasks), default=None))
+        return Activity(0, working, len(tasks), max((task.changed_at for task in tasks), default=None))

@@ -32,7 +32,7 @@ from a2a_canvas.server.tool_sources.mcp_servers.tool_results import Part, conten
 from a2a_canvas.server.tool_sources.mcp_servers.transports import NOT_SENT
 from a2a_canvas.tools.functions.canvas import Canvas
 from a2a_canvas.tools.functions.function_tool import Check, FunctionTool
-from a2a_canvas.tools.functions.results import ToolError
+from a2a_canvas.tools.functions.results import TO_THE_MODEL, ToolError
 
 logger = logging.getLogger(__name__)
 
@@ -210,9 +210,7 @@ class McpSource:
             client = await self._connection.client(CALL_WAIT)
             if client is None:
                 reason = self._connection.reason
-                raise ToolError(
-                    f"The MCP server {self._server.name} is not there: {reason}. Do without it, or try later."
-                )
+                raise ToolError(f"The MCP server {self._server.name} is not there: {reason}.{TO_THE_MODEL}")
             exchange = Exchange(name, self._server.timeout)
             self._exchanges.add(exchange)
             ended = False

@@ -405,8 +405,10 @@ class RemoteTask:
         if artifact.name or artifact.artifact_id not in self._new:
             return line(artifact.name) or None
         self._new.discard(artifact.artifact_id)
-        name = title_of(artifact, self.agent.title, self._called + 1)
-        self._called += name == title_of(pb.Artifact(), self.agent.title, self._called + 1)
+        name = title_of(artifact)
+        if name is None:
+            self._called += 1
+            name = self.agent.title if self._called == 1 else f"{self.agent.title} {self._called}"
         return name or None
 
     async def _free_id(self, artifact_id: str) -> str:

@@ -74,18 +74,15 @@ _OPAQUE = re.compile(r"[0-9a-f]{8}-?[0-9a-f]{4}-?[0-9a-f]|^[\W\d_]*$", re.IGNORE
 """In an id that a program has made, such as a UUID."""
 
 
-def title_of(artifact: pb.Artifact, agent: str, number: int) -> str:
-    """The name of an artifact of another agent: its own, that of its file, or the agent's if its id says nothing.
+def title_of(artifact: pb.Artifact) -> str | None:
+    """The name of an artifact of another agent: its own, that of its file, or empty if it is called like its id.
 
-    Args:
-        number: how many artifacts of the agent have its name, with this one.
+    None if its id says nothing, either: only the agent's name is left.
     """
     given = (artifact.name, *(part.filename for part in artifact.parts))
     if named := next(filter(None, map(line, given)), ""):
         return named
-    if not _OPAQUE.search(line(artifact.artifact_id)):
-        return ""  # it is called like its id
-    return agent if number == 1 else f"{agent} {number}"
+    return None if _OPAQUE.search(line(artifact.artifact_id)) else ""
 
 
 def is_from(artifact: Artifact, origin: Origin) -> bool:

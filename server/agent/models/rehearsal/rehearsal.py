@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-import re
 from collections.abc import AsyncGenerator, Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -39,12 +38,11 @@ from a2a_canvas.server.agent.models.script.change_turn import say, say_failed
 from a2a_canvas.server.agent.models.script.current_turn import current_turn
 from a2a_canvas.server.agent.models.script.scripted_model import ScriptAnswer, ScriptedModel
 from a2a_canvas.server.agent.models.script.values import fill
+from a2a_canvas.tools.functions.results import TO_THE_MODEL
 from a2a_canvas.tools.registry import TOOLS
 
 SCRIPT = Path(__file__).with_name("rehearsal.yaml")
 HOW_TO_CALL = "Only a language model follows instructions and chooses tools. I call one if you say so: {}."
-_TO_MODELS = re.compile(r" Do without it, or [^.]+\.$")
-"""Advice at the end of what a failed call says, which is not for the user."""
 _NAMES = frozenset(tool.name for tool in TOOLS)
 UNKNOWN = "I am a script, and I have no rule for that. Nothing is changed."
 UNKNOWN_EDIT = "I am a script, and I have no rule for that, so nothing is changed."
@@ -85,7 +83,7 @@ class Rehearsal(ScriptedModel):
         rule = planned.turn.rule
         failures = [each for each in request.messages[-1].content if isinstance(each, ToolResult) and each.is_error]
         if failures and not (rule and rule.change):
-            return say_failed(_TO_MODELS.sub("", failures[0].content))
+            return say_failed(failures[0].content.removesuffix(TO_THE_MODEL))
         own = [tool for tool in request.tools if tool.name not in _NAMES]
         if own and not request.edit and (called := self._called(request, own)):
             return called

@@ -16,7 +16,7 @@ from sqlalchemy import ColumnElement, Connection, delete, func, insert, select
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from a2a_canvas.server.accounts.sql.account_tables import contexts, owned_contexts
-from a2a_canvas.server.tasks.journal.activity import Elsewhere
+from a2a_canvas.server.tasks.journal.activity import Activity
 from a2a_canvas.server.tasks.sql.journal.journal_reading import UNSETTLED
 from a2a_canvas.server.tasks.sql.journal.journal_tables import context_watchers, replicas, tasks
 from a2a_canvas.store.errors import Unavailable
@@ -54,7 +54,7 @@ class SqlActivity:
                 await connection.execute(insert(context_watchers), rows)
             await connection.run_sync(self._notify, tuple(watchers))
 
-    async def read(self, context_ids: Collection[str]) -> Mapping[str, Elsewhere]:
+    async def read(self, context_ids: Collection[str]) -> Mapping[str, Activity]:
         if not context_ids:
             return {}
         async with self._database.read() as connection:
@@ -63,7 +63,7 @@ class SqlActivity:
             changes = await _changes(connection, context_ids)
             working = await _working(connection, context_ids)
         return {
-            each: Elsewhere(watchers.get(each, 0), tuple(working[each]), *changes.get(each, (0, None)))
+            each: Activity(watchers.get(each, 0), tuple(working[each]), *changes.get(each, (0, None)))
             for each in context_ids
         }
 

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from a2a_canvas.server.agent.events import State
-from a2a_canvas.server.tasks.journal.activity import Activity, Elsewhere, WatchedContexts
+from a2a_canvas.server.tasks.journal.activity import Activity, WatchedContexts
 from a2a_canvas.store.errors import Unavailable
 from tests.server.tasks.context_harness import BACKENDS, ContextHarness, open_contexts
 
@@ -24,7 +24,7 @@ class FakeSource:
     """What is `known` of contexts, until it fails; it counts what it is asked."""
 
     def __init__(self) -> None:
-        self.known: dict[str, Elsewhere] = {}
+        self.known: dict[str, Activity] = {}
         self.reported: dict[str, int] = {}
         self.reads: list[set[str]] = []
         self.fails = False
@@ -35,11 +35,11 @@ class FakeSource:
         await self._step()
         self.reported |= watchers
 
-    async def read(self, context_ids: Collection[str]) -> Mapping[str, Elsewhere]:
+    async def read(self, context_ids: Collection[str]) -> Mapping[str, Activity]:
         await self._step()
         if context_ids:
             self.reads.append({*context_ids})
-        return {each: self.known.get(each, Elsewhere(0, ())) for each in context_ids}
+        return {each: self.known.get(each, Activity(0, ())) for each in context_ids}
 
     async def _step(self) -> None:
         await self.open.wait()
@@ -90,7 +90,7 @@ async def test_a_watcher_is_told_only_what_is_new(contexts, source) -> None:
         contexts.changed(["c"])
         await settle()
         assert not waiting.done()
-        source.known["c"] = Elsewhere(2, ("t1",))
+        source.known["c"] = Activity(2, ("t1",))
         contexts.changed(["c"])
         async with asyncio.timeout(SOON):
             assert await waiting == Activity(3, ("t1",))
@@ -100,7 +100,7 @@ async def test_one_that_is_slow_is_told_the_newest(contexts, source) -> None:
     async with aclosing(contexts.watch("c")) as slow:
         await told(slow)
         for number in range(5):
-            source.known["c"] = Elsewhere(number, ())
+            source.known["c"] = Activity(number, ())
             contexts.changed(["c"])
             await settle()
         assert await told(slow) == Activity(5, ())
@@ -131,7 +131,7 @@ async def test_while_the_source_fails_the_last_is_kept_and_it_is_read_again_late
     async with aclosing(contexts.watch("c")) as watcher:
         await told(watcher)
         source.fails = True
-        source.known["c"] = Elsewhere(1, ("t1",))
+        source.known["c"] = Activity(1, ("t1",))
         contexts.changed(["c"])
         await settle()
         source.fails = False
@@ -215,8 +215,8 @@ class Crowd:
             del self.watching[leaving]
 
     async def work(self, context_id: str) -> None:
-        before = self.source.known.get(context_id, Elsewhere(0, ()))
-        self.source.known[context_id] = Elsewhere(before.watchers + 1, (*before.working, "t"))
+        before = self.source.known.get(context_id, Activity(0, ()))
+        self.source.known[context_id] = Activity(before.watchers + 1, (*before.working, "t"))
         self.contexts.changed([context_id])
 
     async def fail(self, fails: bool) -> None:
@@ -229,7 +229,7 @@ class Crowd:
     def check(self) -> None:
         here = {context_id: sum(each == context_id for each, _ in self.watching.values()) for context_id in "ab"}
         for context_id, told in self.watching.values():
-            elsewhere = self.source.known.get(context_id, Elsewhere(0, ()))
+            elsewhere = self.source.known.get(context_id, Activity(0, ()))
             assert told[-1] == Activity(here[context_id] + elsewhere.watchers, elsewhere.working)
         assert {**dict.fromkeys("ab", 0), **self.source.reported} == here
 

@@ -87,7 +87,7 @@ async def test_a_server_that_does_not_start_again_is_told_and_keeps_its_tools(
     async with running(tmp_path, "once") as hostile:
         await call(hostile, "die")
         assert await call(hostile, "echo") == (
-            "ToolError: The MCP server h is not there: it ended. Do without it, or try later."
+            "ToolError: The MCP server h is not there: it ended. Do without it, or tell the user."
         )
         assert [each.name for each in hostile.tools()][:2] == ["h__echo", "h__die"]
 

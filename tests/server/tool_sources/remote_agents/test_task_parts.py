@@ -25,20 +25,22 @@ ODD = "d1c1b1a0-9f1e-4a57-b6d2-0c9a6a3a7f10"
 
 
 @pytest.mark.parametrize(
-    ("artifact", "number", "title"),
+    ("artifact", "title"),
     [
-        (pb.Artifact(artifact_id=ODD, name="report.md"), 1, "report.md"),
-        (pb.Artifact(artifact_id=ODD, parts=[pb.Part(text="x"), pb.Part(raw=b"x", filename="sky.png")]), 1, "sky.png"),
-        (pb.Artifact(artifact_id="report"), 1, ""),
-        (pb.Artifact(artifact_id=ODD), 1, "Weather"),
-        (pb.Artifact(artifact_id=ODD.replace("-", "")), 2, "Weather 2"),
-        (pb.Artifact(artifact_id=f"artifact-{ODD}"), 3, "Weather 3"),
-        (pb.Artifact(artifact_id="1"), 1, "Weather"),
-        (pb.Artifact(), 1, "Weather"),
+        (pb.Artifact(artifact_id=ODD, name="report.md"), "report.md"),
+        (pb.Artifact(artifact_id=ODD, parts=[pb.Part(text="x"), pb.Part(raw=b"x", filename="sky.png")]), "sky.png"),
+        (pb.Artifact(artifact_id="report"), ""),
+        (pb.Artifact(artifact_id=ODD), None),
+        (pb.Artifact(artifact_id=ODD.replace("-", "")), None),
+        (pb.Artifact(artifact_id=f"artifact-{ODD}"), None),
+        (pb.Artifact(artifact_id="1"), None),
+        (pb.Artifact(), None),
     ],
 )
-def test_an_artifact_without_a_name_is_called_like_its_file_or_its_agent(artifact, number, title) -> None:
-    assert title_of(artifact, "Weather", number) == title
+def test_an_artifact_without_a_name_is_called_like_its_file_or_its_id_unless_that_says_nothing(
+    artifact: pb.Artifact, title: str | None
+) -> None:
+    assert title_of(artifact) == title
 
 
 def test_a_file_is_kept_by_its_bytes_or_by_its_address() -> None:
