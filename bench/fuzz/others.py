@@ -17,6 +17,7 @@ import httpx
 from a2a_canvas.server.accounts.api_key import new_key
 from bench.fuzz.frames import flood
 from bench.fuzz.hostile_servers import hostile_server
+from bench.fuzz.run import faults_of_end, log_of
 from bench.servers import MEMORY, Checkout, Server, end, script, shipped, start
 from tests.free_port import free_port
 from tests.victims import FRIEND, RULES, VICTIM, Victim
@@ -75,12 +76,8 @@ class _Run:
                 await end(process, signal.SIGTERM)
             if grown > MAX_GROWTH:
                 self.fault(f"{grown / 2**20:.0f} MB of memory")
-            if process.returncode != 0:
-                self.fault(f"SIGTERM: ended with {process.returncode}")
-            said.seek(0)
-            if "Traceback" in (log := said.read().decode(errors="replace")):
-                at = log.index("Traceback")
-                self.fault(f"the log:\n{log[max(0, at - 300) : at + 3000]}")
+            for fault in faults_of_end(process.returncode, log_of(said), "Traceback"):
+                self.fault(fault)
 
 
 async def against_servers(count: int, seed: int) -> tuple[list[str], dict[str, int]]:

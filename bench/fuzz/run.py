@@ -18,7 +18,7 @@ from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from contextlib import ExitStack, nullcontext, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, cast
+from typing import IO, Any, cast
 from urllib.parse import urlsplit
 
 import grpc
@@ -225,15 +225,25 @@ async def _against(url: str, count: int, seed: int) -> Result:
                     await fuzzer.run(count)
             finally:
                 await end(process, signal.SIGTERM)
-            if process.returncode != 0:
-                fuzzer.result.faults.append(f"SIGTERM: ended with {process.returncode}")
-            said.seek(0)
-            log = said.read().decode(errors="replace")
-            if "Traceback" in log or "ERROR" in log:
-                fuzzer.result.faults.append(f"the log:\n{log[:4000]}")
+            log = log_of(said)
+            fuzzer.result.faults += faults_of_end(process.returncode, log, "Traceback", "ERROR")
             for secret in accounts.logged(log):
                 fuzzer.result.faults.append(f"the log has {secret}: {_around(secret, log)!r}")
             return fuzzer.result
+
+
+def log_of(said: IO[bytes]) -> str:
+    """All that a server has said."""
+    said.seek(0)
+    return said.read().decode(errors="replace")
+
+
+def faults_of_end(code: int | None, log: str, *signs: str) -> list[str]:
+    """The faults of a server that SIGTERM has ended: its exit code, and its log around the first sign of a fault."""
+    faults = [f"SIGTERM: ended with {code}"] if code != 0 else []
+    if found := [log.index(sign) for sign in signs if sign in log]:
+        faults.append(f"the log:\n{log[max(0, min(found) - 300) : min(found) + 3000]}")
+    return faults
 
 
 def as_environment(settings: Mapping[str, Any]) -> dict[str, str]:

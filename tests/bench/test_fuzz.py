@@ -106,6 +106,18 @@ def test_what_counts_as_a_fault(answer: str, text: str, fault: bool) -> None:
     assert fuzz._is_fault(answer, text) is fault
 
 
+@pytest.mark.parametrize(
+    ("code", "log", "faults"),
+    [
+        (0, "INFO ready", []),
+        (-9, "INFO ready", ["SIGTERM: ended with -9"]),
+        (0, "INFO ready\nERROR x\nTraceback", ["the log:\nINFO ready\nERROR x\nTraceback"]),
+    ],
+)
+def test_a_server_ends_with_0_and_without_a_sign_of_a_fault_in_its_log(code: int, log: str, faults: list[str]) -> None:
+    assert fuzz.faults_of_end(code, log, "Traceback") == faults
+
+
 # ---------------------------------------------------------------------- its other parts
 
 
