@@ -1,7 +1,7 @@
 """How far a request travels through our code: `python -m bench.hops`.
 
 Rule 1: for each flow, the functions of ours that run for it, each counted once, and the files that they are in. A
-        reader who follows the flow meets about so many.
+        reader who follows the flow meets roughly that many.
 Rule 2: the server is in memory and runs in this process. What runs at its start, or for a flow that warms it up, does
         not count.
 """
@@ -63,7 +63,7 @@ class Hops:
 
     def _see(self, frame: FrameType, event: str, _: Any) -> None:
         code = frame.f_code
-        # What has no name of its own is part of the function that it stands in.
+        # What has no name of its own is part of the function that contains it.
         if event == "call" and code.co_filename.startswith(OURS) and not code.co_name.startswith("<"):
             self.code.add(code)
 

@@ -1,4 +1,4 @@
-"""Ids that every room knows: whether one is unique, and the key of a context.
+"""Ids: whether one is globally unique, and the key of a context.
 
 A context belongs to one owner, and two owners may use the same id for contexts of theirs.
 
@@ -18,7 +18,7 @@ DIGEST_CHARACTERS = 24
 """96 bits: nobody finds a second name with the same digest."""
 
 
-# The nil and the max UUID, which identify nothing, are none.
+# The nil and max UUIDs identify nothing, so they do not match.
 _UUID = re.compile(
     r"(?:urn:uuid:)?(?P<brace>\{)?(?![0f-]+\}?$)"
     r"[0-9a-f]{8}(?P<dash>-?)(?:[0-9a-f]{4}(?P=dash)){3}[0-9a-f]{12}(?(brace)\})",

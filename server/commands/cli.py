@@ -147,7 +147,7 @@ def command_forms() -> dict[str, CommandForm]:
     more = (
         "FOLDER is that of an agent: agent.toml, instructions.md, tools.py, mcp.json, agent_card.json, each if it is "
         f"there. Every setting is also an environment variable, --log-level {settings.PREFIX}LOG_LEVEL, FOLDER "
-        f"{settings.PREFIX}AGENT, and may stand in agent.toml."
+        f"{settings.PREFIX}AGENT, and can also be set in agent.toml."
     )
     shell = click.Argument(["shell"], type=click.Choice(["bash", "zsh", "fish"]))
     folder = click.Argument(["folder"], type=click.Path(path_type=Path))
@@ -218,7 +218,9 @@ def _database_commands(does: str) -> click.Group:
     from a2a_canvas.server.settings.settings import FOLDER_OF_DATABASE, GROUPS, options
 
     dry_run = click.Option(["--dry-run"], is_flag=True, help="change nothing; only say what would be removed")
-    force = click.Option(["--force"], is_flag=True, help="upgrade also while servers use the database: they fail then")
+    force = click.Option(
+        ["--force"], is_flag=True, help="upgrade even while servers use the database; those servers will fail"
+    )
     database = tuple(options(["agent", "database"]))
     forms = {
         "upgrade": ("upgrade the database to the schema of this version", (*database, force)),
@@ -272,7 +274,7 @@ def _session_commands(does: str) -> click.Group:
     form = CommandForm(
         partial(_key, "end sessions"),
         (click.Argument(["name"], metavar="USER"), *options(["agent", "database"])),
-        "Who has signed in with a provider as USER has to sign in again. Keys and tokens are not affected. "
+        "Anyone signed in through a provider as USER must sign in again. Keys and tokens are not affected. "
         f"{FOLDER_OF_DATABASE}",
         ("session revoke ann",),
     )

@@ -55,7 +55,7 @@ def read_folder(folder: Path, settings: Collection[str]) -> AgentFolder:
     """What a folder sets.
 
     Args:
-        settings: the names of all settings that may stand in `agent.toml`.
+        settings: the names of all settings that can be set in `agent.toml`.
 
     Raises:
         FolderError: it is no agent's folder, or its `agent.toml` is broken or names what is no setting.

@@ -206,7 +206,7 @@ class Settings(BaseSettings):
     )
     max_streams: int = Field(500, ge=1, description="streams that are open at once on this server; more are refused")
     max_streams_per_user: int | None = Field(
-        None, ge=1, description="open streams of one user; unless given, at most as many as the server has free"
+        None, ge=1, description="open streams of one user; by default limited only by the server's free streams"
     )
     max_requests: int | None = Field(
         None, ge=1, description="requests in a minute, of all users together; unlimited by default"
@@ -601,7 +601,7 @@ def option_name(field: str) -> str:
     return _OPTION_NAMES.get(field, "--" + field.replace("_", "-"))
 
 
-FOLDER_OF_DATABASE = "With FOLDER, that of an agent, it is the database that serve FOLDER has."
+FOLDER_OF_DATABASE = "With FOLDER, the command uses the database of that agent."
 _OPTION_NAMES = {"agent": "FOLDER", "agents": "--agent", "shared_token": "--token", "advertise_0_3": "--advertise-0.3"}
 """The options that are not called as their field, and the one argument."""
 _REPEATABLE = ("tools", "agents", "cors_origin")

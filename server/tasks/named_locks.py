@@ -1,4 +1,4 @@
-"""Locks by name, for what may run once at a time for each task, message or account."""
+"""Locks by name: one holder at a time for each task, message or account."""
 
 from __future__ import annotations
 

@@ -60,7 +60,10 @@ def compress(text: str) -> bytes | None:
 
 
 def decompress(data: bytes) -> str:
-    """The text of some bytes, compressed or not; of damaged ones a text that is no JSON, which fails its task alone."""
+    """The text of bytes that may be compressed.
+
+    Damaged bytes give a text that is not JSON, so only their task fails.
+    """
     if data.startswith(ZSTD_BEGIN):
         try:
             return _zstd.decompressor.decompress(data).decode()

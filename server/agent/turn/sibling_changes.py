@@ -34,7 +34,7 @@ class SiblingChanges:
             if changed_by not in later:
                 store.model_knows(artifact_id, current)
                 continue
-            with suppress(ArtifactNotFound, ArtifactUnreadable):  # it was only a draft; nobody reads it
+            with suppress(ArtifactNotFound, ArtifactUnreadable):  # it was only a draft, or cannot be read
                 store.model_knows(artifact_id, _known(await store.versions(ref), current, later))
 
     async def note(self) -> Transcript:

@@ -232,6 +232,7 @@ class InMemoryJournal:
 
     Args:
         now: the clock.
+        push: gets the entries that notifications report; None for none.
     """
 
     def __init__(self, now: Callable[[], datetime], push: PushQueues | None = None) -> None:

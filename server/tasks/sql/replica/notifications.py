@@ -28,7 +28,7 @@ CHANNEL = "a2a_canvas"
 MAX_PAYLOAD_BYTES = 7900
 """PostgreSQL takes less than 8000."""
 MAX_PAYLOADS = 10
-"""Of one notification: 2,000 ids."""
+"""Payloads of one notification, about 2,000 ids; beyond that, one payload says that anything may have changed."""
 POLL_INTERVAL = 1.0
 RECONNECT_DELAY = 0.3
 PING_INTERVAL = 5.0
