@@ -25,7 +25,8 @@ async def test_the_outcome_carries_the_text_without_blanks_around_it(
     assert await call(tool, list(json.dumps({field: " Which colour, é😀?\n"}))) == expected
 
 
-async def test_a_reason_to_authenticate_is_a_question_that_says_so() -> None:
+async def test_a_reason_to_authenticate_is_a_question_that_says_so_and_no_other_is() -> None:
+    assert await call(ask_user, ['{"question": "Which?"}']) == Ask("Which?", authentication=False)
     assert await call(auth_required, ['{"reason": " Log in. "}']) == Ask("Log in.", authentication=True)
 
 

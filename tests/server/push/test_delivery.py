@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from datetime import datetime, timedelta
+from typing import Literal
 
 import pytest
 
@@ -26,6 +27,8 @@ from tests.fakes import Clock
 
 Answer = Callable[[str], Awaitable[Outcome]]
 REFUSED = NotAccepted("the receiver answered 500")
+SOON = 20.0
+"""Seconds after which a test fails because what it waits for has not happened."""
 
 
 async def accept(url: str) -> Outcome:
@@ -110,6 +113,19 @@ class WatchedOutbox(InMemoryPush):
             await self._news.wait_for(lambda: self.releases == number)
 
 
+class Wake(asyncio.Event):
+    """Sets `waiting` when a wait for it begins that is not over at once."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.waiting = asyncio.Event()
+
+    async def wait(self) -> Literal[True]:
+        if not self.is_set():
+            self.waiting.set()
+        return await super().wait()
+
+
 class World:
     """An outbox in memory, and what delivers from it.
 
@@ -178,6 +194,17 @@ async def test_notifications_of_a_task_come_in_order() -> None:
         world.tell("t", State.WORKING, State.COMPLETED)
         await world.receivers.until(lambda: len(world.receivers.got) == 4)
         assert world.receivers.of(url) == ["2 working", "3 input-required", "4 working", "5 completed"]
+
+
+async def test_after_a_delivery_it_waits_until_it_is_woken_again() -> None:
+    async with delivering() as world:
+        wake = world.outbox._wake = Wake()
+        world.register("t")
+        world.tell("t", State.COMPLETED)
+        await world.receivers.until(lambda: bool(world.receivers.got))
+        wake.waiting.clear()
+        async with asyncio.timeout(SOON):
+            await wake.waiting.wait()
 
 
 async def test_what_is_not_accepted_is_tried_again_before_anything_else() -> None:

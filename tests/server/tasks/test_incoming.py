@@ -144,3 +144,9 @@ def test_what_is_forgotten_can_be_remembered_anew() -> None:
     repeats.remember(SENT.key, "task-2")
     clock.move(DEDUP_WINDOW)
     assert repeats.task_of(SENT.key) == "task-2"
+
+
+def test_the_size_counts_parts_metadata_and_changes_in_bytes_of_utf_8() -> None:
+    message = UserMessage("m-1", (text_part("é"), FilePart(content=b"xyz")), {"k": "é"})
+    changes = (("a", ReplaceParts((text_part("éé"),))), ("b", Undo()))
+    assert Incoming(message, changes=changes).size == 2 + 3 + len('{"k": "é"}'.encode()) + 4

@@ -55,6 +55,16 @@ def test_its_name_description_and_schema_are_those_of_the_function() -> None:
     assert "canvas" not in str(schema).lower()
 
 
+def test_by_default_it_runs_alone_unasked_again_after_a_crash_and_with_its_input_whole() -> None:
+    @tool
+    def note() -> str:
+        """Notes."""
+        return ""
+
+    made = note.tool
+    assert (made.parallel, made.approval, made.idempotent, made.eager) == (False, "never", True, False)
+
+
 async def test_it_is_called_with_values_of_its_types() -> None:
     class Task:
         task_id = "t"

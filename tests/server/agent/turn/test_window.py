@@ -27,6 +27,7 @@ from a2a_canvas.server.agent.turn.window import (
     WindowEstimates,
     fit_transcripts,
     prefix_tokens,
+    read_limit,
     token_budget,
     tokens,
 )
@@ -206,6 +207,14 @@ def test_what_was_refused_is_scaled_by_what_the_provider_counted() -> None:
     sizing = WindowEstimate().after_refusal(150_000, 210_000, 168_000)
     assert sizing.scale == pytest.approx(1.4 * SAFETY_FACTOR)
     assert token_budget(168_000, 0, sizing) == int(168_000 / 1.4 / SAFETY_FACTOR)
+
+
+@pytest.mark.parametrize(
+    ("room", "characters"),
+    [(None, 100_000), (10**6, 100_000), (199_998, 99_999), (10_000, 5_000), (4_002, 2_001), (4_000, 2_000), (0, 2_000)],
+)
+def test_one_result_takes_half_the_room_from_2000_to_100000_characters(room: int | None, characters: int) -> None:
+    assert read_limit(room) == characters
 
 
 @pytest.mark.parametrize(("tokens", "window"), [(None, 168_000), (None, None), (100_000, 168_000)])

@@ -3,8 +3,8 @@
 import pytest
 from a2a.types import a2a_pb2 as pb
 
-from a2a_canvas.server.tool_sources.remote_agents.task_parts import line, parts_of, title_of
-from a2a_canvas.store.models import FilePart
+from a2a_canvas.server.tool_sources.remote_agents.task_parts import AGENT_KEY, line, parts_of, title_of
+from a2a_canvas.store.models import FilePart, text_part
 
 
 @pytest.mark.parametrize(
@@ -50,3 +50,11 @@ def test_a_file_is_kept_by_its_bytes_or_by_its_address() -> None:
         FilePart(b"sky", "", "sky.png", "image/png"),
         FilePart(None, "https://a.example/sky.png", "sky.png", "image/png"),
     ]
+
+
+def test_the_first_text_of_an_artifact_gives_all_of_it_its_media_type_and_its_origin() -> None:
+    wire = [pb.Part(text="# Sky", media_type="text/markdown"), pb.Part(text="<p>", media_type="text/html")]
+    origin = {"url": "https://a.example"}
+    rest = text_part("<p>")
+    assert parts_of(wire, origin) == (text_part("# Sky", "text/markdown", {AGENT_KEY: origin}), rest)
+    assert parts_of(wire, origin, append=True) == (text_part("# Sky"), rest)
