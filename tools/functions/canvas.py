@@ -66,7 +66,7 @@ class CallServices:
         record: records a step: its kind, name and value.
         flushed: waits until everything recorded is durable.
         label: shows the task's progress.
-        caller: the user whose message the model had read last when it made the call; empty if that is not known.
+        caller: the user whose message the model had read last when it made the call; empty for an anonymous caller.
         writers: ids of the artifacts that calls which run now have changed, with the ids of the calls.
         kept: the JSON texts that the calls of this conversation have kept under a name.
     """
@@ -85,7 +85,7 @@ class Canvas:
     Attributes:
         context_id: the conversation, `contextId` in A2A.
         task_id: the task, `taskId` in A2A.
-        caller: the user whose message the model had read last when it made the call; empty if that is not known.
+        caller: the user whose message the model had read last when it made the call; empty for an anonymous caller.
 
     >>> from a2a_canvas import Canvas, tool
     >>> @tool

@@ -25,7 +25,7 @@ class FunctionCall:
 
     Attributes:
         index: that of its block.
-        caller: whose message the model had read last when it made the call; empty if that is not known.
+        caller: whose message the model had read last when it made the call; empty for an anonymous caller.
         record: what it recorded when it ran before.
         interrupted: it ran when a crash came; else it has not begun, or the user has answered what it asked.
         withheld: the number of its question that the newest message answers and that is not recorded; -1 for none.
