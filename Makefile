@@ -91,7 +91,7 @@ bench: setup  ## benchmarks; they print ratios
 fuzz: setup  ## hostile requests against a real server (ARGS="--requests 2000 --database memory --seed 1")
 	$(BIN)/python -m bench.fuzz $(ARGS)
 
-docs: setup  ## write the generated tables of docs/settings.md, docs/operations.md and docs/limits.md
+docs: setup  ## write the generated tables of docs/settings.md, docs/observability.md and docs/limits.md
 	$(BIN)/python -m tests.docs.settings_table
 	$(BIN)/python -m tests.docs.metrics_table
 	$(BIN)/python -m tests.docs.limits_table

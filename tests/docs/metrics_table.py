@@ -1,4 +1,4 @@
-"""The table of metrics in docs/operations.md, generated from `Metrics`: `python -m tests.docs.metrics_table`."""
+"""The table of metrics in docs/observability.md, generated from `Metrics`: `python -m tests.docs.metrics_table`."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ import re
 from a2a_canvas.server.metrics import CountSeries, DurationSeries, Metrics
 from tests.docs.pages import ROOT
 
-PAGE = ROOT / "docs/operations.md"
-_GENERATED = re.compile(r"(?<=of `Metrics` by `make docs`\. -->\n).*(?=<!-- End of the metrics)", re.DOTALL)
+PAGE = ROOT / "docs/observability.md"
+_GENERATED = re.compile(r"(?<=from `Metrics` by `make docs`\. -->\n).*(?=<!-- End of the metrics)", re.DOTALL)
 
 
 def table() -> str:

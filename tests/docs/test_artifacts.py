@@ -69,4 +69,4 @@ def test_a_missing_resource_is_answered_as_the_page_says(address: str) -> None:
     answer = Curl(f"{ADDRESS}/artifacts/nowhere", {}, "").send(address)
     assert answer.status == 404
     [detail] = json.loads(answer.text)["error"]["details"]
-    assert f"`{detail['reason']}`" in section(PAGE, "Representation, caching, errors")
+    assert f"`{detail['reason']}`" in section(page("errors"), "Under `/artifacts`")

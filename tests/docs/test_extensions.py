@@ -391,7 +391,7 @@ async def test_wrong_operations_are_refused_as_the_specification_says(tmp_path: 
     wrong.append(Incoming(a_message("x", undo)))
     wrong.append(Incoming(a_message("x", undo), context_id="code", task_id="t"))
     said = [await refusal(runtime, incoming) for incoming in wrong]
-    specified = [row[1].strip("`") for row in rows(PAGE, "What is refused, what is rejected")]
+    specified = [row[1].strip("`") for row in rows(page("errors"), "Invalid operations")]
     assert said == specified
     assert (await runtime.journal.list(TaskQuery(("",)))).total == 2
 

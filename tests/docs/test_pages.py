@@ -13,6 +13,9 @@ from tests.docs.pages import PAGES, ROOT, anchors, blocks, prose
 
 ALL = "\n".join(PAGES.values())
 
+OPERATED = {f"docs/{name}.md" for name in ("deploy", "identity", "quotas", "durability", "observability")}
+"""Pages for operators: their commands are those of an installed package or a container."""
+
 FOREIGN_OPTIONS = {
     *("--rm", "--name", "--restart", "--stop-timeout", "--build", "--build-arg", "--scale"),  # docker
     *("--read-only", "--tmpfs", "--cap-drop", "--security-opt"),
@@ -70,12 +73,14 @@ def test_percentiles_are_called_by_their_names(page: str) -> None:
     assert re.findall(r"9\d of 100|\bmedian\b", PAGES[page]) == []
 
 
-@pytest.mark.parametrize("page", [name for name in PAGES if name != "docs/operations.md"])
+@pytest.mark.parametrize("page", [name for name in PAGES if name not in OPERATED])
 def test_commands_to_copy_are_those_of_a_clone(page: str) -> None:
     bare = r"^(?:    |\$ |)(?:[A-Z_]+=\S+ )*a2a-canvas [a-z].*$"
     shown = "\n".join([*blocks(PAGES[page], "(?:sh|console)"), *re.findall("^    .*$", PAGES[page], re.MULTILINE)])
     assert re.findall(bare, shown, re.MULTILINE) == []
 
 
-def test_operations_says_where_the_command_is() -> None:
-    assert "`.venv/bin/a2a-canvas`" in PAGES["docs/operations.md"]
+def test_the_pages_for_operators_say_where_the_command_is() -> None:
+    assert "`.venv/bin/a2a-canvas`" in PAGES["docs/deploy.md"]
+    others = [PAGES[name] for name in OPERATED if name != "docs/deploy.md"]
+    assert all("[installed command](deploy.md#one-server)" in text for text in others)

@@ -99,7 +99,7 @@ def judge_limits(settings: Settings) -> Iterator[Finding]:
     if settings.reachable_by and missing:
         said = f"Others can reach the server, and a user's {choice(missing, 'and')} have no limit."
         options = choice([f"--max-{name}-per-user" for name in missing], "and")
-        yield warning("limits", said, f"Set {options}: docs/operations.md, Limits of users.")
+        yield warning("limits", said, f"Set {options}: docs/quotas.md.")
 
 
 def judge_trust(settings: Settings, trusted_proxies: str) -> Iterator[Finding]:
