@@ -30,7 +30,6 @@ from pydantic_core import to_json
 from a2a_canvas.server.agent.events import ArtifactChanged
 from a2a_canvas.server.metrics import Metrics
 from a2a_canvas.server.protocols.a2a_v1.projection.parts import to_artifact, to_update
-from a2a_canvas.server.protocols.artifacts.raw_content import NO_SNIFF
 from a2a_canvas.server.protocols.edge.sse_response import SseResponse, sse_event
 from a2a_canvas.server.protocols.edge.wire_times import timestamp
 from a2a_canvas.server.protocols.identity.denials import UnauthenticatedError
@@ -63,7 +62,7 @@ def event_stream(
         metrics: measure how late changes are sent.
     """
     events = _events(context_id, followed, last_event_id, metrics)
-    return SseResponse(events, beside=_activity(followed, activity), headers=NO_SNIFF)
+    return SseResponse(events, beside=_activity(followed, activity))
 
 
 async def _activity(

@@ -4,8 +4,8 @@ Rule 1: the raw content is the artifact's text, whatever else it has; without te
         Several files or items, and a file that is a URL, have no raw content.
 Rule 2: the answer is JSON, unless `?raw=1` asks for the raw content or `Accept` (RFC 9110, section 12.5.1) prefers its
         media type. A text is also available as text/plain. On a tie, as with `*/*`, it is JSON.
-Rule 3: content is written by a model or by strangers. It is sent with headers that keep a browser from running it and
-        from sniffing its type, and a malformed media type is replaced.
+Rule 3: content is written by a model or by strangers. It is sent with a header that keeps a browser from running it,
+        and a malformed media type is replaced.
 """
 
 from __future__ import annotations
@@ -18,8 +18,7 @@ from a2a_canvas.store.models import Content, DataPart, FilePart, text_of
 
 JSON = "application/json"
 PLAIN = "text/plain"
-NO_SNIFF = {"X-Content-Type-Options": "nosniff"}
-SANDBOXED = {**NO_SNIFF, "Content-Security-Policy": "sandbox; default-src 'none'"}
+SANDBOXED = {"Content-Security-Policy": "sandbox; default-src 'none'"}
 
 _TOKEN = r"[A-Za-z0-9!#$%&'*+.^_`|~-]{1,127}"
 _TYPE = re.compile(f"{_TOKEN}/{_TOKEN}")

@@ -63,7 +63,6 @@ from a2a_canvas.server.protocols.artifacts.paths import (
 )
 from a2a_canvas.server.protocols.artifacts.raw_content import (
     JSON,
-    NO_SNIFF,
     SANDBOXED,
     NoRawContent,
     RawContent,
@@ -171,15 +170,15 @@ class _ArtifactsEndpoint:
         try:
             return await self._answer(request, counted)
         except ResourceError as error:
-            return rest_response(error.refusal, error.headers | NO_SNIFF)
+            return rest_response(error.refusal, error.headers)
         except CONTEXT_ERRORS as error:
-            return rest_response(context_refusal(error), NO_SNIFF)
+            return rest_response(context_refusal(error))
         except VersionNotFound as error:
-            return rest_response(Refusal(VERSION_NOT_FOUND, str(error)), NO_SNIFF)
+            return rest_response(Refusal(VERSION_NOT_FOUND, str(error)))
         except Unavailable as error:
-            return rest_response(Refusal(UnavailableError, unavailable_error(error).message), NO_SNIFF)
+            return rest_response(Refusal(UnavailableError, unavailable_error(error).message))
         except (ArtifactUnreadable, QuotaReached, StorageFull) as error:
-            return rest_response(Refusal.of(to_a2a_error(error)), NO_SNIFF)
+            return rest_response(Refusal.of(to_a2a_error(error)))
 
     async def _answer(self, request: Request, counted: ExitStack) -> ASGIApp:
         prefix, rest = _raw_path(request)
@@ -252,7 +251,7 @@ class _ArtifactsEndpoint:
             new = await self._sharing.share(caller, context_id, asked)
         except (InvalidOperation, InvalidShare) as error:
             raise invalid_value(error.field, error.reason) from None
-        return JSONResponse(new_share_json(new, self._sharing), 201, NO_SNIFF | {"Cache-Control": "no-store"})
+        return JSONResponse(new_share_json(new, self._sharing), 201, {"Cache-Control": "no-store"})
 
     async def _object(self, request: Request) -> Mapping[str, JsonValue]:
         body = await json_body(request, self._limits)
@@ -406,7 +405,7 @@ def _number(text: str) -> int | None:
 
 def _json(request: Request, value: dict[str, Any], media_type: str = JSON) -> Response:
     body = json.dumps(value, ensure_ascii=False).encode()
-    return conditional_response(request, body, media_type, CACHING | NO_SNIFF)
+    return conditional_response(request, body, media_type, CACHING)
 
 
 def _wants_zip(request: Request) -> bool:

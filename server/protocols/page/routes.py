@@ -8,8 +8,8 @@ Rules:
 4. The page shows what a model and strangers have written. The policy lets it run its own modules only, frame nothing
    but previews without an address, make HTML of strings in two named places, and connect to this server and the
    origins that the operator names.
-5. Style elements need the nonce of their answer. A page that is known is not sent again, and keeps the policy that it
-   came with: an answer 304 has none.
+5. Style elements need the nonce of their answer. A cached page keeps the policy that it came with: a 304 answer carries
+   none.
 """
 
 from __future__ import annotations
@@ -90,7 +90,6 @@ def security_headers(servers: Iterable[str]) -> dict[str, str]:
         "Cross-Origin-Opener-Policy": "same-origin",
         "Permissions-Policy": ", ".join(f"{feature}=()" for feature in FEATURES),
         "Referrer-Policy": "no-referrer",
-        "X-Content-Type-Options": "nosniff",
     }
 
 

@@ -136,7 +136,7 @@ class SessionRoutes:
 
     async def _sign_out(self, request: Request) -> Response:
         if not self.sessions.may_use_cookie(request.method, request.headers):
-            return PlainTextResponse("Only the page itself signs out.", 403, _HEADERS)
+            return PlainTextResponse("Only the page itself signs out.", 403, NO_STORE)
         response = Response(status_code=204, headers=NO_STORE)
         try:
             await self.sessions.end(request.scope)
@@ -145,14 +145,13 @@ class SessionRoutes:
                 "You are signed out here, but a copy of your session is still valid: the database cannot be used now."
             )
             logger.warning("A session could not be ended. %s", error)
-            response = PlainTextResponse(text, 503, _HEADERS)
+            response = PlainTextResponse(text, 503, NO_STORE)
         response.headers.append("set-cookie", self.sessions.cookie(COOKIE, "", 0, request.scope))
         return response
 
 
-_HEADERS: Final = {**NO_STORE, "X-Content-Type-Options": "nosniff"}
 _PAGE_HEADERS: Final = {
-    **_HEADERS,
+    **NO_STORE,
     "Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'",
     "Referrer-Policy": "no-referrer",
 }

@@ -260,7 +260,13 @@ async def test_the_policy_has_no_inline_style_elements_no_frames_and_html_in_nam
     assert policy["trusted-types"] == "dompurify a2a-canvas"
 
 
-@pytest.mark.parametrize("path", ["/", "/.well-known/agent-card.json", "/nowhere", "/page/0/nope.js", "/healthz"])
+@pytest.mark.parametrize(
+    "path",
+    [
+        *("/", "/.well-known/agent-card.json", "/nowhere", "/page/0/nope.js", "/healthz"),
+        *("/artifacts", "/artifacts/nope", "/auth/sign-in"),
+    ],
+)
 async def test_no_browser_guesses_the_type_of_an_answer(http: httpx.AsyncClient, path: str) -> None:
     assert (await http.get(path)).headers["x-content-type-options"] == "nosniff"
 
