@@ -22,6 +22,9 @@ VERSION_HEADER = "A2A-Version"
 REST_PREFIX = "/rest"
 """A2A over HTTP+JSON is below it."""
 
+BELOW_REST = f"{REST_PREFIX}/"
+"""How its paths begin."""
+
 AGUI_PATH = "/canvas/stream"
 """AG-UI."""
 

@@ -14,10 +14,10 @@ from a2a.utils.errors import A2A_ERROR_MAPPING
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from a2a_canvas.server.metrics import OTHER, Metrics
-from a2a_canvas.server.wire import AGUI_PATH, REST_PREFIX
+from a2a_canvas.server.wire import AGUI_PATH, BELOW_REST
 
 _REFUSED = "a2a_canvas.refused"
-_BINDINGS = ((f"{REST_PREFIX}/", "HTTP+JSON"), (f"{AGUI_PATH}/", "AG-UI"), ("/artifacts/", "artifacts"))
+_BINDINGS = ((BELOW_REST, "HTTP+JSON"), (f"{AGUI_PATH}/", "AG-UI"), ("/artifacts/", "artifacts"))
 """The bindings by the beginning of their paths."""
 
 

@@ -28,7 +28,7 @@ from starlette.types import Message, Receive, Scope, Send
 from a2a_canvas.server.protocols.edge.availability import OverloadedError
 from a2a_canvas.server.protocols.guard.checks import Refusal, check_content_encoding, too_large
 from a2a_canvas.server.protocols.guard.parsing import SMALL_BODY_BYTES
-from a2a_canvas.server.wire import AGUI_PATH, REST_PREFIX
+from a2a_canvas.server.wire import AGUI_PATH, BELOW_REST
 
 TOO_MANY_BODIES: Final = Refusal(
     OverloadedError, "The server has too many large requests at once. This one was not accepted: send it again."
@@ -128,7 +128,7 @@ class BodyReservation:
 
 def takes_messages(method: str, path: str) -> bool:
     """Whether bodies at a path may be large (rule 5)."""
-    return method == "POST" and (path in ("/", AGUI_PATH) or path.startswith(f"{REST_PREFIX}/"))
+    return method == "POST" and (path in ("/", AGUI_PATH) or path.startswith(BELOW_REST))
 
 
 async def read_body(scope: Scope, receive: Receive, most: int, reservation: BodyReservation) -> bytes | Refusal | None:

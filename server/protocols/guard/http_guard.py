@@ -60,16 +60,14 @@ from a2a_canvas.server.protocols.guard.guests import RefuseMessage, refuse_none
 from a2a_canvas.server.protocols.guard.parsing import SMALL_BODY_BYTES, ParsingThread
 from a2a_canvas.server.protocols.guard.rest import check_encoding, check_rest, find_rest_route
 from a2a_canvas.server.protocols.guard.rpc_calls import RejectedCall, check_jsonrpc
-from a2a_canvas.server.wire import REST_PREFIX, VERSION_HEADER
+from a2a_canvas.server.wire import BELOW_REST, VERSION_HEADER
 
 logger = logging.getLogger(__name__)
-
-_BELOW = f"{REST_PREFIX}/"
 
 
 def sends_message(method: str, path: str) -> bool:
     """Whether the path alone says that the body is a message."""
-    found = find_rest_route(method, path.removeprefix(_BELOW)) if path.startswith(_BELOW) else None
+    found = find_rest_route(method, path.removeprefix(BELOW_REST)) if path.startswith(BELOW_REST) else None
     return found is not None and found[0].operation in SENDS
 
 
@@ -159,7 +157,7 @@ class Guard:
         return await self._parsing.run(caller_in(scope).account, len(body), check)
 
     def _binding(self, method: str, path: str) -> ErrorForm | None:
-        if f"{path}/".startswith(_BELOW):
+        if f"{path}/".startswith(BELOW_REST):
             return RestForm()
         return JsonRpcForm() if path == "/" and method not in ("GET", "HEAD") else None
 
@@ -171,7 +169,7 @@ class Guard:
         not_json = check_content_type(headers.get("content-type")) if posted and body else None
         if isinstance(binding, RestForm):
             query = scope["query_string"]
-            found = find_rest_route(scope["method"], path.removeprefix(_BELOW))
+            found = find_rest_route(scope["method"], path.removeprefix(BELOW_REST))
             if found is None:
                 return binding
             refusal = not_json or check_encoding(scope.get("raw_path") or b"", query)

@@ -11,9 +11,9 @@ from starlette.routing import Match
 
 from a2a_canvas.server.protocols.guard.error_forms import method_not_allowed, no_such_path, rest_response
 from a2a_canvas.server.protocols.guard.rest import REST_PATHS
-from a2a_canvas.server.wire import AGUI_PATH, REST_PREFIX
+from a2a_canvas.server.wire import AGUI_PATH, BELOW_REST
 
-BINDINGS = {"/": " (JSON-RPC)", f"{REST_PREFIX}/…": " (HTTP+JSON)", AGUI_PATH: " (AG-UI)"}
+BINDINGS = {"/": " (JSON-RPC)", f"{BELOW_REST}…": " (HTTP+JSON)", AGUI_PATH: " (AG-UI)"}
 """What a message says of a path."""
 
 
@@ -29,7 +29,7 @@ async def refuse_unrouted(request: Request, error: Exception) -> Response:
         return rest_response(method_not_allowed(request.method, path, allowed), headers)
     known = [re.sub("{.*}", "…", route.path) for route in request.app.routes]
     paths = {each: BINDINGS.get(each, "") for each in known if f"{each}/…" not in known}
-    return rest_response(no_such_path(path, paths, more=[f"{REST_PREFIX}/{below}" for below in REST_PATHS]))
+    return rest_response(no_such_path(path, paths, more=[f"{BELOW_REST}{below}" for below in REST_PATHS]))
 
 
 def _allowed(request: Request) -> list[str]:
