@@ -98,7 +98,8 @@ def load_card(
         path: the card's file; the packaged one if it is None.
         note: a sentence to add to the description.
         name: the agent's, unless the file has it.
-        quick_actions: those that the model can do, unless the file has some; any if there are none.
+        quick_actions: those that the model supports, declared unless the file has its own; empty if the model supports
+            any.
 
     Raises:
         CardError: the file cannot be read, is not a card, lacks what A2A requires, or promises what is not offered.
@@ -161,12 +162,12 @@ class CurrentCard:
 
 
 class _Served:
-    """The bytes of a card, and since when they are what they are."""
+    """The bytes of a card, their tag, and the time of their last change."""
 
     def __init__(self, now: Callable[[], datetime]) -> None:
         self._now = now
         self._card: pb.AgentCard | None = None
-        self.body = b""
+        self.body, self.etag = b"", ""
         self.modified = now().astimezone(UTC).replace(microsecond=0)
 
     def refresh(self, card: pb.AgentCard) -> None:
@@ -175,14 +176,10 @@ class _Served:
         first, self._card = self._card is None, card
         body = json.dumps(agent_card_to_dict(card), ensure_ascii=False).encode()
         if body != self.body:
-            self.body = body
+            self.body, self.etag = body, etag_of(body)
             if not first:
                 now = self._now().astimezone(UTC).replace(microsecond=0)
                 self.modified = max(now, self.modified + timedelta(seconds=1))
-
-    @property
-    def etag(self) -> str:
-        return etag_of(self.body)
 
     @property
     def headers(self) -> dict[str, str]:
