@@ -85,12 +85,8 @@ class Level(IntEnum):
 
     @classmethod
     def of(cls, word: str) -> Level:
-        """Raises `KeyError` if there is none of that word."""
+        """Raises `KeyError` if no level has that word."""
         return cls[word.upper()]
-
-
-GIVEN = (Level.READ, Level.EDIT, Level.APPROVE)
-"""What an owner may give others."""
 
 
 @dataclass(frozen=True, slots=True)

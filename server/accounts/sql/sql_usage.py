@@ -7,8 +7,9 @@ Rule 2: a replica writes and reads every `INTERVAL`. Between, replicas do not kn
 Rule 3: streams and turns of a replica that has not written for `STALE` are not open any more: it writes a row with any
         at least every `ALIVE`.
 Rule 4: while the database is unavailable, this replica counts on, and writes it later.
-Rule 5: before it first reads, a replica merges the rows of one user and day that others no longer write, so restarts do
-        not multiply them: on SQLite those of all earlier servers, elsewhere those of days before yesterday.
+Rule 5: before it first reads, a replica merges the rows of one user and day that others no longer write, so that
+        restarts do not add rows for ever: on SQLite those of all earlier servers, elsewhere those of days before
+        yesterday.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ import asyncio
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, replace
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import Any
 from uuid import uuid4
 
@@ -27,6 +28,7 @@ from a2a_canvas.server.accounts.quotas import DAY, EVERYBODY, MINUTE, Meter, Tal
 from a2a_canvas.store.errors import Unavailable
 from a2a_canvas.store.sql.database import Database, insert, insert_on
 from a2a_canvas.store.sql.tables import Text, metadata
+from a2a_canvas.store.sql.times import of_microseconds, to_microseconds
 
 logger = logging.getLogger(__name__)
 
@@ -118,7 +120,7 @@ class SharedUsage:
 
     async def _merge(self, now: datetime) -> None:
         """Remove rows that are too old, and merge those of other servers (rule 5)."""
-        today, minute = _microseconds(now) // 10**6 // DAY, int(now.timestamp()) // MINUTE
+        today, minute = to_microseconds(now) // 10**6 // DAY, int(now.timestamp()) // MINUTE
         of_day = usage.c.user_name, usage.c.day
         last = today if self._database.dialect == "sqlite" else today - 2
         several = select(*of_day).where(usage.c.day <= last).group_by(*of_day).having(func.count() > 1)
@@ -136,16 +138,16 @@ class SharedUsage:
 
     async def _read(self, now: datetime) -> None:
         # Clocks of replicas differ, and a transaction takes its time.
-        since = _microseconds(self._read_at - STALE) if self._read_at else 0
-        today = _microseconds(now) // 10**6 // DAY
+        since = to_microseconds(self._read_at - STALE) if self._read_at else 0
+        today = to_microseconds(now) // 10**6 // DAY
         others = usage.c.day >= today - 1, usage.c.replica_id != self._replica, usage.c.changed_at >= since
         async with self._database.read() as connection:
             found = (await connection.execute(select(usage).where(*others).order_by(usage.c.day))).all()
         self._read_at = now
         for row in found:
             tally = Tally(row.day, **{name: getattr(row, name) for name in _COUNTED})
-            self._set(row.user_name, row.replica_id, tally, open_now=_time(row.changed_at) > now - STALE)
-            self._seen[row.user_name, row.replica_id] = _time(row.changed_at), tally
+            self._set(row.user_name, row.replica_id, tally, open_now=of_microseconds(row.changed_at) > now - STALE)
+            self._seen[row.user_name, row.replica_id] = of_microseconds(row.changed_at), tally
         for (user, replica), (changed_at, tally) in tuple(self._seen.items()):
             if changed_at <= now - STALE:
                 self._set(user, replica, tally, open_now=False)
@@ -156,7 +158,10 @@ class SharedUsage:
 
 
 def _add(sum_: Tally, row: Any) -> None:
-    """Add what a server that has ended has counted: nothing of it is open, and its requests are of the same minute."""
+    """Add the counts of a server that has stopped.
+
+    It has nothing open; its recent requests are counted in the minute of the sum.
+    """
     for name in _SUMMED:
         setattr(sum_, name, getattr(sum_, name) + getattr(row, name))
     counted = Tally(row.day, minute=row.minute, in_minute=row.in_minute, before=row.before)
@@ -166,17 +171,9 @@ def _add(sum_: Tally, row: Any) -> None:
 
 def _rows(tallies: Mapping[tuple[str, int], Tally], replica: str, now: datetime) -> list[dict[str, Any]]:
     return [
-        {**asdict(tally), "user_name": user, "replica_id": replica, "changed_at": _microseconds(now)}
+        {**asdict(tally), "user_name": user, "replica_id": replica, "changed_at": to_microseconds(now)}
         for (user, _), tally in tallies.items()
     ]
-
-
-def _microseconds(time: datetime) -> int:
-    return int(time.timestamp() * 1e6)
-
-
-def _time(microseconds: int) -> datetime:
-    return datetime.fromtimestamp(microseconds / 1e6, UTC)
 
 
 @dataclass(frozen=True, slots=True)
