@@ -50,7 +50,7 @@ class KeyCount:
     """How many keys a database has.
 
     Attributes:
-        made: with those that were revoked.
+        made: including revoked ones.
     """
 
     made: int = 0

@@ -2,7 +2,7 @@
 
 Rule 1: a sum is read when it is asked for, and is good for a time in proportion to that of its reading. So reading
         takes a small share of the time, however many contexts there are, and a sum of few is exact.
-Rule 2: who asks for a sum that is being read waits for that reading.
+Rule 2: a request for a sum that is already being read waits for that read.
 """
 
 from __future__ import annotations

@@ -1,7 +1,9 @@
-"""Times on the wire: milliseconds, in UTC (A2A 1.0, section 5.6.1). Inside they have microseconds, which order tasks.
+"""Times on the wire: milliseconds, in UTC (A2A 1.0, section 5.6.1).
 
-Rule 1: a time is cut, not rounded, so that a later one never looks earlier. What a client compares with what it was
-        shown has to be compared with times that are cut (`list_tasks.py`).
+Internally, times have microseconds, which order tasks.
+
+Rule 1: times are truncated, not rounded, so that no time on the wire is later than the real one. A time that a client
+        sends back, such as a filter, is compared with truncated times (`list_tasks.py`).
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Guests whose link is for reading: a message of theirs is refused before its body is parsed.
+"""Messages of guests with a read-only link are refused before their body is parsed.
 
-So is every body that only a message may have (`bodies.py`, rule 5), and over HTTP it is not read either. A smaller body
-over JSON-RPC has to be parsed, because it names the method.
+So is every body of a size that only messages may have (`bodies.py`, rule 5); over HTTP it is not even read. A small
+JSON-RPC body has to be parsed, because it names the method.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ async def refuse_none(caller: Caller) -> Refusal | None:
 
 async def refuse_readers(access: Access, caller: Caller) -> Refusal | None:
     """A caller with a link may send no message if the link is for reading."""
-    with suppress(Unavailable):  # the operation itself says so
+    with suppress(Unavailable):  # the operation reports that itself
         if read_only := await access.below(caller, Level.EDIT):
             return Refusal(PermissionDeniedError, str(ReadOnly(read_only)))
     return None

@@ -45,7 +45,7 @@ class TokenRules:
 
     Attributes:
         user_claim: which of its claims is the user.
-        reserved: users that it must not name: they are let in by other credentials.
+        reserved: users that a token may not name, because other credentials identify them.
     """
 
     issuer: str
@@ -114,7 +114,7 @@ def read_token(token: str, key: Jwk, header: TokenHeader, rules: TokenRules) -> 
     if not isinstance(user, str) or not is_user_name(user):
         return None
     if user in rules.reserved:
-        text = "A token of the issuer names %r in %r and is refused: that user has the shared token"
+        text = "A token from the issuer was refused: its user %r (claim %r) is the user of the shared token"
         logger.warning(text, user, rules.user_claim)
         return None
     return ValidToken(user, min(int(claims["exp"]), _FAR_AWAY) + LEEWAY)

@@ -1,4 +1,4 @@
-"""Signing in on the page with OpenID Connect, signing out, and addresses that are signed for a minute.
+"""Signing in on the page with OpenID Connect, signing out, and signed addresses that are valid for a minute.
 
 It makes the credentials that `identity` checks.
 """

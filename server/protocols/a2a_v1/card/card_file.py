@@ -1,7 +1,7 @@
 """The file of an agent card: a few lines are enough, what they leave out is filled in.
 
-Rule 1: the interfaces and our extensions, but for their `params`, are the server's to say; of everything else the file
-        has the word. It may switch streams and push notifications off.
+Rule 1: the server sets the interfaces and our extensions, except their `params`; the file sets everything else. It may
+        switch streams and push notifications off.
 Rule 2: skills that the file leaves out are made from the tools, with those that every agent here has. The tools of
         other servers and agents come and go.
 Rule 3: a card of A2A 0.3 is converted.
@@ -117,7 +117,7 @@ def filled(fields: Fields, defaults: Fields) -> pb.AgentCard:
 
 
 def declare_quick_actions(card: pb.AgentCard, actions: Iterable[Mapping[str, str]]) -> None:
-    """Say in `canvas:v1` which quick actions there are, unless its file does."""
+    """Declare the quick actions in `canvas:v1`, unless the card's file does."""
     for extension in card.capabilities.extensions:
         if extension.uri == CANVAS and "quickActions" not in extension.params:
             extension.params.update({"quickActions": [dict(each) for each in actions]})

@@ -44,7 +44,7 @@ async def answer_share_operation(
 
     Raises:
         InvalidOperation: the operation is invalid, or the message names a task, or no context.
-        TaskError: as `Sharing` says.
+        AccountError: as `Sharing` says.
     """
     if message.task_id:
         raise InvalidOperation("message.taskId", "must be left out: shares are of the whole context")
