@@ -44,10 +44,15 @@ FileKey = tuple[str, str]
 
 
 class MessageFiles:
-    """Writes the files of messages that are about to be accepted."""
+    """Writes the files of messages that are about to be accepted.
 
-    def __init__(self, database: Database, now: Callable[[], datetime]) -> None:
+    Args:
+        check_open: raises `Unavailable` while nothing can be written, so that no file waits for it.
+    """
+
+    def __init__(self, database: Database, now: Callable[[], datetime], check_open: Callable[[], None]) -> None:
         self._database = database
+        self._check_open = check_open
         self._now = now
         self._writing = asyncio.Lock()
 
@@ -60,6 +65,7 @@ class MessageFiles:
         for file in files_of(message):
             if file.is_whole:
                 async with self._writing:
+                    self._check_open()
                     await self._keep(context_id, file)
 
     async def _keep(self, context_id: str, file: KeptFile) -> None:

@@ -105,7 +105,7 @@ class SqlJournal:
         self._watched = WatchedContexts(
             SqlActivity(database, replica, lambda connection, ids: notify(connection, (), (), ids))
         )
-        self._files = MessageFiles(database, now)
+        self._files = MessageFiles(database, now, self.check_open)
         self._closed = False
 
     # ----------------------------------------------------------------------- appending

@@ -267,6 +267,14 @@ async def test_files_go_with_their_context(started: Replicas) -> None:
     assert await counted(replica.backend._database) == await recounted(replica.backend._database)
 
 
-def test_the_name_of_a_file_is_its_content() -> None:
-    assert KeptFile.of(LARGE) == LARGE
-    assert KeptFile.of(LARGE).digest == KeptFile.of(bytes(LARGE)).digest
+async def test_while_nothing_can_be_written_a_file_is_refused_at_once(
+    started: Replicas, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    replica = await started.start(DONE)
+    with monkeypatch.context() as patch:
+        patch.setattr(replica.backend.commits, "failing", Unavailable("the disk is full"))
+        with pytest.raises(Unavailable, match="the disk is full"):
+            await replica.send(PHOTO)
+        assert await rows_of(replica, message_files) == []
+    seen = await (await replica.send(PHOTO)).settled()
+    assert seen.history[0] == PHOTO
