@@ -3,7 +3,7 @@
 
 import { formatPlace } from "./address.js";
 import { sentence } from "./errors.js";
-import { wellFormed } from "./words.js";
+import { plainName, wellFormed } from "./words.js";
 import { createWindows, hasFewConnections } from "./a2a/windows.js";
 import { RequestFailed } from "./a2a/client.js";
 import { followContext, isUnlisted } from "./a2a/follow.js";
@@ -37,6 +37,7 @@ import { CANVAS, isPaused, textOf } from "./state/task.js";
 
 const TEXT_TYPES = /^(text\/|application\/(json|xml|yaml|toml|javascript|x-sh))|\+(json|xml)$/;
 const FIRST_PAGE = "";
+const LEFT = "You opened another conversation before all files were added. Go back to see which are missing.";
 const LATE_MS = 3_000;
 /** A conversation has one or two streams, and a browser six connections. */
 const MANY_WINDOWS = 2;
@@ -329,13 +330,28 @@ export function createApp(store, client, { navigate = () => {}, session } = {}) 
         notify("error", store.state.shared ? "This conversation was shared with you to read it." : "This server takes no documents. Attach files to a message instead.");
         return;
       }
+      let { contextId } = store.state;
       for (const file of files) {
-        const text = TEXT_TYPES.test(file.type) || file.type === "" ? await textOfFile(file) : null;
-        const parts = [text === null ? await filePart(file) : { text: file.name }];
-        const result = await operate("put", file.name, { name: file.name, ...(text !== null && { text }) }, parts);
-        result.ok ? openArtifact(file.name) : notify("error", result.said);
+        const read = await readDocument(file);
+        if (!isOpen(contextId)) {
+          return notify("error", LEFT);
+        }
+        if (!read) {
+          notify("error", `${plainName(file.name)} could not be read. Add it again.`);
+          continue;
+        }
+        const put = operate("put", file.name, { name: file.name, ...read.fields }, [read.part]);
+        ({ contextId } = store.state); // the first file may begin the conversation
+        const result = await put;
+        if (isOpen(contextId)) {
+          result.ok ? openArtifact(file.name) : notify("error", result.said);
+        } else if (!result.ok) {
+          return notify("error", LEFT);
+        }
       }
     },
+
+    isOpen,
 
     openArtifact,
 
@@ -365,6 +381,11 @@ export function createApp(store, client, { navigate = () => {}, session } = {}) 
     version: async (artifactId, version) =>
       contentOf(artifactId, await client.version(contextOf(store.state), artifactId, version)),
   };
+
+  /** Whether a conversation is open, also under the id that the server has given it. @param {string|null} contextId */
+  function isOpen(contextId) {
+    return contextId === store.state.contextId || (contextId !== null && contextId === store.state.givenId);
+  }
 
   /** A conversation that is no longer the user's. @param {string} contextId */
   function closeContext(contextId) {
@@ -416,10 +437,20 @@ export async function filePart(file) {
   return { raw: btoa(binary), filename: file.name, mediaType: file.type || "application/octet-stream" };
 }
 
-/** The text of a file; null if it is not UTF-8. @param {Blob} file */
-async function textOfFile(file) {
+/** What a `put` of a file says; null if the file cannot be read. @param {File} file @returns {Promise<{fields: {text?: string}, part: Part}|null>} */
+async function readDocument(file) {
   try {
-    return new TextDecoder("utf-8", { fatal: true }).decode(await file.arrayBuffer());
+    const text = TEXT_TYPES.test(file.type) || file.type === "" ? decoded(await file.arrayBuffer()) : null;
+    return text === null ? { fields: {}, part: await filePart(file) } : { fields: { text }, part: { text: file.name } };
+  } catch {
+    return null;
+  }
+}
+
+/** The text of bytes; null if they are not UTF-8. @param {ArrayBuffer} bytes */
+function decoded(bytes) {
+  try {
+    return new TextDecoder("utf-8", { fatal: true }).decode(bytes);
   } catch {
     return null;
   }

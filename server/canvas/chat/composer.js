@@ -32,6 +32,8 @@ export function createComposer(app) {
   let asked;
   /** Enter was pressed while nothing could be sent. */
   let pressed = false;
+  /** The files of a message are being read. */
+  let reading = false;
 
   const field = h("textarea", {
     class: "composer-field",
@@ -81,7 +83,7 @@ export function createComposer(app) {
     field.placeholder = waiting ? "Your answer" : state.selection ? "Say what to change in it, or ask about it" : Object.keys(state.tasks).length ? "Reply, or say what to change" : "Ask for a document";
     hint.textContent = hintOf(state, reason, pressed);
     attach.disabled = reason !== "";
-    send.disabled = reason !== "" || isEmpty();
+    send.disabled = reason !== "" || isEmpty() || reading;
     stop.hidden = !runningTask(state);
     drawPlace(state);
     if (waiting && waiting.taskId !== asked && mayFocus()) {
@@ -121,25 +123,48 @@ export function createComposer(app) {
   function submit() {
     const text = field.value.trim();
     pressed = !isEmpty() && obstacle(store.state) !== "";
-    if (isEmpty() || pressed) {
+    if (isEmpty() || pressed || reading) {
       return draw(store.state);
     }
-    const sent = files;
-    field.value = "";
-    setFiles([]);
-    keepDraft(contextId, "");
-    grow(field);
-    send.disabled = true;
-    const passage = sent.length === 0 ? passageToChange(store.state, text) : null;
+    if (files.length > 0) {
+      sendWithFiles();
+      return;
+    }
+    clear([]);
+    const passage = passageToChange(store.state, text);
     if (passage) {
       store.dispatch({ type: "selected", selection: null });
       rewrite(passage, text);
-      return;
+    } else {
+      app.send(text);
     }
-    Promise.all(sent.map(filePart)).then(
-      (parts) => app.send(text, parts),
-      () => app.notify("error", "A file could not be read. Attach it again."),
-    );
+  }
+
+  /** The message stays in the field until its files are read: it may turn out that they cannot be. */
+  async function sendWithFiles() {
+    const sent = files;
+    const from = store.state.contextId;
+    reading = list.inert = send.disabled = true;
+    const parts = await Promise.all(sent.map(filePart)).catch(() => null);
+    reading = list.inert = false;
+    if (!app.isOpen(from)) {
+      app.notify("error", "You opened another conversation while the files were read, so the message was not sent. Go back to send it, and attach the files again.");
+    } else if (parts) {
+      const text = field.value.trim();
+      clear(files.filter((file) => !sent.includes(file)));
+      app.send(text, parts);
+    } else {
+      app.notify("error", "A file could not be read. Remove it or attach it again.");
+    }
+    draw(store.state);
+  }
+
+  /** @param {File[]} left  the files that are not sent */
+  function clear(left) {
+    field.value = "";
+    setFiles(left);
+    keepDraft(contextId, "");
+    grow(field);
   }
 
   function stopTask() {

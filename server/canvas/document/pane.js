@@ -266,7 +266,11 @@ export function createDocumentPane(app) {
 
   /** Ticks the box of a task, or takes its tick away. @param {string} artifactId @param {number} box @param {string} shown */
   async function tick(artifactId, box, shown) {
+    const { contextId } = store.state;
     await typing.flush();
+    if (!app.isOpen(contextId)) {
+      return;
+    }
     const { text, version, open } = store.state.artifacts[artifactId] ?? { text: null };
     const place = text !== null && !open ? mapRange({ start: box, end: box + 3 }, changesOf(shown, text)) : null;
     const sign = text?.slice(place?.start, place?.end);
@@ -275,7 +279,7 @@ export function createDocumentPane(app) {
     }
     const ticked = text.slice(0, place.start) + (sign === "[ ]" ? "[x]" : "[ ]") + text.slice(place.end);
     const { ok, said } = await app.operate("put", artifactId, { text: ticked, baseVersion: version, merge: true });
-    ok || app.notify("error", said);
+    ok || !app.isOpen(contextId) || app.notify("error", said);
   }
 
   /** @param {string} artifactId @param {import("./markdown/selection.js").Passage|null} passage */

@@ -14,7 +14,7 @@ export function createRewriting(app) {
   async function rewrite(selection, instruction) {
     const { contextId } = app.store.state;
     const again = { label: "Retry", run: () => rewrite(selection, instruction) };
-    const isOpen = () => app.store.state.contextId === contextId;
+    const isOpen = () => app.isOpen(contextId);
     const fail = (/** @type {string} */ text) => app.notify("error", text, again, contextId ?? undefined);
     const isSaved = await app.flush();
     if (!isOpen()) {

@@ -12,6 +12,15 @@ from tests.server.canvas.browser.browser_harness import PATIENCE_MS
 
 REPLY = "I have written report. Anything else?"
 LINES = [f"{number:02}" for number in range(1, 41)]
+READ_LATE = """() => {
+  const { arrayBuffer } = Blob.prototype;
+  const now = new Promise((resolve) => (globalThis.readNow = resolve));
+  Blob.prototype.arrayBuffer = async function () {
+    await now;
+    return arrayBuffer.call(this);
+  };
+}"""
+"""Files are read once `readNow()` is called."""
 
 
 def messages(page: Page) -> Locator:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import re
+from pathlib import Path
 
 import pytest
 from playwright.async_api import Locator, Page, Route, expect
@@ -11,7 +12,7 @@ from playwright.async_api import Locator, Page, Route, expect
 from tests.server.app_server import Served
 from tests.server.canvas.browser.browser_harness import OpenPage
 from tests.server.canvas.browser.conftest import Opener
-from tests.server.canvas.browser.page_actions import delay
+from tests.server.canvas.browser.page_actions import READ_LATE, delay
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -300,6 +301,39 @@ async def test_files_are_attached_shown_and_removed(window: OpenPage) -> None:
     await say(page, "quickly tea")
     await expect(page.locator(".message-user").get_by_role("listitem")).to_have_text("dot.png")
     await expect(attached).to_have_count(0)
+
+
+async def test_a_message_whose_file_cannot_be_read_is_kept(window: OpenPage, tmp_path: Path) -> None:
+    page = window.page
+    file = tmp_path / "notes.txt"
+    file.write_text("notes")
+    await page.locator(".composer input[type=file]").set_input_files(file)
+    file.unlink()
+    await say(page, "quickly tea")
+
+    await expect(page.get_by_role("alert")).to_contain_text("A file could not be read.")
+    await expect(field(page)).to_have_value("quickly tea")
+    await page.get_by_role("button", name="Remove notes.txt").click()
+    await field(page).press("Enter")
+    await expect(page.locator(".message-agent")).to_have_text("Here is tea.")
+
+
+async def test_a_message_whose_files_are_read_does_not_go_to_another_conversation(window: OpenPage) -> None:
+    page = window.page
+    await say(page, "quickly tea")
+    await expect(page.locator(".message-agent")).to_have_text("Here is tea.")
+    path = page.url
+    await page.evaluate(READ_LATE)
+    files = [{"name": "notes.txt", "mimeType": "text/plain", "buffer": b"notes"}]
+    await page.locator(".composer input[type=file]").set_input_files(files)  # type: ignore[arg-type]
+    await say(page, "quickly rum")
+    await page.get_by_role("button", name="New conversation").first.click()
+    await page.evaluate("readNow()")
+
+    await expect(page.get_by_role("alert")).to_contain_text("the message was not sent")
+    await expect(page.locator(".message-user")).to_have_count(0)
+    await page.goto(path)
+    await expect(field(page)).to_have_value("quickly rum")
 
 
 async def test_the_thread_follows_its_end_unless_it_was_left(window: OpenPage) -> None:

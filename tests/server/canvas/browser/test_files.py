@@ -13,7 +13,7 @@ from playwright.async_api import Page, expect
 
 from tests.server.app_server import Served
 from tests.server.canvas.browser.browser_harness import OpenPage
-from tests.server.canvas.browser.page_actions import ask, delay, document
+from tests.server.canvas.browser.page_actions import READ_LATE, ask, delay, document
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -145,6 +145,42 @@ async def test_a_file_of_ones_own_begins_a_conversation(window: OpenPage) -> Non
     await expect(
         conversations.get_by_role("link", name="own.md").or_(conversations.get_by_text("own.md")).first
     ).to_be_visible()
+
+
+async def test_files_that_are_being_added_do_not_go_to_another_conversation(window: OpenPage) -> None:
+    page = window.page
+    await ask(page, "quickly tea")
+    await expect(document(page)).to_be_visible()
+    await page.evaluate(READ_LATE)
+    async with page.expect_file_chooser() as chooser:
+        await menu(page, "Add documents…")
+    names = ("one.md", "two.md")
+    await (await chooser.value).set_files(
+        [{"name": n, "mimeType": "text/markdown", "buffer": b"# Own\n"} for n in names]
+    )
+    await page.get_by_role("button", name="New conversation").first.click()
+    await page.evaluate("readNow()")
+
+    await expect(page.locator("#notices")).to_contain_text(
+        "You opened another conversation before all files were added."
+    )
+    await expect(document(page)).to_be_hidden()
+
+
+async def test_a_file_that_cannot_be_read_is_not_added_and_the_others_are(window: OpenPage, tmp_path: Path) -> None:
+    page = window.page
+    files = [tmp_path / name for name in ("gone.md", "own.md")]
+    for file in files:
+        file.write_text(f"# {file.stem}\n")
+    async with page.expect_file_chooser() as chooser:
+        await page.get_by_role("button", name="open a document of your own").click()
+    await page.evaluate(READ_LATE)
+    await (await chooser.value).set_files(files)
+    files[0].unlink()
+    await page.evaluate("readNow()")
+
+    await expect(document(page).get_by_role("heading", name="own", exact=True)).to_be_visible()
+    await expect(page.get_by_role("alert")).to_contain_text("gone.md could not be read.")
 
 
 async def test_what_is_no_text_is_shown_as_what_it_is(window: OpenPage) -> None:
