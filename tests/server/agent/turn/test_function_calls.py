@@ -204,6 +204,20 @@ async def test_a_failure_is_told_without_what_the_operator_alone_may_see_and_its
     assert "half" not in "".join(version.content.text for version in await turn.versions() if not version.incomplete)
 
 
+async def test_a_failure_undoes_the_changes_since_the_call_last_recorded_something() -> None:
+    @tool
+    async def works(canvas: Canvas) -> str:
+        """Works in two steps."""
+        await canvas.artifact("doc").append("The first step. ")
+        await canvas.remember("steps", 1)
+        await canvas.artifact("doc").append("The second")
+        raise ToolError("The second step failed.")
+
+    turn = await run(works)
+    assert turn.results()[0].is_error
+    assert (await turn.doc()).text == "The first step. "
+
+
 async def test_a_call_that_takes_too_long_is_stopped() -> None:
     ended: list[str] = []
 
