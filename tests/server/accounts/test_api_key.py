@@ -6,7 +6,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from a2a_canvas.server.accounts.api_key import PREFIX, ApiKey, hash_of, is_key, key_of_pair, new_key, valid_name
+from a2a_canvas.server.accounts.api_key import (
+    PREFIX,
+    ApiKey,
+    KeyCount,
+    hash_of,
+    is_key,
+    key_of_pair,
+    new_key,
+    valid_name,
+)
 from tests.fakes import API_KEYS
 
 KEY = API_KEYS[0]
@@ -55,3 +64,8 @@ def test_a_name_is_what_fits_into_a_line(name: str) -> None:
 @pytest.mark.parametrize("name", ["", "a b", "a,b", "a=b", "a\nb", "a\x1fb", "a\u200bb", "a" * 129])
 def test_a_name_has_no_spaces_commas_and_control_characters(name: str) -> None:
     assert not valid_name(name)
+
+
+@pytest.mark.parametrize(("made", "in_force", "locks_out"), [(0, 0, False), (2, 0, True), (2, 1, False), (2, 2, False)])
+def test_keys_lock_everyone_out_when_all_of_them_are_revoked(made: int, in_force: int, locks_out: bool) -> None:
+    assert KeyCount(made, in_force).lock_out_all is locks_out
