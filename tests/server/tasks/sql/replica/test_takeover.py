@@ -399,7 +399,7 @@ async def test_a_conversation_goes_on_without_a_turn_that_cannot_be_read(several
     assert (await ended(a, following.snapshot.task_id)).state is State.COMPLETED
 
 
-async def test_a_task_that_cannot_be_resumed_at_all_fails_alone(several) -> None:
+async def test_a_task_that_cannot_be_resumed_at_all_fails_alone_and_the_log_names_the_error(several, caplog) -> None:
     """What an earlier version has accepted, this one may refuse."""
     a = await several.start()
     ids = await working(a, 3, 1)
@@ -416,6 +416,8 @@ async def test_a_task_that_cannot_be_resumed_at_all_fails_alone(several) -> None
     await take_over(b)
     states = [(await ended(b, task_id)).state for task_id in ids]
     assert states == [State.COMPLETED, State.FAILED, State.COMPLETED]
+    [logged] = [record for record in caplog.records if "The task cannot be resumed" in record.getMessage()]
+    assert "Not in this version" in logged.getMessage()
 
 
 # ------------------------------------------------------------------------- resumptions
