@@ -2,11 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 import click
+
+_NAMED = re.compile(r"\ba2a-canvas (?=(?:new|key|serve|send|chat|contexts|db|doctor|models)\b)")
+"""Commands that messages suggest; messages of the server name the program as it is installed."""
+
+
+def as_called(text: str, program: str) -> str:
+    """A message whose commands begin with what the user types to call this program."""
+    return _NAMED.sub(lambda _: f"{program} ", text)
 
 
 class GroupedOption(click.Option):
@@ -18,7 +27,26 @@ class GroupedOption(click.Option):
 
 
 class GroupedCommand(click.Command):
-    """A command whose options are listed in groups, in the order in which the groups first appear."""
+    """A command whose options are listed in groups, in the order in which the groups first appear.
+
+    Args:
+        of_others: what to say of options that only other commands have.
+    """
+
+    def __init__(self, *args: Any, of_others: Mapping[str, str], **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._of_others = of_others
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        try:
+            return super().parse_args(ctx, args)
+        except click.NoSuchOption as error:
+            if said := self._of_others.get(error.option_name):
+                raise click.UsageError(said, ctx) from None
+            raise
+        except click.UsageError as error:
+            error.ctx = error.ctx or ctx  # its --help is the one to read
+            raise
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         groups: dict[str, list[tuple[str, str]]] = {}
@@ -38,12 +66,14 @@ class CommandForm:
         run: is called with the parameters, returns the exit code.
         more: what `--help` says below the line in which the list of commands tells what it does.
         examples: what can be typed after the name of the program.
+        of_others: what to say of options that only other commands have.
     """
 
     run: Callable[..., int]
     params: tuple[click.Parameter, ...] = ()
     more: str = ""
     examples: tuple[str, ...] = ()
+    of_others: Mapping[str, str] = field(default_factory=dict)
 
     def command(self, name: str, does: str) -> click.Command:
         """The command; `does` is one line without a full stop."""
@@ -54,5 +84,6 @@ class CommandForm:
             callback=self.run,
             help="\n\n".join(filter(None, (f"{does[:1].upper()}{does[1:]}.", self.more))),
             short_help=does,
+            of_others=self.of_others,
             epilog=f"\b\nExamples:\n{lines}" if lines else None,
         )

@@ -28,6 +28,9 @@ BELOW_REST = f"{REST_PREFIX}/"
 AGUI_PATH = "/canvas/stream"
 """AG-UI."""
 
+REALM = 'realm="a2a-canvas"'
+"""By this, in `WWW-Authenticate`, a client knows whose credentials are asked for."""
+
 KEYS_PATH = "/.well-known/jwks.json"
 """Where a server publishes the key that its card is signed with, as a JSON Web Key Set."""
 

@@ -183,3 +183,9 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
         for name, said in report.user_properties:
             if name == "summary":
                 terminalreporter.write_line(said)
+
+
+@pytest.fixture(autouse=True)
+def called_by_its_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Messages name the program as it was called, which in a test would be pytest."""
+    monkeypatch.setattr("sys.argv", ["a2a-canvas"])

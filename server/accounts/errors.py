@@ -3,6 +3,7 @@
 AccountError
 ├── ContextNotFound  there is no such context, or it is another owner's
 ├── ReadOnly         the context is shared with the caller, who may not do that there
+│     OwnerOnly      only its owner may, because it is about its shares
 ├── ShareNotFound    the context has no such share
 ├── InvalidShare     a field of a new share is wrong
 ├── NobodyToShare    the caller has no name, and shares nothing
@@ -46,6 +47,13 @@ class ReadOnly(AccountError):
         self.context_id = named
 
 
+class OwnerOnly(ReadOnly):
+    def __init__(self, context_id: str) -> None:
+        named = public_id(context_id)
+        AccountError.__init__(self, f"Only the owner of context {named!r} can share it, or list and end its shares.")
+        self.context_id = named
+
+
 class ShareNotFound(AccountError):
     def __init__(self, context_id: str, share_id: str) -> None:
         named = public_id(context_id)
@@ -67,7 +75,9 @@ class InvalidShare(AccountError):
 
 class NobodyToShare(AccountError):
     def __init__(self) -> None:
-        super().__init__("Contexts of callers without a name are everybody's: send the credentials of a user to share.")
+        super().__init__(
+            "Anonymous conversations cannot be shared: create keys with a2a-canvas key new NAME, and send one."
+        )
 
 
 class QuotaReached(AccountError):

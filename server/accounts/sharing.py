@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from a2a_canvas.server.accounts.access import Access, Caller, Found, Level, Share, Shares
-from a2a_canvas.server.accounts.errors import ContextNotFound, InvalidShare, NobodyToShare, ReadOnly, ShareNotFound
+from a2a_canvas.server.accounts.errors import ContextNotFound, InvalidShare, NobodyToShare, OwnerOnly, ShareNotFound
 from a2a_canvas.server.accounts.quotas import Meter
 from a2a_canvas.server.log_output import Fields, about
 from a2a_canvas.store.ids import is_unique, public_id
@@ -119,7 +119,7 @@ class Sharing:
         """Give others a context of the caller's.
 
         Raises:
-            ContextNotFound, ReadOnly, NobodyToShare: the caller cannot share it.
+            ContextNotFound, OwnerOnly, NobodyToShare: the caller cannot share it.
             InvalidShare: the context or the user has too many shares, the context has an id of one's own making, or
                 the user is the owner.
             StorageFull: there is no room for it.
@@ -160,7 +160,7 @@ class Sharing:
         """The shares of a context, the oldest first: its owner sees all, a user that it is shared with its own.
 
         Raises:
-            ContextNotFound, ReadOnly, NobodyToShare: the caller sees none.
+            ContextNotFound, OwnerOnly, NobodyToShare: the caller sees none.
         """
         found = await self._access.find(caller, context_id)
         if found and caller.name and found.level < Level.OWN:
@@ -174,7 +174,7 @@ class Sharing:
             The shares that the context has then, if it is the caller's.
 
         Raises:
-            ContextNotFound, ReadOnly, NobodyToShare: the caller can end no shares there.
+            ContextNotFound, OwnerOnly, NobodyToShare: the caller can end no shares there.
             ShareNotFound: there is no such share of it.
         """
         for given in await self._given(caller, context_id):
@@ -201,13 +201,13 @@ class Sharing:
         """A context whose shares the caller may change.
 
         Raises:
-            ContextNotFound, ReadOnly, NobodyToShare: there is none, or it may not.
+            ContextNotFound, OwnerOnly, NobodyToShare: there is none, or it may not.
         """
         found = await self._access.find(caller, context_id)
         if found is None or not await self._access.exists(found):
             raise ContextNotFound(context_id)
         if found.level < Level.OWN:
-            raise ReadOnly(found.key)
+            raise OwnerOnly(found.key)
         if not caller.name:
             raise NobodyToShare
         return found

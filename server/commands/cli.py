@@ -25,7 +25,7 @@ from typing import Any
 import click
 
 from a2a_canvas.server.client.conversation.errors import INTERRUPTED, ClientError
-from a2a_canvas.server.command_form import CommandForm, GroupedOption
+from a2a_canvas.server.command_form import CommandForm, GroupedOption, as_called
 
 NAME = "a2a-canvas"
 _CLIENT = "a2a_canvas.server.client.commands.commands"
@@ -99,7 +99,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def refused(text: str) -> int:
     """Say on the standard error what cannot be done: one line, which a terminal shows broken between words."""
-    said = f"{NAME}: {' '.join(text.split())}"
+    said = f"{NAME}: {as_called(' '.join(text.split()), program(sys.argv[0]))}"
     if sys.stderr and sys.stderr.isatty():
         columns = shutil.get_terminal_size().columns
         said = fill(said, columns, break_long_words=False, break_on_hyphens=False)
@@ -132,6 +132,7 @@ class Commands(click.Group):
 cli = click.version_option(version(NAME), prog_name=NAME, message="%(prog)s %(version)s")(
     Commands(
         help="An agent server that speaks A2A, and its client for the terminal.",
+        context_settings={"help_option_names": ["--help", "-h"]},
         epilog=f"{NAME} COMMAND --help has the options of a command, and examples.",
     )
 )

@@ -14,7 +14,7 @@ import pytest
 from a2a_canvas.server.commands.cli import main
 from tests.docs.pages import ADDRESS
 
-UUID = re.compile("[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
+UUID = re.compile(r"\b[0-9a-f]{8}(-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12})?\b")
 TIME = re.compile(r"\b\d\d:\d\d\b")
 
 

@@ -18,8 +18,8 @@ from a2a_canvas.server.client.conversation.address import (
     DEFAULT_URL,
     RequestHeader,
     all_headers,
+    checked_url,
     header,
-    server_url,
     token_header,
 )
 from a2a_canvas.server.command_form import CommandForm, GroupedOption
@@ -44,9 +44,9 @@ def client_command(place: str, *params: click.Parameter, more: str = "", example
         program = called.program if isinstance(called, Invocation) else called or "a2a-canvas"
         output = {name: values.pop(name) for name in ("json", "color", "thinking", "quiet") if name in values}
         command = getattr(import_module(f"a2a_canvas.server.client.commands.{module}"), function)
-        return invoke(command, Invocation(server_url(url), sent, program, in_chat=at_prompt, **output), values)
+        return invoke(command, Invocation(checked_url(url), sent, program, in_chat=at_prompt, **output), values)
 
-    return CommandForm(run, (*params, *_COMMON), more, examples)
+    return CommandForm(run, (*params, *_COMMON), more, examples, _OF_OTHERS)
 
 
 def option(*names: str, group: str = "Options", **how: Any) -> click.Option:
@@ -134,6 +134,7 @@ def expiry(text: str) -> int | str:
     return text
 
 
+_OF_OTHERS = {"--port": "--port is an option of serve; clients take --url http://127.0.0.1:PORT"}
 _SERVER, _OUTPUT = partial(option, group="Server"), partial(option, group="Output")
 _URL = f"the server's address, or that of its agent card (default: ${URL_VARIABLE}, else {DEFAULT_URL})"
 _TOKEN = f"send 'Authorization: Bearer TOKEN'; ${TOKEN_VARIABLE} does so, too, and is not seen in the list of processes"

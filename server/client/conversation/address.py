@@ -9,11 +9,14 @@ import os
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from urllib.parse import urlsplit
 
 from a2a_canvas.server.client.conversation.errors import CannotBeDone
 from a2a_canvas.server.wire import TOKEN_VARIABLE
 
 DEFAULT_URL = "http://127.0.0.1:8000"
+DEFAULT_PORT = 8000
+MAX_PORT = 65535
 _HEADER = re.compile(r"([!#$%&'*+.^_`|~0-9A-Za-z-]+):[ \t]*([!-~](?:[ -~]*[!-~])?)[ \t]*")
 _TOKEN = re.compile("[!-~]+")
 
@@ -27,6 +30,32 @@ def server_url(typed: str) -> str:
     """The address of a server with a scheme: `http` for localhost, a name without a dot and numbers, else `https`."""
     typed = typed.strip()
     return typed if not typed or _SCHEME.match(typed) else f"http{'' if _LOCAL.fullmatch(typed) else 's'}://{typed}"
+
+
+def checked_url(typed: str) -> str:
+    """The same, unless the address cannot be one of a server.
+
+    Raises:
+        CannotBeDone: it is a port, the link of a share, or has a port that does not exist.
+    """
+    if re.fullmatch("[0-9]{2,5}", typed.strip(), re.ASCII):
+        raise CannotBeDone(f"{typed.strip()} is not an address. Did you mean http://127.0.0.1:{typed.strip()}?")
+    url, _, fragment = server_url(typed).partition("#")
+    if fragment.startswith("share="):
+        raise CannotBeDone(
+            f"This is a link for a browser. In a terminal give --url {url.rstrip('/')}, set {TOKEN_VARIABLE} to what "
+            "follows #share=, and give --context ID, which a2a-canvas contexts lists"
+        )
+    port = re.search(":([0-9]+)$", urlsplit(url).netloc.rpartition("@")[2], re.ASCII)
+    if port and not 1 <= int(port[1]) <= MAX_PORT:
+        raise CannotBeDone(f"Port {port[1]} is invalid: 1 to {MAX_PORT}")
+    return server_url(typed)
+
+
+def is_local(url: str) -> bool:
+    """Whether a server at this address would run on this machine."""
+    host = urlsplit(url).hostname or ""
+    return host in ("localhost", "::1") or host.startswith("127.")
 
 
 def agent_addresses(url: str) -> list[str]:

@@ -23,12 +23,14 @@ from a2a_canvas.server.client.conversation.connection import CONNECT_SECONDS, Se
 from a2a_canvas.server.client.conversation.errors import CannotBeDone, ClientError, leads_nowhere
 from a2a_canvas.server.client.conversation.exchange import Take, converse, new_message
 from a2a_canvas.server.client.conversation.invocation import Invocation, elsewhere
-from a2a_canvas.server.client.conversation.names import listed, resolve
+from a2a_canvas.server.client.conversation.names import NotKnown, listed, resolve
 from a2a_canvas.server.client.conversation.state_file import last_context, last_server
-from a2a_canvas.server.client.screen.display import one_line
+from a2a_canvas.server.client.screen.display import fit, one_line, short
 from a2a_canvas.server.client.screen.fold import ENDED_BADLY, SeenTask, extension_data
 from a2a_canvas.server.wire import CANVAS, TURN, artifact_path, context_path
 
+_TITLE = 40
+"""Cells of a conversation's title in a message."""
 _TIMEOUT = httpx.Timeout(CONNECT_SECONDS, read=60)
 
 
@@ -53,6 +55,10 @@ class OperationFailed(ClientError):
         self.version, self.busy = version, busy
 
 
+class NoSuchArtifact(NotKnown):
+    """The conversation has no such artifact."""
+
+
 @asynccontextmanager
 async def opened(invocation: Invocation, typed: str | None, *, may_begin: bool = False) -> AsyncIterator[CanvasSession]:
     """The artifacts of the conversation that was typed; of the last one if none was.
@@ -72,7 +78,10 @@ async def opened(invocation: Invocation, typed: str | None, *, may_begin: bool =
         if context and not typed:
             invocation.note(f"Conversation {context}, the last one")
         await canvas.look(may_begin=may_begin)
-        yield canvas
+        try:
+            yield canvas
+        except NoSuchArtifact as error:
+            raise _not_there(error, await session.listed(), canvas, is_last=not typed) from None
 
 
 @dataclass
@@ -100,6 +109,7 @@ class CanvasSession:
         """The id of the artifact that the user means: without a word the only one.
 
         Raises:
+            NoSuchArtifact: there is none of that name.
             CannotBeDone: there is none, or there are several.
         """
         known = {str(each["artifactId"]): str(each.get("name", "")) for each in self.listed}
@@ -110,9 +120,8 @@ class CanvasSession:
             return next(iter(known))
         try:
             return resolve(typed, known, "artifact")
-        except CannotBeDone as error:
-            others = f"For another conversation use --context. To list them: {self.invocation.line('contexts')}"
-            raise CannotBeDone(str(error), others) from None
+        except NotKnown as error:
+            raise NoSuchArtifact(error.typed, "artifact", error.others) from None
 
     def has(self, typed: str) -> bool:
         """Whether an artifact has exactly this id or name."""
@@ -250,6 +259,33 @@ def _told(response: pb.StreamResponse, artifact: str) -> dict[str, Any]:
     status = response.task.status if response.HasField("task") else response.status_update.status
     versions = extension_data(response.task.metadata, CANVAS).get("artifacts", {})
     return extension_data(status.message.metadata, CANVAS) or versions.get(artifact, {})
+
+
+def _not_there(
+    error: NoSuchArtifact, contexts: list[dict[str, Any]], canvas: CanvasSession, *, is_last: bool
+) -> CannotBeDone:
+    """The error with the conversation that was searched and, if there is one, the newest that has such an artifact."""
+    known = {str(each["contextId"]): each for each in contexts}
+    searched = _called(canvas.context, known)
+    where = f"the last conversation ({searched})" if is_last else f"conversation {searched}"
+    text = f"There is no artifact {error.typed!r} in {where}{error.others}"
+    there = next((each for each, said in known.items() if _lists(said, error.typed)), "")
+    if not there:
+        others = f"For another conversation use --context. To list them: {canvas.invocation.line('contexts')}"
+        return CannotBeDone(text, others)
+    return CannotBeDone(text, f"It is in conversation {_called(there, known)}. Add: --context {short(there)}")
+
+
+def _called(context: str, known: dict[str, dict[str, Any]]) -> str:
+    said = known.get(context, {})
+    request = fit(one_line(str(said.get("name") or said.get("request") or "")), _TITLE)
+    return f'{short(context)}, "{request}"' if request else short(context)
+
+
+def _lists(context: dict[str, Any], artifact: str) -> bool:
+    listed = context.get("artifacts")
+    found = [each for each in listed if isinstance(each, dict)] if isinstance(listed, list) else []
+    return any(artifact in (each.get("artifactId"), each.get("name")) for each in found)
 
 
 def resource_path(context: str, artifact: str = "", *below: str) -> str:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import re
+import ssl
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import grpc
@@ -27,7 +30,7 @@ from a2a.utils.errors import A2AError, MethodNotFoundError, UnsupportedOperation
 from a2a_canvas.server.client.conversation.address import RequestHeaders, agent_addresses
 from a2a_canvas.server.client.conversation.errors import ClientError, leads_nowhere
 from a2a_canvas.server.client.conversation.timestamps import zoned_answer
-from a2a_canvas.server.wire import CANVAS, TOKEN_VARIABLE, why_untrusted
+from a2a_canvas.server.wire import CANVAS, REALM, TOKEN_VARIABLE, why_untrusted
 
 CONNECT_SECONDS = 10.0
 """After so long a server that does not answer counts as absent."""
@@ -124,17 +127,35 @@ async def connected(url: str, headers: RequestHeaders = ()) -> AsyncIterator[Ses
         # `zoned_answer` reads bodies before they are decompressed.
         headers={"Accept-Encoding": "identity", **_named(headers)},
         timeout=httpx.Timeout(CONNECT_SECONDS, read=None),
-        event_hooks={"response": [zoned_answer, _read_refusal]},
+        event_hooks={"response": [zoned_answer, partial(_read_refusal, headers)]},
     ) as http:
         card = await _card(http, url)
         async with _client(http, card) as client:
             yield Session(card, client, http, headers, url)
 
 
-async def _read_refusal(response: httpx.Response) -> None:
-    """A hook of httpx: reads the answer that says why a request is refused. The SDK raises an error without it."""
-    if response.is_error:
-        await response.aread()
+async def _read_refusal(headers: RequestHeaders, response: httpx.Response) -> None:
+    """A hook of httpx: reads the answer that says why a request is refused. The SDK raises an error without it.
+
+    Raises:
+        ClientError: an a2a-canvas server refuses the credentials.
+    """
+    if not response.is_error:
+        return
+    await response.aread()
+    ours = REALM in response.headers.get("WWW-Authenticate", "")
+    if response.status_code == httpx.codes.UNAUTHORIZED and ours:
+        raise _wrong_credentials(headers)
+
+
+def _wrong_credentials(headers: RequestHeaders) -> ClientError:
+    sent = next((each for each in headers if each.name.lower() == "authorization"), None)
+    if sent is None:
+        return ClientError(
+            f"This server needs a key: set {TOKEN_VARIABLE}", "If you run the server: a2a-canvas key new NAME"
+        )
+    source = sent.option.split()[0] if sent.option else TOKEN_VARIABLE
+    return ClientError(f"The key in {source} is wrong, expired or revoked. Ask the server's operator for a new one")
 
 
 async def _card(http: httpx.AsyncClient, url: str) -> pb.AgentCard:
@@ -187,7 +208,17 @@ def absent(error: Exception) -> bool:
     cause = error.__cause__
     if not isinstance(error, AgentCardResolutionError) or not isinstance(cause, httpx.RequestError):
         return False
-    return not isinstance(cause, httpx.UnsupportedProtocol) and not why_untrusted(cause)
+    answers = isinstance(cause, httpx.UnsupportedProtocol | httpx.RemoteProtocolError) or _without_tls(cause)
+    return not answers and not why_untrusted(cause)
+
+
+def _without_tls(error: BaseException | None) -> bool:
+    """Whether the other side has answered the beginning of TLS with something else."""
+    while error is not None:
+        if isinstance(error, ssl.SSLError):
+            return not isinstance(error, ssl.SSLCertVerificationError)
+        error = error.__cause__ or error.__context__
+    return False
 
 
 _RETRYABLE = (429, 503)
@@ -211,6 +242,11 @@ def _has(data: object, mark: str) -> bool:
     return isinstance(data, list | tuple) and any(_has(value, mark) for value in data)
 
 
+_JSON_RPC = re.compile(r"JSON-RPC Error -?\d+: (.*)", re.DOTALL)
+"""How the SDK words an error of JSON-RPC that it does not know."""
+_IN_A_TERMINAL = {"send its contextId": "add --context ID, which a2a-canvas contexts lists"}
+"""What a server advises to programs, and what users type."""
+
 TYPED = {"selection.lineStart": "--lines", "selection.lineEnd": "--lines", "baseVersion": "--base"}
 """Fields of an operation, as they are typed."""
 
@@ -228,7 +264,7 @@ def explain(error: Exception, url: str) -> str:
         case A2AClientError() if lost(error):
             return f"The connection to {url} was lost: {error.message}"
         case A2AClientError():
-            return f"The server's answer cannot be used: {error.message}"
+            return _explain_answer(error.message)
         case A2AError():
             field, blank, reason = error.message.partition(" ")
             return f"The server refused: {TYPED.get(field, field)}{blank}{reason}"
@@ -242,10 +278,23 @@ def explain(error: Exception, url: str) -> str:
             return f"The server's answer cannot be used: {type(error).__name__}: {error}"
 
 
+def _explain_answer(said: str) -> str:
+    if refused := _JSON_RPC.fullmatch(said):
+        return f"The server refused: {for_terminal(refused[1])}"
+    return f"The server's answer cannot be used: {said}"
+
+
+def for_terminal(sentence: str) -> str:
+    """A server's sentence, with what users type."""
+    for advised, typed in _IN_A_TERMINAL.items():
+        sentence = sentence.replace(advised, typed)
+    return sentence
+
+
 def _explain_status(response: httpx.Response) -> str:
     """What a refused request was answered: the server's own sentence, if it has one."""
     if sentence := error_sentence(response):
-        return f"The server refused: {sentence}"
+        return f"The server refused: {for_terminal(sentence)}"
     return f"The server answered {_status(response.status_code)}"
 
 
@@ -274,6 +323,10 @@ def _explain_card(error: AgentCardResolutionError, url: str) -> str:
             return f"{url or repr(url)} is not an http:// or https:// address"
         case httpx.TimeoutException():
             return f"No answer from {url} within {CONNECT_SECONDS:.0f} seconds"
+        case httpx.RequestError() as cause if _without_tls(cause):
+            return f"Something answers at {url}, but not with TLS: try {url.replace('https', 'http', 1)}"
+        case httpx.RemoteProtocolError() if url.startswith("http:"):
+            return f"Something answers at {url}, but not in HTTP: try {url.replace('http:', 'https:', 1)}"
         case httpx.RequestError() as cause:
             return f"{url} answers, but {why}" if (why := why_untrusted(cause)) else f"No server answers at {url}"
         case httpx.HTTPStatusError():

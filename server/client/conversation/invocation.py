@@ -9,23 +9,32 @@ import os
 import shlex
 import stat
 import sys
-from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Literal, TextIO
+from urllib.parse import urlsplit
 
 from a2a.types import a2a_pb2 as pb
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from a2a_canvas.server.client.conversation.address import DEFAULT_URL, RequestHeaders, server_url
+from a2a_canvas.server.client.conversation.address import (
+    DEFAULT_PORT,
+    DEFAULT_URL,
+    RequestHeaders,
+    is_local,
+    server_url,
+)
 from a2a_canvas.server.client.conversation.connection import Session, absent, connected, explain
 from a2a_canvas.server.client.conversation.errors import INTERRUPTED, ClientError
+from a2a_canvas.server.client.conversation.state_file import last_server
 from a2a_canvas.server.client.screen.display import fit, one_line
 from a2a_canvas.server.client.screen.fold import SeenTask
 from a2a_canvas.server.client.screen.screen import Screen
+from a2a_canvas.server.command_form import as_called
 from a2a_canvas.server.wire import URL_VARIABLE, whole_numbers
 
 Sleep = Callable[[float], Awaitable[object]]
@@ -153,9 +162,23 @@ class Invocation:
         """One line on `err`, and below it a line for each thing that the user can do."""
         self.screen.close()
         # Sentences are broken between words; a command that is to be copied is one line.
-        self.messages.print(one_line(f"a2a-canvas: {text}"), soft_wrap=not self.messages.is_terminal)
+        self.messages.print(
+            one_line(f"a2a-canvas: {as_called(text, self.program)}"), soft_wrap=not self.messages.is_terminal
+        )
         for line in advice:
-            self.messages.print(one_line(line), soft_wrap=True)
+            self.messages.print(one_line(as_called(line, self.program)), soft_wrap=True)
+
+
+def _where_to_go(url: str, program: str) -> Iterator[str]:
+    """Lines for a user who has found no server at an address."""
+    if is_local(url):
+        port = urlsplit(url).port or DEFAULT_PORT
+        yield f"Start one with: {program} serve{'' if port == DEFAULT_PORT else f' --port {port}'}"
+    last = last_server()
+    if last and last != url:
+        yield from elsewhere(last)
+    else:
+        yield f"To use another: --url or ${URL_VARIABLE}"
 
 
 def elsewhere(url: str) -> tuple[str, ...]:
@@ -213,8 +236,7 @@ async def carried_out(invocation: Invocation, command: Awaitable[int | None]) ->
         invocation.fail(str(error), *error.advice)
         return error.exit_code
     except Exception as error:
-        start = f"Start one with: {invocation.program} serve"
-        advice = (start, f"Or name another with --url or ${URL_VARIABLE}") if absent(error) else ()
+        advice = _where_to_go(invocation.url, invocation.program) if absent(error) else ()
         invocation.fail(explain(error, invocation.url), *advice)
         return 1
     finally:

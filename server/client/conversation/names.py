@@ -11,6 +11,19 @@ from a2a_canvas.server.client.screen.display import one_line, short
 MAX_CANDIDATES = 6
 
 
+class NotKnown(CannotBeDone):
+    """There is nothing of this id or name.
+
+    Attributes:
+        typed: what was typed.
+        others: the end of a sentence, with what there is.
+    """
+
+    def __init__(self, typed: str, what: str, others: str) -> None:
+        super().__init__(f"There is no {what} {typed!r}{others}")
+        self.typed, self.others = typed, others
+
+
 def resolve(typed: str, known: Mapping[str, str], what: str) -> str:
     """The id of the one thing that has this id, else this name, else an id or a name that begins so.
 
@@ -19,7 +32,8 @@ def resolve(typed: str, known: Mapping[str, str], what: str) -> str:
         what: what kind of thing it is, for the error.
 
     Raises:
-        CannotBeDone: there is none, or there are several.
+        NotKnown: there is none.
+        CannotBeDone: there are several.
     """
     fitting: tuple[Callable[[str], bool], ...] = (
         typed.__eq__,
@@ -32,7 +46,7 @@ def resolve(typed: str, known: Mapping[str, str], what: str) -> str:
             if found:
                 raise CannotBeDone(f"{typed!r} may be any of several {what}s: {listed(found, known)}. Type more of it")
     others = did_you_mean(typed, known) or (f". There are: {listed([*known], known)}" if known else "")
-    raise CannotBeDone(f"There is no {what} {typed!r}{others}")
+    raise NotKnown(typed, what, others)
 
 
 def did_you_mean(typed: str, known: Mapping[str, str]) -> str:

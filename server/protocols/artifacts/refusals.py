@@ -4,7 +4,14 @@ from __future__ import annotations
 
 from a2a.utils.errors import A2AError, ContentTypeNotSupportedError
 
-from a2a_canvas.server.accounts.errors import AccountError, ContextNotFound, NobodyToShare, ReadOnly, ShareNotFound
+from a2a_canvas.server.accounts.errors import (
+    AccountError,
+    ContextNotFound,
+    NobodyToShare,
+    OwnerOnly,
+    ReadOnly,
+    ShareNotFound,
+)
 from a2a_canvas.server.protocols.edge.error_tables import PermissionDeniedError, enter
 from a2a_canvas.server.protocols.guard.checks import Refusal, invalid
 from a2a_canvas.server.tasks.errors import ContextInUse, TaskError
@@ -27,6 +34,7 @@ _KINDS: dict[type[TaskError | AccountError], type[A2AError]] = {
     ContextNotFound: CONTEXT_NOT_FOUND,
     ContextInUse: _new_kind("CONTEXT_IN_USE", 409, "FAILED_PRECONDITION"),
     ReadOnly: PermissionDeniedError,
+    OwnerOnly: PermissionDeniedError,
     NobodyToShare: PermissionDeniedError,
     ShareNotFound: _new_kind("SHARE_NOT_FOUND", 404, "NOT_FOUND"),
 }

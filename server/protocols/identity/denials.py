@@ -33,6 +33,7 @@ from a2a_canvas.server.protocols.identity.authenticator import (
     TooManyAttempts,
 )
 from a2a_canvas.server.protocols.identity.credentials import HEADER, SCHEME
+from a2a_canvas.server.wire import REALM
 from a2a_canvas.store.errors import Unavailable
 
 logger = logging.getLogger(__name__)
@@ -44,7 +45,7 @@ class UnauthenticatedError(A2AError):
 
 enter(UnauthenticatedError, 401, "UNAUTHENTICATED", "UNAUTHENTICATED", -32000)
 
-REALM = f'{SCHEME} realm="a2a-canvas"'
+CHALLENGE = f"{SCHEME} {REALM}"
 
 
 def refusal_of(denial: Denial) -> Refusal:
@@ -76,9 +77,9 @@ def headers_of(denial: Denial) -> Mapping[str, str]:
     """The headers of the answer over HTTP (rule 1)."""
     match denial:
         case Missing():
-            return {"WWW-Authenticate": REALM, **NO_STORE}
+            return {"WWW-Authenticate": CHALLENGE, **NO_STORE}
         case Invalid():
-            return {"WWW-Authenticate": f'{REALM}, error="invalid_token"', **NO_STORE}
+            return {"WWW-Authenticate": f'{CHALLENGE}, error="invalid_token"', **NO_STORE}
         case TooManyAttempts() | OverQuota():
             return {**retry_header(refusal_of(denial).error()), **NO_STORE}
         case _:

@@ -22,7 +22,6 @@ def database(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     for name in tuple(os.environ):
         if name.startswith(PREFIX):
             monkeypatch.delenv(name)
-    monkeypatch.setattr("sys.argv", ["a2a-canvas"])
     monkeypatch.setenv("A2A_CANVAS_DATABASE", f"{tmp_path}/keys.db")
 
 

@@ -199,12 +199,27 @@ async def test_beginnings_of_artifact_and_conversation_are_enough(doc: Doc) -> N
 async def test_what_is_not_there_is_told_with_what_is_near(doc: Doc) -> None:
     artifact = await do(versions, doc, artifact="dok")
     told, others = artifact.err.splitlines()
-    assert (artifact.code, told) == (2, "a2a-canvas: There is no artifact 'dok'. Did you mean doc (doc.txt)?")
+    assert artifact.code == 2
+    assert re.fullmatch(
+        f"a2a-canvas: There is no artifact 'dok' in conversation {short(doc.context)}, \".*\"\\. "
+        r"Did you mean doc \(doc\.txt\)\?",
+        told,
+    )
     assert others.startswith("For another conversation use --context. To list them: a2a-canvas contexts ")
     context = await do(versions, doc, context="zzz")
     assert context == Result(2, "", f"a2a-canvas: There is no context 'zzz'. There are: {short(doc.context)}\n")
     version = await do(show, doc, version=9)
     assert (version.code, "no version 9" in version.err) == (1, True)
+
+
+async def test_an_artifact_of_another_conversation_is_told_with_that_conversation(doc: Doc) -> None:
+    await say(Doc(doc.served, "another"), "make reef reef.md text/markdown\none")
+    remember(doc.served.url, doc.context)
+    told, there = (await do(versions, doc, artifact="reef", context=None)).err.splitlines()
+    assert told.startswith(
+        f"a2a-canvas: There is no artifact 'reef' in the last conversation ({short(doc.context)}, \""
+    )
+    assert there == 'It is in conversation another, "make reef reef.md text/markdown one". Add: --context another'
 
 
 async def test_without_a_conversation_it_is_the_last_one_or_a_question(doc: Doc) -> None:

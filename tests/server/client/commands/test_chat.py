@@ -91,8 +91,8 @@ async def test_without_a_server_it_does_not_begin() -> None:
     assert (got.code, got.out) == (1, "")
     assert got.err.splitlines() == [
         f"a2a-canvas: No server answers at {url}",
-        "Start one with: a2a-canvas serve",
-        "Or name another with --url or $A2A_CANVAS_URL",
+        f"Start one with: a2a-canvas serve --port {url.rpartition(':')[2]}",
+        "To use another: --url or $A2A_CANVAS_URL",
     ]
 
 

@@ -123,12 +123,13 @@ async def test_put_on_a_base_version_keeps_what_others_have_changed_since(doc: D
     [
         ({"file": "none.md"}, "none.md cannot be read: No such file or directory"),
         ({"file": "-", "follow": True}, "--follow needs a FILE, and no --base"),
-        ({"artifact": "dock", "base": 1}, "There is no artifact 'dock'. Did you mean doc (doc.md)?"),
+        ({"artifact": "dock", "base": 1}, "There is no artifact 'dock' in conversation "),
     ],
 )
 async def test_what_cannot_be_put_is_refused(doc: Doc, file: Path, values: dict[str, Any], said: str) -> None:
     got = await saved(doc, file, **values)
-    assert (got.code, got.out, got.err.splitlines()[0]) == (2, "", f"a2a-canvas: {said}")
+    assert (got.code, got.out) == (2, "")
+    assert got.err.startswith(f"a2a-canvas: {said}")
 
 
 # ------------------------------------------------------------------------ put --follow

@@ -615,7 +615,7 @@ async def test_answers_that_are_no_a2a_are_one_line() -> None:
         ({"error": {"code": -32603, "message": "broken\nhere"}}, "The server refused: broken here\n"),
         (
             {"error": {"code": 7, "message": "odd"}},
-            "The server's answer cannot be used: JSON-RPC Error 7: odd\n",
+            "The server refused: odd\n",
         ),
         ({"result": {"task": 7}}, "The server's answer cannot be used: "),
     ]

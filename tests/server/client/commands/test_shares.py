@@ -86,6 +86,34 @@ async def test_what_cannot_be_shared_is_told(served: Served, words: tuple[str, .
     assert reason in got.err
 
 
+async def test_who_does_not_own_a_conversation_or_has_a_link_alone_is_told_what_to_do(served: Served) -> None:
+    await ann(served, "share", UNIQUE, "--with", "bob", "--level", "edit")
+    refused = (await typed("share", UNIQUE, "--link", "--url", served.url, "--token", BOB)).err
+    owner = f"The server refused: Only the owner of context '{UNIQUE}' can share it, or list and end its shares."
+    assert refused == f"a2a-canvas: {owner}\n"
+    token = (await ann(served, "share", "notes", "--link", "--level", "edit")).out.strip().partition("#share=")[2]
+    alone = (await typed("send", "hi", "--url", served.url, "--token", token)).err
+    said = "The server refused: Your link is for one context: add --context ID, which a2a-canvas contexts lists."
+    assert alone == f"a2a-canvas: {said}\n"
+
+
+@pytest.mark.parametrize("words", [("send", "hi"), ("contexts",), ("show", "report", "--context", "notes")])
+async def test_a_key_that_is_missing_or_wrong_is_told_with_where_it_comes_from(
+    served: Served, words: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("A2A_CANVAS_TOKEN", raising=False)
+    missing = (await typed(*words, "--url", served.url)).err.splitlines()
+    assert missing == [
+        "a2a-canvas: This server needs a key: set A2A_CANVAS_TOKEN",
+        "If you run the server: a2a-canvas key new NAME",
+    ]
+    wrong = "is wrong, expired or revoked. Ask the server's operator for a new one"
+    typed_in = (await typed(*words, "--url", served.url, "--token", new_key())).err
+    assert typed_in == f"a2a-canvas: The key in --token {wrong}\n"
+    monkeypatch.setenv("A2A_CANVAS_TOKEN", new_key())
+    assert (await typed(*words, "--url", served.url)).err == f"a2a-canvas: The key in A2A_CANVAS_TOKEN {wrong}\n"
+
+
 def test_a_version_is_told_with_the_user_who_made_it() -> None:
     told = [made_by({"author": author, "by": by}) for author in ("user", "agent") for by in ("", "ann")]
     assert told == ["user", "ann", "agent", "agent for ann"]
