@@ -5,6 +5,7 @@ import { formatPlace, parsePlace } from "./address.js";
 import { createApp } from "./app.js";
 import { sentence } from "./errors.js";
 import { createClient } from "./a2a/client.js";
+import { randomId } from "./a2a/ids.js";
 import { serverAddress } from "./a2a/servers.js";
 import { createSharedFetch } from "./a2a/shared_fetch.js";
 import { mountChat } from "./chat/chat.js";
@@ -17,7 +18,7 @@ import { mountLayout } from "./layout.js";
 import { loadAhead, partOf, singly, tellMissing } from "./loading.js";
 import { mountNotices } from "./notices.js";
 import { sharedWorker } from "./policy.js";
-import { INITIAL, isGuest, reduce } from "./state/reducer.js";
+import { INITIAL, isGuest, isIdentified, reduce } from "./state/reducer.js";
 import { createStore } from "./state/store.js";
 import { isRunning } from "./state/task.js";
 import { watchUpgrades } from "./upgrade.js";
@@ -37,7 +38,9 @@ if (link) {
   history.replaceState(null, "", location.pathname + location.search);
 }
 const startWorker = typeof SharedWorker === "function" ? () => sharedWorker(new URL("./a2a/shared_worker.js", import.meta.url)) : null;
-const send = createSharedFetch(startWorker, { owner: () => session.user });
+// Until the server has said whose cookies the requests carry, this window shares its streams with no other.
+const alone = randomId();
+const send = createSharedFetch(startWorker, { owner: () => (base === home && !isIdentified(store.state) ? alone : session.user) });
 /** @type {import("./identity/session.js").Session} */
 const session = createSession(base, { home, fetch: send, contextId: parsePlace(location.hash).contextId });
 const client = createClient(base, { home, fetch: session.fetch });

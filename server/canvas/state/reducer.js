@@ -385,3 +385,8 @@ export function mayEdit({ server, shared }) {
 export function isGuest({ identity }) {
   return identity?.signedIn === true && identity.user === "";
 }
+
+/** Whether the server has said who the user is, or asks nobody. @param {State} state */
+export function isIdentified({ identity, server }) {
+  return identity !== null || (server !== null && Object.keys(server.card.securitySchemes ?? {}).length === 0);
+}

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { shownText } from "../../../../server/canvas/state/artifacts.js";
-import { INITIAL, reduce, shownArtifact } from "../../../../server/canvas/state/reducer.js";
+import { INITIAL, isIdentified, reduce, shownArtifact } from "../../../../server/canvas/state/reducer.js";
 import { conversation, textOf } from "../../../../server/canvas/state/task.js";
 
 const TURN = "urn:a2a-canvas:turn:v1";
@@ -236,4 +236,11 @@ test("a text without end is kept up to 20 million characters, and says so", () =
   assert.equal(state.artifacts.a.text.length, 20_000_000);
   assert.equal(state.artifacts.a.cut, true);
   assert.equal(reduce(state, artifact("whole", 2)).artifacts.a.cut, false);
+});
+
+test("who the user is, is known once the server has said it, or if it asks nobody", () => {
+  const served = (card) => reduce(INITIAL, { type: "server", server: { name: "", description: "", canvas: true, card } });
+  const guarded = served({ securitySchemes: { key: {} } });
+  const signedIn = reduce(guarded, { type: "identity", identity: { signedIn: true, required: true, user: "ann" } });
+  assert.deepEqual([INITIAL, guarded, signedIn, served({})].map(isIdentified), [false, false, true, true]);
 });
