@@ -1,4 +1,4 @@
-"""The events of an edit while it is being written (docs/extensions.md), as a closed union.
+"""The events of an edit while it is being written (docs/canvas.md), as a closed union.
 
 An edit is announced (`EditStarted`), grows (`EditChunk`) and ends in exactly one of two ways: `EditCompleted`, which
 the change of the artifact follows at once, or `EditAborted`, which leaves the artifact unchanged.

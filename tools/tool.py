@@ -42,7 +42,7 @@ class Ask:
     """The turn pauses until the user has answered `question`: of any kind, or for `authentication`.
 
     Attributes:
-        approval: the call that the user is asked to approve (docs/extensions.md, "Approvals").
+        approval: the call that the user is asked to approve (docs/canvas.md, "Approvals").
     """
 
     question: str

@@ -5,7 +5,7 @@ Rule 1: an `Answer` numbers the blocks and emits that it has begun, that blocks 
 Rule 2: text and tool input are handled by a subclass; without one they are ignored.
 Rule 3: a delta is for an open block of its own kind; anything else is an error, and never guessed.
 Rule 4: blocks that the provider leaves open end with the answer. Those of a broken stream do not end.
-Rule 5: thinking is emitted as deltas, whatever the adapter sends (docs/extensions.md). An `accumulated` adapter sends
+Rule 5: thinking is emitted as deltas, whatever the adapter sends (docs/turn.md). An `accumulated` adapter sends
         all of the block so far: a text that begins with the previous one loses that prefix (A, AB, ABC -> A, B, C);
         any other is emitted whole. The previous text is forgotten when a block begins.
 """

@@ -1,4 +1,4 @@
-"""How far a turn has come: its rounds, its model calls, and the indices of its blocks (docs/extensions.md). Pure.
+"""How far a turn has come: its rounds, its model calls, and the indices of its blocks (docs/turn.md). Pure.
 
 Rule 1: every start takes the next index of the turn: 0, 1, 2…, whatever number the provider gives.
 Rule 2: a delta or a stop belongs to the newest block of its `llm_index` that is still open in this call.

@@ -1,8 +1,8 @@
 """The events of a task, and `Emit`, through which those of a turn pass.
 
-The events of a model call and of an edit (`store/edits.py`) are specified in docs/extensions.md. `is_durable`
-(`tasks/record.py`) says which ones must be committed before anybody sees them. The runtime appends `MessageReceived`
-to the journal itself, and the events of a task that no turn runs.
+The events of a model call and of an edit (`store/edits.py`) are specified in docs/turn.md and docs/canvas.md.
+`is_durable` (`tasks/record.py`) says which must be committed before anybody sees them. The runtime itself appends
+`MessageReceived` to the journal, and the events of a task that no turn runs.
 """
 
 from __future__ import annotations

@@ -332,7 +332,7 @@ class LLM(Protocol):
 
     @property
     def thinking(self) -> Literal["delta", "accumulated"]:
-        """Whether a `ThinkingDelta` carries the new text only, or all of the block so far (docs/extensions.md)."""
+        """Whether a `ThinkingDelta` carries the new text only, or all of the block so far (docs/turn.md)."""
         ...
 
     def stream(self, request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:

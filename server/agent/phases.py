@@ -1,4 +1,4 @@
-"""The phases in which a turn is presented, as a table (docs/extensions.md).
+"""The phases in which a turn is presented, as a table (docs/turn.md).
 
 Rule 1: `final_message_start` is emitted once per turn, just before the first visible text. It clears thinking.
 Rule 2: thinking may come again after text (in a later round); the text after it starts no second message.

@@ -1,4 +1,4 @@
-"""docs/extensions.md specifies what the server does: its tables, its folds and its examples are run."""
+"""docs/turn.md and docs/canvas.md specify what the server does: their tables, folds and examples are run."""
 
 from __future__ import annotations
 
@@ -36,7 +36,8 @@ from a2a_canvas.store.models import DataPart, text_part
 from tests.docs.pages import assert_has, blocks, page, rows, section
 from tests.server.app_server import Stream, asking, serving, with_turn_events
 
-PAGE = page("extensions")
+TURN_PAGE, CANVAS_PAGE = page("turn"), page("canvas")
+BOTH = TURN_PAGE + CANVAS_PAGE
 
 EDIT_EVENTS = (
     EditStarted("e", "a", Selection(1, 2), "replace", 3),
@@ -51,13 +52,13 @@ def test_the_specification_of_turn_v1_has_every_event_and_no_other() -> None:
     said = set(re.findall(r'\bturn_event\(\s*"(\w+)"', source)) | {
         canvas_ext.edit_turn_event(event)[0] for event in EDIT_EVENTS
     }
-    specified = {name for row in rows(PAGE, "The events") for name in re.findall(r"`(\w+)`", row[0])}
+    specified = {name for row in rows(TURN_PAGE, "The events") for name in re.findall(r"`(\w+)`", row[0])}
     assert specified == said
 
 
 def test_both_specifications_have_every_field_of_an_edit() -> None:
-    turn = {row[0]: row[1] for row in rows(PAGE, "The events")}
-    canvas = {row[0]: row[1] for row in rows(PAGE, "Events of an edit")}
+    turn = {row[0]: row[1] for row in rows(TURN_PAGE, "The events")}
+    canvas = {row[0]: row[1] for row in rows(CANVAS_PAGE, "Events of an edit")}
     assert len(canvas) == len(EDIT_EVENTS)
     for event in EDIT_EVENTS:
         event_type, data = canvas_ext.edit_turn_event(event)
@@ -68,21 +69,21 @@ def test_both_specifications_have_every_field_of_an_edit() -> None:
 
 def test_the_specification_of_canvas_v1_has_what_is_told_of_every_artifact_update() -> None:
     event = ArtifactChanged("a", "", "", append=False, parts=(), last_chunk=True, version=1, author="agent", parent=0)
-    [row] = [row for row in rows(PAGE, "canvas:v1") if row[0] == "an artifact update"]
+    [row] = [row for row in rows(CANVAS_PAGE, "canvas:v1") if row[0] == "an artifact update"]
     assert set(re.findall(r"`(\w+)`", row[1])) == {*canvas_ext.change_metadata(event), "epoch", "generation"}
 
 
 def specified_folds() -> SimpleNamespace:
-    """The functions that docs/extensions.md gives."""
+    """The functions that the pages give."""
     names: dict[str, Any] = {}
-    for code in blocks(PAGE, "python"):
+    for code in blocks(BOTH, "python"):
         exec(code, names)
     return SimpleNamespace(**names)
 
 
 def example(heading: str) -> list[dict[str, Any]]:
-    """The stream that docs/extensions.md shows."""
-    return [json.loads(line) for line in blocks(section(PAGE, heading), "json")[-1].splitlines()]
+    """The stream that a page shows."""
+    return [json.loads(line) for line in blocks(section(BOTH, heading), "json")[-1].splitlines()]
 
 
 def test_the_fold_of_turn_v1_folds_the_stream_that_the_specification_shows() -> None:
@@ -338,9 +339,9 @@ async def test_who_folds_turn_v1_is_not_disturbed_by_the_events_of_canvas_v1(tmp
 
 
 async def test_an_edit_goes_as_the_specification_shows_it(tmp_path: Path) -> None:
-    page = section(PAGE, "An example of an edit")
-    (tmp_path / "script.yaml").write_text(blocks(page, "yaml")[0])
-    message = json.loads(blocks(section(PAGE, "Operations"), "json")[0])
+    shown_edit = section(CANVAS_PAGE, "An example of an edit")
+    (tmp_path / "script.yaml").write_text(blocks(shown_edit, "yaml")[0])
+    message = json.loads(blocks(section(CANVAS_PAGE, "Operations"), "json")[0])
     runtime = a_runtime(tmp_path / "script.yaml")
     await lived(runtime, "write fetch")
     start, entries = await lived(runtime, message["parts"][0]["text"], message["metadata"])
@@ -376,7 +377,7 @@ IMAGE = """
 
 
 async def test_wrong_operations_are_refused_as_the_specification_says(tmp_path: Path) -> None:
-    (tmp_path / "script.yaml").write_text(blocks(PAGE, "yaml")[1] + IMAGE)
+    (tmp_path / "script.yaml").write_text(blocks(CANVAS_PAGE, "yaml")[0] + IMAGE)
     runtime = a_runtime(tmp_path / "script.yaml")
     for text in ("write fetch", "image"):
         await lived(runtime, text)
@@ -397,7 +398,7 @@ async def test_wrong_operations_are_refused_as_the_specification_says(tmp_path: 
 
 
 async def test_a_conflict_is_told_as_the_specification_shows(tmp_path: Path) -> None:
-    (tmp_path / "script.yaml").write_text(blocks(PAGE, "yaml")[1])
+    (tmp_path / "script.yaml").write_text(blocks(CANVAS_PAGE, "yaml")[0])
     runtime = a_runtime(tmp_path / "script.yaml")
     await lived(runtime, "write fetch")
     for name in ("load", "download"):
@@ -405,7 +406,7 @@ async def test_a_conflict_is_told_as_the_specification_shows(tmp_path: Path) -> 
         operation = {"op": "put", "artifactId": "fetch", "text": text, "baseVersion": 1, "merge": True}
         start, entries = await lived(runtime, "mine", {CANVAS: operation})
     *_, rejected = accumulate(entries, fold, initial=start)
-    [shown] = [json.loads(block) for block in blocks(section(PAGE, "Merging"), "json")]
+    [shown] = [json.loads(block) for block in blocks(section(CANVAS_PAGE, "Merging"), "json")]
     assert rejected.message is not None
     assert dict(rejected.message.metadata) == shown
 

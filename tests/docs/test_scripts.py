@@ -12,7 +12,7 @@ from a2a_canvas.server.agent.models.script.transforms import CHANGES
 from a2a_canvas.tools.registry import SCRIPT_TOOLS
 from tests.docs.pages import blocks, page, rows
 
-SCRIPTS = [*blocks(page("scripts"), "yaml"), *blocks(page("extensions"), "yaml")]
+SCRIPTS = [*blocks(page("scripts"), "yaml"), *blocks(page("turn"), "yaml"), *blocks(page("canvas"), "yaml")]
 
 
 def test_there_are_four_scripts() -> None:

@@ -156,7 +156,7 @@ class Known:
     edits: dict[str, dict[str, Any]] = field(default_factory=dict)
 
     def take(self, event: Any) -> Known:
-        """What it has after one more event: docs/extensions.md."""
+        """What it has after one more event: docs/canvas.md."""
         after = deepcopy(self)
         fields = canvas_of(event)
         match event:

@@ -1,4 +1,4 @@
-"""Edits of a selection, over the whole application: DESIGN.md sections 4 (third walk) and 7, docs/extensions.md."""
+"""Edits of a selection, over the whole application: DESIGN.md sections 4 (third walk) and 7, docs/canvas.md."""
 
 import asyncio
 from itertools import pairwise

@@ -1,4 +1,4 @@
-"""What a reader sees of a turn, over the wire: with `urn:a2a-canvas:turn:v1` and without it (docs/extensions.md)."""
+"""What a reader sees of a turn, over the wire: with `urn:a2a-canvas:turn:v1` and without it (docs/turn.md)."""
 
 import re
 from collections import defaultdict

@@ -123,7 +123,7 @@ async def _text(operation: Put, artifact: Artifact, ref: Ref, store: ArtifactSto
 
 
 def conflicts_json(base: str, places: Sequence[Conflict]) -> list[JsonValue]:
-    """The places as docs/extensions.md has them: offsets in UTF-16 of the base. The texts of long ones are left out."""
+    """The places as docs/canvas.md has them: offsets in UTF-16 of the base. The texts of long ones are left out."""
     return list(islice(_conflicts_json(base, places), MAX_PLACES))
 
 
@@ -138,7 +138,7 @@ def _conflicts_json(base: str, places: Sequence[Conflict]) -> Iterator[JsonValue
 
 
 def media_type_of(name: str) -> str:
-    """The media type of a text, by the ending of its name; empty if that is none of docs/extensions.md."""
+    """The media type of a text, by the ending of its name; empty if that is none of docs/canvas.md."""
     return _MEDIA_TYPES.get(PurePath(name.lower()).suffix, "")
 
 

@@ -7,7 +7,7 @@ Rule 1: a delta outside of a frame is sent at once and begins one. The following
         of the frame sends them and begins the next one, until a frame passes without a delta.
 Rule 2: any other event first sends the buffered deltas, then goes at once: the order never changes.
 Rule 3: only text and tool input are joined, and only within one block. Thinking is not: clients show only its newest
-        piece (docs/extensions.md).
+        piece (docs/turn.md).
 Rule 4: the opening of a tool's input, its first `UNJOINED_CHARACTERS`, is not joined: an artifact begins in it,
         and subscribers should see that at once.
 Rule 5: the deltas before an error are sent before the error.

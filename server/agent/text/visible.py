@@ -1,4 +1,4 @@
-"""Removes thinking and tool tags that models leak into their replies (docs/extensions.md).
+"""Removes thinking and tool tags that models leak into their replies (docs/turn.md).
 
 Rule 1: an element of `ELEMENTS` or `PAIRS` is removed with its content; nested elements of its name are counted. A
         closing tag that closes nothing is removed alone.

@@ -33,7 +33,7 @@ const PROSE_NAMES = /\.(md|markdown|txt|html?|rst|tex)$|^[^.]*$/i;
 
 /**
  * The quick actions for a passage of an artifact: those that the server declares in its card, as `params.quickActions` of
- * canvas:v1 (docs/extensions.md), else those that a language model can do.
+ * canvas:v1 (docs/canvas.md), else those that a language model can do.
  * @param {{name: string, mediaType: string}} artifact
  * @param {any} [card]
  * @returns {Action[]}

@@ -1,7 +1,7 @@
 // @ts-check
 /**
  * What is shown of a task, folded from its stream: A2A's events and those of urn:a2a-canvas:turn:v1. Pure.
- * The rules are those of docs/extensions.md, "How a client folds a turn".
+ * The rules are those of docs/turn.md, "How a client folds a turn".
  */
 
 import { recordOf } from "./records.js";

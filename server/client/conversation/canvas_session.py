@@ -207,7 +207,7 @@ class CanvasSession:
 
         Args:
             request: the text of the message.
-            fields: the operation, as docs/extensions.md has it; what is None is left out.
+            fields: the operation, as docs/canvas.md has it; what is None is left out.
 
         Returns:
             The server's sentence, and the version that it has made current (rule 2).

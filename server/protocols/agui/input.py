@@ -3,7 +3,7 @@
 Rule 1: the server keeps the conversation; of the client's messages only the last one is read. All of them are what the
         client shows: a MESSAGES_SNAPSHOT has them again (messages.py).
 Rule 2: the value of `forwardedProps` under the URI of a canvas extension becomes the message's metadata: an operation,
-        or what the user is looking at (docs/extensions.md).
+        or what the user is looking at (docs/canvas.md).
 Rule 3: `resume` answers an interrupt; the interrupt's id is that of the task that waits. A run has one at most.
 Rule 4: `context` becomes text before the message, unless the message is an operation. Tools of the client are not
         called.

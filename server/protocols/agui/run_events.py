@@ -5,7 +5,7 @@ Rule 1: a run begins with RUN_STARTED and the state, and ends with RUN_FINISHED 
         alone, because its task has not ended.
 Rule 2: messages, reasoning and tool calls are AG-UI's own events (messages.py); changes of the state are STATE_DELTA.
 Rule 3: everything else is CUSTOM, with `event_type` as its name and `data` as its value: the events of the turn, and
-        those of edits (docs/extensions.md). `assistant`, `completed` and `stream_end` are made here, because the
+        those of edits (docs/canvas.md). `assistant`, `completed` and `stream_end` are made here, because the
         journal keeps deltas; `stream_end` is the last of them.
 Rule 4: thinking is sent only if it is exposed.
 Rule 5: `assistant` is the whole reply, which cannot be appended to. While the reply grows it is sent again whenever it

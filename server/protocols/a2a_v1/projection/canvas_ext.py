@@ -1,4 +1,4 @@
-"""Edits and versions as they go over the wire: `urn:a2a-canvas:canvas:v1` (docs/extensions.md)."""
+"""Edits and versions as they go over the wire: `urn:a2a-canvas:canvas:v1` (docs/canvas.md)."""
 
 from __future__ import annotations
 

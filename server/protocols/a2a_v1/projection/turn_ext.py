@@ -1,4 +1,4 @@
-"""The turn events as they go over the wire: `urn:a2a-canvas:turn:v1` (docs/extensions.md)."""
+"""The turn events as they go over the wire: `urn:a2a-canvas:turn:v1` (docs/turn.md)."""
 
 from __future__ import annotations
 

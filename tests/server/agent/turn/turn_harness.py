@@ -112,7 +112,7 @@ def calls_of(message: ModelMessage) -> list[ToolUse]:
 
 
 def check_laws(harness: TurnHarness) -> None:
-    """What holds for every turn, whatever its model says (docs/extensions.md)."""
+    """What holds for every turn, whatever its model says (docs/turn.md)."""
     events = harness.told.events
     starts = [event.place for event in events if isinstance(event, TextBlockStarted | ToolUseStarted)]
     assert [place.index for place in starts] == list(range(len(starts)))

@@ -5,8 +5,9 @@ import { shownText } from "../../../../server/canvas/state/artifacts.js";
 import { INITIAL, reduce, shownArtifact } from "../../../../server/canvas/state/reducer.js";
 import { conversation, textOf } from "../../../../server/canvas/state/task.js";
 
-// The streams of docs/extensions.md were recorded from a server, and the programs there fold them, too.
-const documentation = readFileSync(new URL("../../../../docs/extensions.md", import.meta.url), "utf8");
+// The streams of docs/turn.md and docs/canvas.md were recorded from a server, and the programs there fold them, too.
+const read = (page) => readFileSync(new URL(`../../../../docs/${page}.md`, import.meta.url), "utf8");
+const documentation = read("turn") + read("canvas");
 const streams = [...documentation.matchAll(/```json\n(\{"task": .*?)```/gs)].map(([, lines]) => lines.trim().split("\n").map(JSON.parse));
 const contextId = "c";
 const begin = [

@@ -1,4 +1,4 @@
-"""The turn events as they go over the wire: docs/extensions.md, row by row."""
+"""The turn events as they go over the wire: docs/turn.md, row by row."""
 
 from typing import Any
 
