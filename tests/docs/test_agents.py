@@ -71,6 +71,15 @@ def test_the_test_passes(folder: Path) -> None:
     names["test_it_counts_the_words_of_what_it_has_written"]()
 
 
+def test_the_test_of_a_tool_passes_where_another_package_is_called_tools(folder: Path) -> None:
+    source = blocks(section(PAGE, "Tools"), "python")[0]
+    [code] = [block for block in blocks(PAGE, "python") if "runpy" in block]
+    (folder / "tools.py").write_text(source)
+    names: dict[str, Any] = {"__file__": str(folder / "tests/test_tools.py")}
+    exec(code, names)
+    names["test_it_knows_the_tides_of_brest"]()
+
+
 def test_the_card_is_enough(tmp_path: Path) -> None:
     [card] = blocks(PAGE, "json")
     (tmp_path / "agent_card.json").write_text(card)

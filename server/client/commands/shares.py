@@ -26,7 +26,9 @@ async def share(
     invocation: Invocation, context: str, user: str | None, link: bool, level: str, expires: int | str | None
 ) -> None:
     """Share a conversation with a user, or make a link."""
-    if link == (user is not None):
+    if link and user is not None:
+        raise CannotBeDone("Give either --with or --link, not both")
+    if not link and user is None:
         raise CannotBeDone("With whom? Give --with USER, or --link")
     fields = {"user": user, "link": link or None, "level": level, "expires": expires}
     async with opened(invocation, context) as canvas:
@@ -41,6 +43,9 @@ async def share(
     (invocation.note if link else invocation.say)(f"{who} may {_MAY[made['level']]} it{ends}.")
     if link:
         invocation.say(str(made.get("url") or made.get("token", "")))
+    else:
+        page = f"{canvas.base}/#/{canvas.context}"
+        invocation.note(f"{who} sees it with {invocation.program} contexts, or at {page}")
     invocation.note(f"To end that: {back}")
 
 
@@ -63,7 +68,8 @@ async def unshare(invocation: Invocation, context: str, typed: str) -> None:
     if invocation.json:
         invocation.print_json(answer)
     else:
-        invocation.say(f"Ended: {ended}")
+        user = next(str(each.get("user", "")) for each in known if each["shareId"] == ended)
+        invocation.say(f"Revoked {user}'s access." if user else f"Revoked the link {ended}.")
 
 
 def share_row(share: dict[str, Any]) -> tuple[str, ...]:

@@ -99,7 +99,7 @@ async def cancel(invocation: Invocation, typed: str) -> None:
 
 def _shared_row(invocation: Invocation, context: dict[str, Any]) -> tuple[str, str, str, str, str]:
     """A conversation that another user shares; that is told in place of its state."""
-    told = f"{context['shared'].get('level')}, of {context['shared'].get('owner')}"
+    told = f"shared by {context['shared'].get('owner')} ({context['shared'].get('level')})"
     changed, request = local_time(str(context.get("updatedAt", ""))), excerpt(str(context.get("request", "")))
     return _id(invocation, str(context["contextId"])), str(context.get("tasks", "")), told, changed, request
 
