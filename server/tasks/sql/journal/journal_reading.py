@@ -171,7 +171,8 @@ async def read_contents(
 
 async def read_named_files(connection: AsyncConnection, rows: Iterable[Any]) -> dict[str, Files]:
     """The files that rows of tasks, pages or inboxes name, by context; without those that are not there."""
-    named = _NAMES.decode(rows, lambda row: (row.context_id, files_of_json(row.named)))
+    naming = (row for row in rows if row.named)
+    named = _NAMES.decode(naming, lambda row: (row.context_id, files_of_json(row.named)))
     return await read_files(connection, [(context_id, each) for context_id, several in named for each in several])
 
 
