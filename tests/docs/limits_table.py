@@ -33,7 +33,7 @@ PAGE = ROOT / "docs/limits.md"
 _PROTOCOLS = "server/protocols"
 _CHECKS = f"{_PROTOCOLS}/guard/test_checks.py"
 _BODIES = f"{_PROTOCOLS}/guard/test_bodies.py"
-_INVALID = "refused, by the name of the field (InvalidParams, 400)"
+_INVALID = "`INVALID_PARAMS`"
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,15 +62,15 @@ REQUESTS = (
           f"{_BODIES}::test_only_messages_may_be_large"),
     Limit((" all bodies at once",), "`--max-bodies-bytes`", "503 with `Retry-After`; gRPC: RESOURCE_EXHAUSTED",
           f"{_BODIES}::test_beyond_the_budget_every_entrance_says_try_again_and_keeps_nothing"),
-    Limit((" JSON: levels",), str(MAX_JSON_DEPTH), "refused (400; JSON-RPC: -32600)",
+    Limit((" JSON: levels",), str(MAX_JSON_DEPTH), "`INVALID_REQUEST`",
           f"{_CHECKS}::test_depth_is_refused_at_one_level_more_than_the_limit"),
-    Limit((" JSON: values",), f"{MAX_VALUES:,}; AG-UI: {MAX_BODY_VALUES:,}", "refused, before it is parsed",
+    Limit((" JSON: values",), f"{MAX_VALUES:,}; AG-UI: {MAX_BODY_VALUES:,}", "`INVALID_REQUEST`",
           f"{_CHECKS}::test_values_are_counted_up_to_the_limit_and_nothing_is_parsed_behind_it"),
-    Limit((" JSON: characters of a number",), f"{MAX_NUMBER:,}; a double holds it", "refused, before it is parsed",
+    Limit((" JSON: characters of a number",), f"{MAX_NUMBER:,}; a double holds it", "`INVALID_REQUEST`",
           f"{_CHECKS}::test_a_number_has_at_most_as_many_characters_as_the_limit"),
     Limit((" gRPC: values",), f"{MAX_VALUES:,}", "INVALID_ARGUMENT",
           f"{_PROTOCOLS}/guard/test_grpc_guard.py::test_a_message_with_too_many_values_is_invalid"),
-    Limit((" items of a list of messages, such as the parts of a message",), f"{MAX_ITEMS:,}", _INVALID,
+    Limit((" items of a list, such as the parts of a message",), f"{MAX_ITEMS:,}", _INVALID,
           f"{_PROTOCOLS}/guard/test_proto_messages.py"
           "::test_a_list_of_messages_has_at_most_as_many_as_the_limit"),
     Limit((" all text in fields of A2A",), f"`--max-text-bytes`, and {SMALL_BODY_BYTES:,} for ids and addresses",
@@ -84,7 +84,7 @@ VALUES = (
            "route /auth/callback", "route /auth/session", "route /auth/sign-in", "route /auth/sign-out",
            "route /auth/signed-urls", "route /canvas/stream", "route /healthz", "route /metrics", "route /page/…/…",
            "route /readyz", "route /rest/…"),
-          "the limits of requests, above; a path is a part of the head", "404 for what is not there",
+          "the limits of requests", "404 for unknown paths",
           f"{_PROTOCOLS}/guard/test_http_guard.py::test_bad_paths_methods_and_queries_get_rests_error"),
     Limit(("AG-UI *Id", "AG-UI UserMessage.id"), f"{MAX_ID} characters, without control characters", _INVALID,
           f"{_PROTOCOLS}/agui/test_input.py::test_what_is_no_run_is_refused_by_the_name_of_its_field"),
@@ -96,29 +96,29 @@ VALUES = (
            "AG-UI Context.value", "AG-UI ResumeEntry.payload", "AG-UI RunAgentInput.forwardedProps"),
           "`--max-text-bytes` for all of a message", _INVALID,
           f"{_BODIES}::test_text_is_limited_over_every_binding_and_version"),
-    Limit(("A2A Part.raw",), "the limits of requests, above; base64", _INVALID,
+    Limit(("A2A Part.raw",), "the limits of requests; base64", _INVALID,
           f"{_PROTOCOLS}/guard/test_proto_messages.py"
           "::test_bytes_are_base64_in_either_alphabet_with_padding_or_without"),
     Limit(("A2A Message.parts",), f"{MAX_ITEMS:,} parts", _INVALID, f"{_PROTOCOLS}/guard/test_proto_messages.py"
           "::test_a_list_of_messages_has_at_most_as_many_as_the_limit"),
     Limit(("A2A Message.extensions", "A2A Part.filename", "A2A Part.mediaType", "A2A Part.url",
            "A2A SendMessageConfiguration.acceptedOutputModes"),
-          "all text of a request, above", _INVALID, f"{_PROTOCOLS}/guard/test_proto_messages.py"
+          "all text of a request", _INVALID, f"{_PROTOCOLS}/guard/test_proto_messages.py"
           "::test_every_text_of_a_message_counts"),
     Limit(("A2A SendMessage.configuration", "A2A SendMessageConfiguration.taskPushNotificationConfig",
            "A2A TaskPushNotificationConfig.authentication"),
-          "an object with the fields below", _INVALID, f"{_PROTOCOLS}/guard/test_proto_messages.py"
+          "an object", _INVALID, f"{_PROTOCOLS}/guard/test_proto_messages.py"
           "::test_what_is_no_object_is_refused_by_the_name_of_its_field"),
-    Limit(("A2A *.historyLength", "query historyLength"), "a whole number of 32 bits, not negative", _INVALID,
+    Limit(("A2A *.historyLength", "query historyLength"), "a non-negative 32-bit integer", _INVALID,
           "server/test_messages.py::test_params_are_refused_by_the_name_of_their_field"),
-    Limit(("A2A *.tenant", "query tenant"), "empty: there are no tenants", _INVALID,
+    Limit(("A2A *.tenant", "query tenant"), "empty", _INVALID,
           "server/test_messages.py::test_params_are_refused_by_the_name_of_their_field"),
     Limit(("A2A Message.role",), "ROLE_USER", _INVALID,
           "server/test_messages.py::test_params_are_refused_by_the_name_of_their_field"),
     Limit(("A2A *.includeArtifacts", "A2A *.returnImmediately"), "true or false", _INVALID,
           f"{_PROTOCOLS}/guard/test_rest.py"
           "::test_a_query_parameter_that_does_not_fit_is_refused_and_an_unknown_one_is_ignored"),
-    Limit(("A2A ListTasks.status",), "the names that A2A defines", _INVALID,
+    Limit(("A2A ListTasks.status",), "A2A's names", _INVALID,
           f"{_PROTOCOLS}/guard/test_http_guard.py::test_a_state_that_is_no_state_of_a2a_is_refused_in_json"),
     Limit(("A2A ListTasks.statusTimestampAfter",), "a time in the years 1 to 9999", _INVALID,
           f"{_PROTOCOLS}/a2a_v1/operations/test_list_tasks.py::test_the_ends_of_time_can_be_asked_for"),
@@ -128,31 +128,31 @@ VALUES = (
           f"{_PROTOCOLS}/a2a_v1/operations/test_push_operations.py::test_a_page_that_cannot_be_is_refused"),
     Limit(("A2A *.pageToken", "query pageToken"), "a token of this server", _INVALID,
           f"{_PROTOCOLS}/a2a_v1/operations/test_list_tasks.py::test_a_token_that_is_not_ours_is_refused"),
-    Limit(("A2A TaskPushNotificationConfig.url",), f"{MAX_URL:,} characters; a host that is public, or allowed",
+    Limit(("A2A TaskPushNotificationConfig.url",), f"{MAX_URL:,} characters; a public or allowed host",
           _INVALID, "server/push/test_targets.py::test_what_is_no_plain_url_is_refused"),
     Limit(("A2A TaskPushNotificationConfig.token", "A2A AuthenticationInfo.*"), f"{MAX_SECRET:,} characters", _INVALID,
           f"{_PROTOCOLS}/a2a_v1/operations/test_push_operations.py::test_a_config_that_cannot_be_used_is_refused"),
-    Limit(("canvas:v1 op",), "the operations that the extension defines", _INVALID, "server/agent/test_intent.py"
+    Limit(("canvas:v1 op",), "an operation", _INVALID, "server/agent/test_intent.py"
           "::test_an_unknown_operation_is_refused_with_those_that_there_are"),
     Limit(("canvas:v1 unit", "canvas:v1 strategy", "canvas:v1 level", "canvas:v1 group",
            "canvas:v1 merge", "canvas:v1 link", "canvas:v1 selection"),
-          "the names that the extension defines; true or false; an object", _INVALID,
+          "a name that the extension defines; true or false; an object", _INVALID,
           "server/agent/test_intent.py::test_a_field_of_the_wrong_kind_is_refused_by_its_name"),
     Limit(("canvas:v1 name",), f"{MAX_ID} characters", _INVALID, "server/agent/test_intent.py"
           "::test_a_name_for_a_new_artifact_is_neither_empty_nor_longer_than_an_id"),
     Limit(("canvas:v1 artifactId", "canvas:v1 shareId", "canvas:v1 baseVersion", "canvas:v1 version",
            "canvas:v1 start", "canvas:v1 end", "canvas:v1 lineStart", "canvas:v1 lineEnd"),
-          f"{MAX_ID} characters; whole numbers, of versions and places that are there", _INVALID,
+          f"{MAX_ID} characters; integers, for existing versions and places", _INVALID,
           "server/test_messages.py::test_an_operation_is_refused_by_the_name_of_its_field"),
-    Limit(("canvas:v1 text",), "`--max-artifact-bytes`; of a selection: the text that is there", _INVALID,
+    Limit(("canvas:v1 text",), "`--max-artifact-bytes`; in a selection: the existing text", _INVALID,
           "server/agent/test_intent.py::test_what_is_put_is_a_text"),
-    Limit(("canvas:v1 user",), f"{MAX_USER} characters; {MAX_SHARES:,} shares of a context, {MAX_FROM_ONE} of one "
-          f"owner and {MAX_OF_USER:,} of a user", _INVALID,
+    Limit(("canvas:v1 user",), f"{MAX_USER} characters; {MAX_SHARES:,} shares per context, {MAX_FROM_ONE} from one "
+          f"owner, {MAX_OF_USER:,} per user", _INVALID,
           "server/test_sharing.py::test_what_cannot_be_shared_is_refused_with_a_reason"),
-    Limit(("canvas:v1 expires",), f"a time with its zone, or seconds, at most {MAX_SECONDS:,} from now", _INVALID,
+    Limit(("canvas:v1 expires",), f"a time with a zone, or seconds, up to {MAX_SECONDS:,} from now", _INVALID,
           f"{_PROTOCOLS}/edge/test_share_forms.py::test_a_share_ends_within_a_hundred_years_or_never_or_is_refused"),
     Limit(("AG-UI RunAgentInput.state",),
-          "the limits of requests, above; only `artifact` and `selectedText` of the older request are read", _INVALID,
+          "the limits of requests; only `artifact` and `selectedText` are read", _INVALID,
           f"{_PROTOCOLS}/agui/older/test_request.py"
           "::test_a_body_that_names_an_artifact_or_a_selection_is_of_the_older_form"),
     Limit(("AG-UI RunAgentInput.messages", "AG-UI older messages"), f"{MAX_MESSAGES:,} messages", _INVALID,
@@ -165,16 +165,16 @@ VALUES = (
           "one answer, resolved or cancelled", _INVALID,
           f"{_PROTOCOLS}/agui/test_input.py::test_a_resume_that_answers_nothing_is_refused"),
     Limit(("AG-UI UserMessage.role", "AG-UI UserMessage.name", "AG-UI UserMessage.metadata"),
-          "the limits of requests, above; only role is read", _INVALID,
+          "the limits of requests; only the role is read", _INVALID,
           f"{_PROTOCOLS}/agui/test_input.py::test_what_is_no_run_is_refused_by_the_name_of_its_field"),
     Limit(("AG-UI older contents",), f"{MAX_CONTENTS:,} versions of a new artifact", _INVALID,
           f"{_PROTOCOLS}/agui/older/test_request.py::test_what_is_no_request_is_refused_by_the_name_of_its_field"),
     Limit(("AG-UI older artifact", "AG-UI older code", "AG-UI older currentIndex", "AG-UI older fullMarkdown",
            "AG-UI older index", "AG-UI older type"),
-          "`--max-artifact-bytes`; the versions that there are", _INVALID,
+          "`--max-artifact-bytes`; existing versions", _INVALID,
           f"{_PROTOCOLS}/agui/older/test_request.py"
           "::test_the_content_at_the_current_index_is_refused_by_its_place"),
-    Limit(("AG-UI older language", "AG-UI older title"), f"{MAX_ID} characters, unless it was shown so", _INVALID,
+    Limit(("AG-UI older language", "AG-UI older title"), f"{MAX_ID} characters, or as sent by the server", _INVALID,
           f"{_PROTOCOLS}/agui/older/test_request.py::test_a_title_or_language_has_a_limit_unless_it_was_shown"),
     Limit(("AG-UI older selectedText", "AG-UI older start", "AG-UI older end", "AG-UI older text",
            "AG-UI older lineStart", "AG-UI older lineEnd"),
@@ -182,61 +182,61 @@ VALUES = (
           "::test_a_selection_that_the_users_own_text_does_not_have_is_refused_before_anything_is_stored"),
     Limit(("query pageSize",), f"1 to {MAX_PAGE_SIZE}", _INVALID,
           f"{_PROTOCOLS}/artifacts/test_context_forms.py::test_a_wrong_parameter_is_refused"),
-    Limit(("query query",), f"a part of the head; {MAX_SEARCHED:,} contexts are searched for one page",
+    Limit(("query query",), f"the head; {MAX_SEARCHED:,} contexts are searched per page",
           "`nextPageToken` continues the search", f"{_PROTOCOLS}/artifacts/test_context_forms.py"
           "::test_a_page_of_a_search_may_be_empty_and_name_the_next_one"),
-    Limit(("query download", "query raw"), "a part of the head; yes unless it is empty or 0", "counts as yes",
+    Limit(("query download", "query raw"), "yes unless empty or 0", "yes",
           f"{_PROTOCOLS}/artifacts/test_routes.py::test_who_asks_for_the_raw_content_gets_it"),
     Limit(("query format",), "json or zip", _INVALID,
           f"{_PROTOCOLS}/artifacts/test_context_forms.py::test_another_format_is_refused"),
-    Limit(("query from",), "a version that there is, or 0", _INVALID,
+    Limit(("query from",), "an existing version, or 0", _INVALID,
           f"{_PROTOCOLS}/artifacts/test_routes.py::test_a_diff_from_no_version_is_400_and_names_the_range"),
-    Limit(("query code", "query state", "query return"), "a part of the head; of a sign-in that has begun here",
-          "a page that says why (400, 403, 429)",
+    Limit(("query code", "query state", "query return"), "those of a sign-in that started here",
+          "a page with the reason (400, 403, 429)",
           "server/test_sign_in.py::test_a_browser_that_is_not_signed_in_is_told_why_and_led_back"),
     Limit(("body name",), f"{MAX_NAME} characters", _INVALID,
           f"{_PROTOCOLS}/artifacts/test_context_forms.py::test_what_is_no_name_is_refused"),
     Limit(("body path",), "a path of this server", "400",
           "server/test_sign_in.py::test_what_is_no_path_is_not_signed"),
-    Limit(("header accept-encoding",), "a part of the head; codings that the file has", "the file as it is",
+    Limit(("header accept-encoding",), "codings of the file", "the file uncompressed",
           f"{_PROTOCOLS}/page/test_routes.py::test_a_file_is_compressed_as_the_browser_takes_it"),
-    Limit(("header accept",), "a part of the head; forms that the answer has", "the first form, or 406",
+    Limit(("header accept",), "media types of the response", "the first one, or 406",
           f"{_PROTOCOLS}/edge/test_http_requests.py"
           "::test_json_is_the_answer_unless_the_header_prefers_something_else"),
-    Limit(("header a2a-extensions", "header x-a2a-extensions"), "a part of the head; extensions that the card lists",
+    Limit(("header a2a-extensions", "header x-a2a-extensions"), "extensions in the card",
           "ignored", "server/test_presentation.py::test_an_extension_that_is_unknown_is_not_echoed"),
-    Limit(("header a2a-version", "query a2a-version"), "one version, which the operation has", "-32009, 400",
+    Limit(("header a2a-version", "query a2a-version"), "0.3 or 1.0", "`VERSION_NOT_SUPPORTED`",
           f"{_PROTOCOLS}/guard/test_http_guard.py::test_a_version_in_the_query_is_checked_as_one_in_the_header"),
-    Limit(("header authorization",), "one; Bearer and a key, a token or a link", "401",
+    Limit(("header authorization",), "one; Bearer and a key, token or link token", "401",
           f"{_PROTOCOLS}/identity/test_credentials.py::test_anything_else_is_malformed"),
     Limit(("header cookie",), "one of its name, signed by this server", "ignored",
           f"{_PROTOCOLS}/identity/test_browser_sessions.py"
           "::test_a_cookie_counts_if_it_is_the_only_one_of_its_name"),
-    Limit(("header a2a-canvas-page",), "there, in what this server's page sends", "the cookie is ignored",
+    Limit(("header a2a-canvas-page",), "present, from this server's page", "the cookie is ignored",
           f"{_PROTOCOLS}/identity/test_browser_sessions.py::test_neither_does_what_has_no_header_of_the_page"),
-    Limit(("header origin",), "this server, or one of `--cors-origin`", "403",
+    Limit(("header origin",), "this server, or a `--cors-origin`", "403",
           f"{_PROTOCOLS}/guard/test_hosts.py::test_no_other_page_may"),
     Limit(("header sec-fetch-dest", "header sec-fetch-site"), "those of this server's page",
           "the cookie is ignored", f"{_PROTOCOLS}/identity/test_browser_sessions.py"
           "::test_another_one_does_not_but_it_may_link_to_what_can_be_read"),
-    Limit(("query signature",), "one by this server, of this address, for GET", "401",
+    Limit(("query signature",), "this server's, for this address, with GET", "401",
           "server/test_sign_in.py::test_it_is_for_that_address_and_for_reading_alone"),
     Limit(("header content-encoding",), "identity", "415",
           f"{_PROTOCOLS}/guard/test_http_guard.py::test_a_compressed_body_is_refused_unread_on_every_route"),
-    Limit(("header content-length",), "the bytes that a body may have, above", "413, before it is read",
+    Limit(("header content-length",), "the limits of requests", "413, before it is read",
           f"{_BODIES}::test_only_messages_may_be_large"),
-    Limit(("header content-type",), "JSON", "415; JSON-RPC: -32005",
+    Limit(("header content-type",), "JSON", "`CONTENT_TYPE_NOT_SUPPORTED`",
           f"{_PROTOCOLS}/guard/test_http_guard.py::test_other_content_types_are_refused_in_each_form"),
-    Limit(("header host",), "a name of this server", "421",
+    Limit(("header host",), "a name of the server", "421",
           f"{_PROTOCOLS}/guard/test_hosts.py::test_any_other_name_is_refused"),
-    Limit(("header if-modified-since", "header if-none-match"), "a part of the head", "ignored",
+    Limit(("header if-modified-since", "header if-none-match"), "the head", "ignored",
           f"{_PROTOCOLS}/edge/test_http_requests.py::test_a_tag_beats_a_date"),
-    Limit(("header last-event-id",), "an id of this stream", "everything is sent",
+    Limit(("header last-event-id",), "an event id of this stream", "everything is sent",
           f"{_PROTOCOLS}/artifacts/test_event_stream.py"
           "::test_what_changed_since_is_missed_and_all_of_it_if_that_cannot_be_known"),
-    Limit(("header x-forwarded-proto",), "from a proxy that `FORWARDED_ALLOW_IPS` names", "ignored",
+    Limit(("header x-forwarded-proto",), "from a proxy in `FORWARDED_ALLOW_IPS`", "ignored",
           "server/test_sign_in.py::test_behind_a_proxy_with_https_the_cookies_are_secure"),
-    Limit(("header x-forwarded-for",), "from a proxy that `FORWARDED_ALLOW_IPS` names",
+    Limit(("header x-forwarded-for",), "from a proxy in `FORWARDED_ALLOW_IPS`",
           "ignored", f"{_PROTOCOLS}/edge/test_origins.py::test_a_trusted_proxy_says_whom_it_calls_for_as_over_http"),
 )  # fmt: skip
 """Of single values. The first that matches an entrance is its row."""
@@ -247,16 +247,15 @@ def row_of(entrance: str) -> Limit | None:
     return next((row for row in VALUES if any(fnmatchcase(entrance, each) for each in row.of)), None)
 
 
-def table(rows: Sequence[Limit], entrances: Sequence[str]) -> Iterator[str]:
-    yield "| what | how much | beyond it | test |"
-    yield "|---|---|---|---|"
+def table(rows: Sequence[Limit]) -> Iterator[str]:
+    yield "| what | bound | beyond it |"
+    yield "|---|---|---|"
     for row in rows:
-        named = [each for each in entrances if row_of(each) is row] or [each.strip() for each in row.of]
-        what = ", ".join(f"`{each}`" if row in VALUES else each for each in named)
-        yield f"| {what} | {row.bound} | {row.beyond} | {row.test.replace('::', ' ')} |"
+        what = ", ".join(f"`{each.removeprefix('route ')}`" if row in VALUES else each.strip() for each in row.of)
+        yield f"| {what} | {row.bound} | {row.beyond} |"
 
 
-def page(entrances: Sequence[str]) -> str:
+def page() -> str:
     """All of docs/limits.md."""
     return "\n".join(
         (
@@ -264,27 +263,24 @@ def page(entrances: Sequence[str]) -> str:
             "",
             "<!-- Generated by `python -m tests.docs.limits_table`. -->",
             "",
-            "Everything that a client can send has a bound: here with the answer beyond it, and the test that shows it",
-            "(below `tests/`). What users may consume over time is in [quotas.md](quotas.md).",
+            "Everything that a client can send has a bound. [errors.md](errors.md) has the errors, and",
+            "[quotas.md](quotas.md) what users may consume over time.",
             "",
             "## Requests",
             "",
-            *table(REQUESTS, ()),
+            *table(REQUESTS),
             "",
             "## Values",
             "",
-            "A2A 0.3 is converted to 1.0, and has the same bounds. `canvas:v1` names the fields of operations, also "
-            "where `/artifacts/…/shares`",
-            "takes them; `AG-UI older` those of [the older request](ag-ui.md#the-older-request). Fields that are not "
-            "named here are ignored.",
+            "A2A 0.3 is converted to 1.0, and has the same bounds. `*` matches any characters. `canvas:v1` names",
+            "fields of operations, also under `/artifacts/…/shares`; `AG-UI older` those of",
+            "[the older request](ag-ui.md#the-older-request). Other fields are ignored.",
             "",
-            *table(VALUES, entrances),
+            *table(VALUES),
             "",
         )
     )
 
 
 if __name__ == "__main__":
-    from tests.docs.entrances import entrances
-
-    PAGE.write_text(page(entrances()))
+    PAGE.write_text(page())

@@ -47,4 +47,4 @@ def test_the_test_of_a_row_is_there(row: Limit) -> None:
 
 
 def test_the_page_is_the_one_that_is_generated() -> None:
-    assert PAGE.read_text() == page(ENTRANCES), "run python -m tests.docs.limits_table"
+    assert PAGE.read_text() == page(), "run python -m tests.docs.limits_table"
