@@ -84,6 +84,9 @@ def is_database_file(value: str) -> bool:
 
 
 def _no_agent(folder: Path) -> str:
+    if address := re.fullmatch("(https?:/)(.*)", str(folder)):  # a path has one slash where an address has two
+        named = f"{address[1]}/{address[2]}"
+        return f"{named} is not a folder. Addresses of agents go into A2A_CANVAS_AGENTS (--agent URL)."
     if not folder.exists():
         return f"There is no folder {folder}. To make an agent there: a2a-canvas new {folder}"
     if not folder.is_dir():

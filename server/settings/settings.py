@@ -133,7 +133,7 @@ class Settings(BaseSettings):
     shared_token: str | None = Field(
         None,
         description="a token that every request needs, unless it has another credential; all who have it are one user, "
-        "'shared'",
+        "'shared', and clients send it as A2A_CANVAS_TOKEN",
     )
     api_keys: str | None = Field(
         None,

@@ -103,7 +103,7 @@ class DatabaseInUse(Exception):
         who = f" (process {process})" if process else ""
         super().__init__(
             f"The database {path} is open in another server{who}. "
-            "Stop it, choose another --database, or use postgresql:// for several servers."
+            "Stop it, choose another (--database second.db), or use postgresql:// for several servers."
         )
         self.path = path
         self.process = process

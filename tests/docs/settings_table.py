@@ -15,7 +15,7 @@ def table() -> str:
     """All settings, one line each: option, environment variable, default, and what it means."""
     lines = ["| option | environment variable | default | what |", "|---|---|---|---|"]
     for field, info in Settings.model_fields.items():
-        options, default = f"`{option_name(field)}`", "–" if info.default is None else f"`{info.default}`"
+        options, default = f"`{option_name(field)}`", "–" if info.default is None else _shown(info.default)
         if info.annotation is bool:
             options, default = f"{options}, `--no-{option_name(field)[2:]}`", "on" if info.default else "off"
         # Quotation marks around a value, not the apostrophe of a word.
@@ -23,6 +23,10 @@ def table() -> str:
         told = "; ".join(filter(None, (what, bounds_of(field))))
         lines.append(f"| {options} | `{PREFIX}{field.upper()}` | {default} | {told} |")
     return "\n".join(lines) + "\n"
+
+
+def _shown(default: object) -> str:
+    return "none" if default == () else f"`{default}`"
 
 
 def generated(page: str) -> str:

@@ -74,7 +74,9 @@ def command_forms() -> dict[str, CommandForm]:
         "contexts": client_command("tasks:contexts", _LIMIT, examples=("contexts", "contexts --json")),
         "share": client_command(
             "shares:share",
-            _SHARED,
+            click.Argument(
+                ["context"], type=typed(given), required=False, metavar="CONTEXT", shell_complete=_KNOWN_CONTEXT
+            ),
             option("--with", "user", metavar="USER", type=typed(given), help="share it with this user"),
             option("--link", is_flag=True, help="make a link, for anyone who has it, and print it"),
             option(
@@ -86,7 +88,8 @@ def command_forms() -> dict[str, CommandForm]:
             option(
                 "--expires", metavar="WHEN", type=typed(expiry), help="a span, as 7d or 12h, or a time with its zone"
             ),
-            more=f"{_ID} Sharing with a user once more replaces what was shared with that user before.",
+            more=f"{_ID} Without it, the last conversation is shared. Sharing with a user once more replaces what was "
+            "shared with that user before.",
             examples=("share 7c8d --with bob --level edit", "share 7c8d --link --expires 7d"),
         ),
         "shares": client_command(

@@ -23,7 +23,7 @@ _MAY = {"read": "read", "edit": "read and edit", "approve": "read, edit and appr
 
 
 async def share(
-    invocation: Invocation, context: str, user: str | None, link: bool, level: str, expires: int | str | None
+    invocation: Invocation, context: str | None, user: str | None, link: bool, level: str, expires: int | str | None
 ) -> None:
     """Share a conversation with a user, or make a link."""
     if link and user is not None:

@@ -279,3 +279,14 @@ async def test_an_artifact_is_written_edited_compared_and_undone_from_the_comman
         code, _, err = await typed("edit", "doc", "--match", "f", "make it async")
         assert code == 2
         assert err.startswith('a2a-canvas: "f" occurs 2 times in version 1, on line 1.')
+
+
+@pytest.mark.parametrize("command", [(), ("serve",), ("send",), ("key", "new")])
+def test_h_is_help(command: tuple[str, ...], capsys: pytest.CaptureFixture[str]) -> None:
+    assert main((*command, "-h")) == 0
+    assert capsys.readouterr().out.startswith("Usage: a2a-canvas")
+
+
+def test_an_option_without_its_value_names_the_help_of_its_command(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(("serve", "--port")) == 2
+    assert capsys.readouterr().err.endswith("See a2a-canvas serve --help.\n")

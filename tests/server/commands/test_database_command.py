@@ -195,7 +195,7 @@ def test_a_file_that_a_server_has_open(refused: Refused, tmp_path: Path) -> None
     lock.acquire()
     assert refused(sqlite_url(tmp_path)) == (
         f"The database {tmp_path}/canvas.db is open in another server (process {os.getpid()}). "
-        "Stop it, choose another --database, or use postgresql:// for several servers."
+        "Stop it, choose another (--database second.db), or use postgresql:// for several servers."
     )
     lock.release()
     assert (tmp_path / "canvas.db").read_bytes() == b""

@@ -254,7 +254,7 @@ async def _assert_refused(servers: ServerGroup, first: ServerProcess, folder: Pa
     assert await second.ended() == 2
     assert second.log[:-1] == [
         f"a2a-canvas: The database {folder}/canvas.db is open in another server (process {first.process.pid}). "
-        "Stop it, choose another --database, or use postgresql:// for several servers."
+        "Stop it, choose another (--database second.db), or use postgresql:// for several servers."
     ]
 
 

@@ -187,6 +187,7 @@ def test_a_wrong_variable_is_not_blamed_on_the_folder(folder: Path, monkeypatch:
     [
         ("none", "There is no folder none. To make an agent there: a2a-canvas new none"),
         ("file", "file is a file. Name the folder of the agent."),
+        ("https://h", "https://h is not a folder. Addresses of agents go into A2A_CANVAS_AGENTS "),
         ("empty", "The folder empty is not an agent folder: it has none of agent.toml, instructions.md, tools.py, "),
     ],
 )

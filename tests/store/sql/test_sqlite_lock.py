@@ -46,7 +46,7 @@ def test_a_file_that_another_process_holds_is_refused_with_its_number(tmp_path: 
             FileLock(path).acquire()
         assert str(caught.value) == (
             f"The database {path} is open in another server (process {process.pid}). "
-            "Stop it, choose another --database, or use postgresql:// for several servers."
+            "Stop it, choose another (--database second.db), or use postgresql:// for several servers."
         )
 
 

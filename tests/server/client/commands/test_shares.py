@@ -10,6 +10,7 @@ import pytest
 
 from a2a_canvas.server.accounts.api_key import new_key
 from a2a_canvas.server.client.commands.artifacts import made_by
+from a2a_canvas.server.client.conversation.state_file import remember
 from tests.server.app_server import Served, envelope, serving
 from tests.server.client.client_harness import Result, typed
 
@@ -66,6 +67,12 @@ async def test_a_link_is_printed_alone(served: Served) -> None:
     assert token not in str(link)
     assert (await ann(served, "unshare", "notes", link["shareId"][:8])).code == 0
     assert (await served.http.get("/artifacts/notes", headers=bearer(token))).status_code == 401
+
+
+async def test_without_a_conversation_the_last_one_is_shared(served: Served) -> None:
+    remember(served.url, UNIQUE)
+    assert (await ann(served, "share", "--with", "bob")).out == "bob may read it.\n"
+    assert "bob" in (await ann(served, "shares", UNIQUE)).out
 
 
 @pytest.mark.parametrize(
