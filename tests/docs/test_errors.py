@@ -16,12 +16,7 @@ from tests.docs.pages import ADDRESS, blocks, page, rows
 assert create_app  # its modules enter their errors into the tables
 
 PAGE = page("errors")
-UNUSED = {
-    "PUSH_NOTIFICATION_NOT_SUPPORTED",
-    "INVALID_AGENT_RESPONSE",
-    "EXTENDED_AGENT_CARD_NOT_CONFIGURED",
-    "EXTENSION_SUPPORT_REQUIRED",
-}
+UNUSED = {"INVALID_AGENT_RESPONSE", "EXTENDED_AGENT_CARD_NOT_CONFIGURED"}
 """Reasons of the SDK for errors that this server never has."""
 
 EVERYWHERE, ARTIFACTS = rows(PAGE, "Every binding"), rows(PAGE, "Under `/artifacts`")

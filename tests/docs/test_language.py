@@ -28,6 +28,7 @@ FINISHED = (
     "docs/errors.md",
     "docs/limits.md",
     "docs/scaling.md",
+    "docs/architecture.md",
     "CONTRIBUTING.md",
     "docs/extensions.md",
     "docs/turn.md",
