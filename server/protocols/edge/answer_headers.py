@@ -16,7 +16,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from a2a_canvas.server.protocols.edge.availability import NO_STORE
 
 SAME_ORIGIN = {"Cross-Origin-Resource-Policy": "same-origin"}
-NO_SNIFF = ("X-Content-Type-Options", "nosniff")
+NO_SNIFF = {"X-Content-Type-Options": "nosniff"}
 TELL_THE_CALLER = "Authorization, Cookie"
 
 
@@ -36,7 +36,7 @@ class AnswerHeaders:
 
 
 def _complete(headers: MutableHeaders, status: int) -> None:
-    headers.setdefault(*NO_SNIFF)
+    headers.update(NO_SNIFF)
     caching = headers.setdefault("Cache-Control", NO_STORE["Cache-Control"])
     if "private" in caching:
         headers.add_vary_header(TELL_THE_CALLER)
