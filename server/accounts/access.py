@@ -259,10 +259,10 @@ class Access:
         """What a caller may do with a context of `owner` now."""
         return (await self.grants(caller)).level(key, owner)
 
-    async def below(self, caller: Caller, level: Level) -> str | None:
-        """The context of a caller with a link that does not allow as much; None for everybody else."""
+    async def below(self, caller: Caller, level: Level) -> bool:
+        """Whether a caller has a link, and it does not allow as much."""
         shares = (await self.grants(caller)).shares if caller.link else {}
-        return next((key for key, share in shares.items() if share.level < level), None)
+        return any(share.level < level for share in shares.values())
 
     async def find(self, caller: Caller, context_id: str) -> Found | None:
         """The context that a caller means; None if it cannot have one of this id.

@@ -14,8 +14,13 @@ AccountError
 from __future__ import annotations
 
 from math import ceil
+from typing import Final
 
 from a2a_canvas.store.ids import public_id
+
+NOT_SHARED_FOR_THIS: Final = "You may not do that in this context, which is shared with you. Ask its owner for more."
+OUTSIDE_LINK: Final = "Your link is for one context: send its contextId."
+"""For a caller with a link who names another context, or none."""
 
 
 class AccountError(Exception):
@@ -32,19 +37,10 @@ class ContextNotFound(AccountError):
 
 
 class ReadOnly(AccountError):
-    """
-    Args:
-        context_id: empty if the caller named none.
-    """
+    """It names no context: the caller may have sent the id of another one, or none."""
 
-    def __init__(self, context_id: str) -> None:
-        named = public_id(context_id)
-        super().__init__(
-            f"You may not do that in context {named!r}, which is shared with you. Ask its owner for more."
-            if named
-            else "Your link is for one context: send its contextId."
-        )
-        self.context_id = named
+    def __init__(self, reason: str = NOT_SHARED_FOR_THIS) -> None:
+        super().__init__(reason)
 
 
 class OwnerOnly(ReadOnly):

@@ -126,8 +126,8 @@ class _RunEndpoint:
     async def _open(self, request: Request, watch: _Watch) -> OpenedRun:
         await round_robin().next_slice()
         caller = caller_of(request)
-        if read_only := await self._runtime.access.below(caller, Level.EDIT):
-            raise ReadOnly(read_only)
+        if await self._runtime.access.below(caller, Level.EDIT):
+            raise ReadOnly
         raw, content_type = await request.body(), request.headers.get("content-type")
         parse = partial(_parse, raw, content_type, self._agui)
         asked = await self._agui.parsing.run(caller.account, len(raw), parse)

@@ -196,7 +196,7 @@ class _ArtifactsEndpoint:
             raise ContextNotFound(resource.context_id)
         resource = replace(resource, context_id=found.key)
         if request.method in ("DELETE", "PATCH") and found.level < Level.OWN:
-            raise ReadOnly(found.key)
+            raise ReadOnly
         if request.method == "DELETE":
             await self._contexts.remove(found.key, found.owner)
             return Response(status_code=204)

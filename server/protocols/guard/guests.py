@@ -28,6 +28,6 @@ async def refuse_none(caller: Caller) -> Refusal | None:
 async def refuse_readers(access: Access, caller: Caller) -> Refusal | None:
     """A caller with a link may send no message if the link is for reading."""
     with suppress(Unavailable):  # the operation reports that itself
-        if read_only := await access.below(caller, Level.EDIT):
-            return Refusal(PermissionDeniedError, str(ReadOnly(read_only)))
+        if await access.below(caller, Level.EDIT):
+            return Refusal(PermissionDeniedError, str(ReadOnly()))
     return None

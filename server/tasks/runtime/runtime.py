@@ -22,7 +22,7 @@ from functools import partial
 from typing import Any, TypeVar
 
 from a2a_canvas.server.accounts.access import Access, Caller, Level
-from a2a_canvas.server.accounts.errors import ReadOnly
+from a2a_canvas.server.accounts.errors import OUTSIDE_LINK, ReadOnly
 from a2a_canvas.server.agent.edit.run import apply_user_changes, check_operation
 from a2a_canvas.server.agent.endings import INTERNAL_ERROR, Ending
 from a2a_canvas.server.agent.events import (
@@ -193,7 +193,7 @@ class Runtime:
         if found < Level.READ:
             raise TaskNotFound(task_id)
         if found < level:
-            raise ReadOnly(context_id)
+            raise ReadOnly
         set_task(task_id, context_id)
         return context_id, owner, found
 
@@ -247,11 +247,13 @@ class Runtime:
             return replace(incoming, owner=owner, context_id=key if incoming.context_id else "", level=level)
         if not incoming.context_id:
             if caller.link:
-                raise ReadOnly("")
+                raise ReadOnly(OUTSIDE_LINK)
             return replace(incoming, owner=caller.name, level=Level.OWN)
         found = await self.access.find(caller, incoming.context_id)
-        if found is None or found.level < Level.EDIT:
-            raise ReadOnly(incoming.context_id if found else "")
+        if found is None:
+            raise ReadOnly(OUTSIDE_LINK)
+        if found.level < Level.EDIT:
+            raise ReadOnly
         return replace(incoming, owner=found.owner, context_id=found.key, level=found.level)
 
     async def _accept(self, incoming: Incoming, key: str) -> TaskSubscription:
