@@ -16,7 +16,7 @@ import pathlib
 from collections.abc import AsyncGenerator, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from http import HTTPStatus
-from typing import Literal
+from typing import Final, Literal
 
 from a2a_canvas.server.agent import model as m
 from a2a_canvas.server.agent.model import SCRIPT_PREFIX
@@ -45,6 +45,10 @@ from a2a_canvas.server.agent.models.script.values import (
 
 _MAX_KNOWN_ATTEMPTS = 1000
 _OVERLOADED = 529
+_NO_RULE: Final = (
+    'No rule of the script matches a message of {size} characters; a last rule with `text: ""` matches every message.'
+)
+"""It has no words of the message: it is logged."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +99,7 @@ class ScriptedModel:
                 events = self._failing(events, now.error, planned.turn, planned.turn.next_round()[0])
             return paced(events, seconds(filled(now.delay, groups)), self._sleep)
         except BadValue as error:
-            raise m.ModelError(f"The script cannot be played: {error}.", retryable=False) from error
+            raise failure("other", f"The script cannot be played: {error}.") from error
 
     def plan(self, request: m.ModelRequest) -> ScriptAnswer:
         """What comes next in the conversation.
@@ -108,9 +112,8 @@ class ScriptedModel:
         if request.edit:
             turn = edit_turn(self._rules, request.edit, request.messages[-1].message_id)
         if turn is None or turn.rule is None:
-            message = turn.text if turn else ""
-            shown = message if len(message) <= 100 else f"{message[:100]}…"
-            raise m.ModelError(f"No rule of the script matches this message: {shown}", retryable=False)
+            size = len(turn.text) if turn else 0
+            raise failure("refused", _NO_RULE.format(size=size))
         if turn.rule.change:
             return ScriptAnswer(turn, ScriptRound(), self._changing(turn.rule, turn, request))
         number, left = turn.next_round()

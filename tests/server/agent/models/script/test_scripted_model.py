@@ -31,6 +31,7 @@ from a2a_canvas.server.agent.model import (
     ToolResult,
     ToolUse,
 )
+from a2a_canvas.server.agent.models.provider_errors import FOR_USERS
 from a2a_canvas.server.agent.models.script import ScriptedModel, ScriptError
 
 SCRIPT = """
@@ -161,16 +162,18 @@ async def test_the_first_rule_that_matches_wins(model) -> None:
     assert text_of(await ask(model(), user("oh", "hello"))) == "Hello, you."
 
 
-async def test_without_a_rule_the_task_fails_and_says_so(model) -> None:
-    with pytest.raises(ModelError, match="No rule of the script matches this message: what now") as caught:
+async def test_without_a_rule_the_user_reads_a_sentence_and_the_log_has_the_cause(model) -> None:
+    with pytest.raises(ModelError, match="No rule of the script matches a message of 8 characters") as caught:
         await ask(model(), user("what now"))
+    assert caught.value.reason == FOR_USERS["refused"]
     assert not caught.value.retryable
 
 
-async def test_a_long_message_is_shortened_in_the_failure(model) -> None:
-    with pytest.raises(ModelError) as caught:
-        await ask(model(), user("x" * 10_000))
-    assert len(str(caught.value)) < 200
+async def test_a_value_that_cannot_be_used_is_the_operators_concern(model) -> None:
+    text = "rules: [{match: {text: '(?P<n>.*)'}, rounds: [{text: Hi, delay: '{n}'}]}]"
+    with pytest.raises(ModelError, match="The script cannot be played: ") as caught:
+        await ask(model(text), user("soon"))
+    assert caught.value.reason == FOR_USERS["other"]
 
 
 @pytest.mark.parametrize(
@@ -518,7 +521,7 @@ async def test_a_rule_with_a_selection_is_for_edits_alone(model) -> None:
 
 
 async def test_the_text_of_an_edit_is_its_instruction_and_nothing_around_it(model) -> None:
-    with pytest.raises(ModelError, match="matches this message: before") as caught:
+    with pytest.raises(ModelError, match="a message of 6 characters") as caught:
         await answer_to(model(EDITS), edit("before", "up 1"))
     assert "selection" not in str(caught.value)
 
