@@ -13,9 +13,9 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
-from typing import Any, Final, TypeVar
+from typing import Any, Final, TypeAlias, TypeVar
 
 from a2a.compat.v0_3 import a2a_v0_3_pb2
 from a2a.types import a2a_pb2
@@ -299,6 +299,9 @@ def _json_name(path: str) -> str:
 
 _PARTS = {a2a_pb2.Part: "content", a2a_v0_3_pb2.Part: "part"}
 
+SetFields: TypeAlias = Sequence[tuple[FieldDescriptor, Any]]
+"""The fields of a message that are set, with their values."""
+
 
 def check_message(message: Message, limits: BodyLimits, *, from_json: bool = False) -> Refusal | None:
     """Refuses what could be neither stored nor sent on as JSON, in whatever binding the message came.
@@ -316,9 +319,10 @@ def check_message(message: Message, limits: BodyLimits, *, from_json: bool = Fal
             return invalid([(path or "the request", fault)])
         if from_json and isinstance(node, Struct | Value):
             continue
-        if not isinstance(node, Struct | Value | ListValue) and (refusal := _too_many_in(node, path)):
+        fields = node.ListFields()
+        if not isinstance(node, Struct | Value | ListValue) and (refusal := _too_many_in(fields, path)):
             return refusal
-        for child in _children(node, depth, path):
+        for child in _children(fields, depth, path):
             seen += 1
             if seen >= MAX_VALUES:
                 return too_many_values()
@@ -326,8 +330,8 @@ def check_message(message: Message, limits: BodyLimits, *, from_json: bool = Fal
     return None
 
 
-def _too_many_in(node: Message, path: str) -> Refusal | None:
-    for field, value in node.ListFields():
+def _too_many_in(fields: SetFields, path: str) -> Refusal | None:
+    for field, value in fields:
         if field.message_type and field.is_repeated and len(value) > MAX_ITEMS:
             return too_many_items(f"{path}.{field.json_name}".lstrip("."), len(value))
     return None
@@ -353,9 +357,9 @@ def _is_time(node: Timestamp) -> bool:
     return True
 
 
-def _children(node: Message, depth: int, path: str) -> Iterator[tuple[Message, int, str]]:
-    """The messages in `node`, their depth in levels of JSON and their paths. A `Value` is no level of its own."""
-    for field, value in node.ListFields():
+def _children(fields: SetFields, depth: int, path: str) -> Iterator[tuple[Message, int, str]]:
+    """The messages in a node, their depth in levels of JSON and their paths. A `Value` is no level of its own."""
+    for field, value in fields:
         kind = field.message_type
         if kind is None:
             continue
