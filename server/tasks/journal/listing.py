@@ -1,6 +1,8 @@
 """Queries for owners' tasks, and the order of the result (A2A 1.0, section 3.1.4). Pure.
 
-Rule: the newest status first; of two that changed at the same time, the greater id first.
+Rule 1: the newest status first; of two that changed at the same time, the greater id first.
+Rule 2: a page says how many tasks match on all pages. Those of a context, and those since a time, are counted for each
+        page, so they are counted up to MAX_COUNTED: a page costs the same however many there are.
 """
 
 from __future__ import annotations
@@ -15,6 +17,10 @@ from a2a_canvas.server.tasks.record import TaskRecord
 
 ListPosition = tuple[datetime, str]
 """The position of a task in the order: when its status changed, and its id."""
+
+
+MAX_COUNTED = 10_000
+"""Tasks that are counted for a page (rule 2): about 1 ms."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,10 +46,20 @@ class TaskQuery:
     artifacts: bool = True
     max_bytes: int | None = None
 
+    @property
+    def counted(self) -> bool:
+        """Whether its matches are counted for each page (rule 2)."""
+        return bool(self.context_id or self.since)
+
 
 @dataclass(frozen=True, slots=True)
 class TaskPage:
-    """A page of the result. `total`: number of matches on all pages; `more`: whether any follow `records`."""
+    """A page of the result.
+
+    Attributes:
+        total: number of matches on all pages (rule 2).
+        more: whether any follow `records`.
+    """
 
     records: tuple[TaskRecord, ...]
     total: int
@@ -58,7 +74,8 @@ def make_page(records: Iterable[TaskRecord], query: TaskQuery) -> TaskPage:
     """A page of `records`, which are all tasks of the owners."""
     matching = sorted((record for record in records if _matches(record, query)), key=list_position, reverse=True)
     rest = [record for record in matching if query.after is None or list_position(record) < query.after]
-    return TaskPage(tuple(rest[: query.limit]), len(matching), len(rest) > query.limit)
+    total = min(len(matching), MAX_COUNTED) if query.counted else len(matching)
+    return TaskPage(tuple(rest[: query.limit]), total, len(rest) > query.limit)
 
 
 def count_fitting(sizes: Iterable[int], most: int) -> int:

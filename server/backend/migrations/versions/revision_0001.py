@@ -167,6 +167,7 @@ def _tasks() -> None:
     )
     op.create_index("tasks_by_owner", "tasks", ["owner", "changed_at", "task_id"])
     op.create_index("tasks_by_owner_and_state", "tasks", ["owner", "state", "changed_at", "task_id"])
+    op.create_index("tasks_by_context", "tasks", ["context_id", "changed_at", "task_id", "owner", "state"])
     op.create_index("tasks_by_state", "tasks", ["state", "replica"])
     op.create_table(
         "pages",

@@ -42,6 +42,7 @@ tasks = Table(
     Column("push", Boolean, nullable=False),  # it has push configs, or had some
     Index("tasks_by_owner", "owner", "changed_at", "task_id"),
     Index("tasks_by_owner_and_state", "owner", "state", "changed_at", "task_id"),
+    Index("tasks_by_context", "context_id", "changed_at", "task_id", "owner", "state"),
     Index("tasks_by_state", "state", "replica"),
 )
 

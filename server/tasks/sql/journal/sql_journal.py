@@ -23,7 +23,7 @@ from a2a_canvas.server.tasks.incoming import DEDUP_WINDOW
 from a2a_canvas.server.tasks.journal.activity import Activity, WatchedContexts
 from a2a_canvas.server.tasks.journal.context_log import ContextSubscription
 from a2a_canvas.server.tasks.journal.journal import TaskSubscription
-from a2a_canvas.server.tasks.journal.listing import TaskPage, TaskQuery, count_fitting
+from a2a_canvas.server.tasks.journal.listing import MAX_COUNTED, TaskPage, TaskQuery, count_fitting
 from a2a_canvas.server.tasks.kept_files import NO_FILES
 from a2a_canvas.server.tasks.push import PushConfig
 from a2a_canvas.server.tasks.record import TaskRecord
@@ -377,7 +377,9 @@ class SqlJournal:
     async def list(self, query: TaskQuery) -> TaskPage:
         matching: list[ColumnElement[bool]] = [tasks.c.owner.in_(query.owners)]
         if query.context_id:
-            matching = [tasks.c.context_id == query.context_id, of_owner(query.owners)]
+            # PostgreSQL has statistics of columns, and of no expression: it would expect few matches and sort them.
+            mine = of_owner(query.owners) if self._database.dialect == "sqlite" else matching[0]
+            matching = [tasks.c.context_id == query.context_id, mine]
         if query.state:
             matching.append(tasks.c.state == query.state.value)
         if query.since:
@@ -412,8 +414,9 @@ class SqlJournal:
 
 async def _total(connection: AsyncConnection, query: TaskQuery, matching: Sequence[ColumnElement[bool]]) -> int:
     """How many tasks match, on all pages. Those of an owner, or of one in a state, are counted when they change."""
-    if query.context_id or query.since:
-        return await connection.scalar(select(func.count()).select_from(tasks).where(*matching)) or 0
+    if query.counted:
+        some = select(tasks.c.task_id).where(*matching).limit(MAX_COUNTED).subquery()
+        return await connection.scalar(select(func.count()).select_from(some)) or 0
     return await count_of_owners(connection, query.owners, query.state)
 
 

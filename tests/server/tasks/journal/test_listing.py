@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from a2a_canvas.server.agent.events import State
+from a2a_canvas.server.tasks.journal import listing
 from a2a_canvas.server.tasks.journal.listing import TaskPage, TaskQuery, list_position, make_page
 from a2a_canvas.server.tasks.record import TaskRecord
 
@@ -51,6 +52,13 @@ def test_a_time_includes_the_tasks_that_changed_right_then() -> None:
     records = [task("a", 1), task("b", 2), task("c", 3)]
     assert ids(records, since=EPOCH + timedelta(seconds=2)) == ["c", "b"]
     assert ids(records, since=EPOCH + timedelta(seconds=2, microseconds=1)) == ["c"]
+
+
+def test_tasks_of_a_context_or_since_a_time_are_counted_up_to_a_number(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(listing, "MAX_COUNTED", 2)
+    records = [task("a", 1), task("b", 2), task("c", 3)]
+    assert page(records).total == page(records, state=State.WORKING).total == 3
+    assert page(records, context_id="c").total == page(records, since=EPOCH).total == 2
 
 
 @pytest.mark.parametrize(("limit", "more"), [(1, True), (2, True), (3, False), (4, False)])

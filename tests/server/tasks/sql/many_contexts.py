@@ -50,6 +50,22 @@ async def multiply_context(url: str, context_id: str, copies: int) -> None:
         await database.close()
 
 
+async def gather_tasks(url: str, context_id: str) -> None:
+    """Put all tasks into one context.
+
+    Args:
+        context_id: its key.
+    """
+    database = Database(url)
+    try:
+        async with database.write() as connection:
+            await connection.execute(update(tasks).values(context_id=context_id))
+            if database.dialect == "postgresql":
+                await connection.execute(text("ANALYZE"))
+    finally:
+        await database.close()
+
+
 def _copy(table: Table) -> str:
     columns = [column.name for column in table.columns]
     own = {name: f"{name} || '-' || i" for name in OWN_IDS} | {

@@ -20,10 +20,11 @@ import pytest
 from sqlalchemy import Engine, event
 
 from a2a_canvas.server.accounts.api_key import new_key
+from a2a_canvas.server.tasks.journal.listing import MAX_COUNTED
 from a2a_canvas.store.ids import context_key
 from tests.database_fixtures import postgresql_url, sqlite_url
 from tests.server.app_server import Served, serving
-from tests.server.tasks.sql.many_contexts import multiply_context, upgraded
+from tests.server.tasks.sql.many_contexts import gather_tasks, multiply_context, upgraded
 
 pytestmark = pytest.mark.slow
 
@@ -34,6 +35,7 @@ MAX_COST = 3000.0
 """In PostgreSQL's units: what a page of 50 contexts costs, three times; all tasks of the owner cost much more."""
 SHARED = "5f1c0f8e-2f0b-4f55-9d4e-0f6a1c3b2d70"
 """Only a context with a unique id can be shared with users."""
+LONG_AGO = "2000-01-01T00:00:00Z"
 Request = Callable[[Served], Awaitable[None]]
 
 
@@ -86,17 +88,19 @@ class Explained:
 
 
 def _too_long_steps(connection: sqlite3.Connection, asked: Asked) -> list[str]:
-    """The steps of SQLite's plan that read a whole table that grows, or all tasks of an owner."""
+    """The steps of SQLite's plan that read a whole table that grows, all tasks of an owner, or sort them for a page."""
     plan = [row[3] for row in connection.execute(f"EXPLAIN QUERY PLAN {asked.statement}", asked.parameters)]
     sorted_by_index = not any(step.startswith("USE TEMP B-TREE") for step in plan)
-    page = "LIMIT" in asked.statement and "state = ?" not in asked.statement and sorted_by_index
     counting = "count(" in asked.statement
+    bounded = "LIMIT" in asked.statement
+    page = bounded and not counting and "state = ?" not in asked.statement and sorted_by_index
     return [
         step
         for step in plan
         if any(step.startswith(f"SCAN {table}") for table in GROWING)
-        or (counting and "tasks_by_owner" in step)
+        or (counting and "tasks_by_owner" in step and not bounded)
         or ("tasks_by_owner (owner=?)" in step and not page)
+        or ("ORDER BY tasks.changed_at" in asked.statement and not sorted_by_index)
     ]
 
 
@@ -111,6 +115,14 @@ async def list_two_pages(served: Served) -> None:
     assert page["totalSize"] > COPIES
     after = (await served.rpc("ListTasks", {"pageToken": page["nextPageToken"]}))["result"]
     assert after["totalSize"] == page["totalSize"]
+
+
+async def list_two_pages_since(served: Served) -> None:
+    page = (await served.rpc("ListTasks", {"statusTimestampAfter": LONG_AGO}))["result"]
+    assert page["totalSize"] == MAX_COUNTED
+    token = page["nextPageToken"]
+    after = (await served.rpc("ListTasks", {"statusTimestampAfter": LONG_AGO, "pageToken": token}))["result"]
+    assert after["totalSize"] == MAX_COUNTED
 
 
 async def send(served: Served, context: str = "c") -> None:
@@ -139,11 +151,20 @@ REQUESTS: dict[str, Request] = {
     "tasks": list_two_pages,
     "tasks that are completed": rpc("ListTasks", status="TASK_STATE_COMPLETED"),
     "tasks that work": rpc("ListTasks", status="TASK_STATE_WORKING"),
+    "tasks since a time": list_two_pages_since,
+    "completed tasks since a time": rpc("ListTasks", status="TASK_STATE_COMPLETED", statusTimestampAfter=LONG_AGO),
     "a context": get("/artifacts/c-79"),
     "an archive": get("/artifacts/c-80?format=zip"),
     "a version": get("/artifacts/c-81/note/versions/1"),
     "contexts": get("/artifacts"),
     "a search": get("/artifacts?query=note"),
+}
+
+
+OF_A_LARGE_CONTEXT: dict[str, Request] = {
+    "its tasks": rpc("ListTasks", contextId="c"),
+    "its tasks that are completed": rpc("ListTasks", contextId="c", status="TASK_STATE_COMPLETED"),
+    "its tasks since a time": rpc("ListTasks", contextId="c", statusTimestampAfter=LONG_AGO),
 }
 
 
@@ -177,6 +198,15 @@ async def test_so_it_is_with_users_who_share(database: str, tmp_path: Path) -> N
         await check(served, url, REQUESTS)
         served.http.headers["Authorization"] = f"Bearer {keys['bob']}"
         await check(served, url, OF_A_GUEST)
+
+
+@pytest.mark.parametrize("database", ["sqlite", "postgresql"])
+async def test_a_page_of_one_context_reads_no_more_than_a_page(database: str, tmp_path: Path) -> None:
+    url = await upgraded(postgresql_url() if database == "postgresql" else sqlite_url(tmp_path))
+    async with serving(database=url, grpc=False) as served:
+        await fill(served, url, "")
+        await gather_tasks(url, context_key("", "c"))
+        await check(served, url, OF_A_LARGE_CONTEXT)
 
 
 async def fill(served: Served, url: str, owner: str) -> None:
