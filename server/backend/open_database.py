@@ -203,19 +203,26 @@ def _tables_of_another(path: Path, name: str) -> Sequence[str]:
     """The tables of a file that has none of ours; empty if it has ours, has none, or cannot be read now."""
     if not path.exists():
         return ()
-    # `immutable` takes no locks and makes no -wal. With one of these files, somebody may be writing.
+    # `immutable` takes no locks and makes no -wal. With one of these files, somebody may be writing. After a crash of
+    # somebody with a -journal, only `immutable` reads the file and leaves it as it is.
     in_use = any(path.with_name(f"{path.name}{end}").exists() for end in ("-wal", "-journal"))
-    try:
-        with closing(
-            sqlite3.connect(f"file:{quote(str(path))}?{'mode=ro' if in_use else 'immutable=1'}", uri=True)
-        ) as file:
-            listed = "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite\\_%' ESCAPE '\\'"
-            tables = sorted(table for (table,) in file.execute(listed))
-    except sqlite3.OperationalError:
-        return ()  # opening it raises the error
-    except sqlite3.DatabaseError:
-        raise _unopened(name, f"it is not a SQLite database. {_OTHER_FILE.capitalize()}") from None
-    return () if REVISIONS in tables else tables
+    crashed = path.with_name(f"{path.name}-journal").exists()
+    for mode in (*(["mode=ro"] if in_use else []), *(["immutable=1"] if crashed or not in_use else [])):
+        try:
+            tables = _tables(path, mode)
+        except sqlite3.OperationalError:
+            continue  # opening it raises the error
+        except sqlite3.DatabaseError:
+            raise _unopened(name, f"it is not a SQLite database. {_OTHER_FILE.capitalize()}") from None
+        return () if REVISIONS in tables else tables
+    return ()
+
+
+def _tables(path: Path, mode: str) -> Sequence[str]:
+    """The tables of a SQLite file; raises SQLite's errors."""
+    with closing(sqlite3.connect(f"file:{quote(str(path))}?{mode}", uri=True)) as file:
+        listed = "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite\\_%' ESCAPE '\\'"
+        return sorted(table for (table,) in file.execute(listed))
 
 
 def _some_of(tables: Sequence[str]) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import sqlite3
 import subprocess
 import sys
@@ -123,6 +124,24 @@ def test_a_database_of_another_program_is_left_as_it_is(
     )
     assert file.read_bytes() == before
     assert os.listdir(tmp_path) == ["canvas.db"]
+
+
+@pytest.mark.parametrize("table", ["customers", "tasks"])
+def test_a_database_that_another_program_left_in_a_crash_is_left_as_it_is(
+    refused_by_all: Refused, tmp_path: Path, table: str
+) -> None:
+    written, crashed = tmp_path / "written.db", tmp_path / "crashed"
+    crashed.mkdir()
+    with closing(sqlite3.connect(written, isolation_level=None)) as connection:
+        connection.execute(f"CREATE TABLE {table} (name TEXT)")
+        connection.execute("PRAGMA cache_size=1")
+        connection.execute("BEGIN")
+        connection.executemany(f"INSERT INTO {table} VALUES (?)", [("x" * 1000,)] * 1000)
+        for ending in ("", "-journal"):
+            shutil.copy(f"{written}{ending}", crashed / f"canvas.db{ending}")
+    before = {file.name: file.read_bytes() for file in crashed.iterdir()}
+    assert f"belongs to another program: it has the table {table}." in refused_by_all(sqlite_url(crashed))
+    assert {file.name: file.read_bytes() for file in crashed.iterdir()} == before
 
 
 def test_a_database_that_another_program_has_open_is_left_as_it_is(refused: Refused, tmp_path: Path) -> None:
