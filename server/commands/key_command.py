@@ -158,5 +158,6 @@ def _table(keys: list[ApiKey], program: str) -> Iterator[str]:
 
 def _row(key: ApiKey) -> tuple[str, str, str, str]:
     assert key.made_at
-    state = f"revoked {key.revoked_at:%Y-%m-%d}" if key.revoked_at else "in force"
+    valid = "refused: reserved user" if key.user == SHARED_USER else "in force"
+    state = f"revoked {key.revoked_at:%Y-%m-%d}" if key.revoked_at else valid
     return key.name, key.user, f"{key.made_at:%Y-%m-%d}", state

@@ -2,11 +2,14 @@
 
 Rule 1: a key that was made or revoked has its effect on every server within MAX_AGE: what is in memory is compared with
         the table when a request comes and it is older. Without the database there is no answer.
+Rule 2: a key of the reserved user is refused: it would open what everyone with the shared token has. None is made, but
+        a database may have one from before the name was reserved. The log names it.
 """
 
 from __future__ import annotations
 
 import asyncio
+import logging
 import time
 from collections.abc import Callable, Mapping
 from datetime import datetime
@@ -15,11 +18,13 @@ from typing import Any
 from sqlalchemy import Row, func, insert, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from a2a_canvas.server.accounts.api_key import NO_KEYS, ApiKey, KeyCount
+from a2a_canvas.server.accounts.api_key import NO_KEYS, SHARED_USER, ApiKey, KeyCount
 from a2a_canvas.server.accounts.sql.account_tables import api_keys
 from a2a_canvas.store.sql.database import Database
 from a2a_canvas.store.sql.readable_rows import ReadableRows
 from a2a_canvas.store.sql.times import of_microseconds, to_microseconds
+
+logger = logging.getLogger(__name__)
 
 MAX_AGE = 1.0
 """Seconds for which the keys in memory are believed."""
@@ -64,9 +69,22 @@ class SqlApiKeys:
             counts = await count_keys(connection)
             if counts != self._counts:
                 keys = await _all(connection)
-                self._in_force = {key.key_hash: key for key in keys if key.revoked_at is None}
+                in_force = [key for key in keys if key.revoked_at is None]
+                self._in_force = {key.key_hash: key for key in in_force if not _is_reserved(key)}
                 self._counts = counts
         self._read_at = asked_at
+
+
+def _is_reserved(key: ApiKey) -> bool:
+    """Whether a key has the user of the shared token (`api_key.py`); the log says that it is refused."""
+    if key.user != SHARED_USER:
+        return False
+    logger.warning(
+        "The API key %s is refused: its user %r is everyone with the shared token. Run a2a-canvas key revoke %s, and "
+        "make a key of another user.",
+        *(key.name, SHARED_USER, key.name),
+    )
+    return True
 
 
 async def count_keys(connection: AsyncConnection) -> KeyCount:

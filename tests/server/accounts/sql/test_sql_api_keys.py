@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from a2a_canvas.server.accounts.api_key import ApiKey
+from a2a_canvas.server.accounts.api_key import SHARED_USER, ApiKey
 from a2a_canvas.server.accounts.sql.sql_api_keys import MAX_AGE, SqlApiKeys, add_key, list_keys, revoke_key
 from a2a_canvas.store.errors import Unavailable
 from a2a_canvas.store.sql.database import Database
@@ -45,6 +45,20 @@ async def test_servers_know_of_a_change_when_what_they_have_is_too_old(database:
     clock.now += MAX_AGE
     assert await first.find("hash of ann") is None
     assert await second.find("hash of ann") is None
+
+
+async def test_a_key_of_the_user_of_the_shared_token_is_refused(
+    database: Database, caplog: pytest.LogCaptureFixture
+) -> None:
+    await add_key(database, ApiKey("old", SHARED_USER, "hash of old", NOW))
+    await add_key(database, ANN)
+    keys = SqlApiKeys(database)
+    assert await keys.find("hash of old") is None
+    assert await keys.find("hash of ann") == ANN
+    assert await keys.exist()
+    [line] = [record.getMessage() for record in caplog.records if record.levelname == "WARNING"]
+    assert line.startswith("The API key old is refused: ")
+    assert "a2a-canvas key revoke old" in line
 
 
 def test_what_they_have_is_never_older_than_two_seconds() -> None:
