@@ -3,7 +3,7 @@
 
 import { formatPlace } from "./address.js";
 import { sentence } from "./errors.js";
-import { plainName, wellFormed } from "./words.js";
+import { plainName } from "./words.js";
 import { createWindows, hasFewConnections } from "./a2a/windows.js";
 import { RequestFailed } from "./a2a/client.js";
 import { followContext, isUnlisted } from "./a2a/follow.js";
@@ -126,7 +126,7 @@ export function createApp(store, client, { navigate = () => {}, session } = {}) 
     const contextId = /** @type {string} */ (store.state.contextId);
     const followed = /** @type {ReturnType<typeof followContext>} */ (following);
     /** @type {Message} */
-    const message = wellFormed({ messageId, contextId, role: "ROLE_USER", parts, ...(taskId && { taskId }), ...(metadata && { metadata }) });
+    const message = { messageId, contextId, role: "ROLE_USER", parts, ...(taskId && { taskId }), ...(metadata && { metadata }) };
     const summary = begun.get(contextId) ?? { contextId, name: null, request: textOf(message).slice(0, 200), working: 0, artifacts: [] };
     begun.delete(contextId);
     begun.set(contextId, { ...summary, updatedAt: new Date().toISOString() });
@@ -357,7 +357,7 @@ export function createApp(store, client, { navigate = () => {}, session } = {}) 
 
     /** @param {string} contextId @param {string|null} name */
     async rename(contextId, name) {
-      const context = await client.rename(contextId, wellFormed(name));
+      const context = await client.rename(contextId, name);
       dispatch({ type: "context-changed", context });
     },
 

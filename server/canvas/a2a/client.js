@@ -6,6 +6,7 @@ import { jsonRpcAddress, otherServers, whyNoAnswer } from "./servers.js";
 import { serverEvents } from "./sse.js";
 import { watchdog } from "./watchdog.js";
 import { CANVAS, TURN } from "../state/task.js";
+import { wellFormed } from "../words.js";
 
 /** @typedef {import("../types.js").Message} Message */
 /** @typedef {import("../types.js").Json} Json */
@@ -90,7 +91,7 @@ export function createClient(base, options = {}) {
       "A2A-Version": "1.0",
       ...(extensions.length > 0 && { "A2A-Extensions": extensions.join(", ") }),
     };
-    const body = JSON.stringify({ jsonrpc: "2.0", id: ++number, method, params });
+    const body = jsonBody({ jsonrpc: "2.0", id: ++number, method, params });
     return ask(endpoint, { method: "POST", headers, body, ...options }, method);
   }
 
@@ -131,7 +132,7 @@ export function createClient(base, options = {}) {
    */
   async function artifacts(path, { method, headers, body, signal, shared } = {}) {
     const typed = body === undefined ? headers : { ...headers, "Content-Type": "application/json" };
-    const text = body === undefined ? null : JSON.stringify(body);
+    const text = body === undefined ? null : jsonBody(body);
     const answer = await ask(`${base}artifacts${path}`, { method, headers: typed, body: text, signal, shared }, `artifacts${path}`);
     if (!answer.response.ok) {
       await refuse(answer);
@@ -271,6 +272,9 @@ function fileName(header) {
 async function* only(answer) {
   yield await answer;
 }
+
+/** The body of a request, which has no half of a surrogate pair: servers refuse it. @param {any} value */
+const jsonBody = (value) => JSON.stringify(wellFormed(value));
 
 /** @param {Response} response */
 function isEventStream(response) {

@@ -34,6 +34,8 @@ export function createComposer(app) {
   let pressed = false;
   /** The files of a message are being read. */
   let reading = false;
+  /** What is written while this is true goes to the conversation of the address. */
+  let opening = isOpening(store.state);
 
   const field = h("textarea", {
     class: "composer-field",
@@ -59,7 +61,7 @@ export function createComposer(app) {
     h("div", { class: "composer-box" }, place, list, field, h("div", { class: "composer-actions" }, attach, picker, hint, stop, send)),
   );
 
-  field.value = readDraft(contextId);
+  field.value = opening ? "" : readDraft(contextId);
   store.subscribe(draw);
   draw(store.state);
   return { element, addFiles, send: (text) => ((field.value = text), submit(), focus()), focus };
@@ -74,7 +76,10 @@ export function createComposer(app) {
 
   /** @param {State} state */
   function draw(state) {
-    if (state.contextId !== contextId) {
+    if (opening && !isOpening(state)) {
+      opening = false;
+      isEmpty() ? moveTo(state.contextId) : rename(state.contextId);
+    } else if (state.contextId !== contextId) {
       contextId !== null && contextId === state.givenId ? rename(state.contextId) : moveTo(state.contextId);
     }
     const waiting = waitingTask(state);
@@ -107,7 +112,7 @@ export function createComposer(app) {
   function changed() {
     pressed = false;
     grow(field);
-    keepDraft(contextId, field.value);
+    opening || keepDraft(contextId, field.value);
     draw(store.state);
   }
 
@@ -208,9 +213,9 @@ export function createComposer(app) {
     grow(field);
   }
 
-  /** The server calls the conversation otherwise: what is not sent yet stays. @param {string|null} next */
+  /** The conversation gets its id, from the server or as it is opened: what is not sent yet stays. @param {string|null} next */
   function rename(next) {
-    keepDraft(contextId, "");
+    contextId && keepDraft(contextId, "");
     contextId = next;
     keepDraft(contextId, field.value);
   }
@@ -237,10 +242,17 @@ function passageToChange(state, text) {
   return isFree && mayEdit(state) && !isQuestion(text) ? selection : null;
 }
 
+/** The page does not show the conversation of its address yet. @param {State} state */
+const isOpening = ({ contextId, loaded }) => contextId === null && !loaded;
+
 /** Why nothing can be sent now; "" if it can. @param {State} state */
-function obstacle({ connection, server }) {
+function obstacle(state) {
+  const { connection, server } = state;
   if (!server) {
     return "Waiting for the server";
+  }
+  if (isOpening(state)) {
+    return "The conversation is being opened";
   }
   return connection === "reconnecting" ? "You can send when the connection is back" : "";
 }

@@ -5,7 +5,7 @@ import { copied } from "../clipboard.js";
 import { fill, h } from "../dom.js";
 import { sentence } from "../errors.js";
 import { icon } from "../icons.js";
-import { plainName, wellFormed } from "../words.js";
+import { plainName } from "../words.js";
 
 const DAY = 86_400;
 /** @type {[string, number][]} in seconds; 0 for never */
@@ -46,7 +46,7 @@ export function openSharing(app, contextId, title) {
   /** @param {string} name @param {object} terms */
   function invite(name, terms) {
     if (name) {
-      share({ user: wellFormed(name), ...terms });
+      share({ user: name, ...terms });
     } else {
       told.textContent = "Enter the name of a user.";
     }

@@ -10,6 +10,7 @@ from playwright.async_api import Locator, Page, Route, expect
 from tests.server.app_server import Served
 from tests.server.canvas.browser.browser_harness import OpenPage
 from tests.server.canvas.browser.conftest import Opener
+from tests.server.canvas.browser.page_actions import ask, delay
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -64,6 +65,21 @@ async def test_the_start_page_is_not_shown_before_a_conversation_whose_link_was_
 
     await expect(page.locator(".message-agent")).to_have_text("Here is linked.")
     assert held
+
+
+async def test_a_message_sent_before_a_linked_conversation_is_open_goes_to_that_conversation(window: OpenPage) -> None:
+    page = window.page
+    await begin(page, "quickly early")
+    open_it = await delay(page, re.compile(r"/artifacts\?"))
+    await page.reload()
+    await expect(page.get_by_text("Loading…")).to_be_visible()
+
+    await ask(page, "quickly more")
+    await expect(page.get_by_text("The conversation is being opened. Your message follows")).to_be_visible()
+    open_it.set()
+
+    await expect(page.locator(".message-agent")).to_have_text(["Here is early.", "Here is more."])
+    await expect(page.get_by_role("textbox", name="Message")).to_have_value("")
 
 
 async def test_it_is_searched(window: OpenPage) -> None:
