@@ -129,6 +129,7 @@
  * @property {string|null} givenId  the id that the page gave the open conversation, if the server has replaced it
  * @property {boolean} loaded  it is known what to show: the tasks of the open conversation are there, or a new one is open
  * @property {Connection} connection  of the open conversation
+ * @property {number} losses  how often a connection was lost since the page was loaded
  * @property {number} retryAt  when the next attempt is made, in ms since 1970; 0 if none is planned
  * @property {number} watchers  how many look at the conversation; 0 if it is not known
  * @property {Shared|null} shared  how the open conversation was given to the user; null for one of their own

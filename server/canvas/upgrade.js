@@ -7,8 +7,11 @@
 /** @param {import("./app.js").App} app @param {{fetch?: typeof fetch}} [options] */
 export function watchUpgrades(app, { fetch: ask = (...given) => fetch(...given) } = {}) {
   let told = false;
-  app.store.subscribe(({ connection }, previous) => {
-    if (connection === "online" && previous.connection === "reconnecting" && !told) {
+  let checked = 0;
+  // Counted, because a connection that is back within one frame is not seen lost here.
+  app.store.subscribe(({ connection, losses }) => {
+    if (connection === "online" && losses !== checked && !told) {
+      checked = losses;
       check().catch(() => {});
     }
   });

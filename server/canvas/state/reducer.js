@@ -37,6 +37,7 @@ export const INITIAL = {
   nextPage: "",
   query: "",
   contextId: null,
+  losses: 0,
   loaded: false,
   ...NOTHING_OPEN,
   outgoing: recordOf(),
@@ -90,7 +91,12 @@ export function reduce(state, action) {
     case "activity":
       return { ...state, watchers: action.watchers, working: action.working };
     case "connection":
-      return { ...state, connection: action.connection, retryAt: action.retryAt };
+      return {
+        ...state,
+        connection: action.connection,
+        losses: state.losses + Number(action.connection === "reconnecting" && state.connection !== "reconnecting"),
+        retryAt: action.retryAt,
+      };
     case "sending":
       return withOutgoing(state, { message: action.message, contextId: action.contextId, error: "" });
     case "not-sent":

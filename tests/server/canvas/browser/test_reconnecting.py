@@ -5,14 +5,15 @@ or gone, its neighbour is on another server. The document is exact afterwards.
 from __future__ import annotations
 
 import re
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
-from playwright.async_api import Page, expect
+from playwright.async_api import Page, Route, expect
 
 from tests.database_fixtures import FreezableProxy, postgresql_url, sqlite_url
 from tests.server.app_server import Served
-from tests.server.canvas.browser.browser_harness import OpenPage
+from tests.server.canvas.browser.browser_harness import PATIENCE_MS, OpenPage
 from tests.server.canvas.browser.conftest import Opener
 from tests.server.canvas.browser.page_actions import (
     LINES,
@@ -163,9 +164,20 @@ async def test_a_server_that_was_upgraded_meanwhile(open_window: Opener, served:
         served.gate.open()
         await ask(page, "quickly tides")
         await expect(messages(page)).to_contain_text("Here is tides.")
-        await page.route(f"{url}/", lambda route: route.fulfill(json={"assets": "page/0123456789abcdef"}))
-        proxy.cut()
+
+        async def upgraded(route: Route) -> None:
+            if route.request.method == "GET":
+                await route.fulfill(json={"assets": "page/0123456789abcdef"})
+            else:
+                await route.continue_()
+
+        await page.route(f"{url}/", upgraded)
         notice = page.get_by_role("alert").filter(has_text="The server has a newer version of this page.")
+        for _ in range(10):
+            proxy.cut()  # again, if the page was only about to connect
+            with suppress(AssertionError):
+                await expect(notice).to_be_visible(timeout=PATIENCE_MS / 10)
+                break
         await expect(notice).to_be_visible()
         await page.unroute_all()
         await notice.get_by_role("button", name="Reload").click()
