@@ -77,6 +77,7 @@ class Operations:
             events = self._streaming[call.operation](call.params, context)
             return EventStream(await begun(anext(events, None)), events)
         answer: Message | None = await self._unary[call.operation](call.params, context)
+        await asyncio.sleep(0)  # to write a large answer takes as long as to make it
         return answer
 
 

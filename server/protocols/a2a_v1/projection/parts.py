@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from typing import assert_never, cast
 
 from a2a.types import a2a_pb2 as pb
-from google.protobuf.json_format import MessageToDict, ParseDict
+from google.protobuf.json_format import MessageToDict
 from google.protobuf.message import Message
-from google.protobuf.struct_pb2 import Struct, Value
+from google.protobuf.struct_pb2 import NULL_VALUE, Struct, Value
 
 from a2a_canvas.server.agent.events import AgentMessage, ArtifactChanged, UserMessage
 from a2a_canvas.server.protocols.a2a_v1.errors import invalid_field
@@ -185,12 +185,34 @@ def to_part(part: Part) -> pb.Part:
             else:
                 wire.raw = part.content
         case DataPart():
-            ParseDict(part.data, wire.data)  # type: ignore[arg-type]  # a Value takes any JSON value
+            _fill(wire.data, part.data)
         case _:
             assert_never(part)
     if part.metadata:
         wire.metadata.update(dict(part.metadata))
     return wire
+
+
+def _fill(wire: Value, data: JsonValue) -> None:
+    """What `ParseDict` does for a JSON value, in a third of its time: there may be 10,000 in one message."""
+    match data:
+        case str():
+            wire.string_value = data
+        case None:
+            wire.null_value = NULL_VALUE
+        case bool():
+            wire.bool_value = data
+        case int() | float():
+            wire.number_value = data
+        case Mapping():
+            wire.struct_value.SetInParent()
+            fields = wire.struct_value.fields
+            for name, value in data.items():
+                _fill(fields[name], value)
+        case _:
+            wire.list_value.SetInParent()
+            for value in data:
+                _fill(wire.list_value.values.add(), value)
 
 
 def to_message(message: UserMessage | AgentMessage, task_id: str, context_id: str) -> pb.Message:
