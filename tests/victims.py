@@ -12,6 +12,7 @@ from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
+from http.cookiejar import DefaultCookiePolicy
 from typing import Any, cast
 from uuid import uuid4
 
@@ -106,6 +107,7 @@ class Victim:
         channel: grpc.aio.Channel | None = None,
     ) -> None:
         self._http = http
+        http.cookies.jar.set_policy(DefaultCookiePolicy(allowed_domains=()))  # several users may share it
         self._channel = channel
         self._provider, self._sign_in = provider, dict[str, str]()
         self._headers, self._headers_of_friend = credentials[name], credentials[friend]
@@ -183,7 +185,6 @@ class Victim:
                 text += piece
                 if asked.follows:
                     break
-        self._http.cookies.clear()  # the next request is not that of a browser with a session
         self.slowest = max(self.slowest, response.elapsed.total_seconds())
         return Answer(response.status_code, response.headers.get("content-type", ""), text)
 
@@ -254,7 +255,6 @@ class Victim:
         assert self._provider
         answer = await self._http.get("/auth/sign-in")
         cookie = answer.cookies[FLOW_COOKIE]
-        self._http.cookies.clear()
         code, asked = self._provider.code_for(answer.headers["Location"])
         self._sign_in = {"code": code, "state": asked["state"]}
         return cookie
@@ -268,7 +268,6 @@ class Victim:
     async def _session(self) -> str:
         headers = {"Cookie": f"{FLOW_COOKIE}={await self._begun_sign_in()}"}
         answer = await self._http.get("/auth/callback", params=self._sign_in, headers=headers)
-        self._http.cookies.clear()
         return answer.cookies[COOKIE]
 
     async def _file(self) -> str:

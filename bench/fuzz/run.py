@@ -39,6 +39,8 @@ from tests.victims import VICTIM, Victim
 RESPONSE_TIMEOUT = 20.0
 STREAM_SECONDS = 0.5
 """How long an answer that may be endless is read."""
+VICTIMS = "127.0.0.2"
+"""Where victims sign in. At the address of the attacker, wrong credentials slow new ones down (`attempts.py`)."""
 CONCURRENCY = 8
 MAX_LEAK = 128 * 2**20
 MAX_LEAK_PER_REQUEST = 16 * 2**10
@@ -77,6 +79,7 @@ class Fuzzer:
         self,
         server: Server,
         http: httpx.AsyncClient,
+        http_of_victims: httpx.AsyncClient,
         channel: grpc.aio.Channel,
         seed: int,
         accounts: Accounts,
@@ -87,7 +90,8 @@ class Fuzzer:
         self._http = http
         self._channel = channel
         self._victims = [
-            Victim(http, accounts.credentials, provider=provider, channel=channel) for _ in range(CONCURRENCY)
+            Victim(http_of_victims, accounts.credentials, provider=provider, channel=channel)
+            for _ in range(CONCURRENCY)
         ]
         self.result = Result(seed)
 
@@ -206,6 +210,12 @@ async def fuzz(count: int, database: str, seed: int) -> Result:
         return await _against(url, count, seed)
 
 
+def _client(port: int, address: str) -> httpx.AsyncClient:
+    """A client of the server, from this address."""
+    transport = httpx.AsyncHTTPTransport(local_address=address)
+    return httpx.AsyncClient(base_url=f"http://127.0.0.1:{port}", transport=transport, timeout=RESPONSE_TIMEOUT)
+
+
 async def _against(url: str, count: int, seed: int) -> Result:
     port, rpc, accounts = free_port(), free_port(), Accounts.new(urlsplit(url).password or "")
     provider = Provider(user=VICTIM)
@@ -217,11 +227,9 @@ async def _against(url: str, count: int, seed: int) -> Result:
             )
             process = await start(command, port, said, Checkout(environ=environ))
             try:
-                client = httpx.AsyncClient(
-                    base_url=f"http://127.0.0.1:{port}", trust_env=False, timeout=RESPONSE_TIMEOUT
-                )
-                async with client, grpc.aio.insecure_channel(f"127.0.0.1:{rpc}") as channel:
-                    fuzzer = Fuzzer(Server(port, process.pid), client, channel, seed, accounts, provider)
+                client, of_victims = _client(port, "127.0.0.1"), _client(port, VICTIMS)
+                async with client, of_victims, grpc.aio.insecure_channel(f"127.0.0.1:{rpc}") as channel:
+                    fuzzer = Fuzzer(Server(port, process.pid), client, of_victims, channel, seed, accounts, provider)
                     await fuzzer.run(count)
             finally:
                 await end(process, signal.SIGTERM)
