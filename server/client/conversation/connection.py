@@ -223,12 +223,27 @@ def _without_tls(error: BaseException | None) -> bool:
 
 _RETRYABLE = (429, 503)
 """The statuses of HTTP that ask for another try later."""
+_REFUSALS = frozenset(
+    (
+        grpc.StatusCode.ALREADY_EXISTS,
+        grpc.StatusCode.FAILED_PRECONDITION,
+        grpc.StatusCode.INVALID_ARGUMENT,
+        grpc.StatusCode.NOT_FOUND,
+        grpc.StatusCode.OUT_OF_RANGE,
+        grpc.StatusCode.PERMISSION_DENIED,
+        grpc.StatusCode.UNAUTHENTICATED,
+        grpc.StatusCode.UNIMPLEMENTED,
+    )
+)
+"""The statuses of gRPC with which a server has answered; with any other one the connection may have failed."""
 
 
 def lost(error: Exception) -> bool:
     """Whether the connection failed, or the server says that another try may succeed."""
     match error.__cause__:
-        case httpx.RequestError() | grpc.aio.AioRpcError():
+        case httpx.RequestError():
+            return True
+        case grpc.aio.AioRpcError() as call if call.code() not in _REFUSALS:
             return True
         case httpx.HTTPStatusError() as status if status.response.status_code in _RETRYABLE:
             return True
@@ -253,18 +268,11 @@ TYPED = {"selection.lineStart": "--lines", "selection.lineEnd": "--lines", "base
 
 def explain(error: Exception, url: str) -> str:
     """What went wrong, in one line for the user."""
-    cause: Any = error.__cause__
     match error:
         case AgentCardResolutionError():
             return _explain_card(error, url)
-        case A2AClientError() if isinstance(cause, httpx.HTTPStatusError):
-            return _explain_status(cause.response)
-        case A2AClientError() if isinstance(cause, httpx.ConnectError):
-            return leads_nowhere(cause.request.url, cause)
-        case A2AClientError() if lost(error):
-            return f"The connection to {url} was lost: {error.message}"
         case A2AClientError():
-            return _explain_answer(error.message)
+            return _explain_call(error, url)
         case A2AError():
             field, blank, reason = error.message.partition(" ")
             return f"The server refused: {TYPED.get(field, field)}{blank}{reason}"
@@ -276,6 +284,22 @@ def explain(error: Exception, url: str) -> str:
             return f"{error.filename or 'The output'} cannot be written: {error.strerror}"
         case _:
             return f"The server's answer cannot be used: {type(error).__name__}: {error}"
+
+
+def _explain_call(error: A2AClientError, url: str) -> str:
+    match error.__cause__:
+        case httpx.HTTPStatusError() as status:
+            return _explain_status(status.response)
+        case httpx.ConnectError() as cause:
+            return leads_nowhere(cause.request.url, cause)
+        case _ if lost(error):
+            return f"The connection to {url} was lost: {error.message}"
+        case grpc.aio.AioRpcError() as call:
+            unknown = call.code() is grpc.StatusCode.UNAUTHENTICATED
+            advice = _credentials(httpx.codes.UNAUTHORIZED) if unknown else ""
+            return f"The server refused: {for_terminal(call.details() or '')}{advice}"
+        case _:
+            return _explain_answer(error.message)
 
 
 def _explain_answer(said: str) -> str:

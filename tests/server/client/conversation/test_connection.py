@@ -8,6 +8,7 @@ from typing import Any
 
 import grpc
 import pytest
+from a2a.client import A2AClientError
 from a2a.types import a2a_pb2_grpc
 from starlette.applications import Starlette
 from starlette.requests import Request
@@ -16,8 +17,9 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from a2a_canvas.server.client.conversation.address import RequestHeader, RequestHeaders
+from a2a_canvas.server.client.conversation.connection import explain, lost
 from a2a_canvas.server.client.conversation.invocation import Invocation
-from a2a_canvas.server.wire import CANVAS
+from a2a_canvas.server.wire import CANVAS, TOKEN_VARIABLE
 from tests.certificates import issue
 from tests.server.client.client_harness import Result, Script, card, card_route, serving, typed, update
 from tests.server.push.receiver import receiving
@@ -45,6 +47,19 @@ async def run(name: str, url: str, *headers: RequestHeader, task: str = "") -> R
     options = [word for header in headers for word in ("--header", f"{header.name}: {header.value}")]
     more = ["--task", task] if task and name == "send" else []
     return await typed(name, *COMMANDS[name], "--context", "c", "--url", url, *options, *more, stdin="new")
+
+
+@pytest.mark.parametrize("code", grpc.StatusCode, ids=lambda code: code.name)
+def test_an_answer_of_grpc_is_no_lost_connection(code: grpc.StatusCode) -> None:
+    error = A2AClientError("gRPC failed")
+    error.__cause__ = grpc.aio.AioRpcError(
+        code, grpc.aio.Metadata(), grpc.aio.Metadata(), details="Send its contextId."
+    )
+    said = explain(error, "http://there")
+    answers = ["ALREADY", "FAILED", "INVALID", "NOT", "OUT", "PERMISSION", "UNAUTHENTICATED", "UNIMPLEMENTED"]
+    assert lost(error) == (code.name.partition("_")[0] not in answers)
+    assert said.startswith("The connection to http://there was lost" if lost(error) else "The server refused: Send its")
+    assert (TOKEN_VARIABLE in said) == (code is grpc.StatusCode.UNAUTHENTICATED)
 
 
 class Guarded:
