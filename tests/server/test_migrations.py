@@ -16,6 +16,7 @@ from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
 from sqlalchemy import Connection, inspect, text
 
+import a2a_canvas.server.backend.sql_backend  # noqa: F401  (it enters all tables)
 from a2a_canvas.server.backend.migrations import REVISIONS, SchemaError, check, newest, prepare, schema, upgrade
 from a2a_canvas.store.sql.database import Database
 from tests.database_fixtures import postgresql_url, sqlite_url
