@@ -112,62 +112,58 @@ class Metrics:
     def __init__(self, now: Callable[[], datetime] = lambda: datetime.now(UTC)) -> None:
         self._now = now
         self.refreshers: list[Callable[[], Awaitable[None]]] = []
-        self.turns_running = GaugeSeries("turns_running", "Turns that run on this server.")
-        self.turns_waiting = GaugeSeries("turns_waiting", "Turns that wait in the queue of this server.")
+        self.turns_running = GaugeSeries("turns_running", "Turns running on this server.")
+        self.turns_waiting = GaugeSeries("turns_waiting", "Turns in the queue of this server.")
         self.turns = CountSeries(
             "turns_total", "Turns that have ended or wait for the user, by the state of their task.", "state"
         )
         self.first_byte = DurationSeries(
             "first_artifact_byte_seconds",
-            "From the message to the first byte of an artifact, the queue included, for each conversation turn that "
-            "wrote one.",
+            "Time from a message to the first byte of an artifact, including the queue.",
             FIRST_BYTE_BOUNDS,
         )
         self.entry_delay = DurationSeries(
             "entry_delay_seconds",
-            "From the moment an entry was appended until it was sent to a stream; of entries that are sent together, "
-            "the oldest counts.",
+            "Time from appending an entry to sending it to a stream; of entries sent together, that of the oldest.",
             DELAY_BOUNDS,
         )
-        self.open_streams = GaugeSeries("open_streams", "Streams that are open.", "binding")
-        self.commits = DurationSeries("commit_seconds", "Duration of a committed transaction.", COMMIT_BOUNDS)
+        self.open_streams = GaugeSeries("open_streams", "Open streams.", "binding")
+        self.commits = DurationSeries("commit_seconds", "Duration of committed transactions.", COMMIT_BOUNDS)
         self.commit_failures = CountSeries(
-            "commit_failures_total", "Transactions that failed. They are repeated if a retry can help."
+            "commit_failures_total", "Failed transactions, which are retried if that can help."
         )
-        self.written_bytes = CountSeries(
-            "written_bytes_total", "Size of what was written of tasks and artifacts, compressed as it is stored."
-        )
-        self.kept_bytes = GaugeSeries(
-            "kept_bytes", "Size of what the database keeps of all users, as the limits of bytes count it."
-        )
-        self.model_calls = CountSeries("model_calls_total", "Model calls, by the reason of their end.", "stop_reason")
+        self.written_bytes = CountSeries("written_bytes_total", "Compressed size of the tasks and artifacts written.")
+        self.kept_bytes = GaugeSeries("kept_bytes", "Size of all users' stored data, as the storage quotas count it.")
+        self.model_calls = CountSeries("model_calls_total", "Model calls, by stop reason.", "stop_reason")
         self.tokens = CountSeries(
             "model_tokens_total",
-            "Tokens as the provider counts them: of requests (in, cached ones included) and of answers (out).",
+            "Tokens as the provider counts them: of requests (in, including cached) and answers (out).",
             "direction",
         )
-        self.model_errors = CountSeries("model_errors_total", "Model calls that failed.", "provider", "kind")
+        self.model_errors = CountSeries("model_errors_total", "Failed model calls.", "provider", "kind")
         self.tool_calls = CountSeries(
             "tool_calls_total",
-            "Tool calls that succeeded or failed. Unknown tools are counted as `other`.",
+            "Tool calls. Unknown tools are counted as `other`.",
             "tool",
             "outcome",
         )
         self.lease_renewals = CountSeries(
             "lease_renewals_total",
-            "Renewals of the lease on PostgreSQL: `renewed`, `lost`, or `unavailable` if the database is.",
+            "Renewals of the lease on PostgreSQL: `renewed`, `lost` or (the database) `unavailable`.",
             "outcome",
         )
-        self.outbox_depth = GaugeSeries("outbox_notifications", "Push notifications that are still to be delivered.")
-        self.outbox_age = GaugeSeries("outbox_oldest_seconds", "Age of the oldest of them; 0 if there is none.")
+        self.outbox_depth = GaugeSeries("outbox_notifications", "Pending push notifications.")
+        self.outbox_age = GaugeSeries(
+            "outbox_oldest_seconds", "Age of the oldest pending push notification; 0 if there is none."
+        )
         self.push_attempts = CountSeries(
             "push_attempts_total",
-            "Attempts to send push notifications, by how they ended: `accepted`, `failed` or `given_up`.",
+            "Attempts to send push notifications: `accepted`, `failed` or `given_up`.",
             "outcome",
         )
         self.refused = CountSeries(
             "requests_refused_total",
-            "Requests that were answered with an error, by the name of the HTTP status that says why.",
+            "Requests answered with an error, by the name of the HTTP status.",
             "binding",
             "reason",
         )

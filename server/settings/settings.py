@@ -76,190 +76,183 @@ class Settings(BaseSettings):
     model_config = SettingsConfigDict(env_prefix=PREFIX, env_ignore_empty=True, extra="forbid", frozen=True)
 
     agent: Path | None = Field(
-        None, description="the folder of the agent: its 'agent.toml' and the files beside it; the default agent if none"
+        None, description="folder of the agent: 'agent.toml' and the files beside it; by default the built-in agent"
     )
     instructions: Path | None = Field(
-        None, description="a text file that says who the agent is and how it works; it precedes the built-in rules"
+        None, description="text file with the agent's role and way of working; it precedes the built-in rules"
     )
     tools: Annotated[tuple[Path, ...], NoDecode] = Field(
-        (), description="Python files whose '@tool' functions the agent may call; repeatable, or separated by commas"
+        (), description="Python files with '@tool' functions; repeatable, or separated by commas"
     )
     mcp_config: Path | None = Field(
-        None, description="a JSON file with the MCP servers ('mcpServers') whose tools the agent may call"
+        None, description="JSON file with MCP servers ('mcpServers') whose tools the agent may call"
     )
     agents: Annotated[tuple[str, ...], NoDecode] = Field(
-        (), description="addresses of other A2A agents that this one may ask; repeatable, or separated by commas"
+        (), description="addresses of other A2A agents to call; repeatable, or separated by commas"
     )
     agent_tokens: str | None = Field(
         None,
-        description="tokens for other agents, as 'HOST=TOKEN' or 'HOST:PORT=TOKEN' separated by commas; "
-        "without a port, a token is sent to the port of the agent's address",
+        description="tokens for other agents, as 'HOST=TOKEN' or 'HOST:PORT=TOKEN', separated by commas; the port "
+        "defaults to that of the agent's address",
     )
     host: str = Field("127.0.0.1", description="address to listen on")
-    port: int = Field(8000, ge=1, le=65535, description="port for JSON-RPC, HTTP+JSON and the card")
-    grpc_port: int | None = Field(None, ge=1, le=65535, description="port for gRPC; off unless given")
+    port: int = Field(8000, ge=1, le=65535, description="port for JSON-RPC, HTTP+JSON, the page and the card")
+    grpc_port: int | None = Field(None, ge=1, le=65535, description="port for gRPC; off by default")
     metrics_port: int | None = Field(
         None,
         ge=1,
         le=65535,
-        description="port for '/metrics', which asks for no credentials; it is then not on the other port",
+        description="port for '/metrics', without credentials; the other port then does not serve it",
     )
     model: str | None = Field(
         None,
-        description="a model's name, 'openai:NAME', 'ollama:NAME', 'rehearsal' or 'script:FILE.yaml'; "
-        "'a2a-canvas models' lists those that are there",
+        description="a model's name, 'openai:NAME', 'ollama:NAME', 'rehearsal' or 'script:FILE.yaml'; 'a2a-canvas "
+        "models' lists those available",
     )
     database: str = Field(
         "sqlite:///a2a-canvas.db",
-        description="the database of tasks and artifacts: a SQLite file such as './my.db' or 'sqlite:///FILE', "
+        description="database for tasks and artifacts: a SQLite file such as './my.db' or 'sqlite:///FILE', "
         "'postgresql://USER:PASSWORD@HOST/DATABASE' or 'memory'",
     )
     keep_journals: float = Field(
-        1, gt=0, le=MAX_DAYS, description="days to keep the streamed events of a finished task; the task itself stays"
+        1,
+        gt=0,
+        le=MAX_DAYS,
+        description="days to keep the streamed events of finished tasks; the tasks themselves are kept",
     )
     keep_versions: float | None = Field(
         None,
         gt=0,
         le=MAX_DAYS,
-        description="days to keep the text of versions that are not current; kept forever by default",
+        description="days to keep the text of versions that are not current; forever by default",
     )
     keep_contexts: float | None = Field(
         None,
         gt=0,
         le=MAX_DAYS,
-        description="days to keep a conversation, with its tasks and artifacts, after its last change; kept forever by "
+        description="days to keep a conversation, with its tasks and artifacts, after its last change; forever by "
         "default",
     )
     shared_token: str | None = Field(
         None,
-        description="a token that every request needs, unless it has another credential; all who have it are one user, "
-        "'shared', and clients send it as A2A_CANVAS_TOKEN",
+        description="token for every request without another credential; all its holders are one user, 'shared', "
+        "and clients send it as A2A_CANVAS_TOKEN",
     )
     api_keys: str | None = Field(
         None,
-        description="API keys beside those of the database, as 'NAME=KEY' or 'NAME=sha256:HASH' separated by commas; "
-        "NAME is the user",
+        description="API keys in addition to those in the database, as 'NAME=KEY' or 'NAME=sha256:HASH', "
+        "separated by commas; NAME is the user",
     )
     jwt_issuer: str | None = Field(
         None,
-        description="the issuer of bearer tokens (JWTs) that are taken, as it is in their 'iss'; its keys are found by "
-        "OpenID Connect discovery",
+        description="issuer of accepted bearer tokens (JWTs), equal to their 'iss'; its keys are found by OpenID "
+        "Connect discovery",
     )
-    jwt_audience: str | None = Field(None, description="what the tokens are for, as it is in their 'aud'")
-    jwt_jwks_url: str | None = Field(None, description="where the issuer's keys are, if it does not describe itself")
-    jwt_user_claim: str = Field("sub", description="the claim of the tokens that is the user")
+    jwt_audience: str | None = Field(None, description="audience that the tokens must name in 'aud'")
+    jwt_jwks_url: str | None = Field(None, description="address of the issuer's keys, if it does not support discovery")
+    jwt_user_claim: str = Field("sub", description="claim of the tokens that names the user")
     oidc_client_id: str | None = Field(
-        None, description="the page signs people in with the issuer, as this client of it (OpenID Connect)"
+        None, description="client id at the issuer (OpenID Connect), to sign in on the page"
     )
-    oidc_client_secret: str | None = Field(None, description="the secret of that client, if it has one")
-    allow_anonymous: bool = Field(
-        False, description="serve callers without credentials, too, also on other addresses than the loopback"
-    )
+    oidc_client_secret: str | None = Field(None, description="secret of that client, if it is confidential")
+    allow_anonymous: bool = Field(False, description="serve callers without credentials, on any address")
     adopt_anonymous: str | None = Field(
         None,
-        description="a user who also has the conversations of anonymous callers, such as those from before there were "
-        "users; without it nobody sees them",
+        description="user who also gets the conversations of anonymous callers, such as those from before there "
+        "were users; otherwise nobody sees them",
     )
-    public_url: str | None = Field(None, description="the address in the card, if it is not 'http://HOST:PORT'")
+    public_url: str | None = Field(None, description="address in the card, if it is not 'http://HOST:PORT'")
     public_grpc: str | None = Field(
         None,
         description="list gRPC in the card, at this 'HOST:PORT'",
     )
     allowed_hosts: str | None = Field(
         None,
-        description="more host names that requests may use, separated by commas, besides localhost, the host and that "
+        description="further host names for requests, separated by commas, besides localhost, the host and that "
         "of the public URL; '*' for any",
     )
-    agent_card: Path | None = Field(None, description="the agent card to start from, if not the packaged one")
+    agent_card: Path | None = Field(None, description="agent card to start from, instead of the built-in one")
     card_signing_key: Path | None = Field(
-        None, description="a PEM file with the private key that the agent card is signed with; not signed unless given"
+        None, description="PEM file with the private key that signs the agent card; unsigned by default"
     )
-    advertise_0_3: bool = Field(True, description="list the 0.3 interfaces in the card, as the A2A Inspector needs")
+    advertise_0_3: bool = Field(True, description="list the 0.3 interfaces in the card, which the A2A Inspector needs")
     advertise_grpc: bool = Field(
         False,
-        description="list gRPC in the card, at its port of the public URL's host; --public-grpc lists it elsewhere; "
-        "google-adk refuses a card that has gRPC's 'host:port'",
+        description="list gRPC in the card, at its port on the public URL's host; --public-grpc lists it "
+        "elsewhere; google-adk rejects such cards",
     )
     cors_origin: str | None = Field(
         None,
-        description="an origin such as 'https://app.example.com' whose pages may use the server from a browser (CORS); "
-        "repeatable, or several separated by commas; none unless given",
+        description="origin such as 'https://app.example.com' whose pages may use the server (CORS); repeatable, "
+        "or separated by commas; none by default",
     )
     push_allow: str | None = Field(
         None,
-        description="hosts and networks that push notifications may go to although they are not on the public internet "
-        "(names, addresses, '10.0.0.0/8'), separated by commas; http is allowed there, too",
+        description="hosts and networks for push notifications besides the public internet (names, addresses, "
+        "'10.0.0.0/8'), separated by commas; also over http",
     )
-    page: bool = Field(True, description="serve the page for people at '/'")
+    page: bool = Field(True, description="serve the web page at '/'")
     page_servers: str | None = Field(
         None,
-        description="origins of other A2A servers that the page may talk to, such as 'https://agent.example.com', "
-        "separated by commas; each of them must allow this server's origin",
+        description="origins of other A2A servers for the page, such as 'https://agent.example.com', separated by "
+        "commas; each must allow this server's origin",
     )
     frame_ms: float = Field(
-        25, ge=0, le=1000, description="milliseconds in which pieces of text are joined into one event; 0: none"
+        25, ge=0, le=1000, description="milliseconds in which pieces of text are joined into one event; 0 joins none"
     )
-    max_turns: int = Field(MAX_TURNS, ge=1, description="turns that run at once on this server; the others wait")
-    max_queued: int = Field(MAX_QUEUED, ge=0, description="tasks that wait for their turn; more are refused")
+    max_turns: int = Field(MAX_TURNS, ge=1, description="concurrent turns on this server; others wait")
+    max_queued: int = Field(MAX_QUEUED, ge=0, description="tasks in the queue; more are rejected")
     max_turns_per_user: int | None = Field(
-        None, ge=1, description="turns of one user that run at once; the others wait; no limit of its own unless given"
+        None, ge=1, description="concurrent turns of one user; others wait; unlimited by default"
     )
-    max_streams: int = Field(500, ge=1, description="streams that are open at once on this server; more are refused")
+    max_streams: int = Field(500, ge=1, description="open streams on this server; more are rejected")
     max_streams_per_user: int | None = Field(
         None, ge=1, description="open streams of one user; by default limited only by the server's free streams"
     )
-    max_requests: int | None = Field(
-        None, ge=1, description="requests in a minute, of all users together; unlimited by default"
-    )
+    max_requests: int | None = Field(None, ge=1, description="requests per minute of all users; unlimited by default")
     max_requests_per_user: int | None = Field(
-        None, ge=1, description="requests of one user in a minute; unlimited by default"
+        None, ge=1, description="requests per minute of one user; unlimited by default"
     )
     max_tokens: int | None = Field(
-        None, ge=1, description="tokens of all model calls in a day (UTC); unlimited by default"
+        None, ge=1, description="model tokens per day (UTC) of all users; unlimited by default"
     )
     max_tokens_per_user: int | None = Field(
-        None, ge=1, description="tokens of one user's model calls in a day (UTC); unlimited by default"
+        None, ge=1, description="model tokens per day (UTC) of one user; unlimited by default"
     )
-    max_tokens_per_turn: int | None = Field(
-        None, ge=1, description="tokens of the model calls in one turn; unlimited by default"
-    )
-    max_bytes: int | None = Field(
-        None, ge=1, description="bytes that the database keeps of all users together; unlimited by default"
-    )
+    max_tokens_per_turn: int | None = Field(None, ge=1, description="model tokens per turn; unlimited by default")
+    max_bytes: int | None = Field(None, ge=1, description="bytes stored for all users; unlimited by default")
     max_bytes_per_user: int | None = Field(
-        None, ge=1, description="bytes that the database keeps of one user's contexts; unlimited by default"
+        None, ge=1, description="bytes stored in one user's contexts; unlimited by default"
     )
-    max_rounds: int = Field(30, ge=1, description="model calls in one turn")
-    max_tool_errors: int = Field(5, ge=1, description="failed tool calls in a row")
+    max_rounds: int = Field(30, ge=1, description="model calls per turn")
+    max_tool_errors: int = Field(5, ge=1, description="consecutive failed tool calls")
     max_artifact_bytes: int = Field(10 * 1024 * 1024, ge=1, description="bytes of one artifact")
     max_parts: int = Field(100, ge=1, description="parts of one artifact")
     max_body_bytes: int = Field(10 * 1024 * 1024, ge=1024, description="bytes of one request")
-    max_bodies_bytes: int = Field(
-        64 * 1024 * 1024, ge=1024, description="bytes of all requests that are read or answered at once"
-    )
-    max_text_bytes: int = Field(1024 * 1024, ge=1024, description="bytes of the text and data in one message")
-    max_connections: int = Field(900, ge=1, description="HTTP connections at once, and gRPC calls at once")
-    max_output_tokens: int = Field(32_000, ge=1, description="tokens of one answer of the model")
+    max_bodies_bytes: int = Field(64 * 1024 * 1024, ge=1024, description="bytes of all requests being read or answered")
+    max_text_bytes: int = Field(1024 * 1024, ge=1024, description="bytes of text and data in one message")
+    max_connections: int = Field(900, ge=1, description="concurrent HTTP connections, and concurrent gRPC calls")
+    max_output_tokens: int = Field(32_000, ge=1, description="tokens of one model answer")
     context_window: int | None = Field(
         None,
         ge=8192,
-        description="tokens of a request to the model and its answer together; by default what is known of the model",
+        description="tokens of a model request and its answer together; by default the model's window",
     )
     temperature: float | None = Field(
-        None, ge=0, le=2, description="how freely the model chooses its words; not sent unless given"
+        None, ge=0, le=2, description="sampling temperature of the model; not sent by default"
     )
     thinking: str = Field(
         "auto",
-        description="whether a model thinks before it answers, if it can: 'auto' or 'off'; 'accumulated' is 'auto' for "
-        "a server that sends all of the thinking so far again with each piece",
+        description="whether the model thinks before it answers, if it can: 'auto' or 'off'; 'accumulated' is for "
+        "servers that repeat all previous thinking with each piece",
     )
     expose_thinking: bool = Field(True, description="show the model's thinking to clients of turn:v1 and AG-UI")
     on_disconnect: str = Field(
-        "continue", description="a task whose last AG-UI client disconnects: 'continue' or 'cancel'"
+        "continue", description="what happens to a task when its last AG-UI client disconnects: 'continue' or 'cancel'"
     )
-    shutdown_grace: float = Field(5, ge=0, le=600, description="seconds that a stopping server has to end its streams")
+    shutdown_grace: float = Field(5, ge=0, le=600, description="seconds for a stopping server to end its streams")
     log_level: str = Field("info", description="'critical', 'error', 'warning', 'info' or 'debug'")
-    log_format: str = Field("text", description="'text', or 'json' for one object in each line of the log")
+    log_format: str = Field("text", description="'text', or 'json' for one object per line")
 
     @classmethod
     def settings_customise_sources(

@@ -39,6 +39,7 @@ FINISHED = (
     "docs/models.md",
     "docs/page.md",
     "docs/scripts.md",
+    "docs/settings.md",
     "docs/performance.md",
     "docs/a2a.md",
     "docs/ag-ui.md",

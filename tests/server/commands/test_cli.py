@@ -217,7 +217,7 @@ def test_the_help_of_serve_tells_which_numbers_an_option_takes(capsys: pytest.Ca
     assert main(["serve", "--help"]) == 0
     said = " ".join(capsys.readouterr().out.split())
     assert "bytes of one request; at least 1024 (default: 10485760)" in said
-    assert "port for gRPC; off unless given; 1 to 65535" in said
+    assert "port for gRPC; off by default; 1 to 65535" in said
 
 
 @pytest.mark.parametrize("on_path", [True, False])
