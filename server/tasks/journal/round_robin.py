@@ -1,10 +1,12 @@
-"""How readers that are behind share the event loop, with each other and with everything else on it.
+"""How readers that are behind, and requests with long steps, share the event loop with everything else on it.
 
 Rule 1: in one turn of the loop readers run for BUDGET in sum, and the last one finishes the step that it is in. The
         rest continue in the next turns, after everything else that was ready.
 Rule 2: a reader reads for SLICE, then all that wait come before it (round robin). So one that is behind delays another
         by a slice at most, however far behind it is.
 Rule 3: while the loop has time for all, nobody waits: a reader that is woken runs in the next turn of the loop.
+Rule 4: between two long steps, such as writing an answer of a megabyte, the loop has APART turns: one commit may end
+        the waits of many such requests at once, and others should not wait for all of them.
 """
 
 from __future__ import annotations
@@ -23,6 +25,8 @@ SLICE: Final = 0.001
 """Seconds: long enough to send several events with one write."""
 AT_ONCE: Final = 16
 """Readers that are woken for one turn of the loop: what the budget is enough for if each has a single event."""
+APART: Final = 10
+"""Turns of the loop that a small request needs."""
 
 Place = asyncio.Future[int]
 """A reader's place in the queue; its result is the number of the place, when it is the reader's turn."""
@@ -39,6 +43,7 @@ class RoundRobin:
         self.clock = clock
         self._queue: list[tuple[int, Place]] = []
         self._numbers = count()
+        self._long_step = asyncio.Lock()
         self._end: float | None = None
         self._scheduled = False
 
@@ -63,6 +68,12 @@ class RoundRobin:
         place: Place = asyncio.get_running_loop().create_future()
         self.wake((place,))
         return await self.admitted(place)
+
+    async def long_step(self) -> None:
+        """Wait until a step that takes long may run (rule 4)."""
+        async with self._long_step:
+            for _ in range(APART):
+                await asyncio.sleep(0)
 
     def _left(self) -> float:
         """What is left of the budget of this turn of the loop, which begins with its first reader."""

@@ -22,6 +22,8 @@ from a2a_canvas.server.protocols.a2a_v1.projection.update_json import AS_JSON, L
 from a2a_canvas.server.protocols.edge.http_requests import CALLER, STREAM_CHECK, caller_of
 from a2a_canvas.server.protocols.edge.sse_response import begun, sse_event
 from a2a_canvas.server.protocols.guard.calls import Call
+from a2a_canvas.server.protocols.guard.parsing import SMALL_BODY_BYTES
+from a2a_canvas.server.tasks.journal.round_robin import round_robin
 
 Json = dict[str, Any]
 
@@ -77,7 +79,8 @@ class Operations:
             events = self._streaming[call.operation](call.params, context)
             return EventStream(await begun(anext(events, None)), events)
         answer: Message | None = await self._unary[call.operation](call.params, context)
-        await asyncio.sleep(0)  # to write a large answer takes as long as to make it
+        if answer and answer.ByteSize() > SMALL_BODY_BYTES:
+            await round_robin().long_step()
         return answer
 
 

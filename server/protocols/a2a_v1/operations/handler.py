@@ -40,6 +40,7 @@ from a2a_canvas.server.protocols.a2a_v1.projection.update_json import AS_JSON, L
 from a2a_canvas.server.protocols.edge.error_tables import PermissionDeniedError
 from a2a_canvas.server.protocols.edge.http_requests import caller_of_call, end_with_credential
 from a2a_canvas.server.protocols.guard.checks import BodyLimits
+from a2a_canvas.server.protocols.guard.parsing import SMALL_BODY_BYTES
 from a2a_canvas.server.protocols.identity.denials import UnauthenticatedError
 from a2a_canvas.server.tasks.errors import TaskFinished
 from a2a_canvas.server.tasks.incoming import Incoming
@@ -137,6 +138,8 @@ class A2AHandler(RequestHandler):
         record = following.snapshot
         if not params.configuration.return_immediately:
             record = await following.settled()
+        if params.ByteSize() > SMALL_BODY_BYTES:
+            await round_robin().long_step()
         return apply_history_length(to_task(record, _activated(context)), params.configuration)
 
     @_stream

@@ -6,11 +6,12 @@ The clock is the tests' own: reading takes time when a test says so, and nothing
 import asyncio
 from collections.abc import AsyncIterator, Iterator
 from contextlib import contextmanager
+from itertools import pairwise
 
 import pytest
 
 from a2a_canvas.server.tasks.journal.cursors import Cursor, Log
-from a2a_canvas.server.tasks.journal.round_robin import BUDGET, SLICE
+from a2a_canvas.server.tasks.journal.round_robin import APART, BUDGET, SLICE, round_robin
 from tests.server.tasks.work_clock import WorkClock, turns_until, work_clock
 
 COST = SLICE / 4
@@ -142,3 +143,25 @@ async def test_a_reader_that_has_left_holds_up_nobody(clock: WorkClock) -> None:
         gone.cancel()
     await turns_until(lambda: len(readers.read[39]) == 10)
     readers.tasks[39].cancel()
+
+
+async def test_between_two_long_steps_everything_else_has_the_turns_that_it_needs(clock: WorkClock) -> None:
+    """As when one commit has ended the waits of several large requests."""
+    done: list[int] = []
+    turns: list[int] = []
+
+    async def large_request(number: int) -> None:
+        await round_robin().long_step()
+        done.append(number)
+
+    requests = [asyncio.create_task(large_request(number)) for number in range(3)]
+    while len(done) < 3:
+        before = len(done)
+        await asyncio.sleep(0)
+        turns.append(len(done) - before)
+
+    assert done == [0, 1, 2]
+    steps = [turn for turn, ended in enumerate(turns) if ended]
+    assert all(later - earlier >= APART for earlier, later in pairwise(steps))
+    assert max(turns) == 1
+    await asyncio.gather(*requests)
