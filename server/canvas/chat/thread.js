@@ -89,7 +89,9 @@ export function createThread(app) {
       /** @type {HTMLElement} */ (before.element.querySelector(".status-text")).textContent = entry.text;
       return { ...before, entry };
     }
-    return { entry, element: elementOf(entry, app) };
+    const element = elementOf(entry, app);
+    keepTyped(before?.element, element);
+    return { entry, element };
   }
 
   /** A screen reader is told what goes on, and the reply when it is whole. @param {Entry[]} entries */
@@ -149,7 +151,25 @@ function place(list, elements) {
 
 /** @param {any} a @param {any} b */
 function same(a, b) {
-  return Object.keys(b).every((key) => a[key] === b[key] || (Array.isArray(b[key]) && JSON.stringify(a[key]) === JSON.stringify(b[key])));
+  return Object.keys(b).every((key) => a[key] === b[key] || (Array.isArray(b[key]) && alike(a[key], b[key])));
+}
+
+/** Whether two JSON values are equal; the order of members says nothing. @param {any} a @param {any} b @returns {boolean} */
+function alike(a, b) {
+  if (a === b || !a || !b || typeof a !== "object" || typeof b !== "object") {
+    return a === b;
+  }
+  const names = Object.keys(b);
+  return Array.isArray(a) === Array.isArray(b) && Object.keys(a).length === names.length && names.every((name) => alike(a[name], b[name]));
+}
+
+/** What the user types into an entry stays there when the entry changes. @param {HTMLElement|undefined} before @param {HTMLElement} after */
+function keepTyped(before, after) {
+  const [typed, field] = [before?.querySelector("input"), after.querySelector("input")];
+  if (typed && field) {
+    field.value = typed.value;
+    typed === document.activeElement && queueMicrotask(() => field.focus());
+  }
 }
 
 // ------------------------------------------------------------------------------------------------------- elements

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
-from typing import Final
+from contextlib import suppress
+from typing import Any, Final
 
 import pytest
-from playwright.async_api import Locator, Page, expect
+from playwright.async_api import Locator, Page, Route, expect
 
+from tests.database_fixtures import FreezableProxy
 from tests.server.app_server import Served
-from tests.server.canvas.browser.browser_harness import OpenPage
+from tests.server.canvas.browser.browser_harness import PATIENCE_MS, OpenPage
 from tests.server.canvas.browser.conftest import Opener
 from tests.server.canvas.browser.page_actions import ask, messages
 from tests.server.canvas.browser.test_layout import PHONE, TOO_LOW, TOO_WIDE
+from tests.server.canvas.browser.test_reconnecting import LOST
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -71,6 +75,54 @@ async def test_what_is_not_approved_does_not_run_and_the_model_reads_why(window:
     assert RAN not in read
     await expect(messages(page).get_by_text("Not approved: delete_file")).to_be_visible()
     await expect(page.locator(".message-user").last).to_contain_text("yes, but archive it")
+
+
+async def test_a_reason_that_is_being_typed_stays_when_the_conversation_is_read_again(
+    open_window: Opener, served: Served
+) -> None:
+    """As after a lost connection. The members of the input have another order then: the wire has none for them."""
+    read_again = asyncio.Event()
+
+    async def turn_around(route: Route) -> None:
+        if "ListTasks" not in (route.request.post_data or ""):
+            await route.continue_()
+            return
+        answer = await route.fetch()
+        await route.fulfill(response=answer, json=backwards(await answer.json()))
+        read_again.set()
+
+    proxy = FreezableProxy(served.url)
+    async with proxy as url:
+        window = await open_window(url)
+        window.expects(LOST)
+        page = window.page
+        await ask(page, "delete notes.txt")
+        why = approval(page).get_by_role("textbox", name="Why not, or what instead")
+        await why.fill("yes, but archive it")
+        first = await why.element_handle()
+        await page.route("**/*", turn_around)
+        async with asyncio.timeout(PATIENCE_MS / 1000):
+            while not read_again.is_set():
+                proxy.cut()  # again, if the page was only about to connect
+                with suppress(TimeoutError):
+                    await asyncio.wait_for(read_again.wait(), PATIENCE_MS / 10_000)
+        await page.evaluate("() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
+
+        await expect(why).to_have_value("yes, but archive it")
+        await expect(why).to_be_focused()
+        assert await why.evaluate("(field, first) => field === first", first)
+        await page.unroute_all()
+
+
+def backwards(value: Any) -> Any:
+    """The same JSON, with the members of its objects in the opposite order."""
+    match value:
+        case dict():
+            return {name: backwards(value[name]) for name in reversed(value)}
+        case list():
+            return [backwards(each) for each in value]
+        case _:
+            return value
 
 
 @pytest.mark.parametrize(("keys", "outcome"), [(["Enter"], RAN), (["Tab", "Enter"], DID_NOT_RUN)])
