@@ -79,7 +79,7 @@ async def test_ten_turns_wait_for_a_restarted_database_and_go_on(
     late = message(WRITE, context=str(uuid4()))
     try:
         async with asyncio.timeout(3 * PATIENCE):
-            await writing.wait()
+            await _all_write(writing, turns)
             await asyncio.to_thread(postgresql.stop, mode)
             for server in two:
                 await _assert_away(server, late)
@@ -98,6 +98,16 @@ async def test_ten_turns_wait_for_a_restarted_database_and_go_on(
     assert await _accepted(two[1], late) == accepted
     listed = await two[1].call("ListTasks", {"contextId": accepted[1]})
     assert listed["totalSize"] == 1
+
+
+async def _all_write(writing: asyncio.Barrier, turns: list[asyncio.Task[tuple[ObservedTask, ObservedTask]]]) -> None:
+    """Wait until every turn has text for both who watch it; raises what a turn raises before."""
+    all_write = asyncio.ensure_future(writing.wait())
+    await asyncio.wait((all_write, *turns), return_when=asyncio.FIRST_COMPLETED)
+    for turn in turns:
+        if turn.done():
+            turn.result()
+    await all_write
 
 
 async def _watched(
