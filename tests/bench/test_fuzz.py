@@ -152,7 +152,7 @@ def waits(read: float, write: float, *failed: str) -> bystander.Waits:
 
 @pytest.mark.parametrize(
     ("read", "write", "missed"),
-    [(0.34, 3.09, []), (0.36, 3.09, ["read"]), (0.34, 3.11, ["write"]), (9.0, 9.0, ["read", "write"])],
+    [(0.34, 0.39, []), (0.36, 0.39, ["read"]), (0.34, 0.41, ["write"]), (9.0, 9.0, ["read", "write"])],
 )
 def test_a_bystander_that_waits_beyond_a_goal_on_a_quiet_machine_is_a_fault(
     read: float, write: float, missed: list[str]
