@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -21,10 +19,9 @@ from a2a_canvas.server.tasks.sql.journal.message_files import UNNAMED_FOR
 from a2a_canvas.server.tasks.sql.journal.prune import Retention, prune
 from a2a_canvas.store.errors import Unavailable
 from a2a_canvas.store.models import FilePart, text_part
-from tests.database_fixtures import postgresql_url, sqlite_url
 from tests.fakes import Hold, answer, ask, broken, text
 from tests.server.tasks.kept_count import counted, recounted
-from tests.server.tasks.sql.replica_harness import Replica, Replicas, replicas
+from tests.server.tasks.sql.replica_harness import Replica, Replicas
 
 LARGE = random.Random(1).randbytes(8 * LARGE_BYTES)
 """Bytes that no compression makes shorter."""
@@ -32,18 +29,6 @@ PHOTO = UserMessage("photo", (text_part("Look"), FilePart(LARGE, name="photo.bin
 AGAIN = UserMessage("again", (text_part("And again"), FilePart(LARGE, name="copy.bin")))
 DONE = answer(text("Done."))
 KEEP = Retention(timedelta(days=30))
-
-
-@pytest.fixture(params=[sqlite_url, lambda _: postgresql_url()], ids=["sqlite", "postgresql"])
-async def started(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Replicas]:
-    async with replicas(request.param(tmp_path)) as several:
-        yield several
-
-
-@pytest.fixture
-async def several() -> AsyncIterator[Replicas]:
-    async with replicas() as several:
-        yield several
 
 
 async def rows_of(replica: Replica, table: Any) -> list[Any]:

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import functools
 import json
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import Iterable
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 
 import pytest
 from sqlalchemy import select
@@ -26,26 +25,13 @@ from a2a_canvas.store.changes import EditText, ReplaceParts
 from a2a_canvas.store.models import Ref, text_part
 from a2a_canvas.store.sql.version_contents import VersionContents
 from a2a_canvas.store.text.spans import Span
-from tests.database_fixtures import postgresql_url, sqlite_url
 from tests.fakes import Hold, answer, ask, broken, text, tool, write
 from tests.server.tasks.runtime.runtime_harness import rest
-from tests.server.tasks.sql.replica_harness import Replica, Replicas, replicas
+from tests.server.tasks.sql.replica_harness import Replica, Replicas
 
 DOC = Ref("c", "doc", "another-task")
 TEXT = "One.\nTwo.\nThree.\n"
 CALM = answer(text("Done."))
-
-
-@pytest.fixture(params=[sqlite_url, lambda _: postgresql_url()], ids=["sqlite", "postgresql"])
-async def started(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Replicas]:
-    async with replicas(request.param(tmp_path)) as several:
-        yield several
-
-
-@pytest.fixture
-async def several() -> AsyncIterator[Replicas]:
-    async with replicas() as several:
-        yield several
 
 
 async def with_text(replica: Replica, content: str = TEXT) -> Replica:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncGenerator
 from datetime import datetime
 from pathlib import Path
 from typing import Literal
@@ -25,15 +25,9 @@ from tests.database_fixtures import postgresql_url, sqlite_url
 from tests.fakes import Hold, answer, broken, text, tool
 from tests.server.tasks.runtime.runtime_harness import rest, states
 from tests.server.tasks.sql import replica_harness
-from tests.server.tasks.sql.replica_harness import Replica, Replicas
+from tests.server.tasks.sql.replica_harness import Replica
 
 HELLO = answer(text("Hello"))
-
-
-@pytest.fixture
-async def several() -> AsyncIterator[Replicas]:
-    async with replica_harness.replicas() as started:
-        yield started
 
 
 async def busy(replica: Replica, hold: Hold, context: str) -> TaskSubscription:

@@ -1,7 +1,6 @@
 """What happens at the same moment, or just before somebody goes away: nothing is lost, said twice, or left lying."""
 
 import asyncio
-from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -41,18 +40,11 @@ from a2a_canvas.store.text.spans import Span
 from tests.database_fixtures import sqlite_url
 from tests.fakes import Hold, answer, ask, broken, said, text, tool, write
 from tests.server.tasks.runtime.runtime_harness import rest, states
-from tests.server.tasks.sql import replica_harness
-from tests.server.tasks.sql.replica_harness import Replica, Replicas
+from tests.server.tasks.sql.replica_harness import Replica
 
 HELLO = answer(text("Hello"))
 SOON = 60.0
 """Seconds after which a test says that what it waits for never comes."""
-
-
-@pytest.fixture
-async def several() -> AsyncIterator[Replicas]:
-    async with replica_harness.replicas() as started:
-        yield started
 
 
 async def ended(replica: Replica, task_id: str) -> TaskRecord:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
 
 import pytest
 from sqlalchemy import func, select
@@ -15,17 +14,11 @@ from a2a_canvas.server.tasks.errors import ContextInUse, StreamLost, TaskNotFoun
 from a2a_canvas.server.tasks.sql.journal.removal import of_context
 from a2a_canvas.store.models import Ref
 from tests.fakes import answer, ask, text, write
-from tests.server.tasks.sql.replica_harness import Replica, Replicas, replicas
+from tests.server.tasks.sql.replica_harness import Replica, Replicas
 
 ASKS = (answer(write("T", "One")), answer(ask("Q", "Shall I go on?")))
 DONE = answer(text("Done."))
 SOON = 30.0
-
-
-@pytest.fixture
-async def several() -> AsyncIterator[Replicas]:
-    async with replicas() as opened:
-        yield opened
 
 
 async def waiting(replica: Replica) -> str:

@@ -1,7 +1,7 @@
 """Several replicas on one PostgreSQL: who asks which of them makes no difference, and none of them is needed."""
 
 import asyncio
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import Iterable
 from dataclasses import replace
 
 import pytest
@@ -25,15 +25,9 @@ from a2a_canvas.store.errors import ArtifactBusy
 from a2a_canvas.store.models import Ref
 from tests.fakes import Hold, answer, ask, broken, said, text, tool, write
 from tests.server.tasks.runtime.runtime_harness import rest, states, until
-from tests.server.tasks.sql.replica_harness import SHORT_LEASE, Replica, Replicas, replicas
+from tests.server.tasks.sql.replica_harness import SHORT_LEASE, Replica
 
 HELLO = answer(text("Hello"))
-
-
-@pytest.fixture
-async def several() -> AsyncIterator[Replicas]:
-    async with replicas() as started:
-        yield started
 
 
 async def joined(replica: Replica, task_id: str):

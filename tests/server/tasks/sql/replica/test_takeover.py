@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import Sequence
 from datetime import UTC, datetime
 
 import pytest
@@ -40,18 +40,11 @@ from tests.fakes import Hold, answer, broken, parts, said, text, write
 from tests.server.tasks.kept_count import counted, recounted
 from tests.server.tasks.runtime.runtime_harness import rest
 from tests.server.tasks.sql.replica_harness import Replica, Replicas
-from tests.server.tasks.sql.replica_harness import replicas as several_replicas
 
 HELLO = answer(text("Hello"))
 SOON = 20.0
 """Seconds after which a test says that what it waits for never comes."""
 PIECE = "twenty characters.. "
-
-
-@pytest.fixture
-async def several() -> AsyncIterator[Replicas]:
-    async with several_replicas() as started:
-        yield started
 
 
 def deltas(count: int, first: int = 0) -> list[TurnEvent]:

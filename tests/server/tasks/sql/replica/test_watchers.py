@@ -13,15 +13,9 @@ from sqlalchemy import func, select
 from a2a_canvas.server.tasks.journal.activity import Activity
 from a2a_canvas.server.tasks.sql.journal.journal_tables import context_watchers
 from tests.fakes import Hold, answer, text
-from tests.server.tasks.sql.replica_harness import SHORT_LEASE, Replica, Replicas, replicas
+from tests.server.tasks.sql.replica_harness import SHORT_LEASE, Replica, Replicas
 
 SOON = 30.0
-
-
-@pytest.fixture
-async def several() -> AsyncIterator[Replicas]:
-    async with replicas() as opened:
-        yield opened
 
 
 @pytest.fixture
