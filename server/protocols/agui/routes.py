@@ -49,7 +49,7 @@ from a2a_canvas.server.protocols.edge.shutdown import final_event_of
 from a2a_canvas.server.protocols.edge.sse_response import begun
 from a2a_canvas.server.protocols.guard.checks import BodyLimits, Refusal, check_content_type, check_json
 from a2a_canvas.server.protocols.guard.error_forms import method_not_allowed, rest_response
-from a2a_canvas.server.protocols.guard.parsing import SMALL_BODY_BYTES, ParsingThread
+from a2a_canvas.server.protocols.guard.parsing import ParsingThread
 from a2a_canvas.server.tasks.errors import ContextMismatch, TaskFinished, TaskNotCancelable, TaskNotFound
 from a2a_canvas.server.tasks.incoming import Incoming
 from a2a_canvas.server.tasks.journal.journal import TaskSubscription
@@ -173,8 +173,6 @@ class _RunEndpoint:
             else:
                 older = await translate(request, await self._thread_artifact(key))
                 self._check_text(older.run, request.message_field)
-                if size > SMALL_BODY_BYTES:
-                    await round_robin().long_step()
                 following = await self._send(older.run, caller, older.changes)
         except InvalidOperation as error:
             raise in_older_names(error) from None

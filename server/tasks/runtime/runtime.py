@@ -53,6 +53,7 @@ from a2a_canvas.server.tasks.errors import (
 )
 from a2a_canvas.server.tasks.incoming import Incoming
 from a2a_canvas.server.tasks.journal.journal import Journal, TaskSubscription
+from a2a_canvas.server.tasks.journal.round_robin import round_robin
 from a2a_canvas.server.tasks.kept_files import has_large_files, name_files
 from a2a_canvas.server.tasks.named_locks import NamedLocks
 from a2a_canvas.server.tasks.push import PushConfigs
@@ -416,6 +417,8 @@ class Runtime:
     async def _save_and_start(
         self, record: TaskRecord, incoming: Incoming, accept: Accept, credentials: str | None
     ) -> TaskSubscription:
+        if incoming.changes:
+            await round_robin().long_step()  # up to 2,000 changes are made in one step
         refused = await self._save(record, incoming, accept)
         if refused:
             await self._end(record.task_id, refused.status(self._new_id))
