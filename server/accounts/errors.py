@@ -46,7 +46,7 @@ class ReadOnly(AccountError):
 class OwnerOnly(ReadOnly):
     def __init__(self, context_id: str) -> None:
         named = public_id(context_id)
-        AccountError.__init__(self, f"Only the owner of context {named!r} can share it, or list and end its shares.")
+        super().__init__(f"Only the owner of context {named!r} can share it, or list and end its shares.")
         self.context_id = named
 
 

@@ -21,7 +21,7 @@ from playwright.async_api import Browser, Page, expect
 from tests.docs.pages import ROOT
 from tests.server.app_server import Served, serving
 from tests.server.canvas.browser.browser_harness import opened, running_browser
-from tests.server.canvas.browser.page_actions import document
+from tests.server.canvas.browser.page_actions import document, frames
 
 FOLDER: Final = ROOT / "docs" / "screenshots"
 SCRIPT: Final = Path(__file__).with_suffix(".yaml")
@@ -274,7 +274,7 @@ async def finish(page: Page, studio: Studio) -> None:
 
 async def settled(page: Page) -> bytes:
     """A picture of what the page shows when nothing is left to draw."""
-    await page.evaluate("() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
+    await frames(page)
     return await page.screenshot(animations="disabled", caret="hide", scale="css")
 
 

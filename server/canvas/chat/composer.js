@@ -1,7 +1,7 @@
 // @ts-check
 /**
  * Where the user writes. Enter sends, Shift+Enter breaks the line; with a touch screen Enter breaks the line. Ctrl+Enter
- * and Cmd+Enter always send. What cannot be sent yet is sent as soon as it can, unless the user goes on writing. What is
+ * and Cmd+Enter always send. What cannot be sent yet is sent as soon as it can, unless the user keeps writing. What is
  * not sent is kept per conversation, as long as the tab is open.
  */
 import { fill, h } from "../dom.js";

@@ -5,8 +5,7 @@ and for `removed_contexts` and `task_counts`.
 next two), `transcript` and `artifacts`. Entries after it are in `pages`: one row of entries for each commit. A closed
 version is not repeated there: the artifacts of a task, and the entries that close versions, name it (`codec.py`).
 Neither are the large files of messages, which are in `message_files`. The column `named` has all names of the row, with
-sizes. Times are microseconds since 1970, but `replicas.heartbeat_at` is
-seconds by the database's own clock.
+sizes. Times are microseconds since 1970, but `replicas.heartbeat_at` is seconds by the database's own clock.
 """
 
 from __future__ import annotations

@@ -76,4 +76,9 @@ async def step(page: Page, served: Served) -> None:
     async with asyncio.timeout(PATIENCE_MS / 1000):
         await served.gate.reached.wait()
     served.gate.let(1)
+    await frames(page)
+
+
+async def frames(page: Page) -> None:
+    """Let the page draw what it knows."""
     await page.evaluate("() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")

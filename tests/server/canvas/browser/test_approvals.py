@@ -14,7 +14,7 @@ from tests.database_fixtures import FreezableProxy
 from tests.server.app_server import Served
 from tests.server.canvas.browser.browser_harness import PATIENCE_MS, OpenPage
 from tests.server.canvas.browser.conftest import Opener
-from tests.server.canvas.browser.page_actions import ask, messages
+from tests.server.canvas.browser.page_actions import ask, frames, messages
 from tests.server.canvas.browser.test_layout import PHONE, TOO_LOW, TOO_WIDE
 from tests.server.canvas.browser.test_reconnecting import LOST
 
@@ -106,7 +106,7 @@ async def test_a_reason_that_is_being_typed_stays_when_the_conversation_is_read_
                 proxy.cut()  # again, if the page was only about to connect
                 with suppress(TimeoutError):
                     await asyncio.wait_for(read_again.wait(), PATIENCE_MS / 10_000)
-        await page.evaluate("() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
+        await frames(page)
 
         await expect(why).to_have_value("yes, but archive it")
         await expect(why).to_be_focused()

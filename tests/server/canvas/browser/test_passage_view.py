@@ -10,6 +10,7 @@ from playwright.async_api import Locator, Page, expect
 
 from tests.server.app_server import Served
 from tests.server.canvas.browser.conftest import Opener
+from tests.server.canvas.browser.page_actions import frames
 from tests.server.canvas.browser.test_passages import PHONE, bar, edit_source
 from tests.server.canvas_client import Doc
 
@@ -51,10 +52,6 @@ async def begun(doc: Doc, passage: str, text: str) -> asyncio.Task[object]:
 async def top_of(place: Locator) -> float:
     top: float = await place.evaluate("element => element.getBoundingClientRect().top")
     return top
-
-
-async def frames(page: Page) -> None:
-    await page.evaluate("() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
 
 
 @VIEWS
