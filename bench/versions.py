@@ -35,6 +35,7 @@ from a2a_canvas.store.models import JsonValue, Ref, text_part
 from a2a_canvas.store.text.spans import Span, splice
 from bench.report import Check, Report
 from bench.servers import Server
+from tests.fakes import contexts_of
 
 MEGA = 1e6
 MS_PER_SECOND = 1e3
@@ -152,8 +153,7 @@ async def _by_store(store: InMemoryArtifactStore, edits: list[tuple[Span, str]])
 async def _by_runtime(store: InMemoryArtifactStore, edits: list[tuple[Span, str]]) -> object:
     ids, now = count(), datetime(2026, 1, 1, tzinfo=UTC)
     runtime = Runtime(
-        journal=InMemoryJournal(lambda: now),
-        store=store,
+        contexts=contexts_of(InMemoryJournal(lambda: now), store),
         llm=ListedReplies([text for _, text in edits]),
         tools=tuple,
         now=lambda: now,

@@ -81,10 +81,7 @@ def _routes(components: Components) -> list[BaseRoute]:
         *([] if settings.metrics_port else [metrics_route(engine.metrics, metrics_readers(settings))]),
         jsonrpc_route(components.handler),
         *artifact_routes(
-            engine.backend.store,
-            engine.backend.journal,
-            engine.backend.contexts,
-            engine.runtime.access,
+            engine.runtime.contexts,
             components.sharing,
             components.bodies.limits,
             engine.metrics,
@@ -101,7 +98,6 @@ def _agui(components: Components) -> AgUiConfig:
     engine, settings = components.engine, components.engine.settings
     return AgUiConfig(
         engine.runtime,
-        engine.backend.store,
         components.bodies.limits,
         engine.clock.new_id,
         components.bodies.parsing,

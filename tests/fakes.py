@@ -9,6 +9,8 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Itera
 from datetime import UTC, datetime, timedelta
 from typing import Any, Literal, TypeVar
 
+from a2a_canvas.server.accounts.access import Access
+from a2a_canvas.server.accounts.sharing import InMemoryShares
 from a2a_canvas.server.agent.events import LlmCallCompleted, StatusChanged, TurnEvent, UserMessage
 from a2a_canvas.server.agent.model import (
     BlockStart,
@@ -26,7 +28,20 @@ from a2a_canvas.server.agent.model import (
     ThinkingDelta,
     Usage,
 )
+from a2a_canvas.server.tasks.contexts import Contexts
+from a2a_canvas.server.tasks.journal.journal import InMemoryJournal
+from a2a_canvas.server.tasks.journal.owned_contexts import InMemoryContexts
+from a2a_canvas.store.memory import InMemoryArtifactStore
 from a2a_canvas.store.models import Parts, text_part
+
+
+def contexts_of(
+    journal: InMemoryJournal, store: InMemoryArtifactStore, shares: InMemoryShares | None = None
+) -> Contexts:
+    """The contexts of a journal and a store in memory."""
+    shares = shares or InMemoryShares(lambda: datetime.now(UTC))
+    return Contexts(Access(journal, shares), journal, store, InMemoryContexts(journal, store, shares))
+
 
 Step = ModelEvent | Exception | asyncio.Event | Callable[[], Awaitable[object]]
 """What a scripted stream does next: say something, break, or wait."""

@@ -65,3 +65,13 @@ def test_the_app_only_puts_parts_together() -> None:
 
 def test_settings_are_counted() -> None:
     assert len(Settings.model_fields) <= MAX_SETTINGS
+
+
+def test_protocols_reach_what_is_in_a_context_through_contexts_alone() -> None:
+    """So none of them can forget to ask what the caller may do."""
+    for path in sorted((ROOT / "server/protocols").rglob("*.py")):
+        nodes = [*ast.walk(ast.parse(path.read_text()))]
+        imported = {name.name for node in nodes if isinstance(node, ast.ImportFrom) for name in node.names}
+        used = {node.attr for node in nodes if isinstance(node, ast.Attribute)}
+        assert imported.isdisjoint({"Access", "Journal", "ArtifactStore", "OwnedContexts"}), path
+        assert used.isdisjoint({"access", "journal", "store", "owned"}), path

@@ -175,8 +175,8 @@ class ContextKeys(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
-    """A context that a caller has named, and what it may do there."""
+class ContextGrant:
+    """A context that a caller has named, and what the caller may do there."""
 
     key: str
     owner: str
@@ -210,24 +210,24 @@ class Grants:
         share = self.shares.get(key)
         return share.level if share else Level.NONE
 
-    def candidates(self, context_id: str) -> tuple[Found, ...]:
+    def candidates(self, context_id: str) -> tuple[ContextGrant, ...]:
         """The contexts that the caller may mean (rule 4), those that come first first."""
         return self._candidates(context_id, (key for key in self.shares if public_id(key) == context_id))
 
-    def shared_candidates(self) -> Iterable[tuple[Found, ...]]:
+    def shared_candidates(self) -> Iterable[tuple[ContextGrant, ...]]:
         """The same for each id of a context that is shared with the caller."""
         keys = defaultdict[str, list[str]](list)
         for key in self.shares:
             keys[public_id(key)].append(key)
         return [self._candidates(context_id, shared) for context_id, shared in keys.items()]
 
-    def _candidates(self, context_id: str, keys: Iterable[str]) -> tuple[Found, ...]:
-        own = [Found(context_key(owner, context_id), owner, Level.OWN) for owner in self.owners]
-        shared = [Found(key, self.shares[key].owner, self.shares[key].level) for key in keys]
+    def _candidates(self, context_id: str, keys: Iterable[str]) -> tuple[ContextGrant, ...]:
+        own = [ContextGrant(context_key(owner, context_id), owner, Level.OWN) for owner in self.owners]
+        shared = [ContextGrant(key, self.shares[key].owner, self.shares[key].level) for key in keys]
         return (*own, *shared)
 
 
-def meant(candidates: tuple[Found, ...], known: KnownContexts) -> Found | None:
+def choose(candidates: tuple[ContextGrant, ...], known: KnownContexts) -> ContextGrant | None:
     """The one of the candidates that is meant (rules 4 and 5), which may be a new context. Pure."""
     first = candidates[0] if candidates else None
     found = next((each for each in candidates if each.key in known.begun), first)
@@ -264,16 +264,16 @@ class Access:
         shares = (await self.grants(caller)).shares if caller.link else {}
         return any(share.level < level for share in shares.values())
 
-    async def find(self, caller: Caller, context_id: str) -> Found | None:
+    async def find(self, caller: Caller, context_id: str) -> ContextGrant | None:
         """The context that a caller means; None if it cannot have one of this id.
 
         A context that does not exist yet is found, too: as one of the caller's own.
         """
         candidates = (await self.grants(caller)).candidates(context_id)
         keys = [each.key for each in candidates]
-        return meant(candidates, await self._contexts.known(keys) if len(keys) > 1 else KnownContexts())
+        return choose(candidates, await self._contexts.known(keys) if len(keys) > 1 else KnownContexts())
 
-    async def exists(self, context: Found) -> bool:
+    async def exists(self, context: ContextGrant) -> bool:
         """Whether a context that was found has begun."""
         return await self._contexts.has_context(context.key, context.owner)
 
@@ -286,5 +286,5 @@ class Access:
         choices = [*grants.shared_candidates()]
         keys = [found.key for candidates in choices for found in candidates]
         known = await self._contexts.known(keys) if keys else KnownContexts()
-        found = {each.key for candidates in choices if (each := meant(candidates, known))}
+        found = {each.key for candidates in choices if (each := choose(candidates, known))}
         return {key: share for key, share in grants.shares.items() if key in found}

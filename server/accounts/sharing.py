@@ -21,7 +21,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
-from a2a_canvas.server.accounts.access import Access, Caller, Found, Level, Share, Shares
+from a2a_canvas.server.accounts.access import Access, Caller, ContextGrant, Level, Share, Shares
 from a2a_canvas.server.accounts.errors import ContextNotFound, InvalidShare, NobodyToShare, OwnerOnly, ShareNotFound
 from a2a_canvas.server.accounts.quotas import Meter
 from a2a_canvas.server.log_output import Fields, about
@@ -124,7 +124,7 @@ class Sharing:
                 the user is the owner.
             StorageFull: there is no room for it.
         """
-        found = await self.owned(caller, context_id)
+        found = await self.check_owner(caller, context_id)
         if request.user and request.user in (caller.name, found.owner):
             raise InvalidShare("user", "is the owner of the context: name somebody else")
         if request.user and not is_unique(context_id):
@@ -165,7 +165,7 @@ class Sharing:
         found = await self._access.find(caller, context_id)
         if found and caller.name and found.level < Level.OWN:
             return tuple(each for each in await self._given(caller, context_id) if each.context == found.key)
-        return await self._shares.list((await self.owned(caller, context_id)).key)
+        return await self._shares.list((await self.check_owner(caller, context_id)).key)
 
     async def revoke(self, caller: Caller, context_id: str, share_id: str) -> tuple[Share, ...]:
         """End a share of a context of the caller's, or one that the caller was given.
@@ -182,7 +182,7 @@ class Sharing:
                 await self._shares.revoke(given.context, share_id)
                 logger.info("A share was ended", extra=_about(given.context, share_id, caller))
                 return ()
-        found = await self.owned(caller, context_id)
+        found = await self.check_owner(caller, context_id)
         if not await self._shares.revoke(found.key, share_id):
             raise ShareNotFound(found.key, share_id)
         logger.info("A share was ended", extra=_about(found.key, share_id, caller))
@@ -197,7 +197,7 @@ class Sharing:
         shares = (await self._access.grants(caller)).shares.values() if caller.name else ()
         return [each for each in shares if public_id(each.context) == context_id]
 
-    async def owned(self, caller: Caller, context_id: str) -> Found:
+    async def check_owner(self, caller: Caller, context_id: str) -> ContextGrant:
         """A context whose shares the caller may change.
 
         Raises:

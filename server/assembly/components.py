@@ -117,7 +117,7 @@ def _bodies(engine: Engine) -> Bodies:
     settings = engine.settings
     limits = BodyLimits(settings.max_body_bytes, settings.max_bodies_bytes, settings.max_text_bytes)
     budget = BodyBudget(max(limits.max_bodies_bytes, limits.max_body_bytes))
-    return Bodies(limits, budget, ParsingThread(), partial(refuse_readers, engine.runtime.access))
+    return Bodies(limits, budget, ParsingThread(), partial(refuse_readers, engine.runtime.contexts))
 
 
 def _card(engine: Engine) -> LoadedCard:
@@ -136,7 +136,7 @@ def _card(engine: Engine) -> LoadedCard:
 def _sharing(engine: Engine) -> Sharing:
     runtime, clock = engine.runtime, engine.clock
     page = engine.settings.url if engine.settings.page else ""
-    return Sharing(runtime.access, engine.backend.shares, clock.now, clock.new_id, page, runtime.meter)
+    return Sharing(runtime.contexts.access, engine.backend.shares, clock.now, clock.new_id, page, runtime.meter)
 
 
 def _handler(

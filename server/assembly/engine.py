@@ -18,6 +18,7 @@ from a2a_canvas.server.backend.backend import Backend, make_backend
 from a2a_canvas.server.metrics import Metrics
 from a2a_canvas.server.settings.model_choice import choose_llm
 from a2a_canvas.server.settings.settings import Settings, SettingsError
+from a2a_canvas.server.tasks.contexts import Contexts
 from a2a_canvas.server.tasks.runtime.admission import Admission
 from a2a_canvas.server.tasks.runtime.runtime import Runtime
 from a2a_canvas.server.tool_sources.sources import all_tools, find_tool, tool_sources
@@ -63,10 +64,10 @@ def make_engine(settings: Settings, llm: LLM | None = None, clock: Clock | None 
     sources = tool_sources(settings)
     metrics = Metrics(clock.now)
     backend = make_backend(settings, clock.now, metrics)
+    access = Access(backend.journal, backend.shares, settings.adopt_anonymous or "")
     own = SCRIPT_TOOLS if llm.name.startswith(SCRIPT_PREFIX) else TOOLS
     runtime = Runtime(
-        journal=backend.journal,
-        store=backend.store,
+        contexts=Contexts(access, backend.journal, backend.store, backend.contexts),
         ownership=backend.ownership,
         llm=FramedLLM(llm, settings.frame_ms / 1000),
         tools=lambda: all_tools(own, sources),
@@ -77,7 +78,6 @@ def make_engine(settings: Settings, llm: LLM | None = None, clock: Clock | None 
         admission=Admission(settings.max_turns, settings.max_queued, meter=_meter(settings, clock.now)),
         instructions=_instructions(settings),
         push=backend.push,
-        access=Access(backend.journal, backend.shares, settings.adopt_anonymous or ""),
         metrics=metrics,
     )
     return Engine(settings, clock, llm, sources, metrics, backend, runtime)

@@ -16,7 +16,7 @@ from a2a_canvas.server.metrics import Metrics
 from a2a_canvas.server.push.outbox import InMemoryPush, PushStore
 from a2a_canvas.server.settings.settings import Settings
 from a2a_canvas.server.tasks.journal.journal import InMemoryJournal, Journal
-from a2a_canvas.server.tasks.journal.owned_contexts import Contexts, InMemoryContexts
+from a2a_canvas.server.tasks.journal.owned_contexts import InMemoryContexts, OwnedContexts
 from a2a_canvas.server.tasks.runtime.ownership import Ownership, TaskRunner
 from a2a_canvas.store.artifact_store import ArtifactStore
 from a2a_canvas.store.memory import InMemoryArtifactStore
@@ -36,7 +36,7 @@ class Backend(Protocol):
     @property
     def store(self) -> ArtifactStore: ...
     @property
-    def contexts(self) -> Contexts: ...
+    def contexts(self) -> OwnedContexts: ...
     @property
     def push(self) -> PushStore: ...
     @property
@@ -97,7 +97,7 @@ class MemoryBackend:
         self.store: ArtifactStore = store
         shares = InMemoryShares(now)
         self.shares: Shares = shares
-        self.contexts: Contexts = InMemoryContexts(journal, store, shares)
+        self.contexts: OwnedContexts = InMemoryContexts(journal, store, shares)
         self.secrets: ServerSecrets = InMemorySecrets()
         self.ended_sessions: EndedSessions = InMemoryEndedSessions()
         self.api_keys: ApiKeys | None = None

@@ -24,7 +24,7 @@ from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
 from a2a_canvas.server.accounts.access import ANONYMOUS, Caller, Level
-from a2a_canvas.server.accounts.errors import ReadOnly
+from a2a_canvas.server.accounts.errors import OUTSIDE_LINK, ContextNotFound, ReadOnly
 from a2a_canvas.server.agent.intent import InvalidOperation
 from a2a_canvas.server.metrics import Metrics
 from a2a_canvas.server.protocols.a2a_v1.errors import ERRORS, to_a2a_error
@@ -50,6 +50,7 @@ from a2a_canvas.server.protocols.edge.sse_response import begun
 from a2a_canvas.server.protocols.guard.checks import BodyLimits, Refusal, check_content_type, check_json
 from a2a_canvas.server.protocols.guard.error_forms import method_not_allowed, rest_response
 from a2a_canvas.server.protocols.guard.parsing import ParsingThread
+from a2a_canvas.server.tasks.contexts import Context
 from a2a_canvas.server.tasks.errors import ContextMismatch, TaskFinished, TaskNotCancelable, TaskNotFound
 from a2a_canvas.server.tasks.incoming import Incoming
 from a2a_canvas.server.tasks.journal.journal import TaskSubscription
@@ -57,11 +58,10 @@ from a2a_canvas.server.tasks.journal.round_robin import round_robin
 from a2a_canvas.server.tasks.record import TaskRecord
 from a2a_canvas.server.tasks.runtime.runtime import Runtime
 from a2a_canvas.server.wire import AGUI_PATH
-from a2a_canvas.store.artifact_store import ArtifactStore
 from a2a_canvas.store.changes import Change
 from a2a_canvas.store.errors import Unavailable
 from a2a_canvas.store.ids import public_id
-from a2a_canvas.store.models import JsonValue, Ref, text_of
+from a2a_canvas.store.models import JsonValue, text_of
 from a2a_canvas.store.text.wording import shown
 
 MAX_BODY_VALUES = 100_000
@@ -81,7 +81,6 @@ class AgUiConfig:
     """
 
     runtime: Runtime
-    store: ArtifactStore
     limits: BodyLimits
     new_id: Callable[[], str]
     parsing: ParsingThread = field(default_factory=ParsingThread)
@@ -99,7 +98,6 @@ class _RunEndpoint:
     def __init__(self, agui: AgUiConfig) -> None:
         self._agui = agui
         self._runtime = agui.runtime
-        self._store = agui.store
         self._watching: dict[str, set[RunProjection]] = {}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -126,8 +124,7 @@ class _RunEndpoint:
     async def _open(self, request: Request, watch: _Watch) -> OpenedRun:
         await round_robin().next_slice()
         caller = caller_of(request)
-        if await self._runtime.access.below(caller, Level.EDIT):
-            raise ReadOnly
+        await self._runtime.contexts.check_link(caller, Level.EDIT)
         raw, content_type = await request.body(), request.headers.get("content-type")
         parse = partial(_parse, raw, content_type, self._agui)
         asked = await self._agui.parsing.run(caller.account, len(raw), parse)
@@ -165,15 +162,16 @@ class _RunEndpoint:
             return await self._agui.parsing.run(caller.account, size + len(text.text if text else ""), translation)
 
         try:
-            found = await self._runtime.access.find(caller, request.thread_id)
-            key = found.key if found else ""
-            joined = await self._begun((await translate(plain)).run, key, caller) if request.run_id else None
+            thread = await self._runtime.contexts.open(caller, request.thread_id)
+            joined = await self._begun((await translate(plain)).run, thread, caller) if request.run_id else None
             if joined:
-                older, following = await translate(plain, await self._thread_artifact(key)), joined
+                older, following = await translate(plain, await _thread_artifact(thread)), joined
             else:
-                older = await translate(request, await self._thread_artifact(key))
+                older = await translate(request, await _thread_artifact(thread))
                 self._check_text(older.run, request.message_field)
                 following = await self._send(older.run, caller, older.changes)
+        except ContextNotFound:
+            raise ReadOnly(OUTSIDE_LINK) from None
         except InvalidOperation as error:
             raise in_older_names(error) from None
         state, versions = await self._state(following.snapshot)
@@ -184,23 +182,11 @@ class _RunEndpoint:
         if run.message:
             check_text(run.message, self._agui.limits.max_text_bytes, field)
 
-    async def _begun(self, run: RunInput, context: str, caller: Caller) -> TaskSubscription | None:
+    async def _begun(self, run: RunInput, thread: Context, caller: Caller) -> TaskSubscription | None:
         """The run that the same request has begun before."""
-        tasks = await self._runtime.journal.context(context)
+        tasks = await thread.tasks()
         begun = begun_run(run, [task for task in tasks if task.history and task.sender == caller.author])
         return await self._runtime.follow(begun.task_id, caller) if begun else None
-
-    async def _thread_artifact(self, context: str) -> ThreadArtifact | None:
-        """
-        Args:
-            context: its key; empty for none.
-        """
-        artifacts = await self._store.list(context)
-        tasks = await self._runtime.journal.context(context) if needs_tasks(artifacts) else ()
-        artifact = thread_artifact(artifacts, tasks)
-        if artifact is None:
-            return None
-        return ThreadArtifact(artifact, await self._store.versions(Ref(context, artifact.artifact_id, "")))
 
     async def _send(
         self, run: RunInput, caller: Caller, changes: tuple[tuple[str, Change], ...] = ()
@@ -219,13 +205,11 @@ class _RunEndpoint:
         return await self._runtime.follow(task_id, caller)
 
     async def _state(self, snapshot: TaskRecord) -> tuple[CanvasState, VersionsByArtifact]:
-        stored = await self._store.list(snapshot.context_id)
-        versions = {
-            artifact.artifact_id: await self._store.versions(Ref(snapshot.context_id, artifact.artifact_id, ""))
-            for artifact in stored
-        }
-        artifacts, known = at_record(snapshot, stored, versions)
-        return CanvasState(snapshot, artifacts, known), known
+        stored = self._runtime.contexts.artifacts_beside(snapshot)
+        artifacts = await stored.list()
+        versions = {each.artifact_id: await stored.versions(each.artifact_id) for each in artifacts}
+        shown, known = at_record(snapshot, artifacts, versions)
+        return CanvasState(snapshot, shown, known), known
 
     def _projection(self, run: RunInput, following: TaskSubscription, state: RunState) -> RunProjection:
         return RunProjection(
@@ -243,6 +227,15 @@ class _RunEndpoint:
             # Nobody is connected any more who could be sent these errors.
             with suppress(TaskNotCancelable, ReadOnly, TaskNotFound, Unavailable):
                 await self._runtime.cancel(watch.record.task_id, watch.caller)
+
+
+async def _thread_artifact(thread: Context) -> ThreadArtifact | None:
+    artifacts = await thread.artifacts.list()
+    tasks = await thread.tasks() if needs_tasks(artifacts) else ()
+    artifact = thread_artifact(artifacts, tasks)
+    if artifact is None:
+        return None
+    return ThreadArtifact(artifact, await thread.artifacts.versions(artifact.artifact_id))
 
 
 class _Watch:

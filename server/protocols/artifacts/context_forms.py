@@ -33,8 +33,8 @@ MAX_NAME = 200
 """Characters of a name."""
 
 
-def context_query(query: Mapping[str, str], owners: tuple[str, ...], shared: Mapping[str, Share]) -> ContextQuery:
-    """What the parameters of a request ask for, of the contexts of `owners` and of those that are shared.
+def context_query(query: Mapping[str, str]) -> ContextQuery:
+    """What the parameters of a request ask for.
 
     Raises:
         ResourceError: one of them is invalid.
@@ -45,7 +45,7 @@ def context_query(query: Mapping[str, str], owners: tuple[str, ...], shared: Map
         raise invalid_value("pageSize", f"is {size!r} and must be {numbers(MAX_PAGE_SIZE)}")
     if token and after is None:
         raise invalid_value("pageToken", FOREIGN_TOKEN)
-    return ContextQuery(owners, words_of(query.get("query", "")), after, int(size or PAGE_SIZE), tuple(shared))
+    return ContextQuery(words=words_of(query.get("query", "")), after=after, limit=int(size or PAGE_SIZE))
 
 
 def contexts_json(page: ContextPage, prefix: str, shared: Mapping[str, Share]) -> Json:

@@ -26,8 +26,8 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from a2a_canvas.server.accounts.access import Access, Found, Level
-from a2a_canvas.server.accounts.errors import ContextNotFound, InvalidShare, QuotaReached, ReadOnly, StorageFull
+from a2a_canvas.server.accounts.access import Level
+from a2a_canvas.server.accounts.errors import InvalidShare, QuotaReached, StorageFull
 from a2a_canvas.server.accounts.quotas import Meter
 from a2a_canvas.server.accounts.sharing import Sharing
 from a2a_canvas.server.agent.intent import InvalidOperation
@@ -91,17 +91,13 @@ from a2a_canvas.server.protocols.edge.sse_response import begun
 from a2a_canvas.server.protocols.guard.checks import BodyLimits, Refusal
 from a2a_canvas.server.protocols.guard.error_forms import method_not_allowed, rest_response
 from a2a_canvas.server.protocols.guard.json_bodies import json_body
-from a2a_canvas.server.tasks.errors import StreamLost
+from a2a_canvas.server.tasks.contexts import Context, Contexts
 from a2a_canvas.server.tasks.journal.context_log import ContextSubscription
-from a2a_canvas.server.tasks.journal.journal import Journal
-from a2a_canvas.server.tasks.journal.owned_contexts import Contexts
 from a2a_canvas.server.tasks.journal.round_robin import round_robin
 from a2a_canvas.server.tasks.named_locks import NamedLocks
 from a2a_canvas.server.wire import artifact_path, context_path
-from a2a_canvas.store.artifact_store import ArtifactStore
 from a2a_canvas.store.errors import ArtifactNotFound, ArtifactUnreadable, Unavailable, VersionNotFound
-from a2a_canvas.store.ids import public_id
-from a2a_canvas.store.models import Artifact, Content, JsonValue, Ref, TextPart, Version
+from a2a_canvas.store.models import Artifact, Content, JsonValue, TextPart, Version
 from a2a_canvas.store.text.rope import Rope
 from a2a_canvas.store.text.unicode import valid_id
 from a2a_canvas.store.text.wording import choice, nearest, numbers, shown
@@ -122,39 +118,23 @@ NO_SUCH_PATH = (
 
 
 def artifact_routes(
-    store: ArtifactStore,
-    journal: Journal,
     contexts: Contexts,
-    access: Access,
     sharing: Sharing,
     limits: BodyLimits,
     metrics: Metrics | None = None,
     meter: Meter | None = None,
 ) -> list[Route]:
     """`/artifacts` and what is below. The routes take every method, and refuse a wrong one themselves."""
-    endpoint = _ArtifactsEndpoint(
-        store, journal, contexts, access, sharing, limits, metrics or Metrics(), meter or Meter()
-    )
+    endpoint = _ArtifactsEndpoint(contexts, sharing, limits, metrics or Metrics(), meter or Meter())
     return [Route("/artifacts", endpoint), Route(f"/artifacts/{{rest:{ANYTHING}}}", endpoint)]
 
 
 class _ArtifactsEndpoint:
     def __init__(
-        self,
-        store: ArtifactStore,
-        journal: Journal,
-        contexts: Contexts,
-        access: Access,
-        sharing: Sharing,
-        limits: BodyLimits,
-        metrics: Metrics,
-        meter: Meter,
+        self, contexts: Contexts, sharing: Sharing, limits: BodyLimits, metrics: Metrics, meter: Meter
     ) -> None:
         self._meter = meter
-        self._access = access
         self._sharing = sharing
-        self._store = store
-        self._journal = journal
         self._contexts = contexts
         self._limits = limits
         self._metrics = metrics
@@ -191,51 +171,36 @@ class _ArtifactsEndpoint:
         _check_ids(resource)
         if isinstance(resource, ShareList | OneShare):
             return await self._share(request, resource)
-        found = await self._access.find(caller_of(request), resource.context_id)
-        if found is None:
-            raise ContextNotFound(resource.context_id)
-        resource = replace(resource, context_id=found.key)
-        if request.method in ("DELETE", "PATCH") and found.level < Level.OWN:
-            raise ReadOnly
+        level = Level.OWN if request.method in ("DELETE", "PATCH") else Level.READ
+        context = await self._contexts.open(caller_of(request), resource.context_id, level)
         if request.method == "DELETE":
-            await self._contexts.remove(found.key, found.owner)
+            await context.remove()
             return Response(status_code=204)
         if request.method == "PATCH":
-            return await self._rename(request, found, prefix)
+            return await self._rename(request, context, prefix)
         if isinstance(resource, ContextEvents):
             counted.enter_context(self._meter.stream(caller_of(request).account))
-            followed = await begun(self._follow(found, request))
-            activity, last = self._journal.watch(found.key), request.headers.get("last-event-id")
-            return event_stream(public_id(found.key), followed, activity, last, self._metrics)
-        await self._check_context(found)
+            followed = await begun(_follow(context, request))
+            last = request.headers.get("last-event-id")
+            return event_stream(resource.context_id, followed, context.activity(), last, self._metrics)
+        await context.check_begun()
         try:
-            return await self._read(request, resource, found, prefix)
+            return await _read(request, resource, context, prefix)
         except ArtifactNotFound as error:
-            raise ResourceError(await self._no_such_artifact(resource.context_id, error.artifact_id)) from None
+            raise ResourceError(await _no_such_artifact(context, error.artifact_id)) from None
 
-    async def _no_such_artifact(self, context_id: str, artifact_id: str) -> Refusal:
-        known = [artifact.artifact_id for artifact in await self._store.list(context_id)]
-        context_id = public_id(context_id)
-        near = choice(map(repr, nearest(artifact_id, known)), "and")
-        these = f"It has {near}." if near else f"They are listed at {context_path(context_id)}."
-        text = f"There is no artifact {artifact_id!r} in context {context_id!r}. {these}"
-        return Refusal(ARTIFACT_NOT_FOUND, text)
-
-    async def _rename(self, request: Request, context: Found, prefix: str) -> Response:
+    async def _rename(self, request: Request, context: Context, prefix: str) -> Response:
         body = await json_body(request, self._limits)
         if isinstance(body, Refusal):
             raise ResourceError(body)
-        renamed = await self._contexts.rename(context.key, context.owner, new_name(body))
-        return _json(request, context_json(renamed, prefix))
+        return _json(request, context_json(await context.rename(new_name(body)), prefix))
 
     async def _list(self, request: Request, prefix: str) -> Response:
         caller = caller_of(request)
-        shared = await self._access.shared(caller)
-        owners = (await self._access.grants(caller)).owners
-        query = context_query(request.query_params, owners, shared)
+        query = context_query(request.query_params)
         # Searches of one account run one at a time: the searches of others wait for one page of it at most.
         async with self._searches.hold(f"of {caller.account}" if query.words else ""):
-            page = await self._contexts.list(query)
+            page, shared = await self._contexts.list(caller, query)
         return _json(request, contexts_json(page, prefix, shared))
 
     async def _share(self, request: Request, resource: ShareList | OneShare) -> Response:
@@ -245,7 +210,7 @@ class _ArtifactsEndpoint:
             return Response(status_code=204)
         if request.method != "POST":
             return _json(request, shares_json(context_id, await self._sharing.shares(caller, context_id)))
-        await self._sharing.owned(caller, context_id)  # before anything is read
+        await self._sharing.check_owner(caller, context_id)  # before anything is read
         try:
             asked = share_request(await self._object(request), self._sharing.now())
             new = await self._sharing.share(caller, context_id, asked)
@@ -262,98 +227,93 @@ class _ArtifactsEndpoint:
             raise ResourceError(Refusal(InvalidParamsError, text))
         return body
 
-    async def _read(
-        self, request: Request, resource: ArtifactList | ArtifactResource, context: Found, prefix: str
-    ) -> ASGIApp:
-        owner = context.owner
-        match resource:
-            case ArtifactList():
-                if _wants_zip(request):
-                    return await self._archive(request, resource.context_id, owner)
-                return _json(request, await self._listing(context, prefix))
-            case CurrentArtifact():
-                artifact = await self._store.get(_ref(resource))
-                return await _document(request, resource, artifact, current_json)
-            case VersionList():
-                return _json(request, await self._versions(resource, owner))
-            case ArtifactVersion():
-                version = await self._version(resource)
-                artifact = await self._store.get(_ref(resource))
-                origins = await self._origins(resource, owner, (version,))
-                return await _document(request, resource, version, partial(version_json, artifact, origins))
-            case VersionDiff():
-                return await self._diff(request, resource)
-            case _:
-                assert_never(resource)
 
-    async def _follow(self, context: Found, request: Request) -> ContextSubscription:
-        async def check() -> None:
-            if await self._access.level(caller_of(request), context.key, context.owner) < Level.READ:
-                raise StreamLost
+async def _no_such_artifact(context: Context, artifact_id: str) -> Refusal:
+    known = [artifact.artifact_id for artifact in await context.artifacts.list()]
+    near = choice(map(repr, nearest(artifact_id, known)), "and")
+    these = f"It has {near}." if near else f"They are listed at {context_path(context.id)}."
+    return Refusal(ARTIFACT_NOT_FOUND, f"There is no artifact {artifact_id!r} in context {context.id!r}. {these}")
 
-        await round_robin().next_slice()
-        await self._check_context(context)
-        following = await self._journal.follow_context(context.key)
-        if context.level < Level.OWN:
-            following.guard(check)
-        end_with_credential(following, request.scope)
-        return following
 
-    async def _check_context(self, context: Found) -> None:
-        if not await self._journal.has_context(context.key, context.owner):
-            raise ContextNotFound(context.key)
+async def _read(request: Request, resource: ArtifactList | ArtifactResource, context: Context, prefix: str) -> ASGIApp:
+    match resource:
+        case ArtifactList():
+            if _wants_zip(request):
+                return await _archive(request, context)
+            return _json(request, await _listing(context, prefix))
+        case CurrentArtifact(artifact_id=artifact_id):
+            return await _document(request, artifact_id, await context.artifacts.get(artifact_id), current_json)
+        case VersionList(artifact_id=artifact_id):
+            return _json(request, await _versions(context, artifact_id))
+        case ArtifactVersion(artifact_id=artifact_id):
+            version = await _version(context, resource)
+            artifact = await context.artifacts.get(artifact_id)
+            origins = await _origins(context, artifact_id, (version,))
+            return await _document(request, artifact_id, version, partial(version_json, artifact, origins))
+        case VersionDiff():
+            return await _diff(request, context, resource)
+        case _:
+            assert_never(resource)
 
-    async def _listing(self, context: Found, prefix: str) -> dict[str, Any]:
-        artifacts, context_id = [], context.key
-        for artifact in await self._store.list(context_id):
-            versions = await self._store.versions(Ref(context_id, artifact.artifact_id, ""))
-            url = prefix + artifact_path(public_id(context_id), artifact.artifact_id)
-            urls = {"artifact": url, "versions": f"{url}/versions"}
-            artifacts.append(artifact_summary(artifact, versions) | {"urls": urls})
-        events = f"{prefix}{context_path(public_id(context_id))}/events"
-        shared = shared_json(context.owner, context.level) if context.level < Level.OWN else {}
-        return {"contextId": public_id(context_id), "artifacts": artifacts, "urls": {"events": events}, **shared}
 
-    async def _archive(self, request: Request, context_id: str, owner: str) -> Response:
-        context = await self._contexts.get(context_id, owner)
-        artifacts = [replace(each, content=_unshared(each.content)) for each in await self._store.list(context_id)]
-        disposition = {"Content-Disposition": attachment(f"{file_name(context.title)}.zip")}
-        body = await asyncio.to_thread(archive, artifacts)
-        return conditional_response(request, body, ZIP, CACHING | SANDBOXED | disposition)
+async def _follow(context: Context, request: Request) -> ContextSubscription:
+    await round_robin().next_slice()
+    following = await context.follow()
+    end_with_credential(following, request.scope)
+    return following
 
-    async def _versions(self, resource: VersionList, owner: str) -> dict[str, Any]:
-        versions = await self._store.versions(_ref(resource))
-        artifact = await self._store.get(_ref(resource))
-        origins = await self._origins(resource, owner, versions)
-        summaries = [version_summary(artifact, origins, version) for version in versions]
-        return {"artifactId": resource.artifact_id, "versions": summaries}
 
-    async def _origins(
-        self, resource: VersionList | ArtifactVersion, owner: str, versions: Iterable[Version]
-    ) -> VersionOrigins:
-        times = await self._store.version_times(_ref(resource))
-        made_by = {version.task_id for version in versions}
-        return VersionOrigins(times, await self._journal.first_messages(resource.context_id, owner, made_by))
+async def _listing(context: Context, prefix: str) -> dict[str, Any]:
+    artifacts = []
+    for artifact in await context.artifacts.list():
+        versions = await context.artifacts.versions(artifact.artifact_id)
+        url = prefix + artifact_path(context.id, artifact.artifact_id)
+        urls = {"artifact": url, "versions": f"{url}/versions"}
+        artifacts.append(artifact_summary(artifact, versions) | {"urls": urls})
+    events = f"{prefix}{context_path(context.id)}/events"
+    shared = shared_json(context.owner, context.level) if context.level < Level.OWN else {}
+    return {"contextId": context.id, "artifacts": artifacts, "urls": {"events": events}, **shared}
 
-    async def _version(self, resource: ArtifactVersion | VersionDiff) -> Version:
-        number = _number(resource.number)
-        if number is None:
-            text = f"{resource.number!r} is no number of a version, such as 1; …/versions lists them."
-            raise ResourceError(Refusal(VERSION_NOT_FOUND, text))
-        return await self._store.version(_ref(resource), number)
 
-    async def _diff(self, request: Request, resource: VersionDiff) -> Response:
-        new = await self._version(resource)
-        asked = request.query_params.get("from")
-        old = new.parent if asked is None else _number(asked)
-        count = len(await self._store.versions(_ref(resource)))
-        if old is None or old > count:
-            raise invalid_value(
-                "from", f"is {asked!r} and must be a version, {numbers(count)}, or 0 for the empty text"
-            )
-        before = (await self._store.version(_ref(resource), old)).content.text if old else ""
-        # In a thread, because a large diff takes its time.
-        return await asyncio.to_thread(_diff_answer, request, (old, before), (new.number, new.content.text))
+async def _archive(request: Request, context: Context) -> Response:
+    summary = await context.summary()
+    artifacts = [replace(each, content=_unshared(each.content)) for each in await context.artifacts.list()]
+    disposition = {"Content-Disposition": attachment(f"{file_name(summary.title)}.zip")}
+    body = await asyncio.to_thread(archive, artifacts)
+    return conditional_response(request, body, ZIP, CACHING | SANDBOXED | disposition)
+
+
+async def _versions(context: Context, artifact_id: str) -> dict[str, Any]:
+    versions = await context.artifacts.versions(artifact_id)
+    artifact = await context.artifacts.get(artifact_id)
+    origins = await _origins(context, artifact_id, versions)
+    summaries = [version_summary(artifact, origins, version) for version in versions]
+    return {"artifactId": artifact_id, "versions": summaries}
+
+
+async def _origins(context: Context, artifact_id: str, versions: Iterable[Version]) -> VersionOrigins:
+    times = await context.artifacts.version_times(artifact_id)
+    return VersionOrigins(times, await context.first_messages({version.task_id for version in versions}))
+
+
+async def _version(context: Context, resource: ArtifactVersion | VersionDiff) -> Version:
+    number = _number(resource.number)
+    if number is None:
+        text = f"{resource.number!r} is no number of a version, such as 1; …/versions lists them."
+        raise ResourceError(Refusal(VERSION_NOT_FOUND, text))
+    return await context.artifacts.version(resource.artifact_id, number)
+
+
+async def _diff(request: Request, context: Context, resource: VersionDiff) -> Response:
+    new = await _version(context, resource)
+    asked = request.query_params.get("from")
+    old = new.parent if asked is None else _number(asked)
+    count = len(await context.artifacts.versions(resource.artifact_id))
+    if old is None or old > count:
+        raise invalid_value("from", f"is {asked!r} and must be a version, {numbers(count)}, or 0 for the empty text")
+    before = (await context.artifacts.version(resource.artifact_id, old)).content.text if old else ""
+    # In a thread, because a large diff takes its time.
+    return await asyncio.to_thread(_diff_answer, request, (old, before), (new.number, new.content.text))
 
 
 def _raw_path(request: Request) -> tuple[str, str]:
@@ -395,10 +355,6 @@ def _check_ids(resource: ContextResource) -> None:
             raise invalid_value(name, str(error)) from None
 
 
-def _ref(resource: CurrentArtifact | VersionList | ArtifactVersion | VersionDiff) -> Ref:
-    return Ref(resource.context_id, resource.artifact_id, "")
-
-
 def _number(text: str) -> int | None:
     return int(text) if re.fullmatch("0|[1-9][0-9]{0,9}", text, re.ASCII) else None
 
@@ -416,13 +372,11 @@ def _wants_zip(request: Request) -> bool:
     return asked == "zip" or (not asked and negotiate(accept, (*JSON_TYPES, ZIP)) == ZIP)
 
 
-async def _document(
-    request: Request, resource: CurrentArtifact | ArtifactVersion, document: D, wire: Callable[[D], dict[str, Any]]
-) -> Response:
+async def _document(request: Request, artifact_id: str, document: D, wire: Callable[[D], dict[str, Any]]) -> Response:
     """The response with an artifact or a version; `wire` makes its JSON."""
 
     def answer(document: D) -> Response:
-        named = document.content.name, resource.artifact_id
+        named = document.content.name, artifact_id
         return _negotiated(request, wire(document), raw_content(document.content), named)
 
     if parts_size(document.content.parts) <= THREAD_THRESHOLD:

@@ -10,10 +10,11 @@ from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from typing import TypeAlias
 
-from a2a_canvas.server.accounts.access import Access, Caller, Level
+from a2a_canvas.server.accounts.access import Caller, Level
 from a2a_canvas.server.accounts.errors import ReadOnly
 from a2a_canvas.server.protocols.edge.error_tables import PermissionDeniedError
 from a2a_canvas.server.protocols.guard.checks import Refusal
+from a2a_canvas.server.tasks.contexts import Contexts
 from a2a_canvas.store.errors import Unavailable
 
 RefuseMessage: TypeAlias = Callable[[Caller], Awaitable[Refusal | None]]
@@ -25,9 +26,11 @@ async def refuse_none(caller: Caller) -> Refusal | None:
     return None
 
 
-async def refuse_readers(access: Access, caller: Caller) -> Refusal | None:
+async def refuse_readers(contexts: Contexts, caller: Caller) -> Refusal | None:
     """A caller with a link may send no message if the link is for reading."""
     with suppress(Unavailable):  # the operation reports that itself
-        if await access.below(caller, Level.EDIT):
-            return Refusal(PermissionDeniedError, str(ReadOnly()))
+        try:
+            await contexts.check_link(caller, Level.EDIT)
+        except ReadOnly as error:
+            return Refusal(PermissionDeniedError, str(error))
     return None

@@ -28,8 +28,8 @@ class TaskQuery:
     """What is asked for.
 
     Attributes:
-        owners: whose tasks.
-        context_id, state: a context's key, and a state; empty and None for all.
+        owners, context_id: whose tasks, and a context's key, which is empty for all; `VisibleTasks` knows them.
+        state: None for all.
         since: tasks whose status changed then or later.
         after: tasks after this position.
         limit: maximal number of tasks.
@@ -37,7 +37,7 @@ class TaskQuery:
         max_bytes: how much may be read at once; the rest is `more`. One task is always read. None: no limit.
     """
 
-    owners: tuple[str, ...]
+    owners: tuple[str, ...] = ()
     context_id: str = ""
     state: State | None = None
     since: datetime | None = None

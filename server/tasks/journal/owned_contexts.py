@@ -43,14 +43,14 @@ class ContextQuery:
     """What is asked for.
 
     Attributes:
-        owners: whose contexts.
+        owners: whose contexts; `Contexts.list` knows them, and `shared`.
         words: all of these (`words_of`).
         after: contexts after this position: when one changed, and its id.
         limit: maximal number of contexts.
         shared: the keys of contexts of other owners, which are listed as well.
     """
 
-    owners: tuple[str, ...]
+    owners: tuple[str, ...] = ()
     words: tuple[str, ...] = ()
     after: ListPosition | None = None
     limit: int = 50
@@ -99,7 +99,7 @@ class ContextPage:
     next: ListPosition | None
 
 
-class Contexts(Protocol):
+class OwnedContexts(Protocol):
     """The contexts of all owners. Every method may raise `Unavailable`."""
 
     async def list(self, query: ContextQuery) -> ContextPage:
@@ -133,7 +133,7 @@ class Contexts(Protocol):
 
 
 def check_removable(context_id: str, owner: str, tasks: Iterable[tuple[str, str, State]]) -> None:
-    """Raises as `Contexts.remove` does.
+    """Raises as `OwnedContexts.remove` does.
 
     Args:
         tasks: those of the context: id, owner and state.
@@ -167,7 +167,7 @@ def request_of(messages: Sequence[UserMessage | AgentMessage]) -> str:
 
 
 class InMemoryContexts:
-    """`Contexts` of a journal and a store in memory."""
+    """`OwnedContexts` of a journal and a store in memory."""
 
     def __init__(self, journal: InMemoryJournal, store: InMemoryArtifactStore, shares: InMemoryShares) -> None:
         self._journal = journal

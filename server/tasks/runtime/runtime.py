@@ -21,8 +21,8 @@ from datetime import datetime
 from functools import partial
 from typing import Any, TypeVar
 
-from a2a_canvas.server.accounts.access import Access, Caller, Level
-from a2a_canvas.server.accounts.errors import OUTSIDE_LINK, ReadOnly
+from a2a_canvas.server.accounts.access import Caller, Level
+from a2a_canvas.server.accounts.errors import OUTSIDE_LINK, ContextNotFound, ReadOnly
 from a2a_canvas.server.agent.edit.run import apply_user_changes, check_operation
 from a2a_canvas.server.agent.endings import INTERNAL_ERROR, Ending
 from a2a_canvas.server.agent.events import (
@@ -41,6 +41,7 @@ from a2a_canvas.server.agent.turn.turn import TurnLimits
 from a2a_canvas.server.log_output import about, set_task
 from a2a_canvas.server.metrics import Metrics
 from a2a_canvas.server.tasks.answering import check_answer, may_answer
+from a2a_canvas.server.tasks.contexts import Context, Contexts
 from a2a_canvas.server.tasks.errors import (
     ContextMismatch,
     Detached,
@@ -52,7 +53,7 @@ from a2a_canvas.server.tasks.errors import (
     Unwritable,
 )
 from a2a_canvas.server.tasks.incoming import Incoming
-from a2a_canvas.server.tasks.journal.journal import Journal, TaskSubscription
+from a2a_canvas.server.tasks.journal.journal import TaskSubscription
 from a2a_canvas.server.tasks.journal.round_robin import round_robin
 from a2a_canvas.server.tasks.kept_files import has_large_files, name_files
 from a2a_canvas.server.tasks.named_locks import NamedLocks
@@ -62,7 +63,6 @@ from a2a_canvas.server.tasks.runtime.admission import Admission
 from a2a_canvas.server.tasks.runtime.ownership import LocalOwnership, Orphan, Ownership
 from a2a_canvas.server.tasks.runtime.turn_report import log_status
 from a2a_canvas.server.tasks.runtime.turns import TurnHandle, Turns
-from a2a_canvas.store.artifact_store import ArtifactStore
 from a2a_canvas.store.errors import Unavailable
 from a2a_canvas.store.ids import context_key, public_id
 from a2a_canvas.store.models import Ref
@@ -89,7 +89,7 @@ class Runtime:
         instructions: who the agent is and how it works; they stand before our own rules in each system prompt.
         push: where push configs of tasks that are there already are stored; the journal stores that of a new one.
         metrics: count what the turns do.
-        access: what callers may see; their own contexts alone if None.
+        contexts: opens contexts, and the tasks in them, for callers.
         find_tool: waits for a tool that is not there when a task goes on.
         now, new_id: the clock and the source of ids.
         sleep: waits before a model call is retried.
@@ -98,8 +98,7 @@ class Runtime:
     def __init__(
         self,
         *,
-        journal: Journal,
-        store: ArtifactStore,
+        contexts: Contexts,
         llm: LLM,
         tools: Callable[[], Sequence[AnyTool]],
         now: Callable[[], datetime],
@@ -110,14 +109,13 @@ class Runtime:
         admission: Admission | None = None,
         instructions: str = "",
         metrics: Metrics | None = None,
-        access: Access | None = None,
         find_tool: FindTool = nobody_has_it,
         push: PushConfigs | None = None,
     ) -> None:
-        self.journal = journal
+        self.contexts = contexts
+        self.journal = journal = contexts.journal
         self._push = push
-        self.access = access or Access(journal)
-        self._store = store
+        self._store = store = contexts.store
         self._now = now
         self._new_id = new_id
         self._durable = ownership is not None
@@ -153,50 +151,21 @@ class Runtime:
             TaskNotFound: there is none that the caller may read.
             ReadOnly: it may read the task, and no more.
         """
-        await self._check(task_id, caller, level)
+        await self.contexts.open_task(caller, task_id, level)
         return await self.journal.get(task_id)
 
     async def follow(self, task_id: str, caller: Caller) -> TaskSubscription:
         """A snapshot of the task and everything after it.
 
         Raises:
-            TaskNotFound: there is none that the caller may read.
+            TaskNotFound: there is none that the caller may read; also later, when a share has ended.
         """
-        await self._check(task_id, caller, Level.READ)
-        return await self._guarded(await self.journal.follow(task_id), caller)
-
-    async def _guarded(self, following: TaskSubscription, caller: Caller) -> TaskSubscription:
-        """The subscription; a guest's ends with `TaskNotFound` when the context is not shared with it any more."""
-        task_id, key, owner = following.snapshot.task_id, following.snapshot.context_id, following.snapshot.owner
-
-        async def check() -> None:
-            if await self.access.level(caller, key, owner) < Level.READ:
-                raise TaskNotFound(task_id)
-
-        if await self.access.level(caller, key, owner) < Level.OWN:
-            following.guard(check)
-        return following
+        context = await self.contexts.open_task(caller, task_id)
+        return context.guard(await self.journal.follow(task_id))
 
     async def check_readable(self, task_id: str, caller: Caller) -> None:
         """Raises `TaskNotFound` if there is no such task that the caller may read."""
-        await self._check(task_id, caller, Level.READ)
-
-    async def _check(self, task_id: str, caller: Caller, level: Level) -> tuple[str, str, Level]:
-        """The key of the task's context, its owner, and what the caller may do there, which is `level` at least.
-
-        It comes before anything of the task is read, so that what is not the caller's takes as long as what is not
-        there.
-        """
-        set_task(task_id)
-        grants = await self.access.grants(caller)
-        context_id, owner = await self.journal.owner_of(task_id)
-        found = grants.level(context_id, owner)
-        if found < Level.READ:
-            raise TaskNotFound(task_id)
-        if found < level:
-            raise ReadOnly
-        set_task(task_id, context_id)
-        return context_id, owner, found
+        await self.contexts.open_task(caller, task_id)
 
     # --------------------------------------------------------------- accepting
 
@@ -209,7 +178,15 @@ class Runtime:
             QueueFull, QuotaReached, StorageFull: it was not accepted; the same message may be later.
             Unavailable: it is unknown whether it was accepted; if it was, the same message joins the task.
         """
-        return await self._guarded(await self._send(await self._addressed(incoming, caller)), caller)
+        if caller.author:
+            incoming = replace(incoming, message=replace(incoming.message, sender=caller.author))
+        context = await self._open(incoming, caller)
+        if context is None:
+            return await self._send(replace(incoming, owner=caller.name, level=Level.OWN))
+        key = context.key if incoming.context_id else ""
+        return context.guard(
+            await self._send(replace(incoming, owner=context.owner, context_id=key, level=context.level))
+        )
 
     async def _send(self, incoming: Incoming) -> TaskSubscription:
         if has_large_files(incoming.message):
@@ -235,27 +212,21 @@ class Runtime:
         if incoming.push and self._push:
             await self._push.add(incoming.push.of_task(record))
 
-    async def _addressed(self, incoming: Incoming, caller: Caller) -> Incoming:
-        """The message with its sender, and with the context that it goes to."""
-        if caller.author:
-            incoming = replace(incoming, message=replace(incoming.message, sender=caller.author))
+    async def _open(self, incoming: Incoming, caller: Caller) -> Context | None:
+        """The context that a message is sent to; None for a new one without an id."""
         if incoming.task_id:
             if not isinstance(incoming.message.intent, Converse) and not incoming.changes:
                 raise InvalidOperation("message.taskId", "must be left out: an operation is a task of its own")
-            key, owner, level = await self._check(incoming.task_id, caller, Level.EDIT)
-            if incoming.context_id and incoming.context_id != public_id(key):
+            context = await self.contexts.open_task(caller, incoming.task_id, Level.EDIT)
+            if incoming.context_id and incoming.context_id != public_id(context.key):
                 raise ContextMismatch(incoming.task_id, incoming.context_id)
-            return replace(incoming, owner=owner, context_id=key if incoming.context_id else "", level=level)
-        if not incoming.context_id:
-            if caller.link:
-                raise ReadOnly(OUTSIDE_LINK)
-            return replace(incoming, owner=caller.name, level=Level.OWN)
-        found = await self.access.find(caller, incoming.context_id)
-        if found is None:
+            return context
+        if caller.link and not incoming.context_id:
             raise ReadOnly(OUTSIDE_LINK)
-        if found.level < Level.EDIT:
-            raise ReadOnly
-        return replace(incoming, owner=found.owner, context_id=found.key, level=found.level)
+        try:
+            return await self.contexts.open(caller, incoming.context_id, Level.EDIT) if incoming.context_id else None
+        except ContextNotFound:
+            raise ReadOnly(OUTSIDE_LINK) from None
 
     async def _accept(self, incoming: Incoming, key: str) -> TaskSubscription:
         """The task that has taken the message, before anything was done for it."""

@@ -15,8 +15,8 @@ from a2a_canvas.server.accounts.access import (
     KnownContexts,
     Level,
     Share,
+    choose,
     is_user_name,
-    meant,
 )
 from a2a_canvas.store.ids import context_key, public_id
 
@@ -69,7 +69,7 @@ def test_an_id_that_a_caller_has_used_is_its_own_and_another_means_what_has_begu
     keys = [each.key for each in candidates]
     some = st.sets(st.sampled_from(keys)) if keys else st.just(set())
     begun, removed = data.draw(some), data.draw(some)
-    found = meant(candidates, KnownContexts(begun, removed))
+    found = choose(candidates, KnownContexts(begun, removed))
     used = {each.key for each in candidates if each.level is Level.OWN} & (begun | removed)
     assert (found is None) == (not candidates)
     if found:

@@ -11,7 +11,7 @@ import pytest
 from sqlalchemy import event
 
 from a2a_canvas.server.accounts import sharing as sharing_module
-from a2a_canvas.server.accounts.access import ANONYMOUS, Access, Caller, Found, Level, Share
+from a2a_canvas.server.accounts.access import ANONYMOUS, Access, Caller, ContextGrant, Level, Share
 from a2a_canvas.server.accounts.errors import ContextNotFound, InvalidShare, NobodyToShare, ReadOnly
 from a2a_canvas.server.accounts.sharing import (
     MAX_FROM_ONE,
@@ -220,11 +220,11 @@ async def test_an_id_that_a_user_has_used_never_means_anothers_context(world, sh
     await world.run("t3", OLD, "ann")
     await world.contexts.remove(context_key("ann", OLD), "ann")
     await world.run("t4", OLD, "bob")
-    own, shared = Found(context_key("ann", OLD), "ann", Level.OWN), context_key("bob", OLD)
+    own, shared = ContextGrant(context_key("ann", OLD), "ann", Level.OWN), context_key("bob", OLD)
     for user in ("ann", "carol"):
         await sharing.share(BOB, OLD, ShareRequest(Level.EDIT, user))
     assert (await access.find(Caller("ann"), OLD), await access.shared(Caller("ann"))) == (own, {})
-    assert await access.find(CAROL, OLD) == Found(shared, "bob", Level.EDIT)
+    assert await access.find(CAROL, OLD) == ContextGrant(shared, "bob", Level.EDIT)
     await world.run("t5", OLD, "ann")
     assert await access.find(Caller("ann"), OLD) == own
 
@@ -234,9 +234,9 @@ async def test_an_adopted_context_comes_before_a_shared_one_also_when_it_was_rem
     await world.run("t3", OLD)
     await world.run("t4", OLD, "bob")
     await sharing.share(BOB, OLD, ShareRequest(Level.EDIT, "ann"))
-    assert await access.find(Caller("ann"), OLD) == Found(OLD, "", Level.OWN)
+    assert await access.find(Caller("ann"), OLD) == ContextGrant(OLD, "", Level.OWN)
     await world.contexts.remove(OLD, "")
-    assert await access.find(Caller("ann"), OLD) == Found(context_key("ann", OLD), "ann", Level.OWN)
+    assert await access.find(Caller("ann"), OLD) == ContextGrant(context_key("ann", OLD), "ann", Level.OWN)
 
 
 class Seconds:
@@ -314,7 +314,7 @@ async def test_whoever_has_adopted_a_context_of_anonymous_callers_shares_it(worl
     sharing = Sharing(access, shares, world.clock, lambda: "1")
     await sharing.share(Caller("ann"), OLD, ShareRequest(Level.EDIT, "bob"))
     found = await access.find(BOB, OLD)
-    assert found == Found(OLD, "", Level.EDIT)
+    assert found == ContextGrant(OLD, "", Level.EDIT)
     with pytest.raises(NobodyToShare):
         await sharing.shares(ANONYMOUS, OLD)
     assert [each.user for each in await sharing.shares(BOB, OLD)] == ["bob"]

@@ -38,7 +38,6 @@ from a2a_canvas.server.tasks.incoming import Incoming
 from a2a_canvas.server.tasks.journal.context_log import ContextSubscription
 from a2a_canvas.server.tasks.journal.journal import InMemoryJournal, TaskSubscription
 from a2a_canvas.server.tasks.journal.listing import TaskPage, TaskQuery
-from a2a_canvas.server.tasks.journal.owned_contexts import InMemoryContexts
 from a2a_canvas.server.tasks.record import TaskRecord
 from a2a_canvas.server.tasks.runtime.admission import Admission
 from tests.fakes import Hold, answer, ids, said, text, write
@@ -139,18 +138,14 @@ class Edge:
 
 
 def edge_app(world: ScriptedRuntime, shutdown: Shutdown, handler: A2AHandler) -> Starlette:
-    now, access = world.runtime._now, world.runtime.access
-    shares = InMemoryShares(now)
-    agui = AgUiConfig(world.runtime, world.store, BodyLimits(), ids("run"))
+    now, contexts = world.runtime._now, world.runtime.contexts
+    agui = AgUiConfig(world.runtime, BodyLimits(), ids("run"))
     return Starlette(
         routes=[
             jsonrpc_route(handler),
             *artifact_routes(
-                world.store,
-                world.runtime.journal,
-                InMemoryContexts(world.runtime.journal, world.store, shares),
-                access,
-                Sharing(access, shares, now, ids("share")),
+                contexts,
+                Sharing(contexts.access, InMemoryShares(now), now, ids("share")),
                 BodyLimits(),
                 meter=world.runtime.meter,
             ),

@@ -8,8 +8,10 @@ from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
+from a2a_canvas.server.accounts.sharing import InMemoryShares
 from a2a_canvas.server.backend.sql_backend import SqlBackend
 from a2a_canvas.server.tasks.journal.journal import InMemoryJournal, Journal
+from a2a_canvas.server.tasks.journal.owned_contexts import InMemoryContexts, OwnedContexts
 from a2a_canvas.server.tasks.runtime.ownership import Ownership
 from a2a_canvas.server.tasks.sql.journal.journal_tables import metadata
 from a2a_canvas.store.artifact_store import ArtifactStore
@@ -24,6 +26,7 @@ from tests.server.tasks.kept_count import assert_counted
 class BackendParts:
     journal: Journal
     store: ArtifactStore
+    owned: OwnedContexts
     ownership: Ownership | None = None
 
 
@@ -31,7 +34,8 @@ MakeBackend = Callable[[Callable[[], datetime]], BackendParts]
 
 
 def in_memory(now: Callable[[], datetime], journal: type[InMemoryJournal] = InMemoryJournal) -> BackendParts:
-    return BackendParts(journal(now), InMemoryArtifactStore())
+    tasks, store = journal(now), InMemoryArtifactStore()
+    return BackendParts(tasks, store, InMemoryContexts(tasks, store, InMemoryShares(now)))
 
 
 @asynccontextmanager
@@ -47,7 +51,7 @@ async def on_sqlite(folder: Path) -> AsyncIterator[MakeBackend]:
         backend = SqlBackend(database, now, Limits(), spacing=0)
         backend.commits.start()
         backends.append(backend)
-        return BackendParts(backend.journal, backend.store, backend.ownership)
+        return BackendParts(backend.journal, backend.store, backend.contexts, backend.ownership)
 
     try:
         yield make

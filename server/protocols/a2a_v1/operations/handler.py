@@ -247,7 +247,7 @@ class A2AHandler(RequestHandler):
     @_unary
     async def on_list_tasks(self, params: pb.ListTasksRequest, context: ServerCallContext) -> pb.ListTasksResponse:
         _check_history_length(params)
-        return await list_tasks(params, caller_of_call(context), self._runtime)
+        return await list_tasks(params, caller_of_call(context), self._runtime.contexts)
 
     @_unary
     async def on_cancel_task(self, params: pb.CancelTaskRequest, context: ServerCallContext) -> pb.Task:

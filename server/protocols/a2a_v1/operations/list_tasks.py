@@ -14,21 +14,19 @@ from a2a.types import a2a_pb2 as pb
 from a2a.utils.constants import MAX_LIST_TASKS_PAGE_SIZE
 from google.protobuf.timestamp_pb2 import Timestamp
 
-from a2a_canvas.server.accounts.access import Access, Caller
+from a2a_canvas.server.accounts.access import Caller
 from a2a_canvas.server.protocols.a2a_v1.errors import invalid_field
 from a2a_canvas.server.protocols.a2a_v1.projection.projection import STATES, to_task
 from a2a_canvas.server.protocols.edge.page_tokens import FOREIGN_TOKEN, page_token, position_of
-from a2a_canvas.server.tasks.journal.journal import Journal
+from a2a_canvas.server.tasks.contexts import EMPTY_PAGE, Contexts, VisibleTasks
 from a2a_canvas.server.tasks.journal.listing import ListPosition, TaskPage, TaskQuery, list_position
 from a2a_canvas.server.tasks.record import TaskRecord
-from a2a_canvas.server.tasks.runtime.runtime import Runtime
 
 PAGE_SIZE = 50
 PAGE_BYTES = 3 * 2**20
 """Bytes of the tasks on one page, unless the first has more. gRPC clients accept 4 MiB by default."""
 READ_BYTES = 16 * 2**20
 """Bytes that are read at once for a page: more, because they include histories that are not sent."""
-EMPTY_PAGE = TaskPage((), 0, more=False)
 
 _OF_STATUS = {status: state for state, status in STATES.items()}
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -36,31 +34,22 @@ _TICK = timedelta(milliseconds=1)
 _LAST = datetime.max.replace(tzinfo=UTC)
 
 
-async def list_tasks(params: pb.ListTasksRequest, caller: Caller, runtime: Runtime) -> pb.ListTasksResponse:
+async def list_tasks(params: pb.ListTasksRequest, caller: Caller, contexts: Contexts) -> pb.ListTasksResponse:
     """A page of the caller's tasks, or of those of a context that it may read, newest first.
 
     Raises:
         InvalidParamsError: the page size is out of range, the token is not one of this server's, or there is no such
             status.
     """
-    owners, context_id = await _scope(params.context_id, caller, runtime.access)
-    query = to_query(params, owners, context_id)
-    possible = owners and can_match(params)
-    tasks, page = await _page(query, params.history_length, runtime.journal) if possible else ([], EMPTY_PAGE)
+    visible = await contexts.tasks(caller, params.context_id)
+    query = to_query(params)
+    tasks, page = await _page(query, params.history_length, visible) if can_match(params) else ([], EMPTY_PAGE)
     return pb.ListTasksResponse(
         tasks=tasks, next_page_token=next_page_token(page), page_size=query.limit, total_size=page.total
     )
 
 
-async def _scope(context_id: str, caller: Caller, access: Access) -> tuple[tuple[str, ...], str]:
-    """Whose tasks are listed, and the key of the context that they are in; no owners if there can be none."""
-    if not context_id:
-        return (await access.grants(caller)).owners, ""
-    found = await access.find(caller, context_id)
-    return ((found.owner,), found.key) if found else ((), "")
-
-
-async def _page(query: TaskQuery, history: int, journal: Journal) -> tuple[list[pb.Task], TaskPage]:
+async def _page(query: TaskQuery, history: int, visible: VisibleTasks) -> tuple[list[pb.Task], TaskPage]:
     """The tasks that fit on a page, and the page that they make.
 
     The limit of what is read counts whole histories; the limit of what is sent counts only the part that is sent.
@@ -69,7 +58,7 @@ async def _page(query: TaskQuery, history: int, journal: Journal) -> tuple[list[
     shown: list[TaskRecord] = []
     size, rest = 0, query
     while True:
-        page = await journal.list(rest)
+        page = await visible.list(rest)
         for record in page.records:
             await asyncio.sleep(0)  # many large tasks would block the event loop
             record = replace(record, history=record.history[-history:] if history else ())
@@ -84,11 +73,8 @@ async def _page(query: TaskQuery, history: int, journal: Journal) -> tuple[list[
         rest = replace(query, after=list_position(shown[-1]), limit=query.limit - len(tasks))
 
 
-def to_query(params: pb.ListTasksRequest, owners: tuple[str, ...], context_id: str = "") -> TaskQuery:
-    """The query of `params`, over the tasks of `owners`.
-
-    Args:
-        context_id: the key of the context that they are in; empty for all.
+def to_query(params: pb.ListTasksRequest) -> TaskQuery:
+    """The query of `params`.
 
     Raises:
         InvalidParamsError: the page size is out of range, the token is not one of ours, or there is no such status.
@@ -99,8 +85,6 @@ def to_query(params: pb.ListTasksRequest, owners: tuple[str, ...], context_id: s
     if not 1 <= size <= MAX_LIST_TASKS_PAGE_SIZE:
         raise invalid_field("pageSize", f"is {size} and must be 1 to {MAX_LIST_TASKS_PAGE_SIZE}")
     return TaskQuery(
-        owners,
-        context_id=context_id,
         state=_OF_STATUS.get(params.status),
         since=_since(params.status_timestamp_after) if params.HasField("status_timestamp_after") else None,
         after=_place(params.page_token) if params.page_token else None,

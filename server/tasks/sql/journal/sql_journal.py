@@ -27,7 +27,7 @@ from a2a_canvas.server.tasks.journal.listing import MAX_COUNTED, TaskPage, TaskQ
 from a2a_canvas.server.tasks.kept_files import NO_FILES
 from a2a_canvas.server.tasks.push import PushConfig
 from a2a_canvas.server.tasks.record import TaskRecord
-from a2a_canvas.server.tasks.sql.journal.contexts import ContextTails
+from a2a_canvas.server.tasks.sql.journal.context_tails import ContextTails
 from a2a_canvas.server.tasks.sql.journal.journal_reading import (
     ALL_COLUMNS,
     HEAD_COLUMNS,

@@ -29,7 +29,7 @@ from a2a_canvas.store.memory import InMemoryArtifactStore
 from a2a_canvas.store.models import Artifact, Limits, Ref, text_part
 from a2a_canvas.store.text.spans import Span
 from a2a_canvas.tools.registry import TOOLS
-from tests.fakes import no_time
+from tests.fakes import contexts_of, no_time
 from tests.property_examples import examples
 from tests.server.protocols.a2a_v1.model_rounds import (
     Player,
@@ -48,8 +48,7 @@ class InMemoryRuntime:
         ids = itertools.count()
         self.store = InMemoryArtifactStore(Limits(artifact_bytes=150, parts=8))
         self.runtime = Runtime(
-            journal=InMemoryJournal(now),
-            store=self.store,
+            contexts=contexts_of(InMemoryJournal(now), self.store),
             llm=llm,
             tools=lambda: TOOLS,
             now=now,

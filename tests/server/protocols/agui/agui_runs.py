@@ -25,7 +25,7 @@ from a2a_canvas.store.changes import ReplaceParts
 from a2a_canvas.store.memory import InMemoryArtifactStore
 from a2a_canvas.store.models import Artifact, Limits, Ref, text_part
 from a2a_canvas.tools.registry import SCRIPT_TOOLS
-from tests.fakes import FakeLLM, Step, ids, no_time, said
+from tests.fakes import FakeLLM, Step, contexts_of, ids, no_time, said
 
 Json = dict[str, Any]
 CONTEXT = "c"
@@ -95,9 +95,9 @@ class ScriptedRuntime:
         admission: Admission | None = None,
     ) -> None:
         self.store = InMemoryArtifactStore(limits)
+        journal = journal or InMemoryJournal(lambda: datetime(2026, 1, 1, tzinfo=UTC))
         self.runtime = Runtime(
-            journal=journal or InMemoryJournal(lambda: datetime(2026, 1, 1, tzinfo=UTC)),
-            store=self.store,
+            contexts=contexts_of(journal, self.store),
             llm=FakeLLM(llm) if isinstance(llm, Iterable) else llm,
             tools=lambda: SCRIPT_TOOLS,
             now=lambda: datetime(2026, 1, 1, tzinfo=UTC),

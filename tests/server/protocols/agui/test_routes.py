@@ -33,7 +33,7 @@ class Client:
     """
 
     def __init__(self, world: ScriptedRuntime, user: str = "", app: ASGIApp | None = None, **settings: Any) -> None:
-        agui = AgUiConfig(world.runtime, world.store, BodyLimits(), ids("run"), **settings)
+        agui = AgUiConfig(world.runtime, BodyLimits(), ids("run"), **settings)
         self._app = app or agui_routes(agui)[0].app
         self._user = user
         self._gone = asyncio.Event()
@@ -125,7 +125,7 @@ async def test_a_client_that_leaves_stops_its_task_only_if_the_operator_wants_it
 @pytest.mark.parametrize("first", [0, 1])
 async def test_only_the_last_one_that_leaves_takes_the_task_along(first: int) -> None:
     world, hold = holding()
-    routes = agui_routes(AgUiConfig(world.runtime, world.store, BodyLimits(), ids("run"), cancel_on_disconnect=True))
+    routes = agui_routes(AgUiConfig(world.runtime, BodyLimits(), ids("run"), cancel_on_disconnect=True))
     clients = [Client(world, app=routes[0].app) for _ in range(2)]
     sending = []
     for client in clients:
@@ -143,7 +143,7 @@ async def test_only_the_last_one_that_leaves_takes_the_task_along(first: int) ->
 
 async def test_two_that_leave_at_the_same_time_take_the_task_along() -> None:
     world, _ = holding()
-    routes = agui_routes(AgUiConfig(world.runtime, world.store, BodyLimits(), ids("run"), cancel_on_disconnect=True))
+    routes = agui_routes(AgUiConfig(world.runtime, BodyLimits(), ids("run"), cancel_on_disconnect=True))
     clients = [Client(world, app=routes[0].app) for _ in range(2)]
     sending = []
     for client in clients:
@@ -158,7 +158,7 @@ async def test_two_that_leave_at_the_same_time_take_the_task_along() -> None:
 async def test_whoever_has_read_their_run_to_its_end_does_not_hold_the_task_for_those_that_leave_later() -> None:
     hold = Hold()
     world = ScriptedRuntime([answer(ask("T1", "Which?")), answer(*text("Half"), hold)])
-    routes = agui_routes(AgUiConfig(world.runtime, world.store, BodyLimits(), ids("run"), cancel_on_disconnect=True))
+    routes = agui_routes(AgUiConfig(world.runtime, BodyLimits(), ids("run"), cancel_on_disconnect=True))
     first, second = (Client(world, app=routes[0].app) for _ in range(2))
     await first.send(body())
     sending = asyncio.create_task(second.send(body(run="r2")))

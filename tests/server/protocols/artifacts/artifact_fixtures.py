@@ -14,42 +14,37 @@ import httpx
 import uvicorn
 from starlette.applications import Starlette
 
-from a2a_canvas.server.accounts.access import Access
 from a2a_canvas.server.accounts.sharing import InMemoryShares, Sharing
 from a2a_canvas.server.agent.events import TurnEvent
 from a2a_canvas.server.agent.listener import listener
 from a2a_canvas.server.protocols.artifacts.routes import artifact_routes
 from a2a_canvas.server.protocols.guard.checks import BodyLimits
 from a2a_canvas.server.tasks.journal.journal import InMemoryJournal
-from a2a_canvas.server.tasks.journal.owned_contexts import InMemoryContexts
 from a2a_canvas.server.tasks.record import TaskRecord
 from a2a_canvas.store.changes import Change
 from a2a_canvas.store.evented import EventedArtifactStore
 from a2a_canvas.store.ids import context_key
 from a2a_canvas.store.memory import InMemoryArtifactStore
 from a2a_canvas.store.models import Author, Ref
-from tests.fakes import Clock, ids, said
+from tests.fakes import Clock, contexts_of, ids, said
 
 
 class ArtifactHarness:
     """Tasks are begun when they first write."""
 
-    def __init__(self, context: str = "ctx") -> None:
+    def __init__(self, context: str = "ctx", journal: type[InMemoryJournal] = InMemoryJournal) -> None:
         self.context = context
         self.store = InMemoryArtifactStore(now=Clock())
         self.clock = Clock()
-        self.journal = InMemoryJournal(self.clock)
+        self.journal = journal(self.clock)
         self.shares = InMemoryShares(self.clock)
-        self.access = Access(self.journal, self.shares)
-        self.sharing = Sharing(self.access, self.shares, self.clock, ids("share"), "http://here")
-        self.contexts = InMemoryContexts(self.journal, self.store, self.shares)
+        self.contexts = contexts_of(self.journal, self.store, self.shares)
+        self.sharing = Sharing(self.contexts.access, self.shares, self.clock, ids("share"), "http://here")
         self._writers: dict[str, EventedArtifactStore] = {}
 
     @property
     def app(self) -> Starlette:
-        return Starlette(
-            routes=[*artifact_routes(self.store, self.journal, self.contexts, self.access, self.sharing, BodyLimits())]
-        )
+        return Starlette(routes=[*artifact_routes(self.contexts, self.sharing, BodyLimits())])
 
     async def begin(self, task_id: str, owner: str = "") -> EventedArtifactStore:
         async def emit(event: TurnEvent) -> None:

@@ -12,6 +12,7 @@ from zipfile import ZipFile
 import httpx
 import pytest
 
+from a2a_canvas.server.accounts.access import Caller, Share
 from a2a_canvas.server.agent.events import State, StatusChanged
 from a2a_canvas.server.protocols.artifacts import routes
 from a2a_canvas.server.tasks.journal import owned_contexts
@@ -95,14 +96,14 @@ async def test_searches_of_one_account_run_one_at_a_time(
     counts: list[int] = []
     running = 0
 
-    async def listing(query: ContextQuery) -> ContextPage:
+    async def listing(caller: Caller, query: ContextQuery) -> tuple[ContextPage, dict[str, Share]]:
         nonlocal running
         running += 1
         counts.append(running)
         for _ in range(100):
             await asyncio.sleep(0)
         running -= 1
-        return ContextPage((), None)
+        return ContextPage((), None), {}
 
     harness.contexts.list = listing  # type: ignore[method-assign]
     app = harness.app

@@ -430,8 +430,7 @@ class Silent(InMemoryJournal):
 
 
 async def test_changes_do_not_wait_for_an_activity_that_is_not_known() -> None:
-    harness = ArtifactHarness()
-    harness.journal = Silent(harness.clock)
+    harness = ArtifactHarness(journal=Silent)
     await harness.do(writing("a"))
     async with served(harness.app) as client, aclosing(events(client, "ctx")) as stream:
         await anext(stream)

@@ -6,7 +6,7 @@ from datetime import datetime
 
 import pytest
 
-from a2a_canvas.server.accounts.access import Caller
+from a2a_canvas.server.accounts.access import Access, Caller
 from a2a_canvas.server.agent.events import (
     AgentMessage,
     State,
@@ -15,6 +15,7 @@ from a2a_canvas.server.agent.events import (
 from a2a_canvas.server.agent.model import ModelMessage
 from a2a_canvas.server.agent.turn.turn import TurnLimits
 from a2a_canvas.server.metrics import Metrics
+from a2a_canvas.server.tasks.contexts import Contexts
 from a2a_canvas.server.tasks.incoming import Incoming
 from a2a_canvas.server.tasks.journal.journal import InMemoryJournal, TaskSubscription
 from a2a_canvas.server.tasks.record import Entry, TaskRecord
@@ -86,8 +87,7 @@ class RuntimeHarness:
         self.store = store or kept.store
         self.metrics = Metrics(self.clock)
         self.runtime = Runtime(
-            journal=self.journal,
-            store=self.store,
+            contexts=Contexts(Access(self.journal), self.journal, self.store, kept.owned),
             ownership=kept.ownership,
             llm=self.llm,
             tools=lambda: tools,

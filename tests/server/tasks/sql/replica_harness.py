@@ -10,11 +10,12 @@ from uuid import uuid4
 
 from sqlalchemy import delete
 
-from a2a_canvas.server.accounts.access import ANONYMOUS
+from a2a_canvas.server.accounts.access import ANONYMOUS, Access
 from a2a_canvas.server.agent.events import UserMessage
 from a2a_canvas.server.agent.model import LLM
 from a2a_canvas.server.backend.sql_backend import SqlBackend
 from a2a_canvas.server.metrics import Metrics
+from a2a_canvas.server.tasks.contexts import Contexts
 from a2a_canvas.server.tasks.incoming import Incoming
 from a2a_canvas.server.tasks.journal.journal import TaskSubscription
 from a2a_canvas.server.tasks.record import TaskRecord
@@ -60,8 +61,12 @@ class Replica:
             Database(url), lambda: datetime.now(UTC), Limits(), spacing=0, timing=timing, metrics=self.metrics
         )
         self.runtime = Runtime(
-            journal=self.backend.journal,
-            store=self.backend.store,
+            contexts=Contexts(
+                Access(self.backend.journal, self.backend.shares),
+                self.backend.journal,
+                self.backend.store,
+                self.backend.contexts,
+            ),
             ownership=self.backend.ownership,
             llm=llm or self.llm,
             tools=lambda: SCRIPT_TOOLS,

@@ -24,7 +24,7 @@ TICK = timedelta(microseconds=1)
 
 
 def query(**params: Any) -> TaskQuery:
-    return to_query(pb.ListTasksRequest(**params), ("ann",))
+    return to_query(pb.ListTasksRequest(**params))
 
 
 def task(task_id: str, changed_at: datetime = NOW) -> TaskRecord:
@@ -41,17 +41,17 @@ def after(nanoseconds: int) -> datetime | None:
     params = pb.ListTasksRequest()
     params.status_timestamp_after.FromDatetime(NOW)
     params.status_timestamp_after.nanos += nanoseconds
-    return to_query(params, ("",)).since
+    return to_query(params).since
 
 
-def test_without_anything_asked_for_it_is_the_first_50_tasks_of_the_caller_without_artifacts() -> None:
-    assert query() == TaskQuery(("ann",), limit=50, artifacts=False, max_bytes=READ_BYTES)
+def test_without_anything_asked_for_it_is_the_first_50_tasks_without_artifacts() -> None:
+    assert query() == TaskQuery(limit=50, artifacts=False, max_bytes=READ_BYTES)
 
 
 def test_each_filter_is_handed_on() -> None:
     params = pb.ListTasksRequest(status=pb.TASK_STATE_COMPLETED, page_size=7, include_artifacts=True)
-    asked = to_query(params, ("ann",), "c")
-    expected = TaskQuery(("ann",), context_id="c", state=State.COMPLETED, limit=7, artifacts=True, max_bytes=READ_BYTES)
+    asked = to_query(params)
+    expected = TaskQuery(state=State.COMPLETED, limit=7, artifacts=True, max_bytes=READ_BYTES)
     assert asked == expected
 
 
@@ -94,7 +94,7 @@ def test_a_time_is_asked_for_to_the_millisecond_and_never_a_moment_too_early() -
 def test_the_ends_of_time_can_be_asked_for(asked: str, since: datetime) -> None:
     params = pb.ListTasksRequest()
     params.status_timestamp_after.FromJsonString(asked)
-    assert to_query(params, ("",)).since == since.replace(tzinfo=UTC)
+    assert to_query(params).since == since.replace(tzinfo=UTC)
 
 
 @pytest.mark.parametrize("size", [-1, 0, 101])

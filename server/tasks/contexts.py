@@ -1,0 +1,234 @@
+"""The one way to a context, to its tasks and to its artifacts, for whoever serves a caller.
+
+Rule 1: what a caller may do is decided before anything is read. What the caller may not read takes as many queries as
+        what does not exist, and has the same answer.
+Rule 2: a `Context` is one context for one caller; only `Contexts` makes them. Methods that read need no further check.
+Rule 3: a stream of a context that others share with the caller asks again while it runs: it ends within two seconds
+        after the share does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Iterable, Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime
+from functools import partial
+
+from a2a_canvas.server.accounts.access import Access, Caller, ContextGrant, Level, Share
+from a2a_canvas.server.accounts.errors import ContextNotFound, ReadOnly
+from a2a_canvas.server.agent.events import UserMessage
+from a2a_canvas.server.log_output import set_task
+from a2a_canvas.server.tasks.errors import StreamLost, TaskNotFound
+from a2a_canvas.server.tasks.journal.activity import Activity
+from a2a_canvas.server.tasks.journal.context_log import ContextSubscription
+from a2a_canvas.server.tasks.journal.journal import Journal, TaskSubscription
+from a2a_canvas.server.tasks.journal.listing import TaskPage, TaskQuery
+from a2a_canvas.server.tasks.journal.owned_contexts import ContextPage, ContextQuery, ContextSummary, OwnedContexts
+from a2a_canvas.server.tasks.record import TaskRecord
+from a2a_canvas.store.artifact_store import ArtifactStore
+from a2a_canvas.store.ids import public_id
+from a2a_canvas.store.models import Artifact, Ref, Version
+
+EMPTY_PAGE = TaskPage((), 0, more=False)
+
+
+class Contexts:
+    """Opens contexts for callers. Every method may raise `Unavailable`.
+
+    Args:
+        access: decides what callers may do.
+        owned: lists, renames and removes contexts.
+    """
+
+    def __init__(self, access: Access, journal: Journal, store: ArtifactStore, owned: OwnedContexts) -> None:
+        self.access = access
+        self.journal = journal
+        self.store = store
+        self.owned = owned
+
+    async def open(self, caller: Caller, context_id: str, level: Level = Level.READ) -> Context:
+        """The context that a caller calls by an id; perhaps one of its own that has not begun yet.
+
+        Raises:
+            ContextNotFound: the caller can have none of this id.
+            ReadOnly: it may read the context, but not do what `level` allows.
+        """
+        grant = await self.access.find(caller, context_id)
+        if grant is None:
+            raise ContextNotFound(context_id)
+        return self._opened(caller, grant, level)
+
+    async def open_task(self, caller: Caller, task_id: str, level: Level = Level.READ) -> Context:
+        """The context of a task.
+
+        Raises:
+            TaskNotFound: there is no such task that the caller may read.
+            ReadOnly: it may read the task, but not do what `level` allows.
+        """
+        set_task(task_id)
+        grants = await self.access.grants(caller)
+        key, owner = await self.journal.owner_of(task_id)
+        granted = grants.level(key, owner)
+        if granted < Level.READ:
+            raise TaskNotFound(task_id)
+        context = self._opened(caller, ContextGrant(key, owner, granted), level)
+        set_task(task_id, key)
+        return context
+
+    def artifacts_beside(self, task: TaskRecord) -> ContextArtifacts:
+        """The artifacts of the context of a task that a caller may read, since it has the record."""
+        return ContextArtifacts(task.context_id, self.store)
+
+    def _opened(self, caller: Caller, grant: ContextGrant, level: Level) -> Context:
+        if grant.level < level:
+            raise ReadOnly
+        return Context(grant.key, grant.owner, grant.level, caller, self)
+
+    async def check_link(self, caller: Caller, level: Level) -> None:
+        """Raises `ReadOnly` if the caller has a link that allows less than `level`, before anything is named."""
+        if caller.link and await self.access.below(caller, level):
+            raise ReadOnly
+
+    async def list(self, caller: Caller, query: ContextQuery) -> tuple[ContextPage, Mapping[str, Share]]:
+        """A page of the caller's contexts, and of those that others share with it; these shares, by key."""
+        shared = await self.access.shared(caller)
+        owners = (await self.access.grants(caller)).owners
+        return await self.owned.list(replace(query, owners=owners, shared=tuple(shared))), shared
+
+    async def tasks(self, caller: Caller, context_id: str = "") -> VisibleTasks:
+        """The caller's own tasks; those of one context that it may read, if an id is given."""
+        if not context_id:
+            return VisibleTasks((await self.access.grants(caller)).owners, "", self.journal)
+        grant = await self.access.find(caller, context_id)
+        return VisibleTasks((grant.owner,) if grant else (), grant.key if grant else "", self.journal)
+
+
+@dataclass(frozen=True, slots=True)
+class VisibleTasks:
+    """The tasks that a caller may list.
+
+    Attributes:
+        owners: their owners; none if there can be no tasks.
+        key: of the context that they are in; empty for all.
+    """
+
+    owners: tuple[str, ...]
+    key: str
+    journal: Journal
+
+    async def list(self, query: TaskQuery) -> TaskPage:
+        """A page of them."""
+        if not self.owners:
+            return EMPTY_PAGE
+        return await self.journal.list(replace(query, owners=self.owners, context_id=self.key))
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """A context that a caller may read at least (rule 2). Methods may raise `Unavailable`.
+
+    Attributes:
+        key: its key (`store/ids.py`).
+        level: what the caller may do.
+    """
+
+    key: str
+    owner: str
+    level: Level
+    caller: Caller
+    _contexts: Contexts
+
+    @property
+    def id(self) -> str:
+        """What clients call it."""
+        return public_id(self.key)
+
+    async def check_begun(self) -> None:
+        """Raises `ContextNotFound` if it has no task yet."""
+        if not await self._contexts.journal.has_context(self.key, self.owner):
+            raise ContextNotFound(self.key)
+
+    async def tasks(self) -> tuple[TaskRecord, ...]:
+        """Its tasks, oldest first."""
+        return await self._contexts.journal.context(self.key)
+
+    async def first_messages(self, task_ids: Iterable[str]) -> Mapping[str, UserMessage]:
+        """The messages that began these tasks, by task; only of tasks that can be read."""
+        return await self._contexts.journal.first_messages(self.key, self.owner, task_ids)
+
+    @property
+    def artifacts(self) -> ContextArtifacts:
+        return ContextArtifacts(self.key, self._contexts.store)
+
+    async def follow(self) -> ContextSubscription:
+        """A snapshot of its artifacts, and every change after it.
+
+        Raises:
+            ContextNotFound: it has not begun.
+        """
+        await self.check_begun()
+        following = await self._contexts.journal.follow_context(self.key)
+        if self.level < Level.OWN:
+            following.guard(partial(self._check_readable, StreamLost()))
+        return following
+
+    def activity(self) -> AsyncGenerator[Activity, None]:
+        """Its activity, whenever it changes; the reader is a watcher meanwhile."""
+        return self._contexts.journal.watch(self.key)
+
+    def guard(self, following: TaskSubscription) -> TaskSubscription:
+        """A subscription to one of its tasks, which ends with `TaskNotFound` when the caller may not read it."""
+        if self.level < Level.OWN:
+            following.guard(partial(self._check_readable, TaskNotFound(following.snapshot.task_id)))
+        return following
+
+    async def _check_readable(self, error: Exception) -> None:
+        if await self._contexts.access.level(self.caller, self.key, self.owner) < Level.READ:
+            raise error
+
+    async def summary(self) -> ContextSummary:
+        """Raises `ContextNotFound` if it has not begun."""
+        return await self._contexts.owned.get(self.key, self.owner)
+
+    async def rename(self, name: str | None) -> ContextSummary:
+        """Give it a name, or none.
+
+        Raises:
+            ContextNotFound: it has not begun.
+        """
+        return await self._contexts.owned.rename(self.key, self.owner, name)
+
+    async def remove(self) -> None:
+        """Remove it with everything in it; subscribers get `StreamLost`.
+
+        Raises:
+            ContextNotFound: it has not begun.
+            ContextInUse: a task works in it.
+        """
+        await self._contexts.owned.remove(self.key, self.owner)
+
+
+@dataclass(frozen=True, slots=True)
+class ContextArtifacts:
+    """The artifacts of a context, to read. Methods raise as those of `ArtifactStore`."""
+
+    key: str
+    _store: ArtifactStore
+
+    async def list(self) -> tuple[Artifact, ...]:
+        return await self._store.list(self.key)
+
+    async def get(self, artifact_id: str) -> Artifact:
+        return await self._store.get(self._ref(artifact_id))
+
+    async def versions(self, artifact_id: str) -> tuple[Version, ...]:
+        return await self._store.versions(self._ref(artifact_id))
+
+    async def version(self, artifact_id: str, number: int) -> Version:
+        return await self._store.version(self._ref(artifact_id), number)
+
+    async def version_times(self, artifact_id: str) -> Mapping[int, datetime]:
+        return await self._store.version_times(self._ref(artifact_id))
+
+    def _ref(self, artifact_id: str) -> Ref:
+        return Ref(self.key, artifact_id, "")
