@@ -30,6 +30,7 @@ from a2a_canvas.server.tasks.journal.journal import InMemoryJournal
 from a2a_canvas.server.tasks.runtime.runtime import Runtime
 from a2a_canvas.server.wire import CANVAS
 from a2a_canvas.store.changes import EditText, ReplaceParts
+from a2a_canvas.store.ids import ContextKey
 from a2a_canvas.store.memory import InMemoryArtifactStore
 from a2a_canvas.store.models import JsonValue, Ref, text_part
 from a2a_canvas.store.text.spans import Span, splice
@@ -41,7 +42,7 @@ MEGA = 1e6
 MS_PER_SECOND = 1e3
 MAX_SHARE = 0.2
 """Of the size of full copies."""
-CONTEXT, ARTIFACT = "c", "a"
+CONTEXT, ARTIFACT = ContextKey("c"), "a"
 
 Way = Literal["store", "runtime"]
 

@@ -10,6 +10,7 @@ from datetime import datetime
 from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar
 
 from a2a_canvas.store.changes import Change
+from a2a_canvas.store.ids import ContextKey
 from a2a_canvas.store.models import Applied, Artifact, Ref, Version
 
 T = TypeVar("T")
@@ -35,11 +36,11 @@ class ArtifactStore(Protocol):
         """
         ...
 
-    async def list(self, context_id: str) -> tuple[Artifact, ...]:
+    async def list(self, context_id: ContextKey) -> tuple[Artifact, ...]:
         """All artifacts of a context, ordered by their last change, newest last."""
         ...
 
-    async def current_versions(self, context_id: str) -> Mapping[str, tuple[int, str]]:
+    async def current_versions(self, context_id: ContextKey) -> Mapping[str, tuple[int, str]]:
         """For each artifact of a context, the number of its current version and the task that changed it last."""
         ...
 

@@ -12,6 +12,10 @@ from __future__ import annotations
 
 import hashlib
 import re
+from typing import NewType
+
+ContextKey = NewType("ContextKey", str)
+"""Which context it is (rule 2). A type of its own, so that a checker finds an id in the place of a key."""
 
 SEPARATOR = "\x1f"
 DIGEST_CHARACTERS = 24
@@ -32,13 +36,13 @@ def is_unique(message_id: str) -> bool:
     return bool(_UUID.fullmatch(message_id) or _ULID.fullmatch(message_id))
 
 
-def context_key(owner: str, context_id: str) -> str:
+def context_key(owner: str, context_id: str) -> ContextKey:
     """The key of the context that `owner` calls `context_id`."""
     if not owner:
-        return context_id
-    return f"{context_id}{SEPARATOR}{hashlib.sha256(owner.encode()).hexdigest()[:DIGEST_CHARACTERS]}"
+        return ContextKey(context_id)
+    return ContextKey(f"{context_id}{SEPARATOR}{hashlib.sha256(owner.encode()).hexdigest()[:DIGEST_CHARACTERS]}")
 
 
 def public_id(key: str) -> str:
-    """What the context is called outside."""
+    """What the context is called outside; an id is its own."""
     return key.partition(SEPARATOR)[0]

@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from a2a_canvas.store import mutation
 from a2a_canvas.store.changes import Change
 from a2a_canvas.store.errors import ArtifactNotFound
+from a2a_canvas.store.ids import ContextKey
 from a2a_canvas.store.models import Applied, Artifact, Document, Limits, Ref, Version
 
 
@@ -31,10 +32,10 @@ class InMemoryArtifactStore:
     async def get(self, ref: Ref) -> Artifact:
         return self._existing(ref).artifact
 
-    async def list(self, context_id: str) -> tuple[Artifact, ...]:
+    async def list(self, context_id: ContextKey) -> tuple[Artifact, ...]:
         return tuple(document.artifact for document in self._contexts.get(context_id, {}).values())
 
-    async def current_versions(self, context_id: str) -> Mapping[str, tuple[int, str]]:
+    async def current_versions(self, context_id: ContextKey) -> Mapping[str, tuple[int, str]]:
         documents = self._contexts.get(context_id, {}).values()
         return {document.artifact_id: (document.current, document.changed_by) for document in documents}
 
@@ -67,7 +68,7 @@ class InMemoryArtifactStore:
             self._save(ref, document)
         return applied
 
-    def remove(self, context_id: str) -> None:
+    def remove(self, context_id: ContextKey) -> None:
         """Remove all artifacts of a context."""
         for artifact_id in self._contexts.pop(context_id, {}):
             self._times.pop((context_id, artifact_id), None)

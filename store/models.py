@@ -10,6 +10,7 @@ from typing import ClassVar, Literal
 from typing_extensions import TypeAliasType
 
 from a2a_canvas.store.errors import VersionNotFound, VersionPruned
+from a2a_canvas.store.ids import ContextKey
 from a2a_canvas.store.text.rope import Rope
 from a2a_canvas.store.text.spans import Span
 from a2a_canvas.store.text.unicode import replace_surrogates
@@ -178,7 +179,7 @@ class Artifact:
 class Ref:
     """An artifact of a context, addressed by a task, which is the writer of its changes."""
 
-    context_id: str
+    context_id: ContextKey
     artifact_id: str
     task_id: str
     author: Author = "agent"

@@ -19,6 +19,7 @@ from uuid import uuid4
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from a2a_canvas.store.evented import EventedArtifactStore
+from a2a_canvas.store.ids import ContextKey
 from a2a_canvas.store.models import Author, JsonValue, Ref
 from a2a_canvas.tools.faults import reason_of
 
@@ -78,7 +79,7 @@ class Workspace:
     """
 
     store: EventedArtifactStore
-    context_id: str
+    context_id: ContextKey
     task_id: str
     new_id: Callable[[], str] = _short_id
     read_limit: int = READ_LIMIT

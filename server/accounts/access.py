@@ -20,7 +20,7 @@ from datetime import datetime
 from enum import IntEnum
 from typing import Protocol
 
-from a2a_canvas.store.ids import context_key, public_id
+from a2a_canvas.store.ids import ContextKey, context_key, public_id
 from a2a_canvas.store.text.unicode import MAX_ID
 
 LINK = "link "
@@ -101,7 +101,7 @@ class Share:
     """
 
     share_id: str
-    context: str
+    context: ContextKey
     owner: str
     level: Level
     made_at: datetime
@@ -128,7 +128,7 @@ class Shares(Protocol):
         """The one whose link has the token with this hash."""
         ...
 
-    async def list(self, context: str) -> tuple[Share, ...]:
+    async def list(self, context: ContextKey) -> tuple[Share, ...]:
         """Those of a context, the oldest first."""
         ...
 
@@ -140,7 +140,7 @@ class Shares(Protocol):
         """
         ...
 
-    async def revoke(self, context: str, share_id: str) -> bool:
+    async def revoke(self, context: ContextKey, share_id: str) -> bool:
         """Remove one of a context; whether it was there."""
         ...
 
@@ -165,7 +165,7 @@ class KnownContexts:
 class ContextKeys(Protocol):
     """Which contexts there are. Every method may raise `Unavailable`."""
 
-    async def has_context(self, context_id: str, owner: str) -> bool:
+    async def has_context(self, context_id: ContextKey, owner: str) -> bool:
         """Whether an owner has a task in the context with a key."""
         ...
 
@@ -178,7 +178,7 @@ class ContextKeys(Protocol):
 class ContextGrant:
     """A context that a caller has named, and what the caller may do there."""
 
-    key: str
+    key: ContextKey
     owner: str
     level: Level
 
@@ -193,7 +193,7 @@ class Grants:
     """
 
     caller: Caller
-    shares: Mapping[str, Share] = field(default_factory=dict)
+    shares: Mapping[ContextKey, Share] = field(default_factory=dict)
     adopts: bool = False
 
     @property
@@ -203,7 +203,7 @@ class Grants:
             return ()
         return (self.caller.name, "") if self.adopts else (self.caller.name,)
 
-    def level(self, key: str, owner: str) -> Level:
+    def level(self, key: ContextKey, owner: str) -> Level:
         """What the caller may do with a context of `owner`."""
         if owner in self.owners:
             return Level.OWN
@@ -216,12 +216,12 @@ class Grants:
 
     def shared_candidates(self) -> Iterable[tuple[ContextGrant, ...]]:
         """The same for each id of a context that is shared with the caller."""
-        keys = defaultdict[str, list[str]](list)
+        keys = defaultdict[str, list[ContextKey]](list)
         for key in self.shares:
             keys[public_id(key)].append(key)
         return [self._candidates(context_id, shared) for context_id, shared in keys.items()]
 
-    def _candidates(self, context_id: str, keys: Iterable[str]) -> tuple[ContextGrant, ...]:
+    def _candidates(self, context_id: str, keys: Iterable[ContextKey]) -> tuple[ContextGrant, ...]:
         own = [ContextGrant(context_key(owner, context_id), owner, Level.OWN) for owner in self.owners]
         shared = [ContextGrant(key, self.shares[key].owner, self.shares[key].level) for key in keys]
         return (*own, *shared)
@@ -255,7 +255,7 @@ class Access:
         shares = {share.context: share for share in found}
         return Grants(caller, shares, adopts=bool(self._adopter) and caller.name == self._adopter)
 
-    async def level(self, caller: Caller, key: str, owner: str) -> Level:
+    async def level(self, caller: Caller, key: ContextKey, owner: str) -> Level:
         """What a caller may do with a context of `owner` now."""
         return (await self.grants(caller)).level(key, owner)
 
@@ -277,7 +277,7 @@ class Access:
         """Whether a context that was found has begun."""
         return await self._contexts.has_context(context.key, context.owner)
 
-    async def shared(self, caller: Caller) -> dict[str, Share]:
+    async def shared(self, caller: Caller) -> dict[ContextKey, Share]:
         """The shares of the contexts that the caller finds by their ids, by their keys.
 
         A share is left out if the caller has, or had, a context of its own with the same id, or has an older share.

@@ -38,6 +38,7 @@ from a2a_canvas.server.tasks.sql.replica.notifications import Notification, Noti
 from a2a_canvas.server.tasks.sql.replica.sql_ownership import ShutdownLimit, SqlOwnership
 from a2a_canvas.server.tasks.sql.replica.takeover import CLAIM_LIMIT, Claim, Takeover
 from a2a_canvas.store.errors import Unavailable
+from a2a_canvas.store.ids import ContextKey
 from a2a_canvas.store.models import Limits, Ref
 from a2a_canvas.store.retrying import retry_while_unavailable
 from a2a_canvas.store.sql.commit import COMMIT_SPACING, RETRY_SECONDS, GroupCommit
@@ -259,7 +260,7 @@ class SqlBackend:
         await self._takeover.fail_task(claim, reason)
         self.journal.activity_changed((claim.context_id,))
 
-    async def _close_drafts(self, context_id: str, task_id: str) -> None:
+    async def _close_drafts(self, context_id: ContextKey, task_id: str) -> None:
         """Close them, because no other task may change an artifact with an open draft."""
         for artifact_id in await open_drafts(self.store, context_id, task_id):
             draft = Ref(context_id, artifact_id, task_id)
@@ -269,7 +270,7 @@ class SqlBackend:
 
     # ----------------------------------------------------------------- write failures
 
-    def _on_unwritable(self, context_id: str, error: Exception) -> None:
+    def _on_unwritable(self, context_id: ContextKey, error: Exception) -> None:
         """Discard what was staged in a context, and let those of its tasks fail that could not be written (rule 3)."""
         logger.error(
             "Staged writes of a context cannot be written and are discarded.",
@@ -289,7 +290,7 @@ class SqlBackend:
                 self._failing.add(failing)
                 failing.add_done_callback(self._failing.discard)
 
-    async def _fail(self, context_id: str, task_id: str) -> None:
+    async def _fail(self, context_id: ContextKey, task_id: str) -> None:
         """End a task that could not be written. If this fails too, it is found again: nothing runs it."""
         pause = partial(asyncio.sleep, RETRY_SECONDS)
         try:
@@ -299,7 +300,7 @@ class SqlBackend:
         finally:
             self.ownership.acquiring -= Counter(((context_id, task_id),))
 
-    async def _fail_unwritable(self, context_id: str, task_id: str) -> None:
+    async def _fail_unwritable(self, context_id: ContextKey, task_id: str) -> None:
         claim = await self._takeover.claim_again(context_id, task_id)
         if claim is None:
             del self._write_failures[task_id]
@@ -333,6 +334,6 @@ def _notify_all(connection: Connection) -> None:
 
 
 def _notify_written(
-    connection: Connection, tasks: tuple[str, ...], contexts: tuple[str, ...], active: tuple[str, ...]
+    connection: Connection, tasks: tuple[str, ...], contexts: tuple[ContextKey, ...], active: tuple[ContextKey, ...]
 ) -> None:
     notify(connection, Notification(tasks, contexts, active=active))

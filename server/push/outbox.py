@@ -26,6 +26,7 @@ from a2a_canvas.server.push.slots import Due, Room
 from a2a_canvas.server.tasks.errors import TooManyPushConfigs
 from a2a_canvas.server.tasks.push import ConfigKey, PushConfig, PushConfigs
 from a2a_canvas.server.tasks.record import Entry, TaskRecord
+from a2a_canvas.store.ids import ContextKey
 
 MAX_CONFIGS = 100
 """Configs of one task that are its owner's, and of those that are others'."""
@@ -155,7 +156,7 @@ class InMemoryPush:
         queue = self._find(key)
         return queue.config if queue else None
 
-    async def list(self, context_id: str, task_id: str, after: str, limit: int) -> Sequence[PushConfig]:
+    async def list(self, context_id: ContextKey, task_id: str, after: str, limit: int) -> Sequence[PushConfig]:
         queues = self._queues.get((context_id, task_id), {})
         active = (queues[name].config for name in sorted(queues) if name > after and not queues[name].config.failure)
         return tuple(islice(active, limit))
@@ -164,7 +165,7 @@ class InMemoryPush:
         if queue := self._queues.get(key[:2], {}).pop(key.config_id, None):
             self._set_due(queue, None)
 
-    def forget(self, context_id: str, task_id: str) -> None:
+    def forget(self, context_id: ContextKey, task_id: str) -> None:
         """A task was removed."""
         for queue in self._queues.pop((context_id, task_id), {}).values():
             self._set_due(queue, None)

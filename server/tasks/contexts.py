@@ -26,7 +26,7 @@ from a2a_canvas.server.tasks.journal.listing import TaskPage, TaskQuery
 from a2a_canvas.server.tasks.journal.owned_contexts import ContextPage, ContextQuery, ContextSummary, OwnedContexts
 from a2a_canvas.server.tasks.record import TaskRecord
 from a2a_canvas.store.artifact_store import ArtifactStore
-from a2a_canvas.store.ids import public_id
+from a2a_canvas.store.ids import ContextKey, public_id
 from a2a_canvas.store.models import Artifact, Ref, Version
 
 EMPTY_PAGE = TaskPage((), 0, more=False)
@@ -89,7 +89,7 @@ class Contexts:
         if caller.link and await self.access.below(caller, level):
             raise ReadOnly
 
-    async def list(self, caller: Caller, query: ContextQuery) -> tuple[ContextPage, Mapping[str, Share]]:
+    async def list(self, caller: Caller, query: ContextQuery) -> tuple[ContextPage, Mapping[ContextKey, Share]]:
         """A page of the caller's contexts, and of those that others share with it; these shares, by key."""
         shared = await self.access.shared(caller)
         owners = (await self.access.grants(caller)).owners
@@ -98,9 +98,9 @@ class Contexts:
     async def tasks(self, caller: Caller, context_id: str = "") -> VisibleTasks:
         """The caller's own tasks; those of one context that it may read, if an id is given."""
         if not context_id:
-            return VisibleTasks((await self.access.grants(caller)).owners, "", self.journal)
+            return VisibleTasks((await self.access.grants(caller)).owners, None, self.journal)
         grant = await self.access.find(caller, context_id)
-        return VisibleTasks((grant.owner,) if grant else (), grant.key if grant else "", self.journal)
+        return VisibleTasks((grant.owner,), grant.key, self.journal) if grant else VisibleTasks((), None, self.journal)
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,18 +109,18 @@ class VisibleTasks:
 
     Attributes:
         owners: their owners; none if there can be no tasks.
-        key: of the context that they are in; empty for all.
+        key: of the context that they are in; None for all.
     """
 
     owners: tuple[str, ...]
-    key: str
+    key: ContextKey | None
     journal: Journal
 
     async def list(self, query: TaskQuery) -> TaskPage:
         """A page of them."""
         if not self.owners:
             return EMPTY_PAGE
-        return await self.journal.list(replace(query, owners=self.owners, context_id=self.key))
+        return await self.journal.list(replace(query, owners=self.owners, context_id=self.key or ""))
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,7 +132,7 @@ class Context:
         level: what the caller may do.
     """
 
-    key: str
+    key: ContextKey
     owner: str
     level: Level
     caller: Caller
@@ -212,7 +212,7 @@ class Context:
 class ContextArtifacts:
     """The artifacts of a context, to read. Methods raise as those of `ArtifactStore`."""
 
-    key: str
+    key: ContextKey
     _store: ArtifactStore
 
     async def list(self) -> tuple[Artifact, ...]:

@@ -21,7 +21,7 @@ from a2a_canvas.server.tasks.kept_files import KeptFile
 from a2a_canvas.server.tasks.push import PushConfig
 from a2a_canvas.store.changes import AppendParts, Change, ReplaceParts
 from a2a_canvas.store.codec import make_converter
-from a2a_canvas.store.ids import is_unique
+from a2a_canvas.store.ids import ContextKey, is_unique
 
 DEDUP_WINDOW = timedelta(hours=24)
 
@@ -38,13 +38,12 @@ class Incoming:
     """A message as it reaches the runtime.
 
     Attributes:
-        owner, context_id: the owner of the context that it is sent to, and the context's key. `Runtime.send` finds
-            them; it is given what the sender gave as `context_id`. Both may be empty.
-        level: what the sender may do there; found with them.
-        task_id: as the sender gave it; empty for none.
+        owner: of the context that it is sent to; `Runtime.send` finds it.
+        context_id, task_id: as the sender gave them; empty for none.
         changes: by artifact id, changes that the sender has already made: the task stores them as the user's, before
             anything else. An operation that comes with changes has been checked by the caller.
         push: where the sender wants the notifications of the task that the message goes to; without a task yet.
+        level, context: what the sender may do in the context, and its key; found with the owner. None for a new one.
     """
 
     message: UserMessage
@@ -54,6 +53,7 @@ class Incoming:
     changes: tuple[tuple[str, Change], ...] = ()
     push: PushConfig | None = None
     level: Level = Level.EDIT
+    context: ContextKey | None = None
 
     @property
     def key(self) -> str:

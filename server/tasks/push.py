@@ -13,13 +13,13 @@ from typing import NamedTuple, Protocol
 from a2a_canvas.server.accounts.access import Caller
 from a2a_canvas.server.agent.events import ArtifactChanged, StatusChanged, TurnEvent
 from a2a_canvas.server.tasks.record import Entry, TaskRecord, is_durable
-from a2a_canvas.store.ids import SEPARATOR, context_key
+from a2a_canvas.store.ids import SEPARATOR, ContextKey, context_key
 
 
 class ConfigKey(NamedTuple):
     """A config among all."""
 
-    context_id: str
+    context_id: ContextKey
     task_id: str
     config_id: str
 
@@ -99,7 +99,7 @@ class PushConfigs(Protocol):
 
     async def get(self, key: ConfigKey) -> PushConfig | None: ...
 
-    async def list(self, context_id: str, task_id: str, after: str, limit: int) -> Sequence[PushConfig]:
+    async def list(self, context_id: ContextKey, task_id: str, after: str, limit: int) -> Sequence[PushConfig]:
         """Those that notifications are sent to, by id, from the one after `after`."""
         ...
 
@@ -123,6 +123,6 @@ class PushQueues(Protocol):
         """
         ...
 
-    def forget(self, context_id: str, task_id: str) -> None:
+    def forget(self, context_id: ContextKey, task_id: str) -> None:
         """A task was removed."""
         ...

@@ -42,6 +42,7 @@ from a2a_canvas.server.agent.intent import Converse, Intent, Operation
 from a2a_canvas.server.agent.phases import Phase
 from a2a_canvas.store.changes import AppendParts, apply, compact
 from a2a_canvas.store.edits import EditAborted, EditChunk, EditCompleted, EditEvent, EditStarted, Selection, Strategy
+from a2a_canvas.store.ids import ContextKey
 from a2a_canvas.store.models import Author, Content, Parts, text_part
 from a2a_canvas.store.text.rope import Rope
 
@@ -99,7 +100,7 @@ class TaskRecord:
     """
 
     task_id: str
-    context_id: str
+    context_id: ContextKey
     owner: str
     changed_at: datetime
     state: State = State.SUBMITTED

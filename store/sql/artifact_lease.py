@@ -22,6 +22,7 @@ from sqlalchemy import Connection
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from a2a_canvas.store.errors import ArtifactBusy, Unavailable
+from a2a_canvas.store.ids import ContextKey
 from a2a_canvas.store.models import Document, Ref, new_incarnation
 from a2a_canvas.store.sql import reading, writing
 from a2a_canvas.store.sql.database import Database
@@ -125,13 +126,13 @@ class Leases:
         self._unused = unused
         self._leases: dict[Key, ArtifactLease] = {}
         self._attempts: dict[Key, asyncio.Task[None]] = {}
-        self._frozen: dict[str, asyncio.Event] = {}
+        self._frozen: dict[ContextKey, asyncio.Event] = {}
         self._clock = 0
 
     def find(self, key: Key) -> ArtifactLease | None:
         return self._leases.get(key)
 
-    def of(self, context_id: str) -> Iterator[ArtifactLease]:
+    def of(self, context_id: ContextKey) -> Iterator[ArtifactLease]:
         """The leases in a context."""
         return (lease for lease in self._leases.values() if lease.key[0] == context_id)
 
@@ -155,7 +156,7 @@ class Leases:
                 await asyncio.sleep(POLL_SECONDS)
 
     @contextmanager
-    def frozen(self, context_id: str) -> Iterator[bool]:
+    def frozen(self, context_id: ContextKey) -> Iterator[bool]:
         """No lease in a context is acquired meanwhile; False if there is one already, or an attempt (rule 4)."""
         if context_id in self._frozen or any(key[0] == context_id for key in (*self._leases, *self._attempts)):
             yield False
@@ -183,7 +184,7 @@ class Leases:
         self._leases = {}
         self._attempts = {}
 
-    def drop(self, context_id: str) -> None:
+    def drop(self, context_id: ContextKey) -> None:
         """Drop the uncommitted changes of a context: memory returns to the rows."""
         for lease in tuple(self.of(context_id)):
             if lease.lost:  # `ArtifactWork.release` has cleared it in the rows
@@ -267,8 +268,8 @@ class ArtifactWork:
             if lease.idle:
                 self._leases.release(lease)
 
-    def by_context(self) -> dict[str, ArtifactWork]:
-        by_context: defaultdict[str, dict[ArtifactLease, Write]] = defaultdict(dict)
+    def by_context(self) -> dict[ContextKey, ArtifactWork]:
+        by_context: defaultdict[ContextKey, dict[ArtifactLease, Write]] = defaultdict(dict)
         for lease, write in self._writes.items():
             by_context[lease.key[0]][lease] = write
         return {context_id: ArtifactWork(self._leases, writes) for context_id, writes in by_context.items()}

@@ -25,6 +25,7 @@ from typing import Protocol
 from sqlalchemy import Connection
 
 from a2a_canvas.store.errors import Unavailable
+from a2a_canvas.store.ids import ContextKey
 from a2a_canvas.store.sql.database import Database, translate_errors
 
 logger = logging.getLogger(__name__)
@@ -83,7 +84,7 @@ class ContextWork(_Writable, Protocol):
 class StagedWork(_Writable, Protocol):
     """The work of one participant."""
 
-    def by_context(self) -> Mapping[str, ContextWork]:
+    def by_context(self) -> Mapping[ContextKey, ContextWork]:
         """The same work by context; empty for work that every transaction needs."""
         ...
 
@@ -116,7 +117,7 @@ class GroupCommit:
         self,
         database: Database,
         lost: Callable[[], None],
-        failed: Callable[[str, Exception], None],
+        failed: Callable[[ContextKey, Exception], None],
         interval: float = INTERVAL,
         spacing: float = COMMIT_SPACING,
         committed: Callable[[float], None] | None = None,
@@ -323,7 +324,7 @@ class _OneTransaction:
 
     def __init__(self, works: Sequence[StagedWork]) -> None:
         self._works = works
-        self.unwritten: Mapping[str, Exception] = {}
+        self.unwritten: Mapping[ContextKey, Exception] = {}
 
     def write(self, connection: Connection) -> None:
         for work in self._works:
@@ -343,7 +344,7 @@ class _PerContext:
         # Sorted, so that two replicas cannot deadlock.
         contexts = sorted({context_id for parts in by_context for context_id in parts})
         self._contexts = {each: [parts[each] for parts in by_context if each in parts] for each in contexts}
-        self.unwritten: dict[str, Exception] = {}
+        self.unwritten: dict[ContextKey, Exception] = {}
 
     def write(self, connection: Connection) -> None:
         for work in self._shared:

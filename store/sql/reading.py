@@ -21,6 +21,7 @@ from sqlalchemy import ColumnElement, Connection, Select, Table, and_, select, t
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from a2a_canvas.store.errors import ArtifactUnreadable
+from a2a_canvas.store.ids import ContextKey
 from a2a_canvas.store.models import Artifact, Content, Document, Ref
 from a2a_canvas.store.sql.readable_rows import ReadableRows
 from a2a_canvas.store.sql.rows import (
@@ -37,7 +38,7 @@ from a2a_canvas.store.text.unicode import replace_unstorable
 
 T = TypeVar("T")
 
-Key = tuple[str, str]
+Key = tuple[ContextKey, str]
 """Context id and artifact id as in the rows (`key_of`)."""
 
 CACHED = 64 * 1024 * 1024
@@ -51,7 +52,7 @@ _ARTIFACTS, _VERSIONS = ReadableRows("artifact"), ReadableRows("version")
 class VersionKey(NamedTuple):
     """A version. The ids are as in the rows."""
 
-    context_id: str
+    context_id: ContextKey
     artifact_id: str
     number: int
 
@@ -60,7 +61,7 @@ class VersionKey(NamedTuple):
         return self.context_id, self.artifact_id
 
     @staticmethod
-    def of(context_id: str, artifact_id: str, number: int) -> VersionKey:
+    def of(context_id: ContextKey, artifact_id: str, number: int) -> VersionKey:
         return VersionKey(replace_unstorable(context_id), replace_unstorable(artifact_id), number)
 
 
@@ -76,7 +77,7 @@ async def read_head(connection: AsyncConnection, key: Key, *, lock: bool = False
     return ArtifactHead(*row) if row else None
 
 
-async def read_heads(connection: AsyncConnection, context_id: str) -> dict[str, ArtifactHead]:
+async def read_heads(connection: AsyncConnection, context_id: ContextKey) -> dict[str, ArtifactHead]:
     """The rows of a context's artifacts by id, ordered by their last change."""
     query = select(artifacts.c.artifact_id, *_columns(artifacts, ArtifactHead)).where(
         artifacts.c.context_id == context_id
@@ -122,7 +123,7 @@ async def read_version_times(connection: AsyncConnection, key: Key) -> dict[int,
 
 
 async def read_artifacts(
-    connection: AsyncConnection, context_id: str, found: Mapping[str, ArtifactHead]
+    connection: AsyncConnection, context_id: ContextKey, found: Mapping[str, ArtifactHead]
 ) -> list[Artifact]:
     """Artifacts of a context in the order of `found`, without reading all of their versions, and without those whose
     rows cannot be decoded."""
@@ -163,7 +164,7 @@ def version_contents(connection: Connection, keys: Iterable[VersionKey]) -> dict
 _VERSION_KEY = (versions.c.context_id, versions.c.artifact_id, versions.c.number)
 
 
-def _current(context_id: str, artifact_ids: Iterable[str]) -> Select[Any]:
+def _current(context_id: ContextKey, artifact_ids: Iterable[str]) -> Select[Any]:
     current = and_(versions.c.artifact_id == artifacts.c.artifact_id, versions.c.number == artifacts.c.current)
     joined = and_(versions.c.context_id == artifacts.c.context_id, current)
     return (
@@ -208,7 +209,7 @@ def _of(table: Table, key: Key) -> ColumnElement[bool]:
     return and_(table.c.context_id == key[0], table.c.artifact_id == key[1])
 
 
-def _among(table: Table, context_id: str, artifact_ids: Iterable[str]) -> ColumnElement[bool]:
+def _among(table: Table, context_id: ContextKey, artifact_ids: Iterable[str]) -> ColumnElement[bool]:
     return and_(table.c.context_id == context_id, table.c.artifact_id.in_([*artifact_ids]))
 
 

@@ -25,6 +25,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from a2a_canvas.store import mutation
 from a2a_canvas.store.changes import Change
 from a2a_canvas.store.errors import ArtifactBusy, ArtifactNotFound, ArtifactUnreadable, StoreError, Unavailable
+from a2a_canvas.store.ids import ContextKey
 from a2a_canvas.store.models import Applied, Artifact, Document, Limits, Ref, Version
 from a2a_canvas.store.sql import reading
 from a2a_canvas.store.sql.artifact_lease import (
@@ -84,11 +85,11 @@ class SqlArtifactStore:
         self._cache.clear()
         self._touched.clear()
 
-    def frozen(self, context_id: str) -> AbstractContextManager[bool]:
+    def frozen(self, context_id: ContextKey) -> AbstractContextManager[bool]:
         """Nothing in a context is changed here meanwhile; False if a change is under way."""
         return self._leases.frozen(replace_unstorable(context_id))
 
-    def drop(self, context_id: str) -> None:
+    def drop(self, context_id: ContextKey) -> None:
         """Drop what is staged in a context: memory returns to the rows."""
         self._touched = {lease for lease in self._touched if lease.key[0] != context_id}
         self._leases.drop(context_id)
@@ -110,7 +111,7 @@ class SqlArtifactStore:
                 raise ArtifactUnreadable(artifact_id)
             return read[0]
 
-    async def list(self, context_id: str) -> tuple[Artifact, ...]:
+    async def list(self, context_id: ContextKey) -> tuple[Artifact, ...]:
         context_id = replace_unstorable(context_id)
         leases = [*self._leases.of(context_id)]
         leased = {each.key[1]: (each.changed, each.newest) for each in leases}
@@ -127,7 +128,7 @@ class SqlArtifactStore:
         return tuple(artifact for _, artifact in in_order)
 
     async def _listed(
-        self, connection: AsyncConnection, context_id: str, heads: Mapping[str, ArtifactHead]
+        self, connection: AsyncConnection, context_id: ContextKey, heads: Mapping[str, ArtifactHead]
     ) -> Sequence[tuple[int, Artifact]]:
         known = {each: self._cache.fresh((context_id, each), head) for each, head in heads.items()}
         unknown = {each: head for each, head in heads.items() if known[each] is None}
@@ -135,7 +136,7 @@ class SqlArtifactStore:
         cached = [each.document.artifact for each in known.values() if each]
         return [(heads[artifact.artifact_id].changed, artifact) for artifact in (*read, *cached)]
 
-    async def current_versions(self, context_id: str) -> Mapping[str, tuple[int, str]]:
+    async def current_versions(self, context_id: ContextKey) -> Mapping[str, tuple[int, str]]:
         context_id = replace_unstorable(context_id)
         async with self._database.read() as connection:
             found = await reading.read_heads(connection, context_id)
@@ -231,7 +232,7 @@ class SqlArtifactStore:
         self._save(lease, document)
         return applied
 
-    async def remove_drafts(self, context_id: str, task_id: str) -> None:
+    async def remove_drafts(self, context_id: ContextKey, task_id: str) -> None:
         """Remove the drafts of a task, which cannot become versions, so that other tasks can change the artifacts."""
         for artifact in await self.list(context_id):
             if artifact.open and artifact.changed_by == task_id:

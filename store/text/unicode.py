@@ -9,6 +9,9 @@ Rule 2: every transport, database and log returns an id as it was sent, so two i
 from __future__ import annotations
 
 import re
+from typing import TypeVar, cast
+
+T = TypeVar("T", bound=str)
 
 MAX_ID = 256
 """Characters of an id that a client chooses. Ids are repeated in every event of a task."""
@@ -28,11 +31,10 @@ def replace_surrogates(text: str) -> str:
     return text
 
 
-def replace_unstorable(text: str) -> str:
+def replace_unstorable(text: T) -> T:
     """`text` with U+FFFD in place of what a database refuses: lone surrogates and NUL."""
-    if not text.isascii():
-        text = replace_surrogates(text)
-    return text.replace("\0", "\ufffd") if "\0" in text else text
+    storable = text if text.isascii() else replace_surrogates(text)
+    return cast(T, storable.replace("\0", "\ufffd") if "\0" in storable else storable)
 
 
 def require_utf8(text: str) -> str:

@@ -19,6 +19,7 @@ from a2a_canvas.server.accounts.access import Caller, Level, Share
 from a2a_canvas.server.accounts.errors import ContextNotFound
 from a2a_canvas.server.accounts.sql.account_tables import SHARE_SIZE, contexts, shares
 from a2a_canvas.server.accounts.sql.recent_reads import RecentReads
+from a2a_canvas.store.ids import ContextKey
 from a2a_canvas.store.sql.database import Database
 from a2a_canvas.store.sql.kept import add_kept
 from a2a_canvas.store.sql.readable_rows import ReadableRows
@@ -52,7 +53,7 @@ class SqlShares:
         found = self._in_force(await self._recent.get(("token_hash", token_hash)))
         return found[0] if found else None
 
-    async def list(self, context: str) -> Found:
+    async def list(self, context: ContextKey) -> Found:
         return self._in_force(await self._with(("context_id", context)))
 
     async def add(self, share: Share) -> None:
@@ -68,7 +69,7 @@ class SqlShares:
             await connection.run_sync(add_kept, {share.context: added - freed})
         self._recent.clear()
 
-    async def revoke(self, context: str, share_id: str) -> bool:
+    async def revoke(self, context: ContextKey, share_id: str) -> bool:
         this = shares.c.context_id == context, shares.c.share_id == share_id
         async with self._database.write() as connection:
             freed = await connection.scalar(delete(shares).where(*this).returning(SHARE_SIZE))

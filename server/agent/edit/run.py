@@ -44,6 +44,7 @@ from a2a_canvas.store.errors import (
     VersionPruned,
 )
 from a2a_canvas.store.evented import EventedArtifactStore
+from a2a_canvas.store.ids import ContextKey
 from a2a_canvas.store.models import Applied, Artifact, JsonValue, Ref, text_of
 from a2a_canvas.store.text.wording import choice, numbers
 from a2a_canvas.tools.edit_stream import EditTarget
@@ -66,7 +67,7 @@ class OperationRequest:
     operation: Operation
     message_id: str
     task_id: str
-    context_id: str
+    context_id: ContextKey
     progress: Progress = field(default_factory=Progress)
 
     @property
@@ -74,7 +75,7 @@ class OperationRequest:
         return Ref(self.context_id, self.operation.artifact_id, self.task_id, "user")
 
 
-async def check_operation(operation: Operation, context_id: str, store: ArtifactStore) -> None:
+async def check_operation(operation: Operation, context_id: ContextKey, store: ArtifactStore) -> None:
     """Raises `InvalidOperation` if the operation is invalid for the artifact as it is now (rule 1)."""
     ref = Ref(context_id, operation.artifact_id, "")
     try:
@@ -129,7 +130,7 @@ async def run_operation(
 
 
 async def apply_user_changes(
-    changes: Iterable[tuple[str, Change]], context_id: str, task_id: str, store: ArtifactStore, emit: Emit
+    changes: Iterable[tuple[str, Change]], context_id: ContextKey, task_id: str, store: ArtifactStore, emit: Emit
 ) -> Ending | None:
     """Store what the user changed in an AG-UI client; the task's ending if that is impossible.
 

@@ -18,6 +18,7 @@ from a2a_canvas.store.artifact_store import ArtifactStore
 from a2a_canvas.store.edits import EditAborted, Selection
 from a2a_canvas.store.errors import ArtifactNotFound, ArtifactUnreadable
 from a2a_canvas.store.evented import EventedArtifactStore
+from a2a_canvas.store.ids import ContextKey
 from a2a_canvas.store.models import Ref
 
 
@@ -32,13 +33,13 @@ class InterruptedTurn:
     """
 
     task_id: str
-    context_id: str
+    context_id: ContextKey
     round: int | None
     open_edits: tuple[tuple[str, str, Selection], ...]
     drafts: tuple[str, ...]
 
 
-async def open_drafts(store: ArtifactStore, context_id: str, task_id: str) -> tuple[str, ...]:
+async def open_drafts(store: ArtifactStore, context_id: ContextKey, task_id: str) -> tuple[str, ...]:
     """The ids of the artifacts with an open draft of the task."""
     artifacts = await store.list(context_id)
     return tuple(each.artifact_id for each in artifacts if each.open and each.changed_by == task_id)

@@ -47,6 +47,7 @@ from a2a_canvas.server.agent.turn.window import WindowEstimates
 from a2a_canvas.store.artifact_store import ArtifactStore
 from a2a_canvas.store.errors import LimitReached, Unavailable
 from a2a_canvas.store.evented import EventedArtifactStore
+from a2a_canvas.store.ids import ContextKey
 from a2a_canvas.tools.functions.function_tool import AnyTool, FindTool, FunctionTool
 from a2a_canvas.tools.tool import Failed, Outcome, Workspace
 
@@ -95,7 +96,7 @@ class TurnRequest:
     """
 
     task_id: str
-    context_id: str
+    context_id: ContextKey
     earlier: tuple[Transcript, ...]
     transcript: Transcript
     new_messages: Callable[[bool], tuple[UserMessage, ...]]

@@ -21,6 +21,7 @@ from a2a_canvas.server.agent.turn.window import (
     token_budget,
     tokens,
 )
+from a2a_canvas.store.ids import ContextKey
 from a2a_canvas.tools.functions.function_tool import AnyTool
 
 SYSTEM = """\
@@ -77,7 +78,12 @@ class TurnRequests:
     """
 
     def __init__(
-        self, llm: LLM, tools: Iterable[AnyTool], context_id: str, estimates: WindowEstimates, instructions: str = ""
+        self,
+        llm: LLM,
+        tools: Iterable[AnyTool],
+        context_id: ContextKey,
+        estimates: WindowEstimates,
+        instructions: str = "",
     ) -> None:
         self._llm = llm
         self._system = system_prompt(instructions)

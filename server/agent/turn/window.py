@@ -24,6 +24,7 @@ from typing import Any, Final, assert_never
 from a2a_canvas.server.agent import model as m
 from a2a_canvas.server.agent.attachments import is_text, placeholder
 from a2a_canvas.server.agent.events import AssistantOutput, ToolStep, Transcript, TranscriptItem, UserInput
+from a2a_canvas.store.ids import ContextKey
 from a2a_canvas.tools import artifact_edit, artifact_update
 from a2a_canvas.tools.tool import READ_LIMIT
 
@@ -94,10 +95,10 @@ class WindowEstimates:
     def __init__(self) -> None:
         self._known: dict[str, WindowEstimate] = {}
 
-    def of(self, context_id: str) -> WindowEstimate:
+    def of(self, context_id: ContextKey) -> WindowEstimate:
         return self._known.get(context_id, WindowEstimate())
 
-    def put(self, context_id: str, estimate: WindowEstimate) -> None:
+    def put(self, context_id: ContextKey, estimate: WindowEstimate) -> None:
         self._known.pop(context_id, None)
         self._known[context_id] = estimate
         if len(self._known) > self.MAX_ESTIMATES:

@@ -22,7 +22,7 @@ from a2a_canvas.server.protocols.guard.checks import Refusal
 from a2a_canvas.server.tasks.journal.listing import ListPosition
 from a2a_canvas.server.tasks.journal.owned_contexts import ContextPage, ContextQuery, ContextSummary, words_of
 from a2a_canvas.server.wire import context_path
-from a2a_canvas.store.ids import public_id
+from a2a_canvas.store.ids import ContextKey, public_id
 from a2a_canvas.store.models import JsonValue
 from a2a_canvas.store.text.unicode import valid_id
 from a2a_canvas.store.text.wording import numbers, shown
@@ -48,7 +48,7 @@ def context_query(query: Mapping[str, str]) -> ContextQuery:
     return ContextQuery(words=words_of(query.get("query", "")), after=after, limit=int(size or PAGE_SIZE))
 
 
-def contexts_json(page: ContextPage, prefix: str, shared: Mapping[str, Share]) -> Json:
+def contexts_json(page: ContextPage, prefix: str, shared: Mapping[ContextKey, Share]) -> Json:
     """A page.
 
     Args:

@@ -29,7 +29,7 @@ from a2a_canvas.server.tasks.errors import TaskNotFound, TooManyPushConfigs
 from a2a_canvas.server.tasks.push import ConfigKey, PushConfig
 from a2a_canvas.server.tasks.record import Entry
 from a2a_canvas.server.tasks.sql.journal.journal_tables import tasks
-from a2a_canvas.store.ids import SEPARATOR
+from a2a_canvas.store.ids import SEPARATOR, ContextKey
 from a2a_canvas.store.sql.database import Database, insert
 from a2a_canvas.store.sql.kept import add_kept
 from a2a_canvas.store.sql.readable_rows import ReadableRows
@@ -100,7 +100,7 @@ class SqlPush:
             row = (await connection.execute(select(push_configs).where(_of(key)))).one_or_none()
         return _config(row) if row else None
 
-    async def list(self, context_id: str, task_id: str, after: str, limit: int) -> Sequence[PushConfig]:
+    async def list(self, context_id: ContextKey, task_id: str, after: str, limit: int) -> Sequence[PushConfig]:
         active = push_configs.c.failure == "", push_configs.c.config_id > after
         query = select(push_configs).where(*_of_task(context_id, task_id), *active)
         async with self._read() as connection:
@@ -263,7 +263,7 @@ def _of(key: ConfigKey) -> Any:
     return and_(*_of_task(*key[:2]), push_configs.c.config_id == key.config_id)
 
 
-def _of_task(context_id: str, task_id: str) -> tuple[Any, Any]:
+def _of_task(context_id: ContextKey, task_id: str) -> tuple[Any, Any]:
     return push_configs.c.context_id == context_id, push_configs.c.task_id == task_id
 
 

@@ -20,6 +20,7 @@ from typing import Protocol
 
 from a2a_canvas.server.tasks.journal.cursors import Log
 from a2a_canvas.store.errors import Unavailable
+from a2a_canvas.store.ids import ContextKey
 
 logger = logging.getLogger(__name__)
 
@@ -47,11 +48,11 @@ class Activity:
 class ActivitySource(Protocol):
     """What all replicas know together. Both methods may raise `Unavailable`."""
 
-    async def report(self, watchers: Mapping[str, int]) -> None:
+    async def report(self, watchers: Mapping[ContextKey, int]) -> None:
         """Tell the others how many watchers these contexts have here."""
         ...
 
-    async def read(self, context_ids: Collection[str]) -> Mapping[str, Activity]:
+    async def read(self, context_ids: Collection[ContextKey]) -> Mapping[ContextKey, Activity]:
         """The activity of each of these contexts, with the watchers on other replicas alone."""
         ...
 
@@ -75,13 +76,13 @@ class WatchedContexts:
 
     def __init__(self, source: ActivitySource) -> None:
         self._source = source
-        self._watched: dict[str, _Watched] = {}
-        self._stale: set[str] = set()
-        self._unreported: set[str] = set()
+        self._watched: dict[ContextKey, _Watched] = {}
+        self._stale: set[ContextKey] = set()
+        self._unreported: set[ContextKey] = set()
         self._refreshing: asyncio.Task[None] | None = None
         self._stopped = False
 
-    async def watch(self, context_id: str) -> AsyncGenerator[Activity, None]:
+    async def watch(self, context_id: ContextKey) -> AsyncGenerator[Activity, None]:
         """The activity of a context, as soon as it is known and whenever it has changed. It never ends."""
         watched = self._watched.get(context_id)
         if watched is None:
@@ -100,7 +101,7 @@ class WatchedContexts:
         finally:
             self._count(context_id, watched, -1)
 
-    def _count(self, context_id: str, watched: _Watched, more: int) -> None:
+    def _count(self, context_id: ContextKey, watched: _Watched, more: int) -> None:
         watched.here += more
         if not watched.here:
             del self._watched[context_id]
@@ -108,7 +109,7 @@ class WatchedContexts:
         watched.wake()
         self.retry()
 
-    def changed(self, context_ids: Iterable[str]) -> None:
+    def changed(self, context_ids: Iterable[ContextKey]) -> None:
         """The activity of these contexts may have changed."""
         self._stale.update(each for each in context_ids if each in self._watched)
         self.retry()
@@ -150,11 +151,11 @@ class WatchedContexts:
             except Exception:
                 logger.exception("The activity of contexts could not be read")
 
-    def _here(self, context_id: str) -> int:
+    def _here(self, context_id: ContextKey) -> int:
         watched = self._watched.get(context_id)
         return watched.here if watched else 0
 
-    def _publish(self, found: Mapping[str, Activity]) -> None:
+    def _publish(self, found: Mapping[ContextKey, Activity]) -> None:
         for context_id, elsewhere in found.items():
             if watched := self._watched.get(context_id):
                 watched.elsewhere = elsewhere

@@ -26,7 +26,7 @@ from a2a_canvas.server.tasks.journal.cursors import Check, Cursor, GuardedCursor
 from a2a_canvas.server.tasks.journal.listing import TaskPage, TaskQuery, make_page
 from a2a_canvas.server.tasks.push import PushConfig, PushQueues, is_notified
 from a2a_canvas.server.tasks.record import Entry, TaskRecord, fold
-from a2a_canvas.store.ids import is_unique, public_id
+from a2a_canvas.store.ids import ContextKey, is_unique, public_id
 
 
 class ReadableLog(Log[Entry]):
@@ -88,7 +88,7 @@ class Journal(Protocol):
         """The id of the task that a message with this key went to, within 24 hours; empty if it is the first."""
         ...
 
-    async def keep_files(self, context_id: str, message: UserMessage) -> None:
+    async def keep_files(self, context_id: ContextKey, message: UserMessage) -> None:
         """Store the large files of a message that is about to be accepted in a context (`kept_files.py`).
 
         Raises:
@@ -145,7 +145,7 @@ class Journal(Protocol):
         """
         ...
 
-    async def owner_of(self, task_id: str) -> tuple[str, str]:
+    async def owner_of(self, task_id: str) -> tuple[ContextKey, str]:
         """The key of a task's context, and its owner; nothing else of the task is read.
 
         Raises:
@@ -161,19 +161,19 @@ class Journal(Protocol):
         """
         ...
 
-    async def follow_context(self, context_id: str) -> ContextSubscription:
+    async def follow_context(self, context_id: ContextKey) -> ContextSubscription:
         """The artifacts of a context, and every change by any of its tasks after that."""
         ...
 
-    def watch(self, context_id: str) -> AsyncGenerator[Activity, None]:
+    def watch(self, context_id: ContextKey) -> AsyncGenerator[Activity, None]:
         """The activity of a context, whenever it changes; it never ends. Whoever iterates is a watcher meanwhile."""
         ...
 
-    async def context(self, context_id: str) -> tuple[TaskRecord, ...]:
+    async def context(self, context_id: ContextKey) -> tuple[TaskRecord, ...]:
         """The tasks of a context, oldest first."""
         ...
 
-    async def has_context(self, context_id: str, owner: str) -> bool:
+    async def has_context(self, context_id: ContextKey, owner: str) -> bool:
         """Whether an owner has a task in a context."""
         ...
 
@@ -181,11 +181,13 @@ class Journal(Protocol):
         """Which of these contexts there are, or were."""
         ...
 
-    async def waiting_tasks(self, context_id: str, owner: str) -> tuple[str, ...]:
+    async def waiting_tasks(self, context_id: ContextKey, owner: str) -> tuple[str, ...]:
         """The ids of an owner's tasks in a context that wait for input; two of them if there are more."""
         ...
 
-    async def first_messages(self, context_id: str, owner: str, task_ids: Iterable[str]) -> Mapping[str, UserMessage]:
+    async def first_messages(
+        self, context_id: ContextKey, owner: str, task_ids: Iterable[str]
+    ) -> Mapping[str, UserMessage]:
         """The messages that began these tasks of a context, by task; only those of the owner's that can be read."""
         ...
 
@@ -238,7 +240,7 @@ class InMemoryJournal:
     def __init__(self, now: Callable[[], datetime], push: PushQueues | None = None) -> None:
         self._now = now
         self._logs: dict[str, _TaskLog] = {}
-        self._contexts: dict[str, list[str]] = {}
+        self._contexts: dict[ContextKey, list[str]] = {}
         self._removed: set[str] = set()  # contexts whose ids can be shared with users
         # Referenced by the tasks of the context and by its subscribers.
         self._context_logs: WeakValueDictionary[str, ContextLog] = WeakValueDictionary()
@@ -250,7 +252,7 @@ class InMemoryJournal:
     async def find_duplicate(self, key: str) -> str:
         return self._recent.task_of(key)
 
-    async def keep_files(self, context_id: str, message: UserMessage) -> None:
+    async def keep_files(self, context_id: ContextKey, message: UserMessage) -> None:
         pass
 
     async def create(self, record: TaskRecord, key: str = "", push: PushConfig | None = None) -> None:
@@ -289,35 +291,37 @@ class InMemoryJournal:
     async def get(self, task_id: str) -> TaskRecord:
         return self._log(task_id).record
 
-    async def owner_of(self, task_id: str) -> tuple[str, str]:
+    async def owner_of(self, task_id: str) -> tuple[ContextKey, str]:
         record = self._log(task_id).record
         return record.context_id, record.owner
 
     async def follow(self, task_id: str) -> TaskSubscription:
         return TaskSubscription(self._log(task_id))
 
-    async def follow_context(self, context_id: str) -> ContextSubscription:
+    async def follow_context(self, context_id: ContextKey) -> ContextSubscription:
         log = self._context_log(context_id)
         return ContextSubscription(log.snapshot, Cursor(log))
 
-    def watch(self, context_id: str) -> AsyncGenerator[Activity, None]:
+    def watch(self, context_id: ContextKey) -> AsyncGenerator[Activity, None]:
         return self._watched.watch(context_id)
 
-    async def context(self, context_id: str) -> tuple[TaskRecord, ...]:
+    async def context(self, context_id: ContextKey) -> tuple[TaskRecord, ...]:
         return tuple(self._logs[task_id].record for task_id in self._contexts.get(context_id, ()))
 
-    async def has_context(self, context_id: str, owner: str) -> bool:
+    async def has_context(self, context_id: ContextKey, owner: str) -> bool:
         return any(task.owner == owner for task in await self.context(context_id))
 
     async def known(self, keys: Collection[str]) -> KnownContexts:
         return KnownContexts(self._contexts.keys() & keys, self._removed & {*keys})
 
-    async def waiting_tasks(self, context_id: str, owner: str) -> tuple[str, ...]:
+    async def waiting_tasks(self, context_id: ContextKey, owner: str) -> tuple[str, ...]:
         tasks = await self.context(context_id)
         waiting = (task.task_id for task in tasks if task.owner == owner and task.state.paused)
         return tuple(islice(waiting, 2))
 
-    async def first_messages(self, context_id: str, owner: str, task_ids: Iterable[str]) -> Mapping[str, UserMessage]:
+    async def first_messages(
+        self, context_id: ContextKey, owner: str, task_ids: Iterable[str]
+    ) -> Mapping[str, UserMessage]:
         wanted = {*task_ids}
         tasks = (task for task in await self.context(context_id) if task.owner == owner and task.task_id in wanted)
         return {task.task_id: task.first_message for task in tasks if task.history}
@@ -342,7 +346,7 @@ class InMemoryJournal:
             found[record.context_id].append(record)
         return found.values()
 
-    def remove(self, context_id: str) -> None:
+    def remove(self, context_id: ContextKey) -> None:
         """Remove a context with its tasks; their subscribers get `StreamLost`."""
         if is_unique(public_id(context_id)):
             self._removed.add(context_id)
@@ -360,7 +364,7 @@ class InMemoryJournal:
     def created_at(self, task_id: str) -> datetime:
         return self._logs[task_id].created_at
 
-    def artifact_names(self, context_id: str) -> Mapping[str, str]:
+    def artifact_names(self, context_id: ContextKey) -> Mapping[str, str]:
         """The names of a context's artifacts by id, the last changed last."""
         changed = self._context_log(context_id).snapshot.artifacts
         return {artifact_id: each.artifact.content.name for artifact_id, each in changed.items()}
@@ -371,7 +375,7 @@ class InMemoryJournal:
         except KeyError:
             raise TaskNotFound(task_id) from None
 
-    def _context_log(self, context_id: str) -> ContextLog:
+    def _context_log(self, context_id: ContextKey) -> ContextLog:
         log = self._context_logs.get(context_id)
         if log is None:
             log = self._context_logs[context_id] = ContextLog()
@@ -384,13 +388,13 @@ class _InMemoryActivity:
     def __init__(self, journal: InMemoryJournal) -> None:
         self._journal = journal
 
-    async def report(self, watchers: Mapping[str, int]) -> None:
+    async def report(self, watchers: Mapping[ContextKey, int]) -> None:
         pass
 
-    async def read(self, context_ids: Collection[str]) -> Mapping[str, Activity]:
+    async def read(self, context_ids: Collection[ContextKey]) -> Mapping[ContextKey, Activity]:
         return {each: await self._of(each) for each in context_ids}
 
-    async def _of(self, context_id: str) -> Activity:
+    async def _of(self, context_id: ContextKey) -> Activity:
         tasks = await self._journal.context(context_id)
         working = tuple(task.task_id for task in tasks if not task.state.settled)
         return Activity(0, working, len(tasks), max((task.changed_at for task in tasks), default=None))

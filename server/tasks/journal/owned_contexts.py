@@ -26,7 +26,7 @@ from a2a_canvas.server.tasks.errors import ContextInUse
 from a2a_canvas.server.tasks.journal.journal import InMemoryJournal
 from a2a_canvas.server.tasks.journal.listing import ListPosition
 from a2a_canvas.server.tasks.record import TaskRecord
-from a2a_canvas.store.ids import public_id
+from a2a_canvas.store.ids import ContextKey, public_id
 from a2a_canvas.store.memory import InMemoryArtifactStore
 
 MAX_REQUEST = 200
@@ -54,7 +54,7 @@ class ContextQuery:
     words: tuple[str, ...] = ()
     after: ListPosition | None = None
     limit: int = 50
-    shared: tuple[str, ...] = ()
+    shared: tuple[ContextKey, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +71,7 @@ class ContextSummary:
         artifacts: names by id, the last changed last.
     """
 
-    context_id: str
+    context_id: ContextKey
     name: str | None
     request: str
     created_at: datetime
@@ -106,7 +106,7 @@ class OwnedContexts(Protocol):
         """Owners' contexts, the newest first."""
         ...
 
-    async def get(self, context_id: str, owner: str) -> ContextSummary:
+    async def get(self, context_id: ContextKey, owner: str) -> ContextSummary:
         """One of an owner's contexts.
 
         Raises:
@@ -114,7 +114,7 @@ class OwnedContexts(Protocol):
         """
         ...
 
-    async def rename(self, context_id: str, owner: str, name: str | None) -> ContextSummary:
+    async def rename(self, context_id: ContextKey, owner: str, name: str | None) -> ContextSummary:
         """Give a context a name of the owner's, or none; the context after that.
 
         Raises:
@@ -122,7 +122,7 @@ class OwnedContexts(Protocol):
         """
         ...
 
-    async def remove(self, context_id: str, owner: str) -> None:
+    async def remove(self, context_id: ContextKey, owner: str) -> None:
         """Remove a context with everything in it; subscribers get `StreamLost` (rule 4).
 
         Raises:
@@ -132,7 +132,7 @@ class OwnedContexts(Protocol):
         ...
 
 
-def check_removable(context_id: str, owner: str, tasks: Iterable[tuple[str, str, State]]) -> None:
+def check_removable(context_id: ContextKey, owner: str, tasks: Iterable[tuple[str, str, State]]) -> None:
     """Raises as `OwnedContexts.remove` does.
 
     Args:
@@ -173,7 +173,7 @@ class InMemoryContexts:
         self._journal = journal
         self._store = store
         self._shares = shares
-        self._names: dict[tuple[str, str], str] = {}  # by context and owner
+        self._names: dict[tuple[ContextKey, str], str] = {}  # by context and owner
 
     async def list(self, query: ContextQuery) -> ContextPage:
         owned = [each for owner in query.owners for each in self._journal.contexts_of(owner)]
@@ -187,20 +187,20 @@ class InMemoryContexts:
         page = found[: query.limit]
         return ContextPage(tuple(page), page[-1].position if len(found) > query.limit else passed)
 
-    async def get(self, context_id: str, owner: str) -> ContextSummary:
+    async def get(self, context_id: ContextKey, owner: str) -> ContextSummary:
         tasks = [task for task in await self._journal.context(context_id) if task.owner == owner]
         if not tasks:
             raise ContextNotFound(context_id)
         return self._summary(owner, tasks)
 
-    async def rename(self, context_id: str, owner: str, name: str | None) -> ContextSummary:
+    async def rename(self, context_id: ContextKey, owner: str, name: str | None) -> ContextSummary:
         await self.get(context_id, owner)
         self._names.pop((context_id, owner), None)
         if name is not None:
             self._names[context_id, owner] = name
         return await self.get(context_id, owner)
 
-    async def remove(self, context_id: str, owner: str) -> None:
+    async def remove(self, context_id: ContextKey, owner: str) -> None:
         tasks = await self._journal.context(context_id)
         check_removable(context_id, owner, ((task.task_id, task.owner, task.state) for task in tasks))
         self._names.pop((context_id, owner), None)

@@ -25,6 +25,7 @@ from typing import Generic, TypeVar
 
 from a2a_canvas.server.accounts.quotas import Meter
 from a2a_canvas.server.tasks.errors import QueueFull
+from a2a_canvas.store.ids import ContextKey
 
 MAX_TURNS = 40
 """What one core can run."""
@@ -68,7 +69,7 @@ class FairQueue(Generic[T]):
         """How many items of a user wait."""
         return self._waiting[user]
 
-    def add(self, item: T, context_id: str, user: str = "", *, begun: bool = False) -> None:
+    def add(self, item: T, context_id: ContextKey, user: str = "", *, begun: bool = False) -> None:
         """Add an item (rule 6: `begun`)."""
         ring = self._begun if begun else self._fresh
         ring.setdefault(user, {}).setdefault(context_id, {})[item] = None
@@ -196,7 +197,7 @@ class Admission:
         finally:
             self._reserved -= 1
 
-    def enter(self, context_id: str, user: str = "", *, begun: bool = False) -> Ticket:
+    def enter(self, context_id: ContextKey, user: str = "", *, begun: bool = False) -> Ticket:
         """Let a turn of a user run, or wait (`begun`: rule 6)."""
         ticket = Ticket(user)
         self._queue.add(ticket, context_id, user, begun=begun)

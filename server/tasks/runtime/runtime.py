@@ -183,16 +183,14 @@ class Runtime:
         context = await self._open(incoming, caller)
         if context is None:
             return await self._send(replace(incoming, owner=caller.name, level=Level.OWN))
-        key = context.key if incoming.context_id else ""
-        return context.guard(
-            await self._send(replace(incoming, owner=context.owner, context_id=key, level=context.level))
-        )
+        found = replace(incoming, owner=context.owner, level=context.level, context=context.key)
+        return context.guard(await self._send(found))
 
     async def _send(self, incoming: Incoming) -> TaskSubscription:
         if has_large_files(incoming.message):
             incoming = replace(incoming, message=await asyncio.to_thread(name_files, incoming.message))
         key = incoming.key
-        set_task(incoming.task_id, incoming.context_id)
+        set_task(incoming.task_id, incoming.context or "")
         async with self._locks.hold(incoming.task_id or key):
             try:
                 joined = await self.journal.find_duplicate(key)
@@ -244,11 +242,11 @@ class Runtime:
                 return subscription
 
     async def _check_operation(self, operation: Operation, incoming: Incoming) -> None:
-        if not incoming.context_id:
+        if not incoming.context:
             if isinstance(operation, Put | Upload) and operation.name is not None:
                 return
             raise InvalidOperation("message.contextId", "is missing: say in which context the artifact is")
-        await check_operation(operation, incoming.context_id, self._store)
+        await check_operation(operation, incoming.context, self._store)
 
     async def _answer_question(self, incoming: Incoming, key: str) -> TaskSubscription | None:
         """The only task of the context that waits for input, if it has taken the message; None if there is none that
@@ -267,15 +265,15 @@ class Runtime:
         return None
 
     async def _waiting_task(self, incoming: Incoming) -> str:
-        if not incoming.context_id or not isinstance(incoming.message.intent, Converse):
+        if not incoming.context or not isinstance(incoming.message.intent, Converse):
             return ""
-        waiting = await self.journal.waiting_tasks(incoming.context_id, incoming.owner)
+        waiting = await self.journal.waiting_tasks(incoming.context, incoming.owner)
         return waiting[0] if len(waiting) == 1 else ""
 
     async def _create(self, incoming: Incoming, key: str) -> TaskSubscription:
         record = TaskRecord(
             task_id=self._new_id(),
-            context_id=incoming.context_id or context_key(incoming.owner, self._new_id()),
+            context_id=incoming.context or context_key(incoming.owner, self._new_id()),
             owner=incoming.owner,
             changed_at=self._now(),
             history=(incoming.message,),

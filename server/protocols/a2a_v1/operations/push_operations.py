@@ -26,7 +26,7 @@ from a2a_canvas.server.push.targets import TargetRefused
 from a2a_canvas.server.tasks.errors import PushConfigNotFound
 from a2a_canvas.server.tasks.push import ConfigKey, PushConfig, PushConfigs, config_key
 from a2a_canvas.server.tasks.record import TaskRecord
-from a2a_canvas.store.ids import SEPARATOR
+from a2a_canvas.store.ids import SEPARATOR, ContextKey
 from a2a_canvas.store.text.unicode import MAX_ID
 
 MAX_SECRET = 4096
@@ -67,7 +67,7 @@ class PushOperations:
         except TargetRefused as refusal:
             raise invalid_field(f"{within}url", str(refusal)) from None
         return PushConfig(
-            key=ConfigKey("", "", given.id),
+            key=ConfigKey(ContextKey(""), "", given.id),
             registrant=caller,
             version=version,
             url=given.url,

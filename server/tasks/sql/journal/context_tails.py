@@ -40,6 +40,7 @@ from a2a_canvas.server.tasks.sql.journal.journal_reading import (
 )
 from a2a_canvas.server.tasks.sql.journal.journal_tables import latest_changes, pages
 from a2a_canvas.store.errors import Unavailable
+from a2a_canvas.store.ids import ContextKey
 from a2a_canvas.store.sql.database import Database
 from a2a_canvas.store.sql.version_contents import VersionContents
 from a2a_canvas.store.text.unicode import replace_unstorable
@@ -58,7 +59,7 @@ STOP_SECONDS = 0.5
 
 
 class _Tail(Log[ContextEntry]):
-    def __init__(self, context_id: str, at: _Position) -> None:
+    def __init__(self, context_id: ContextKey, at: _Position) -> None:
         super().__init__()
         self.context_id = context_id
         self.at = at
@@ -75,10 +76,10 @@ class ContextTails:
     def __init__(self, database: Database, versions: VersionContents) -> None:
         self._database = database
         self._versions = versions
-        self._tails: WeakValueDictionary[str, _Tail] = WeakValueDictionary()
+        self._tails: WeakValueDictionary[ContextKey, _Tail] = WeakValueDictionary()
         self._reading: set[asyncio.Task[None]] = set()
 
-    async def follow(self, context_id: str) -> ContextSubscription:
+    async def follow(self, context_id: ContextKey) -> ContextSubscription:
         """A snapshot of a context, and every change after it."""
         context_id = replace_unstorable(context_id)  # as `refresh_all` finds it in the rows
         tail = self._tails.get(context_id)
@@ -91,11 +92,11 @@ class ContextTails:
         cursor = Cursor(tail)
         return ContextSubscription(await self._snapshot(context_id), cursor)
 
-    def follows(self, context_id: str) -> bool:
+    def follows(self, context_id: ContextKey) -> bool:
         """Whether the context has a subscriber here."""
         return replace_unstorable(context_id) in self._tails
 
-    async def refresh(self, context_ids: Iterable[str]) -> None:
+    async def refresh(self, context_ids: Iterable[ContextKey]) -> None:
         """Read the new changes of these contexts."""
         for context_id in context_ids:
             tail = self._tails.get(context_id)
@@ -112,7 +113,7 @@ class ContextTails:
                 found = {row.context_id: _Position(row.incarnation, row.position) for row in rows}
             await self.refresh(each for each, tail in tails.items() if found.get(each, NO_POSITION) != tail.at)
 
-    def changed(self, context_ids: Iterable[str]) -> None:
+    def changed(self, context_ids: Iterable[ContextKey]) -> None:
         """This replica has written to these contexts: read the changes."""
         followed = [context_id for context_id in context_ids if context_id in self._tails]
         if followed:
@@ -133,7 +134,7 @@ class ContextTails:
         for tail in tuple(self._tails.values()):
             tail.fail(error)
 
-    async def _read_all(self, context_ids: Iterable[str]) -> None:
+    async def _read_all(self, context_ids: Iterable[ContextKey]) -> None:
         with suppress(Unavailable):  # the next poll finds it
             await self.refresh(context_ids)
 
@@ -169,7 +170,7 @@ class ContextTails:
             else:
                 tail.wake()
 
-    async def _snapshot(self, context_id: str) -> ContextSnapshot:
+    async def _snapshot(self, context_id: ContextKey) -> ContextSnapshot:
         async with self._database.read() as connection:
             incarnation, position = await _read_position(connection, context_id)
             changed = select(latest_changes).where(latest_changes.c.context_id == context_id)
@@ -187,7 +188,7 @@ class ContextTails:
         return ContextSnapshot(position, artifacts, incarnation)
 
 
-async def _read_position(connection: AsyncConnection, context_id: str) -> _Position:
+async def _read_position(connection: AsyncConnection, context_id: ContextKey) -> _Position:
     query = select(contexts.c.incarnation, contexts.c.position).where(contexts.c.context_id == context_id)
     row = (await connection.execute(query)).one_or_none()
     return _Position(row.incarnation, row.position) if row else NO_POSITION

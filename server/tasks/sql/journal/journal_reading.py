@@ -40,6 +40,7 @@ from a2a_canvas.server.tasks.kept_files import NO_FILES, Files
 from a2a_canvas.server.tasks.record import Entry, TaskRecord, fold
 from a2a_canvas.server.tasks.sql.journal.journal_tables import page_entries, pages, task_contexts, tasks
 from a2a_canvas.server.tasks.sql.journal.message_files import read_files
+from a2a_canvas.store.ids import ContextKey
 from a2a_canvas.store.models import Content
 from a2a_canvas.store.sql.database import Database
 from a2a_canvas.store.sql.readable_rows import ReadableRows
@@ -79,7 +80,7 @@ def of_owner(owners: Sequence[str]) -> ColumnElement[bool]:
     return tasks.c.owner.concat("").in_(owners)
 
 
-async def read_context_id(connection: AsyncConnection, task_id: str) -> str:
+async def read_context_id(connection: AsyncConnection, task_id: str) -> ContextKey:
     """The context of a task.
 
     Raises:
@@ -88,10 +89,10 @@ async def read_context_id(connection: AsyncConnection, task_id: str) -> str:
     found = await connection.scalar(select(task_contexts.c.context_id).where(task_contexts.c.task_id == task_id))
     if found is None:
         raise TaskNotFound(task_id)
-    return str(found)
+    return ContextKey(found)
 
 
-async def read_owner(connection: AsyncConnection, task_id: str) -> tuple[str, str]:
+async def read_owner(connection: AsyncConnection, task_id: str) -> tuple[ContextKey, str]:
     """The key of a task's context, and its owner.
 
     Raises:
@@ -102,7 +103,7 @@ async def read_owner(connection: AsyncConnection, task_id: str) -> tuple[str, st
     row = (await connection.execute(query.where(task_contexts.c.task_id == task_id))).one_or_none()
     if row is None:
         raise TaskNotFound(task_id)
-    return str(row.context_id), str(row.owner)
+    return ContextKey(row.context_id), str(row.owner)
 
 
 async def count_tasks(connection: AsyncConnection) -> tuple[int, int]:
@@ -238,7 +239,7 @@ async def fold_for_list(task: TaskRows) -> TaskRecord:
 
 
 async def read_heads(
-    connection: AsyncConnection, context_id: str, owner: str, task_ids: Iterable[str]
+    connection: AsyncConnection, context_id: ContextKey, owner: str, task_ids: Iterable[str]
 ) -> dict[str, str]:
     """The heads of an owner's tasks, of those in a context that are named, by their ids."""
     ids, found = [*dict.fromkeys(task_ids)], dict[str, str]()
@@ -325,7 +326,7 @@ def decode_entries(page: Any, contents: Contents, files: Files = NO_FILES) -> li
         raise Unreadable(page.task_id) from error
 
 
-def _behind(context_id: str, task_id: str, generation: int) -> Any:
+def _behind(context_id: ContextKey, task_id: str, generation: int) -> Any:
     return and_(pages.c.context_id == context_id, pages.c.task_id == task_id, pages.c.first > generation)
 
 

@@ -56,6 +56,7 @@ from a2a_canvas.server.tasks.sql.journal.logs import TaskBatch
 from a2a_canvas.server.tasks.sql.journal.message_files import FileKey, name_stored
 from a2a_canvas.server.tasks.sql.journal.named_versions import Contents, Names, named_by_entries, named_by_records
 from a2a_canvas.server.tasks.sql.journal.task_counts import OwnerState, add_counts, moved
+from a2a_canvas.store.ids import ContextKey
 from a2a_canvas.store.models import new_incarnation
 from a2a_canvas.store.sql.commit import LeaseLost
 from a2a_canvas.store.sql.database import Dialect, insert, insert_on
@@ -75,7 +76,7 @@ _LOCK = (
 )
 _THIS_TASK = tasks.c.context_id == bindparam("of_context"), tasks.c.task_id == bindparam("of_task")
 
-TaskKey = tuple[str, str]
+TaskKey = tuple[ContextKey, str]
 """Context and task."""
 
 
@@ -91,7 +92,7 @@ class OutboxWriter(Protocol):
         ...
 
 
-Notify = Callable[[Connection, tuple[str, ...], tuple[str, ...], tuple[str, ...]], Any]
+Notify = Callable[[Connection, tuple[str, ...], tuple[ContextKey, ...], tuple[ContextKey, ...]], Any]
 """Notifies the other replicas, within the transaction, of the tasks it writes, the contexts with new changes, and those
 in which another task may work."""
 
@@ -192,8 +193,8 @@ class JournalWork:
             batch.log.count_written(self._page_characters.get(task_id, 0), self._saved_characters.get(task_id, 0))
         self._committed(self._batches)
 
-    def by_context(self) -> dict[str, JournalWork]:
-        by_context: defaultdict[str, list[TaskBatch]] = defaultdict(list)
+    def by_context(self) -> dict[ContextKey, JournalWork]:
+        by_context: defaultdict[ContextKey, list[TaskBatch]] = defaultdict(list)
         for batch in self._batches:
             by_context[batch.newest.context_id].append(batch)
         return {
@@ -401,7 +402,7 @@ _SIZES = (
 )
 
 
-def _sizes_before(connection: Connection, keys: Sequence[tuple[str, str]]) -> dict[str, int]:
+def _sizes_before(connection: Connection, keys: Sequence[TaskKey]) -> dict[str, int]:
     """The bytes of the saved records of tasks, by context."""
     if not keys:
         return {}
@@ -471,7 +472,7 @@ def _delete_acknowledged(connection: Connection, batches: Iterable[TaskBatch]) -
             connection.execute(delete(inbox_messages).where(*ours, inbox_messages.c.inbox_id.in_(batch.acknowledged)))
 
 
-def _key_of(record: TaskRecord) -> tuple[str, str]:
+def _key_of(record: TaskRecord) -> TaskKey:
     return record.context_id, record.task_id
 
 

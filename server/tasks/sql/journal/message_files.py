@@ -23,6 +23,7 @@ from a2a_canvas.server.agent.events import UserMessage
 from a2a_canvas.server.tasks.incoming import DEDUP_WINDOW
 from a2a_canvas.server.tasks.kept_files import Files, KeptFile, NamedFile, files_of
 from a2a_canvas.server.tasks.sql.journal.journal_tables import message_files, unnamed_files
+from a2a_canvas.store.ids import ContextKey
 from a2a_canvas.store.sql.database import Database, TextSize, insert
 from a2a_canvas.store.sql.kept import add_kept
 from a2a_canvas.store.sql.readable_rows import ReadableRows
@@ -56,7 +57,7 @@ class MessageFiles:
         self._now = now
         self._writing = asyncio.Lock()
 
-    async def keep(self, context_id: str, message: UserMessage) -> None:
+    async def keep(self, context_id: ContextKey, message: UserMessage) -> None:
         """Write the files of a message that are not there (rule 1).
 
         Raises:
@@ -68,7 +69,7 @@ class MessageFiles:
                     self._check_open()
                     await self._keep(context_id, file)
 
-    async def _keep(self, context_id: str, file: KeptFile) -> None:
+    async def _keep(self, context_id: ContextKey, file: KeptFile) -> None:
         key = {"context_id": context_id, "digest": file.digest}
         at = to_microseconds(self._now())
         async with self._database.write() as connection:
@@ -146,7 +147,7 @@ async def remove_unnamed(database: Database, now: datetime) -> None:
             await connection.execute(delete(message_files).where(tuple_(*_KEY).in_(keys)))
 
 
-async def remove_some(database: Database, context_id: str) -> bool:
+async def remove_some(database: Database, context_id: ContextKey) -> bool:
     """Delete some files of a context, named or not; whether there were any."""
     some = select(message_files.c.digest).where(_KEY[0] == context_id).limit(PRUNED_AT_ONCE)
     async with database.write() as connection:

@@ -14,6 +14,7 @@ from a2a_canvas.server.agent.events import ArtifactChanged
 from a2a_canvas.server.tasks.codec import NamedVersion
 from a2a_canvas.server.tasks.record import Entry, TaskArtifact, TaskRecord
 from a2a_canvas.server.tasks.sql.journal.logs import TaskBatch
+from a2a_canvas.store.ids import ContextKey
 from a2a_canvas.store.models import Content
 from a2a_canvas.store.sql.reading import VersionKey, version_contents
 from a2a_canvas.store.sql.version_contents import VersionContents
@@ -41,7 +42,7 @@ def _keys(batch: TaskBatch) -> Iterator[VersionKey]:
             yield VersionKey.of(context_id, entry.event.artifact_id, entry.event.version)
 
 
-def named_by_entries(context_id: str, entries: Sequence[Entry], staged: Contents) -> dict[int, NamedVersion]:
+def named_by_entries(context_id: ContextKey, entries: Sequence[Entry], staged: Contents) -> dict[int, NamedVersion]:
     """The versions that staged entries name, by the generations of the entries."""
     found = {}
     for entry in entries:

@@ -41,6 +41,7 @@ from a2a_canvas.server.tasks.sql.journal.journal_tables import PAGE_SIZE, inbox_
 from a2a_canvas.server.tasks.sql.journal.message_files import remove_some, remove_unnamed
 from a2a_canvas.server.tasks.sql.journal.removal import FreezeContext, leased, remove_context
 from a2a_canvas.server.tasks.sql.journal.task_counts import fold_counts
+from a2a_canvas.store.ids import ContextKey
 from a2a_canvas.store.sql import reading
 from a2a_canvas.store.sql.database import Database, TextSize
 from a2a_canvas.store.sql.kept import add_kept
@@ -171,13 +172,13 @@ def _idle(before: datetime) -> ColumnElement[bool]:
     )
 
 
-async def _size(database: Database, context_id: str) -> int:
+async def _size(database: Database, context_id: ContextKey) -> int:
     kept = select(kept_bytes.c.bytes).where(kept_bytes.c.context_id == context_id)
     async with database.read() as connection:
         return await connection.scalar(kept) or 0
 
 
-async def _thin_out(database: Database, context_id: str, before: datetime, freeze: FreezeContext) -> None:
+async def _thin_out(database: Database, context_id: ContextKey, before: datetime, freeze: FreezeContext) -> None:
     """Delete most of a context in small transactions, as long as it is not used again."""
     async with database.read() as connection:
         saved = tasks.c.context_id == context_id, tasks.c.snapshot == tasks.c.generation
@@ -195,16 +196,16 @@ async def _thin_out(database: Database, context_id: str, before: datetime, freez
                 break
 
 
-async def _is_idle(database: Database, context_id: str, before: datetime) -> bool:
+async def _is_idle(database: Database, context_id: ContextKey, before: datetime) -> bool:
     async with database.read() as connection:
         return await connection.scalar(_still_idle(context_id, before)) is not None
 
 
-def _still_idle(context_id: str, before: datetime) -> Select[Any]:
+def _still_idle(context_id: ContextKey, before: datetime) -> Select[Any]:
     return select(contexts.c.context_id).where(contexts.c.context_id == context_id, _idle(before))
 
 
-async def _remove(database: Database, context_id: str, before: datetime, freeze: FreezeContext) -> bool:
+async def _remove(database: Database, context_id: ContextKey, before: datetime, freeze: FreezeContext) -> bool:
     """Whether it was deleted: it may be in use again."""
 
     async def check(connection: AsyncConnection) -> bool:
@@ -242,7 +243,7 @@ async def _journals(database: Database, before: datetime, dry_run: bool, gone: C
 async def _due(database: Database, before: datetime) -> AsyncIterator[Sequence[Key]]:
     """The tasks whose entries are to be deleted, in pages. A page that follows is read when the one before is done."""
     key = tasks.c.context_id, tasks.c.task_id
-    last: Key | None = ("", "")
+    last: Key | None = (ContextKey(""), "")
     has_any = exists().where(pages.c.context_id == key[0], pages.c.task_id == key[1])
     old = tasks.c.changed_at < to_microseconds(before), tasks.c.snapshot == tasks.c.generation
     due = select(*key).where(tasks.c.state.in_(ENDED), *old, has_any).order_by(*key).limit(TASK_PAGE)

@@ -20,16 +20,19 @@ from a2a_canvas.server.tasks.sql.journal.journal_tables import (
     tasks,
 )
 from a2a_canvas.server.tasks.sql.journal.task_counts import add_counts, counts_of_context
-from a2a_canvas.store.ids import is_unique, public_id
+from a2a_canvas.store.ids import ContextKey, is_unique, public_id
 from a2a_canvas.store.sql.database import Database, insert
 from a2a_canvas.store.sql.tables import artifacts, kept_bytes, metadata
 
-FreezeContext = Callable[[str], AbstractContextManager[bool]]
+FreezeContext = Callable[[ContextKey], AbstractContextManager[bool]]
 """`SqlArtifactStore.frozen`."""
 
 
 async def remove_context(
-    database: Database, context_id: str, freeze: FreezeContext, check: Callable[[AsyncConnection], Awaitable[bool]]
+    database: Database,
+    context_id: ContextKey,
+    freeze: FreezeContext,
+    check: Callable[[AsyncConnection], Awaitable[bool]],
 ) -> bool:
     """Whether it was removed.
 

@@ -30,6 +30,7 @@ from a2a_canvas.server.tasks.sql.journal.journal_reading import PAUSED, UNSETTLE
 from a2a_canvas.server.tasks.sql.journal.journal_tables import latest_changes, tasks
 from a2a_canvas.server.tasks.sql.journal.removal import FreezeContext, leased, remove_context
 from a2a_canvas.store.errors import Unavailable
+from a2a_canvas.store.ids import ContextKey
 from a2a_canvas.store.sql.database import Database
 from a2a_canvas.store.sql.tables import artifacts
 from a2a_canvas.store.sql.times import of_microseconds, to_microseconds
@@ -72,18 +73,18 @@ class SqlContexts:
         page = found[: query.limit]
         return ContextPage(await self._summaries(page), _position(page[-1]) if len(found) > query.limit else passed)
 
-    async def get(self, context_id: str, owner: str) -> ContextSummary:
+    async def get(self, context_id: ContextKey, owner: str) -> ContextSummary:
         rows = await self._rows(select(owned_contexts).where(*_this(context_id, owner)))
         if not rows:
             raise ContextNotFound(context_id)
         return (await self._summaries(rows))[0]
 
-    async def rename(self, context_id: str, owner: str, name: str | None) -> ContextSummary:
+    async def rename(self, context_id: ContextKey, owner: str, name: str | None) -> ContextSummary:
         async with self._database.write() as connection:
             await connection.execute(update(owned_contexts).where(*_this(context_id, owner)).values(name=name))
         return await self.get(context_id, owner)
 
-    async def remove(self, context_id: str, owner: str) -> None:
+    async def remove(self, context_id: ContextKey, owner: str) -> None:
         async def check(connection: AsyncConnection) -> bool:
             await _check_removable(connection, context_id, owner)
             held = select(artifacts.c.holder).where(artifacts.c.context_id == context_id, leased()).limit(1)
@@ -134,7 +135,7 @@ class SqlContexts:
         return found
 
 
-def _this(context_id: str, owner: str) -> tuple[ColumnElement[bool], ...]:
+def _this(context_id: ContextKey, owner: str) -> tuple[ColumnElement[bool], ...]:
     return owned_contexts.c.context_id == context_id, owned_contexts.c.owner == owner
 
 
@@ -149,7 +150,7 @@ def _newest(query: ContextQuery, after: ListPosition | None, limit: int) -> Sele
     return rows.order_by(*(column.desc() for column in _POSITION)).limit(limit)
 
 
-async def _check_removable(connection: AsyncConnection, context_id: str, owner: str) -> None:
+async def _check_removable(connection: AsyncConnection, context_id: ContextKey, owner: str) -> None:
     found = select(tasks.c.task_id, tasks.c.owner, tasks.c.state).where(tasks.c.context_id == context_id)
     rows = [(row.task_id, row.owner, State(row.state)) for row in await connection.execute(found)]
     check_removable(context_id, owner, rows)

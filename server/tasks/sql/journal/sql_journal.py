@@ -54,6 +54,7 @@ from a2a_canvas.server.tasks.sql.journal.tails import TaskTails
 from a2a_canvas.server.tasks.sql.journal.task_counts import count_of_owners
 from a2a_canvas.server.tasks.sql.journal.watchers import SqlActivity
 from a2a_canvas.store.errors import Unavailable
+from a2a_canvas.store.ids import ContextKey
 from a2a_canvas.store.sql.artifact_lease import LeaseHolder
 from a2a_canvas.store.sql.commit import COMMIT_TIMEOUT, GroupCommit
 from a2a_canvas.store.sql.database import Database
@@ -110,7 +111,7 @@ class SqlJournal:
 
     # ----------------------------------------------------------------------- appending
 
-    async def keep_files(self, context_id: str, message: UserMessage) -> None:
+    async def keep_files(self, context_id: ContextKey, message: UserMessage) -> None:
         await self._files.keep(context_id, message)
 
     async def create(self, record: TaskRecord, key: str = "", push: PushConfig | None = None) -> None:
@@ -238,7 +239,7 @@ class SqlJournal:
         await self._contexts.stop()
         await self._watched.stop()
 
-    def drop(self, context_id: str) -> dict[str, bool]:
+    def drop(self, context_id: ContextKey) -> dict[str, bool]:
         """Drop the staged entries of a context; the subscribers of its tasks get `StreamLost`.
 
         Returns:
@@ -262,7 +263,7 @@ class SqlJournal:
 
     # ------------------------------------------------------------------------- refreshing
 
-    async def refresh(self, task_ids: Iterable[str], context_ids: Iterable[str]) -> None:
+    async def refresh(self, task_ids: Iterable[str], context_ids: Iterable[ContextKey]) -> None:
         """Read what other replicas have written of these tasks and contexts."""
         await self._tails.refresh(task_ids)
         await self._contexts.refresh(context_ids)
@@ -272,7 +273,7 @@ class SqlJournal:
         await self._tails.refresh_all()
         await self._contexts.refresh_all()
 
-    def activity_changed(self, context_ids: Iterable[str], *, anywhere: bool = False) -> None:
+    def activity_changed(self, context_ids: Iterable[ContextKey], *, anywhere: bool = False) -> None:
         """Other replicas have changed the activity of these contexts, or of any; what failed before is tried again."""
         self._watched.changed(context_ids)
         if anywhere:
@@ -307,7 +308,7 @@ class SqlJournal:
             return log.record
         return await read_record(self._database, task_id, self._versions)
 
-    async def owner_of(self, task_id: str) -> tuple[str, str]:
+    async def owner_of(self, task_id: str) -> tuple[ContextKey, str]:
         log = self._running.get(task_id)
         if log and not log.unsaved_new:
             return log.record.context_id, log.record.owner
@@ -318,19 +319,19 @@ class SqlJournal:
         log = self._running.get(task_id)
         return TaskSubscription(log if log and not log.unsaved_new else await self._tails.read(task_id))
 
-    async def follow_context(self, context_id: str) -> ContextSubscription:
+    async def follow_context(self, context_id: ContextKey) -> ContextSubscription:
         return await self._contexts.follow(context_id)
 
-    def watch(self, context_id: str) -> AsyncGenerator[Activity, None]:
+    def watch(self, context_id: ContextKey) -> AsyncGenerator[Activity, None]:
         return self._watched.watch(replace_unstorable(context_id))
 
-    async def context(self, context_id: str) -> tuple[TaskRecord, ...]:
+    async def context(self, context_id: ContextKey) -> tuple[TaskRecord, ...]:
         query = select(*ALL_COLUMNS).where(tasks.c.context_id == context_id).order_by(tasks.c.number)
         async with self._database.read() as connection:
             found = await read_tasks(connection, query, self._versions)
         return tuple(await fold_readable(found))
 
-    async def has_context(self, context_id: str, owner: str) -> bool:
+    async def has_context(self, context_id: ContextKey, owner: str) -> bool:
         ours = owned_contexts.c.context_id == context_id, owned_contexts.c.owner == owner
         query = select(owned_contexts.c.context_id).where(*ours)
         async with self._database.read() as connection:
@@ -346,13 +347,15 @@ class SqlJournal:
             frozenset(key for key, gone in rows if not gone), frozenset(hashes[key] for key, gone in rows if gone)
         )
 
-    async def waiting_tasks(self, context_id: str, owner: str) -> tuple[str, ...]:
+    async def waiting_tasks(self, context_id: ContextKey, owner: str) -> tuple[str, ...]:
         ours = tasks.c.context_id == context_id, of_owner([owner])
         waiting = select(tasks.c.task_id).where(*ours, tasks.c.state.in_(PAUSED)).limit(2)
         async with self._database.read() as connection:
             return tuple(await connection.scalars(waiting))
 
-    async def first_messages(self, context_id: str, owner: str, task_ids: Iterable[str]) -> Mapping[str, UserMessage]:
+    async def first_messages(
+        self, context_id: ContextKey, owner: str, task_ids: Iterable[str]
+    ) -> Mapping[str, UserMessage]:
         async with self._database.read() as connection:
             heads = await read_heads(connection, context_id, owner, task_ids)
         return await decode_first_messages(heads)

@@ -17,6 +17,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from a2a_canvas.server.agent.events import State
 from a2a_canvas.server.tasks.sql.journal.journal_tables import replicas, task_counts, tasks
+from a2a_canvas.store.ids import ContextKey
 from a2a_canvas.store.sql.database import Database, Dialect, insert_on
 from a2a_canvas.store.sql.row_statement import RowStatement
 
@@ -55,7 +56,7 @@ def moved(owner: str, before: str, after: str) -> Counter[OwnerState]:
     return change
 
 
-async def counts_of_context(connection: AsyncConnection, context_id: str) -> Counter[OwnerState]:
+async def counts_of_context(connection: AsyncConnection, context_id: ContextKey) -> Counter[OwnerState]:
     """The tasks of one context."""
     query = select(tasks.c.owner, tasks.c.state, func.count()).where(tasks.c.context_id == context_id)
     rows = await connection.execute(query.group_by(tasks.c.owner, tasks.c.state))

@@ -20,6 +20,7 @@ from a2a_canvas.server.tasks.journal.activity import Activity
 from a2a_canvas.server.tasks.sql.journal.journal_reading import UNSETTLED
 from a2a_canvas.server.tasks.sql.journal.journal_tables import context_watchers, replicas, tasks
 from a2a_canvas.store.errors import Unavailable
+from a2a_canvas.store.ids import ContextKey
 from a2a_canvas.store.sql.artifact_lease import LeaseHolder
 from a2a_canvas.store.sql.database import Database
 from a2a_canvas.store.sql.times import of_microseconds
@@ -33,13 +34,13 @@ class SqlActivity:
     """
 
     def __init__(
-        self, database: Database, replica: LeaseHolder, notify: Callable[[Connection, tuple[str, ...]], Any]
+        self, database: Database, replica: LeaseHolder, notify: Callable[[Connection, tuple[ContextKey, ...]], Any]
     ) -> None:
         self._database = database
         self._replica = replica
         self._notify = notify
 
-    async def report(self, watchers: Mapping[str, int]) -> None:
+    async def report(self, watchers: Mapping[ContextKey, int]) -> None:
         if self._replica.exclusive or not watchers:
             return
         me = self._replica.id
@@ -54,7 +55,7 @@ class SqlActivity:
                 await connection.execute(insert(context_watchers), rows)
             await connection.run_sync(self._notify, tuple(watchers))
 
-    async def read(self, context_ids: Collection[str]) -> Mapping[str, Activity]:
+    async def read(self, context_ids: Collection[ContextKey]) -> Mapping[ContextKey, Activity]:
         if not context_ids:
             return {}
         async with self._database.read() as connection:
@@ -67,7 +68,7 @@ class SqlActivity:
             for each in context_ids
         }
 
-    async def _others(self, connection: AsyncConnection, context_ids: Collection[str]) -> dict[str, int]:
+    async def _others(self, connection: AsyncConnection, context_ids: Collection[ContextKey]) -> dict[ContextKey, int]:
         alive = context_watchers.join(replicas, replicas.c.replica_id == context_watchers.c.replica_id)
         query = select(context_watchers.c.context_id, func.sum(context_watchers.c.streams)).select_from(alive)
         query = query.where(context_watchers.c.context_id.in_(context_ids), replicas.c.replica_id != self._replica.id)
@@ -76,8 +77,8 @@ class SqlActivity:
 
 
 async def _changes(
-    connection: AsyncConnection, context_ids: Collection[str]
-) -> Mapping[str, tuple[int, datetime | None]]:
+    connection: AsyncConnection, context_ids: Collection[ContextKey]
+) -> Mapping[ContextKey, tuple[int, datetime | None]]:
     """How many tasks each context has ever had, and when the status of one of them last changed."""
     changed = select(func.max(owned_contexts.c.changed_at)).where(owned_contexts.c.context_id == contexts.c.context_id)
     query = select(contexts.c.context_id, contexts.c.tasks, changed.scalar_subquery())
@@ -85,7 +86,7 @@ async def _changes(
     return {context_id: (count, None if at is None else of_microseconds(at)) for context_id, count, at in rows}
 
 
-async def _working(connection: AsyncConnection, context_ids: Collection[str]) -> Mapping[str, list[str]]:
+async def _working(connection: AsyncConnection, context_ids: Collection[ContextKey]) -> Mapping[str, list[str]]:
     query = select(tasks.c.context_id, tasks.c.task_id).where(tasks.c.context_id.in_(context_ids))
     query = query.where(tasks.c.state.in_(UNSETTLED)).order_by(tasks.c.number)
     found: defaultdict[str, list[str]] = defaultdict(list)
@@ -94,7 +95,7 @@ async def _working(connection: AsyncConnection, context_ids: Collection[str]) ->
     return found
 
 
-def remove_watchers(connection: Connection, gone: Iterable[str]) -> tuple[str, ...]:
+def remove_watchers(connection: Connection, gone: Iterable[str]) -> tuple[ContextKey, ...]:
     """Delete the watchers of these replicas; the contexts that they watched."""
     theirs: ColumnElement[bool] = context_watchers.c.replica_id.in_([*gone])
     deleted = connection.scalars(delete(context_watchers).where(theirs).returning(context_watchers.c.context_id))

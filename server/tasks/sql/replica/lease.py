@@ -32,6 +32,7 @@ from a2a_canvas.server.tasks.sql.journal.journal_tables import replicas, tasks
 from a2a_canvas.server.tasks.sql.journal.watchers import remove_watchers
 from a2a_canvas.server.tasks.sql.replica.notifications import Notification, notify
 from a2a_canvas.store.errors import Unavailable
+from a2a_canvas.store.ids import ContextKey
 from a2a_canvas.store.sql.commit import AlreadyCommitted, ContextWork, LeaseLost
 from a2a_canvas.store.sql.database import Database, insert
 
@@ -204,5 +205,5 @@ class _LeaseCheck:
         if self._lease.id == self._replica:
             self._lease.registered = True
 
-    def by_context(self) -> Mapping[str, ContextWork]:
+    def by_context(self) -> Mapping[ContextKey, ContextWork]:
         return {}

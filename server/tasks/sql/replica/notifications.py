@@ -15,11 +15,12 @@ import logging
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 from sqlalchemy import Connection, func, select
 
 from a2a_canvas.store.errors import Unavailable
+from a2a_canvas.store.ids import ContextKey
 from a2a_canvas.store.sql.database import Database
 
 logger = logging.getLogger(__name__)
@@ -34,26 +35,28 @@ RECONNECT_DELAY = 0.3
 PING_INTERVAL = 5.0
 """Seconds between two checks of the listening connection."""
 
+T = TypeVar("T", bound=str)
+
 
 @dataclass(frozen=True, slots=True)
 class Notification:
     """What a notification says.
 
     Attributes:
-        tasks, contexts: ids of those that were written.
+        tasks, contexts: ids and keys of those that were written.
         inboxes: ids of tasks with new inbox rows.
         followed: ids of tasks of other replicas that the sender has subscribers of.
-        active: ids of contexts in which other tasks may work, or that others may watch.
+        active: keys of contexts in which other tasks may work, or that others may watch.
         given_up: tasks were given up, and can be taken over.
         everything: anything may have changed.
         missed: notifications were missed.
     """
 
     tasks: tuple[str, ...] = ()
-    contexts: tuple[str, ...] = ()
+    contexts: tuple[ContextKey, ...] = ()
     inboxes: tuple[str, ...] = ()
     followed: tuple[str, ...] = ()
-    active: tuple[str, ...] = ()
+    active: tuple[ContextKey, ...] = ()
     given_up: bool = False
     everything: bool = False
     missed: bool = False
@@ -104,7 +107,7 @@ def _json(fields: Mapping[str, Any]) -> str:
     return json.dumps(fields, separators=(",", ":"))
 
 
-def _both(some: tuple[str, ...], others: tuple[str, ...]) -> tuple[str, ...]:
+def _both(some: tuple[T, ...], others: tuple[T, ...]) -> tuple[T, ...]:
     return tuple(dict.fromkeys((*some, *others)))
 
 

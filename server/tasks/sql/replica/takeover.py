@@ -35,6 +35,7 @@ from a2a_canvas.server.tasks.sql.journal.journal_writing import OutboxWriter
 from a2a_canvas.server.tasks.sql.journal.task_counts import add_counts, moved
 from a2a_canvas.server.tasks.sql.replica.lease import Lease
 from a2a_canvas.server.tasks.sql.replica.notifications import Notification, notify
+from a2a_canvas.store.ids import ContextKey
 from a2a_canvas.store.sql.database import Database, stored_size
 from a2a_canvas.store.sql.kept import add_kept
 from a2a_canvas.store.sql.times import to_microseconds
@@ -61,7 +62,7 @@ class Claim:
         resumptions: see `Orphan`.
     """
 
-    context_id: str
+    context_id: ContextKey
     task_id: str
     replica: str
     epoch: int
@@ -123,7 +124,7 @@ class Takeover:
             claims = [Claim(*row) for row in await connection.execute(claimed)]
         return tuple(sorted(claims, key=lambda claim: order[claim.context_id, claim.task_id]))
 
-    async def claim_again(self, context_id: str, task_id: str) -> Claim | None:
+    async def claim_again(self, context_id: ContextKey, task_id: str) -> Claim | None:
         """Claim a task of this replica again; None if another replica has it, or it is settled."""
         ours = tasks.c.context_id == context_id, tasks.c.task_id == task_id, tasks.c.replica == self._lease.id
         claimed = update(tasks).where(*ours, tasks.c.state.in_(UNSETTLED)).values(epoch=tasks.c.epoch + 1)
