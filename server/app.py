@@ -28,8 +28,8 @@ from a2a_canvas.server.protocols.guard.hosts import HostCheck, cors_options, hos
 from a2a_canvas.server.protocols.guard.http_guard import Guard
 from a2a_canvas.server.protocols.guard.startup import StartupCheck
 from a2a_canvas.server.protocols.guard.unrouted import refuse_unrouted
-from a2a_canvas.server.protocols.identity.http_authentication import Authentication
 from a2a_canvas.server.protocols.page.routes import about, page_routes
+from a2a_canvas.server.protocols.pipeline.http_authentication import Authentication
 from a2a_canvas.server.settings.settings import Settings
 from a2a_canvas.server.wire import REST_PREFIX
 

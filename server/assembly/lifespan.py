@@ -59,7 +59,7 @@ async def _start_grpc(components: Components, port: int) -> None:
     check_open(settings, keys=(await components.authenticator.security()).required)
     from a2a_canvas.server.protocols.a2a_v1.bindings.grpc_server import grpc_server
     from a2a_canvas.server.protocols.edge.origins import GrpcOrigins
-    from a2a_canvas.server.protocols.identity.grpc_authentication import GrpcAuthentication
+    from a2a_canvas.server.protocols.pipeline.grpc_authentication import GrpcAuthentication
 
     components.shutdown.grpc_server = grpc_server(
         components.handler,

@@ -1,5 +1,5 @@
-"""Everything that is spoken over the network: one package per protocol, built on `identity`, `guard` and `edge`.
+"""Everything that is spoken over the network: one package per protocol, built on `pipeline`.
 
-A request passes through them in this order: `edge` (connections, shutdown, metrics), `identity` (who calls), `guard`
-(limits, parsing), its protocol.
+`pipeline` has the way of a request to its protocol: it uses `edge` (connections, shutdown, metrics), `identity` (who
+calls) and `guard` (limits, parsing).
 """

@@ -21,7 +21,7 @@ from a2a_canvas.server.protocols.agui.run_events import RunProjection, rejected,
 from a2a_canvas.server.protocols.edge.availability import UnavailableError, unavailable_error
 from a2a_canvas.server.protocols.edge.shutdown import FinalEvent
 from a2a_canvas.server.protocols.edge.sse_response import SseResponse, sse_event
-from a2a_canvas.server.protocols.identity.denials import UnauthenticatedError
+from a2a_canvas.server.protocols.pipeline.entrance import UnauthenticatedError
 from a2a_canvas.server.tasks.errors import StreamLost, TaskNotFound
 from a2a_canvas.server.tasks.journal.journal import TaskSubscription
 from a2a_canvas.server.tasks.journal.round_robin import round_robin

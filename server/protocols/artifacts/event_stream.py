@@ -32,7 +32,7 @@ from a2a_canvas.server.metrics import Metrics
 from a2a_canvas.server.protocols.a2a_v1.projection.parts import to_artifact, to_update
 from a2a_canvas.server.protocols.edge.sse_response import SseResponse, sse_event
 from a2a_canvas.server.protocols.edge.wire_times import timestamp
-from a2a_canvas.server.protocols.identity.denials import UnauthenticatedError
+from a2a_canvas.server.protocols.pipeline.entrance import UnauthenticatedError
 from a2a_canvas.server.tasks.errors import StreamLost
 from a2a_canvas.server.tasks.journal.activity import Activity
 from a2a_canvas.server.tasks.journal.context_log import (

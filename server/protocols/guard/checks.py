@@ -82,6 +82,7 @@ class Refusal:
         fields: (path, what follows it in a sentence).
         http_status: where A2A has none.
         retry_after: seconds, if a retry succeeds later than usual (`edge/availability.py`).
+        headers: of the answer over HTTP.
     """
 
     kind: type[A2AError]
@@ -89,6 +90,7 @@ class Refusal:
     fields: tuple[tuple[str, str], ...] = ()
     http_status: int | None = None
     retry_after: int | None = None
+    headers: tuple[tuple[str, str], ...] = ()
 
     @classmethod
     def of(cls, error: A2AError) -> Refusal:

@@ -32,10 +32,12 @@ from a2a_canvas.store.text.wording import choice, shown
 
 INTERNAL_REFUSAL = Refusal(InternalError, "Internal error")
 
+_BEFORE_JSON_RPC = (401, 415, 429)
+
 
 @dataclass(frozen=True, slots=True)
 class JsonRpcForm:
-    """JSON-RPC's form, with HTTP 200, or 415 if the body cannot be read at all.
+    """JSON-RPC's form, with HTTP 200, unless no JSON-RPC was read: without credentials, for instance.
 
     Attributes:
         id: the request's, if known.
@@ -46,7 +48,7 @@ class JsonRpcForm:
     legacy: bool = False
 
     def status(self, refusal: Refusal) -> int:
-        return 415 if refusal.http_status == 415 else 200
+        return refusal.http_status if refusal.http_status in _BEFORE_JSON_RPC else 200
 
     def payload(self, refusal: Refusal) -> dict[str, Any]:
         if refusal.kind is JSONParseError:
@@ -89,10 +91,15 @@ def form_of(method: str, path: str) -> ErrorForm:
     return JsonRpcForm() if path == "/" and method not in ("GET", "HEAD") else RestForm()
 
 
+def refusal_response(form: ErrorForm, refusal: Refusal, headers: Mapping[str, str] | None = None) -> JSONResponse:
+    """A refusal over HTTP; a retryable one has `Retry-After`."""
+    headers = {**(headers or {}), **dict(refusal.headers), **retry_header(refusal.error())}
+    return JSONResponse(form.payload(refusal), form.status(refusal), headers)
+
+
 def rest_response(refusal: Refusal, headers: Mapping[str, str] | None = None) -> JSONResponse:
-    """A refusal in REST's form; a retryable one has `Retry-After`."""
-    headers = {**(headers or {}), **retry_header(refusal.error())}
-    return JSONResponse(RestForm().payload(refusal), RestForm().status(refusal), headers)
+    """A refusal in REST's form."""
+    return refusal_response(RestForm(), refusal, headers)
 
 
 def rest_error_payload(error: A2AError) -> dict[str, Any]:

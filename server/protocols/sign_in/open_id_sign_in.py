@@ -24,10 +24,10 @@ import jwt
 
 from a2a_canvas.server.protocols.identity.authenticator import IssuerUnavailable, JwtVerifier
 from a2a_canvas.server.protocols.identity.configuration import reserved_users
-from a2a_canvas.server.protocols.identity.http_authentication import CALLBACK
 from a2a_canvas.server.protocols.identity.issuer import JSON, IssuedTokens, Issuer, IssuerRefuses, asked
 from a2a_canvas.server.protocols.identity.published import Published
 from a2a_canvas.server.protocols.identity.signed_claims import Claims
+from a2a_canvas.server.protocols.pipeline.entrance import CALLBACK
 from a2a_canvas.server.settings.settings import Settings, SettingsError, is_trusted_url, option_name
 
 logger = logging.getLogger(__name__)

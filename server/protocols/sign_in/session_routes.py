@@ -1,6 +1,6 @@
 """`/auth/…`: whom the server takes a browser for, signing in and out, and signed addresses.
 
-Rule 1: `GET /auth/session` is answered without credentials, too, as `http_authentication.py` lets it pass; wrong ones
+Rule 1: `GET /auth/session` is answered without credentials, too, as `entrance.py` lets it pass; wrong ones
         are refused as everywhere.
 Rule 2: the cookie of a sign-in that has begun is taken back when it ends, in whatever way.
 Rule 3: a browser that cannot be signed in is shown a page that says why, and leads to another try. It has nothing in it
@@ -37,7 +37,7 @@ from a2a_canvas.server.protocols.identity.browser_sessions import (
     SIGNED_SECONDS,
     BrowserSessions,
 )
-from a2a_canvas.server.protocols.identity.http_authentication import CALLBACK, SESSION, SIGN_IN, SIGN_OUT
+from a2a_canvas.server.protocols.pipeline.entrance import CALLBACK, SESSION, SIGN_IN, SIGN_OUT
 from a2a_canvas.server.protocols.sign_in.open_id_sign_in import OpenIdClient, SignInRefused, begun
 from a2a_canvas.store.errors import Unavailable
 

@@ -27,7 +27,7 @@ from a2a_canvas.server.protocols.guard.checks import BodyLimits
 from a2a_canvas.server.protocols.guard.grpc_guard import GuardInterceptor
 from a2a_canvas.server.protocols.guard.guests import RefuseMessage, refuse_none
 from a2a_canvas.server.protocols.guard.parsing import ParsingThread
-from a2a_canvas.server.protocols.identity.grpc_authentication import (
+from a2a_canvas.server.protocols.pipeline.grpc_authentication import (
     GrpcAuthentication,
     caller_in,
     stream_check_in,

@@ -36,7 +36,7 @@ from a2a_canvas.server.protocols.edge.request_metrics import note_refusal
 from a2a_canvas.server.protocols.edge.sse_response import SseResponse, sse_event
 from a2a_canvas.server.protocols.guard.calls import CALL, Call
 from a2a_canvas.server.protocols.guard.error_forms import JsonRpcForm
-from a2a_canvas.server.protocols.identity.denials import UnauthenticatedError
+from a2a_canvas.server.protocols.pipeline.entrance import UnauthenticatedError
 
 
 def jsonrpc_route(handler: RequestHandler) -> Route:

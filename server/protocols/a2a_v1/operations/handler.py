@@ -41,7 +41,7 @@ from a2a_canvas.server.protocols.edge.error_tables import PermissionDeniedError
 from a2a_canvas.server.protocols.edge.http_requests import caller_of_call, end_with_credential
 from a2a_canvas.server.protocols.guard.checks import BodyLimits
 from a2a_canvas.server.protocols.guard.parsing import SMALL_BODY_BYTES
-from a2a_canvas.server.protocols.identity.denials import UnauthenticatedError
+from a2a_canvas.server.protocols.pipeline.entrance import UnauthenticatedError
 from a2a_canvas.server.tasks.errors import TaskFinished
 from a2a_canvas.server.tasks.incoming import Incoming
 from a2a_canvas.server.tasks.journal.journal import TaskSubscription

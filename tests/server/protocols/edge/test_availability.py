@@ -22,7 +22,7 @@ from a2a_canvas.server.protocols.a2a_v1.operations.handler import A2AHandler
 from a2a_canvas.server.protocols.edge.availability import DATABASE_UNAVAILABLE, StorageFullError
 from a2a_canvas.server.protocols.edge.error_tables import PermissionDeniedError, rpc_code
 from a2a_canvas.server.protocols.edge.shutdown import Shutdown
-from a2a_canvas.server.protocols.identity.denials import UnauthenticatedError
+from a2a_canvas.server.protocols.pipeline.entrance import UnauthenticatedError
 from a2a_canvas.server.tasks.errors import Detached, StreamLost
 from a2a_canvas.server.tasks.runtime.admission import Admission
 from a2a_canvas.store.errors import Unavailable

@@ -29,7 +29,7 @@ from a2a_canvas.server.protocols.identity.credentials import (
 )
 from a2a_canvas.server.protocols.identity.json_web_tokens import ValidToken
 from a2a_canvas.server.protocols.identity.security import Security
-from a2a_canvas.server.protocols.identity.stream_end import stream_check
+from a2a_canvas.server.protocols.pipeline.entrance import stream_check
 from a2a_canvas.store.errors import Unavailable
 from tests.fakes import API_KEYS
 

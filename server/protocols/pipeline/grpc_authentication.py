@@ -1,4 +1,4 @@
-"""Authentication of gRPC calls, as the first server interceptor: the same decisions as over HTTP, by the metadata.
+"""Finds the caller of gRPC calls by their metadata, as the first server interceptor.
 
 Rule 1: every call is refused in the same way, also that of a method which is not there, and before its message is read.
 Rule 2: the caller is an attribute of the context that handlers get; `caller_in` reads it.
@@ -7,7 +7,7 @@ Rule 2: the caller is an attribute of the context that handlers get; `caller_in`
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from typing import Any, NoReturn
+from typing import Any
 
 import grpc
 import grpc.aio
@@ -16,16 +16,15 @@ from starlette.datastructures import Headers
 from a2a_canvas.server.accounts.access import ANONYMOUS, Caller
 from a2a_canvas.server.protocols.edge.grpc_methods import wrapped_unread
 from a2a_canvas.server.protocols.edge.origins import GrpcOrigins
+from a2a_canvas.server.protocols.guard.checks import Refusal
 from a2a_canvas.server.protocols.guard.grpc_guard import SERVICES, Context, abort_call
-from a2a_canvas.server.protocols.identity.authenticator import Authenticated, Authenticator, Denial, IssuerUnavailable
-from a2a_canvas.server.protocols.identity.denials import refusal_of, unavailable
-from a2a_canvas.server.protocols.identity.stream_end import stream_check
+from a2a_canvas.server.protocols.identity.authenticator import Authenticator
+from a2a_canvas.server.protocols.pipeline.entrance import identify, stream_check
 from a2a_canvas.server.tasks.journal.cursors import Check
-from a2a_canvas.store.errors import Unavailable
 
 
 class GrpcAuthentication(grpc.aio.ServerInterceptor):
-    """Lets in whom `authenticator` knows; `origins` tells where calls come from."""
+    """Lets in callers whom `authenticator` knows; `origins` tells where calls come from."""
 
     def __init__(self, authenticator: Authenticator, origins: GrpcOrigins) -> None:
         self._authenticator = authenticator
@@ -48,20 +47,13 @@ class GrpcAuthentication(grpc.aio.ServerInterceptor):
 
     async def _authenticated(self, context: Context, name_of_error: bool) -> Any:
         """The context of a call whose caller is known; any other call ends here."""
-        origin = self._origins.origin_of(context.peer() or "", context.invocation_metadata() or ())
-        try:
-            verdict = await self._authenticator.authenticate(_headers(context), origin)
-        except (Unavailable, IssuerUnavailable) as error:
-            await abort_call(unavailable(error), context)
-        if not isinstance(verdict, Authenticated):
-            await _refuse(verdict, context, name_of_error)
-        return _IdentifiedContext(context, verdict.caller, stream_check(self._authenticator, verdict))
-
-
-async def _refuse(denial: Denial, context: Context, name_of_error: bool) -> NoReturn:
-    refusal = refusal_of(denial)
-    name = f"{refusal.kind.__name__}: " if name_of_error else ""
-    await abort_call(refusal, context, name)
+        metadata = context.invocation_metadata() or ()
+        origin = self._origins.origin_of(context.peer() or "", metadata)
+        headers = Headers(raw=[(key.lower().encode(), _bytes(value)) for key, value in metadata])
+        found = await identify(self._authenticator, headers, origin)
+        if isinstance(found, Refusal):
+            await abort_call(found, context, f"{found.kind.__name__}: " if name_of_error else "")
+        return _IdentifiedContext(context, found.caller, stream_check(self._authenticator, found))
 
 
 class _IdentifiedContext:
@@ -86,11 +78,6 @@ def stream_check_in(context: Any) -> Check | None:
     """What ends the stream of a gRPC call; None for nothing."""
     check: Check | None = getattr(context, "stream_check", None)
     return check
-
-
-def _headers(context: Context) -> Headers:
-    metadata = context.invocation_metadata() or ()
-    return Headers(raw=[(key.lower().encode(), _bytes(value)) for key, value in metadata])
 
 
 def _bytes(value: str | bytes) -> bytes:
