@@ -94,7 +94,7 @@ def agent(folder: str | Path, script: str | Path, **settings: Any) -> Iterator[T
         RuntimeError: an MCP server is not there. `serve` would go on without it.
     """
     model = _RecordedModel(script)
-    everybody = {"shared_token": None, "api_keys": None, "jwt_issuer": None}  # whatever the environment has
+    everybody = {"shared_token": None, "api_keys": (), "jwt_issuer": None}  # whatever the environment has
     given = {**everybody, "public_url": _URL, "database": "memory", "page": False, **settings}
     app = create_app(Settings(agent=Path(folder), **given), model)
     with TestClient(app, base_url=_URL) as client:

@@ -90,7 +90,7 @@ def _routes(components: Components) -> list[BaseRoute]:
         *agui_routes(_agui(components)),
         rest_route(components.handler, REST_PREFIX),
         *components.session_routes.routes(),
-        *page_routes(about(settings, components.handler.card), settings.page_origins, page=settings.page),
+        *page_routes(about(settings, components.handler.card), settings.page),
     ]
 
 
@@ -120,7 +120,7 @@ def _middleware(components: Components) -> list[Middleware]:
     return [
         Middleware(AnswerHeaders),
         Middleware(MetricsMiddleware, metrics=components.engine.metrics),
-        *([Middleware(CORSMiddleware, **cors_options(settings.cors_origins))] if settings.cors_origins else []),
+        *([Middleware(CORSMiddleware, **cors_options(settings.cors_origin))] if settings.cors_origin else []),
         Middleware(HostCheck, hosts=hosts_of(settings)),
         Middleware(StartupCheck, startup=components.startup),
         Middleware(Authentication, authenticator=components.authenticator, sessions=components.sessions),

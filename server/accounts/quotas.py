@@ -166,7 +166,6 @@ class Meter:
         now: the clock.
         of_user: how much each user may use.
         of_all: how much all together may. Its turns are `Admission`'s matter.
-        tokens_of_turn: how many tokens one turn may use; None for any number.
         adopter: the user who has the contexts of anonymous callers, too; empty for none.
 
     Attributes:
@@ -178,10 +177,8 @@ class Meter:
         now: Callable[[], datetime] = lambda: datetime.now(UTC),
         of_user: Quota | None = None,
         of_all: Quota | None = None,
-        tokens_of_turn: int | None = None,
         adopter: str = "",
     ) -> None:
-        self.tokens_of_turn = tokens_of_turn
         self.kept: KeptBytes | None = None
         self._adopter = adopter
         self._now = now

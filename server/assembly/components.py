@@ -96,7 +96,7 @@ def make_components(engine: Engine) -> Components:
     sign = partial(key.sign, keys_url=settings.url + KEYS_PATH) if key else None
     card = CurrentCard(loaded, partial(tools_from, engine.sources), authenticator.security, sign)
     sharing = _sharing(engine)
-    check = TargetCheck(AllowedTargets.of(settings.push_targets), SystemLookup())
+    check = TargetCheck(AllowedTargets.of(settings.push_allow), SystemLookup())
     return Components(
         engine,
         Startup(),
@@ -115,17 +115,16 @@ def make_components(engine: Engine) -> Components:
 
 def _bodies(engine: Engine) -> Bodies:
     settings = engine.settings
-    limits = BodyLimits(settings.max_body_bytes, settings.max_bodies_bytes, settings.max_text_bytes)
+    limits = BodyLimits(settings.max_body_bytes)
     budget = BodyBudget(max(limits.max_bodies_bytes, limits.max_body_bytes))
     return Bodies(limits, budget, ParsingThread(), partial(refuse_readers, engine.runtime.contexts))
 
 
 def _card(engine: Engine) -> LoadedCard:
     settings, rehearses = engine.settings, engine.llm.name == REHEARSAL
-    grpc = settings.grpc_port, settings.public_grpc or ""
     return load_card(
         settings.agent_card,
-        Addresses.of(settings.url, *grpc, advertise_grpc=settings.advertise_grpc),
+        Addresses.of(settings.url, settings.grpc_port, settings.public_grpc or ""),
         advertise_0_3=settings.advertise_0_3,
         note=NOTICE if rehearses else "",
         name=settings.agent.resolve().name if settings.agent else "",
@@ -135,7 +134,7 @@ def _card(engine: Engine) -> LoadedCard:
 
 def _sharing(engine: Engine) -> Sharing:
     runtime, clock = engine.runtime, engine.clock
-    page = engine.settings.url if engine.settings.page else ""
+    page = engine.settings.url if engine.settings.page is not None else ""
     return Sharing(runtime.contexts.access, engine.backend.shares, clock.now, clock.new_id, page, runtime.meter)
 
 

@@ -74,8 +74,8 @@ def make_engine(settings: Settings, llm: LLM | None = None, clock: Clock | None 
         find_tool=partial(find_tool, sources),
         now=clock.now,
         new_id=clock.new_id,
-        limits=TurnLimits(settings.max_rounds, settings.max_tool_errors),
-        admission=Admission(settings.max_turns, settings.max_queued, meter=_meter(settings, clock.now)),
+        limits=TurnLimits(settings.max_rounds),
+        admission=Admission(settings.max_turns, meter=_meter(settings, clock.now)),
         instructions=_instructions(settings),
         push=backend.push,
         metrics=metrics,
@@ -93,7 +93,7 @@ def _meter(settings: Settings, now: Callable[[], datetime]) -> Meter:
         settings.max_bytes_per_user,
     )
     of_all = Quota(settings.max_requests, settings.max_streams, tokens=settings.max_tokens, bytes=settings.max_bytes)
-    return Meter(now, of_user, of_all, settings.max_tokens_per_turn, settings.adopt_anonymous or "")
+    return Meter(now, of_user, of_all, settings.adopt_anonymous or "")
 
 
 def _instructions(settings: Settings) -> str:

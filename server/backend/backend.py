@@ -77,7 +77,7 @@ class Backend(Protocol):
 
 def make_backend(settings: Settings, now: Callable[[], datetime], metrics: Metrics | None = None) -> Backend:
     """The backend that the settings name; it is not opened yet."""
-    limits = Limits(settings.max_artifact_bytes, settings.max_parts)
+    limits = Limits(settings.max_artifact_bytes)
     if settings.database == "memory":
         return MemoryBackend(now, limits)
     from a2a_canvas.server.backend.durable_backend import DurableBackend

@@ -32,6 +32,9 @@ PRUNE_INTERVAL = timedelta(hours=1)
 """Between two prunes; the first runs at the start of the server."""
 
 
+KEEP_JOURNALS = timedelta(days=1)
+"""After the end of a task: clients can resume its stream for so long."""
+
 LAST_EXCHANGE_SECONDS = 1.0
 """What a server that stops has to store what users have used."""
 
@@ -40,7 +43,7 @@ def retention_of(settings: Settings) -> Retention:
     """How long rows are stored."""
     versions, contexts = settings.keep_versions, settings.keep_contexts
     return Retention(
-        journals=timedelta(days=settings.keep_journals),
+        journals=KEEP_JOURNALS,
         versions=None if versions is None else timedelta(days=versions),
         contexts=None if contexts is None else timedelta(days=contexts),
     )

@@ -15,7 +15,7 @@ from typing import Final
 from urllib.parse import quote
 
 from a2a_canvas.server.backend.migrations import REVISIONS, SchemaError, prepare
-from a2a_canvas.server.settings.settings import without_password
+from a2a_canvas.server.settings.value_types import without_password
 from a2a_canvas.store.errors import Unavailable
 from a2a_canvas.store.sql.database import Database
 from a2a_canvas.store.sql.sqlite_file import DatabaseInUse, FileLock

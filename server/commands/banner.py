@@ -92,7 +92,7 @@ def banner(
     if authenticates:
         yield from _credentials(settings, keys, program)
     yield f"Tasks and artifacts are stored {_place(settings.database, count)}."
-    browser = f"open {_page_url(settings)} in a browser, or " if settings.page else ""
+    browser = f"open {_page_url(settings)} in a browser, or " if settings.page is not None else ""
     command = f'{program} send "write an outline about tide pools"{_url_option(settings)}'
     yield f"Next, {browser}in a second terminal:\n{command}"
 

@@ -31,7 +31,7 @@ from jwt.utils import base64url_decode, base64url_encode
 
 from a2a_canvas.server.outbound.over_httpx import client, json_of
 from a2a_canvas.server.protocols.a2a_v1.card.card_canonical import canonical_json
-from a2a_canvas.server.settings.settings import is_trusted_url
+from a2a_canvas.server.settings.value_types import is_trusted_url
 
 ALGORITHMS = ("ES256", "ES384", "ES512", "EdDSA", "RS256", "RS384", "RS512", "PS256", "PS384", "PS512")
 TIMEOUT = 10.0

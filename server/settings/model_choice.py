@@ -135,7 +135,6 @@ def _claude(name: str | None, settings: Settings) -> LLM:
             max_tokens=settings.max_output_tokens,
             thinking="disabled" if settings.thinking == "off" else "auto",
             sends_thinking=_sends_thinking(settings),
-            temperature=settings.temperature,
             context_window=settings.context_window or CONTEXT_WINDOW,
         )
     except ValueError as error:
@@ -166,7 +165,6 @@ def _openai(name: str, settings: Settings, environ: Mapping[str, str]) -> LLM:
             max_tokens=settings.max_output_tokens,
             thinks=settings.thinking != "off",
             sends_thinking=_sends_thinking(settings),
-            temperature=settings.temperature,
             context_window=context_window(name, settings),
         )
     except ValueError as error:
@@ -193,7 +191,6 @@ def _ollama(name: str, settings: Settings, environ: Mapping[str, str]) -> LLM:
         max_tokens=settings.max_output_tokens,
         thinking="disabled" if settings.thinking == "off" else "auto",
         sends_thinking=_sends_thinking(settings),
-        temperature=settings.temperature,
         context_window=settings.context_window or OLLAMA_WINDOW,
         client=client_from({"ANTHROPIC_BASE_URL": ollama_address(environ)}),
         name=f"{OLLAMA}{name}",

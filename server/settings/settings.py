@@ -10,24 +10,36 @@ from __future__ import annotations
 
 import difflib
 import os
-import re
-from collections.abc import Callable, Collection, Mapping
-from ipaddress import ip_address, ip_network
+from collections.abc import Collection, Mapping
 from pathlib import Path
-from typing import Annotated, Any, Self, get_args
-from urllib.parse import parse_qsl, urlsplit
+from typing import Any, Literal, Self, get_args
+from urllib.parse import urlsplit
 
 import click
 from pydantic import Field, ValidationError, ValidationInfo, field_validator, model_validator
 from pydantic.fields import FieldInfo
-from pydantic_settings import BaseSettings, NoDecode, PydanticBaseSettingsSource, SettingsConfigDict
+from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
 
-from a2a_canvas.server.accounts.api_key import PREFIX as KEY_PREFIX
-from a2a_canvas.server.accounts.api_key import SHARED_USER, ApiKey, key_of_pair
 from a2a_canvas.server.command_form import GroupedOption
-from a2a_canvas.server.log_output import FORMATS
-from a2a_canvas.server.settings.agent_folder import AgentFolder, FolderError, is_database_file, read_folder
-from a2a_canvas.server.tasks.runtime.admission import MAX_QUEUED, MAX_TURNS
+from a2a_canvas.server.settings.agent_folder import AgentFolder, FolderError, read_folder
+from a2a_canvas.server.settings.value_types import (
+    DatabaseUrl,
+    File,
+    HostAndPort,
+    HostName,
+    HostOrNetwork,
+    HttpUrl,
+    Key,
+    ListOf,
+    Origin,
+    Page,
+    SharedToken,
+    TokensByHost,
+    TrustedUrl,
+    is_loopback,
+    without_password,
+)
+from a2a_canvas.server.tasks.runtime.admission import MAX_TURNS
 from a2a_canvas.server.wire import TOKEN_VARIABLE, URL_VARIABLE
 
 PREFIX = "A2A_CANVAS_"
@@ -41,26 +53,11 @@ ALL_ADDRESSES = ("0.0.0.0", "::", "")
 MAX_DAYS = 36_500
 """The longest retention."""
 
-PATH_FORM = "a file such as ./my.db"
-SQLITE_FORM = "sqlite:///FILE"
-POSTGRESQL_FORM = "postgresql://USER:PASSWORD@HOST/DATABASE"
-SSL_MODES = ("disable", "allow", "prefer", "require", "verify-ca", "verify-full")
-
-
 UNITS = ("days", "bytes", "seconds", "milliseconds", "tokens")
 
 
 class SettingsError(Exception):
     """A setting is unknown, wrong or contradicts another; `str()` is one line that says what to do."""
-
-
-def _one_of(*words: str) -> Callable[[str], str]:
-    def known(value: str) -> str:
-        if value not in words:
-            raise ValueError(f"must be {' or '.join(words)}")
-        return value
-
-    return known
 
 
 class Settings(BaseSettings):
@@ -78,20 +75,21 @@ class Settings(BaseSettings):
     agent: Path | None = Field(
         None, description="folder of the agent: 'agent.toml' and the files beside it; by default the built-in agent"
     )
-    instructions: Path | None = Field(
+    instructions: File | None = Field(
         None, description="text file with the agent's role and way of working; it precedes the built-in rules"
     )
-    tools: Annotated[tuple[Path, ...], NoDecode] = Field(
+    tools: ListOf[File] = Field(
         (), description="Python files with '@tool' functions; repeatable, or separated by commas"
     )
-    mcp_config: Path | None = Field(
+    mcp_config: File | None = Field(
         None, description="JSON file with MCP servers ('mcpServers') whose tools the agent may call"
     )
-    agents: Annotated[tuple[str, ...], NoDecode] = Field(
+    agents: ListOf[HttpUrl] = Field(
         (), description="addresses of other A2A agents to call; repeatable, or separated by commas"
     )
-    agent_tokens: str | None = Field(
-        None,
+    agent_tokens: TokensByHost = Field(
+        {},
+        repr=False,
         description="tokens for other agents, as 'HOST=TOKEN' or 'HOST:PORT=TOKEN', separated by commas; the port "
         "defaults to that of the agent's address",
     )
@@ -109,16 +107,10 @@ class Settings(BaseSettings):
         description="a model's name, 'openai:NAME', 'ollama:NAME', 'rehearsal' or 'script:FILE.yaml'; 'a2a-canvas "
         "models' lists those available",
     )
-    database: str = Field(
+    database: DatabaseUrl = Field(
         "sqlite:///a2a-canvas.db",
         description="database for tasks and artifacts: a SQLite file such as './my.db' or 'sqlite:///FILE', "
         "'postgresql://USER:PASSWORD@HOST/DATABASE' or 'memory'",
-    )
-    keep_journals: float = Field(
-        1,
-        gt=0,
-        le=MAX_DAYS,
-        description="days to keep the streamed events of finished tasks; the tasks themselves are kept",
     )
     keep_versions: float | None = Field(
         None,
@@ -133,75 +125,73 @@ class Settings(BaseSettings):
         description="days to keep a conversation, with its tasks and artifacts, after its last change; forever by "
         "default",
     )
-    shared_token: str | None = Field(
+    shared_token: SharedToken | None = Field(
         None,
+        repr=False,
         description="token for every request without another credential; all its holders are one user, 'shared', "
         "and clients send it as A2A_CANVAS_TOKEN",
     )
-    api_keys: str | None = Field(
-        None,
+    api_keys: ListOf[Key] = Field(
+        (),
+        repr=False,
         description="API keys in addition to those in the database, as 'NAME=KEY' or 'NAME=sha256:HASH', "
         "separated by commas; NAME is the user",
     )
-    jwt_issuer: str | None = Field(
+    jwt_issuer: TrustedUrl | None = Field(
         None,
         description="issuer of accepted bearer tokens (JWTs), equal to their 'iss'; its keys are found by OpenID "
         "Connect discovery",
     )
     jwt_audience: str | None = Field(None, description="audience that the tokens must name in 'aud'")
-    jwt_jwks_url: str | None = Field(None, description="address of the issuer's keys, if it does not support discovery")
+    jwt_jwks_url: TrustedUrl | None = Field(
+        None, description="address of the issuer's keys, if it does not support discovery"
+    )
     jwt_user_claim: str = Field("sub", description="claim of the tokens that names the user")
     oidc_client_id: str | None = Field(
         None, description="client id at the issuer (OpenID Connect), to sign in on the page"
     )
-    oidc_client_secret: str | None = Field(None, description="secret of that client, if it is confidential")
+    oidc_client_secret: str | None = Field(None, repr=False, description="secret of that client, if it is confidential")
     allow_anonymous: bool = Field(False, description="serve callers without credentials, on any address")
     adopt_anonymous: str | None = Field(
         None,
         description="user who also gets the conversations of anonymous callers, such as those from before there "
         "were users; otherwise nobody sees them",
     )
-    public_url: str | None = Field(None, description="address in the card, if it is not 'http://HOST:PORT'")
-    public_grpc: str | None = Field(
+    public_url: HttpUrl | None = Field(None, description="address in the card, if it is not 'http://HOST:PORT'")
+    public_grpc: HostAndPort | None = Field(
         None,
-        description="list gRPC in the card, at this 'HOST:PORT'",
+        description="list gRPC in the card, at this 'HOST' or 'HOST:PORT'; the port defaults to that of --grpc-port; "
+        "google-adk rejects such cards",
     )
-    allowed_hosts: str | None = Field(
-        None,
+    allowed_hosts: ListOf[HostName] = Field(
+        (),
         description="further host names for requests, separated by commas, besides localhost, the host and that "
         "of the public URL; '*' for any",
     )
     agent_card: Path | None = Field(None, description="agent card to start from, instead of the built-in one")
-    card_signing_key: Path | None = Field(
+    card_signing_key: File | None = Field(
         None, description="PEM file with the private key that signs the agent card; unsigned by default"
     )
     advertise_0_3: bool = Field(True, description="list the 0.3 interfaces in the card, which the A2A Inspector needs")
-    advertise_grpc: bool = Field(
-        False,
-        description="list gRPC in the card, at its port on the public URL's host; --public-grpc lists it "
-        "elsewhere; google-adk rejects such cards",
-    )
-    cors_origin: str | None = Field(
-        None,
+    cors_origin: ListOf[Origin] = Field(
+        (),
         description="origin such as 'https://app.example.com' whose pages may use the server (CORS); repeatable, "
         "or separated by commas; none by default",
     )
-    push_allow: str | None = Field(
-        None,
+    push_allow: ListOf[HostOrNetwork] = Field(
+        (),
         description="hosts and networks for push notifications besides the public internet (names, addresses, "
         "'10.0.0.0/8'), separated by commas; also over http",
     )
-    page: bool = Field(True, description="serve the web page at '/'")
-    page_servers: str | None = Field(
-        None,
-        description="origins of other A2A servers for the page, such as 'https://agent.example.com', separated by "
-        "commas; each must allow this server's origin",
+    page: Page = Field(
+        (),
+        description="origins of other A2A servers that the web page at '/' may use, such as "
+        "'https://agent.example.com', separated by commas; each must allow this server's origin; 'off' serves no page",
     )
     frame_ms: float = Field(
         25, ge=0, le=1000, description="milliseconds in which pieces of text are joined into one event; 0 joins none"
     )
     max_turns: int = Field(MAX_TURNS, ge=1, description="concurrent turns on this server; others wait")
-    max_queued: int = Field(MAX_QUEUED, ge=0, description="tasks in the queue; more are rejected")
     max_turns_per_user: int | None = Field(
         None, ge=1, description="concurrent turns of one user; others wait; unlimited by default"
     )
@@ -219,18 +209,13 @@ class Settings(BaseSettings):
     max_tokens_per_user: int | None = Field(
         None, ge=1, description="model tokens per day (UTC) of one user; unlimited by default"
     )
-    max_tokens_per_turn: int | None = Field(None, ge=1, description="model tokens per turn; unlimited by default")
     max_bytes: int | None = Field(None, ge=1, description="bytes stored for all users; unlimited by default")
     max_bytes_per_user: int | None = Field(
         None, ge=1, description="bytes stored in one user's contexts; unlimited by default"
     )
     max_rounds: int = Field(30, ge=1, description="model calls per turn")
-    max_tool_errors: int = Field(5, ge=1, description="consecutive failed tool calls")
     max_artifact_bytes: int = Field(10 * 1024 * 1024, ge=1, description="bytes of one artifact")
-    max_parts: int = Field(100, ge=1, description="parts of one artifact")
     max_body_bytes: int = Field(10 * 1024 * 1024, ge=1024, description="bytes of one request")
-    max_bodies_bytes: int = Field(64 * 1024 * 1024, ge=1024, description="bytes of all requests being read or answered")
-    max_text_bytes: int = Field(1024 * 1024, ge=1024, description="bytes of text and data in one message")
     max_connections: int = Field(900, ge=1, description="concurrent HTTP connections, and concurrent gRPC calls")
     max_output_tokens: int = Field(32_000, ge=1, description="tokens of one model answer")
     context_window: int | None = Field(
@@ -238,21 +223,20 @@ class Settings(BaseSettings):
         ge=8192,
         description="tokens of a model request and its answer together; by default the model's window",
     )
-    temperature: float | None = Field(
-        None, ge=0, le=2, description="sampling temperature of the model; not sent by default"
-    )
-    thinking: str = Field(
+    thinking: Literal["auto", "off", "accumulated"] = Field(
         "auto",
         description="whether the model thinks before it answers, if it can: 'auto' or 'off'; 'accumulated' is for "
         "servers that repeat all previous thinking with each piece",
     )
     expose_thinking: bool = Field(True, description="show the model's thinking to clients of turn:v1 and AG-UI")
-    on_disconnect: str = Field(
+    on_disconnect: Literal["continue", "cancel"] = Field(
         "continue", description="what happens to a task when its last AG-UI client disconnects: 'continue' or 'cancel'"
     )
     shutdown_grace: float = Field(5, ge=0, le=600, description="seconds for a stopping server to end its streams")
-    log_level: str = Field("info", description="'critical', 'error', 'warning', 'info' or 'debug'")
-    log_format: str = Field("text", description="'text', or 'json' for one object per line")
+    log_level: Literal["critical", "error", "warning", "info", "debug"] = Field(
+        "info", description="'critical', 'error', 'warning', 'info' or 'debug'"
+    )
+    log_format: Literal["text", "json"] = Field("text", description="'text', or 'json' for one object per line")
 
     @classmethod
     def settings_customise_sources(
@@ -265,6 +249,11 @@ class Settings(BaseSettings):
     ) -> tuple[PydanticBaseSettingsSource, ...]:
         return init_settings, env_settings, _FolderSource(settings_cls)
 
+    @field_validator("log_level", mode="before")
+    @classmethod
+    def _in_lower_case(cls, value: Any) -> Any:
+        return value.lower() if isinstance(value, str) else value
+
     @field_validator("*", mode="before")
     @classmethod
     def _number(cls, value: Any, info: ValidationInfo) -> Any:
@@ -272,148 +261,6 @@ class Settings(BaseSettings):
         annotation = cls.model_fields[info.field_name or ""].annotation
         if isinstance(value, bool) and {int, float} & {annotation, *get_args(annotation)}:
             raise ValueError("must be a number, not true or false")
-        return value
-
-    @field_validator("tools", "agents", mode="before")
-    @classmethod
-    def _list(cls, value: Any) -> Any:
-        match value:
-            case str():
-                return _split_names(value)
-            case Path():
-                return (value,)
-            case _:
-                return value
-
-    @field_validator("cors_origin", "page_servers", "allowed_hosts", "push_allow", mode="before")
-    @classmethod
-    def _joined(cls, value: Any) -> Any:
-        return ",".join(map(str, value)) if isinstance(value, list) else value
-
-    @field_validator("instructions", "tools", "mcp_config", "card_signing_key")
-    @classmethod
-    def _files(cls, value: Path | tuple[Path, ...] | None) -> Path | tuple[Path, ...] | None:
-        for path in value if isinstance(value, tuple) else filter(None, [value]):
-            if not path.is_file():
-                raise ValueError(f"there is no file {path}")
-        return value
-
-    @field_validator("agents")
-    @classmethod
-    def _http_urls(cls, value: tuple[str, ...]) -> tuple[str, ...]:
-        return tuple(url for each in value if (url := cls._http_url(each)))
-
-    @field_validator("agent_tokens")
-    @classmethod
-    def _token_pairs(cls, value: str | None) -> str | None:
-        host = r"(?:[\w.-]+|\[[\da-fA-F:.]+\])(?::\d{1,5})?|[\da-fA-F]*:[\da-fA-F.]*:[\da-fA-F:.]*"
-        if value and not all(re.fullmatch(rf"({host})=[!-~]+", pair) for pair in _split_names(value)):
-            raise ValueError("must be pairs such as agent.example.com=TOKEN, separated by commas")
-        return value
-
-    @field_validator("shared_token")
-    @classmethod
-    def _hard_to_guess(cls, value: str | None) -> str | None:
-        if value and (not re.fullmatch(r"[\w~+/=-]{16,}", value, re.ASCII) or value.startswith(KEY_PREFIX)):
-            raise ValueError(
-                "must be 16 or more letters, digits and -_~+/=, such as openssl rand -hex 16 prints, and no API key"
-            )
-        return value
-
-    @field_validator("api_keys")
-    @classmethod
-    def _key_pairs(cls, value: str | None) -> str | None:
-        keys = [key_of_pair(pair) for pair in _split_names(value or "")]
-        if not all(keys):
-            raise ValueError("must be pairs such as ann=KEY or ann=sha256:HASH, as a2a-canvas key new prints them")
-        if any(key and key.user == SHARED_USER for key in keys):
-            raise ValueError(f"must not name the user {SHARED_USER!r}, who is everybody with the shared token")
-        return value
-
-    @field_validator("jwt_issuer", "jwt_jwks_url")
-    @classmethod
-    def _trusted_url(cls, value: str | None) -> str | None:
-        if value and not is_trusted_url(value):
-            raise ValueError("must be an address with https, such as https://login.example.com")
-        return value
-
-    @field_validator("database")
-    @classmethod
-    def _known_database(cls, value: str) -> str:
-        match value.partition(":")[0]:
-            case "memory" if value == "memory":
-                return value
-            case "sqlite":
-                return _sqlite_url(value)
-            case "postgresql" | "postgres":
-                return _postgresql_url(value)
-            case _ if is_database_file(value):
-                return f"sqlite:///{Path(value).expanduser()}"
-            case _:
-                raise ValueError(f"must be memory, {PATH_FORM}, {SQLITE_FORM} or {POSTGRESQL_FORM}")
-
-    _known_thinking = field_validator("thinking")(_one_of("auto", "off", "accumulated"))
-    _known_format = field_validator("log_format")(_one_of(*FORMATS))
-    _known_outcome = field_validator("on_disconnect")(_one_of("continue", "cancel"))
-
-    @field_validator("log_level")
-    @classmethod
-    def _known_level(cls, value: str) -> str:
-        if value.lower() not in ("critical", "error", "warning", "info", "debug"):
-            raise ValueError("must be critical, error, warning, info or debug")
-        return value.lower()
-
-    @field_validator("public_url")
-    @classmethod
-    def _http_url(cls, value: str | None) -> str | None:
-        if value is None:
-            return None
-        parts = urlsplit(value)
-        if parts.scheme not in ("http", "https") or not parts.hostname or parts.port == 0:
-            raise ValueError("must be an address such as https://agent.example.com")
-        return value.rstrip("/")
-
-    @field_validator("public_grpc")
-    @classmethod
-    def _host_and_port(cls, value: str | None) -> str | None:
-        if value and not re.fullmatch(r"([\w.-]+|\[[0-9A-Fa-f:.]+\]):[1-9][0-9]{0,4}", value):
-            raise ValueError("must be a host and a port such as grpc.example.com:443")
-        return value
-
-    @field_validator("allowed_hosts")
-    @classmethod
-    def _host_names(cls, value: str | None) -> str | None:
-        if value and not all(re.fullmatch(r"\*|(\*\.)?[\w.-]+|[0-9A-Fa-f:.]+", name) for name in _split_names(value)):
-            raise ValueError("must be names such as agent.example.com, without ports, separated by commas; * for any")
-        return value
-
-    @field_validator("push_allow")
-    @classmethod
-    def _hosts_and_networks(cls, value: str | None) -> str | None:
-        for each in _split_names(value or ""):
-            if not re.fullmatch(r"[\w.-]+|\[?[0-9A-Fa-f:.]+\]?(/\d+)?", each) or (
-                "/" in each and not _is_network(each)
-            ):
-                raise ValueError("must be hosts and networks such as hooks.internal,10.0.0.0/8, separated by commas")
-        return value
-
-    @field_validator("cors_origin")
-    @classmethod
-    def _origins(cls, value: str | None) -> str | None:
-        if value and not all(
-            re.fullmatch(r"[A-Za-z][A-Za-z0-9+.-]*://[^/?#@*,\s]+", name) for name in _split_names(value)
-        ):
-            raise ValueError("must be origins such as https://app.example.com, without a path, separated by commas")
-        return value
-
-    @field_validator("page_servers")
-    @classmethod
-    def _http_origins(cls, value: str | None) -> str | None:
-        # They become part of a header: no character may end the directive that they stand in.
-        if value and not all(
-            re.fullmatch(r"https?://(\[[0-9A-Fa-f:]+\]|[\w.-]+)(:\d+)?", name) for name in _split_names(value)
-        ):
-            raise ValueError("must be origins such as https://agent.example.com, without a path, separated by commas")
         return value
 
     @model_validator(mode="after")
@@ -435,40 +282,9 @@ class Settings(BaseSettings):
         return self
 
     @property
-    def hosts(self) -> tuple[str, ...]:
-        """The names in `allowed_hosts`."""
-        return _split_names(self.allowed_hosts or "")
-
-    @property
-    def push_targets(self) -> tuple[str, ...]:
-        """The hosts and networks in `push_allow`."""
-        return _split_names(self.push_allow or "")
-
-    @property
-    def tokens(self) -> Mapping[str, str]:
-        """The tokens in `agent_tokens`, by host or `host:port`; an IPv6 address has brackets before a port alone."""
-        pairs = (pair.partition("=") for pair in _split_names(self.agent_tokens or ""))
-        return {(host.strip("[]") if host.endswith("]") else host).lower(): token for host, _, token in pairs}
-
-    @property
-    def keys(self) -> tuple[ApiKey, ...]:
-        """The keys in `api_keys`."""
-        return tuple(filter(None, map(key_of_pair, _split_names(self.api_keys or ""))))
-
-    @property
     def authenticates(self) -> bool:
         """Whether these settings alone tell callers apart; keys in the database may do so, too."""
         return bool(self.shared_token or self.api_keys or self.jwt_issuer)
-
-    @property
-    def cors_origins(self) -> tuple[str, ...]:
-        """The origins in `cors_origin`, in lower case as browsers send them."""
-        return _split_names((self.cors_origin or "").lower())
-
-    @property
-    def page_origins(self) -> tuple[str, ...]:
-        """The origins in `page_servers`."""
-        return _split_names((self.page_servers or "").lower())
 
     @property
     def url(self) -> str:
@@ -487,18 +303,8 @@ class Settings(BaseSettings):
             return f"{option_name('host')} {self.host}"
         if self.public_url and not is_loopback(urlsplit(self.public_url).hostname or ""):
             return f"{option_name('public_url')} {self.public_url}"
-        names = (name for name in _split_names(self.allowed_hosts or "") if not is_loopback(name))
+        names = (name for name in self.allowed_hosts if not is_loopback(name))
         return next((f"{option_name('allowed_hosts')} {name}" for name in names), "")
-
-
-def is_trusted_url(url: str) -> bool:
-    """Whether what is read there is from whom it says: by HTTPS, or from this machine."""
-    try:
-        parts = urlsplit(url)
-        host = parts.hostname or ""
-    except ValueError:
-        return False
-    return bool(host) and (parts.scheme == "https" or (parts.scheme == "http" and is_loopback(host)))
 
 
 class _FolderSource(PydanticBaseSettingsSource):
@@ -522,73 +328,6 @@ def authority(host: str, port: int) -> str:
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
-def is_loopback(host: str) -> bool:
-    """Whether only programs on this machine reach an address."""
-    try:
-        return ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"
-
-
-def _split_names(names: str) -> tuple[str, ...]:
-    return tuple(name.strip() for name in names.split(",") if name.strip())
-
-
-def _is_network(text: str) -> bool:
-    try:
-        ip_network(text, strict=False)
-    except ValueError:
-        return False
-    return True
-
-
-def _sqlite_url(url: str) -> str:
-    path = url.removeprefix("sqlite:///")
-    if path == url or not path:
-        raise ValueError(f"must be {SQLITE_FORM} (three slashes; four before a path that begins with one)")
-    if "?" in path or path.startswith((":memory:", "file:")):
-        raise ValueError(f"must be {SQLITE_FORM}, with the name of a file and nothing else; 'memory' stores nothing")
-    return url
-
-
-def _postgresql_url(url: str) -> str:
-    try:
-        parts = urlsplit(url)
-        whole = (
-            url.startswith(f"{parts.scheme}://") and parts.port != 0 and parts.path.strip("/") and not parts.fragment
-        )
-    except ValueError:
-        # Its message may quote a piece of the password.
-        whole = False
-    if not whole:
-        raise ValueError(
-            f"must be {POSTGRESQL_FORM}; in a user or password @ : / ? # % are written as %40 %3A %2F %3F %23 %25"
-        )
-    options = dict(parse_qsl(parts.query))
-    if unknown := options.keys() - {"sslmode", "host"}:
-        raise ValueError(f"?{min(unknown)}= is unknown; there are ?sslmode= and ?host=")
-    if options.get("sslmode", "prefer") not in SSL_MODES:
-        raise ValueError(f"sslmode must be one of {', '.join(SSL_MODES)}")
-    return "postgresql" + url.removeprefix(parts.scheme)
-
-
-_SHOWN: Mapping[str, Callable[[Any], str]] = {
-    "database": lambda given: without_password(str(given)),
-    "agent_tokens": lambda given: "'***'",
-    "shared_token": lambda given: "'***'",
-    "api_keys": lambda given: "'***'",
-    "oidc_client_secret": lambda given: "'***'",
-}
-"""How a value is shown that may have a secret in it."""
-
-
-def without_password(url: str) -> str:
-    """An address without its password, even if it is malformed."""
-    # Everything before the last @ may be part of a password that should have been quoted.
-    hidden = re.sub(r"^((?:\w[\w+.-]*:?//[^:@/]*+)?+).+@", r"\1:***@", url, flags=re.DOTALL)
-    return re.sub(r"(password=)[^&]*", r"\1***", hidden, flags=re.IGNORECASE)
-
-
 def option_name(field: str) -> str:
     """The name of a field on the command line."""
     return _OPTION_NAMES.get(field, "--" + field.replace("_", "-"))
@@ -597,7 +336,6 @@ def option_name(field: str) -> str:
 FOLDER_OF_DATABASE = "With FOLDER, the command uses the database of that agent."
 _OPTION_NAMES = {"agent": "FOLDER", "agents": "--agent", "shared_token": "--token", "advertise_0_3": "--advertise-0.3"}
 """The options that are not called as their field, and the one argument."""
-_REPEATABLE = ("tools", "agents", "cors_origin")
 
 
 def bounds_of(field: str) -> str:
@@ -625,7 +363,7 @@ def bounds_of(field: str) -> str:
 GROUPS: Mapping[str, tuple[str, ...]] = {
     "Agent": (
         *("agent", "instructions", "tools", "mcp_config", "agents", "agent_tokens", "agent_card"),
-        *("card_signing_key", "advertise_0_3", "advertise_grpc"),
+        *("card_signing_key", "advertise_0_3"),
     ),
     "Address": (
         *("host", "port", "grpc_port", "metrics_port"),
@@ -636,18 +374,15 @@ GROUPS: Mapping[str, tuple[str, ...]] = {
         *("jwt_issuer", "jwt_audience", "jwt_jwks_url", "jwt_user_claim"),
         *("oidc_client_id", "oidc_client_secret"),
     ),
-    "Model": (
-        *("model", "thinking", "expose_thinking", "max_output_tokens", "context_window", "temperature"),
-        *("max_rounds", "max_tool_errors"),
-    ),
-    "Data": ("database", "keep_journals", "keep_versions", "keep_contexts"),
-    "Page": ("page", "page_servers"),
+    "Model": (*("model", "thinking", "expose_thinking", "max_output_tokens", "context_window", "max_rounds"),),
+    "Data": ("database", "keep_versions", "keep_contexts"),
+    "Page": ("page",),
     "Push notifications": ("push_allow",),
     "Streams": ("frame_ms", "on_disconnect", "shutdown_grace"),
     "Limits": (
-        *("max_turns", "max_queued", "max_artifact_bytes", "max_parts", "max_body_bytes", "max_bodies_bytes"),
-        *("max_text_bytes", "max_connections", "max_turns_per_user", "max_streams", "max_streams_per_user"),
-        *("max_requests", "max_requests_per_user", "max_tokens", "max_tokens_per_user", "max_tokens_per_turn"),
+        *("max_turns", "max_artifact_bytes", "max_body_bytes", "max_connections"),
+        *("max_turns_per_user", "max_streams", "max_streams_per_user"),
+        *("max_requests", "max_requests_per_user", "max_tokens", "max_tokens_per_user"),
         *("max_bytes", "max_bytes_per_user"),
     ),
     "Log": ("log_level", "log_format"),
@@ -673,7 +408,7 @@ def _option(group: str, field: str) -> click.Parameter:
         [f"{name}/--no-{name[2:]}" if switch else name, field],
         group=group,
         default=None,
-        multiple=field in _REPEATABLE,
+        multiple=info.default == (),
         metavar=None if switch else _metavar(field),
         help=f"{info.description}{numbers}{default}",
     )
@@ -768,17 +503,23 @@ def _message(fault: Any, places: Mapping[str, str]) -> str:
     if not fault["loc"]:
         return message
     field = str(fault["loc"][0])
-    if fault["type"] in ("greater_than", "greater_than_equal", "less_than_equal"):
-        message = f"must be {bounds_of(field)}"
-    given_value = _SHOWN.get(str(field), _written)(fault["input"])
-    return f"{places.get(field, field)}={given_value}: {PYDANTIC_MESSAGES.get(fault['type'], message)}"
+    match fault["type"]:
+        case "greater_than" | "greater_than_equal" | "less_than_equal":
+            message = f"must be {bounds_of(field)}"
+        case "literal_error":
+            message = f"must be {fault['ctx']['expected'].replace(chr(39), '')}"
+        case kind:
+            message = PYDANTIC_MESSAGES.get(kind, message)
+    return f"{places.get(field, field)}={_written(field, fault['input'])}: {message}"
 
 
-def _written(value: Any) -> str:
+def _written(field: str, value: Any) -> str:
+    if not Settings.model_fields[field].repr:
+        return "'***'"
     match value:
         case list() | tuple():
             return ",".join(map(str, value))
         case bool():
             return str(value).lower()
         case _:
-            return str(value)
+            return without_password(str(value)) if field == "database" else str(value)

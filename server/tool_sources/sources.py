@@ -55,7 +55,7 @@ def _mcp_servers(config: Path) -> Sequence[ToolSource]:
 def _other_agents(settings: Settings) -> Sequence[ToolSource]:
     from a2a_canvas.server.tool_sources.remote_agents.agents_source import RemoteAgents
 
-    return (RemoteAgents(settings.agents, settings.tokens),)
+    return (RemoteAgents(settings.agents, settings.agent_tokens),)
 
 
 def check_programs(config: Path) -> None:

@@ -20,7 +20,13 @@ from a2a_canvas.server.protocols.agui.routes import MAX_BODY_VALUES
 from a2a_canvas.server.protocols.artifacts.context_forms import MAX_NAME, MAX_PAGE_SIZE
 from a2a_canvas.server.protocols.edge.connections import MAX_FIELDS, MAX_HEAD
 from a2a_canvas.server.protocols.edge.share_forms import MAX_SECONDS, MAX_USER
-from a2a_canvas.server.protocols.guard.checks import MAX_ITEMS, MAX_JSON_DEPTH, MAX_NUMBER, MAX_VALUES
+from a2a_canvas.server.protocols.guard.checks import (
+    MAX_ITEMS,
+    MAX_JSON_DEPTH,
+    MAX_NUMBER,
+    MAX_VALUES,
+    BodyLimits,
+)
 from a2a_canvas.server.protocols.guard.parsing import SMALL_BODY_BYTES
 from a2a_canvas.server.push.outbox import MAX_CONFIGS
 from a2a_canvas.server.push.targets import MAX_URL
@@ -34,6 +40,7 @@ _PROTOCOLS = "server/protocols"
 _CHECKS = f"{_PROTOCOLS}/guard/test_checks.py"
 _BODIES = f"{_PROTOCOLS}/guard/test_bodies.py"
 _INVALID = "`INVALID_PARAMS`"
+_LIMITS = BodyLimits()
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +67,8 @@ REQUESTS = (
           f"{_BODIES}::test_a_message_may_be_as_large_as_the_setting_says"),
     Limit((" any other body",), f"{SMALL_BODY_BYTES:,} bytes", "413, before it is read",
           f"{_BODIES}::test_only_messages_may_be_large"),
-    Limit((" all bodies at once",), "`--max-bodies-bytes`", "503 with `Retry-After`; gRPC: RESOURCE_EXHAUSTED",
+    Limit((" all bodies at once",), f"{_LIMITS.max_bodies_bytes:,} bytes",
+          "503 with `Retry-After`; gRPC: RESOURCE_EXHAUSTED",
           f"{_BODIES}::test_beyond_the_budget_every_entrance_says_try_again_and_keeps_nothing"),
     Limit((" JSON: levels",), str(MAX_JSON_DEPTH), "`INVALID_REQUEST`",
           f"{_CHECKS}::test_depth_is_refused_at_one_level_more_than_the_limit"),
@@ -73,7 +81,8 @@ REQUESTS = (
     Limit((" items of a list, such as the parts of a message",), f"{MAX_ITEMS:,}", _INVALID,
           f"{_PROTOCOLS}/guard/test_proto_messages.py"
           "::test_a_list_of_messages_has_at_most_as_many_as_the_limit"),
-    Limit((" all text in fields of A2A",), f"`--max-text-bytes`, and {SMALL_BODY_BYTES:,} for ids and addresses",
+    Limit((" all text in fields of A2A",),
+          f"{_LIMITS.max_text_bytes:,} bytes, and {SMALL_BODY_BYTES:,} for ids and addresses",
           _INVALID, f"{_PROTOCOLS}/guard/test_proto_messages.py"
           "::test_more_text_than_a_message_may_have_is_refused_before_protobuf_reads_it"),
 )  # fmt: skip
@@ -94,7 +103,7 @@ VALUES = (
     Limit(("A2A Part.text", "A2A Part.data", "A2A *.metadata", "A2A SendMessage.message", "AG-UI UserMessage.content",
            "AG-UI older message", "AG-UI Context.description",
            "AG-UI Context.value", "AG-UI ResumeEntry.payload", "AG-UI RunAgentInput.forwardedProps"),
-          "`--max-text-bytes` for all of a message", _INVALID,
+          f"{_LIMITS.max_text_bytes:,} bytes for all of a message", _INVALID,
           f"{_BODIES}::test_text_is_limited_over_every_binding_and_version"),
     Limit(("A2A Part.raw",), "the limits of requests; base64", _INVALID,
           f"{_PROTOCOLS}/guard/test_proto_messages.py"

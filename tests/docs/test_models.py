@@ -51,7 +51,7 @@ def test_there_are_recipes_for_all_kinds() -> None:
 def test_the_settings_of_an_agent_are_settings() -> None:
     [block] = blocks(PAGE, "toml")
     settings = Settings(**tomllib.loads(block))
-    assert (settings.model, settings.thinking, settings.temperature) == ("openai:coder", "accumulated", 0.2)
+    assert (settings.model, settings.thinking, settings.context_window) == ("openai:coder", "accumulated", 65536)
 
 
 @pytest.mark.parametrize(("models", "tokens"), rows(PAGE, "The context window"))

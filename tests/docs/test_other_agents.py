@@ -24,7 +24,7 @@ def test_other_agents_are_settings() -> None:
     addresses = tuple(command.split()[1::2])
     assert load({"agents": addresses}).agents == ("https://weather.example.com", "https://books.example.com")
     [tokens] = re.findall(r"`A2A_CANVAS_AGENT_TOKENS=(.*?)`", OTHERS)
-    assert load({"agent_tokens": tokens}).tokens == {"weather.example.com": "TOKEN", "books.example.com": "TOKEN"}
+    assert load({"agent_tokens": tokens}).agent_tokens == {"weather.example.com": "TOKEN", "books.example.com": "TOKEN"}
 
 
 def test_the_tool_of_another_agent_is_as_it_is_described() -> None:

@@ -10,7 +10,8 @@ import pytest
 from a2a_canvas.server.app import create_app
 from a2a_canvas.server.commands.cli import main
 from a2a_canvas.server.protocols.identity.configuration import check_open
-from a2a_canvas.server.settings.settings import PREFIX, Settings, SettingsError, is_loopback
+from a2a_canvas.server.settings.settings import PREFIX, Settings, SettingsError
+from a2a_canvas.server.settings.value_types import is_loopback
 from tests.free_port import free_port
 
 PUBLIC = "https://agent.example.test"

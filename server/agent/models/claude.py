@@ -84,8 +84,6 @@ def _unknown(error: anthropic.APIStatusError) -> OptionalField | None:
     message = _message(error)
     if "eager_input_streaming" in message:
         return "eager_input_streaming"
-    if "temperature" in message:
-        return "temperature"
     if _SAYS_UNKNOWN.search(message):
         if "cache_control" in message:
             return "cache_control"
@@ -141,7 +139,6 @@ class ClaudeModel:
         max_tokens: the most that one call may generate, thinking included. It shrinks if the provider reports less.
         thinking: see `ThinkingMode`.
         sends_thinking: whether the server sends the thinking in pieces, or all of it so far.
-        temperature: is not sent if it is None.
         context_window: the most tokens of a request and its answer together. It shrinks if the provider reports a
             smaller one; the answer has at most half of it.
         client: that of the provider; by default made from ANTHROPIC_API_KEY and ANTHROPIC_BASE_URL.
@@ -159,7 +156,6 @@ class ClaudeModel:
         max_tokens: int = 32_000,
         thinking: ThinkingMode = "auto",
         sends_thinking: Literal["delta", "accumulated"] = "delta",
-        temperature: float | None = None,
         context_window: int = CONTEXT_WINDOW,
         client: anthropic.AsyncAnthropic | None = None,
         name: str = "",
@@ -170,7 +166,6 @@ class ClaudeModel:
         self._model = model
         self._limits = TokenLimits(max_tokens, context_window)
         self._thinking_mode = thinking
-        self._temperature = temperature
         self._client = client or client_from(os.environ)
         self._silence = httpx2.Timeout(self._client.timeout).read or MAX_SILENCE
         self._address_variable = address_variable
@@ -215,9 +210,7 @@ class ClaudeModel:
 
     async def _ask(self, request: m.ModelRequest) -> _RawStream:
         """Call, and repeat without what the provider refuses (rule 3)."""
-        params = to_params(
-            request, self._model, self._limits.answer, self._thinking_mode, self._without, self._temperature
-        )
+        params = to_params(request, self._model, self._limits.answer, self._thinking_mode, self._without)
         try:
             return cast(_RawStream, await self._client.messages.create(**params, stream=True))
         except (anthropic.BadRequestError, anthropic.UnprocessableEntityError) as error:

@@ -34,7 +34,7 @@ _OLDER: Final = re.compile(r"claude-(\d|instant|(opus|sonnet|haiku)-4(-[015])?(-
 _CLAUDE: Final = re.compile(r"(?:^|[/.:])(claude-[^/:]*)")
 """The model's own name in that of Bedrock, Vertex or a gateway: `us.anthropic.claude-sonnet-4-5-20250929-v1:0`."""
 
-OptionalField = Literal["eager_input_streaming", "cache_control", "display", "thinking", "temperature"]
+OptionalField = Literal["eager_input_streaming", "cache_control", "display", "thinking"]
 """A field that the API knows and another server may not; `display` is one of `thinking`."""
 
 _EMPTY: Final = {"type": "text", "text": "(The message was empty.)"}
@@ -70,7 +70,6 @@ def to_params(
     max_tokens: int,
     thinking: ThinkingMode = "auto",
     without: Collection[OptionalField] = (),
-    temperature: float | None = None,
 ) -> dict[str, Any]:
     """The arguments of `messages.create` for a request, without `stream`.
 
@@ -79,7 +78,6 @@ def to_params(
 
     Args:
         without: fields that are not sent.
-        temperature: is not sent if it is None.
     """
     mark = {} if "cache_control" in without else {"cache_control": _CACHED}
     messages = _messages(request)
@@ -93,8 +91,6 @@ def to_params(
         params["tools"] = [*tools[:-1], {**tools[-1], **mark}]
     if "thinking" not in without and (config := _thinking_config(thinking, model)):
         params["thinking"] = {name: value for name, value in config.items() if name not in without}
-    if temperature is not None and "temperature" not in without:
-        params["extra_body"] = {"temperature": temperature}  # the SDK has no argument for it any more
     return params
 
 

@@ -72,7 +72,6 @@ class OpenAIModel:
         max_tokens: the most that one call may generate, thinking included. It shrinks if the server reports less.
         thinks: whether the model may think before it answers, if it is one that does.
         sends_thinking: whether the server sends the thinking in pieces, or all of it so far.
-        temperature: is not sent if it is None.
         context_window: the most tokens of a request and its answer together. It shrinks if the server reports a
             smaller one; the answer has at most half of it.
         client: that of the provider; by default made from OPENAI_API_KEY and OPENAI_BASE_URL.
@@ -89,7 +88,6 @@ class OpenAIModel:
         max_tokens: int = 32_000,
         thinks: bool = True,
         sends_thinking: Literal["delta", "accumulated"] = "delta",
-        temperature: float | None = None,
         client: openai.AsyncOpenAI | None = None,
     ) -> None:
         self.name = f"openai:{model}"
@@ -97,7 +95,6 @@ class OpenAIModel:
         self._model = model
         self._limits = TokenLimits(max_tokens, context_window)
         self._thinks = thinks
-        self._temperature = temperature
         self._client = client or client_from(os.environ)
         self._silence = httpx2.Timeout(self._client.timeout).read or MAX_SILENCE
         # Those who know only one name of the limit know the older one, but for OpenAI itself.
@@ -167,7 +164,6 @@ class OpenAIModel:
             self._model,
             self._limits.answer,
             thinks=self._thinks,
-            temperature=self._temperature,
             deviations=self._deviations,
         )
         try:

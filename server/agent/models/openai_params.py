@@ -28,7 +28,6 @@ from a2a_canvas.store.text.unicode import replace_surrogates
 Deviation = Literal[
     "without stream_options",
     "without reasoning_effort",
-    "without temperature",
     "max_completion_tokens",
     "max_tokens",
     "without a limit of tokens",
@@ -62,7 +61,6 @@ def to_params(
     max_tokens: int,
     *,
     thinks: bool = True,
-    temperature: float | None = None,
     deviations: Collection[Deviation] = (),
 ) -> dict[str, Any]:
     """The arguments of `chat.completions.create` for a request, without `stream`.
@@ -81,8 +79,6 @@ def to_params(
         params["stream_options"] = {"include_usage": True}
     if not thinks and "without reasoning_effort" not in deviations:
         params["reasoning_effort"] = "none"
-    if temperature is not None and "without temperature" not in deviations:
-        params["temperature"] = temperature
     return params
 
 
@@ -108,7 +104,6 @@ def _demanded(message: str) -> Iterator[Deviation]:
         ("stream_options", "without stream_options"),
         ("reasoning_effort", "without reasoning_effort"),
         ("reasoning.effort", "without reasoning_effort"),
-        ("temperature", "without temperature"),
     )
     yield from (demand for name, demand in names if name in message)
 

@@ -40,7 +40,7 @@ export async function whyNoAnswer(base, home, send = (...given) => fetch(...give
   const own = new URL(home).origin;
   const allowed = await otherServers(home, send).catch(() => [origin]);
   if (!allowed.includes(origin)) {
-    return `This page may not talk to ${origin}. Its server allows it when it is started with --page-servers ${origin}.`;
+    return `This page may not talk to ${origin}. Its server allows it when it is started with --page ${origin}.`;
   }
   try {
     await send(base, { mode: "no-cors", credentials: "omit" });

@@ -14,7 +14,8 @@ from a2a_canvas.server.commands.doctor.here import (
     check_ports,
 )
 from a2a_canvas.server.commands.doctor.outside import check_outside
-from a2a_canvas.server.settings.settings import SettingsError, load, without_password
+from a2a_canvas.server.settings.settings import SettingsError, load
+from a2a_canvas.server.settings.value_types import without_password
 
 
 async def doctor_command(

@@ -9,7 +9,8 @@ from a2a_canvas.server.accounts.api_key import KeyCount
 from a2a_canvas.server.commands.doctor.findings import Finding, failed, ok, warning
 from a2a_canvas.server.commands.open_files import needed_files
 from a2a_canvas.server.push.targets import AllowedTargets
-from a2a_canvas.server.settings.settings import ALL_ADDRESSES, Settings, is_loopback
+from a2a_canvas.server.settings.settings import ALL_ADDRESSES, Settings
+from a2a_canvas.server.settings.value_types import is_loopback
 from a2a_canvas.store.text.wording import choice
 
 SLOW_DATABASE = 0.05
@@ -107,13 +108,15 @@ def judge_trust(settings: Settings, trusted_proxies: str) -> Iterator[Finding]:
     if trusted_proxies == "*":
         said = "FORWARDED_ALLOW_IPS=* lets every client choose the address that its wrong keys count for."
         yield warning("trust", said, "Name the address or the network of the proxy instead.")
-    if "*" in (settings.allowed_hosts or "").replace(" ", "").split(","):
-        said = f"--allowed-hosts {settings.allowed_hosts} takes requests for names that others may own."
+    if "*" in settings.allowed_hosts:
+        said = f"--allowed-hosts {','.join(settings.allowed_hosts)} takes requests for names that others may own."
         yield warning(
             "trust", said, "Name the hosts that clients use. Web pages of others can call the server by any other name."
         )
-    if any(network.prefixlen == 0 for network in AllowedTargets.of((settings.push_allow or "").split(",")).networks):
-        said = f"--push-allow {settings.push_allow} lets users make the server call any address in your network."
+    if any(network.prefixlen == 0 for network in AllowedTargets.of(settings.push_allow).networks):
+        said = (
+            f"--push-allow {','.join(settings.push_allow)} lets users make the server call any address in your network."
+        )
         yield warning("trust", said, "Name the hosts or networks of the receivers.")
 
 

@@ -20,7 +20,7 @@ from a2a.types import ListTasksRequest
 
 from a2a_canvas.server.commands.doctor.findings import Finding, failed, ok, warning
 from a2a_canvas.server.commands.doctor.judgements import judge_anonymous, judge_clocks, judge_credentials, judge_grpc
-from a2a_canvas.server.settings.settings import is_loopback, without_password
+from a2a_canvas.server.settings.value_types import is_loopback, without_password
 from a2a_canvas.server.wire import TOKEN_VARIABLE, VERSION_HEADER, why_untrusted
 
 SECONDS: Final = 5.0

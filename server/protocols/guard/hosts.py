@@ -88,7 +88,7 @@ class Hosts:
 
 def hosts_of(settings: Settings) -> Hosts:
     """The hosts and origins of a server with these settings."""
-    return Hosts.of(settings.host, settings.public_url, settings.hosts, settings.cors_origins)
+    return Hosts.of(settings.host, settings.public_url, settings.allowed_hosts, settings.cors_origin)
 
 
 class HostCheck:

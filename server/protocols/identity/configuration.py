@@ -35,7 +35,7 @@ def make_authenticator(
     return Authenticator(
         attempts,
         token=settings.shared_token or "",
-        keys=(ConfiguredKeys(settings.keys), *((api_keys,) if api_keys else ())),
+        keys=(ConfiguredKeys(settings.api_keys), *((api_keys,) if api_keys else ())),
         jwts=_jwts(settings),
         openid_url=discovery_url(discovered) if discovered else "",
         links=links,

@@ -18,7 +18,7 @@ from a2a_canvas.server.protocols.identity.authenticator import IssuerUnavailable
 from a2a_canvas.server.protocols.identity.json_web_tokens import Jwk, TokenRules, ValidToken, header_of, read_token
 from a2a_canvas.server.protocols.identity.key_set import KeySet
 from a2a_canvas.server.protocols.identity.security import discovery_url
-from a2a_canvas.server.settings.settings import is_loopback, is_trusted_url
+from a2a_canvas.server.settings.value_types import is_loopback, is_trusted_url
 from a2a_canvas.server.wire import why_untrusted
 
 TIMEOUT = 5.0

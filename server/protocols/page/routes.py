@@ -17,7 +17,7 @@ from __future__ import annotations
 import asyncio
 import json
 import secrets
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any, Final
@@ -65,19 +65,18 @@ FEATURES: Final = (
 def about(settings: Settings, card: pb.AgentCard) -> dict[str, Any]:
     """What `GET /` tells programs of a server."""
     told = {"name": card.name, "version": card.version, "agentCard": settings.url + AGENT_CARD_WELL_KNOWN_PATH}
-    return told | ({"page": f"{settings.url}/", "servers": settings.page_origins} if settings.page else {})
+    return told | ({"page": f"{settings.url}/", "servers": settings.page} if settings.page is not None else {})
 
 
-def page_routes(about: Mapping[str, Any], servers: Iterable[str], *, page: bool = True) -> list[Route]:
+def page_routes(about: Mapping[str, Any], servers: Sequence[str] | None) -> list[Route]:
     """The routes of the page.
 
     Args:
         about: the JSON object of `GET /`; if there is a page, it also has `assets`, the relative address of its files.
-        servers: origins of other servers that the page may connect to.
-        page: whether there is one; without it there is only the JSON object.
+        servers: origins of other servers that the page may connect to; None for no page, only the JSON object.
     """
-    endpoint = _PageEndpoint(about, security_headers(servers))
-    if not page:
+    endpoint = _PageEndpoint(about, security_headers(servers or ()))
+    if servers is None:
         return [Route("/", endpoint.about, methods=["GET"])]
     files = Route(f"/page/{{digest}}/{{name:{ANYTHING}}}", endpoint.file, methods=["GET"])
     return [Route("/", endpoint.index, methods=["GET"]), files]

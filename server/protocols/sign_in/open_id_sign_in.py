@@ -28,7 +28,8 @@ from a2a_canvas.server.protocols.identity.issuer import JSON, IssuedTokens, Issu
 from a2a_canvas.server.protocols.identity.published import Published
 from a2a_canvas.server.protocols.identity.signed_claims import Claims
 from a2a_canvas.server.protocols.pipeline.entrance import CALLBACK
-from a2a_canvas.server.settings.settings import Settings, SettingsError, is_trusted_url, option_name
+from a2a_canvas.server.settings.settings import Settings, SettingsError, option_name
+from a2a_canvas.server.settings.value_types import is_trusted_url
 
 logger = logging.getLogger(__name__)
 

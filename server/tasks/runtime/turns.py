@@ -122,7 +122,6 @@ class TurnHandle:
         closed: it takes no more messages.
         detached: the task does not belong to this process any more, or not to this run.
         ending: what the task becomes if it is stopped.
-        tokens: what the model calls of the run have used, as far as that is known.
         began, report: when the run began, and what it has done so far, for the log.
         metrics: counts what it does.
     """
@@ -141,7 +140,6 @@ class TurnHandle:
     detached: bool = False
     ending: StatusChanged = field(default_factory=lambda: StatusChanged(State.CANCELED))
     report: TurnReport = field(default_factory=TurnReport)
-    tokens: int = 0
 
     async def stop(self) -> None:
         """Cancel the turn, once, and wait until its task has its status."""
@@ -429,16 +427,12 @@ class Turns:
         """The model, for one run of a turn."""
 
         def spend(tokens_in: int, tokens_out: int) -> None:
-            handle.tokens += tokens_in + tokens_out
             self.admission.meter.spend(payer(record.owner, handle.sender), tokens_in, tokens_out)
 
         return MeteredLLM(self.llm, spend)
 
     async def _reason_to_stop(self, record: TaskRecord, handle: TurnHandle) -> str:
         """Why a turn must not call the model again; empty if it may."""
-        most = self.admission.meter.tokens_of_turn
-        if most is not None and handle.tokens >= most:
-            return f"Stopped after {handle.tokens} tokens: a turn may use {most}. Ask for less at a time."
         try:
             self.check_tokens(record, handle.sender)
             # Guests read the status, too.

@@ -227,7 +227,7 @@ async def test_at_debug_there_are_our_messages_and_requests_and_nothing_of_libra
 async def test_it_serves_until_it_is_told_to_stop(tmp_path: Path, file: str, stop: signal.Signals) -> None:
     grpc_port = free_port()
     async with serving(
-        *("--grpc-port", str(grpc_port), "--advertise-grpc"),
+        *("--grpc-port", str(grpc_port), "--public-grpc", "127.0.0.1"),
         *("--database", str(tmp_path / file) if file else "memory"),
     ) as server:
         await server.line()

@@ -103,7 +103,7 @@ def test_keys_have_underscores_or_hyphens(folder: Path, key: str) -> None:
 
 def test_lists_are_lists_or_texts_with_commas(folder: Path) -> None:
     one, other = (
-        served(folder, f"cors_origin = {value}").cors_origins
+        served(folder, f"cors_origin = {value}").cors_origin
         for value in ('"http://a.example, http://b.example"', '["http://a.example", "http://b.example"]')
     )
     assert one == other == ("http://a.example", "http://b.example")
@@ -112,11 +112,11 @@ def test_lists_are_lists_or_texts_with_commas(folder: Path) -> None:
 def test_the_command_line_comes_before_the_environment_before_the_folder_before_the_defaults(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    toml = "port = 9001\nmax_turns = 3\nmax_parts = 4"
+    toml = "port = 9001\nmax_turns = 3\nmax_streams = 4"
     monkeypatch.setenv("A2A_CANVAS_PORT", "9002")
     monkeypatch.setenv("A2A_CANVAS_MAX_TURNS", "5")
     settings = served(folder, toml, port="9003")
-    assert (settings.port, settings.max_turns, settings.max_parts, settings.max_rounds) == (9003, 5, 4, 30)
+    assert (settings.port, settings.max_turns, settings.max_streams, settings.max_rounds) == (9003, 5, 4, 30)
 
 
 def test_the_folder_can_be_a_variable_or_an_argument_of_the_settings(
@@ -148,11 +148,11 @@ def test_a_file_on_the_command_line_is_where_the_user_is(folder: Path) -> None:
         ("context_window = false", "line 1: context_window=false: must be a number, not true or false"),
         ("shutdown_grace = true", "line 1: shutdown_grace=true: must be a number, not true or false"),
         ("host = true", "line 1: host=true: must be text, in quotation marks"),
-        ("page = 3", "line 1: page=3: must be true or false"),
+        ("allow_anonymous = 3", "line 1: allow_anonymous=3: must be true or false"),
         ("model = 3", "line 1: model=3: must be text, in quotation marks"),
         ("instructions = 3", "line 1: instructions=3: must be the name of a file, in quotation marks"),
         ('instructions = "no.md"', "line 1: instructions=reef/no.md: there is no file reef/no.md"),
-        ('tools = ["tools.py", "no.py"]', "line 1: tools=reef/tools.py,reef/no.py: there is no file reef/no.py"),
+        ('tools = ["tools.py", "no.py"]', "line 1: tools=reef/no.py: there is no file reef/no.py"),
         ("tools = 3", 'line 1: tools=3: must be text in quotation marks, or a list of such: ["…", "…"]'),
         ('agents = ["reef"]', "line 1: agents=reef: must be an address such as https://agent.example.com"),
         ("x = " + "[" * 5000, "reef/agent.toml"),

@@ -6,16 +6,9 @@ from typing import Any
 
 import pytest
 
-from a2a_canvas.server.settings.settings import (
-    GROUPS,
-    PREFIX,
-    Settings,
-    SettingsError,
-    bounds_of,
-    load,
-    option_name,
-    without_password,
-)
+from a2a_canvas.server.accounts.api_key import ApiKey
+from a2a_canvas.server.settings.settings import GROUPS, PREFIX, Settings, SettingsError, bounds_of, load, option_name
+from a2a_canvas.server.settings.value_types import without_password
 from tests.command_line import parsed
 
 SCRIPT = Path(__file__).parents[1] / "scripts" / "app.yaml"
@@ -27,18 +20,17 @@ VALUES: dict[str, tuple[str, Any]] = {
     "tools": (f"{SCRIPT},{__file__}", (SCRIPT, Path(__file__))),
     "mcp_config": (str(SCRIPT), SCRIPT),
     "agents": ("http://a.example.com/a/,http://[::1]:9000", ("http://a.example.com/a", "http://[::1]:9000")),
-    "agent_tokens": ("a.example.com=s3cret,[::1]=x=", "a.example.com=s3cret,[::1]=x="),
+    "agent_tokens": ("a.example.com=s3cret,[::1]=x=", {"a.example.com": "s3cret", "::1": "x="}),
     "host": ("0.0.0.0", "0.0.0.0"),
     "port": ("9000", 9000),
     "grpc_port": ("9001", 9001),
     "metrics_port": ("9002", 9002),
     "model": ("rehearsal", "rehearsal"),
     "database": ("postgres://me:secret@db/canvas", "postgresql://me:secret@db/canvas"),
-    "keep_journals": ("0.5", 0.5),
     "keep_versions": ("30", 30.0),
     "keep_contexts": ("365", 365.0),
     "shared_token": ("0123456789abcdef", "0123456789abcdef"),
-    "api_keys": (f"ann=sha256:{'0' * 64}", f"ann=sha256:{'0' * 64}"),
+    "api_keys": (f"ann=sha256:{'0' * 64}", (ApiKey("ann", "ann", "0" * 64),)),
     "jwt_issuer": ("https://login.example.com/", "https://login.example.com/"),
     "jwt_audience": ("https://agent.example.com", "https://agent.example.com"),
     "jwt_jwks_url": ("http://127.0.0.1:9000/keys", "http://127.0.0.1:9000/keys"),
@@ -49,18 +41,18 @@ VALUES: dict[str, tuple[str, Any]] = {
     "adopt_anonymous": ("ann", "ann"),
     "public_url": ("https://agent.example.com/", "https://agent.example.com"),
     "public_grpc": ("grpc.example.com:443", "grpc.example.com:443"),
-    "allowed_hosts": ("agent.example.com, *.example.org", "agent.example.com, *.example.org"),
+    "allowed_hosts": ("agent.example.com, *.example.org", ("agent.example.com", "*.example.org")),
     "agent_card": ("/tmp/card.json", Path("/tmp/card.json")),
     "card_signing_key": (str(SCRIPT), SCRIPT),
     "advertise_0_3": ("false", False),
-    "advertise_grpc": ("true", True),
-    "cors_origin": ("https://a.example.com,http://localhost:3000", "https://a.example.com,http://localhost:3000"),
-    "page": ("false", False),
-    "push_allow": ("hooks.internal, 10.0.0.0/8, [::1]", "hooks.internal, 10.0.0.0/8, [::1]"),
-    "page_servers": ("https://a.example.com, http://[::1]:9000", "https://a.example.com, http://[::1]:9000"),
+    "cors_origin": (
+        "https://a.example.com,http://localhost:3000",
+        ("https://a.example.com", "http://localhost:3000"),
+    ),
+    "push_allow": ("hooks.internal, 10.0.0.0/8, [::1]", ("hooks.internal", "10.0.0.0/8", "[::1]")),
+    "page": ("https://a.example.com, http://[::1]:9000", ("https://a.example.com", "http://[::1]:9000")),
     "frame_ms": ("12.5", 12.5),
     "max_turns": ("2", 2),
-    "max_queued": ("0", 0),
     "max_turns_per_user": ("3", 3),
     "max_streams": ("40", 40),
     "max_streams_per_user": ("4", 4),
@@ -68,21 +60,15 @@ VALUES: dict[str, tuple[str, Any]] = {
     "max_requests_per_user": ("60", 60),
     "max_tokens": ("5000000", 5_000_000),
     "max_tokens_per_user": ("100000", 100_000),
-    "max_tokens_per_turn": ("20000", 20_000),
     "max_bytes": ("50000000000", 50_000_000_000),
     "max_bytes_per_user": ("100000000", 100_000_000),
     "max_rounds": ("3", 3),
-    "max_tool_errors": ("4", 4),
     "max_artifact_bytes": ("5000", 5000),
-    "max_parts": ("6", 6),
     "max_body_bytes": ("7000", 7000),
-    "max_bodies_bytes": ("70000", 70000),
-    "max_text_bytes": ("2000", 2000),
     "max_connections": ("50", 50),
     "max_output_tokens": ("800", 800),
     "context_window": ("32768", 32_768),
     "thinking": ("off", "off"),
-    "temperature": ("0.2", 0.2),
     "expose_thinking": ("false", False),
     "on_disconnect": ("cancel", "cancel"),
     "shutdown_grace": ("30", 30.0),
@@ -94,10 +80,8 @@ SERVER = "postgresql://USER:PASSWORD@HOST/DATABASE"
 FILE = "a file such as ./my.db, sqlite:///FILE"
 SWITCHES = {
     "advertise_0_3": "--no-advertise-0.3",
-    "advertise_grpc": "--advertise-grpc",
     "allow_anonymous": "--allow-anonymous",
     "expose_thinking": "--no-expose-thinking",
-    "page": "--no-page",
 }
 """The options that take no value, as they must be given for what `VALUES` expects."""
 
@@ -144,16 +128,20 @@ def test_origins_are_given_one_by_one_or_in_a_list() -> None:
     settings = loaded(
         "--cors-origin", "https://a.example.com", "--cors-origin", "http://localhost:3000, tauri://localhost"
     )
-    assert settings.cors_origins == ("https://a.example.com", "http://localhost:3000", "tauri://localhost")
-    assert loaded().cors_origins == ()
+    assert settings.cors_origin == ("https://a.example.com", "http://localhost:3000", "tauri://localhost")
+    assert loaded().cors_origin == ()
 
 
 def test_the_servers_of_the_page_are_origins_in_lower_case() -> None:
-    assert loaded("--page-servers", "https://A.example.com, http://[::1]:9000").page_origins == (
+    assert loaded("--page", "https://A.example.com, http://[::1]:9000").page == (
         "https://a.example.com",
         "http://[::1]:9000",
     )
-    assert loaded().page_origins == ()
+    assert loaded().page == Settings(page=True).page == ()
+
+
+def test_the_page_is_off_by_name_and_in_python() -> None:
+    assert loaded("--page", "off").page is Settings(page=False).page is None
 
 
 def test_the_command_line_wins_over_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -201,7 +189,7 @@ def test_the_defaults_are_those_of_a_server_for_oneself() -> None:
     settings = loaded()
     assert (settings.host, settings.port, settings.grpc_port) == ("127.0.0.1", 8000, None)
     assert (settings.model, settings.database, settings.advertise_0_3) == (None, "sqlite:///a2a-canvas.db", True)
-    assert (settings.keep_journals, settings.keep_versions, settings.keep_contexts) == (1, None, None)
+    assert (settings.keep_versions, settings.keep_contexts) == (None, None)
     assert (settings.expose_thinking, settings.on_disconnect) == (True, "continue")
 
 
@@ -255,9 +243,9 @@ def test_the_card_names_an_address_that_can_be_reached(arguments: list[str], url
         (["--database", "postgresql+psycopg://db/x"], f"must be memory, {FILE} or postgresql://"),
         (["--database", "postgresql://db/x?a=b"], "?a= is unknown; there are ?sslmode= and ?host="),
         (["--database", "postgresql://db/x?sslmode=on"], "sslmode must be one of disable, allow, prefer"),
-        (["--page-servers", "https://a.example.com/a2a"], "--page-servers=https://a.example.com/a2a: must be origins"),
-        (["--page-servers", "https://a.example.com; script-src *"], "must be origins such as"),
-        (["--page-servers", "tauri://localhost"], "must be origins such as"),
+        (["--page", "https://a.example.com/a2a"], "--page=https://a.example.com/a2a: must be origins"),
+        (["--page", "https://a.example.com; script-src *"], "must be origins such as"),
+        (["--page", "tauri://localhost"], "must be origins such as"),
         (["--cors-origin", "*"], "--cors-origin=*: must be origins such as https://app.example.com, without a path"),
         (["--cors-origin", "https://a.example.com/"], "must be origins such as"),
         (["--cors-origin", "a.example.com"], "must be origins such as"),
@@ -271,7 +259,7 @@ def test_the_card_names_an_address_that_can_be_reached(arguments: list[str], url
             "--jwt-issuer=http://login.example.com: must be an address with",
         ),
         (["--jwt-jwks-url", "login.example.com"], "--jwt-jwks-url=login.example.com: must be an address with https"),
-        (["--keep-journals", "0"], "--keep-journals=0: must be more than 0, at most 36500"),
+        (["--keep-contexts", "0"], "--keep-contexts=0: must be more than 0, at most 36500"),
         (["--keep-versions", "inf"], "--keep-versions=inf: must be more than 0, at most 36500"),
         (["--keep-contexts", "month"], "--keep-contexts=month: must be a number"),
         (["--shutdown-grace", "601"], "--shutdown-grace=601: must be 0 to 600"),
@@ -292,8 +280,8 @@ def test_the_card_names_an_address_that_can_be_reached(arguments: list[str], url
         (["--max-body-bytes", "10"], "--max-body-bytes=10: must be at least 1024"),
         (["--max-rounds", "0"], "--max-rounds=0: must be at least 1"),
         (
-            ["--max-rounds", "x", "--max-parts", "y"],
-            "--max-rounds=x: must be a whole number; --max-parts=y: must be a whole number",
+            ["--max-turns", "x", "--max-rounds", "y"],
+            "--max-turns=x: must be a whole number; --max-rounds=y: must be a whole number",
         ),
     ],
 )
@@ -371,7 +359,7 @@ def test_a_password_is_in_no_message_however_wrong_the_address_is(written: str) 
 
 
 def test_tokens_are_by_host_and_in_no_message() -> None:
-    assert Settings(agent_tokens="A.example.com=s3cret,b.example.com=t=").tokens == {
+    assert Settings(agent_tokens="A.example.com=s3cret,b.example.com=t=").agent_tokens == {
         "a.example.com": "s3cret",
         "b.example.com": "t=",
     }
@@ -381,13 +369,13 @@ def test_tokens_are_by_host_and_in_no_message() -> None:
 
 
 def test_a_token_of_an_ipv6_address_is_found_by_the_host_of_its_url() -> None:
-    assert Settings(agent_tokens="[::1]=s3cret").tokens == Settings(agent_tokens="::1=s3cret").tokens
-    assert Settings(agent_tokens="[::1]=s3cret").tokens["::1"] == "s3cret"
+    assert Settings(agent_tokens="[::1]=s3cret").agent_tokens == Settings(agent_tokens="::1=s3cret").agent_tokens
+    assert Settings(agent_tokens="[::1]=s3cret").agent_tokens["::1"] == "s3cret"
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1:18005", "a.example.com:443", "[::1]:9000"])
 def test_a_token_may_be_for_a_port(host: str) -> None:
-    assert Settings(agent_tokens=f"{host}=s3cret").tokens == {host: "s3cret"}
+    assert Settings(agent_tokens=f"{host}=s3cret").agent_tokens == {host: "s3cret"}
 
 
 @pytest.mark.parametrize(

@@ -7,13 +7,13 @@ Rule: a card that has no skills of its own has those of the tools that there are
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
 from pathlib import Path
-from urllib.parse import urlsplit
 
 from a2a.server.request_handlers.response_helpers import agent_card_to_dict
 from a2a.types import a2a_pb2 as pb
@@ -49,17 +49,15 @@ class Addresses:
     grpc: str = ""
 
     @classmethod
-    def of(cls, url: str, grpc_port: int | None, public_grpc: str = "", *, advertise_grpc: bool = False) -> Addresses:
+    def of(cls, url: str, grpc_port: int | None, public_grpc: str = "") -> Addresses:
         """gRPC is listed only if it is on and asked for: some clients refuse a card that has it.
 
         Args:
-            public_grpc: where it is published; empty for its port of the URL's host.
-            advertise_grpc: list it there.
+            public_grpc: where it is published, with or without the port; empty for not at all.
         """
-        host = urlsplit(url).hostname or ""
-        at_port = f"{f'[{host}]' if ':' in host else host}:{grpc_port}"
-        listed = public_grpc or (at_port if advertise_grpc else "")
-        return cls(url, listed if grpc_port else "")
+        if not (grpc_port and public_grpc):
+            return cls(url)
+        return cls(url, public_grpc if re.search(r":\d+$", public_grpc) else f"{public_grpc}:{grpc_port}")
 
 
 PACKAGED_CARD = Path(__file__).parents[4] / "agent_card.json"

@@ -495,28 +495,6 @@ async def test_what_a_provider_says_with_its_404_is_passed_on() -> None:
     )
 
 
-async def sent_temperatures(model: ClaudeModel, *answers: httpx.Response) -> list[object]:
-    with answering(*answers) as route:
-        for each in answers:
-            if each.status_code == 200:
-                await said(model)
-    return [json.loads(call.request.content).get("temperature") for call in route.calls]
-
-
-async def test_a_temperature_is_sent_if_there_is_one() -> None:
-    assert await sent_temperatures(claude(), streamed(recorded("text"))) == [None]
-
-
-async def test_a_temperature_is_left_out_from_then_on_where_it_is_refused() -> None:
-    model = ClaudeModel(client=claude()._client, temperature=0.2)
-    first, *others = (streamed(recorded("text")) for _ in range(3))
-
-    assert await sent_temperatures(model, first, refusal(400, "temperature: deprecated"), *others) == [
-        *(0.2, 0.2),
-        *(None, None),
-    ]
-
-
 async def test_a_refused_request_repeats_the_providers_words_trimmed_and_on_one_line() -> None:
     error = await failed(refusal(400, "max_tokens:\n  too large " + "x" * 1000))
 

@@ -194,8 +194,8 @@ async def test_a_field_that_is_refused_is_left_out_from_then_on(caplog: pytest.L
 
 
 async def test_everything_that_is_refused_is_left_out_one_after_the_other() -> None:
-    llm = model(temperature=0.2, thinks=False)
-    names = ("stream_options", "temperature", "reasoning_effort")
+    llm = model(thinks=False)
+    names = ("stream_options", "reasoning_effort")
     refusals = [refusal(400, f"Unsupported parameter: {name}") for name in names]
     requests = await asked(
         *refusals, refusal(400, "max_tokens is not supported, use max_completion_tokens"), answer(), llm=llm

@@ -174,12 +174,6 @@ def params(*deviations: Deviation, **options: Any) -> dict[str, Any]:
     return to_params(ModelRequest("", (HI,)), "m", 100, deviations=deviations, **options)
 
 
-def test_a_temperature_is_sent_if_there_is_one() -> None:
-    assert "temperature" not in params()
-    assert params(temperature=0.0)["temperature"] == 0
-    assert "temperature" not in params("without temperature", temperature=0.2)
-
-
 def test_a_model_that_shall_not_think_is_told_so() -> None:
     assert "reasoning_effort" not in params()
     assert params(thinks=False)["reasoning_effort"] == "none"
@@ -233,7 +227,6 @@ def test_a_server_may_want_ids_of_nine_letters_and_digits() -> None:
     ("message", "demanded"),
     [
         ("body.stream_options: Extra inputs are not permitted", ["without stream_options"]),
-        ("Unsupported value: 'temperature' does not support 0.2 with this model.", ["without temperature"]),
         ("Unsupported value: 'reasoning_effort' does not support 'none'", ["without reasoning_effort"]),
         (
             "Unsupported parameter: 'max_tokens' is not supported. Use 'max_completion_tokens' instead.",

@@ -85,7 +85,7 @@ async def servers() -> AsyncIterator[Servers]:
         blocking, _ = await enter(plain_server(origin, streaming=False))
         cards = {name: await enter(serving_app(with_card(*given, origin))) for name, given in CARDS.items()}
         others = (canvas.url, closed.url, plain, unlisted, renaming, blocking, *cards.values(), "http://127.0.0.1:1")
-        home = await enter(serving(SCRIPT, grpc=False, port=port, page_servers=",".join(others)))
+        home = await enter(serving(SCRIPT, grpc=False, port=port, page=",".join(others)))
         yield Servers(home.url, canvas, plain, agent, unlisted, renaming, blocking, closed.url, cards)
 
 
@@ -275,7 +275,7 @@ async def test_without_other_servers_there_is_nothing_to_choose(window: OpenPage
             "does not allow this page. An a2a-canvas does when it is started with --cors-origin http://127.0.0.1:",
         ),
         ("http://127.0.0.1:1", "http://127.0.0.1:1 does not answer. Check that it is running."),
-        ("http://127.0.0.1:2", "Its server allows it when it is started with --page-servers http://127.0.0.1:2."),
+        ("http://127.0.0.1:2", "Its server allows it when it is started with --page http://127.0.0.1:2."),
         ("none", "There is no agent card at "),
         ("other", "is no agent card."),
         ("0.3", "This server speaks A2A 0.3.0 only. This page needs 1.0."),

@@ -166,7 +166,7 @@ async def test_another_server_never_gets_the_key_of_this_one(open_window: Opener
     port = free_port()
     async with (
         serving(SCRIPT, grpc=False, cors_origin=f"http://127.0.0.1:{port}", api_keys=f"joe={JOE}") as other,
-        serving(SCRIPT, grpc=False, port=port, page_servers=other.url, api_keys=f"ann={ANN}") as home,
+        serving(SCRIPT, grpc=False, port=port, page=other.url, api_keys=f"ann={ANN}") as home,
     ):
         window = await open_window(home.url, others=[other.url])
         window.expects(REFUSED)

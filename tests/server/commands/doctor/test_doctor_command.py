@@ -287,7 +287,7 @@ async def test_from_outside_a_certificate_that_is_not_trusted_is_told(tmp_path: 
 
 
 async def test_grpc_is_asked_where_the_card_says_or_where_it_is_said_to_be() -> None:
-    async with serving(shared_token=TOKEN, advertise_grpc=True) as served:
+    async with serving(shared_token=TOKEN, public_grpc="127.0.0.1") as served:
         found = await examined(served.url, TOKEN)
         wrong = await examined(served.url, "wrong" * 5)
         elsewhere = await examined(served.url, grpc_url=f"http://127.0.0.1:{free_port()}")
@@ -301,7 +301,7 @@ async def test_grpc_is_asked_where_the_card_says_or_where_it_is_said_to_be() -> 
 
 
 async def test_credentials_are_not_sent_to_another_host_that_the_card_names_for_grpc() -> None:
-    async with serving(shared_token=TOKEN, advertise_grpc=True, public_url="http://localhost:8000") as served:
+    async with serving(shared_token=TOKEN, public_grpc="localhost", public_url="http://localhost:8000") as served:
         found = await examined(served.url, TOKEN)
     assert (found["credentials"][0], found["grpc"][0]) == ("ok", "ok")
     assert "takes yours" not in found["grpc"][1]

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections.abc import Callable
 from contextlib import ExitStack, closing, suppress
+from functools import partial
 from itertools import islice
 from typing import Any
 
@@ -20,6 +22,7 @@ from hypothesis import strategies as st
 
 from a2a_canvas.server.accounts.access import Caller
 from a2a_canvas.server.accounts.api_key import new_key
+from a2a_canvas.server.assembly import components
 from a2a_canvas.server.protocols.guard.bodies import SMALL_BODY_BYTES, BodyBudget, BodyReservation
 from a2a_canvas.server.protocols.guard.checks import BodyLimits, Refusal
 from a2a_canvas.server.protocols.guard.http_guard import Guard
@@ -158,6 +161,16 @@ async def test_a_body_of_a_caller_who_may_send_no_message_is_read_only_up_to_the
 # ------------------------------------------------------------------------------- over the wire
 
 
+@pytest.fixture
+def limit(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
+    """Gives servers other limits than those of the code."""
+
+    def set_limits(**limits: int) -> None:
+        monkeypatch.setattr(components, "BodyLimits", partial(BodyLimits, **limits))
+
+    return set_limits
+
+
 def message(message_id: str, size: int) -> dict[str, Any]:
     parts = [{"text": "write report"}, {"raw": "QUJD" * (size // 4), "mediaType": "application/pdf"}]
     return {"messageId": message_id, "contextId": "c", "role": "ROLE_USER", "parts": parts}
@@ -180,9 +193,9 @@ async def refused(served: Served, size: int) -> dict[str, tuple[int, str, Any]]:
     }
 
 
-async def test_beyond_the_budget_every_entrance_says_try_again_and_keeps_nothing() -> None:
-    limits = {"max_body_bytes": ROOM, "max_bodies_bytes": ROOM, "max_text_bytes": ROOM}
-    async with serving(database="memory", **limits) as served:
+async def test_beyond_the_budget_every_entrance_says_try_again_and_keeps_nothing(limit: Callable[..., None]) -> None:
+    limit(max_bodies_bytes=ROOM)
+    async with serving(database="memory", max_body_bytes=ROOM) as served:
         body = json.dumps(envelope("SendMessage", {"message": message("m-0", LARGE)})).encode()
         sent, rest = asyncio.Event(), asyncio.Event()
 
@@ -216,12 +229,14 @@ async def test_beyond_the_budget_every_entrance_says_try_again_and_keeps_nothing
         assert (await served.rpc("ListTasks", {}))["result"]["totalSize"] == 2
 
 
-async def test_however_many_large_messages_one_user_sends_another_user_s_message_fits() -> None:
+async def test_however_many_large_messages_one_user_sends_another_user_s_message_fits(
+    limit: Callable[..., None],
+) -> None:
     keys = {name: new_key() for name in ("ann", "bob")}
     large, small = 16 * LARGE, 8 * LARGE
-    limits = {"max_body_bytes": large, "max_bodies_bytes": 4 * large, "max_text_bytes": large}
+    limit(max_bodies_bytes=4 * large)
     credentials = ",".join(f"{name}={key}" for name, key in keys.items())
-    async with serving(grpc=False, database="memory", api_keys=credentials, **limits) as served:
+    async with serving(grpc=False, database="memory", api_keys=credentials, max_body_bytes=large) as served:
         headers = {name: {"A2A-Version": "1.0", "Authorization": f"Bearer {key}"} for name, key in keys.items()}
         lines = [f"{name}: {value}" for name, value in (headers["ann"] | {"Host": "localhost"}).items()]
         head = "\r\n".join(["POST / HTTP/1.1", f"Content-Length: {large}", *lines, "", ""]).encode()
@@ -254,8 +269,11 @@ async def test_grpc_takes_only_so_many_calls_at_once() -> None:
         await stream.close()
 
 
-async def test_what_is_refused_for_its_text_names_the_field_and_the_limit_and_is_not_kept() -> None:
-    async with serving(database="memory", max_text_bytes=2000) as served:
+async def test_what_is_refused_for_its_text_names_the_field_and_the_limit_and_is_not_kept(
+    limit: Callable[..., None],
+) -> None:
+    limit(max_text_bytes=2000)
+    async with serving(database="memory") as served:
         for kind, part in {"text": {"text": "x" * 2001}, "data": {"data": {"a": "x" * 2001}}}.items():
             answer = await served.rpc("SendMessage", {"message": {**message(kind, 8), "parts": [part]}})
             assert answer["error"]["code"] == -32602
@@ -270,15 +288,17 @@ async def test_what_is_refused_for_its_text_names_the_field_and_the_limit_and_is
 
 
 @pytest.mark.parametrize("way", [("JSONRPC", "1.0"), ("JSONRPC", "0.3"), ("HTTP+JSON", "0.3"), ("GRPC", "0.3")])
-async def test_text_is_limited_over_every_binding_and_version(way: tuple[str, str]) -> None:
-    async with serving(database="memory", max_text_bytes=2000) as served:
+async def test_text_is_limited_over_every_binding_and_version(way: tuple[str, str], limit: Callable[..., None]) -> None:
+    limit(max_text_bytes=2000)
+    async with serving(database="memory") as served:
         # The SDK's client of 0.3 over HTTP+JSON shows the status alone.
         with pytest.raises(Exception, match="400 Bad Request" if way == ("HTTP+JSON", "0.3") else "may have 2000"):
             [event async for event in served.client(*way, streaming=False).send_message(asking("x" * 2001))]
 
 
-async def test_a_file_and_a_text_put_by_hand_may_be_larger_than_a_message_may_be() -> None:
-    async with serving(database="memory", max_text_bytes=2000) as served:
+async def test_a_file_and_a_text_put_by_hand_may_be_larger_than_a_message_may_be(limit: Callable[..., None]) -> None:
+    limit(max_text_bytes=2000)
+    async with serving(database="memory") as served:
         task = (await served.rpc("SendMessage", {"message": message("m-1", 8000)}))["result"]["task"]
         assert task["status"]["state"] == "TASK_STATE_COMPLETED"
         metadata = {"urn:a2a-canvas:canvas:v1": {"op": "put", "artifactId": "report", "text": "y" * 8000}}

@@ -245,7 +245,7 @@ async def test_a_page_that_is_known_keeps_the_policy_that_it_came_with(http: htt
 
 
 async def test_another_policy_is_another_page(http: httpx.AsyncClient) -> None:
-    async with client(page_servers="https://a.example.com") as other:
+    async with client(page="https://a.example.com") as other:
         assert (await page_of(http)).headers["etag"] != (await page_of(other)).headers["etag"]
 
 
@@ -272,7 +272,7 @@ async def test_no_browser_guesses_the_type_of_an_answer(http: httpx.AsyncClient,
 
 
 async def test_the_page_may_talk_to_the_servers_that_the_operator_names() -> None:
-    async with client(page_servers="https://a.example.com, http://127.0.0.1:9000") as http:
+    async with client(page="https://a.example.com, http://127.0.0.1:9000") as http:
         answer = await page_of(http)
         assert (await http.get("/")).json()["servers"] == ["https://a.example.com", "http://127.0.0.1:9000"]
     policy = answer.headers["content-security-policy"]

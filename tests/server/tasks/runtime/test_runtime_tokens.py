@@ -1,4 +1,4 @@
-"""Tokens of a turn and of a day: a turn ends before its next model call, and what it has begun is whole."""
+"""Tokens of a day: a turn ends before its next model call, and what it has begun is whole."""
 
 from __future__ import annotations
 
@@ -24,11 +24,10 @@ def harness(*calls: object, meter: Meter) -> RuntimeHarness:
 @pytest.mark.parametrize(
     ("limits", "said"),
     [
-        ({"tokens_of_turn": 1}, "a turn may use 1. Ask for less at a time."),
         ({"of_user": Quota(tokens=1)}, "Stopped before the end. Token limit reached (1 per day)."),
         ({"of_all": Quota(tokens=1)}, "Stopped before the end. Token limit of this server reached (1 per day)."),
     ],
-    ids=["turn", "user", "all"],
+    ids=["user", "all"],
 )
 async def test_a_turn_that_has_used_its_tokens_ends_before_the_next_call(limits: dict[str, Any], said: str) -> None:
     runtime = harness(answer(*write("T1", "Whole.")), HELLO, meter=Meter(Clock(), **limits))
@@ -41,7 +40,7 @@ async def test_a_turn_that_has_used_its_tokens_ends_before_the_next_call(limits:
 
 
 async def test_a_turn_that_needs_no_other_call_is_complete() -> None:
-    runtime = harness(answer(text("Hello")), meter=Meter(Clock(), tokens_of_turn=1))
+    runtime = harness(answer(text("Hello")), meter=Meter(Clock(), Quota(tokens=1)))
     assert (await (await runtime.send("Say hello")).settled()).state is State.COMPLETED
 
 

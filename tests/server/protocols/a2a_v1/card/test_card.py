@@ -53,7 +53,7 @@ def interfaces(card: pb.AgentCard) -> list[tuple[str, str, str]]:
 
 
 def test_it_lists_every_binding_of_both_versions_1_0_first() -> None:
-    addresses = Addresses.of("https://agent.example.com", 50051, advertise_grpc=True)
+    addresses = Addresses.of("https://agent.example.com", 50051, "agent.example.com")
     assert interfaces(load(addresses=addresses)) == [
         ("JSONRPC", "1.0", "https://agent.example.com/"),
         ("HTTP+JSON", "1.0", "https://agent.example.com/rest"),
@@ -64,23 +64,20 @@ def test_it_lists_every_binding_of_both_versions_1_0_first() -> None:
     ]
 
 
-@pytest.mark.parametrize("advertise_grpc", [True, False])
 @pytest.mark.parametrize("public_grpc", ["", "grpc.example.com:443"])
 @pytest.mark.parametrize("port", [None, 9000])
-def test_grpc_is_listed_only_if_it_is_on_and_asked_for(
-    port: int | None, public_grpc: str, advertise_grpc: bool
-) -> None:
-    addresses = Addresses.of("https://agent.example.com", port, public_grpc, advertise_grpc=advertise_grpc)
+def test_grpc_is_listed_only_if_it_is_on_and_asked_for(port: int | None, public_grpc: str) -> None:
+    addresses = Addresses.of("https://agent.example.com", port, public_grpc)
     listed = {binding for binding, _, _ in interfaces(load(addresses=addresses))}
-    assert ("GRPC" in listed) == (port is not None and (advertise_grpc or public_grpc != ""))
+    assert ("GRPC" in listed) == (port is not None and public_grpc != "")
 
 
 @pytest.mark.parametrize(
-    ("url", "expected"),
-    [("http://localhost:8000", "localhost:9000"), ("http://[::1]:8000", "[::1]:9000"), ("https://a.b/x", "a.b:9000")],
+    ("public_grpc", "expected"),
+    [("localhost", "localhost:9000"), ("[::1]", "[::1]:9000"), ("a.b:443", "a.b:443"), ("[::1]:443", "[::1]:443")],
 )
-def test_the_address_of_grpc_is_a_bare_host_and_port(url: str, expected: str) -> None:
-    assert Addresses.of(url, 9000, advertise_grpc=True).grpc == expected
+def test_the_address_of_grpc_is_a_bare_host_and_port(public_grpc: str, expected: str) -> None:
+    assert Addresses.of("https://agent.example.com", 9000, public_grpc).grpc == expected
 
 
 def test_behind_a_proxy_grpc_is_where_it_is_published_if_it_is_on() -> None:
