@@ -22,7 +22,6 @@ import logging
 import random
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Protocol
 
 from a2a_canvas.server.agent.blocks import Progress
 from a2a_canvas.server.agent.endings import (
@@ -109,51 +108,6 @@ class TurnRequest:
     owner: str = ""
     credentials: str | None = field(default=None, repr=False)
     stop: Callable[[], Awaitable[str]] = _no_reason
-
-
-class TurnLoop(Protocol):
-    """What carries out the turns of conversations: `ModelLoop`, or another one with the same two waists."""
-
-    async def run(
-        self, request: TurnRequest, store: ArtifactStore, emit: Emit, flushed: Callable[[], Awaitable[None]]
-    ) -> None:
-        """Run a turn to its end or its pause; the contract is that of `run_turn`."""
-        ...
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ModelLoop:
-    """`run_turn`, with what is the same for all turns of a server.
-
-    Attributes:
-        tools: lists those that there are when a turn begins.
-        find_tool: waits for one that is not there when a turn goes on.
-    """
-
-    llm: LLM
-    tools: Callable[[], Iterable[AnyTool]]
-    new_id: Callable[[], str]
-    instructions: str
-    sleep: Callable[[float], Awaitable[object]]
-    find_tool: FindTool = nobody_has_it
-    window_estimates: WindowEstimates = field(default_factory=WindowEstimates)
-
-    async def run(
-        self, request: TurnRequest, store: ArtifactStore, emit: Emit, flushed: Callable[[], Awaitable[None]]
-    ) -> None:
-        await run_turn(
-            request,
-            llm=self.llm,
-            tools=self.tools(),
-            find_tool=self.find_tool,
-            store=store,
-            emit=emit,
-            new_id=self.new_id,
-            window_estimates=self.window_estimates,
-            instructions=self.instructions,
-            sleep=self.sleep,
-            flushed=flushed,
-        )
 
 
 async def run_turn(

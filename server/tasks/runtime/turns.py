@@ -19,7 +19,7 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import datetime
 from functools import partial
 
@@ -47,7 +47,8 @@ from a2a_canvas.server.agent.turn.function_calls import abandon, nobody_has_it
 from a2a_canvas.server.agent.turn.history import to_user_input
 from a2a_canvas.server.agent.turn.pending_calls import pending_calls
 from a2a_canvas.server.agent.turn.resume import InterruptedTurn, open_drafts, roll_back_drafts
-from a2a_canvas.server.agent.turn.turn import ModelLoop, TurnLimits, TurnRequest
+from a2a_canvas.server.agent.turn.turn import TurnLimits, TurnRequest, run_turn
+from a2a_canvas.server.agent.turn.window import WindowEstimates
 from a2a_canvas.server.log_output import set_task
 from a2a_canvas.server.metrics import Metrics
 from a2a_canvas.server.tasks.errors import Detached
@@ -199,14 +200,7 @@ class Turns:
     def __post_init__(self) -> None:
         self.llm = MeasuredLLM(PacedLLM(self.llm, self.journal.wait_writable), self.metrics)
         self.metrics.refreshers.append(self._report_running)
-        self._loop: ModelLoop = ModelLoop(
-            llm=self.llm,
-            tools=self.tools,
-            find_tool=self.find_tool,
-            new_id=self.new_id,
-            instructions=self.instructions,
-            sleep=self.sleep,
-        )
+        self._window_estimates = WindowEstimates()
         self._handles: dict[str, TurnHandle] = {}
 
     def get(self, task_id: str) -> TurnHandle | None:
@@ -465,9 +459,19 @@ class Turns:
             credentials=handle.credentials,
             stop=partial(self._reason_to_stop, record, handle),
         )
-        flushed = partial(retry_while_unavailable, partial(self.journal.flushed, record.task_id), _pause)
-        loop = replace(self._loop, llm=self._metered(record, handle))
-        await loop.run(request, self.store_of(record.task_id, handle), emit, flushed)
+        await run_turn(
+            request,
+            llm=self._metered(record, handle),
+            tools=self.tools(),
+            find_tool=self.find_tool,
+            store=self.store_of(record.task_id, handle),
+            emit=emit,
+            new_id=self.new_id,
+            window_estimates=self._window_estimates,
+            instructions=self.instructions,
+            sleep=self.sleep,
+            flushed=partial(retry_while_unavailable, partial(self.journal.flushed, record.task_id), _pause),
+        )
 
     def store_of(self, task_id: str, handle: TurnHandle | None = None) -> ArtifactStore:
         """The store for a task, or for one run of it. A change that could not be emitted is not made (rule 2)."""
