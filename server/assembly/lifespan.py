@@ -59,20 +59,20 @@ async def _start_grpc(components: Components, port: int) -> None:
     check_open(settings, keys=(await components.authenticator.security()).required)
     from a2a_canvas.server.protocols.a2a_v1.bindings.grpc_server import grpc_server
     from a2a_canvas.server.protocols.edge.origins import GrpcOrigins
-    from a2a_canvas.server.protocols.pipeline.grpc_authentication import GrpcAuthentication
+    from a2a_canvas.server.protocols.pipeline.grpc_pipeline import GrpcPipeline
 
-    components.shutdown.grpc_server = grpc_server(
-        components.handler,
-        settings.host,
-        port,
+    pipeline = GrpcPipeline(
         bodies.limits,
         bodies.budget,
-        settings.max_connections,
-        GrpcAuthentication(components.authenticator, GrpcOrigins(os.environ)),
-        components.engine.metrics,
-        extensions_of(components.handler.card),
         bodies.parsing,
         bodies.refuse_message,
+        components.authenticator,
+        GrpcOrigins(os.environ),
+        components.engine.metrics,
+        extensions_of(components.handler.card),
+    )
+    components.shutdown.grpc_server = grpc_server(
+        components.handler, settings.host, port, bodies.limits, pipeline, settings.max_connections
     )
     await components.shutdown.grpc_server.start()
 

@@ -77,7 +77,7 @@ REQUESTS = (
     Limit((" JSON: characters of a number",), f"{MAX_NUMBER:,}; a double holds it", "`INVALID_REQUEST`",
           f"{_CHECKS}::test_a_number_has_at_most_as_many_characters_as_the_limit"),
     Limit((" gRPC: values",), f"{MAX_VALUES:,}", "INVALID_ARGUMENT",
-          f"{_PROTOCOLS}/guard/test_grpc_guard.py::test_a_message_with_too_many_values_is_invalid"),
+          f"{_PROTOCOLS}/pipeline/test_grpc_pipeline.py::test_a_message_with_too_many_values_is_invalid"),
     Limit((" items of a list, such as the parts of a message",), f"{MAX_ITEMS:,}", _INVALID,
           f"{_PROTOCOLS}/guard/test_proto_messages.py"
           "::test_a_list_of_messages_has_at_most_as_many_as_the_limit"),

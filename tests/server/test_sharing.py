@@ -18,7 +18,7 @@ from google.protobuf.json_format import MessageToDict
 
 from a2a_canvas.server.accounts.api_key import new_key
 from a2a_canvas.server.protocols.guard.bodies import SMALL_BODY_BYTES
-from a2a_canvas.server.protocols.guard.grpc_guard import SERVICES
+from a2a_canvas.server.protocols.pipeline.grpc_pipeline import SERVICES
 from a2a_canvas.server.tasks.journal import cursors
 from tests.server.app_server import WAYS, Served, asking, envelope
 from tests.server.canvas_client import CANVAS, with_metadata

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
 from typing import Any
 
 import grpc
 import grpc.aio
 
 from a2a_canvas.server.metrics import Metrics
-from a2a_canvas.server.protocols.edge.grpc_methods import method_of, wrapped
 from a2a_canvas.server.protocols.edge.request_metrics import reason_of
 
 _STATUS = {
@@ -30,52 +28,27 @@ _STATUS = {
 """The HTTP status of gRPC's codes, as google.rpc.Code defines it; of any other 500."""
 
 
-class MetricsInterceptor(grpc.aio.ServerInterceptor):
-    """Around all other interceptors."""
+class CallCount:
+    """Counts one call while it is entered: as a stream that is open, or as refused if it is aborted before one."""
 
-    def __init__(self, metrics: Metrics) -> None:
+    def __init__(self, metrics: Metrics, context: Any) -> None:
         self._metrics = metrics
+        self._context = context
+        self._streams = False
 
-    async def intercept_service(
-        self,
-        continuation: Callable[[grpc.HandlerCallDetails], Awaitable[grpc.RpcMethodHandler[Any, Any] | None]],
-        handler_call_details: grpc.HandlerCallDetails,
-    ) -> grpc.RpcMethodHandler[Any, Any] | None:
-        handler: Any = await continuation(handler_call_details)
-        if handler is None:
-            return None
-        return wrapped(handler, self._unary(method_of(handler)), self._streaming(method_of(handler)))
+    def __enter__(self) -> CallCount:
+        return self
 
-    def _unary(self, method: Any) -> Any:
-        async def counted(request: Any, context: Any) -> Any:
-            try:
-                return await method(request, context)
-            except grpc.aio.AbortError:
-                self._refuse(context)
-                raise
+    def begin_stream(self) -> None:
+        """A response is about to be sent."""
+        if not self._streams:
+            self._streams = True
+            self._metrics.open_streams.add("GRPC")
 
-        return counted
-
-    def _streaming(self, method: Any) -> Any:
-        async def counted(request: Any, context: Any) -> Any:
-            begun = False
-            try:
-                async for response in method(request, context):
-                    if not begun:
-                        begun = True
-                        self._metrics.open_streams.add("GRPC")
-                    yield response
-            except grpc.aio.AbortError:
-                if not begun:
-                    self._refuse(context)
-                raise
-            finally:
-                if begun:
-                    self._metrics.open_streams.add("GRPC", amount=-1)
-
-        return counted
-
-    def _refuse(self, context: Any) -> None:
-        code = context.code()
-        status = next((http for each, http in _STATUS.items() if code in (each, each.value[0])), 500)
-        self._metrics.refused.add("GRPC", reason_of(status))
+    def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
+        if self._streams:
+            self._metrics.open_streams.add("GRPC", amount=-1)
+        elif isinstance(error, grpc.aio.AbortError):
+            code = self._context.code()
+            status = next((http for each, http in _STATUS.items() if code in (each, each.value[0])), 500)
+            self._metrics.refused.add("GRPC", reason_of(status))

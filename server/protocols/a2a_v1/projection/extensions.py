@@ -6,7 +6,7 @@ Rule 1: those that the operator's card adds are echoed, and required where the c
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Set
+from collections.abc import Container, Set
 from dataclasses import dataclass
 
 from a2a.types import a2a_pb2 as pb
@@ -14,10 +14,9 @@ from a2a.utils.errors import ExtensionSupportRequiredError
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from a2a_canvas.server.wire import AGENTSTACK, CANVAS, EXTENSIONS_HEADERS, TURN, VERSION_HEADER
+from a2a_canvas.server.protocols.pipeline.extension_headers import SUPPORTED, activated_extensions
+from a2a_canvas.server.wire import CANVAS, EXTENSIONS_HEADERS, TURN, VERSION_HEADER
 from a2a_canvas.store.text.wording import choice
-
-SUPPORTED = frozenset({TURN, CANVAS, AGENTSTACK})
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,11 +29,6 @@ class ActivatedExtensions:
     @classmethod
     def of(cls, uris: Container[str]) -> ActivatedExtensions:
         return cls(TURN in uris, CANVAS in uris)
-
-
-def extension_headers(version: str) -> tuple[str, ...]:
-    """The headers that activate extensions in a request of this version; an empty version is 0.3."""
-    return EXTENSIONS_HEADERS[:1] if version.startswith("1") else EXTENSIONS_HEADERS
 
 
 def extensions_of(card: pb.AgentCard) -> frozenset[str]:
@@ -52,12 +46,6 @@ def check_required(card: pb.AgentCard, requested: Container[str]) -> None:
         )
 
 
-def activated_header(values: Iterable[str], supported: Set[str] = SUPPORTED) -> str:
-    """Those of the requested URIs that are supported, as a header value; empty if there is none."""
-    requested = {uri.strip() for value in values for uri in value.split(",")}
-    return ", ".join(sorted(requested & supported))
-
-
 class ExtensionsEcho:
     """ASGI middleware that names the activated extensions in the response, in the header that the client used.
 
@@ -70,7 +58,8 @@ class ExtensionsEcho:
         self._supported = supported
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        echo = self._echo(Headers(scope=scope)) if scope["type"] == "http" else {}
+        headers = Headers(scope=scope) if scope["type"] == "http" else Headers()
+        echo = activated_extensions(headers, headers.get(VERSION_HEADER, ""), self._supported)
         if not echo:
             await self._app(scope, receive, send)
             return
@@ -81,8 +70,3 @@ class ExtensionsEcho:
             await send(message)
 
         await self._app(scope, receive, with_echo)
-
-    def _echo(self, headers: Headers) -> dict[str, str]:
-        names = extension_headers(headers.get(VERSION_HEADER, ""))
-        found = {name: activated_header(headers.getlist(name), self._supported) for name in names}
-        return {name: uris for name, uris in found.items() if uris}

@@ -15,7 +15,7 @@ from starlette.applications import Starlette
 
 from a2a_canvas.server.protocols.a2a_v1.card.card import Addresses, CurrentCard, LoadedCard, card_route, load_card
 from a2a_canvas.server.protocols.a2a_v1.card.card_file import CardError, Described
-from a2a_canvas.server.protocols.a2a_v1.projection.extensions import SUPPORTED
+from a2a_canvas.server.protocols.pipeline.extension_headers import SUPPORTED
 from a2a_canvas.server.wire import CANVAS
 
 CARD = Path(__file__).parents[5] / "agent_card.json"

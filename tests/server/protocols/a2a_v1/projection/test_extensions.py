@@ -1,6 +1,7 @@
 """Which extensions a request activates. Their echo, over every binding, is in tests/server/test_app.py."""
 
-from a2a_canvas.server.protocols.a2a_v1.projection.extensions import SUPPORTED, ActivatedExtensions, activated_header
+from a2a_canvas.server.protocols.a2a_v1.projection.extensions import ActivatedExtensions
+from a2a_canvas.server.protocols.pipeline.extension_headers import SUPPORTED, activated_header
 from a2a_canvas.server.wire import AGENTSTACK, CANVAS, TURN
 
 

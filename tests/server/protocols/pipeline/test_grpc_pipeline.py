@@ -23,7 +23,7 @@ from google.protobuf import struct_pb2
 from google.rpc import error_details_pb2
 
 from a2a_canvas.server.protocols.guard.checks import MAX_ITEMS, MAX_JSON_DEPTH, MAX_VALUES
-from a2a_canvas.server.protocols.guard.grpc_guard import MAX_FIELDS, GuardInterceptor
+from a2a_canvas.server.protocols.pipeline.grpc_pipeline import MAX_FIELDS, GrpcPipeline
 from tests.server.protocols.echo_handler import Echo
 
 SEND_10 = "/lf.a2a.v1.A2AService/SendMessage"
@@ -62,7 +62,7 @@ async def other_service(request: bytes, context: Any) -> bytes:
 @pytest.fixture
 async def served() -> AsyncIterator[Served]:
     handler = Hanging()
-    server = grpc.aio.server(interceptors=[GuardInterceptor()], options=[("grpc.so_reuseport", 0)])
+    server = grpc.aio.server(interceptors=[GrpcPipeline()], options=[("grpc.so_reuseport", 0)])
     grpc10.add_A2AServiceServicer_to_server(GrpcHandler(handler), server)
     grpc03.add_A2AServiceServicer_to_server(CompatGrpcHandler(handler), server)
     other = {"Echo": grpc.unary_unary_rpc_method_handler(other_service)}
@@ -281,7 +281,7 @@ async def test_what_a_handler_raises_is_logged_and_reaches_nobody(
             "INTERNAL_ERROR",
         )
     logged = [record for record in caplog.records if record.levelno >= logging.ERROR]
-    assert [record.name for record in logged] == ["a2a_canvas.server.protocols.guard.grpc_guard"] * 4
+    assert [record.name for record in logged] == ["a2a_canvas.server.protocols.pipeline.grpc_pipeline"] * 4
     assert all(record.exc_info for record in logged)
 
 
@@ -311,7 +311,7 @@ async def test_a_version_in_bytes_is_read_as_text() -> None:
         return grpc.unary_unary_rpc_method_handler(other_service)
 
     details: Any = SimpleNamespace(method=SEND_10, invocation_metadata=(("A2A-Version", b"\xff"),))
-    guarded = await GuardInterceptor().intercept_service(handler, details)
+    guarded = await GrpcPipeline().intercept_service(handler, details)
     assert guarded is not None
     assert guarded.request_deserializer is None
 
