@@ -1,4 +1,4 @@
 """What an agent does in a turn, and its vocabulary: events, the protocol of models, intents, phases, blocks.
 
-`turn` runs a conversation, `edit` an operation on an artifact, `models` are the models. It knows no task and no caller.
+`turn` runs a conversation, `edit` an operation on an artifact, `models` are the models. It knows no tasks, no callers.
 """

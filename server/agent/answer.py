@@ -1,10 +1,10 @@
-"""A model's answer while it streams in: its blocks, and the events that every answer has, of a turn or of an edit.
+"""A model's answer while it streams in: its blocks, and the events common to the answers of turns and edits.
 
-Rule 1: an `Answer` numbers the blocks and emits that it has begun, that blocks of text and thinking begin and end, the
-        thinking, and exactly once that the call is completed.
-Rule 2: text and tool input are handled by a subclass; without one they are ignored.
-Rule 3: a delta is for an open block of its own kind; anything else is an error, and never guessed.
-Rule 4: blocks that the provider leaves open end with the answer. Those of a broken stream do not end.
+Rule 1: an `Answer` numbers the blocks and emits its start, the start and end of text and thinking blocks, the thinking,
+        and exactly once the end of the call.
+Rule 2: subclasses handle text and tool input; the base ignores them.
+Rule 3: a delta must belong to an open block of its own kind; anything else is an error.
+Rule 4: blocks that the provider leaves open end with the answer, except those of a broken stream.
 Rule 5: thinking is emitted as deltas, whatever the adapter sends (docs/turn.md). An `accumulated` adapter sends
         all of the block so far: a text that begins with the previous one loses that prefix (A, AB, ABC -> A, B, C);
         any other is emitted whole. The previous text is forgotten when a block begins.
@@ -27,8 +27,8 @@ BlockKind = Literal["text", "thinking", "tool_use"]
 
 @dataclass(slots=True)
 class AnswerBlock:
-    """A block of an answer. `signature` and `redacted` sign a thinking block; if it is `altered`, its text had
-    surrogates that were replaced, and the signature does not fit any more."""
+    """A block of an answer. `signature` and `redacted` sign a thinking block; if it is `altered`, surrogates in its
+    text were replaced and the signature no longer matches."""
 
     place: ev.BlockPosition
     kind: BlockKind
@@ -64,7 +64,7 @@ B = TypeVar("B", bound=AnswerBlock)
 
 
 class Answer(Generic[B]):
-    """Takes the events of one model call in order.
+    """Processes the events of one model call in order.
 
     Args:
         progress: that of the turn before the call.
@@ -134,7 +134,7 @@ class Answer(Generic[B]):
             case m.StopReasonDelta():
                 await self._emit(ev.MessageDelta(self.progress.round))
             case m.MessageStop():
-                await self._whole(event)
+                await self._finish(event)
             case _:
                 assert_never(event)
 
@@ -191,7 +191,7 @@ class Answer(Generic[B]):
         self.progress = replace(self.progress, blocks=blocks)
         await self._end_block(self._open.pop(index))
 
-    async def _whole(self, event: m.MessageStop) -> None:
+    async def _finish(self, event: m.MessageStop) -> None:
         self.stop_reason, self.usage = event.stop_reason, event.usage
         for index in tuple(self._open):
             await self._end_block(self._open.pop(index))

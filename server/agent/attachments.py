@@ -1,4 +1,4 @@
-"""How the model is shown an attached file: as text, as an image or PDF, or as a placeholder line. Pure.
+"""How an attached file is presented to the model: as text, as an image or PDF, or as a placeholder line. Pure.
 
 Rule 1: the media type decides. Without one the name's suffix does, if the bytes are UTF-8: clients send Markdown, JSON
         and source code without a type, or as `application/octet-stream`.
@@ -36,7 +36,7 @@ _IMAGES: Final = {
     "image/gif": re.compile(rb"GIF8[79]a"),
     "image/webp": re.compile(rb"RIFF.{4}WEBP", re.DOTALL),
 }
-"""The images that models read, and how each begins: providers refuse what its bytes do not confirm."""
+"""The images that models read, and their magic bytes: providers reject an image whose bytes contradict its type."""
 _MAX_IMAGE: Final = 5 * 1024 * 1024
 """The limit of the Messages API for one image, in characters of base64."""
 _NO_CHARSETS: Final = ("idna", "punycode", "unicode_escape", "raw_unicode_escape", "undefined")
@@ -67,7 +67,7 @@ def attachment_text(file: Attachment) -> str:
     """The text of a file for which `is_text` holds."""
     assert file.content is not None
     charset = file.media_type.lower().partition("charset=")[2].partition(";")[0].strip(" \"'")
-    return replace_surrogates(_decoded(file.content, charset or "utf-8"))
+    return replace_surrogates(_decode(file.content, charset or "utf-8"))
 
 
 def medium_of(file: Attachment) -> str | None:
@@ -94,7 +94,7 @@ def without_media(request: ModelRequest) -> ModelRequest:
 
 
 def _image_type(content: bytes) -> str | None:
-    """The type by the bytes, whatever the sender calls them; None if the image is too large."""
+    """The type according to the bytes, whatever the sender claims; None if the image is too large."""
     if -(-len(content) // 3) * 4 > _MAX_IMAGE:
         return None
     return next((media_type for media_type, begins in _IMAGES.items() if begins.match(content)), None)
@@ -108,7 +108,7 @@ def _is_utf_8(content: bytes) -> bool:
     return b"\0" not in content
 
 
-def _decoded(content: bytes, charset: str) -> str:
+def _decode(content: bytes, charset: str) -> str:
     with suppress(LookupError, ValueError):
         if codecs.lookup(charset).name.replace("-", "_") not in _NO_CHARSETS:
             return content.decode(charset, errors="replace").removeprefix("\ufeff")

@@ -1,8 +1,8 @@
-"""How far a turn has come: its rounds, its model calls, and the indices of its blocks (docs/turn.md). Pure.
+"""The progress of a turn: its rounds, its model calls, and the indices of its blocks (docs/turn.md). Pure.
 
 Rule 1: every start takes the next index of the turn: 0, 1, 2…, whatever number the provider gives.
 Rule 2: a delta or a stop belongs to the newest block of its `llm_index` that is still open in this call.
-Rule 3: one for a block that never started, or that has stopped, is an error; it is never guessed.
+Rule 3: one for a block that never started, or that has stopped, is an error.
 Rule 4: a new model call forgets the provider's numbers; the turn's indices continue.
 """
 

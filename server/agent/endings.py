@@ -1,4 +1,4 @@
-"""What follows from the outcome of a tool call and from the end of a model call: results, endings, retries. Pure."""
+"""Maps outcomes of tool calls and ends of model calls to results, endings and retries. Pure."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def with_closing_text(ending: Ending, rounds: int, saved: Iterable[Applied]) -> 
 
 
 def visible_outcome(outcome: Outcome) -> Outcome:
-    """`outcome`, its text for the user free of tags (`text/visible.py`). A failure if nothing is left of it."""
+    """`outcome`, with tags removed from its text for the user (`text/visible.py`). A failure if no text remains."""
     match outcome:
         case Ask(question=question):
             shown = visible(question).strip()
@@ -63,7 +63,7 @@ def visible_outcome(outcome: Outcome) -> Outcome:
 def to_tool_result(
     index: int, tool_use_id: str, outcome: Outcome
 ) -> tuple[ToolResult | None, ToolSucceeded | ToolFailed]:
-    """The result for the model, and the event. A question has no result yet: the user's answer will be its result."""
+    """The result for the model, and the event. A question has no result yet: the user's answer becomes its result."""
     match outcome:
         case Done(content=content):
             return ToolResult(tool_use_id, content), ToolSucceeded(index, tool_use_id, content)
@@ -79,7 +79,7 @@ def to_tool_result(
 
 
 def ending_from_tools(outcomes: Iterable[Outcome]) -> Ending | None:
-    """The ending or pause that tools asked for: declining wins over asking."""
+    """The ending or pause that tools requested: declining wins over asking."""
     questions: list[Ask] = []
     for outcome in outcomes:
         match outcome:
@@ -107,7 +107,7 @@ def approvals_of(message: AgentMessage | None) -> Sequence[JsonValue]:
 
 
 def ending_from_stop_reason(reason: StopReason) -> Ending | None:
-    """The ending that the model's stop reason causes, if any."""
+    """The ending that follows from the model's stop reason, if any."""
     match reason:
         case "max_tokens":
             return Ending(State.FAILED, "The answer was cut off at the model's output limit. Ask for less at a time.")
@@ -122,7 +122,7 @@ MAX_ATTEMPTS = 3
 RETRY_DELAYS = (0.5, 2.0)
 """Seconds before the second and the third attempt, before jitter."""
 MAX_RETRY_DELAY = 30.0
-"""The most seconds that a provider's `retry-after` may cause."""
+"""The limit for a provider's `retry-after`, in seconds."""
 
 
 def retry_delay(attempts_left: int, error: ModelError, jitter: float) -> float:
@@ -130,6 +130,6 @@ def retry_delay(attempts_left: int, error: ModelError, jitter: float) -> float:
 
     Args:
         attempts_left: the attempts that are left, the next one included.
-        jitter: 0 to 1, at random, so that turns that failed together do not retry together.
+        jitter: random, from 0 to 1: turns that failed together must not retry together.
     """
     return min(max(RETRY_DELAYS[-attempts_left] * (0.75 + jitter / 2), error.retry_after or 0), MAX_RETRY_DELAY)

@@ -1,7 +1,7 @@
-"""The events of a task, and `Emit`, through which those of a turn pass.
+"""The events of a task, and `Emit`, which takes those of a turn.
 
 The events of a model call and of an edit (`store/edits.py`) are specified in docs/turn.md and docs/canvas.md.
-`is_durable` (`tasks/record.py`) says which must be committed before anybody sees them. The runtime itself appends
+`is_durable` (`tasks/record.py`) says which must be committed before anyone sees them. The runtime itself appends
 `MessageReceived` to the journal, and the events of a task that no turn runs.
 """
 
@@ -67,7 +67,7 @@ class UserMessage:
 
     @cached_property
     def intent(self) -> Intent:
-        """What the message asks for: its metadata is parsed once, and every layer reads this.
+        """What the message requests. Its metadata is parsed once, for every layer.
 
         Raises:
             InvalidOperation: the metadata name an operation that cannot be read.
@@ -80,8 +80,8 @@ class AgentMessage:
     """A message of the agent. A `label` describes the current activity and is not part of the history.
 
     Attributes:
-        of_tool: a label that tells what is being written, or how far a tool is; other labels tell only that the turn
-            goes on.
+        of_tool: a label that says what is being written, or how far a tool has come; other labels say only that the
+            turn is running.
     """
 
     message_id: str
@@ -96,7 +96,7 @@ class AgentMessage:
 
 @dataclass(frozen=True, slots=True)
 class UserInput:
-    """A user's message, at the point of the conversation where the model was given it."""
+    """A user's message, at the point of the conversation where the model received it."""
 
     message_id: str
     content: tuple[ModelContent, ...]
@@ -112,14 +112,14 @@ class AssistantOutput:
 
 @dataclass(frozen=True, slots=True)
 class ToolStep:
-    """What a call of a function tool has recorded; the model does not see it (`turn/pending_calls.py`).
+    """A step recorded by a call of a function tool; the model does not see it (`turn/pending_calls.py`).
 
     Attributes:
-        kind: `called`: the call is about to be carried out, `value` is the index of its block, `name` the caller whose
-            message the model has read last (empty if that is not known); `began`: it runs;
+        kind: `called`: the call is about to run, `value` is the index of its block, `name` the caller whose message the
+            model read last (empty if unknown); `began`: it runs;
             `asked`: it waits for the user's next message, `value` is the question, `name` its number (empty: the next
-            one); `authentication`: the same, and the message is not recorded; `changed`: so many of its changes are
-            saved; `kept`: the JSON text `value` is kept as `name`.
+            one); `authentication`: the same, and the message is not recorded; `changed`: `value` of its changes are
+            saved; `kept`: the JSON text `value` is stored as `name`.
     """
 
     tool_use_id: str
@@ -220,7 +220,7 @@ class ToolFailed:
 
 @dataclass(frozen=True, slots=True)
 class LlmCallCompleted:
-    """Exactly one for every model call, when its stream has ended, however it ended."""
+    """Exactly one per model call, however its stream ended."""
 
     round: int
     stop_reason: StopReason
@@ -241,7 +241,7 @@ class ArtifactChanged:
 
     Attributes:
         version: the number of the version this is part of, closed (`last_chunk`) or still a draft.
-        parent: the number of the version that one is made from; 0 for none.
+        parent: the number of the version that it is made from; 0 for none.
     """
 
     artifact_id: str

@@ -2,7 +2,7 @@
 
 Rule 1: the metadata decides, never the wording: a message with an operation in its metadata is that operation.
 Rule 2: operations are parsed strictly. An unknown or misspelt field, or one of the wrong type, is an error that names
-        it: silently ignoring a precondition such as `baseVersion` would overwrite somebody's work.
+        it: silently ignoring a precondition such as `baseVersion` would overwrite someone's work.
 Rule 3: our metadata without `op` is a conversation; it names the artifact and the selection the user is looking at.
 """
 
@@ -80,9 +80,9 @@ class Put:
     """A user's own edit: the whole new text.
 
     Attributes:
-        base_version: the version that the text was made of.
-        name: of the artifact that is made if there is none; None if there must be one.
-        merge: whether it is merged with the changes that others have made since.
+        base_version: the version that the text is based on.
+        name: of the artifact to create if it does not exist; None if it must exist.
+        merge: whether to merge it with the changes that others have made since.
     """
 
     artifact_id: str
@@ -94,7 +94,7 @@ class Put:
 
 @dataclass(frozen=True, slots=True)
 class Upload:
-    """A user's own files and data, in place of those that the artifact has. Attributes as in `Put`."""
+    """A user's own files and data, which replace those of the artifact. Attributes as in `Put`."""
 
     artifact_id: str
     parts: Parts
@@ -123,7 +123,7 @@ Intent = Operation | Converse
 
 
 def intent_of(metadata: Metadata, parts: Parts) -> Intent:
-    """What a message of these metadata and parts asks for (`UserMessage.intent`).
+    """What a message with these metadata and parts requests (`UserMessage.intent`).
 
     Raises:
         InvalidOperation: it has an operation in its metadata that cannot be read.
@@ -157,7 +157,7 @@ def _intent(given: Mapping[str, Any], parts: Parts) -> Intent:
 
 
 class OperationForm(BaseModel):
-    """The fields of an operation, as they are sent."""
+    """The fields of an operation, as sent."""
 
     model_config = ConfigDict(extra="forbid", strict=True, alias_generator=to_camel)
 
@@ -301,7 +301,7 @@ def read_form(form: type[F], given: Mapping[str, Any]) -> F:
     first = (unknown or faults)[0]
     field = ".".join(str(step) for step in first["loc"]) or "''"
     if unknown:
-        # A name that is written in another way is unknown, and another one is missing for it.
+        # A misspelt name causes two errors, an unknown and a missing field: the unknown one helps.
         here = form if len(first["loc"]) == 1 else _SelectionForm
         names = [info.alias or name for name, info in here.model_fields.items()]
         raise InvalidOperation(field, f"is no field of this operation, which has {choice(names, 'and')}")

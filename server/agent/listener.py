@@ -1,6 +1,6 @@
 """Maps the notifications of an evented store to events of the turn, and shields final steps from cancellation.
 
-An announced edit must end, and its artifact must be shown, even if a cancel comes: hence `shielded`. A change needs no
+An announced edit must end, and its artifact must be shown, even when cancelled: hence `shield`. A change needs no
 shield: its event is emitted in the event-loop step that applies it.
 """
 
@@ -19,13 +19,13 @@ from a2a_canvas.store.models import Applied
 T = TypeVar("T")
 
 
-async def shielded(step: Awaitable[T]) -> T:
-    """The result of `step`; a cancel that arrives meanwhile is ignored.
+async def shield(step: Awaitable[T]) -> T:
+    """The result of `step`; a cancellation during it is ignored.
 
     The event loop runs between the end of the step and the caller's next action.
 
     Raises:
-        asyncio.CancelledError: the step itself did.
+        asyncio.CancelledError: the step itself raised it.
     """
     task = asyncio.ensure_future(step)
     while not task.done():

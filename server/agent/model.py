@@ -21,8 +21,8 @@ class ModelText:
     """Text of the user, the model or this server.
 
     Attributes:
-        note: not a message of the user, for the offline models: what this server says between two model calls
-            (`turn/sibling_changes.py`), and what the user has answered to a tool.
+        note: not a message of the user: a note of this server between two model calls (`turn/sibling_changes.py`), or
+            the user's answer to a tool. The offline models need the distinction.
     """
 
     text: str
@@ -71,7 +71,7 @@ SCRIPT_PREFIX: Final = "script:"
 
 NOT_ASKED: Final = "Not asked: the user wrote something meanwhile. Ask again if you still need to know."
 UNANSWERED: Final = "No result: the task ended before this call was answered."
-"""The result of a call that has none; the offline models recognise it."""
+"""Stands in for a missing result; the offline models recognise it."""
 
 ModelContent = ModelText | Attachment | Thinking | ToolUse | ToolResult
 
@@ -88,7 +88,7 @@ class ModelMessage:
 
 @dataclass(frozen=True, slots=True)
 class ToolSpec:
-    """A tool as the model is offered it. `eager`: its input streams as it is generated."""
+    """A tool as offered to the model. `eager`: its input streams as it is generated."""
 
     name: str
     description: str
@@ -101,7 +101,7 @@ _NUMBERED: Final = re.compile(r"-([0-9]+)")
 
 @dataclass(frozen=True, slots=True)
 class EditPrompt:
-    """A passage of an artifact's text and how it is to be changed. `edit/edit_prompt.py` makes one.
+    """A passage of an artifact's text, and the change to make. Built by `edit/edit_prompt.py`.
 
     Attributes:
         name: the artifact's name; `language` is that of `language_of`, empty if unknown.
@@ -144,9 +144,9 @@ class EditPrompt:
 
 @dataclass(frozen=True, slots=True)
 class ModelRequest:
-    """One model call, complete: adapters keep no conversation.
+    """One model call, complete: adapters store no conversation.
 
-    `edit` is set if the call asks for the new text of a selection; `messages` then ask for the same in words.
+    `edit` is set if the call requests the new text of a selection; `messages` then ask for the same in words.
     """
 
     system: str
@@ -174,8 +174,8 @@ class Usage:
     cache_write_tokens: int = 0
 
     @property
-    def sent(self) -> int:
-        """Those of the request, cached or not; 0 if the provider does not report them."""
+    def total_input(self) -> int:
+        """The tokens of the request, cached or not; 0 if the provider does not report them."""
         return self.input_tokens + self.cache_read_tokens + self.cache_write_tokens
 
 
@@ -189,7 +189,7 @@ class MessageStart:
 
 @dataclass(frozen=True, slots=True)
 class BlockStart:
-    """A block begins. `llm_index` is the provider's number, whatever it is."""
+    """A block begins. `llm_index` is the provider's number, which may be any."""
 
     llm_index: int
     kind: Literal["text", "thinking", "tool_use"]
@@ -275,7 +275,7 @@ ErrorKind = Literal[
     "broken",
     "other",
 ]
-"""What kind of error a model call ends with, for those who count them. `broken`: in the middle of the answer."""
+"""The kind of error that ends a model call, for the metrics. `broken`: in the middle of the answer."""
 
 
 class ModelError(Exception):
@@ -285,7 +285,7 @@ class ModelError(Exception):
 
     Args:
         reason: a sentence for the user: it is sent to clients.
-        detail: a sentence for the operator, which no client gets.
+        detail: a sentence for the operator; it is not sent to clients.
         retryable: whether a retry may succeed.
         retry_after: seconds that the provider asks to wait first; None if it does not.
     """
@@ -307,14 +307,14 @@ class ModelError(Exception):
 
 
 class NothingToChange(Exception):
-    """An edit leaves its passage as it is. It is not a failure: the text is the answer."""
+    """An edit leaves its passage unchanged. Not a failure: the exception's text is the answer."""
 
 
 class TooLong(ModelError):
     """The request is longer than the model or its provider accepts: a shorter one may succeed.
 
     Args:
-        tokens: those of the request, by the provider's count; None if it does not report it.
+        tokens: of the request, as the provider counts them; None if it does not report them.
     """
 
     def __init__(self, reason: str, tokens: int | None = None, detail: str = "") -> None:
@@ -346,12 +346,12 @@ class LLM(Protocol):
 
 
 def window_of(llm: LLM) -> int | None:
-    """The most tokens of a request, from the model's optional `window`; None if unknown."""
+    """The limit of tokens in a request, from the model's optional `window`; None if unknown."""
     window: int | None = getattr(llm, "window", None)
     return window
 
 
 async def close_llm(llm: LLM) -> None:
-    """End the connections of a model, by its optional `aclose`."""
+    """Close the connections of a model, by its optional `aclose`."""
     if aclose := getattr(llm, "aclose", None):
         await aclose()

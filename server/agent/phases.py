@@ -1,9 +1,9 @@
-"""The phases in which a turn is presented, as a table (docs/turn.md).
+"""The phases of a turn as shown to subscribers, as a table (docs/turn.md).
 
 Rule 1: `final_message_start` is emitted once per turn, just before the first visible text. It clears thinking.
 Rule 2: thinking may come again after text (in a later round); the text after it starts no second message.
 Rule 3: a turn without visible text has no `final_message_start`.
-Rule 4: END is the end of the turn. A pause for `ask_user` is no signal: the turn continues with the answer.
+Rule 4: END is the end of the turn. A pause for `ask_user` is not a signal: the turn continues with the answer.
 Rule 5: after the end there is no further signal.
 """
 
@@ -15,7 +15,7 @@ from typing import Final
 
 
 class Phase(StrEnum):
-    """What a subscriber is shown."""
+    """What a subscriber sees."""
 
     WORKING = "working"
     THINKING = "thinking"
@@ -34,7 +34,7 @@ class Signal(StrEnum):
 
 
 class PhaseError(Exception):
-    """A signal came that its phase does not allow: the turn was already over."""
+    """A signal after the end of the turn."""
 
     def __init__(self, phase: Phase, signal: Signal) -> None:
         super().__init__(f"Signal {signal.value!r} after the turn has ended.")

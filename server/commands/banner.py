@@ -17,7 +17,7 @@ import httpx
 from a2a_canvas.server.accounts.api_key import NO_KEYS, KeyCount
 from a2a_canvas.server.agent.models.claude_params import unused_keys
 from a2a_canvas.server.agent.models.rehearsal import START_NOTICE
-from a2a_canvas.server.agent.models.rehearsal.tool_calls import Offered, example
+from a2a_canvas.server.agent.models.rehearsal.tool_calls import ScriptableTool, example
 from a2a_canvas.server.backend.open_database import place_of
 from a2a_canvas.server.outbound.over_httpx import client, json_of
 from a2a_canvas.server.protocols.edge.origins import TRUSTED_PROXIES
@@ -58,7 +58,7 @@ class OfferedTools(Protocol):
     @property
     def name(self) -> str: ...
 
-    def tools(self) -> Sequence[Offered]: ...
+    def tools(self) -> Sequence[ScriptableTool]: ...
 
 
 def banner(

@@ -15,7 +15,7 @@ from typing import Final, TextIO
 
 import httpx
 
-from a2a_canvas.server.agent.models.claude_params import available
+from a2a_canvas.server.agent.models.claude_params import is_configured
 from a2a_canvas.server.agent.models.provider_connection import address_in
 from a2a_canvas.server.outbound.over_httpx import UnreadableAnswer, client, json_of
 from a2a_canvas.server.settings.model_choice import EXTRA, OLLAMA, OPENAI, SCRIPT, ollama_address
@@ -71,7 +71,7 @@ def sources(environ: Mapping[str, str]) -> tuple[ModelSource, ...]:
 
 def _anthropic(environ: Mapping[str, str]) -> ModelSource:
     source = ModelSource("The Messages API", unset="neither ANTHROPIC_API_KEY nor ANTHROPIC_BASE_URL is set")
-    if not available(environ):
+    if not is_configured(environ):
         return source
     key, token = (environ.get(name, "").strip() for name in ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN"))
     headers = {"anthropic-version": "2023-06-01", **_bearer(key or token)}

@@ -21,7 +21,7 @@ import uvicorn
 
 from a2a_canvas.server import log_output
 from a2a_canvas.server.agent.model import LLM
-from a2a_canvas.server.agent.models.claude_params import available
+from a2a_canvas.server.agent.models.claude_params import is_configured
 from a2a_canvas.server.app import create_app
 from a2a_canvas.server.commands.banner import DataCount, banner, folded, hints, ollama_hint, ollama_warning
 from a2a_canvas.server.commands.open_files import make_room, quiet_about_accepting
@@ -175,7 +175,7 @@ class ForegroundServer(GracefulServer):
         for line in self._lines:
             self._say(line)
         model = self._settings.model
-        if (model or "").startswith(OLLAMA) or (model is None and not available(os.environ)):
+        if (model or "").startswith(OLLAMA) or (model is None and not is_configured(os.environ)):
             self._hint = asyncio.create_task(self._look_for_ollama(model))
 
     async def _look_for_ollama(self, model: str | None) -> None:

@@ -14,7 +14,7 @@ from typing import Final, Literal
 from urllib.parse import urlsplit
 
 from a2a_canvas.server.agent.model import LLM
-from a2a_canvas.server.agent.models.claude_params import available, unused_keys
+from a2a_canvas.server.agent.models.claude_params import is_configured, unused_keys
 from a2a_canvas.server.settings.settings import REHEARSAL, Settings, SettingsError
 
 SCRIPT: Final = "script:"
@@ -62,7 +62,7 @@ def choose_llm(settings: Settings, environ: Mapping[str, str]) -> LLM:
     for kind, make in ((SCRIPT, _script), (OPENAI, _openai), (OLLAMA, _ollama)):
         if name and name.startswith(kind):
             return make(name.removeprefix(kind), settings, environ)
-    has_key = available(environ)
+    has_key = is_configured(environ)
     if name == REHEARSAL or (name is None and not has_key):
         return _rehearsal()
     if name and not (has_key and _may_be_served(name, environ)):

@@ -1,15 +1,15 @@
 """The prompt that asks a model for the new text of a selection. Pure.
 
 Rule 1: the model sees the selection, the document's outline (`outline.py`), and the context of the selection: on
-        either side `MIN_CONTEXT` to `MAX_CONTEXT` characters, as the language needs it. Of code that is
-        the rest of the block (up to the lines without indentation that begin it and the next one), of a text the
+        either side `MIN_CONTEXT` to `MAX_CONTEXT` characters, depending on the language. For code that is
+        the rest of the block (up to the lines without indentation that begin it and the next one), for prose the
         paragraphs next to those in which it begins and ends.
 Rule 2: one message contains, in this order: the outline, the text before, the selection, the text after, the request,
         the instructions. The system prompt never changes, so that it can be cached.
 Rule 3: the document is data. It is enclosed in tags, exactly and with no line break added, whose number follows no
-        hyphen anywhere in the enclosed texts: nothing in them can close a tag. The number is the first such, so the
+        hyphen anywhere in the enclosed texts: nothing in them can close a tag. It is the first such number, so the
         same selection always gives the same message.
-Rule 4: the model deletes the selection with `EditPrompt.deletion_mark`: a reply without text is no answer.
+Rule 4: the model deletes the selection with `EditPrompt.deletion_mark`: an empty reply is not an answer.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ from a2a_canvas.store.text.spans import Span, line_count, lines_named, lines_of
 from a2a_canvas.tools.tool import to_json
 
 MIN_CONTEXT: Final = 200
-"""The least characters (code points) of context before and after the selection, as far as there are any."""
+"""The minimum of characters (code points) of context on either side of the selection, if there are so many."""
 
 MAX_CONTEXT: Final = 2_000
-"""The most characters (code points) of context before and after the selection."""
+"""The maximum of characters (code points) of context on either side of the selection."""
 
 TAGS: Final = ("outline", "before", "selection", "after", "request")
 """The names of the tags, in the order of the message."""
@@ -53,7 +53,7 @@ VOICE: Final = """\
 The instructions above say who you are; write the text in the voice and the style that they ask for. Where they differ \
 from the following rules, the rules count.
 """
-"""What stands between the agent's instructions and `EDIT_SYSTEM`."""
+"""Separates the agent's instructions from `EDIT_SYSTEM`."""
 
 _PARAGRAPH_END: Final = re.compile(r"\n(?:[ \t\r]*\n)+")
 _BLOCK_END: Final = re.compile(r"\n(?=[^\s)\]}])")  # a line without indentation follows that closes nothing
@@ -69,7 +69,7 @@ def edit_prompt(
     strategy: Strategy,
     selected_by_lines: bool = False,
 ) -> EditPrompt:
-    """The prompt about the selection of `text` at `span`."""
+    """The prompt for the selection of `text` at `span`."""
     around = _around(text, span, language)
     before, after = text[around.start : span.start], text[span.end : around.end]
     return EditPrompt(
@@ -104,8 +104,8 @@ def _line_end(text: str) -> Literal["\n", "\r\n"]:
 
 
 def on_own_lines(prompt: EditPrompt) -> bool:
-    """Whether an insertion has lines of its own: the sender named the lines of the selection, and the selection ends or
-    begins one of them. (A sender that gives offsets too may have selected a word.)"""
+    """Whether an insertion goes on separate lines: the sender named the lines of the selection, and it starts or ends
+    one of them. (A sender that also gives offsets may have selected a word.)"""
     if not prompt.selected_by_lines or prompt.strategy == "replace":
         return False
     if prompt.strategy == "insert_before":
@@ -114,7 +114,7 @@ def on_own_lines(prompt: EditPrompt) -> bool:
 
 
 def edit_system_prompt(instructions: str) -> str:
-    """The system prompt of an edit. An agent has a voice, and a passage that it rewrites must have the same one."""
+    """The system prompt of an edit, with the instructions: a rewritten passage must have the agent's voice."""
     return f"{instructions}\n\n{VOICE}\n{EDIT_SYSTEM}" if instructions else EDIT_SYSTEM
 
 

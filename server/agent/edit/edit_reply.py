@@ -1,6 +1,6 @@
-"""What of a model's reply to an edit is document text, while it streams in. Pure.
+"""Extracts the document text from a model's reply to an edit, while it streams in. Pure.
 
-A reply passes the stages of this table in order; each removes what is no document text:
+A reply passes the stages of this table in order; each removes something that is not document text:
 
 | stage | removes | unless |
 |---|---|---|
@@ -20,7 +20,7 @@ Rule 1: a reply that begins with a tag of `THINKING`, in any case, after blanks 
 Echoed tags. Their number occurs nowhere in what the model was shown, so they are never text:
 
 Rule 2: what is between `<selection-1>` and `</selection-1>` is the reply; what follows is a remark. Only blanks may
-        precede it: after anything else nobody can tell which is the passage.
+        precede it: after anything else the passage is ambiguous.
 Rule 3: the echo of anything else that was shown (before, after, request, outline) is removed whole.
 Rule 4: a tag is removed with the line break after it, and if `<selection-1>` had one, `</selection-1>` with the one
         before it. But if the selection itself begins with a line break, the one after `<selection-1>` is text.
@@ -30,18 +30,18 @@ Rule 5: if all lines of the artifact end in "\\r\\n", so do those of the reply.
 The ends:
 
 Rule 6: if all that is left is `EditPrompt.deletion_mark`, the selection is deleted whole, its line break included. A
-        reply without text is no answer. Blanks are text.
+        reply without text is not an answer. Blanks are text.
 Rule 7: a reply that replaces a selection which ended in a line break ends in the same one; otherwise its line breaks
         at the very end are removed, unless there is nothing else in it.
-Rule 8: an insertion beside lines (`on_own_lines`) has lines of its own. Before them, or after a line break, it ends in
+Rule 8: an insertion next to lines (`on_own_lines`) is on separate lines. Before them, or after a line break, it ends in
         a line break; after them it begins with one, and one at its very end is removed. A missing one is added.
 Rule 9: any other insertion stays as it is. But a fence hides whether its text ends in a line break: if one was
         removed, and the insertion begins a line on which more text follows, a line break is added.
-Rule 10: to nothing nothing is added.
+Rule 10: nothing is added to an empty text.
 
 Invariant: the joined results of `feed` and `finish` do not depend on how the reply is cut. No more than `HEAD`
-characters are held back at the beginning, and after it no more than a line that may be a fence, but for rule 1 and
-for rule 4 of the fence.
+characters are held back at the beginning, and after it no more than a line that may be a fence, except by rule 1 and
+by rule 4 of the fence.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ _LAST_LINE_BREAK: Final = re.compile(r"\r?\n\Z")
 
 
 class EditReply:
-    """Takes a reply in pieces, and returns the document text in it.
+    """Reads a reply in pieces and returns the document text in it.
 
     Args:
         prompt: the edit that the model was asked for.
@@ -83,7 +83,7 @@ class EditReply:
             _EchoedTags(prompt, self._found).stage(),
             _with_line_ends(prompt),
             without_talk(TalkRules(prompt), self._found),
-            without_fence(FenceRules.of(prompt, inside_fence), self._found),
+            without_fence(FenceRules.for_prompt(prompt, inside_fence), self._found),
             _without_mark(prompt, self._found),
             _with_ends(prompt, self._found),
         )
@@ -93,28 +93,28 @@ class EditReply:
 
     @property
     def remarks(self) -> str:
-        """What the model wrote after its text, without the blanks around it; known after `finish`."""
+        """What the model wrote after its text, stripped; available after `finish`."""
         return "\n\n".join(filter(None, (self._found.remarks.strip(), self._found.remarks_after_tags.strip())))
 
     @property
     def alone(self) -> bool:
-        """Whether the model returned the passage alone, as far as can be told; known after `finish`."""
+        """Whether the model returned only the passage, as far as can be determined; available after `finish`."""
         return self._found.alone and not has_fence(self.remarks)
 
     @property
     def empty(self) -> bool:
-        """Whether there is neither text nor the mark of a deletion; known after `finish`."""
+        """Whether there is neither text nor the mark of a deletion; available after `finish`."""
         return not self._written and not self._found.deletes
 
     def feed(self, delta: str) -> str:
-        """The text that is certain once `delta` has come."""
+        """The text that is final after `delta`."""
         for stage in self._stages:
             delta = stage.send(delta)
         self._written = self._written or bool(delta)
         return delta
 
     def finish(self) -> str:
-        """The rest of the text. Nothing may come after it."""
+        """The rest of the text. Nothing may be fed after it."""
         text = ""
         for stage in self._stages:
             text = finish(stage, stage.send(text))
@@ -122,8 +122,8 @@ class EditReply:
         return text
 
 
-def _passed(text: str) -> Stage:
-    """Everything as it comes, after `text`."""
+def _pass_through(text: str) -> Stage:
+    """Pass `text` and everything after it through unchanged."""
     while (piece := (yield text)) is not None:
         text = piece
     return ""
@@ -141,7 +141,7 @@ def _without_thinking(prompt: EditPrompt, found: ReplyFindings) -> Stage:
         begun = held.lstrip(_BLANKS).lower()
         may_begin = len(held) <= HEAD and any(tag.startswith(begun) for tag in _THINKING_TAGS)
         if not may_begin or _THINKING_BEGINS.match(prompt.selected):
-            return (yield from _passed(held))
+            return (yield from _pass_through(held))
         if (piece := (yield "")) is None:
             return held
         held += piece
@@ -158,7 +158,7 @@ def _without_thinking(prompt: EditPrompt, found: ReplyFindings) -> Stage:
         if (piece := (yield "")) is None:
             return _REST_OF_LINE.sub("", held, count=1)
         held += piece
-    return (yield from _passed(_REST_OF_LINE.sub("", held, count=1)))
+    return (yield from _pass_through(_REST_OF_LINE.sub("", held, count=1)))
 
 
 _ECHOES: Final = frozenset(TAGS) - {"selection"}
@@ -166,7 +166,7 @@ _MAY_BE_LINE_BREAK: Final = re.compile(r"\r?\n?\Z")
 
 
 class _EchoedTags:
-    """Rules 2 to 4. `_on_lines`: whether the passage had tags on lines of their own."""
+    """Rules 2 to 4. `_on_lines`: whether the tags of the passage were on separate lines."""
 
     def __init__(self, prompt: EditPrompt, found: ReplyFindings) -> None:
         self._found = found
@@ -175,8 +175,8 @@ class _EchoedTags:
         self._tags = [f"<{slash}{name}-{number}>" for name in TAGS for slash in ("", "/")]
         self._begins_with_break = bool(_LINE_BREAK.match(prompt.selected))
         self._place = self._before_echo = "beginning"  # then "text", "selection", "remarks", or the name of an echo
-        self._blanks: list[str] = []  # those that the reply begins with
-        self._after_tag = False  # a line break that comes now goes
+        self._blanks: list[str] = []  # those at the start of the reply
+        self._after_tag = False  # a line break that comes now is removed
         self._on_lines = False
 
     def stage(self) -> Stage:
@@ -189,15 +189,15 @@ class _EchoedTags:
                 shown += _LAST_LINE_BREAK.sub("", before) if ends else before
                 held = held[tag.end() :]
                 self._meet(tag["name"], closing=bool(tag["slash"]))
-            certain = self._certain(held)
+            certain = self._certain_length(held)
             shown, held = shown + self._pass(held[:certain]), held[certain:]
         shown = self._pass(held)
         self._found.alone &= self._place not in _ECHOES
         self._found.wrapped |= self._on_lines
         return shown + "".join(self._blanks)
 
-    def _certain(self, held: str) -> int:
-        """How much can be no part of a tag, and no line break that goes with one."""
+    def _certain_length(self, held: str) -> int:
+        """The length that is certainly not part of a tag, nor of a line break removed with one."""
         at = held.rfind("<")
         if at < 0 or not any(tag.startswith(held[at:]) for tag in self._tags):
             at = len(held)
@@ -258,15 +258,15 @@ def _with_line_ends(prompt: EditPrompt) -> Stage:
 def _without_mark(prompt: EditPrompt, found: ReplyFindings) -> Stage:
     """Rule 6."""
     mark, held = prompt.deletion_mark if _replaces(prompt) else "", ""
-    while mark and len(held) <= HEAD and mark.startswith(_bare(held)):
+    while mark and len(held) <= HEAD and mark.startswith(_fold_mark(held)):
         if (piece := (yield "")) is None:
-            found.deletes = _bare(held) == mark
+            found.deletes = _fold_mark(held) == mark
             return "" if found.deletes else held
         held += piece
-    return (yield from _passed(held))
+    return (yield from _pass_through(held))
 
 
-def _bare(text: str) -> str:
+def _fold_mark(text: str) -> str:
     return "".join(text.split()).casefold()
 
 

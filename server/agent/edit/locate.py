@@ -2,9 +2,9 @@
 and quotes, `store/tracking.py` those of passages that have moved.
 
 Rule 1: offsets and lines are those of `baseVersion`, or of the current version if the sender names none.
-Rule 2: what the sender can know to be wrong is `InvalidOperation`: a range outside of the text, lines that contradict
+Rule 2: an error that the sender could have avoided is `InvalidOperation`: a range outside the text, lines contradicting
         the offsets, a quote that differs from the current version's text at the range.
-Rule 3: a selection that a concurrent change made wrong is tracked to the current version, or is `PassageLost`.
+Rule 3: a selection invalidated by a concurrent change is tracked to the current version, or is `PassageLost`.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ async def locate(selection: SelectionRequest, edit_base: EditBase) -> EditTarget
     Raises:
         InvalidOperation, PassageLost: rules 2 and 3.
     """
-    span, quote = selected(selection, edit_base)
+    span, quote = selected_range(selection, edit_base)
     artifact_id, version, base = edit_base.artifact_id, edit_base.version, edit_base.base_version
     found: Span | None = span
     if quote != span.of(edit_base.base_text) or base not in (None, version):
@@ -59,7 +59,7 @@ async def locate(selection: SelectionRequest, edit_base: EditBase) -> EditTarget
     return EditTarget(artifact_id, version, edit_base.text, found, selection.unit)
 
 
-def selected(selection: SelectionRequest, edit_base: EditBase) -> tuple[Span, str]:
+def selected_range(selection: SelectionRequest, edit_base: EditBase) -> tuple[Span, str]:
     """The range in the text that the sender selected in, and the quote. Pure.
 
     Raises:

@@ -1,11 +1,11 @@
-"""A user's own edit (`put`): a whole new text becomes a version, or files and data do.
+"""A user's own edit (`put`): a complete new text, or files and data, become a version.
 
-Rule 1: where the text was made of a version that is no longer current, nothing is overwritten: with `merge` the changes
-        of both are kept (`store/merge.py`), or the operation is rejected with all places that both have changed;
-        without it, it is rejected.
-Rule 2: the change is made on the version that was read. If others make another one meanwhile, it is worked out again.
-Rule 3: what the current version is already makes no version: an editor that saves an equal text changes nothing, and
-        does not end the redo line.
+Rule 1: if the text is based on a version that is no longer current, nothing is overwritten: with `merge`, both sets of
+        changes are merged (`store/merge.py`), or the operation is rejected with all conflicting places; without it,
+        the operation is rejected.
+Rule 2: the change applies to the version that was read. If another version is made in the meantime, it is recomputed.
+Rule 3: content equal to the current version makes no new version: an editor that saves an unchanged text changes
+        nothing, and does not end the redo line.
 """
 
 from __future__ import annotations
@@ -27,18 +27,18 @@ from a2a_canvas.store.text.spans import difference, from_codepoints
 
 MAX_PLACES = 100
 MAX_TEXTS = 50_000
-"""Conflicts that are told, and the characters of all their texts together."""
+"""The most conflicts reported, and the most characters of all their texts together."""
 
 
 @dataclass(frozen=True, slots=True)
 class Unchanged:
-    """There is nothing to put: the artifact has it already (rule 3)."""
+    """The artifact has this content already (rule 3)."""
 
     artifact: Artifact
 
 
 async def put(operation: Put | Upload, ref: Ref, store: ArtifactStore) -> Applied | Unchanged:
-    """Make the version, if it is another one than the current (rule 3).
+    """Make a version, unless it equals the current one (rule 3).
 
     Raises:
         MergeConflict, VersionConflict, StoreError: nothing has changed (rule 1).
@@ -52,8 +52,8 @@ async def put(operation: Put | Upload, ref: Ref, store: ArtifactStore) -> Applie
                 raise
 
 
-def said_of_put(operation: Put | Upload, applied: Applied | Unchanged) -> str:
-    """The sentence of the task."""
+def describe_put(operation: Put | Upload, applied: Applied | Unchanged) -> str:
+    """The closing message of the task."""
     if isinstance(applied, Unchanged):
         artifact = applied.artifact
         return f"Nothing has changed: all of it is in version {artifact.version} of {artifact.title} already."
@@ -62,7 +62,7 @@ def said_of_put(operation: Put | Upload, applied: Applied | Unchanged) -> str:
     return f"Saved {applied.artifact.title} as version {applied.version}."
 
 
-async def without_draft(ref: Ref, store: ArtifactStore) -> Artifact:
+async def get_without_draft(ref: Ref, store: ArtifactStore) -> Artifact:
     """The artifact.
 
     Raises:
@@ -76,19 +76,23 @@ async def without_draft(ref: Ref, store: ArtifactStore) -> Artifact:
 
 async def _change(operation: Put | Upload, ref: Ref, store: ArtifactStore) -> EditText | ReplaceParts | Unchanged:
     try:
-        artifact = await without_draft(ref, store)
+        artifact = await get_without_draft(ref, store)
     except ArtifactNotFound:
         if operation.name is None:
             raise
         return ReplaceParts(_parts(operation, operation.name), name=operation.name, last_chunk=True, base=0)
-    change = await _change_of(artifact, operation, ref, store)
-    return Unchanged(artifact) if _exact(apply(artifact.parts, change)) == _exact(artifact.parts) else change
+    change = await _change_existing(artifact, operation, ref, store)
+    return (
+        Unchanged(artifact)
+        if _comparable_parts(apply(artifact.parts, change)) == _comparable_parts(artifact.parts)
+        else change
+    )
 
 
-async def _change_of(
+async def _change_existing(
     artifact: Artifact, operation: Put | Upload, ref: Ref, store: ArtifactStore
 ) -> EditText | ReplaceParts:
-    """Of a text only the difference, so that versions share what they have in common."""
+    """The change. For a text only the difference, so that versions share their common text."""
     if isinstance(operation, Upload):
         if operation.base_version not in (None, artifact.version):
             raise VersionConflict(artifact.artifact_id, operation.base_version, artifact.version)
@@ -97,8 +101,8 @@ async def _change_of(
     return EditText(span, text, artifact.version, passage=False)
 
 
-def _exact(parts: Parts) -> list[Part]:
-    """The parts, to be compared: data as JSON, because in Python `True` equals 1."""
+def _comparable_parts(parts: Parts) -> list[Part]:
+    """The parts for a comparison, with data as JSON, because in Python `True` equals 1."""
     return [replace(part, data=json.dumps(part.data), size=0) if isinstance(part, DataPart) else part for part in parts]
 
 
@@ -123,7 +127,7 @@ async def _text(operation: Put, artifact: Artifact, ref: Ref, store: ArtifactSto
 
 
 def conflicts_json(base: str, places: Sequence[Conflict]) -> list[JsonValue]:
-    """The places as docs/canvas.md has them: offsets in UTF-16 of the base. The texts of long ones are left out."""
+    """The conflicts as in docs/canvas.md: offsets in UTF-16 of the base. Beyond `MAX_TEXTS`, texts are omitted."""
     return list(islice(_conflicts_json(base, places), MAX_PLACES))
 
 
@@ -138,7 +142,7 @@ def _conflicts_json(base: str, places: Sequence[Conflict]) -> Iterator[JsonValue
 
 
 def media_type_of(name: str) -> str:
-    """The media type of a text, by the ending of its name; empty if that is none of docs/canvas.md."""
+    """The media type of a text, by the suffix of its name; empty if docs/canvas.md does not list the suffix."""
     return _MEDIA_TYPES.get(PurePath(name.lower()).suffix, "")
 
 

@@ -2,17 +2,17 @@
 
 Rule 1: a reply that begins with a fence (3 or more ` or ~, with or without an info string, after blanks) is wrapped in
         it. The fence is removed, with the line break before the closing one.
-Rule 2: it is text where it may well be: in Markdown, outside of a fenced block, if its info string names something
+Rule 2: it is text where that is plausible: in Markdown, outside a fenced block, if its info string names something
         other than Markdown or plain text; and if the selection itself begins with a fence. Then a wrapper is what
         precedes another fence directly, if it is of Markdown or plain text or, bare, longer than the selection's.
 Rule 3: within the wrapper a fence with an info string opens another one, and a bare one closes the newest that it
-        can. A line indented by more than 3 columns beyond the wrapper is no fence.
+        can. A line indented by more than 3 columns beyond the wrapper is not a fence.
 Rule 4: in Markdown, outside of a fenced block, a reply that begins with a bare fence is held back to its end. It is
         wrapped if nothing but blanks follows the closing fence; otherwise all of it is text.
-Rule 5: any other wrapper that is never closed is removed all the same. What follows the closing fence is a remark.
+Rule 5: any other wrapper is removed even if it is never closed. What follows the closing fence is a remark.
 Rule 6: in code, one or two lines that each begin with a capital letter and end like a sentence are a preamble ("Here
         you go:") if a wrapper follows, and are removed with it, unless the selection has them or they are in a string.
-Rule 7: of any other preamble nobody can tell whether it is text. If a reply begins with sentences and a wrapper
+Rule 7: any other preamble may be text. If a reply begins with sentences and a wrapper
         follows (in prose one of Markdown that ends with the reply), and the selection has no fence, the model has not
         returned the passage alone.
 """
@@ -104,7 +104,7 @@ class FenceRules:
     lines: frozenset[str] = frozenset()
 
     @classmethod
-    def of(cls, prompt: EditPrompt, inside_fence: bool) -> FenceRules:
+    def for_prompt(cls, prompt: EditPrompt, inside_fence: bool) -> FenceRules:
         in_string = any(prompt.before.count(quotes) % 2 for quotes in _QUOTES)
         preamble: Literal["code", "prose"] = "prose" if is_prose(prompt.language) and not inside_fence else "code"
         return cls(
@@ -130,7 +130,7 @@ class FenceRules:
         return "undecided" if undecided and len(head) <= HEAD else None
 
     def holds(self, fence: Fence) -> bool:
-        """Whether the whole reply decides (rule 4)."""
+        """Whether the whole reply must be read before deciding (rule 4)."""
         return self.of_text and not self.block and not fence.info
 
     def begins_with_talk(self, reply: str) -> bool:
@@ -141,10 +141,10 @@ class FenceRules:
             return False
         if self.preamble == "code":
             return True
-        return opening.fence.info.casefold().startswith(_OF_TEXT) and _unwrapped(reply[found.end() :]) is not None
+        return opening.fence.info.casefold().startswith(_OF_TEXT) and _unwrap(reply[found.end() :]) is not None
 
     def _wraps(self, fence: Fence, rest: str) -> bool | None:
-        """Whether the fence that a reply begins with is a wrapper; None if that cannot be told yet."""
+        """Whether the fence at the start of a reply is a wrapper; None if that is still undecided."""
         names_text = fence.language in _OF_TEXT
         block = self.block
         if block is None:
@@ -182,13 +182,13 @@ def without_fence(rules: FenceRules, found: ReplyFindings) -> Stage:
     if not opening:
         found.alone &= not rules.begins_with_talk(whole)
         return ""
-    unwrapped = _unwrapped(whole)
+    unwrapped = _unwrap(whole)
     found.wrapped |= unwrapped is not None
     return whole if unwrapped is None else unwrapped
 
 
 def _in_wrapper(wrapper: Fence, text: str | None, found: ReplyFindings) -> Stage:
-    """What comes after the opening fence (rules 3 and 5)."""
+    """The text after the opening fence (rules 3 and 5)."""
     found.wrapped = True
     opened = [wrapper]
     line: str | None = ""  # the current line, while it may be a fence
@@ -218,7 +218,7 @@ def _in_wrapper(wrapper: Fence, text: str | None, found: ReplyFindings) -> Stage
 
 
 def _closes(line: str, opened: list[Fence]) -> bool:
-    """Whether the line closes the wrapper, the first of `opened`; what it opens or closes within is noted."""
+    """Whether the line closes the wrapper, the first of `opened`; updates `opened`."""
     fence = Fence.read(line)
     if fence is None or fence.indent > opened[0].indent + 3:
         return False
@@ -229,7 +229,7 @@ def _closes(line: str, opened: list[Fence]) -> bool:
     return not opened
 
 
-def _unwrapped(reply: str) -> str | None:
+def _unwrap(reply: str) -> str | None:
     """A whole reply without its wrapper; None if it does not end with one."""
     opening = FenceRules().opening(reply)
     if not isinstance(opening, Opening):

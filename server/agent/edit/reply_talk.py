@@ -1,9 +1,9 @@
 """The sentence with which a model announces its reply to an edit, removed while the reply streams in. Pure.
 
-Rule 1: a line at the beginning that ends in a colon, and says that here is the revised version (text, passage…), is no
-        text of the document: "Sure! Here's the revised version:". It goes with the blank lines after it.
-Rule 2: it may be text all the same if the selection begins with such a word, if it is in a string of code, or, without
-        an interjection before it, if nothing is replaced. Then it stays.
+Rule 1: a first line that ends in a colon and announces the revised version (text, passage…) is not
+        document text: "Sure! Here's the revised version:". It is removed with the blank lines after it.
+Rule 2: it stays where it may be text: if the selection begins with such a word, if it is in a string of code, or,
+        without an interjection before it, if nothing is replaced.
 Rule 3: if nothing follows it, the model has not returned the passage.
 """
 
@@ -31,7 +31,7 @@ _OPENERS: Final = (
 
 
 class TalkRules:
-    """What is an announcement in a reply to an edit."""
+    """Recognises an announcement in a reply to an edit."""
 
     def __init__(self, prompt: EditPrompt) -> None:
         replaces = prompt.strategy == "replace" and bool(prompt.selected)
@@ -41,7 +41,7 @@ class TalkRules:
         self.none = begins or any(prompt.before.count(quotes) % 2 for quotes in ('"""', "'''"))
 
     def end(self, head: str) -> int | None:
-        """Where the announcement ends in the beginning of a reply: 0 if there is none, None while it may come."""
+        """The end of the announcement at the start of a reply: 0 if there is none, None while one may still follow."""
         if found := self._talk.match(head):
             return found.end()
         line = head.lstrip().casefold()

@@ -1,12 +1,12 @@
 """An edit of a selection by the model: one model call whose reply is the new text of the selection.
 
 Rule 1: the reply streams into an `EditStream`. Only the selection changes, and only when the reply is complete.
-Rule 2: a broken stream is retried after a delay, at most twice; each attempt is an edit of its own.
-Rule 3: a reply in which the passage cannot be told from remarks (`edit_reply.py`) is retried in the same way.
+Rule 2: a broken stream is retried after a delay, at most twice; each attempt is a separate edit.
+Rule 3: a reply that mixes the passage with remarks inseparably (`edit_reply.py`) is retried in the same way.
 Rule 4: a reply without text is retried once: nothing is deleted without the deletion mark.
-Rule 5: a reply that is the passage as it is makes no version.
-Rule 6: an error, a cancel or a truncated reply aborts the edit. After the change there is no wait until the final
-        status.
+Rule 5: a reply equal to the passage makes no version.
+Rule 6: an error, a cancellation or a truncated reply aborts the edit. Between the change and the final status nothing
+        waits.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from a2a_canvas.server.agent.edit.edit_prompt import edit_prompt, edit_request
 from a2a_canvas.server.agent.edit.edit_reply import EditReply
 from a2a_canvas.server.agent.endings import MAX_ATTEMPTS, Ending, ending_from_stop_reason, retry_delay
 from a2a_canvas.server.agent.intent import SelectionEdit
-from a2a_canvas.server.agent.listener import shielded
+from a2a_canvas.server.agent.listener import shield
 from a2a_canvas.server.agent.model import LLM, EditPrompt, ModelError, ModelRequest, NothingToChange, Usage
 from a2a_canvas.server.agent.text.language import is_markdown, language_of
 from a2a_canvas.server.agent.text.markdown import inside_fence
@@ -50,7 +50,7 @@ NO_TEXT = (
 
 @dataclass(frozen=True, slots=True)
 class EditContext:
-    """What an edit works with; `sleep` waits before a retry, `instructions` are those of the agent."""
+    """The collaborators of an edit. `sleep` waits before a retry, `instructions` are the agent's."""
 
     llm: LLM
     workspace: Workspace
@@ -67,7 +67,7 @@ async def rewrite(
     context: EditContext,
     progress: Progress,
 ) -> Ending:
-    """Let the model rewrite the text at `target`; returns how the task ends.
+    """Let the model rewrite the text at `target`; returns the ending of the task.
 
     Args:
         progress: that of the task so far.
@@ -89,26 +89,26 @@ async def rewrite(
             await stream.start()
             await _write(request, answer, reply, stream, context.llm)
             if ending := ending_from_stop_reason(answer.stop_reason):
-                await shielded(stream.abort())
+                await shield(stream.abort())
                 return ending
             _check(reply, once_more=not had_empty_reply)
             if stream.changes_nothing:
-                await shielded(stream.abort())
-                return _unchanged(stream.target, prompt.name, reply.remarks)
-            return _edited(await stream.complete(), stream.target, prompt.name, reply.remarks)
+                await shield(stream.abort())
+                return _unchanged_ending(stream.target, prompt.name, reply.remarks)
+            return _edited_ending(await stream.complete(), stream.target, prompt.name, reply.remarks)
         except NothingToChange as answered:
-            await shielded(stream.abort())
+            await shield(stream.abort())
             return Ending(ev.State.COMPLETED, str(answered))
         except ModelError as error:
             logger.warning("The model call of an edit failed: %s", error)
             again = bool(attempts_left) and error.retryable
             had_empty_reply = had_empty_reply or error.reason == NO_TEXT
-            await shielded(stream.abort(again=again))
+            await shield(stream.abort(again=again))
             if not again:
                 return Ending(ev.State.FAILED, error.reason)
             await _pause(retry_delay(attempts_left, error, random.random()), context, stream)
         except BaseException:
-            await shielded(stream.abort())
+            await shield(stream.abort())
             raise
         finally:
             progress = answer.progress
@@ -119,7 +119,7 @@ async def _pause(seconds: float, context: EditContext, stream: EditStream) -> No
     try:
         await context.sleep(seconds)
     except BaseException:  # there will be no retry
-        await shielded(stream.show())
+        await shield(stream.show())
         raise
 
 
@@ -155,15 +155,15 @@ def _check(reply: EditReply, *, once_more: bool) -> None:
         raise ModelError(NO_TEXT, retryable=once_more)
 
 
-def _unchanged(target: EditTarget, name: str, remarks: str) -> Ending:
-    """As where a put changes nothing, the message says which version the text is in."""
+def _unchanged_ending(target: EditTarget, name: str, remarks: str) -> Ending:
+    """Like a put that changes nothing, the message names the version of the text."""
     where = lines_named(target.text, target.span)
     text = f"Nothing has changed: the model left {name} at {where} as it is in version {target.version}."
     now: dict[str, JsonValue] = {"artifactId": target.artifact_id, "artifactVersion": target.version}
     return Ending(ev.State.COMPLETED, f"{text}\n\n{remarks}" if remarks else text, {CANVAS: now})
 
 
-def _edited(applied: Applied, target: EditTarget, name: str, remarks: str) -> Ending:
+def _edited_ending(applied: Applied, target: EditTarget, name: str, remarks: str) -> Ending:
     text = f"Edited {name} at {lines_named(target.text, target.span)}: version {applied.version} is saved."
     return Ending(ev.State.COMPLETED, f"{text}\n\n{remarks}" if remarks else text)
 

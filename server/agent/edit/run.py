@@ -1,13 +1,13 @@
 """Runs a task that is an operation: an edit of a selection, a version step, or a user's own edit.
 
-Rule 1: an operation that the sender can know to be invalid is refused before there is a task (`check_operation`).
-Rule 2: an operation that a concurrent change made impossible is `rejected`, with a sentence and, in the metadata of the
-        message, the current version, so that a client can read again; of a merge, the places that both have changed.
-Rule 3: an operation ends at once, or when its one model call does. It takes no further messages.
+Rule 1: an operation that the sender can know to be invalid is rejected before a task is created (`check_operation`).
+Rule 2: an operation that a concurrent change made impossible is `rejected`. The message's metadata has the current
+        version, so that a client can read again, and for a merge the conflicting places.
+Rule 3: an operation ends immediately, or with its one model call. It accepts no further messages.
 Rule 4: the change, its event, the transcript and the final status are emitted in one event-loop step, so that a journal
-        commits all of them or none. A cancel therefore comes before the change or has no effect, and an operation that
+        commits all of them or none. So a cancellation precedes the change or has no effect, and an operation that
         a crash interrupted has changed nothing and runs again.
-Rule 5: a selection is located twice, by the same function: before the task is accepted, to refuse an invalid range with
+Rule 5: a selection is located twice, by the same function: before the task is accepted, to reject an invalid range with
         an error response, and when the task runs, because the artifact may have changed in between.
 """
 
@@ -22,7 +22,7 @@ from typing import assert_never
 
 from a2a_canvas.server.agent.blocks import Progress
 from a2a_canvas.server.agent.edit.locate import EditBase, locate
-from a2a_canvas.server.agent.edit.put import Unchanged, conflicts_json, put, said_of_put, without_draft
+from a2a_canvas.server.agent.edit.put import Unchanged, conflicts_json, describe_put, get_without_draft, put
 from a2a_canvas.server.agent.edit.rewrite import EditContext, rewrite
 from a2a_canvas.server.agent.endings import INTERNAL_ERROR, Ending
 from a2a_canvas.server.agent.events import AgentMessage, AssistantOutput, Emit, State, StatusChanged, TranscriptAppended
@@ -57,8 +57,8 @@ logger = logging.getLogger(__name__)
 class OperationRequest:
     """One operation and its message.
 
-    After a crash the same request runs again (rule 4). If the artifact has changed in between, the operation is
-    rejected as a late one would be; an edit is announced as another edit.
+    After a crash the same request runs again (rule 4). If the artifact has changed since, the operation is rejected as
+    a late one would be; an edit is announced as a new edit.
 
     Attributes:
         progress: block indices and rounds so far; an edit that runs again continues from them.
@@ -119,7 +119,7 @@ async def run_operation(
         sleep: waits before a retry.
 
     Raises:
-        asyncio.CancelledError: it was cancelled; the artifact is unchanged, the caller emits the status.
+        asyncio.CancelledError: the artifact is unchanged; the caller emits the status.
         Unavailable: `store` does not retry (`RetryingStore` does); the artifact is unchanged.
     """
     evented = EventedArtifactStore(store, listener(emit))
@@ -132,7 +132,7 @@ async def run_operation(
 async def apply_user_changes(
     changes: Iterable[tuple[str, Change]], context_id: ContextKey, task_id: str, store: ArtifactStore, emit: Emit
 ) -> Ending | None:
-    """Store what the user changed in an AG-UI client; the task's ending if that is impossible.
+    """Store the user's changes from an AG-UI client; the task's ending if that is impossible.
 
     All waiting precedes the first change: the changes are applied and emitted in one event-loop step.
     """
@@ -193,7 +193,7 @@ class _OperationRun:
                 assert_never(operation)
 
     async def _edit(self, edit: SelectionEdit) -> Ending:
-        artifact = await without_draft(self.request.ref, self.store)
+        artifact = await get_without_draft(self.request.ref, self.store)
         target = await _target(edit, artifact, self.request.ref, self.store)
         label = AgentMessage(self.new_id(), f"Editing {artifact.title}…", label=True, of_tool=True)
         await self.context.emit(StatusChanged(State.WORKING, label))
@@ -212,8 +212,8 @@ async def _target(edit: SelectionEdit, artifact: Artifact, ref: Ref, store: Arti
 
 
 def _put_ending(operation: Put | Upload, done: Applied | Unchanged) -> Ending:
-    """Where there is no new version, and so no event of the artifact, the message says which one is current."""
-    said = said_of_put(operation, done)
+    """The ending. Without a new version there is no artifact event, so the message names the current one."""
+    said = describe_put(operation, done)
     if isinstance(done, Unchanged):
         now: dict[str, JsonValue] = {"artifactId": done.artifact.artifact_id, "artifactVersion": done.artifact.version}
         return Ending(State.COMPLETED, said, {CANVAS: now})

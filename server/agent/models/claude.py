@@ -5,8 +5,8 @@ Rules:
 1. The rules of `provider_errors.py`. A stream is broken by a transport error, an SSE `error` event, unreadable data
    and an end without a stop reason. A failure after the stop reason is ignored.
 2. No other module imports `anthropic`.
-3. What a provider refuses and does not need is omitted, and the call repeated: an optional field for the life of
-   this process, thinking and files of the conversation for this call.
+3. Optional content that a provider rejects is omitted, and the call repeated: a field for the life of this process,
+   thinking and files of the conversation for this call.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ from a2a_canvas.server.agent.models.provider_connection import MAX_ANSWER, MAX_S
 from a2a_canvas.server.agent.models.provider_errors import (
     Provider,
     answer_limit_in,
-    broken,
-    not_asked,
-    overloaded,
+    broken_error,
+    other_error,
+    overloaded_error,
     says_too_long,
 )
 from a2a_canvas.server.agent.models.sse_decoder import EventStreamDecoder
@@ -51,36 +51,36 @@ _RawStream = anthropic.AsyncStream[RawMessageStreamEvent]
 _SAYS_UNKNOWN: Final = re.compile(r"extra inputs|not permitted|unknown|unexpected|unrecognized|support", re.IGNORECASE)
 
 
-def _refused(error: Exception, model: str, provider: Provider) -> m.ModelError:
+def _opening_error(error: Exception, model: str, provider: Provider) -> m.ModelError:
     """The error of a call that failed before its stream."""
     match error:
         case anthropic.APITimeoutError():
-            return provider.not_in_time()
+            return provider.timeout_error()
         case anthropic.APIConnectionError():
-            return provider.unreachable()
+            return provider.unreachable_error()
         case anthropic.APIStatusError(status_code=status):
-            return provider.refused(status, _message(error), model)
+            return provider.status_error(status, _message(error), model)
         case _:
-            return not_asked(error)
+            return other_error(error)
 
 
-def _broken(error: Exception, provider: Provider) -> m.ModelError:
+def _stream_error(error: Exception, provider: Provider) -> m.ModelError:
     """The error of a call whose stream broke."""
     match error:
         case anthropic.APIStatusError(type="overloaded_error"):
-            return overloaded(error.response.headers)
+            return overloaded_error(error.response.headers)
         case anthropic.APIStatusError():
-            return provider.broke_off(_message(error), error.response.headers)
+            return provider.stream_error(_message(error), error.response.headers)
         case _:
-            return broken()
+            return broken_error()
 
 
 def _message(error: anthropic.APIStatusError) -> str:
     return str(error.api_message or "")
 
 
-def _unknown(error: anthropic.APIStatusError) -> OptionalField | None:
-    """The optional field that the provider does not know."""
+def _find_unknown_field(error: anthropic.APIStatusError) -> OptionalField | None:
+    """The optional field that the provider does not support."""
     message = _message(error)
     if "eager_input_streaming" in message:
         return "eager_input_streaming"
@@ -93,7 +93,7 @@ def _unknown(error: anthropic.APIStatusError) -> OptionalField | None:
 
 
 def client_from(environ: Mapping[str, str], http_client: httpx2.AsyncClient | None = None) -> anthropic.AsyncAnthropic:  # noqa: TID251
-    """The client of the provider that the environment names.
+    """The client for the provider in the environment.
 
     Args:
         http_client: by default one over aiohttp, which takes half of httpx2's CPU to read a stream.
@@ -101,7 +101,7 @@ def client_from(environ: Mapping[str, str], http_client: httpx2.AsyncClient | No
     Raises:
         ValueError: ANTHROPIC_BASE_URL is not an address.
     """
-    # Left to itself, the SDK takes an empty ANTHROPIC_BASE_URL for an address and refuses to call without a key.
+    # By default the SDK takes an empty ANTHROPIC_BASE_URL for an address, and refuses to call without a key.
     key = environ.get("ANTHROPIC_API_KEY", "").strip()
     token = None if key else environ.get("ANTHROPIC_AUTH_TOKEN", "").strip() or None
     url, auth = address_in(environ, "ANTHROPIC_BASE_URL", "https://api.anthropic.com", example="http://127.0.0.1:11434")
@@ -114,7 +114,7 @@ def client_from(environ: Mapping[str, str], http_client: httpx2.AsyncClient | No
 
 
 async def _raw_events(response: httpx2.Response, silence: float) -> AsyncGenerator[Mapping[str, Any], None]:
-    """The events of an answer, as they were sent: the SDK's own stream makes a typed object of every token.
+    """The raw events of an answer: the SDK's own stream would make a typed object of every token.
 
     Raises:
         anthropic.APIStatusError: the provider sent an error.
@@ -141,9 +141,9 @@ class ClaudeModel:
         sends_thinking: whether the server sends the thinking in pieces, or all of it so far.
         context_window: the most tokens of a request and its answer together. It shrinks if the provider reports a
             smaller one; the answer has at most half of it.
-        client: that of the provider; by default made from ANTHROPIC_API_KEY and ANTHROPIC_BASE_URL.
-        name: what operators call it; by default its name at the provider.
-        address_variable: the environment's variable of the provider's address.
+        client: of the provider; by default made from ANTHROPIC_API_KEY and ANTHROPIC_BASE_URL.
+        name: the name for operators; by default the provider's.
+        address_variable: the environment variable with the provider's address.
 
     Raises:
         ValueError: ANTHROPIC_BASE_URL is not an address.
@@ -177,7 +177,7 @@ class ClaudeModel:
         return self._limits.request
 
     async def stream(self, request: m.ModelRequest) -> AsyncGenerator[m.ModelEvent, None]:
-        """Ask the model. Closing the iterator closes the connection at once.
+        """Call the model. Closing the iterator closes the connection immediately.
 
         Raises:
             ModelError: see rule 1.
@@ -192,24 +192,24 @@ class ClaudeModel:
                         if isinstance(event, m.MessageStop):
                             return
         except UnreadableMessage as error:
-            raise self._provider.unreadable(error) from error
+            raise self._provider.unreadable_error(error) from error
         except (anthropic.APIError, httpx2.RequestError, ValueError, RecursionError) as error:
             if mapper.end() is None:
-                raise _broken(error, self._provider) from error
+                raise _stream_error(error, self._provider) from error
         if (end := mapper.end()) is None:
-            raise broken()
+            raise broken_error()
         yield end
 
     async def _open(self, request: m.ModelRequest) -> _RawStream:
         try:
             return await self._ask(request)
         except UnreadableMessage as error:
-            raise self._provider.unreadable(error) from error
+            raise self._provider.unreadable_error(error) from error
         except (anthropic.AnthropicError, httpx2.RequestError) as error:
-            raise _refused(error, self._model, self._provider) from error
+            raise _opening_error(error, self._model, self._provider) from error
 
     async def _ask(self, request: m.ModelRequest) -> _RawStream:
-        """Call, and repeat without what the provider refuses (rule 3)."""
+        """Call, and repeat without what the provider rejects (rule 3)."""
         params = to_params(request, self._model, self._limits.answer, self._thinking_mode, self._without)
         try:
             return cast(_RawStream, await self._client.messages.create(**params, stream=True))
@@ -220,7 +220,7 @@ class ClaudeModel:
         return await self._ask(less)
 
     def _less(self, request: m.ModelRequest, error: anthropic.APIStatusError) -> m.ModelRequest | None:
-        """The request to send instead of a refused one; None if nothing is left to omit."""
+        """The request to send instead of a rejected one; None if there is nothing left to omit."""
         message = _message(error)
         if says_too_long(error.status_code, message):
             return request if self._limits.narrow(message) else None
@@ -228,14 +228,14 @@ class ClaudeModel:
             self._limits.max_output, what, less = most, f"with max_tokens={most}", request
         elif "thinking" in message and (bare := without_thinking(request)) != request:
             what, less = "without the earlier thinking", bare
-        elif (unknown := _unknown(error)) and unknown not in self._without:
+        elif (unknown := _find_unknown_field(error)) and unknown not in self._without:
             self._without.add(unknown)
             what, less = f"without the {unknown}", request
         elif (bare := without_media(request)) != request:
             what, less = "without the attached images and documents", bare
         else:
             return None
-        logger.warning("The provider is asked again %s%s", what, self._provider.quoted(message))
+        logger.warning("Repeating the request to the provider %s%s", what, self._provider.quote(message))
         return less
 
     @property

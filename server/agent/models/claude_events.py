@@ -2,7 +2,7 @@
 
 Rules:
 
-1. An event is the JSON object that the provider sent, unchecked: what is missing, or not of its type, counts as
+1. An event is the JSON object that the provider sent, not validated: a missing or wrongly typed member counts as
    nothing sent.
 2. A block of an unknown type (a server tool's) is skipped: its start, its deltas and its stop.
    A delta or stop of a block that never started is passed on: the turn rejects it.
@@ -53,14 +53,14 @@ class EventMapper:
             case "content_block_delta" if index not in self._skipped:  # first, because they are many
                 return _delta(index, object_of(raw, "delta"))
             case "message_start":
-                self._usage = _counted(self._usage, object_of(object_of(raw, "message"), "usage"))
+                self._usage = _update_usage(self._usage, object_of(object_of(raw, "message"), "usage"))
                 return [m.MessageStart()]
             case "content_block_start":
                 return self._start(index, object_of(raw, "content_block"))
             case "content_block_stop" if index not in self._skipped:
                 return [m.BlockStop(index)]
             case "message_delta":
-                self._usage = _counted(self._usage, object_of(raw, "usage"))
+                self._usage = _update_usage(self._usage, object_of(raw, "usage"))
                 return self._stopping(text_of(object_of(raw, "delta"), "stop_reason"))
             case "message_stop":
                 return [m.MessageStop(self._stop_reason or "end_turn", self._usage)]
@@ -68,7 +68,7 @@ class EventMapper:
                 return []
 
     def end(self) -> m.MessageStop | None:
-        """The last event if the stream ends here; None if the answer has no stop reason yet and is incomplete."""
+        """The last event if the stream ends here; None if the answer is incomplete, without a stop reason."""
         return m.MessageStop(self._stop_reason, self._usage) if self._stop_reason else None
 
     def _start(self, index: int, block: Json) -> list[m.ModelEvent]:
@@ -95,13 +95,13 @@ class EventMapper:
         self._skipped.add(index)
         if kind not in self._reported:
             self._reported.add(kind)
-            logger.warning("Content blocks of the unknown type %r are left out", kind)
+            logger.warning("Ignoring content blocks of the unknown type %r", kind)
 
     def _stopping(self, reason: str) -> list[m.ModelEvent]:
         if not reason:
             return []
         if reason not in _STOP_REASONS:
-            logger.warning("The unknown stop reason %r is taken for the end of the turn", reason)
+            logger.warning("Treating the unknown stop reason %r as the end of the turn", reason)
         self._stop_reason = _STOP_REASONS.get(reason, "end_turn")
         return [m.StopReasonDelta(self._stop_reason)]
 
@@ -124,8 +124,8 @@ def _deltas(kind: _Delta, index: int, text: str) -> list[m.ModelEvent]:
     return [kind(index, text)] if text else []
 
 
-def _counted(usage: m.Usage, reported: Json) -> m.Usage:
-    """The newest counts: they are cumulative."""
+def _update_usage(usage: m.Usage, reported: Json) -> m.Usage:
+    """`usage` with the reported counts, which are cumulative."""
     return m.Usage(
         input_tokens=number_of(reported.get("input_tokens"), usage.input_tokens),
         output_tokens=number_of(reported.get("output_tokens"), usage.output_tokens),

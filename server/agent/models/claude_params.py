@@ -2,12 +2,12 @@
 
 Rules (the API's, https://platform.claude.com/docs/en/api/messages):
 
-1. Content that the API refuses is omitted or replaced: one bad block in a conversation would fail every later call.
+1. Content that the API rejects is omitted or replaced: one bad block in a conversation would fail every later call.
 2. The same request always gives the same parameters, and a longer conversation only appends to them: prompt caching
    and the check of thinking blocks both compare the whole prefix.
 3. Thinking is sent back unchanged or not at all: if one block of an answer cannot be, none of that answer is. Thinking
-   at the end of an answer is omitted too: the API refuses it.
-4. A server that does not know an optional field is asked without it (`OptionalField`).
+   at the end of an answer is omitted too: the API rejects it.
+4. A server that does not support an optional field is called without it (`OptionalField`).
 """
 
 from __future__ import annotations
@@ -30,16 +30,16 @@ claude-opus-5-5: `adaptive` alone). `auto` requests `adaptive` where it exists, 
 _CACHED: Final = {"type": "ephemeral"}
 _THINKING: Final = ("thinking", "redacted_thinking")
 _OLDER: Final = re.compile(r"claude-(\d|instant|(opus|sonnet|haiku)-4(-[015])?(-(\d{8}|latest))?$)")
-"""Names of Claude models that do not know adaptive thinking, as Anthropic writes them."""
+"""Names of Claude models without adaptive thinking, as Anthropic writes them."""
 _CLAUDE: Final = re.compile(r"(?:^|[/.:])(claude-[^/:]*)")
-"""The model's own name in that of Bedrock, Vertex or a gateway: `us.anthropic.claude-sonnet-4-5-20250929-v1:0`."""
+"""The model's name within one of Bedrock, Vertex or a gateway: `us.anthropic.claude-sonnet-4-5-20250929-v1:0`."""
 
 OptionalField = Literal["eager_input_streaming", "cache_control", "display", "thinking"]
-"""A field that the API knows and another server may not; `display` is one of `thinking`."""
+"""A field that Anthropic's API supports and another server may not; `display` is a member of `thinking`."""
 
 _EMPTY: Final = {"type": "text", "text": "(The message was empty.)"}
 _REFUSED_CHARACTERS: Final = re.compile(r"[^a-zA-Z0-9_-]")
-"""The characters that the API refuses in ids and names."""
+"""The characters that the API rejects in ids and names."""
 _MAX_ID: Final = 64
 _MAX_NAME: Final = 128
 
@@ -47,20 +47,20 @@ _MAX_NAME: Final = 128
 PROVIDER_VARIABLES: Final = ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "ANTHROPIC_BASE_URL")
 
 
-def available(environ: Mapping[str, str]) -> bool:
-    """Whether the environment names a provider: a key, or the address of a server that may need none."""
+def is_configured(environ: Mapping[str, str]) -> bool:
+    """Whether the environment has a key, or the address of a server that may need none."""
     return any(environ.get(name, "").strip() for name in ("ANTHROPIC_API_KEY", "ANTHROPIC_BASE_URL"))
 
 
 def unused_keys(environ: Mapping[str, str]) -> Iterator[str]:
-    """What the environment has for a provider that is not used, in sentences."""
+    """Sentences about credentials in the environment that are not used."""
     key, token, url = (environ.get(name, "").strip() for name in PROVIDER_VARIABLES)
     openai = next((name for name in ("OPENAI_API_KEY", "OPENAI_BASE_URL") if environ.get(name, "").strip()), "")
     if token and key:
         yield "ANTHROPIC_AUTH_TOKEN is not used, because ANTHROPIC_API_KEY is set."
     elif token and not url:
         yield "ANTHROPIC_AUTH_TOKEN is not used without ANTHROPIC_BASE_URL. For Claude itself set ANTHROPIC_API_KEY."
-    if openai and not available(environ):
+    if openai and not is_configured(environ):
         yield f"{openai} is not used. For a model behind it start with --model openai:NAME."
 
 
@@ -77,7 +77,7 @@ def to_params(
     prompt, the last tool, the end of the conversation.
 
     Args:
-        without: fields that are not sent.
+        without: fields to omit.
     """
     mark = {} if "cache_control" in without else {"cache_control": _CACHED}
     messages = _messages(request)
@@ -99,7 +99,7 @@ def _thinking_config(mode: ThinkingMode, model: str) -> dict[str, str] | None:
         case "auto":
             return _thinking_config("adaptive", model) if _thinks_adaptively(model) else None
         case "adaptive":
-            # Since Claude 4.7 the text of thinking is omitted unless it is asked for.
+            # Since Claude 4.7 the text of thinking is omitted unless requested.
             return {"type": "adaptive", "display": "summarized"}
         case "between_tools" | "disabled":
             return {"type": mode}
@@ -143,7 +143,7 @@ def _content(message: m.ModelMessage, ids: _Ids) -> list[dict[str, Any]]:
 
 
 class _Ids:
-    """Gives every call an id that the API accepts, unique in the conversation, and its result the same."""
+    """Gives every call an id that the API accepts, unique in the conversation, and its result the same id."""
 
     def __init__(self) -> None:
         self._given: set[str] = set()
@@ -191,9 +191,9 @@ def _tool_result(result: m.ToolResult, ids: _Ids) -> dict[str, Any]:
 
 
 def _attachment(file: m.Attachment) -> dict[str, Any]:
-    """An image or PDF as such, text as text, any other file as a placeholder.
+    """A block for an attachment: an image or PDF as such, text as text, any other file as a placeholder.
 
-    Only what every later request can repeat is sent as a block: one refused image would end the conversation.
+    Only what every later request can repeat becomes a block: one rejected image would end the conversation.
     """
     if block := _media_block(file):
         return block
@@ -217,5 +217,5 @@ def _media_block(file: m.Attachment) -> dict[str, Any] | None:
 
 
 def without_thinking(request: m.ModelRequest) -> m.ModelRequest:
-    """The request without the thinking in its conversation, which only its own model and conversation may read."""
+    """The request without earlier thinking, which is valid only for its own model and conversation."""
     return m.map_content(request, lambda content: None if isinstance(content, m.Thinking) else content)

@@ -4,8 +4,8 @@ Rules:
 
 1. The rules of `provider_errors.py`. A stream is broken by a transport error, an error instead of a chunk, unreadable
    data and an end without a finish reason. A failure after the finish reason is ignored.
-2. No other module imports `openai`, and the server imports this one only if it is asked for: `openai` is an extra.
-3. What a server refuses and does not need is omitted, and the call repeated: a field for the life of this process
+2. No other module imports `openai`, and the server imports this one only when needed: `openai` is an extra.
+3. Optional content that a server rejects is omitted, and the call repeated: a field for the life of this process
    (`Deviation`), files of the conversation for this call.
 """
 
@@ -30,9 +30,9 @@ from a2a_canvas.server.agent.models.provider_connection import MAX_ANSWER, MAX_S
 from a2a_canvas.server.agent.models.provider_errors import (
     Provider,
     answer_limit_in,
-    broken,
+    broken_error,
     failure,
-    not_asked,
+    other_error,
     says_too_long,
 )
 from a2a_canvas.server.agent.models.sse_decoder import EventStreamDecoder
@@ -48,7 +48,7 @@ _ChunkStream = openai.AsyncStream[ChatCompletionChunk]
 
 
 def client_from(environ: Mapping[str, str], http_client: httpx2.AsyncClient | None = None) -> openai.AsyncOpenAI:  # noqa: TID251
-    """The client of the provider that the environment names.
+    """The client for the provider in the environment.
 
     Args:
         http_client: by default one over aiohttp, which takes half of httpx2's CPU to read a stream.
@@ -70,11 +70,11 @@ class OpenAIModel:
     Args:
         model: its name at the provider.
         max_tokens: the most that one call may generate, thinking included. It shrinks if the server reports less.
-        thinks: whether the model may think before it answers, if it is one that does.
+        thinks: whether the model may think before it answers, if it can.
         sends_thinking: whether the server sends the thinking in pieces, or all of it so far.
         context_window: the most tokens of a request and its answer together. It shrinks if the server reports a
             smaller one; the answer has at most half of it.
-        client: that of the provider; by default made from OPENAI_API_KEY and OPENAI_BASE_URL.
+        client: of the provider; by default made from OPENAI_API_KEY and OPENAI_BASE_URL.
 
     Raises:
         ValueError: OPENAI_BASE_URL is not an address.
@@ -97,7 +97,7 @@ class OpenAIModel:
         self._thinks = thinks
         self._client = client or client_from(os.environ)
         self._silence = httpx2.Timeout(self._client.timeout).read or MAX_SILENCE
-        # Those who know only one name of the limit know the older one, but for OpenAI itself.
+        # Servers that accept only one name of the limit accept the older one, except OpenAI itself.
         own = self._client.base_url.host == httpx2.URL(ADDRESS).host
         self._deviations: list[Deviation] = [] if own else ["max_tokens"]
 
@@ -106,7 +106,7 @@ class OpenAIModel:
         return self._limits.request
 
     async def stream(self, request: m.ModelRequest) -> AsyncGenerator[m.ModelEvent, None]:
-        """Ask the model. Closing the iterator closes the connection at once.
+        """Call the model. Closing the iterator closes the connection immediately.
 
         Raises:
             ModelError: see rule 1.
@@ -120,17 +120,17 @@ class OpenAIModel:
                     for event in mapper.feed(chunk) if chunk else ():
                         yield event
         except UnreadableMessage as error:
-            raise self._provider.unreadable(error) from error
+            raise self._provider.unreadable_error(error) from error
         except (m.ModelError, httpx2.RequestError, ValueError, RecursionError) as error:
             if not mapper.complete:
-                raise (error if isinstance(error, m.ModelError) else broken()) from error
+                raise (error if isinstance(error, m.ModelError) else broken_error()) from error
         for event in mapper.end(done):
             yield event
         if not mapper.complete:
-            raise broken()
+            raise broken_error()
 
     async def _chunks(self, response: httpx2.Response) -> AsyncGenerator[Mapping[str, Any] | None, None]:
-        """The chunks of an answer, as they were sent, and None where the server says that it is the end.
+        """The raw chunks of an answer, then None where the server marks the end.
 
         Raises:
             ModelError: the server sent an error.
@@ -146,19 +146,19 @@ class OpenAIModel:
                 chunk = json.loads(data)
                 if isinstance(chunk, dict):
                     if (said := error_in(chunk)) is not None:
-                        raise self._provider.broke_off(said, response.headers)
+                        raise self._provider.stream_error(said, response.headers)
                     yield chunk
 
     async def _open(self, request: m.ModelRequest) -> _ChunkStream:
         try:
             return await self._ask(request)
         except UnreadableMessage as error:
-            raise self._provider.unreadable(error) from error
+            raise self._provider.unreadable_error(error) from error
         except (openai.OpenAIError, httpx2.RequestError) as error:
-            raise self._refused(error) from error
+            raise self._opening_error(error) from error
 
     async def _ask(self, request: m.ModelRequest) -> _ChunkStream:
-        """Call, and repeat without what the server refuses (rule 3)."""
+        """Call, and repeat without what the server rejects (rule 3)."""
         params = to_params(
             request,
             self._model,
@@ -175,7 +175,7 @@ class OpenAIModel:
         return await self._ask(less)
 
     def _less(self, request: m.ModelRequest, status: int, message: str) -> m.ModelRequest | None:
-        """The request to send instead of a refused one; None if nothing is left to change."""
+        """The request to send instead of a rejected one; None if there is nothing left to change."""
         if says_too_long(status, message):
             return request if self._limits.narrow(message) else None
         if status not in (400, 422) and not _REFUSES_FILES.search(message):
@@ -189,7 +189,7 @@ class OpenAIModel:
             what, less = "without attached images and documents", bare
         else:
             return None
-        logger.warning("The provider is asked again, %s%s", what, self._provider.quoted(message))
+        logger.warning("Repeating the request to the provider, %s%s", what, self._provider.quote(message))
         return less
 
     @property
@@ -197,13 +197,13 @@ class OpenAIModel:
         host = self._client.base_url.netloc.decode("ascii", "replace")
         return Provider(host, "OPENAI_API_KEY", "OPENAI_BASE_URL", (self._client.api_key,))
 
-    def _refused(self, error: Exception) -> m.ModelError:
+    def _opening_error(self, error: Exception) -> m.ModelError:
         """The error of a call that failed before its stream."""
         match error:
             case openai.APITimeoutError():
-                return self._provider.not_in_time()
+                return self._provider.timeout_error()
             case openai.APIConnectionError():
-                return self._provider.unreachable()
+                return self._provider.unreachable_error()
             case openai.NotFoundError() if "model" not in error_message(error.body).lower():
                 return failure(
                     "unknown_model",
@@ -211,13 +211,13 @@ class OpenAIModel:
                     f"{self._client.base_url.path}chat/completions: check OPENAI_BASE_URL, which often ends in /v1.",
                 )
             case openai.BadRequestError(code="tool_use_failed"):
-                # Groq checks the input of a call against its schema. The model may write a better one.
-                quoted = self._provider.quoted(error_message(error.body))
+                # Groq validates the input of a call against its schema. The next attempt may be valid.
+                quoted = self._provider.quote(error_message(error.body))
                 return failure("refused", f"The model wrote a call that its provider refuses{quoted}", retryable=True)
             case openai.APIStatusError(status_code=status):
-                return self._provider.refused(status, error_message(error.body), self._model)
+                return self._provider.status_error(status, error_message(error.body), self._model)
             case _:
-                return not_asked(error)
+                return other_error(error)
 
     async def aclose(self) -> None:
         """Close the connections to the provider."""

@@ -2,14 +2,14 @@
 
 Rules:
 
-1. A chunk is the JSON object that the server sent, unchecked: what is missing, or not of its type, counts as nothing
+1. A chunk is the JSON object that the server sent, not validated: a missing or wrongly typed member counts as nothing
    sent. Of several choices only the first is read.
-2. A chat completion has no blocks: we number them. Text and thinking are a block until something else comes.
-3. A call is known by its index, and a piece without one belongs to the newest call. Servers give several calls the
+2. A chat completion has no blocks: we number them. Text or thinking is one block until something else follows.
+3. A call is identified by its index, and a piece without one belongs to the newest call. Servers give several calls the
    same index, or each piece of a call another id: a piece begins a new call if it names a function and the call at its
    index is complete JSON, or nothing yet and of another id.
-4. A call ends when something else comes and its input is complete JSON; if not, with the answer: pieces of two calls
-   may alternate. What is sent for a call that has ended is left out.
+4. A call ends when something else follows and its input is complete JSON; else with the answer: pieces of two calls
+   may alternate. Pieces for a call that has ended are ignored.
 5. An answer is complete with a finish reason other than `error`, or with `[DONE]` behind at least one chunk.
 """
 
@@ -36,7 +36,7 @@ _STOP_REASONS: Final[Mapping[str, m.StopReason]] = {
     "content_filter": "refusal",
 }
 _FINAL: Final = ("final", "final_answer")
-"""What marks a text as the final message: the channel of harmony (gpt-oss), the phase of newer OpenAI models."""
+"""Marks of the final message: the channel of harmony (gpt-oss), the phase of newer OpenAI models."""
 
 
 @dataclass(slots=True)
@@ -80,7 +80,7 @@ class ChunkMapper:
 
     @property
     def complete(self) -> bool:
-        """Whether the server has said why the answer ends."""
+        """Whether the server has sent a finish reason."""
         return self._stop_reason is not None
 
     def feed(self, chunk: Json) -> Iterator[m.ModelEvent]:
@@ -88,7 +88,9 @@ class ChunkMapper:
         if not self._begun:
             self._begun = True
             yield m.MessageStart()
-        self._usage = _counted(self._usage, object_of(chunk, "usage") or object_of(object_of(chunk, "x_groq"), "usage"))
+        self._usage = _update_usage(
+            self._usage, object_of(chunk, "usage") or object_of(object_of(chunk, "x_groq"), "usage")
+        )
         choices = chunk.get("choices")
         choice = choices[0] if isinstance(choices, list) and choices and isinstance(choices[0], dict) else {}
         yield from self._message(object_of(choice, "delta"))
@@ -99,7 +101,7 @@ class ChunkMapper:
         """The last events if the stream ends here; none if the answer is incomplete.
 
         Args:
-            done: whether the server said that this is the end.
+            done: whether the server marked the end.
         """
         if done and self._begun and not self._failed and not self._stop_reason:
             yield from self._finish("stop")
@@ -121,7 +123,7 @@ class ChunkMapper:
                 yield from self._call(piece)
 
     def _think(self, text: str) -> Iterator[m.ModelEvent]:
-        # All of the thinking so far is sent again beside the text and the calls that follow it.
+        # The thinking so far is repeated with the text and the calls that follow it.
         if self._accumulated and text == self._thought:
             return
         self._thought = text or self._thought
@@ -173,7 +175,7 @@ class ChunkMapper:
             self._failed = True
             return
         if reason not in _STOP_REASONS:
-            logger.warning("The unknown finish reason %r is taken for the end of the turn", reason)
+            logger.warning("Treating the unknown finish reason %r as the end of the turn", reason)
         meant = _STOP_REASONS.get(reason, "end_turn")
         if meant in ("end_turn", "tool_use"):
             meant = "refusal" if self._refused else "tool_use" if self._calls else "end_turn"
@@ -193,20 +195,20 @@ def _begins_another(call: _Call, use_id: str, name: str, text: str) -> bool:
 
 
 def error_in(chunk: Json) -> str | None:
-    """The message of an error that a server sent instead of a chunk; None if it is none."""
+    """The message of an error sent instead of a chunk; None if the chunk is not an error."""
     if not chunk.get("error"):
         return None
     return error_message(chunk)
 
 
 def error_message(body: object) -> str:
-    """What the body of an error says, in any of the forms of the servers."""
+    """The message in the body of an error, in any server's format."""
     match body:
         case str():
-            return "" if body.lstrip().startswith("<") else body  # a page for people
+            return "" if body.lstrip().startswith("<") else body  # an HTML page
         case {"error": inner} if inner:
             return error_message(inner)
-        case {"metadata": {"raw": str(raw)}} if raw:  # OpenRouter: what the provider behind it said
+        case {"metadata": {"raw": str(raw)}} if raw:  # OpenRouter: the message of the provider behind it
             return raw
         case {"message": said} | {"detail": said} | {"msg": said} if said:
             return error_message(said)
@@ -219,14 +221,14 @@ def error_message(body: object) -> str:
 
 
 def _field_error(fault: object) -> str:
-    """What FastAPI says of a field."""
+    """An error of FastAPI about one field."""
     place = fault.get("loc") if isinstance(fault, dict) else None
     said = error_message(fault)
     return f"{'.'.join(map(str, place))}: {said}" if isinstance(place, list) and said else said
 
 
 def _parts(content: object) -> Iterator[tuple[Literal["text", "thinking"], str]]:
-    """The content of a delta: a text, or parts, of which thinking has parts of its own (Mistral)."""
+    """The content of a delta: a text, or parts; thinking is in separate parts (Mistral)."""
     for part in content if isinstance(content, list) else (content,):
         match part:
             case str():
@@ -237,13 +239,13 @@ def _parts(content: object) -> Iterator[tuple[Literal["text", "thinking"], str]]
                 yield "text", text
 
 
-def _counted(usage: m.Usage, reported: Json) -> m.Usage:
-    """The newest counts: they are cumulative. Those of the prompt have those of the cache in them."""
+def _update_usage(usage: m.Usage, reported: Json) -> m.Usage:
+    """`usage` with the reported counts, which are cumulative. Prompt tokens include the cached ones."""
     if not reported:
         return usage
     details = object_of(reported, "prompt_tokens_details")
     read, written = (max(0, number_of(details.get(name), 0)) for name in ("cached_tokens", "cache_write_tokens"))
-    prompt = number_of(reported.get("prompt_tokens"), usage.sent)
+    prompt = number_of(reported.get("prompt_tokens"), usage.total_input)
     return m.Usage(
         input_tokens=max(0, prompt - read - written),
         output_tokens=number_of(reported.get("completion_tokens"), usage.output_tokens),

@@ -2,13 +2,13 @@
 
 Rules:
 
-1. Content that servers refuse is omitted or replaced: one bad message in a conversation would fail every later call.
+1. Content that servers reject is omitted or replaced: one bad message in a conversation would fail every later call.
 2. The same request always gives the same parameters, and a longer conversation only appends to them: prompt caching
    compares the whole prefix.
 3. Every call of an answer has its result in a `tool` message right behind the answer, matched by an id that is unique
    in the conversation.
-4. What servers do differently is a `Deviation`. A server that refuses a request is asked again with the one that it
-   names (`deviation`).
+4. A difference between servers is a `Deviation`. After a server rejects a request, it is repeated with the deviation
+   that the error asks for (`deviation`).
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ Deviation = Literal[
     "with an answer after results",
     "with ids of nine characters",
 ]
-"""What a server demands that others do not. All of it lasts for the life of the process.
+"""A requirement of some servers. It lasts for the life of the process.
 
 - `max_completion_tokens`, `max_tokens`: the limit of the answer under this name. OpenAI's reasoning models know only
   the first, which wins, Mistral only the second.
@@ -66,8 +66,8 @@ def to_params(
     """The arguments of `chat.completions.create` for a request, without `stream`.
 
     Args:
-        thinks: whether the model may think before it answers, if it is one that does.
-        deviations: what the server demands.
+        thinks: whether the model may think before it answers, if it can.
+        deviations: what the server requires.
     """
     params: dict[str, Any] = {"model": model, "messages": _messages(request, deviations)}
     if request.tools:
@@ -83,11 +83,11 @@ def to_params(
 
 
 def deviation(message: str, deviations: Collection[Deviation]) -> Deviation | None:
-    """What the server demands by the message with which it refused a request; None if that is nothing known."""
-    return next((each for each in _demanded(message) if each not in deviations), None)
+    """The deviation required by the error message of a rejected request; None if it names no known one."""
+    return next((each for each in _find_deviations(message) if each not in deviations), None)
 
 
-def _demanded(message: str) -> Iterator[Deviation]:
+def _find_deviations(message: str) -> Iterator[Deviation]:
     if "max_tokens" in message or "max_completion_tokens" in message:
         # "Use 'max_completion_tokens' instead" names both.
         if re.search(r"use .?max_completion_tokens", message, re.IGNORECASE):
@@ -114,7 +114,7 @@ def _tool(spec: m.ToolSpec) -> dict[str, Any]:
 
 
 def _messages(request: m.ModelRequest, deviations: Collection[Deviation]) -> list[dict[str, Any]]:
-    """The messages; those of the user around an answer without content are joined."""
+    """The messages; user messages around an answer without content are joined."""
     ids = _CallIds(nine="with ids of nine characters" in deviations)
     system = replace_surrogates(request.system)
     messages: list[dict[str, Any]] = [{"role": "system", "content": system}] if system.strip() else []
@@ -147,7 +147,7 @@ def _results(message: m.ModelMessage, ids: _CallIds) -> list[dict[str, Any]]:
 
 
 def _answer(message: m.ModelMessage, ids: _CallIds, *, with_thinking: bool) -> dict[str, Any] | None:
-    """An answer of the model; None if it says and calls nothing."""
+    """An answer of the model; None if it has neither text nor calls."""
     texts = [each.text for each in message.content if isinstance(each, m.ModelText)]
     calls = [_call(each, ids) for each in message.content if isinstance(each, m.ToolUse)]
     text = replace_surrogates("\n\n".join(text for text in texts if text.strip()))
@@ -170,7 +170,7 @@ def _call(call: m.ToolUse, ids: _CallIds) -> dict[str, Any]:
 
 
 class _CallIds:
-    """Gives every call an id that servers accept, unique in the conversation, and its result the same.
+    """Gives every call an id that servers accept, unique in the conversation, and its result the same id.
 
     Args:
         nine: whether ids must be nine letters and digits.
@@ -208,7 +208,7 @@ def _part(content: m.ModelContent) -> dict[str, Any] | None:
         case m.ModelText(text):
             return _text_part(text) if text.strip() else None
         case m.Attachment():
-            return _media_part(content) or _text_part(_described(content))
+            return _media_part(content) or _text_part(_describe(content))
         case _:
             return None
 
@@ -218,7 +218,7 @@ def _text_part(text: str) -> dict[str, Any]:
 
 
 def _as_content(parts: list[dict[str, Any]]) -> str | list[dict[str, Any]]:
-    """The content of a message: a text if it has nothing else, because not every server takes parts."""
+    """The content of a message: a string if it is only text, because not every server accepts parts."""
     if any(part["type"] != "text" for part in parts):
         return parts
     return "\n\n".join(part["text"] for part in parts) or _EMPTY
@@ -230,7 +230,7 @@ def _as_parts(content: str | list[dict[str, Any]]) -> list[dict[str, Any]]:
     return [] if content == _EMPTY else [_text_part(content)]
 
 
-def _described(file: m.Attachment) -> str:
+def _describe(file: m.Attachment) -> str:
     """The text of a file, or its name in words."""
     if not is_text(file):
         return placeholder(file)
@@ -238,7 +238,7 @@ def _described(file: m.Attachment) -> str:
 
 
 def _media_part(file: m.Attachment) -> dict[str, Any] | None:
-    """An image, or a PDF with its content: the API takes no PDF by its address."""
+    """An image, or a PDF with its content: the API accepts no PDF by URL."""
     media_type = medium_of(file)
     if media_type is None or (media_type == PDF and not file.content):
         return None

@@ -3,7 +3,7 @@
 Rule 1: blocks are numbered 0, 1, 2… in each answer; every block starts, has deltas, and stops.
 Rule 2: a tool call's input is its JSON, keys in the order given, cut anywhere.
 Rule 3: an answer with a call stops for `tool_use`, any other for `end_turn`.
-Rule 4: the cost is proportional to the text; each piece is cut from the whole exactly once.
+Rule 4: the cost is proportional to the text.
 """
 
 from __future__ import annotations
@@ -50,10 +50,10 @@ def answer(request: m.ModelRequest, blocks: Iterable[AssistantBlock], sizes: Ite
 
 
 MAX_SLICE_SECONDS = 0.001
-"""Seconds for which a model without delays may run before other asyncio tasks do."""
+"""Seconds for which a model without delays may run before it yields to other asyncio tasks."""
 
 
-async def paced(events: Iterable[m.ModelEvent], delay: float, sleep: Sleep) -> AsyncGenerator[m.ModelEvent, None]:
+async def pace(events: Iterable[m.ModelEvent], delay: float, sleep: Sleep) -> AsyncGenerator[m.ModelEvent, None]:
     """The same events, with `delay` seconds between two deltas; at 0 other asyncio tasks still run."""
     slice_began = monotonic()
     begun = False
@@ -67,7 +67,7 @@ async def paced(events: Iterable[m.ModelEvent], delay: float, sleep: Sleep) -> A
 
 
 def delta_length(event: m.ModelEvent) -> int:
-    """How many characters of text, thinking or input the event carries; 0 if it is no such delta."""
+    """The number of characters of text, thinking or input in the event; 0 for any other event."""
     match event:
         case m.TextDelta(text=text) | m.ThinkingDelta(text=text) | m.InputDelta(partial_json=text):
             return len(text)

@@ -1,4 +1,4 @@
-"""The connection to a provider: its address, and contents that may be silent for only so long. Without the SDKs."""
+"""The connection to a provider: its address, and a limit of silence while it answers. Without the SDKs."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from typing import Final
 import httpx2
 
 MAX_ANSWER: Final = 64 * 1024 * 1024
-"""Bytes of one answer. An event for each token takes less than 0.3 kB, so that is more than 200,000 tokens."""
+"""Bytes of one answer: more than 200,000 tokens, because an event per token takes less than 0.3 kB."""
 MAX_SILENCE: Final = 600.0
-"""Seconds that a provider may send nothing, if the client's own timeout does not say."""
+"""Seconds that a provider may send nothing, unless the client has its own timeout."""
 NO_KEY: Final = "none"
-"""The key for a server that needs none: the SDKs require one."""
+"""The key for a server that needs none, because the SDKs require one."""
 
 
 def address_in(
     environ: Mapping[str, str], variable: str, default: str, example: str
 ) -> tuple[httpx2.URL, httpx2.BasicAuth | None]:
-    """The address that a variable names, and the password in it: aiohttp refuses one beside the header made of it.
+    """The address in a variable, and the credentials in it: aiohttp accepts none next to a header.
 
     Raises:
         ValueError: it is not an address.
@@ -35,9 +35,9 @@ def address_in(
 
 
 class SilenceLimit:
-    """Closes a response that sends nothing for too long: after a chunk that is none, aiohttp waits without end.
+    """Closes a response that sends nothing for too long: after an invalid chunk aiohttp would wait forever.
 
-    One timer for each answer, not for each read: there is a read for every token.
+    One timer per answer, not per read: there is a read for every token.
     """
 
     def __init__(self, response: httpx2.Response, seconds: float) -> None:
@@ -49,10 +49,10 @@ class SilenceLimit:
         self._closing: asyncio.Task[None] | None = None
 
     async def contents(self) -> AsyncGenerator[bytes, None]:
-        """The contents, as they come.
+        """The contents as they arrive.
 
         Raises:
-            httpx2.RequestError: the connection broke, or nothing has come for so long.
+            httpx2.RequestError: the connection broke, or was silent for too long.
         """
         contents = self._response.aiter_bytes()
         try:

@@ -1,7 +1,7 @@
-"""What a model provider's errors mean: a sentence for the user, one for the operator. Pure, and without the SDKs.
+"""Maps errors of model providers to a sentence for the user and one for the operator. Pure, and without the SDKs.
 
-Rule 1: retries do not multiply. A failure before the response headers has been retried by the SDK: not retryable. One
-        after them has not: retryable.
+Rule 1: retries do not multiply. The SDK has already retried a failure before the response headers: not retryable. A
+        later one is retryable.
 Rule 2: the user reads what happened and what to do. The operator's sentence, which only the log gets, names settings
         and repeats the provider's error message, shortened and without our keys.
 """
@@ -18,7 +18,7 @@ from a2a_canvas.server.agent.model import ErrorKind, ModelError, TooLong
 SMALLEST_WINDOW: Final = 1_024
 """Tokens of the smallest window: a smaller number in a message means something else."""
 _KEY_LENGTH: Final = 12
-"""The least characters of a real key. The placeholder for a server that needs none is shorter, and may be a word."""
+"""The minimum length of a real key. The placeholder for a server that needs none is shorter, and may be a word."""
 
 _TELL: Final = "tell the operator of this server; its log has the details."
 FOR_USERS: Final[Mapping[ErrorKind, str]] = {
@@ -35,7 +35,7 @@ FOR_USERS: Final[Mapping[ErrorKind, str]] = {
     "broken": "The connection to the model broke before its answer was complete. Try again.",
     "other": f"The agent could not use its model: {_TELL}",
 }
-"""What a user reads."""
+"""Messages for users."""
 _BROKEN: Final = "The connection to the model provider broke before the answer was complete."
 _TOO_LONG: Final = (
     "The request is too long for the model: send less at a time, or raise --context-window if it takes more."
@@ -93,83 +93,83 @@ def failure(kind: ErrorKind, detail: str, *, retryable: bool = False, retry_afte
 
 
 def kind_of(status: int) -> ErrorKind:
-    """What an HTTP status of a model provider means."""
+    """The kind of error of an HTTP status."""
     return _KINDS.get(status, "failed" if status >= 500 else "refused")
 
 
-def broken() -> ModelError:
+def broken_error() -> ModelError:
     """The connection ended in the middle of the answer."""
     return failure("broken", _BROKEN, retryable=True)
 
 
-def overloaded(headers: Mapping[str, str]) -> ModelError:
-    """The provider said so in the middle of its answer."""
+def overloaded_error(headers: Mapping[str, str]) -> ModelError:
+    """The provider reported overload in the middle of its answer."""
     return failure("overloaded", _REASONS[529], retryable=True, retry_after=retry_after(headers))
 
 
-def not_asked(error: Exception) -> ModelError:
+def other_error(error: Exception) -> ModelError:
     """The request failed in a way that no other error describes."""
     return failure("other", f"The model provider could not be asked ({type(error).__name__}).")
 
 
 @dataclass(frozen=True, slots=True)
 class Provider:
-    """A provider as sentences name it. `key` and `url` are the environment's variables of these."""
+    """A provider as named in messages. `key` and `url` are its environment variables."""
 
     host: str
     key: str
     url: str
     secrets: tuple[str, ...] = ()
 
-    def said(self, message: str) -> str:
-        """Its error message, shortened, on one line and without our keys."""
+    def redact(self, message: str) -> str:
+        """An error message of the provider, shortened, on one line and without our keys."""
         message = " ".join(message.split())
         for secret in self.secrets:
             message = message.replace(secret, "[key]") if len(secret) >= _KEY_LENGTH else message
         return message[:300]
 
-    def quoted(self, message: str) -> str:
-        """Its error message, as the end of a sentence."""
-        said = self.said(message)
+    def quote(self, message: str) -> str:
+        """An error message of the provider, as the end of a sentence."""
+        said = self.redact(message)
         return f": {said}" if said else "."
 
-    def not_in_time(self) -> ModelError:
+    def timeout_error(self) -> ModelError:
         """It did not answer."""
         return failure("timeout", f"The model provider at {self.host} did not answer in time.")
 
-    def unreachable(self) -> ModelError:
+    def unreachable_error(self) -> ModelError:
         """No connection could be made."""
         return failure(
             "unreachable", f"The model provider at {self.host} cannot be reached: check the network and {self.url}."
         )
 
-    def refused(self, status: int, message: str, model: str) -> ModelError:
+    def status_error(self, status: int, message: str, model: str) -> ModelError:
         """It answered a request with an error."""
         if says_too_long(status, message):
             return TooLong(FOR_USERS["too_long"], tokens_in(message), _TOO_LONG)
-        said = self.said(message)
+        said = self.redact(message)
         form = _REASONS.get(status, _FAILED if status >= 500 else _OTHER_STATUS)
         detail = form.format(
             status=status,
             model=model,
             key=self.key,
             said=f" (it says: {said.rstrip('.')})" if said else "",
-            message=self.quoted(message),
+            message=self.quote(message),
         )
         return failure(kind_of(status), detail)
 
-    def unreadable(self, why: object) -> ModelError:
-        """Its answer is not read."""
-        return failure("broken", f"The answer of the model provider at {self.host} is not read: {why}.")
+    def unreadable_error(self, why: object) -> ModelError:
+        """Its answer cannot be read."""
+        return failure("broken", f"The answer of the model provider at {self.host} cannot be read: {why}.")
 
-    def broke_off(self, message: str, headers: Mapping[str, str]) -> ModelError:
+    def stream_error(self, message: str, headers: Mapping[str, str]) -> ModelError:
         """It sent an error instead of the rest of its answer."""
-        detail = f"The model provider broke off its answer{self.quoted(message)}"
+        detail = f"The model provider broke off its answer{self.quote(message)}"
         return failure("broken", detail, retryable=True, retry_after=retry_after(headers))
 
 
 def retry_after(headers: Mapping[str, str]) -> float | None:
-    """Seconds that a response asks to wait; None if it does not."""
+    """The seconds to wait that a response requests; None if it requests none."""
     try:
         return float(headers["retry-after-ms"]) / 1000 if "retry-after-ms" in headers else float(headers["retry-after"])
     except (KeyError, ValueError):  # it may be a date
@@ -182,18 +182,18 @@ def says_too_long(status: int, message: str) -> bool:
 
 
 def window_in(message: str) -> int | None:
-    """The tokens of the model's window, as an error states them."""
+    """The model's window in tokens, as stated in an error."""
     most = _number(_LIMIT, message)
     return most if most and most >= SMALLEST_WINDOW else None
 
 
 def tokens_in(message: str) -> int | None:
-    """The tokens of the request, as an error states them."""
+    """The tokens of the request, as stated in an error."""
     return _number(_COUNTED, message)
 
 
 def answer_limit_in(message: str) -> int | None:
-    """The most tokens of an answer, as an error states them that says that fewer must be asked for."""
+    """The limit of an answer's tokens, as stated in an error about `max_tokens`."""
     return _number(_ANSWER_LIMIT, message) if "_tokens" in message else None
 
 

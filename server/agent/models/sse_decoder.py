@@ -1,7 +1,7 @@
 """Incremental decoder of server-sent events (the HTML standard, section 9.2.6), cut anywhere. Pure.
 
-Rule 1: only `event` and `data` are read; an event without data is none.
-Rule 2: what follows the last blank line is no event, even if the stream ends there.
+Rule 1: only `event` and `data` are read; an event without data is ignored.
+Rule 2: text after the last blank line is not an event, even if the stream ends there.
 Rule 3: the cost of a piece is proportional to the piece, however long its line is.
 """
 

@@ -1,4 +1,4 @@
-"""How many tokens a call of a model may have, as far as that is known: providers report smaller limits in errors."""
+"""The token limits of a model, as far as known: providers report smaller ones in errors."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ class TokenLimits:
 
     @property
     def request(self) -> int:
-        """The most tokens of a request."""
+        """The limit of tokens in a request."""
         return self.context_window - self.answer
 
     @property
     def answer(self) -> int:
-        """The most tokens of an answer."""
+        """The limit of tokens in an answer."""
         return min(self.max_output, self.context_window // 2)
 
     def narrow(self, message: str) -> bool:
-        """Note the smaller window that a message reports; whether the request fits into it with a shorter answer."""
+        """Record a smaller window reported in a message; whether the request fits into it with a shorter answer."""
         most, counted = window_in(message), tokens_in(message)
         if most is None or most >= self.context_window:
             return False

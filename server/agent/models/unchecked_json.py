@@ -1,4 +1,4 @@
-"""What an object of JSON has, which nobody has checked: what is missing, or not of its type, is nothing. Pure."""
+"""Members of unvalidated JSON objects: a missing or wrongly typed member counts as empty. Pure."""
 
 from __future__ import annotations
 
@@ -10,23 +10,23 @@ Json = Mapping[str, Any]
 
 
 def object_of(of: Json, name: str) -> Json:
-    """A member that is an object; an empty one if it is none."""
+    """A member that is an object, else an empty one."""
     value = of.get(name)
     return value if isinstance(value, dict) else {}
 
 
 def text_of(of: Json, name: str) -> str:
-    """A member that is a text; an empty one if it is none."""
+    """A member that is a string, else an empty one."""
     value = of.get(name)
     return value if isinstance(value, str) else ""
 
 
 MAX_NUMBER = 2**40
-"""More tokens than any call has; sums of many calls still have 64 bits."""
+"""More tokens than any call has; sums of many calls still fit in 64 bits."""
 
 
 def number_of(value: object, otherwise: int) -> int:
-    """A whole number of tokens, indices and the like; `otherwise` if it is none, negative or beyond `MAX_NUMBER`."""
+    """A whole number, such as of tokens; `otherwise` if it is not one, negative or beyond `MAX_NUMBER`."""
     return value if isinstance(value, int) and 0 <= value < MAX_NUMBER else otherwise
 
 

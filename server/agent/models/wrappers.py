@@ -1,18 +1,18 @@
-"""Models around a model: `FramedLLM` joins deltas, `PacedLLM` reads no faster than the database writes, `MeasuredLLM`
-counts what fails.
+"""Wrappers of models: `FramedLLM` joins deltas, `PacedLLM` reads no faster than the database writes, `MeasuredLLM`
+counts errors.
 
-The rules of `FramedLLM`, which exists so that a fast model does not cost an event per token:
+The rules of `FramedLLM`, which saves an event per token of a fast model:
 
-Rule 1: a delta outside of a frame is sent at once and begins one. The following deltas are buffered and joined; the end
+Rule 1: a delta outside a frame is sent at once and begins one. The following deltas are buffered and joined; the end
         of the frame sends them and begins the next one, until a frame passes without a delta.
-Rule 2: any other event first sends the buffered deltas, then goes at once: the order never changes.
+Rule 2: any other event flushes the buffered deltas, then is sent immediately: the order never changes.
 Rule 3: only text and tool input are joined, and only within one block. Thinking is not: clients show only its newest
         piece (docs/turn.md).
-Rule 4: the opening of a tool's input, its first `UNJOINED_CHARACTERS`, is not joined: an artifact begins in it,
-        and subscribers should see that at once.
+Rule 4: the start of a tool's input, its first `UNJOINED_CHARACTERS`, is not joined: an artifact begins in it, and
+        subscribers should see that immediately.
 Rule 5: the deltas before an error are sent before the error.
 
-It stands before the tool, the store and the journal, so that they process one change per frame.
+It precedes the tool, the store and the journal, so that they process one change per frame.
 """
 
 from __future__ import annotations
@@ -37,11 +37,11 @@ UNJOINED_CHARACTERS = 512
 """Characters: longer than the input before the first text of an artifact, shorter than a typical artifact."""
 
 _PREFIXES = ("openai", "ollama", "script", "rehearsal")
-"""How the names of models begin that are not of the Messages API."""
+"""Prefixes of models that do not use the Messages API."""
 
 
 def provider_of(name: str) -> str:
-    """The kind of provider that has a model of this name."""
+    """The kind of provider of a model with this name."""
     kind = name.partition(":")[0]
     return kind if kind in _PREFIXES else "messages-api"
 
@@ -61,7 +61,7 @@ class LLMWrapper:
 class PacedLLM(LLMWrapper):
     """Waits between two events of a model while the database is behind.
 
-    The wait is here and not in `Emit`, because a turn emits the events that belong together without a wait.
+    The wait is here and not in `Emit`, because a turn emits events that belong together without a wait.
 
     Args:
         wait_writable: waits while the database is behind.
@@ -80,7 +80,7 @@ class PacedLLM(LLMWrapper):
 
 
 class MeasuredLLM(LLMWrapper):
-    """Counts the errors of the model. Its calls and tokens are counted where all calls end (`LlmCallCompleted`)."""
+    """Counts the errors of the model. Calls and tokens are counted where all calls end (`LlmCallCompleted`)."""
 
     def __init__(self, llm: LLM, metrics: Metrics) -> None:
         super().__init__(llm)
@@ -110,11 +110,11 @@ class FramedLLM(LLMWrapper):
 
     def stream(self, request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
         stream = self._llm.stream(request)
-        return framed(stream, self._frame) if self._frame else stream
+        return join_frames(stream, self._frame) if self._frame else stream
 
 
-async def framed(stream: AsyncGenerator[ModelEvent, None], frame: float) -> AsyncGenerator[ModelEvent, None]:
-    """The events of `stream`, joined by frames of so many seconds. Closing it closes `stream`."""
+async def join_frames(stream: AsyncGenerator[ModelEvent, None], frame: float) -> AsyncGenerator[ModelEvent, None]:
+    """The events of `stream`, joined by frames of `frame` seconds. Closing it closes `stream`."""
     frames = _Frames(frame)
     reading = asyncio.create_task(frames.read(stream))
     try:
@@ -129,7 +129,7 @@ async def framed(stream: AsyncGenerator[ModelEvent, None], frame: float) -> Asyn
 
 
 class _Frames:
-    """The events that are not yet sent: `_ready` to be sent now, `_held` at the end of its frame."""
+    """The events not yet sent: `_ready` are sent now, `_held` at the end of its frame."""
 
     def __init__(self, frame: float) -> None:
         self._loop = asyncio.get_running_loop()

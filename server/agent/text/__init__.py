@@ -1,1 +1,1 @@
-"""What the agent knows of texts: Markdown, languages, outlines, and what of an answer a user sees. Pure."""
+"""Texts: Markdown, languages, outlines, and the part of an answer that a user sees. Pure."""

@@ -3,7 +3,7 @@
 Rule 1: a `language` in the metadata is used as it is; otherwise the media type decides, otherwise the file name.
 Rule 2: a media type that is not in the table, such as `text/plain`, decides nothing; one that ends in `+json`, `+xml`
         or `+yaml` is of that language.
-Rule 3: of a file name the whole decides (`Makefile`), otherwise its extension, otherwise the part before the first dot
+Rule 3: the whole file name decides (`Makefile`), otherwise its extension, otherwise the part before the first dot
         (`Dockerfile.dev`), in upper or lower case and without folders.
 """
 
@@ -83,7 +83,7 @@ def language_of(name: str, media_type: str = "", metadata: Mapping[str, object] 
 
 
 def media_type_by_name(name: str) -> str:
-    """The media type of the language that the name of a file says; empty if it says none."""
+    """The media type of the language of a file name; empty if unknown."""
     return "image/svg+xml" if name.lower().endswith(".svg") else _MEDIA_TYPES.get(_of_name(name), "")
 
 

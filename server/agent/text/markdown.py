@@ -10,7 +10,7 @@ Rule 3: any other run of ` opens a code span. The span ends with the next run of
         opened until the paragraph ends; and a run at the start of a line that closes a span opens no fence.
 Rule 4: nothing else counts: no indented blocks, no fences in quotes or deep in lists, no escaped backticks.
 
-The rules are those of CommonMark (https://spec.commonmark.org/0.31.2/) but for rules 3 and 4.
+The rules are those of CommonMark (https://spec.commonmark.org/0.31.2/) except rules 3 and 4.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class Fence:
 
     @classmethod
     def read(cls, line: str) -> Fence | None:
-        """The fence that a whole line is, at any indentation; None if it is none."""
+        """Parse a line as a fence, at any indentation; None if it is not one."""
         found = _FENCE.fullmatch(line)
         if found is None or len(line) > FENCE_LINE:
             return None
@@ -70,7 +70,7 @@ def inside_fence(before: str) -> bool:
     """Whether what follows `before` is in a fenced block. Fences in lists count, too."""
     opened: Fence | None = None
     for line in _FENCE_LINES.findall(before):
-        opened = _opened(opened, line)
+        opened = _fence_after(opened, line)
     return opened is not None
 
 
@@ -78,12 +78,12 @@ def outside_fences(text: str, line: str) -> Iterator[re.Match[str]]:
     """The lines of a Markdown text that match the pattern `line` and are outside of fenced blocks."""
     opened: Fence | None = None
     for found in re.finditer(rf"{_FENCE_LINES.pattern}|{line}", text, re.MULTILINE):
-        before, opened = opened, _opened(opened, found[0])
+        before, opened = opened, _fence_after(opened, found[0])
         if not before and not opened:
             yield found
 
 
-def _opened(opened: Fence | None, line: str) -> Fence | None:
+def _fence_after(opened: Fence | None, line: str) -> Fence | None:
     """The fence that is open after `line`."""
     fence = Fence.read(line)
     if opened is None or fence is None:
@@ -132,7 +132,7 @@ class _CodeState:
 
 
 class CodeFinder:
-    """Reads Markdown in pieces cut anywhere, and knows whether its end is in code."""
+    """Reads Markdown in pieces cut anywhere, and tracks whether its end is in code."""
 
     __slots__ = ("_before", "_mark", "_place", "_size")
 
@@ -142,7 +142,7 @@ class CodeFinder:
 
     @property
     def code(self) -> bool:
-        """Whether something other than a backtick or tilde that came now would stand in code."""
+        """Whether a next character other than a backtick or tilde would be in code."""
         return bool(self._place.fence or self._place.span)
 
     def read(self, text: str) -> None:

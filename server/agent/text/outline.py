@@ -39,7 +39,7 @@ def outline_of(text: str, language: str, line: int) -> str:
     """
     lines = outside_fences(text, _HEADINGS) if is_prose(language) else _DEFINITIONS.finditer(text)
     near, left = [], MAX_OUTLINE
-    for number, entry in sorted(_numbered(text, lines), key=lambda each: abs(each[0] - line)):
+    for number, entry in sorted(_number_lines(text, lines), key=lambda each: abs(each[0] - line)):
         left -= len(entry) + 1
         if left < 0:
             break
@@ -47,7 +47,7 @@ def outline_of(text: str, language: str, line: int) -> str:
     return "\n".join(entry for _, entry in sorted(near))
 
 
-def _numbered(text: str, lines: Iterable[re.Match[str]]) -> Iterator[tuple[int, str]]:
+def _number_lines(text: str, lines: Iterable[re.Match[str]]) -> Iterator[tuple[int, str]]:
     number, at = 1, 0
     for line in lines:
         number, at = number + text.count("\n", at, line.start()), line.start()

@@ -4,12 +4,12 @@ Rule 1: an element of `ELEMENTS` or `PAIRS` is removed with its content; nested 
         closing tag that closes nothing is removed alone.
 Rule 2: a token of `TOKENS` is removed alone.
 Rule 3: nothing is removed in Markdown code (`CodeFinder`). Hidden content is not Markdown.
-Rule 4: removed text counts as never written. Markdown is judged on what is shown, pieces that a removal
+Rule 4: removed text counts as never written. Markdown rules apply to the shown text, pieces that a removal
         joins into a tag are that tag, and so `visible(visible(text)) == visible(text)`.
 Rule 5: whitespace stays; only where nothing else was shown before a removal, it is dropped after it.
 Rule 6: what never closes is hidden to the end of the block, if it is of `PAIRS` or nothing was shown before it (a reply
         that was cut off while the model thought). But an element of `ELEMENTS` in the middle of prose was prose ("I
-        added a <reasoning> section"): when the block ends, it and what follows are given back as they were written.
+        added a <reasoning> section"): when the block ends, it and what follows are restored as written.
 Rule 7: a tag is at most `MAX_TAG_LENGTH` characters, and after its first holds no `<`, `[`, ◁, `, ~ or line break.
 """
 
@@ -147,16 +147,16 @@ def _may_become_tag(text: str) -> bool:
 class VisibleText:
     """The visible text of one block, while it streams in.
 
-    However the block is cut, the joined results of `feed` and `finish` are `visible` of the whole. Held back is only
-    what may become a tag (less than `MAX_TAG_LENGTH` characters, or twice that for a tag within another), and hidden
-    text that may be prose (rule 6). A delta costs its own length and at most theirs.
+    However the block is cut, the joined results of `feed` and `finish` are `visible` of the whole. Only a possible tag
+    is held back (under `MAX_TAG_LENGTH` characters, or twice that for a tag within another), and hidden text that may
+    be prose (rule 6). A delta costs its own length and at most theirs.
     """
 
     def __init__(self) -> None:
         self._shown = CodeFinder()  # has read what was shown
         self._open = ""  # the end of the text, while it may become a tag
-        self._stub = ""  # what is right before it and may become one, should it be removed
-        self._hidden, self._depth = "", 0  # the element that hides what comes, and how many of it are open
+        self._stub = ""  # the text right before it, which may become a tag once it is removed
+        self._hidden, self._depth = "", 0  # the element that hides the following text, and its nesting depth
         self._inner = ""  # the tag begun in it
         self._kept: list[str] = []  # all of it, tag first, if it may be prose
         self._began = self._removed = False  # something but whitespace was shown; something was removed
@@ -166,7 +166,7 @@ class VisibleText:
         return "".join(map(self._take, _PIECES.findall(delta)))
 
     def finish(self) -> str:
-        """The rest, when the block has ended: text that was held back and is no tag, or is prose."""
+        """The rest at the end of the block: held-back text that is not a tag, or is prose."""
         prose, self._kept = "".join(self._kept), []
         return self._release() + self._show(prose)
 

@@ -1,4 +1,4 @@
 """A turn of a conversation: rounds of a model call and its tool calls, until an answer has no calls.
 
-`call.py` takes one answer apart while it arrives; `resume.py` and `pending_calls.py` continue after a crash.
+`call.py` processes one answer while it arrives; `resume.py` and `pending_calls.py` continue after a crash.
 """

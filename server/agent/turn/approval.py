@@ -1,8 +1,8 @@
-"""The question in words whether a call may run. Pure.
+"""The wording of the question whether a call may run. Pure.
 
 Rule 1: it shows the name of every argument, in the order of the call, and the beginning of each value, so that no
         argument hides another.
-Rule 2: characters that cannot be seen, or that change how others are shown, are written as escapes. A name that is no
+Rule 2: characters that are invisible, or change how others are displayed, are escaped. A name that is not an
         identifier is quoted.
 """
 
@@ -14,44 +14,44 @@ from typing import Any
 
 MAX_NAME = 100
 MAX_VALUE = 200
-"""Characters of a name, and of a value, that are shown."""
+"""The most characters shown of a name, and of a value."""
 
 _BLANK = frozenset("\u034f\u115f\u1160\u2800\u3164\uffa0")
-"""Letters and signs that show nothing, besides those that are not printable."""
+"""Invisible characters that count as printable."""
 
 
 def approval_question(tool: str, given: Mapping[str, Any], guest: str = "") -> str:
     """Asks whether a call may run.
 
     Args:
-        guest: for whom, if it is not the owner of the context.
+        guest: the caller, if not the owner of the context.
     """
     shown = ", ".join(f"{_name(name)}={_value(value)}" for name, value in given.items())
     if not guest:
         return f"May I run {tool}({shown})? Answer yes or no."
     waits = "This waits for the owner, or a user with the level approve, to answer yes or no."
-    return f"May I run {tool}({shown}) for {visible(guest)}? {waits}"
+    return f"May I run {tool}({shown}) for {escape_invisible(guest)}? {waits}"
 
 
-def visible(text: str) -> str:
-    """A text with escapes in place of what cannot be seen (rule 2)."""
+def escape_invisible(text: str) -> str:
+    """A text with invisible characters escaped (rule 2)."""
     if text.isprintable() and not _BLANK & {*text}:
         return text
     return "".join(each if each.isprintable() and each not in _BLANK else json.dumps(each)[1:-1] for each in text)
 
 
 def _name(name: str) -> str:
-    return name if name.isidentifier() and name.isascii() and len(name) <= MAX_NAME else _quoted(name, MAX_NAME)
+    return name if name.isidentifier() and name.isascii() and len(name) <= MAX_NAME else _quote(name, MAX_NAME)
 
 
 def _value(value: Any) -> str:
     if isinstance(value, str):
-        return _quoted(value, MAX_VALUE)
+        return _quote(value, MAX_VALUE)
     text = json.dumps(value, ensure_ascii=False)
-    return visible(text if len(text) <= MAX_VALUE else f"{text[:MAX_VALUE]}… ({len(text):,} characters)")
+    return escape_invisible(text if len(text) <= MAX_VALUE else f"{text[:MAX_VALUE]}… ({len(text):,} characters)")
 
 
-def _quoted(text: str, most: int) -> str:
+def _quote(text: str, most: int) -> str:
     cut = len(text) > most
     quoted = json.dumps(f"{text[:most]}…" if cut else text, ensure_ascii=False)
-    return visible(quoted) + (f" ({len(text):,} characters)" if cut else "")
+    return escape_invisible(quoted) + (f" ({len(text):,} characters)" if cut else "")

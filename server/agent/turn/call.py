@@ -1,9 +1,9 @@
 """One model call of a turn: its stream in, turn events and transcript out.
 
-Rule 1: blocks and thinking are those of any answer (`answer.py`); visible text and phases are decided by pure modules.
+Rule 1: blocks and thinking are those of any answer (`answer.py`); pure modules decide on visible text and phases.
 Rule 2: completed blocks are appended to the transcript in order: the thinking and text before a tool call together with
-        it, as soon as the call has acted; what follows the last completed call are the `unsaved_blocks`. A block that
-        is still open when a call acts is appended as far as it has come.
+        it, as soon as the call has acted; those after the last completed call are the `unsaved_blocks`. A block that is
+        still open when a call acts is appended up to that point.
 Rule 3: a call's change, its result and its transcript are emitted in one event-loop step: a journal commits all three
         or none, so no tool runs twice.
 """
@@ -53,7 +53,7 @@ class TurnOutput:
     """Emits the events of a turn and keeps its transcript.
 
     Args:
-        transcript: that of the task so far; grows.
+        transcript: of the task so far; grows.
     """
 
     def __init__(self, emit: ev.Emit, new_id: Callable[[], str], transcript: ev.Transcript = ()) -> None:
@@ -63,7 +63,7 @@ class TurnOutput:
         self._label = ""
 
     async def label(self, label: str, *, of_tool: bool = False) -> None:
-        """Emit what the turn is doing, or one of its tools, unless that was the last label."""
+        """Emit what the turn or one of its tools is doing, unless it equals the last label."""
         if label and label != self._label:
             self._label = label
             await self._say(ev.AgentMessage(self._new_id(), label, label=True, of_tool=of_tool))
@@ -129,7 +129,7 @@ class ModelCall(Answer[_Block]):
         return (ev.AssistantOutput(self.progress.call, blocks),) if blocks else ()
 
     async def abort(self) -> None:
-        """End the call if it has not ended: undo what unfinished tool calls did, and emit its end."""
+        """End the call if it is running: undo its unfinished tool calls, and emit its end."""
         try:
             for block in self._open.values():
                 if block.tool:
@@ -139,7 +139,7 @@ class ModelCall(Answer[_Block]):
             await self.end("error", Usage())
 
     async def function_calls(self) -> tuple[FunctionCall, ...]:
-        """The calls of function tools, which are appended to the transcript and can run now."""
+        """Append the calls of function tools to the transcript, and return them: they can run now."""
         blocks, self._functions = self._functions, []
         for block in blocks:
             self._add(block, ToolUse(block.tool_use_id, block.name, block.input or {}))
@@ -244,7 +244,7 @@ class ModelCall(Answer[_Block]):
         self._pending.insert(at, (index, content))
 
     async def _stop_tool_call(self, block: _Block) -> None:
-        block.input = _parsed(block.pieces)
+        block.input = _parse_input(block.pieces)
         if block.input is not None:
             await self._emit(ev.ToolInputCompleted(block.place.index, block.tool_use_id, block.input))
         if block.function and block.input is not None:
@@ -275,26 +275,26 @@ class ModelCall(Answer[_Block]):
 
 
 def log_failure(tool: str, outcome: Outcome) -> None:
-    """Log that a call has failed; without what the model reads, which may be the user's."""
+    """Log that a call has failed, without the text for the model, which may contain user data."""
     if isinstance(outcome, Failed):
         logger.info("A call of %s failed", tool[:100])
 
 
-def _parsed(pieces: list[str]) -> Mapping[str, Any] | None:
+def _parse_input(pieces: list[str]) -> Mapping[str, Any] | None:
     text = "".join(pieces) or "{}"
     try:
-        whole = json.loads(text, parse_constant=_no_number, parse_float=_finite)
-        if "\\u" in text:  # an escape may stand for half a character, which the next request could not carry
+        whole = json.loads(text, parse_constant=_reject_constant, parse_float=_parse_finite)
+        if "\\u" in text:  # an escape may encode half a character, which the next request could not carry
             whole = json.loads(replace_surrogates(json.dumps(whole, ensure_ascii=False)))
     except (ValueError, RecursionError):
         return None
     return whole if isinstance(whole, dict) else None
 
 
-def _no_number(name: str) -> float:
+def _reject_constant(name: str) -> float:
     raise ValueError(f"{name} is not JSON")
 
 
-def _finite(digits: str) -> float:
+def _parse_finite(digits: str) -> float:
     number = float(digits)
-    return number if math.isfinite(number) else _no_number(digits)
+    return number if math.isfinite(number) else _reject_constant(digits)

@@ -1,14 +1,14 @@
-"""Runs the calls of function tools: those of a model's message once it is complete, and those that were waiting.
+"""Runs the calls of function tools: those of a complete model message, and those that were waiting.
 
-Rule 1: a call is in the transcript before it runs, and its result, with the versions that it makes, is emitted in one
+Rule 1: a call is in the transcript before it runs, and its result is emitted with the versions that it makes, in one
         event-loop step.
-Rule 2: one that was interrupted by a crash runs again, unless its tool is not idempotent: the model is then told that
-        its outcome is unknown. So a call that must not run twice is durable before it begins.
-Rule 3: a call of a tool that is not there, as after a restart, waits for it, and is then told why it is not.
-Rule 4: a call that is not run again, because its task ends, gives up what it has begun elsewhere.
-Rule 5: a tool's exception never ends the turn; only that the turn is cancelled ends a call, which then has no result.
-Rule 6: the user is asked to approve a call only if its input is one that its tool takes.
-Rule 7: credentials that a call was given are in no result, question, label or line of the log of that call.
+Rule 2: a call interrupted by a crash runs again, unless its tool is not idempotent: the model then learns that the
+        outcome is unknown. So a call that must not run twice is durable before it begins.
+Rule 3: a call of a missing tool, as after a restart, waits for the tool, and then fails with the reason.
+Rule 4: a call that is not run again, because its task ends, abandons what it has started elsewhere.
+Rule 5: a tool's exception never ends the turn; a call without a result exists only if the turn is cancelled.
+Rule 6: the user is asked to approve a call only if its input is valid.
+Rule 7: credentials given to a call appear in none of its results, questions, labels and log lines.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from itertools import chain, groupby
 
 from a2a_canvas.server.agent.endings import to_tool_result, visible_outcome
 from a2a_canvas.server.agent.events import ToolStep, Transcript
-from a2a_canvas.server.agent.turn.approval import approval_question, visible
+from a2a_canvas.server.agent.turn.approval import approval_question, escape_invisible
 from a2a_canvas.server.agent.turn.call import TurnOutput, log_failure
 from a2a_canvas.server.agent.turn.pending_calls import FunctionCall, pending_calls
 from a2a_canvas.server.wire import is_yes
@@ -35,11 +35,11 @@ from a2a_canvas.tools.tool import Ask, Done, Failed, Outcome, Workspace
 logger = logging.getLogger(__name__)
 
 LABEL_SECONDS = 0.1
-"""Seconds between two labels of one call; those in between are left out."""
+"""Seconds between two labels of one call; those in between are dropped."""
 
 
-async def nobody_has_it(name: str) -> str:
-    """A `FindTool` for tools that are all there from the start."""
+async def find_no_tool(name: str) -> str:
+    """A `FindTool` that knows no tools: all exist from the start."""
     return ""
 
 
@@ -48,9 +48,9 @@ class FunctionCalls:
     """Runs calls for one turn.
 
     Attributes:
-        flushed: waits until all that was emitted is durable.
-        owner: of the context; empty if that is not known.
-        find_tool: waits for one that is not among `tools` (rule 3).
+        flushed: waits until all emitted events are durable.
+        owner: of the context; empty if unknown.
+        find_tool: waits for a tool missing from `tools` (rule 3).
         earlier: the transcripts of the context's earlier tasks.
         asked: ids of the calls that wait for the user, in their order.
     """
@@ -60,14 +60,14 @@ class FunctionCalls:
     output: TurnOutput
     flushed: Callable[[], Awaitable[None]]
     owner: str = ""
-    find_tool: FindTool = nobody_has_it
+    find_tool: FindTool = find_no_tool
     earlier: Sequence[Transcript] = ()
     asked: list[str] = field(default_factory=list)
     _writers: dict[str, str] = field(default_factory=dict)
     _missing: dict[str, str] = field(default_factory=dict)
 
     async def run(self, calls: Sequence[FunctionCall]) -> list[Outcome]:
-        """The outcomes, in the order of the calls; calls next to each other that may run at once do."""
+        """Run the calls, adjacent parallel ones concurrently; returns the outcomes in their order."""
         self.asked.clear()
         try:
             return await self._run_all(calls)
@@ -80,9 +80,9 @@ class FunctionCalls:
     async def _run_all(self, calls: Sequence[FunctionCall]) -> list[Outcome]:
         await asyncio.gather(*map(self._find, {call.name for call in calls} - self.tools.keys()))
         outcomes: list[Outcome] = []
-        for parallel, group in groupby(calls, self._parallel):
+        for parallel, group in groupby(calls, self._is_parallel):
             if parallel:
-                outcomes += await _together([self._run(call) for call in group])
+                outcomes += await _gather([self._run(call) for call in group])
             else:
                 outcomes += [await self._run(call) for call in group]
         return outcomes
@@ -95,19 +95,19 @@ class FunctionCalls:
         elif isinstance(found, str):
             self._missing[name] = found
 
-    def _parallel(self, call: FunctionCall) -> bool:
+    def _is_parallel(self, call: FunctionCall) -> bool:
         tool = self.tools.get(call.name)
         return tool is not None and tool.parallel
 
     async def _run(self, call: FunctionCall) -> Outcome:
         tool = self.tools.get(call.name)
         if tool is None:
-            return await self._end(call, Failed(_not_there(call, self._missing.get(call.name, ""))))
+            return await self._end(call, Failed(_missing_tool_message(call, self._missing.get(call.name, ""))))
         if call.interrupted and not tool.idempotent:
-            return await self._end(call, Failed(_unknown(tool)))
+            return await self._end(call, Failed(_unknown_outcome_message(tool)))
         answers = call.record.answers
         if tool.approval != "never":
-            if refused := await self._unapproved(tool, call):
+            if refused := await self._check_approval(tool, call):
                 return refused
             answers = answers[1:]
         await self._step(call, "began")
@@ -117,7 +117,7 @@ class FunctionCalls:
         canvas = Canvas(call.id, self.workspace, self._services(call), record)
         await self.output.label(f"Running {tool.name}…", of_tool=True)
         try:
-            outcome = _without_credentials(call, await self._carried_out(tool, call, canvas))
+            outcome = _without_credentials(call, await self._carry_out(tool, call, canvas))
         except BaseException:
             await canvas.undo()
             raise
@@ -127,11 +127,11 @@ class FunctionCalls:
         if isinstance(outcome, Failed):
             await canvas.undo()
         await canvas.prepare()
-        await canvas.close()  # from here on nothing waits (rule 1)
+        await canvas.close()  # nothing waits from here (rule 1)
         return await self._end(call, outcome)
 
-    async def _unapproved(self, tool: FunctionTool, call: FunctionCall) -> Outcome | None:
-        """The outcome of a call that the user has not approved; None if it may run."""
+    async def _check_approval(self, tool: FunctionTool, call: FunctionCall) -> Outcome | None:
+        """The outcome of a call that is not approved yet; None if it may run."""
         answer = next(iter(call.record.answers), None)
         if answer is None:
             if tool.check and (fault := tool.check(call.input)):
@@ -143,10 +143,10 @@ class FunctionCalls:
         return None
 
     def _guest(self, call: FunctionCall) -> str:
-        """Who made the call, if it was not the owner."""
+        """The caller, if not the owner."""
         return call.caller if self.owner and call.caller != self.owner else ""
 
-    async def _carried_out(self, tool: FunctionTool, call: FunctionCall, canvas: Canvas) -> Outcome:
+    async def _carry_out(self, tool: FunctionTool, call: FunctionCall, canvas: Canvas) -> Outcome:
         try:
             result = await bounded(tool.name, tool.run(call.input, canvas), tool.timeout)
             shown = digest(result, tool.name, call.id)
@@ -154,7 +154,7 @@ class FunctionCalls:
                 await _keep(tool.name, file, canvas.artifact(artifact_id))
             return Done(shown.text)
         except Paused as paused:
-            named = f"For {visible(call.caller)}: " if paused.authentication and call.caller else ""
+            named = f"For {escape_invisible(call.caller)}: " if paused.authentication and call.caller else ""
             return Ask(named + paused.question, authentication=paused.authentication)
         except ToolError as error:
             return Failed(str(error) or f"{tool.name} failed.")
@@ -179,21 +179,21 @@ class FunctionCalls:
         async def record(kind: StepKind, name: str, value: str) -> None:
             await self._step(call, kind, value, name)
 
-        return CallServices(record, self.flushed, self._label(call), call.caller, self._writers, self._kept)
+        return CallServices(record, self.flushed, self._label(call), call.caller, self._writers, self._kept_values)
 
-    def _kept(self, name: str) -> list[str]:
+    def _kept_values(self, name: str) -> list[str]:
         items = chain(*self.earlier, self.output.transcript)
         return [item.value for item in items if isinstance(item, ToolStep) and (item.kind, item.name) == ("kept", name)]
 
     def _label(self, call: FunctionCall) -> Callable[[str], Awaitable[None]]:
-        """Shows labels, but not more than the clients can use."""
+        """Shows labels, at most one in `LABEL_SECONDS`."""
         clock, shown = asyncio.get_running_loop().time, -LABEL_SECONDS
 
         async def label(text: str) -> None:
             nonlocal shown
             if clock() - shown >= LABEL_SECONDS:
                 shown = clock()
-                await self.output.label(call.hidden(text), of_tool=True)
+                await self.output.label(call.hide_credentials(text), of_tool=True)
 
         return label
 
@@ -223,12 +223,12 @@ class FunctionCalls:
 
 
 def _without_credentials(call: FunctionCall, outcome: Outcome) -> Outcome:
-    """Tools, and the agents that they ask, repeat in their words what they were given (rule 7)."""
+    """The outcome without credentials, which tools and remote agents may repeat (rule 7)."""
     match outcome:
         case Done(content=content) | Failed(content=content):
-            return replace(outcome, content=call.hidden(content))
+            return replace(outcome, content=call.hide_credentials(content))
         case Ask(question=question):
-            return replace(outcome, question=call.hidden(question))
+            return replace(outcome, question=call.hide_credentials(question))
         case _:
             return outcome
 
@@ -241,16 +241,16 @@ async def _keep(tool: str, file: File, artifact: CanvasArtifact) -> None:
 
 
 async def abandon(calls: Sequence[FunctionCall], tools: Mapping[str, FunctionTool]) -> None:
-    """Calls are not run again: they give up what they have begun elsewhere (rule 4)."""
+    """Abandon what the calls have started elsewhere: they are not run again (rule 4)."""
     for name in {call.name for call in calls} - tools.keys():
-        logger.warning("What a call of %s has begun elsewhere is not ended: the tool is not there", name)
+        logger.warning("Cannot end what a call of %s has started elsewhere: the tool is missing", name)
     given_up = [tool.abandon(call.record) for call in calls if (tool := tools.get(call.name)) and tool.abandon]
     for failure in await asyncio.gather(*given_up, return_exceptions=True):
         if isinstance(failure, Exception):
-            logger.error("A call could not be given up", exc_info=failure)
+            logger.error("A call could not be abandoned", exc_info=failure)
 
 
-async def _together(calls: Sequence[Awaitable[Outcome]]) -> list[Outcome]:
+async def _gather(calls: Sequence[Awaitable[Outcome]]) -> list[Outcome]:
     """All outcomes. If the turn is cancelled, every call ends first."""
     tasks = [asyncio.ensure_future(call) for call in calls]
     try:
@@ -267,18 +267,18 @@ def _approval(call: FunctionCall) -> Mapping[str, JsonValue]:
     return {"toolCallId": call.id, "tool": call.name, "input": dict(call.input)}
 
 
-def _not_there(call: FunctionCall, reason: str) -> str:
+def _missing_tool_message(call: FunctionCall, reason: str) -> str:
     if not reason:
-        return f"There is no tool {call.name!r} any more."
+        return f"The tool {call.name!r} no longer exists."
     begun = (
-        " It had begun, so its outcome is unknown."
+        " It had started, so its outcome is unknown."
         if call.interrupted or call.record.kept or call.record.changes
         else ""
     )
-    return f"{call.name} could not go on: {reason}.{begun}{TO_THE_MODEL}"
+    return f"{call.name} could not continue: {reason}.{begun}{TO_THE_MODEL}"
 
 
-def _unknown(tool: FunctionTool) -> str:
+def _unknown_outcome_message(tool: FunctionTool) -> str:
     return (
         f"The server was interrupted while {tool.name} ran, so its outcome is unknown: it may have been carried out. "
         "It is not run again by itself. Find out whether it was, or ask the user."

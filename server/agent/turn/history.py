@@ -1,4 +1,4 @@
-"""From the transcripts of a context to the messages of a model request. Pure.
+"""Builds the messages of a model request from the transcripts of a context. Pure.
 
 Rule 1: roles alternate, beginning with the user.
 Rule 2: every `ToolUse` of an assistant message has its result in the user message that follows, in the order of
@@ -6,7 +6,7 @@ Rule 2: every `ToolUse` of an assistant message has its result in the user messa
 Rule 3: the first user message after an unanswered `ask_user` is its result. The one after a question of a function
         tool is the answer to that, and follows the tool's result. Any other call without a result gets an error
         result: its task ended before it was answered.
-Rule 4: what the metadata of a message says (the artifact the user is looking at, the operation) precedes its text, in
+Rule 4: the metadata of a message (the artifact the user is looking at, the operation) precedes its text, in
         square brackets.
 Rule 5: the transcript of a task that ended after a user message gets `TASK_ENDED` as the assistant's answer.
 """
@@ -36,18 +36,18 @@ from a2a_canvas.tools.tool import to_json
 
 TASK_ENDED = "(The task ended here.)"
 CREDENTIALS = "[What was asked for; the tool alone was given it.]"
-"""Stands for the user's credentials in a conversation."""
+"""Replaces the user's credentials in a conversation."""
 MAX_EXCERPT = 500
-"""Characters of a selection that the model is shown."""
+"""The most characters of a selection shown to the model."""
 
 
 def without_credentials(message: UserMessage) -> UserMessage:
-    """A message as it is recorded if it answers a question for authentication."""
+    """A message that answers a question for authentication, as recorded."""
     return replace(message, parts=(text_part(CREDENTIALS),), metadata={})
 
 
 def to_user_input(message: UserMessage) -> UserInput:
-    """A user message as the model is given it."""
+    """A user message as the model receives it."""
     content = tuple(_content(part) for part in message.parts)
     note = note_of(message.intent)
     return UserInput(message.message_id, (m.ModelText(note), *content) if note else content)
@@ -73,7 +73,7 @@ def to_messages(transcripts: Iterable[Transcript]) -> tuple[m.ModelMessage, ...]
         for item in transcript:
             messages.add(item)
         messages.end_answer()
-    return messages.done()
+    return messages.finish()
 
 
 class _MessageBuilder:
@@ -125,7 +125,7 @@ class _MessageBuilder:
         self._said = [*results, *self._answers]
         self._call, self._blocks, self._results, self._answers, self._questions = None, [], {}, [], []
 
-    def done(self) -> tuple[m.ModelMessage, ...]:
+    def finish(self) -> tuple[m.ModelMessage, ...]:
         self._end_user()
         return tuple(self._messages)
 

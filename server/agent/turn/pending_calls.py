@@ -1,7 +1,7 @@
-"""The calls of function tools that have no result yet, by the transcript of their task. Pure.
+"""The calls of function tools without a result yet, from the transcript of their task. Pure.
 
-A call waits because it asked the user, or it was interrupted by a crash. Either way it is run again, with what it has
-recorded (`tools/functions/canvas.py`).
+A call waits because it asked the user, or because a crash interrupted it. Either way it is run again, with its record
+(`tools/functions/canvas.py`).
 """
 
 from __future__ import annotations
@@ -16,20 +16,20 @@ from a2a_canvas.server.log_output import MASK
 from a2a_canvas.tools.functions.canvas import CallRecord
 
 SECRET_LENGTH = 8
-"""Characters from which an answer is looked for in what a call says: “done” is no secret."""
+"""The minimum length of an answer that counts as a secret: “done” does not."""
 
 
 @dataclass(frozen=True, slots=True)
 class FunctionCall:
-    """A call that is to be run.
+    """A call to run.
 
     Attributes:
-        index: that of its block.
-        caller: whose message the model had read last when it made the call; empty for an anonymous caller.
-        record: what it recorded when it ran before.
-        interrupted: it ran when a crash came; else it has not begun, or the user has answered what it asked.
-        withheld: the number of its question that the newest message answers and that is not recorded; -1 for none.
-        credentials: that answer, if it is there.
+        index: of its block.
+        caller: the user whose message the model had read last when it made the call; empty if anonymous.
+        record: of its previous run.
+        interrupted: a crash interrupted it; else it has not begun, or the user has answered its question.
+        withheld: the number of its question whose answer, the newest message, is not recorded; -1 for none.
+        credentials: that answer, if available.
     """
 
     id: str
@@ -42,21 +42,21 @@ class FunctionCall:
     withheld: int = -1
     credentials: str = field(default="", repr=False)
 
-    def given(self, credentials: str | None) -> FunctionCall:
-        """The call with the answer that is not recorded, which is None if nobody has it any more."""
+    def with_credentials(self, credentials: str | None) -> FunctionCall:
+        """The call with the unrecorded answer; `credentials` is None if it is lost."""
         if self.withheld < 0 or credentials is None:
             return self
         answers = list(self.record.answers)
         answers[self.withheld] = credentials
         return replace(self, record=replace(self.record, answers=tuple(answers)), credentials=credentials)
 
-    def hidden(self, text: str) -> str:
-        """What the call says, without the credentials that it was given."""
+    def hide_credentials(self, text: str) -> str:
+        """A text from the call, with its credentials masked."""
         return text.replace(self.credentials, MASK) if len(self.credentials) >= SECRET_LENGTH else text
 
 
 @dataclass(slots=True)
-class _Waiting:
+class _WaitingCall:
     use: ToolUse
     index: int
     caller: str
@@ -101,28 +101,28 @@ class _Waiting:
 
 def pending_calls(transcript: Transcript) -> tuple[FunctionCall, ...]:
     """The calls without a result, in their order."""
-    return tuple(each.call() for each in _waiting(transcript))
+    return tuple(each.call() for each in _waiting_calls(transcript))
 
 
 def asks_for_credentials(transcript: Transcript) -> bool:
-    """Whether a call waits for an answer that must not be recorded; then no call's answer is."""
-    return any(each.credentials for each in _waiting(transcript))
+    """Whether a call waits for an answer that must not be recorded; then no answer is."""
+    return any(each.credentials for each in _waiting_calls(transcript))
 
 
 def callers_to_log_in(transcript: Transcript) -> frozenset[str]:
     """The callers of the calls that wait for a login."""
-    return frozenset(each.caller for each in _waiting(transcript) if each.credentials)
+    return frozenset(each.caller for each in _waiting_calls(transcript) if each.credentials)
 
 
-def _waiting(transcript: Transcript) -> Collection[_Waiting]:
+def _waiting_calls(transcript: Transcript) -> Collection[_WaitingCall]:
     uses: dict[str, ToolUse] = {}
-    waiting: dict[str, _Waiting] = {}
+    waiting: dict[str, _WaitingCall] = {}
     for item in transcript:
         match item:
             case AssistantOutput(blocks=blocks):
                 uses |= {block.id: block for block in blocks if isinstance(block, ToolUse)}
             case ToolStep(tool_use_id=use_id, kind="called"):  # an id may occur again in a later answer
-                waiting[use_id] = _Waiting(uses[use_id], int(item.value), item.name)
+                waiting[use_id] = _WaitingCall(uses[use_id], int(item.value), item.name)
             case ToolStep(tool_use_id=use_id):
                 waiting[use_id].take(item)
             case ToolResult(tool_use_id=use_id):
@@ -138,5 +138,5 @@ def _waiting(transcript: Transcript) -> Collection[_Waiting]:
 
 
 def text_of_message(message: UserInput) -> str:
-    """What the user has written, as the answer to a question."""
+    """The user's text, as the answer to a question."""
     return "\n".join(content.text for content in message.content if isinstance(content, ModelText))

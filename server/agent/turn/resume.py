@@ -1,4 +1,4 @@
-"""Prepares a turn that a crash interrupted for its continuation: what it had begun and not completed is undone.
+"""Prepares a turn interrupted by a crash for continuation: undoes what it had begun and not completed.
 
 Completed work needs nothing: the change of a call, its result and its transcript were committed together or not at
 all (`call.py`), and so were an operation's change and status (`edit/run.py`), and a turn's last text and status
@@ -24,11 +24,11 @@ from a2a_canvas.store.models import Ref
 
 @dataclass(frozen=True, slots=True)
 class InterruptedTurn:
-    """A turn that no process runs any more, by its task's journal and the artifacts of its context.
+    """A turn that no process runs, as found in its task's journal and the artifacts of its context.
 
     Attributes:
-        round: that of the model call that has not ended; None if there is none.
-        open_edits: (edit id, artifact id, selection) of the edits that have not ended.
+        round: of the unfinished model call; None if there is none.
+        open_edits: (edit id, artifact id, selection) of the unfinished edits.
         drafts: see `open_drafts`.
     """
 
@@ -48,9 +48,9 @@ async def open_drafts(store: ArtifactStore, context_id: ContextKey, task_id: str
 async def roll_back_drafts(
     interrupted: InterruptedTurn, store: ArtifactStore, emit: Emit, changed: Iterable[str]
 ) -> None:
-    """Emit the end of the model call, and each artifact as the last completed call left it.
+    """Emit the end of the model call, and each artifact as of the last completed call.
 
-    Drafts that completed calls have written stay open for the turn (`TurnRequest.drafts`). After a crash in here the
+    Drafts written by completed calls stay open for the turn (`TurnRequest.drafts`). After a crash in this function, the
     next `InterruptedTurn` contains the rest.
 
     Args:

@@ -34,11 +34,11 @@ class SiblingChanges:
             if changed_by not in later:
                 store.model_knows(artifact_id, current)
                 continue
-            with suppress(ArtifactNotFound, ArtifactUnreadable):  # it was only a draft, or cannot be read
-                store.model_knows(artifact_id, _known(await store.versions(ref), current, later))
+            with suppress(ArtifactNotFound, ArtifactUnreadable):  # only a draft, or unreadable
+                store.model_knows(artifact_id, _known_version(await store.versions(ref), current, later))
 
     async def note(self) -> Transcript:
-        """The note for the next model call, or nothing."""
+        """The note for the next model call; empty without changes."""
         store = self._workspace.store
         current = {
             each: version for each, (version, _) in (await store.current_versions(self._workspace.context_id)).items()
@@ -60,7 +60,7 @@ class SiblingChanges:
             return False
 
 
-def _known(versions: tuple[Version, ...], current: int, later: frozenset[str]) -> int:
-    """The version before those of later tasks; 0 if a later task has made it current again."""
+def _known_version(versions: tuple[Version, ...], current: int, later: frozenset[str]) -> int:
+    """The newest version before those of later tasks; 0 if a later task made it current again."""
     known = max((version.number for version in versions if version.task_id not in later), default=0)
     return known if known != current else 0

@@ -1,13 +1,13 @@
 """The turn: rounds of model calls and tool calls that answer one message, emitted through `Emit`.
 
-Rule 1: text is reset at the top of a round and nowhere else; only the last round's text is the reply.
+Rule 1: text is reset only at the start of a round; only the last round's text is the reply.
 Rule 2: a tool call acts when its block stops, in order; calls that end or pause the turn act last.
 Rule 3: completed tool calls are in the transcript as soon as they complete. A broken stream loses the unfinished block
         and the text after the last completed call, nothing else; the model call is retried at most twice. A request
         that was too long is retried with less, as long as there is less.
 Rule 4: a message that arrives during the last round keeps the turn from ending: the text that would have been the reply
         is emitted like that of any other round, and a question is not asked (it would get the wrong answer).
-Rule 5: however a turn ends, the drafts are closed, no message is lost, and the last event is a status.
+Rule 5: however a turn ends, drafts are closed, no message is lost, and the last event is a status.
 Rule 6: these events are emitted in one event-loop step each (no `await` that suspends), so that a journal commits all
         or none of them: a call's change, its result and its transcript (`call.py`); and at the end the rest of the last
         round, the closing of the drafts and the status. Anything that may have to wait does so before. So the stored
@@ -37,7 +37,7 @@ from a2a_canvas.server.agent.events import Emit, State, Transcript, UserMessage
 from a2a_canvas.server.agent.listener import listener
 from a2a_canvas.server.agent.model import LLM, NOT_ASKED, ModelError, TooLong, ToolResult
 from a2a_canvas.server.agent.turn.call import ModelCall, TurnOutput
-from a2a_canvas.server.agent.turn.function_calls import FunctionCalls, nobody_has_it
+from a2a_canvas.server.agent.turn.function_calls import FunctionCalls, find_no_tool
 from a2a_canvas.server.agent.turn.history import to_user_input
 from a2a_canvas.server.agent.turn.pending_calls import pending_calls
 from a2a_canvas.server.agent.turn.sibling_changes import SiblingChanges
@@ -53,10 +53,10 @@ from a2a_canvas.tools.tool import Failed, Outcome, Workspace
 logger = logging.getLogger(__name__)
 
 ANSWERABLE = (State.COMPLETED, State.INPUT_REQUIRED, State.AUTH_REQUIRED)
-"""The endings that a message which came during the last round prevents (rule 4)."""
+"""The endings prevented by a message that arrived during the last round (rule 4)."""
 
 
-async def _at_once() -> None:
+async def _do_nothing() -> None:
     pass
 
 
@@ -76,22 +76,22 @@ async def _no_reason() -> str:
 class TurnRequest:
     """One turn: a new one, or one that continues after a pause or a crash.
 
-    After a crash it runs when `roll_back_drafts` has ended what was open, and continues from the transcript: completed
+    After a crash it runs once `roll_back_drafts` has ended what was open, and continues from the transcript: completed
     calls are not repeated, the text after the last one is generated again.
 
     Attributes:
         earlier: the transcripts of the context's earlier tasks, oldest first.
-        transcript: that of this task, ending with the message to answer.
-        progress: that of the task so far.
+        transcript: of this task, ending with the message to answer.
+        progress: of the task so far.
         later: ids of the context's tasks that began after this one: the model does not know their changes.
         changed: ids of the artifacts that the task has changed so far.
         drafts: ids of the artifacts with an open draft of the task, after a crash; the turn continues them.
         new_messages: returns user messages since its last call. After one with `closing=True` that returns none, the
             turn accepts no more.
-        caller: for whom it works now: who sent the message that the model has read last; empty if that is not known.
-        owner: of the context; empty if that is not known.
-        credentials: the answer to a question for authentication, which is not in the transcript; None for none.
-        stop: says, before each round, why there must be no other one; empty if there may.
+        caller: the sender of the message that the model has read last; empty if unknown.
+        owner: of the context; empty if unknown.
+        credentials: the answer to a question for authentication, which is not in the transcript; None without one.
+        stop: called before each round; returns why the turn must not continue, or an empty text.
     """
 
     task_id: str
@@ -121,17 +121,17 @@ async def run_turn(
     window_estimates: WindowEstimates | None = None,
     instructions: str = "",
     sleep: Callable[[float], Awaitable[object]] = asyncio.sleep,
-    flushed: Callable[[], Awaitable[None]] = _at_once,
-    find_tool: FindTool = nobody_has_it,
+    flushed: Callable[[], Awaitable[None]] = _do_nothing,
+    find_tool: FindTool = find_no_tool,
 ) -> None:
     """Run a turn to its end or its pause; the last event is its status.
 
     Args:
-        window_estimates: how the model counts the tokens of each context; updated.
-        instructions: stand before our own rules in the system prompt.
+        window_estimates: estimates of the model's token counts per context; updated.
+        instructions: precede our own rules in the system prompt.
         sleep: waits before a retry.
-        flushed: waits until all that was emitted is durable.
-        find_tool: waits for a tool that is not among `tools`, for a call from before a restart.
+        flushed: waits until all emitted events are durable.
+        find_tool: waits for a tool missing from `tools`, for a call made before a restart.
 
     Raises:
         asyncio.CancelledError: the turn was cancelled. Unfinished calls have been undone and drafts closed; the caller
@@ -207,9 +207,9 @@ class _Turn:
         )
 
     async def _run_pending(self) -> Ending | None:
-        """Run the calls that waited for an answer, or that a crash has interrupted."""
+        """Run the calls that waited for an answer, or that a crash interrupted."""
         waiting = pending_calls(self.output.transcript)
-        outcomes = await self.functions.run([call.given(self.request.credentials) for call in waiting])
+        outcomes = await self.functions.run([call.with_credentials(self.request.credentials) for call in waiting])
         self.asked = tuple(self.functions.asked)
         return ending_from_tools(outcomes)
 
@@ -220,7 +220,7 @@ class _Turn:
         return bool(messages)
 
     async def close(self) -> None:
-        """Close the drafts, and take no more messages, in one event-loop step once the drafts are loaded (rule 6)."""
+        """Close the drafts and stop taking messages, in one event-loop step once the drafts are loaded (rule 6)."""
         await self.workspace.store.prepare_all()
         await self.workspace.store.close_all()
         while await self.read_new_messages(closing=True):
@@ -271,7 +271,7 @@ class _Turn:
             )
             try:
                 await call.read(self.llm.stream(self.requests.next(self._transcripts)))
-                self.requests.record_token_count(call.usage.sent)
+                self.requests.record_token_count(call.usage.total_input)
                 return call
             except ModelError as error:
                 logger.warning("The model call failed: %s", error)

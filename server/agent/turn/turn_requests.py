@@ -1,7 +1,7 @@
 """The model requests of a turn: the system prompt, the tools, and as much of the conversation as the window holds.
 
-The system prompt never changes within a server, so that providers can cache it: the instructions of whoever runs the
-server, then `SYSTEM`.
+The system prompt never changes within a server, so that providers can cache it: the operator's instructions, then
+`SYSTEM`.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ decline_task with the reason. Otherwise decide yourself and go on.
 
 
 def system_prompt(instructions: str) -> str:
-    """The system prompt of a turn: who the agent is and how it works, if that is said, and then our rules."""
+    """The system prompt of a turn: the agent's instructions, if any, then our rules."""
     return f"{instructions}\n\n{SYSTEM}" if instructions else SYSTEM
 
 
@@ -73,7 +73,7 @@ class TurnRequests:
     """Makes the model requests of one turn, and learns from the provider's answers how long they may be.
 
     Args:
-        estimates: those of all conversations; that of `context_id` is read and updated.
+        estimates: of all conversations; the one of `context_id` is read and updated.
         instructions: see `system_prompt`.
     """
 
@@ -100,17 +100,17 @@ class TurnRequests:
         return read_limit(self._budget())
 
     def next(self, transcripts: Sequence[Transcript]) -> ModelRequest:
-        """The request to send now, for the transcripts of the context's tasks, this one last."""
+        """The next request, for the transcripts of the context's tasks, this one last."""
         self._sent = fit_transcripts(transcripts, self._budget())
         return self._request()
 
     def record_token_count(self, tokens: int) -> None:
-        """The provider counted so many tokens in the request that was sent; 0 if it does not tell."""
+        """Record the provider's count of tokens in the last request; 0 if it does not report it."""
         if tokens:
             self._learn(self._estimate.after_count(self._tokens_of(self._sent), tokens))
 
     def shrink(self, error: TooLong, transcripts: Sequence[Transcript]) -> bool:
-        """Note that the request was too long; whether the next one will be shorter."""
+        """Record that the request was too long; whether the next one will be shorter."""
         sent = self._tokens_of(self._sent)
         self._learn(self._estimate.after_refusal(sent, error.tokens, window_of(self._llm)))
         if self._tokens_of(fit_transcripts(transcripts, self._budget())) < sent:
@@ -131,7 +131,7 @@ class TurnRequests:
 
     @property
     def _estimate(self) -> WindowEstimate:
-        return self._estimates.of(self._context_id)
+        return self._estimates.get(self._context_id)
 
     def _learn(self, estimate: WindowEstimate) -> None:
         self._estimates.put(self._context_id, estimate)

@@ -41,13 +41,13 @@ MEDIA_BYTES_PER_TOKEN: Final = 120
 BLOCK_TOKENS: Final = 8
 """Tokens of the markup around a block."""
 SAFETY_FACTOR: Final = 1.05
-"""A conversation is estimated so much longer than it was counted: what follows may be denser."""
+"""A safety margin over the provider's count: what follows may be denser."""
 SHRINK_FACTOR: Final = 0.6
-"""The share of a request that is sent next, if the provider does not say by how much it was too long."""
+"""The share of a request that is sent next, if the provider does not report the excess."""
 MAX_SCALE: Final = 4.0
 """At most one token for each byte."""
 LONG_TEXT: Final = 200
-"""Characters from which a text in an input is omitted."""
+"""The minimum length of a text in an input that is omitted."""
 _WRITING: Final = (artifact_update.NAME, artifact_edit.NAME)
 
 ItemPosition = tuple[int, int]
@@ -69,14 +69,14 @@ class WindowEstimate:
     def after_count(self, estimate: int, tokens: int) -> WindowEstimate:
         """After a request whose tokens the provider has counted.
 
-        The scale changes in steps: every change of it changes what is omitted, and so the beginning of requests.
+        The scale changes in steps, because each change alters what is omitted, and so the beginning of requests.
         """
         scale = _scale(estimate, tokens)
         fits = self.scale * 0.75 <= scale * SAFETY_FACTOR <= self.scale * SAFETY_FACTOR
         return self if fits else replace(self, scale=scale * SAFETY_FACTOR)
 
     def after_refusal(self, estimate: int, tokens: int | None, window: int | None) -> WindowEstimate:
-        """After a request that was too long; `tokens` by the provider's count, if known."""
+        """After a request that was too long; `tokens` as the provider counts them, if known."""
         scale = max(self.scale, _scale(estimate, tokens) * SAFETY_FACTOR) if tokens else self.scale
         fits = window / scale if window else math.inf
         return WindowEstimate(scale, min(self.max_tokens, fits if fits < estimate else estimate * SHRINK_FACTOR))
@@ -95,7 +95,7 @@ class WindowEstimates:
     def __init__(self) -> None:
         self._known: dict[str, WindowEstimate] = {}
 
-    def of(self, context_id: ContextKey) -> WindowEstimate:
+    def get(self, context_id: ContextKey) -> WindowEstimate:
         return self._known.get(context_id, WindowEstimate())
 
     def put(self, context_id: ContextKey, estimate: WindowEstimate) -> None:
@@ -111,7 +111,7 @@ def prefix_tokens(system: str, tools: Iterable[m.ToolSpec]) -> int:
 
 
 def token_budget(window: int | None, prefix: int, estimate: WindowEstimate) -> int | None:
-    """The estimated tokens that are left for the conversation, at least 0; None if unknown.
+    """The estimated tokens left for the conversation, at least 0; None if unknown.
 
     Args:
         window: the tokens that a request may have.
@@ -122,24 +122,24 @@ def token_budget(window: int | None, prefix: int, estimate: WindowEstimate) -> i
 
 
 def read_limit(room: int | None) -> int:
-    """The most characters of an artifact in one tool result: each may take a token, and other content needs room."""
+    """The limit of an artifact's characters in one tool result: each may take a token, and other content needs room."""
     return READ_LIMIT if room is None else max(2_000, min(READ_LIMIT, room // 2))
 
 
 def fit_transcripts(transcripts: Sequence[Transcript], room: int | None) -> tuple[Transcript, ...]:
-    """The transcripts of a context's tasks, the current one last, as far as they fit into `room` tokens.
+    """The transcripts of a context's tasks, the current one last, trimmed to `room` tokens.
 
-    They may still be longer if nothing is left to omit.
+    They may still exceed it if there is nothing left to omit.
     """
     if room is None:
         return tuple(transcripts)
-    fitting = _Fitting(room)
+    fitting = _TranscriptFitter(room)
     for task, transcript in enumerate(transcripts):
         fitting.begin_task(task)
         for number, item in enumerate(transcript):
             fitting.add((task, number), item)
     fitting.fit()
-    return fitting.trimmed(transcripts)
+    return fitting.trim(transcripts)
 
 
 def request_tokens(request: m.ModelRequest) -> int:
@@ -195,7 +195,7 @@ def _size_of(value: object) -> int:
             return 1
 
 
-class _Fitting:
+class _TranscriptFitter:
     """Replays a conversation. `_results`, `_inputs` and `_files` may be omitted, with the tokens that each saves; those
     of the newest answer are in `_newest`, those of the current task's user messages in `_newest_files`."""
 
@@ -225,7 +225,7 @@ class _Fitting:
             self.fit()  # a model call
             self._call = item.call
             self._allow_omitting()
-        whole, short = tokens(item), _shortened(item)
+        whole, short = tokens(item), _shorten_item(item)
         self._grow(position[0], whole)
         saving = 0 if short is item else whole - tokens(short)
         if saving > 0 and isinstance(item, UserInput):
@@ -239,10 +239,10 @@ class _Fitting:
             while self._size > self._room * 3 // 4 and self._omit_one():
                 pass
 
-    def trimmed(self, transcripts: Sequence[Transcript]) -> tuple[Transcript, ...]:
+    def trim(self, transcripts: Sequence[Transcript]) -> tuple[Transcript, ...]:
         """The transcripts without what is omitted."""
         kept = [
-            tuple(_shortened(item) if (task, n) in self._omitted else item for n, item in enumerate(transcript))
+            tuple(_shorten_item(item) if (task, n) in self._omitted else item for n, item in enumerate(transcript))
             for task, transcript in enumerate(transcripts)
             if task >= self._dropped
         ]
@@ -251,7 +251,7 @@ class _Fitting:
         return tuple(kept)
 
     def _omit_one(self) -> bool:
-        """Omit one thing more; False if nothing is left."""
+        """Omit one more item; False if there is none left."""
         queue = self._results or self._inputs or self._files
         if queue:
             position, saving = queue.popleft()
@@ -275,22 +275,22 @@ class _Fitting:
         self._size += by
 
 
-def _shortened(item: TranscriptItem) -> TranscriptItem:
+def _shorten_item(item: TranscriptItem) -> TranscriptItem:
     """The replacement of an omitted item; the item itself if it stays."""
     match item:
         case m.ToolResult():
             return replace(item, content=RESULT_LEFT_OUT)
         case AssistantOutput() if any(map(_writes, item.blocks)):
-            return replace(item, blocks=tuple(_short(block) for block in item.blocks))
+            return replace(item, blocks=tuple(_shorten_block(block) for block in item.blocks))
         case UserInput() if any(isinstance(content, m.Attachment) for content in item.content):
-            return replace(item, content=tuple(map(_mentioned, item.content)))
+            return replace(item, content=tuple(map(_mention, item.content)))
         case AssistantOutput() | UserInput() | ToolStep():
             return item
         case _:
             assert_never(item)
 
 
-def _mentioned(content: m.ModelContent) -> m.ModelContent:
+def _mention(content: m.ModelContent) -> m.ModelContent:
     if not isinstance(content, m.Attachment) or not content.content:
         return content
     return m.ModelText(f"{placeholder(content).removesuffix(']')}; left out to save space]")
@@ -300,20 +300,20 @@ def _writes(block: m.ModelContent) -> bool:
     return isinstance(block, m.ToolUse) and block.name in _WRITING
 
 
-def _short(block: m.ModelText | m.Thinking | m.ToolUse) -> m.ModelText | m.Thinking | m.ToolUse:
+def _shorten_block(block: m.ModelText | m.Thinking | m.ToolUse) -> m.ModelText | m.Thinking | m.ToolUse:
     if not (isinstance(block, m.ToolUse) and _writes(block)):
         return block
     # The shape stays that of a valid call, because models write new calls like those they see.
-    return replace(block, input={key: _short_value(value) for key, value in block.input.items()})
+    return replace(block, input={key: _shorten_value(value) for key, value in block.input.items()})
 
 
-def _short_value(value: Any) -> Any:
+def _shorten_value(value: Any) -> Any:
     match value:
         case str():
             return TEXT_LEFT_OUT if len(value) > LONG_TEXT else value
         case dict():
-            return {key: _short_value(inner) for key, inner in value.items()}
+            return {key: _shorten_value(inner) for key, inner in value.items()}
         case list():
-            return [_short_value(inner) for inner in value]
+            return [_shorten_value(inner) for inner in value]
         case _:
             return value

@@ -51,5 +51,5 @@ class MeteredLLM(LLMWrapper):
             raise
         finally:
             if begun:  # a provider that refuses a call counts none
-                sent = usage.sent or request_tokens(request)
+                sent = usage.total_input or request_tokens(request)
                 self._spend(sent, usage.output_tokens or -(-characters // CHARACTERS_PER_TOKEN))

@@ -34,7 +34,7 @@ from a2a_canvas.server.agent.events import (
 )
 from a2a_canvas.server.agent.intent import Converse, InvalidOperation, Operation, Put, Upload
 from a2a_canvas.server.agent.model import LLM
-from a2a_canvas.server.agent.turn.function_calls import nobody_has_it
+from a2a_canvas.server.agent.turn.function_calls import find_no_tool
 from a2a_canvas.server.agent.turn.history import to_user_input, without_credentials
 from a2a_canvas.server.agent.turn.pending_calls import asks_for_credentials, text_of_message
 from a2a_canvas.server.agent.turn.turn import TurnLimits
@@ -109,7 +109,7 @@ class Runtime:
         admission: Admission | None = None,
         instructions: str = "",
         metrics: Metrics | None = None,
-        find_tool: FindTool = nobody_has_it,
+        find_tool: FindTool = find_no_tool,
         push: PushConfigs | None = None,
     ) -> None:
         self.contexts = contexts

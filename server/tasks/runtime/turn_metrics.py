@@ -65,7 +65,7 @@ class TurnMetrics:
 
     def _model_call(self, event: LlmCallCompleted) -> None:
         self._metrics.model_calls.add(event.stop_reason)
-        self._metrics.tokens.add("in", amount=event.usage.sent)
+        self._metrics.tokens.add("in", amount=event.usage.total_input)
         self._metrics.tokens.add("out", amount=event.usage.output_tokens)
 
     def _tool_began(self, event: ToolUseStarted) -> None:

@@ -50,7 +50,7 @@ class TurnReport:
                 return replace(
                     self,
                     rounds=self.rounds | {number},
-                    tokens_in=self.tokens_in + usage.sent,
+                    tokens_in=self.tokens_in + usage.total_input,
                     tokens_out=self.tokens_out + usage.output_tokens,
                 )
             case ArtifactChanged(last_chunk=True):
@@ -88,7 +88,7 @@ def log_call(event: LlmCallCompleted) -> None:
     """Log the end of a model call, at debug."""
     usage = event.usage
     fields = about(
-        round=event.round, stop_reason=event.stop_reason, tokens_in=usage.sent, tokens_out=usage.output_tokens
+        round=event.round, stop_reason=event.stop_reason, tokens_in=usage.total_input, tokens_out=usage.output_tokens
     )
     logger.debug("Model call ended", extra=fields)
 

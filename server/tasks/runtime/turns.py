@@ -43,7 +43,7 @@ from a2a_canvas.server.agent.intent import Operation, SelectionEdit
 from a2a_canvas.server.agent.listener import listener
 from a2a_canvas.server.agent.model import LLM
 from a2a_canvas.server.agent.models.wrappers import MeasuredLLM, PacedLLM
-from a2a_canvas.server.agent.turn.function_calls import abandon, nobody_has_it
+from a2a_canvas.server.agent.turn.function_calls import abandon, find_no_tool
 from a2a_canvas.server.agent.turn.history import to_user_input
 from a2a_canvas.server.agent.turn.pending_calls import pending_calls
 from a2a_canvas.server.agent.turn.resume import InterruptedTurn, open_drafts, roll_back_drafts
@@ -195,7 +195,7 @@ class Turns:
     admission: Admission
     instructions: str = ""
     metrics: Metrics = field(default_factory=Metrics)
-    find_tool: FindTool = nobody_has_it
+    find_tool: FindTool = find_no_tool
 
     def __post_init__(self) -> None:
         self.llm = MeasuredLLM(PacedLLM(self.llm, self.journal.wait_writable), self.metrics)

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from a2a_canvas.server.agent.listener import shielded
+from a2a_canvas.server.agent.listener import shield
 
 
 class Slow:
@@ -23,7 +23,7 @@ class Slow:
 
 async def cancelled(step: Slow, times: int = 1) -> "asyncio.Task[object]":
     """Whoever awaits the step, after cancels that came in the middle of it."""
-    caller = asyncio.create_task(shielded(step()))
+    caller = asyncio.create_task(shield(step()))
     for _ in range(times):
         await asyncio.sleep(0)
         caller.cancel()
@@ -41,10 +41,10 @@ async def test_undisturbed_a_step_gives_what_it_gives() -> None:
         step = Slow(error)
         step.go_on.set()
         if error is None:
-            assert await shielded(step()) == "done"
+            assert await shield(step()) == "done"
         else:
             with pytest.raises(ValueError, match=r"\?"):
-                await shielded(step())
+                await shield(step())
 
 
 @pytest.mark.parametrize("times", [1, 2])

@@ -7,7 +7,7 @@ NOTICE = (
     "This is the rehearsal model, a small program that follows fixed rules, not a language model. "
     "To get a real one, start the server with ANTHROPIC_API_KEY set, or with --model ollama:NAME."
 )
-"""Said in the card and in the first reply after a start: readers sit before a page or another client."""
+"""For the card and the first reply after a start: its readers use the page or another client."""
 
 QUICK_ACTIONS = (
     {"label": "List", "instruction": "Turn it into a list", "for": "prose"},
@@ -15,10 +15,10 @@ QUICK_ACTIONS = (
     {"label": "UPPER CASE", "instruction": "Make it upper case", "for": "prose"},
     {"label": "Delete", "instruction": "Delete it"},
 )
-"""What it can do with any passage."""
+"""The actions that work on any passage."""
 
 START_NOTICE = (
     "This is the rehearsal model, a small program that follows fixed rules, not a language model. "
     "Set ANTHROPIC_API_KEY, or choose a model with --model, to get a real one."
 )
-"""Said at start-up, to whoever runs the server."""
+"""For the operator, at start-up."""

@@ -1,14 +1,13 @@
 """`rehearsal`: plays `rehearsal.yaml` at the pace of a model. It is not a language model, and says so.
 
-Rule 1: the newest message is what it works on, also when it came along with tool results.
-Rule 2: a failed call ends the turn with what the tool said.
-Rule 3: `NOTICE` ends the first reply after a start, to any user: its last text, or a question or refusal that comes
-        before it. In each conversation it would be longer than the replies; the card has it at all times.
-Rule 4: an edit is answered by a `change` alone. For any other rule nothing is changed, and the answer is
-        what the rule says.
-Rule 5: the reply to a request for a text names the words of the request that the text does not follow.
-Rule 6: a tool of the agent is called if the message says which (`tool_calls.py`), and the reply is its result. Where no
-        rule matches, the reply says how.
+Rule 1: it works on the newest message, even one that accompanies tool results.
+Rule 2: a failed call ends the turn with the tool's error.
+Rule 3: `NOTICE` ends the first reply after a start, to any user: its last text, or an earlier question or refusal. In
+        every conversation it would be longer than the replies; the card always has it.
+Rule 4: only a `change` answers an edit. Any other rule changes nothing, and its text is the answer.
+Rule 5: the reply to a request for a text names the words of the request that the text ignores.
+Rule 6: a message that names a tool of the agent calls it (`tool_calls.py`), and the reply is its result. If no rule
+        matches, the reply explains how.
 """
 
 from __future__ import annotations
@@ -30,11 +29,11 @@ from a2a_canvas.server.agent.model import (
     ToolSpec,
     ToolUse,
 )
-from a2a_canvas.server.agent.models.playback import AssistantBlock, NewId, Sleep, answer, fresh_tool_id, paced
+from a2a_canvas.server.agent.models.playback import AssistantBlock, NewId, Sleep, answer, fresh_tool_id, pace
 from a2a_canvas.server.agent.models.rehearsal import NOTICE
-from a2a_canvas.server.agent.models.rehearsal.tool_calls import asked_for, examples, no_such_tool
-from a2a_canvas.server.agent.models.rehearsal.unheeded import MAX_SHOWN, unheeded
-from a2a_canvas.server.agent.models.script.change_turn import say, say_failed
+from a2a_canvas.server.agent.models.rehearsal.ignored_words import MAX_SHOWN, ignored_words
+from a2a_canvas.server.agent.models.rehearsal.tool_calls import examples, no_such_tool, parse_call
+from a2a_canvas.server.agent.models.script.change_turn import say, say_failure
 from a2a_canvas.server.agent.models.script.current_turn import current_turn
 from a2a_canvas.server.agent.models.script.scripted_model import ScriptAnswer, ScriptedModel
 from a2a_canvas.server.agent.models.script.values import fill
@@ -47,7 +46,7 @@ _NAMES = frozenset(tool.name for tool in TOOLS)
 UNKNOWN = "I am a script, and I have no rule for that. Nothing is changed."
 UNKNOWN_EDIT = "I am a script, and I have no rule for that, so nothing is changed."
 MAX_READ_CHARACTERS = 2_000
-"""The rest of a message is not searched."""
+"""The part of a message that is searched."""
 
 
 class Rehearsal(ScriptedModel):
@@ -73,19 +72,19 @@ class Rehearsal(ScriptedModel):
         """Say what comes next in the conversation.
 
         Raises:
-            NothingToChange: an edit that it cannot make. It says why.
+            NothingToChange: it cannot make the edit; the text says why.
         """
         blocks = self._blocks(replace(request, messages=tuple(_by_message(request.messages))))
-        return paced(answer(request, blocks, itertools.repeat(self._chunk)), self._delay, self._sleep)
+        return pace(answer(request, blocks, itertools.repeat(self._chunk)), self._delay, self._sleep)
 
     def _blocks(self, request: ModelRequest) -> tuple[AssistantBlock, ...]:
         planned = self.plan(request)
         rule = planned.turn.rule
         failures = [each for each in request.messages[-1].content if isinstance(each, ToolResult) and each.is_error]
         if failures and not (rule and rule.change):
-            return say_failed(failures[0].content.removesuffix(TO_THE_MODEL))
+            return say_failure(failures[0].content.removesuffix(TO_THE_MODEL))
         own = [tool for tool in request.tools if tool.name not in _NAMES]
-        if own and not request.edit and (called := self._called(request, own)):
+        if own and not request.edit and (called := self._call_or_result(request, own)):
             return called
         if request.edit and rule and not rule.change:
             sentence = "" if rule.rounds[0].write else fill(rule.rounds[0].text, planned.turn.groups or {})
@@ -94,24 +93,24 @@ class Rehearsal(ScriptedModel):
             return planned.blocks
         how = HOW_TO_CALL.format(examples(own)) if own else ""
         if how and rule and rule.match.text and not rule.match.text.pattern:
-            return self._noted(say(f"{UNKNOWN} {how}"))
-        return self._noted(_with_unheeded(planned), how)
+            return self._add_notice(say(f"{UNKNOWN} {how}"))
+        return self._add_notice(_name_ignored_words(planned), how)
 
-    def _called(self, request: ModelRequest, own: Sequence[ToolSpec]) -> tuple[AssistantBlock, ...]:
-        """The call that the message asks for, or its result (rule 6)."""
+    def _call_or_result(self, request: ModelRequest, own: Sequence[ToolSpec]) -> tuple[AssistantBlock, ...]:
+        """The call that the message requests, or its result (rule 6)."""
         turn = current_turn(self._rules, request.messages)
-        asked = asked_for(turn.text, own) if turn else None
+        asked = parse_call(turn.text, own) if turn else None
         if not turn or not asked:
             wrong = no_such_tool(turn.text, own) if turn else ""
-            return self._noted(say(wrong)) if wrong else ()
+            return self._add_notice(say(wrong)) if wrong else ()
         if asked.input is None:
-            return self._noted(say(f"Say it like this: {asked.instead}"))
+            return self._add_notice(say(f"Say it like this: {asked.instead}"))
         if not turn.calls_made:
             return (ToolUse(self._new_id(), asked.tool.name, asked.input),)
         results = [each.content for each in request.messages[-1].content if isinstance(each, ToolResult)]
-        return self._noted(say("\n".join(results)))
+        return self._add_notice(say("\n".join(results)))
 
-    def _noted(self, blocks: tuple[AssistantBlock, ...], how: str = "") -> tuple[AssistantBlock, ...]:
+    def _add_notice(self, blocks: tuple[AssistantBlock, ...], how: str = "") -> tuple[AssistantBlock, ...]:
         if self._noticed:
             return blocks
         noted = tuple(_with_notice(block, blocks, f"{NOTICE} {how}".rstrip()) for block in blocks)
@@ -119,10 +118,10 @@ class Rehearsal(ScriptedModel):
         return noted
 
 
-def _with_unheeded(planned: ScriptAnswer) -> tuple[AssistantBlock, ...]:
-    """What it says at the end of a ready-made text, with the words of the request that the text does not follow."""
+def _name_ignored_words(planned: ScriptAnswer) -> tuple[AssistantBlock, ...]:
+    """The blocks; the end of a ready-made text names the words of the request that it ignores (rule 5)."""
     match planned.blocks:
-        case (ModelText(text=text),) if words := unheeded(planned.turn)[:MAX_SHOWN]:
+        case (ModelText(text=text),) if words := ignored_words(planned.turn)[:MAX_SHOWN]:
             shown = ", ".join(f"“{word}”" for word in words)
             return say(f"{text} This text is ready-made: {shown} made no difference to it.")
         case blocks:
@@ -130,17 +129,17 @@ def _with_unheeded(planned: ScriptAnswer) -> tuple[AssistantBlock, ...]:
 
 
 def _by_message(messages: Iterable[ModelMessage]) -> Iterator[ModelMessage]:
-    """The messages, cut to what is read; tool results are a message apart from what the user says beside them."""
+    """The messages, truncated; tool results and the user's accompanying text become separate messages."""
     for message in messages:
         results = tuple(item for item in message.content if isinstance(item, ToolResult))
-        others = tuple(_cut(item) for item in message.content if not isinstance(item, ToolResult))
+        others = tuple(_truncate(item) for item in message.content if not isinstance(item, ToolResult))
         if results and any(isinstance(item, ModelText) and not item.note for item in others):
             yield replace(message, content=results)
             results = ()
         yield replace(message, content=(*results, *others))
 
 
-def _cut(item: ModelContent) -> ModelContent:
+def _truncate(item: ModelContent) -> ModelContent:
     return replace(item, text=item.text[:MAX_READ_CHARACTERS]) if isinstance(item, ModelText) else item
 
 

@@ -1,6 +1,6 @@
-"""“call high_water port=Brest”: how the rehearsal model is told to call a tool of the agent, as it chooses none. Pure.
+"""“call high_water port=Brest”: how a user has the rehearsal model call a tool, because it chooses none itself. Pure.
 
-Rule: what follows the name is a JSON object, or pairs of a name and a value.
+Rule: the name is followed by a JSON object, or by pairs of a name and a value.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ _CALL = re.compile(r"\W*(?:please\s+)?call\s+(?P<name>[\w-]+)(?P<rest>.*)", re.I
 _PAIR = re.compile(r"([\w-]+)=(.*?)(?=\s+[\w-]+=|\s*$)", re.DOTALL)
 
 
-class Offered(Protocol):
-    """A tool, as far as it is to be called."""
+class ScriptableTool(Protocol):
+    """What is needed to call a tool."""
 
     @property
     def name(self) -> str: ...
@@ -31,62 +31,62 @@ class Offered(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class AskedFor:
-    """A call that a message asks for.
+class RequestedCall:
+    """A call requested by a message.
 
     Attributes:
-        input: None if it could not be read.
-        instead: how it could have been asked for then.
+        input: None if unreadable.
+        instead: a correct form of the request, if `input` is None.
     """
 
-    tool: Offered
+    tool: ScriptableTool
     input: Mapping[str, Any] | None
     instead: str = ""
 
 
-def asked_for(text: str, tools: Iterable[Offered]) -> AskedFor | None:
-    """The call that a message asks for; None if it asks for none of these tools."""
+def parse_call(text: str, tools: Iterable[ScriptableTool]) -> RequestedCall | None:
+    """The call requested by a message; None if it names none of these tools."""
     found = _CALL.fullmatch(text.strip())
     tool = next((each for each in tools if found and each.name == found["name"]), None)
     if not found or not tool:
         return None
     rest = found["rest"].strip()
     given = _input(rest, tool)
-    return AskedFor(tool, given, "" if given is not None else _instead(rest, tool))
+    return RequestedCall(tool, given, "" if given is not None else _corrected_call(rest, tool))
 
 
-def no_such_tool(text: str, tools: Iterable[Offered]) -> str:
-    """What to say to a message that asks for a call of no tool, but nearly of one of these; else empty."""
+def no_such_tool(text: str, tools: Iterable[ScriptableTool]) -> str:
+    """The reply to a message with a misspelt tool name; empty if none is close."""
     found = _CALL.fullmatch(text.strip())
     near = get_close_matches(found["name"], [tool.name for tool in tools], n=1) if found else []
     return f"There is no tool {found['name']}; did you mean {near[0]}?" if found and near else ""
 
 
-def examples(tools: Iterable[Offered]) -> str:
-    """How to ask for calls of these tools, in a sentence's words."""
+def examples(tools: Iterable[ScriptableTool]) -> str:
+    """Examples of requests for these tools, as a list in a sentence."""
     shown = [f"“{example(tool)}”" for tool in tools]
     return ", ".join(shown[:MAX_EXAMPLES]) + ("…" if len(shown) > MAX_EXAMPLES else "")
 
 
-def example(tool: Offered) -> str:
-    """How to ask for a call of this tool."""
+def example(tool: ScriptableTool) -> str:
+    """An example of a request for this tool."""
     return " ".join(["call", tool.name, *(f"{name}=…" for name in tool.input_schema.get("required", ()))])
 
 
-def _instead(rest: str, tool: Offered) -> str:
-    """How to ask for a call. A shell takes the quotes away from around a value with blanks."""
+def _corrected_call(rest: str, tool: ScriptableTool) -> str:
+    """A correct form of a request. A shell removes the quotes around a value with blanks."""
     if not re.match(r"[\w-]+=", rest):
         return f"“{example(tool)}”, or with a JSON object."
-    call = " ".join(["call", tool.name, *(f"{name}={_quoted(text)}" for name, text in _PAIR.findall(rest))])
+    call = " ".join(["call", tool.name, *(f"{name}={_quote(text)}" for name, text in _PAIR.findall(rest))])
     return f"“{call}”, or with a JSON object. In a terminal: send {shlex.quote(call)}"
 
 
-def _quoted(text: str) -> str:
+def _quote(text: str) -> str:
     plain = re.sub(r'["\\]', "", text)
     return plain if re.fullmatch(r"[\w.,:/@+-]+", plain) else f'"{plain}"'
 
 
-def _input(rest: str, tool: Offered) -> Mapping[str, Any] | None:
+def _input(rest: str, tool: ScriptableTool) -> Mapping[str, Any] | None:
     try:
         if rest.startswith("{"):
             given = json.loads(rest)

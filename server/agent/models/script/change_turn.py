@@ -1,12 +1,12 @@
-"""A turn of a rule with `change`: which document is meant, what becomes of it, and what is said. Pure.
+"""A turn of a rule with `change`: chooses the document, changes it, and reports. Pure.
 
-Rule 1: one call per round: `artifact_list`, `artifact_read`, then the change. What failed is said, and ends the turn.
-Rule 2: the document is the one named (by id, name, or name without extension); else the text that is attached to the
-        message, which becomes a document; else the one that the user is looking at; else the one changed last. If
+Rule 1: one call per round: `artifact_list`, `artifact_read`, then the change. A failure is reported, and ends the turn.
+Rule 2: the document is the one named (by id, name, or name without extension); else the text attached to the
+        message, which becomes a document; else the one that the user is viewing; else the one changed last. If
         several are named, it asks which.
-Rule 3: of a document in which the message names a passage, or the user has selected one, that passage alone is changed,
-        by `artifact_edit`; what is only added is appended; any other change writes the document again.
-Rule 4: what cannot be done is said in one sentence, and nothing is changed. An edit then fails with that sentence.
+Rule 3: if the message names a passage, or the user has selected one, only that passage is changed, by `artifact_edit`;
+        an addition is appended; any other change rewrites the document.
+Rule 4: an impossible change is reported in one sentence, and nothing is changed. An edit then fails with that sentence.
 """
 
 from __future__ import annotations
@@ -37,9 +37,9 @@ from a2a_canvas.server.agent.models.script.transforms import (
     STEPS,
     Passage,
     facts_of,
-    transformed,
+    transform,
 )
-from a2a_canvas.server.agent.models.script.values import fill, number, whole
+from a2a_canvas.server.agent.models.script.values import fill, parse_number, parse_whole_number
 from a2a_canvas.server.agent.text.language import language_of
 from a2a_canvas.store.text.spans import Span, splice
 
@@ -64,14 +64,14 @@ class _Step:
 
 
 def change_blocks(rule: ScriptRule, turn: ScriptTurn, messages: Sequence[ModelMessage]) -> tuple[Block, ...]:
-    """What comes next in the turn."""
+    """The next blocks of the turn."""
     steps = _steps(messages[turn.begin :])
     if not steps:
         return _call("artifact_list")
     last = steps[-1]
-    change = _DocumentChange(rule, turn, steps, _attached(messages[turn.begin]))
+    change = _DocumentChange(rule, turn, steps, _first_attachment(messages[turn.begin]))
     if last.is_error:
-        return say(change.stopped()) if change.made_steps else say_failed(last.content)
+        return say(change.describe_stop()) if change.made_steps else say_failure(last.content)
     match last.call.name:
         case "artifact_list" | "ask_user":
             return change.choose()
@@ -80,10 +80,10 @@ def change_blocks(rule: ScriptRule, turn: ScriptTurn, messages: Sequence[ModelMe
         case "artifact_restore":
             return change.again() or say(last.content)
         case _:
-            return say(change.done())
+            return say(change.closing_words())
 
 
-def changed_selection(rule: ScriptRule, turn: ScriptTurn, edit: EditPrompt) -> str:
+def change_selection(rule: ScriptRule, turn: ScriptTurn, edit: EditPrompt) -> str:
     """The reply to an edit.
 
     Raises:
@@ -93,7 +93,7 @@ def changed_selection(rule: ScriptRule, turn: ScriptTurn, edit: EditPrompt) -> s
     text = edit.selected.rstrip("\r\n") if replaces else ""
     around = edit.before + edit.selected + edit.after
     passage = Passage(text, edit.language, False, turn.groups or {}, rule.table, around)
-    new = None if rule.change in STEPS else transformed(rule.change or "", passage)
+    new = None if rule.change in STEPS else transform(rule.change or "", passage)
     if new is None:
         raise NothingToChange("I found nothing to change in this passage.")
     ends = edit.selected[len(text) :] if replaces else ""
@@ -113,32 +113,32 @@ class _DocumentChange:
 
     def choose(self) -> tuple[Block, ...]:
         entries = [entry for entry in self.steps[0].value or () if isinstance(entry, dict)]
-        if not entries and not self._taken:
+        if not entries and not self._attachment_to_change:
             return say("There is no document yet. Ask me to write one first: “write a haiku about rain”.")
         answer = self.steps[-1].content if len(self.steps) > 1 else ""
-        named = _named(entries, answer or self._words)
+        named = _find_named(entries, answer or self._words)
         if len(named) > 1:
             which = " or ".join(f"“{name_of(entry)}”" for entry in named)
             return _call("ask_user", question=f"Which document do you mean: {which}?")
         if answer and not named:
             return say(f"I know no document of that name. {UNCHANGED}")
-        if not named and self._taken:
+        if not named and self._attachment_to_change:
             return self.make()
         looked_at = [entry for entry in entries if entry["artifact_id"] == self.turn.focus]
         return self._begin((named or looked_at or entries[-1:])[0])
 
     @property
     def _words(self) -> str:
-        """The message without what it quotes."""
+        """The message without its quotations."""
         quoted = sorted(filter(None, (self.turn.groups or {}).values()), key=len, reverse=True)
         return reduce(lambda text, group: text.replace(group, " "), quoted, self.turn.text)
 
     def _begin(self, entry: JsonObject) -> tuple[Block, ...]:
         given = {"artifact_id": entry["artifact_id"]}
         match self.rule.change:
-            case "undo" if self._wanted > 1 and self._wanted >= entry["version"]:
+            case "undo" if self._wanted_steps > 1 and self._wanted_steps >= entry["version"]:
                 where = f"“{name_of(entry)}” is at version {entry['version']}"
-                return say(f"{where}: there are not {self._wanted} changes to undo. {UNCHANGED}")
+                return say(f"{where}: there are not {self._wanted_steps} changes to undo. {UNCHANGED}")
             case "undo":
                 return _call("artifact_restore", **given)
             case "redo":
@@ -152,29 +152,29 @@ class _DocumentChange:
     def _version(self) -> int:
         """The number of the version that the message names; a word means the first."""
         named = (self.turn.groups or {})["version"]
-        return whole(named) if named.isdecimal() else 1
+        return parse_whole_number(named) if named.isdecimal() else 1
 
     @property
-    def _wanted(self) -> int:
-        """How many steps the message wants."""
-        return number((self.turn.groups or {}).get("count", ""))
+    def _wanted_steps(self) -> int:
+        """The number of steps that the message requests."""
+        return parse_number((self.turn.groups or {}).get("count", ""))
 
     @property
     def made_steps(self) -> tuple[_Step, ...]:
-        """The steps through versions that were made."""
+        """The undo, redo and restore steps made so far."""
         return tuple(step for step in self.steps if step.call.name == "artifact_restore" and not step.is_error)
 
     def again(self) -> tuple[Block, ...]:
-        """The same step once more, until there are as many as the message wants."""
+        """Repeat the step until the requested number is reached."""
         made = self.made_steps
-        return _call("artifact_restore", **made[-1].call.input) if len(made) < self._wanted else ()
+        return _call("artifact_restore", **made[-1].call.input) if len(made) < self._wanted_steps else ()
 
-    def stopped(self) -> str:
-        """What to say when a step fails after others."""
-        return f"Only {len(self.made_steps)} of {self._wanted} could be done. {self.made_steps[-1].content}"
+    def describe_stop(self) -> str:
+        """The reply when a step fails after others."""
+        return f"Only {len(self.made_steps)} of {self._wanted_steps} could be done. {self.made_steps[-1].content}"
 
     def look(self) -> tuple[Block, ...]:
-        return self.compare() if self.rule.change == "compare" else say(self.done())
+        return self.compare() if self.rule.change == "compare" else say(self.closing_words())
 
     def compare(self) -> tuple[Block, ...]:
         current, *older = (step.value for step in self.steps if step.call.name == "artifact_read")
@@ -185,13 +185,13 @@ class _DocumentChange:
         return _call("artifact_read", artifact_id=current["artifact_id"], version=current["version"] - 1)
 
     @property
-    def _taken(self) -> JsonObject | None:
-        """The attached text, if it is what is to be changed: it has no versions to go back to."""
+    def _attachment_to_change(self) -> JsonObject | None:
+        """The attached text, unless the change is a step between versions, which it does not have."""
         return None if self.rule.change in STEPS else self.attached
 
     @property
     def _document(self) -> JsonObject:
-        """What was read; without that, what is attached."""
+        """The document that was read, else the attached one."""
         read = [step.value for step in self.steps if step.call.name == "artifact_read"]
         return read[0] if read else self.attached or {}
 
@@ -204,23 +204,23 @@ class _DocumentChange:
         span = name.find(text) if name else Span(0, len(text))
         if span is None:
             return say(f"“{name_of(document)}” has no {name and name.name}, so nothing is changed.")
-        new = self._made(document, text, span)
+        new = self._transform_span(document, text, span)
         if new is None:
             return say(f"I found nothing to change in “{name_of(document)}”.")
         if document is self.attached:
             return _update(document, part, "", splice(text, span if new else without(text, span), new))
         if name:
-            old, edited = _quoted(text, span if new else without(text, span), new)
+            old, edited = _quote_once(text, span if new else without(text, span), new)
             return _call("artifact_edit", artifact_id=document["artifact_id"], old_text=old, new_text=edited)
         return _update(document, part, text, new)
 
-    def _made(self, document: JsonObject, text: str, span: Span) -> str | None:
+    def _transform_span(self, document: JsonObject, text: str, span: Span) -> str | None:
         """The new text of the span, with the line breaks at its end."""
         language = language_of(name_of(document), _text_part(document).get("mimeType", ""))
         old = span.of(text)
         bare = old.rstrip("\r\n")
         passage = Passage(bare, language, self._passage is None, self.turn.groups or {}, self.rule.table, text)
-        new = transformed(self.rule.change or "", passage)
+        new = transform(self.rule.change or "", passage)
         return new and new + old[len(bare) :]
 
     @property
@@ -230,7 +230,7 @@ class _DocumentChange:
             return named
         return NamedPassage("selected passage", quote=self.turn.selected)
 
-    def done(self) -> str:
+    def closing_words(self) -> str:
         document = self._document
         name = f"“{name_of(document)}”"
         named = self._passage
@@ -239,8 +239,8 @@ class _DocumentChange:
         return fill(self.rule.say, facts)
 
 
-def _attached(message: ModelMessage) -> JsonObject | None:
-    """The first text that is attached to the message, as a document."""
+def _first_attachment(message: ModelMessage) -> JsonObject | None:
+    """The first text attached to the message, as a document."""
     files = (item for item in message.content if isinstance(item, Attachment) and is_text(item))
     file = next(files, None)
     if file is None:
@@ -263,7 +263,7 @@ def say(text: str) -> tuple[Block, ...]:
     return (ModelText(text),)
 
 
-def say_failed(reason: str) -> tuple[Block, ...]:
+def say_failure(reason: str) -> tuple[Block, ...]:
     """The end of a turn in which a call has failed."""
     return say(f"That did not work: {reason[:300]}")
 
@@ -277,7 +277,7 @@ def name_of(document: JsonObject) -> str:
     return str(document.get("name") or document["artifact_id"])
 
 
-def _named(entries: Iterable[JsonObject], message: str) -> list[JsonObject]:
+def _find_named(entries: Iterable[JsonObject], message: str) -> list[JsonObject]:
     """The documents that the message names, each once."""
 
     def is_named(entry: JsonObject) -> bool:
@@ -301,8 +301,8 @@ def _update(document: JsonObject, part: JsonObject, old: str, new: str) -> tuple
     return _call("artifact_update", append=append, last_chunk=True, artifact=artifact)
 
 
-def _quoted(text: str, span: Span, new: str) -> tuple[str, str]:
-    """The text at `span` and its replacement, with as much context as makes the first occur once."""
+def _quote_once(text: str, span: Span, new: str) -> tuple[str, str]:
+    """The text at `span` and its replacement, with enough context that the first occurs once."""
     around = 0
     while True:
         wide = Span(max(0, span.start - around), span.end + around)
@@ -313,7 +313,7 @@ def _quoted(text: str, span: Span, new: str) -> tuple[str, str]:
 
 
 def _difference(old: JsonObject, new: JsonObject) -> str:
-    """What was changed between two versions: the first lines of it."""
+    """The first lines of the diff between two versions."""
     before, after = (_text_part(document).get("text", "").splitlines() for document in (old, new))
     lines = list(difflib.unified_diff(before, after, n=0, lineterm=""))[2 : 2 + MAX_DIFF_LINES]
     shown = "\n".join(["````diff", *lines, "````"])

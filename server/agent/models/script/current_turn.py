@@ -1,19 +1,19 @@
-"""The position of a conversation in a script: the current rule, and the calls of it that were made.
+"""The position of a conversation in a script: the current rule, and which of its calls were made.
 
 It is derived from the messages alone, so that a restarted server continues.
 
 Rule 1: a turn begins with a user's message, and its rule is the first that matches that message.
-Rule 2: a message that comes along with tool results belongs to the current turn, unless that turn is over:
+Rule 2: a message that accompanies tool results belongs to the current turn, unless that turn is over:
         every round was played, `decline_task` was accepted, or the task ended before a call was answered
-        (`UNANSWERED`). An answer to a question (`PAUSING`) begins no turn of another rule;
-        the first of the rule's `answers` that matches it goes on in place of the rounds.
+        (`UNANSWERED`). An answer to a question (`PAUSING`) does not begin a turn of another rule;
+        the first of the rule's `answers` that matches it replaces the remaining rounds.
 Rule 3: a round with calls is done when each of them was made, in one assistant message or in several; a round
         without calls is done by the next assistant message. No completed call is made again.
-Rule 4: what a rule with `together` writes comes along with what others of them write, if the parts of the message
-        between "and" and commas match them; a rule with `once` matches one message of the conversation. The note
-        that tells what the user is looking at is no part of a message.
-Rule 5: an edit is a turn by itself, whatever was said before: its text is the instruction alone, and of its rule the
-        first round is said, without its calls.
+Rule 4: rules with `together` combine their documents if the parts of the message between "and" and commas match
+        them; a rule with `once` matches one message of the conversation. The note about what the user is viewing is
+        not part of the message.
+Rule 5: an edit is a separate turn: its text is only the instruction, and only the text of its rule's first round is
+        played.
 """
 
 from __future__ import annotations
@@ -58,22 +58,22 @@ class ScriptTurn:
     rounds: tuple[ScriptRound, ...] = ()
     groups: Groups | None = None
     answers: tuple[ScriptRule, ...] = ()
-    """What may follow an answer of the user."""
+    """The rules that may match an answer of the user."""
     calls_made: tuple[tuple[str, ...], ...] = ()
     """The names of the calls in each assistant message since."""
     focus: str = ""
-    """The id of the artifact that the user is looking at."""
+    """The id of the artifact that the user is viewing."""
     selected: str = ""
-    """The text that is selected there."""
+    """The text selected in it."""
 
     def next_round(self) -> tuple[int, tuple[int, ...]]:
-        """The number of the round that is next, and which of its calls are left."""
+        """The number of the next round, and which of its calls are left."""
         names = [[fill(call.name, self.groups or {}) for call in one.calls] for one in self.rounds]
         return next_round(names, self.calls_made)
 
 
 def current_turn(rules: Sequence[ScriptRule], messages: Iterable[ModelMessage]) -> ScriptTurn | None:
-    """The newest turn of a conversation, or None if no user ever said anything."""
+    """The newest turn of a conversation; None without a user's message."""
     turn: ScriptTurn | None = None
     names: dict[str, str] = {}
     used = set[int]()
@@ -83,28 +83,28 @@ def current_turn(rules: Sequence[ScriptRule], messages: Iterable[ModelMessage]) 
             names = {call.id: call.name for call in calls}
             turn = turn and replace(turn, calls_made=(*turn.calls_made, tuple(call.name for call in calls)))
         elif _begins(message, names, turn):
-            text, focus, selected = _said(message)
-            turn = _matched(rules, index, text, message.message_id, used=used)
+            text, focus, selected = _read_message(message)
+            turn = _match_rule(rules, index, text, message.message_id, used=used)
             turn = replace(turn, focus=focus, selected=selected)
             used.add(turn.number)
         elif turn:
-            turn = _answered(turn, index, _answer(message, names), message.message_id)
+            turn = _apply_answer(turn, index, _answer(message, names), message.message_id)
     return turn
 
 
 def edit_turn(rules: Sequence[ScriptRule], edit: EditPrompt, message_id: str) -> ScriptTurn:
-    """The turn of an edit that the message asks for."""
-    turn = _matched(rules, 0, edit.instruction, message_id, edit.selected)
+    """The turn of the edit that the message requests."""
+    turn = _match_rule(rules, 0, edit.instruction, message_id, edit.selected)
     return replace(turn, rounds=tuple(one.model_copy(update={"tools": (), "write": ()}) for one in turn.rounds[:1]))
 
 
 def next_round(rounds: Sequence[Sequence[str]], calls_made: Iterable[Sequence[str]]) -> tuple[int, tuple[int, ...]]:
-    """How far a turn has come: the number of the round that is next, and which of its calls are left.
+    """The progress of a turn: the number of the next round, and which of its calls are left.
 
     Args:
         rounds: the names of the calls in each round of the script.
-        calls_made: the names of the calls in each assistant message. One that the round does not have counts for
-            nothing: the script was changed meanwhile, or another model was at work.
+        calls_made: the names of the calls in each assistant message. One that the round does not have is ignored: the
+            script has changed since, or another model made it.
     """
     left = [list(range(len(names))) for names in rounds]
     number = 0
@@ -135,15 +135,15 @@ def _begins(message: ModelMessage, names: Mapping[str, str], turn: ScriptTurn | 
     return turn is None or "decline_task" in accepted or turn.next_round()[0] == len(turn.rounds)
 
 
-def _said(message: ModelMessage) -> tuple[str, str, str]:
-    """What the user says, the id of the artifact that they are looking at, and what is selected there."""
+def _read_message(message: ModelMessage) -> tuple[str, str, str]:
+    """The user's text, the id of the artifact that they are viewing, and the text selected in it."""
     texts = [item.text for item in message.content if isinstance(item, ModelText) and not item.note]
     note = _NOTE.fullmatch(texts[0]) if texts else None
     focus, selected = (json.loads(part or '""') for part in note.group("id", "selected")) if note else ("", "")
     return "\n".join(texts[1:] if note else texts), focus, selected
 
 
-def _matched(
+def _match_rule(
     rules: Sequence[ScriptRule],
     begin: int,
     text: str,
@@ -154,13 +154,13 @@ def _matched(
     for number, rule in enumerate(rules):
         groups = None if rule.once and number in used else rule.match.groups(text, message_id, selected)
         if groups is not None:
-            rounds = _joined(rules, rule, text) if rule.together and selected is None else rule.rounds
+            rounds = _join_rounds(rules, rule, text) if rule.together and selected is None else rule.rounds
             return ScriptTurn(begin, text, message_id, number, rule, rounds, groups, rule.answers)
     return ScriptTurn(begin, text, message_id)
 
 
-def _joined(rules: Sequence[ScriptRule], rule: ScriptRule, text: str) -> tuple[ScriptRound, ...]:
-    """The rounds of a rule; the first also writes and the last also says what the rules for other parts of it do."""
+def _join_rounds(rules: Sequence[ScriptRule], rule: ScriptRule, text: str) -> tuple[ScriptRound, ...]:
+    """The rounds of a rule, combined with those that match other parts of the message (rule 4)."""
     found: dict[int, tuple[ScriptRule, Groups]] = {}
     for part in _JOINT.split(text):
         hit = next(((each, groups) for each in rules if (groups := each.match.groups(part, "")) is not None), None)
@@ -168,20 +168,20 @@ def _joined(rules: Sequence[ScriptRule], rule: ScriptRule, text: str) -> tuple[S
             found.setdefault(id(hit[0]), hit)
     if id(rule) not in found or len(found) < 2:
         return rule.rounds
-    write = (document.filled(groups) for other, groups in found.values() for document in other.rounds[0].write)
+    write = (document.fill(groups) for other, groups in found.values() for document in other.rounds[0].write)
     last = " ".join(dict.fromkeys(fill(other.rounds[-1].text, groups) for other, groups in found.values()))
     first, *middle, end = rule.rounds
     return (first.model_copy(update={"write": tuple(write)}), *middle, end.model_copy(update={"text": last}))
 
 
 def _answer(message: ModelMessage, names: Mapping[str, str]) -> str | None:
-    """What the user has answered to a question, if the message is an answer."""
+    """The user's answer to a question; None if the message is not an answer."""
     results = (item for item in message.content if isinstance(item, ToolResult) and not item.is_error)
     answers = (each.content for each in results if names.get(each.tool_use_id) in PAUSING)
     return next((answer for answer in answers if answer != NOT_ASKED), None)
 
 
-def _answered(turn: ScriptTurn, begin: int, answer: str | None, message_id: str) -> ScriptTurn:
+def _apply_answer(turn: ScriptTurn, begin: int, answer: str | None, message_id: str) -> ScriptTurn:
     """The turn after an answer."""
     for rule in turn.answers if answer is not None else ():
         groups = rule.match.groups(answer or "", message_id)

@@ -41,11 +41,11 @@ _UNITS: Final = {
 
 @dataclass(frozen=True, slots=True)
 class NamedPassage:
-    """What a message calls a passage: "second paragraph"; `index` counts from 0, and from -1 backwards.
+    """A passage as named in a message: "second paragraph"; `index` counts from 0, and from -1 backwards.
 
     Attributes:
         title: words of the heading of a section, or of an item.
-        quote: the text of a passage that the user has selected.
+        quote: the text of a passage selected by the user.
     """
 
     name: str
@@ -72,7 +72,7 @@ class NamedPassage:
 
 
 def without(text: str, span: Span) -> Span:
-    """The range to delete so that no blank lines and no rule between slides are left over with a passage."""
+    """The range to delete a passage, with the blank lines or the slide separator that would remain."""
     before, after = text[: span.start], text[span.end :]
     if not after.strip():
         kept = re.sub(r"(?:\n\s*-{3,})?\s*\Z", "", before)
@@ -82,7 +82,7 @@ def without(text: str, span: Span) -> Span:
 
 
 def named_passage(message: str, groups: Groups) -> NamedPassage | None:
-    """The passage that a message names, as "the last line" or by a group: `section`, `entry` or `heading`."""
+    """The passage named in a message, as "the last line" or by a group: `section`, `entry` or `heading`."""
     if groups.get("heading"):
         return NamedPassage("title", "heading")
     if entry := groups.get("entry"):

@@ -1,6 +1,6 @@
 """The rules of a script, read from YAML and checked completely before the first message.
 
-Rule 1: a broken script is refused with `FILE:LINE: reason`; lines are those of the YAML nodes.
+Rule 1: an invalid script is rejected with `FILE:LINE: reason`, with the lines of the YAML nodes.
 Rule 2: only the first error of the file is reported.
 Rule 3: `values.py` has the forms of strings and numbers.
 """
@@ -53,7 +53,7 @@ Regex = Annotated[re.Pattern[str], PlainValidator(_regex)]
 
 
 class RuleMatch(Strict):
-    """When a rule is taken: every pattern given is found somewhere in its subject (`re.search`).
+    """When a rule applies: every given pattern occurs in its subject (`re.search`).
 
     `selection` is searched for in the selected text of an edit; no other message has one.
     """
@@ -100,7 +100,7 @@ class ScriptCall(Strict):
 
 
 class ScriptFailure(Strict):
-    """Break the stream after `after` deltas, the first `times` tries, as HTTP status `status` would."""
+    """Break the stream after `after` deltas, for the first `times` tries, with HTTP status `status`."""
 
     status: Count
     after: Count = 0
@@ -114,8 +114,8 @@ class ScriptDocument(Strict):
     text: Words
     description: str = ""
 
-    def filled(self, groups: Groups) -> ScriptDocument:
-        """With the groups of the match that it came from."""
+    def fill(self, groups: Groups) -> ScriptDocument:
+        """Fill in the groups of its match."""
         new = {key: fill(value, groups) for key, value in self}
         return self.model_copy(update=new)
 
@@ -145,7 +145,7 @@ class ScriptRound(Strict):
         return (*(document.call for document in self.write), *self.tools)
 
 
-def _known_change(name: str) -> str:
+def _check_change(name: str) -> str:
     if name not in CHANGES:
         raise BadValue(f"must be one of {', '.join(CHANGES)}")
     return name
@@ -160,22 +160,22 @@ def _pattern(text: str) -> str:
     return text
 
 
-Change = Annotated[str, AfterValidator(_known_change)]
+Change = Annotated[str, AfterValidator(_check_change)]
 Table = Annotated[dict[Annotated[str, AfterValidator(_pattern)], str], BeforeValidator(_by_pattern)]
 
 
 class ScriptRule(Strict):
-    """What is said to a message that matches, round by round; or the `change` that it makes to a document.
+    """The reply to a matching message, round by round; or the `change` that it makes to a document.
 
-    `answers` are tried on the answer to each question that the rounds ask: the first that matches follows in place of
-    the other rounds. They stay in effect while it is played, unless it has its own.
+    `answers` are matched against the answer to each question of the rounds: the first match replaces the remaining
+    rounds. They stay in effect while it is played, unless it has its own.
 
     Attributes:
         once: the rule matches one message of a conversation.
         together: a message that asks for several such rules ("a plan and a checklist") gets what all of them write.
-        change: what becomes of the document that is meant (`change_turn.py`), in place of rounds.
-        table: what the change uses, by patterns of which the first that is found in the text counts.
-        say: said after the change.
+        change: the change to the document (`change_turn.py`), instead of rounds.
+        table: texts for the change, by pattern; the first pattern found in the text counts.
+        say: the reply after the change.
     """
 
     match: RuleMatch
@@ -217,29 +217,29 @@ def read_rules(file: str) -> tuple[ScriptRule, ...]:
         ScriptError: it is missing, unreadable, or breaks a rule of the format.
     """
     source = Source.read(file)
-    outline = _checked(_Outline, source.tree, source, ())
+    outline = _validate(_Outline, source.tree, source, ())
     return tuple(_rule(raw, source, ("rules", number)) for number, raw in enumerate(outline.rules))
 
 
 def _rule(raw: dict[str, Any], source: Source, at: YamlPath, outer: frozenset[str] = frozenset()) -> ScriptRule:
     names = outer
     if "match" in raw:
-        names |= _checked(RuleMatch, raw["match"], source, (*at, "match")).names
+        names |= _validate(RuleMatch, raw["match"], source, (*at, "match")).names
     own = {key: value for key, value in raw.items() if key != "answers"}
-    rule = _checked(ScriptRule, own, source, at, names)
+    rule = _validate(ScriptRule, own, source, at, names)
     if "answers" not in raw:
         return rule
-    answers = _checked(_Answers, {"answers": raw["answers"]}, source, at).answers
+    answers = _validate(_Answers, {"answers": raw["answers"]}, source, at).answers
     nested = (_rule(each, source, (*at, "answers", number), names) for number, each in enumerate(answers))
     return rule.model_copy(update={"answers": tuple(nested)})
 
 
-def _checked(model: type[M], value: object, source: Source, at: YamlPath, names: frozenset[str] = frozenset()) -> M:
+def _validate(model: type[M], value: object, source: Source, at: YamlPath, names: frozenset[str] = frozenset()) -> M:
     try:
         return model.model_validate(value, context={"groups": names})
     except ValidationError as error:
         found = [
-            (source.known((*at, *one["loc"], *one.get("ctx", {}).get("path", ()))), one)
+            (source.known_part((*at, *one["loc"], *one.get("ctx", {}).get("path", ()))), one)
             for one in error.errors(include_url=False)
         ]
     path, first = min(found, key=lambda one: source.lines[one[0]])

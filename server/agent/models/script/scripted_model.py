@@ -1,11 +1,11 @@
 """`script:FILE.yaml`: a scripted model, for people who test their own clients and for our own tests.
 
 Rule 1: what comes next follows from the conversation in the request alone (`current_turn.py`).
-Rule 2: the rest of a round that broke off after a completed call is played without the round's thinking and text:
+Rule 2: if a round broke off after a completed call, its rest is played without the round's thinking and text:
         they led to the completed call.
 Rule 3: a request after the last round gets an empty answer, which ends the turn.
 Rule 4: only the attempts that an `error` counts are kept in memory (the last 1,000 failing rounds), because a
-        failed try leaves no trace in a conversation. A restarted server counts anew.
+        failed try leaves no trace in a conversation. A restarted server starts counting from zero.
 """
 
 from __future__ import annotations
@@ -27,20 +27,20 @@ from a2a_canvas.server.agent.models.playback import (
     answer,
     delta_length,
     fresh_tool_id,
-    paced,
+    pace,
 )
 from a2a_canvas.server.agent.models.provider_errors import failure, kind_of
-from a2a_canvas.server.agent.models.script.change_turn import change_blocks, changed_selection
+from a2a_canvas.server.agent.models.script.change_turn import change_blocks, change_selection
 from a2a_canvas.server.agent.models.script.current_turn import ScriptTurn, current_turn, edit_turn
 from a2a_canvas.server.agent.models.script.rules import ScriptFailure, ScriptRound, ScriptRule, read_rules
 from a2a_canvas.server.agent.models.script.values import (
     BadValue,
     Groups,
     fill,
+    fill_number,
     fill_tree,
-    filled,
-    seconds,
-    whole,
+    parse_seconds,
+    parse_whole_number,
 )
 
 _MAX_KNOWN_ATTEMPTS = 1000
@@ -48,12 +48,12 @@ _OVERLOADED = 529
 _NO_RULE: Final = (
     'No rule of the script matches a message of {size} characters; a last rule with `text: ""` matches every message.'
 )
-"""It has no words of the message: it is logged."""
+"""Without words of the message, because it is logged."""
 
 
 @dataclass(frozen=True, slots=True)
 class ScriptAnswer:
-    """What a script says next: the round with its pace and its failure, and the blocks; none after the last round."""
+    """The next answer of a script: the round with its pace and failure, and its blocks; none after the last round."""
 
     turn: ScriptTurn
     now: ScriptRound
@@ -61,7 +61,7 @@ class ScriptAnswer:
 
 
 class ScriptedModel:
-    """An `LLM` that says what the script at `path` tells it to.
+    """An `LLM` that follows the script at `path`.
 
     Args:
         path: a YAML file.
@@ -84,25 +84,25 @@ class ScriptedModel:
         self._attempts: dict[tuple[int, int, str, int], int] = {}
 
     def stream(self, request: m.ModelRequest) -> AsyncGenerator[m.ModelEvent, None]:
-        """Say what comes next in the conversation.
+        """The next answer in the conversation.
 
         Raises:
             ModelError: no rule matches, a value cannot be used once its groups are filled in, or the
-                script says that the stream breaks.
+                script breaks the stream.
         """
         try:
             planned = self.plan(request)
             groups, now = planned.turn.groups or {}, planned.now
-            sizes = itertools.repeat(whole(filled(now.chunk, groups), 1))
+            sizes = itertools.repeat(parse_whole_number(fill_number(now.chunk, groups), 1))
             events = answer(request, planned.blocks, sizes)
             if now.error is not None:
-                events = self._failing(events, now.error, planned.turn, planned.turn.next_round()[0])
-            return paced(events, seconds(filled(now.delay, groups)), self._sleep)
+                events = self._fail_first_tries(events, now.error, planned.turn, planned.turn.next_round()[0])
+            return pace(events, parse_seconds(fill_number(now.delay, groups)), self._sleep)
         except BadValue as error:
             raise failure("other", f"The script cannot be played: {error}.") from error
 
     def plan(self, request: m.ModelRequest) -> ScriptAnswer:
-        """What comes next in the conversation.
+        """Plan the next answer in the conversation.
 
         Raises:
             ModelError: no rule matches, or the change that it makes does not apply to the selection of an edit.
@@ -115,37 +115,38 @@ class ScriptedModel:
             size = len(turn.text) if turn else 0
             raise failure("refused", _NO_RULE.format(size=size))
         if turn.rule.change:
-            return ScriptAnswer(turn, ScriptRound(), self._changing(turn.rule, turn, request))
+            return ScriptAnswer(turn, ScriptRound(), self._change_blocks(turn.rule, turn, request))
         number, left = turn.next_round()
         if number == len(turn.rounds):
             return ScriptAnswer(turn, ScriptRound())
         now = turn.rounds[number]
         return ScriptAnswer(turn, now, tuple(_blocks(now, left, turn.groups or {}, self._new_id)))
 
-    def _changing(self, rule: ScriptRule, turn: ScriptTurn, request: m.ModelRequest) -> tuple[AssistantBlock, ...]:
+    def _change_blocks(self, rule: ScriptRule, turn: ScriptTurn, request: m.ModelRequest) -> tuple[AssistantBlock, ...]:
         if request.edit:
-            return (m.ModelText(changed_selection(rule, turn, request.edit)),)
+            return (m.ModelText(change_selection(rule, turn, request.edit)),)
         blocks = change_blocks(rule, turn, request.messages)
         return tuple(replace(each, id=self._new_id()) if isinstance(each, m.ToolUse) else each for each in blocks)
 
-    def _failing(
+    def _fail_first_tries(
         self, events: Iterator[m.ModelEvent], failure: ScriptFailure, turn: ScriptTurn, number: int
     ) -> Iterator[m.ModelEvent]:
         status, after, times = (
-            whole(filled(value, turn.groups or {})) for value in (failure.status, failure.after, failure.times)
+            parse_whole_number(fill_number(value, turn.groups or {}))
+            for value in (failure.status, failure.after, failure.times)
         )
         key = (turn.number, turn.begin, turn.message_id or turn.text, number)
         attempts = self._attempts.pop(key, 0) + 1
         self._attempts[key] = attempts
         if len(self._attempts) > _MAX_KNOWN_ATTEMPTS:
             del self._attempts[next(iter(self._attempts))]
-        return broken(events, status, after) if attempts <= times else events
+        return break_stream(events, status, after) if attempts <= times else events
 
 
-def broken(events: Iterable[m.ModelEvent], status: int, after: int) -> Iterator[m.ModelEvent]:
+def break_stream(events: Iterable[m.ModelEvent], status: int, after: int) -> Iterator[m.ModelEvent]:
     """The events up to the delta number `after`, at most to the end of the last block; then `ModelError`.
 
-    With `after` 0 nothing is said at all, not even that an answer begins.
+    With `after` 0 there are no events, not even the start of an answer.
     """
     deltas = 0
     for event in events:

@@ -1,6 +1,6 @@
-"""What `change` of a rule makes of a text: of a whole document, a passage of it, or a selection. Pure.
+"""The transforms of a rule's `change`: of a whole document, a passage of it, or a selection. Pure.
 
-Rule 1: a transform returns the new text, or None if it has nothing to do there: nothing is changed then.
+Rule 1: a transform returns the new text, or None if it does not apply: nothing is changed then.
 Rule 2: only prose is shortened or extended by sentences; other languages must stay valid.
 Rule 3: line breaks at the end stay as they are.
 """
@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from a2a_canvas.server.agent.models.script.passages import HEADING, ITEM, headings_of
-from a2a_canvas.server.agent.models.script.values import Groups, capital, fill, number
+from a2a_canvas.server.agent.models.script.values import Groups, capital, fill, parse_number
 from a2a_canvas.server.agent.text.language import is_prose
 from a2a_canvas.server.agent.text.markdown import outside_fences
 from a2a_canvas.store.text.spans import Span, splice
@@ -28,7 +28,7 @@ class Passage:
     Attributes:
         whole: whether it is a whole document.
         table: the texts of the rule's `with`, by patterns.
-        around: what else of the document is known, if the text is not all of it.
+        around: the whole document, if the text is only a part of it.
     """
 
     text: str
@@ -40,20 +40,20 @@ class Passage:
 
     @property
     def choices(self) -> Iterator[str]:
-        """Texts of the table whose pattern is found in the text and that are not there yet, filled."""
+        """Texts of the table, filled in, whose pattern is found in the text and that it does not contain yet."""
         facts = {**self.groups, **facts_of(self.around or self.text)}
         texts = (fill(text, facts).strip("\n") for key, text in self.table.items() if re.search(key, self.text))
         return (text for text in texts if text not in self.text)
 
 
-def transformed(change: str, passage: Passage) -> str | None:
+def transform(change: str, passage: Passage) -> str | None:
     """The new text of a passage; None if the change does not apply or leaves it as it is."""
     new = TRANSFORMS[change](passage)
     return None if new == passage.text else new
 
 
 def facts_of(text: str) -> dict[str, str]:
-    """What can be said of a document: its `title`, its `first` sentence, its `sections` and how many `words`."""
+    """Facts about a document: its `title`, its `first` sentence, its `sections` and its number of `words`."""
     headings = [hit[0].lstrip("# ").strip() for hit in outside_fences(text, HEADING)] or [
         text.strip().partition("\n")[0][:60].rstrip(" ,.;:?!")
     ]
@@ -69,7 +69,7 @@ _FIRST: Final = re.compile(
     r"(?:[\[(][^\[\]()]*[\])]|[^\[(]|[\[(](?![^\[\]()]*[\])]))+?(?<=.{15})(?:[.!?…][\"”’')*]*(?=\s)|[。！？])",
     re.DOTALL,
 )
-"""A sentence, or as many as make 16 characters; brackets are kept whole."""
+"""One sentence, or more up to 16 characters; brackets stay whole."""
 
 
 def _first_sentence(text: str) -> str:
@@ -80,12 +80,12 @@ def _first_sentence(text: str) -> str:
 # ------------------------------------------------------------------ shorter and longer
 
 
-def _shorter(passage: Passage) -> str | None:
-    """First sentences, half of each list; if that is no less, half of the last block. A program is rewritten."""
+def _shorten(passage: Passage) -> str | None:
+    """Keep first sentences, and half of each list; if nothing shrinks, half of the last block. Rewrite a program."""
     if not is_prose(passage.language):
         return _rewrite(passage)
     blocks = _BLOCKS.split(passage.text)
-    shorter = "".join(map(_shorter_block, blocks))
+    shorter = "".join(map(_shorten_block, blocks))
     if shorter == passage.text:
         lines = blocks[-1].split("\n")
         words = blocks[-1].split(" ")
@@ -97,7 +97,7 @@ def _shorter(passage: Passage) -> str | None:
     return shorter.rstrip()
 
 
-def _shorter_block(block: str) -> str:
+def _shorten_block(block: str) -> str:
     if block.startswith("|") or ITEM.match(block):
         lines, head = block.split("\n"), 2 if block.startswith("|") else 0
         return "\n".join(lines[: (len(lines) + head + 1) // 2])
@@ -105,7 +105,7 @@ def _shorter_block(block: str) -> str:
 
 
 def _extend(passage: Passage) -> str | None:
-    """The first line of `with` that is not there yet, at the end of the passage."""
+    """Append the first line of `with` that is missing."""
     if not is_prose(passage.language):
         return None
     lines = (line for text in passage.choices for line in text.splitlines() if line not in passage.text)
@@ -114,7 +114,7 @@ def _extend(passage: Passage) -> str | None:
 
 
 def _add(passage: Passage) -> str | None:
-    """The first text of `with` that is not there yet and fits the language, as a block at the end, or at a place."""
+    """Add the first missing text of `with` that fits the language, as a block at the end or at `place`."""
     new = next((text for text in passage.choices if _fits(text, passage.language)), None)
     if new is None:
         return None
@@ -130,7 +130,7 @@ def _add(passage: Passage) -> str | None:
 
 
 def _place(text: str, place: str) -> int:
-    """Where a block goes: `before` or `after` the text, else in front of its first section."""
+    """The offset of a new block: `before` or `after` the text, else before its first section."""
     if place in ("before", "after"):
         return len(text) if place == "after" else 0
     headings, top = headings_of(text)
@@ -138,14 +138,14 @@ def _place(text: str, place: str) -> int:
 
 
 def _fits(text: str, language: str) -> bool:
-    """Whether a text may be added: Markdown to prose, and to a program in Python what is one."""
+    """Whether a text may be added: Markdown to prose, Python to a Python program."""
     with suppress(SyntaxError, ValueError, RecursionError, MemoryError):
         return is_prose(language) or (language == "python" and bool(ast.parse(text)))
     return False
 
 
 def _begin(passage: Passage) -> str | None:
-    """The first text of `with` that is not there yet, below the title; a title above everything, if there is none."""
+    """Add the first missing text of `with` below the title; a title goes on top, if there is none."""
     new = next(passage.choices, None)
     title = re.match(HEADING, passage.text, re.MULTILINE)
     if new is None or not is_prose(passage.language) or (title and new.startswith("# ")):
@@ -155,7 +155,7 @@ def _begin(passage: Passage) -> str | None:
 
 
 def _items(passage: Passage) -> str | None:
-    """As many lines of `with` as `count` says, in the form of the last list; none if there are fewer."""
+    """Add `count` lines of `with`, in the form of the last list; none if there are fewer."""
     lines = passage.text.split("\n")
     found = [at for at, line in enumerate(lines) if ITEM.match(line)]
     last = found[-1] if found else -1
@@ -165,14 +165,14 @@ def _items(passage: Passage) -> str | None:
     texts = [line for text in passage.choices for line in text.splitlines() if line not in passage.text]
     if passage.groups.get("place"):
         last, mark = found[0] - 1, ITEM.match(lines[found[0]]) or mark
-    count = number(passage.groups.get("count", ""))
+    count = parse_number(passage.groups.get("count", ""))
     if len(texts) < count:
         return None
-    new = [_marked(mark, step, text) for step, text in enumerate(texts[:count], 1)]
+    new = [_mark_item(mark, step, text) for step, text in enumerate(texts[:count], 1)]
     return "\n".join([*lines[: last + 1], *new, *lines[last + 1 :]])
 
 
-def _marked(mark: re.Match[str], step: int, text: str) -> str:
+def _mark_item(mark: re.Match[str], step: int, text: str) -> str:
     number = mark["number"]
     form = mark[0].replace(number, str(int(number) + step), 1) if number else mark[0]
     return re.sub(r"\[[xX]\]", "[ ]", form) + text
@@ -182,7 +182,7 @@ def _marked(mark: re.Match[str], step: int, text: str) -> str:
 
 
 def _replace(passage: Passage) -> str | None:
-    """`new` for every `old`, in upper and lower case; a capital first letter stays one. Or `with` for every word."""
+    """Replace every `old` by `new`, ignoring case but keeping an initial capital; or words by `with`."""
     if template := passage.table.get(""):
         return _rewrite(replace(passage, table={rf"\b{re.escape(passage.groups['old'])}\b": template}))
     new = passage.groups.get("new", "").replace("\\", r"\\")
@@ -190,7 +190,7 @@ def _replace(passage: Passage) -> str | None:
 
 
 def _rewrite(passage: Passage) -> str | None:
-    """Every pattern of `with` replaced by its text; a capital first letter stays one, where that fills in nothing."""
+    """Replace every pattern of `with` by its text; literal texts keep an initial capital."""
     text = passage.text
     for pattern, new in passage.table.items():
 
@@ -203,7 +203,7 @@ def _rewrite(passage: Passage) -> str | None:
 
 
 def _sort(passage: Passage) -> str | None:
-    """Lines; in a whole document those of its lists."""
+    """Sort lines; in a whole document those of its lists."""
     lines = rf"(?m)(?:^{ITEM.pattern}.*\n)+" if passage.whole else r"(?s).+"
     backwards = bool(passage.groups.get("reverse"))
 
@@ -228,8 +228,8 @@ def _title(passage: Passage) -> str | None:
     return f"{passage.text[: first.start()]}{level} {new}{passage.text[first.end() :]}"
 
 
-def _numbered(passage: Passage) -> str | None:
-    """Headings as "2.1. Sizes", but for a title, which is the only one of its level."""
+def _number_headings(passage: Passage) -> str | None:
+    """Number headings as "2.1. Sizes", except a title, which is the only one of its level."""
     headings, top = headings_of(passage.text) if is_prose(passage.language) else ([], 0)
     counts, text, at = [0] * 7, "", 0
     for hit, level in headings:
@@ -242,7 +242,7 @@ def _numbered(passage: Passage) -> str | None:
 
 
 TRANSFORMS: Final[Mapping[str, Callable[[Passage], str | None]]] = {
-    "shorter": _shorter,
+    "shorter": _shorten,
     "extend": _extend,
     "add": _add,
     "begin": _begin,
@@ -254,11 +254,11 @@ TRANSFORMS: Final[Mapping[str, Callable[[Passage], str | None]]] = {
     "delete": lambda passage: None if passage.whole else "",
     "sort": _sort,
     "title": _title,
-    "number": _numbered,
+    "number": _number_headings,
 }
 OF_PASSAGES: Final = TRANSFORMS.keys() - {"add", "begin", "items", "title", "number"}
-"""Changes that a selection confines to itself."""
+"""Changes that a selection limits to itself."""
 STEPS: Final = ("undo", "redo", "restore", "compare", "tell")
 CHANGES: Final = (*TRANSFORMS, *STEPS)
-"""What `change` of a rule may be."""
+"""The values of `change` in a rule."""
 NEEDED_GROUPS: Final = {"replace": "old", "put": "new", "title": "new", "restore": "version"}

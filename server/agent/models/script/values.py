@@ -1,11 +1,11 @@
-"""The values in a script, and how they are filled with the groups of a match.
+"""The values in a script, and filling in the groups of a match.
 
-Rule 1: `{repeat: STRING, times: N}` is allowed wherever a string is, within tool input as well.
-Rule 2: `{name}` is replaced in every string, and in the place of a number, if the rule's match has a group of
+Rule 1: `{repeat: STRING, times: N}` is allowed wherever a string is, including tool input.
+Rule 2: `{name}` is replaced in every string, and where a number is expected, if the rule's match has a group of
         that name. Other braces stay. `{name:capital}` begins with an upper-case letter; `{name:upper}` and
         `{name:lower}` have no others; `{name:number}` is in digits (`ten`, `twice`), at least 1; `{name:slug}` is made
         of lower-case letters, digits and hyphens, for names of files.
-Rule 3: a number, and the id of an artifact in tool input, is checked when the script is read; one that depends on a
+Rule 3: a number, and the id of an artifact in tool input, is validated when the script is read; if it depends on a
         group, when it is played.
 """
 
@@ -25,49 +25,49 @@ from typing_extensions import TypeAliasType
 from a2a_canvas.store.text.unicode import valid_id
 
 Groups = Mapping[str, str]
-"""The named groups of a match and what they matched; empty for a group that took no part."""
+"""The named groups of a match with their texts; empty for a group that did not participate."""
 
 Json = bool | int | float | str | list["Json"] | dict[str, "Json"] | None
 
 MAX_CHARACTERS = 64_000_000
-"""How long one repeated string may get: `times` may come from a stranger's message."""
+"""The limit of one repeated string: `times` may come from any user's message."""
 
 _GROUP = re.compile(r"\{(?P<name>\w+)(?::(?P<form>capital|slug|upper|lower|number))?\}")
 
 
 class BadValue(ValueError):
-    """A value of the script that cannot be used. The message says which and why."""
+    """An invalid value in the script. The message says which and why."""
 
 
-def whole(value: object, least: int = 0) -> int:
+def parse_whole_number(value: object, least: int = 0) -> int:
     """`value` as a whole number.
 
     Raises:
-        BadValue: it is none, or less than `least`.
+        BadValue: it is not a whole number, or less than `least`.
     """
     if isinstance(value, str) and re.fullmatch(r"\s*\d{1,18}\s*", value, re.ASCII):
         value = int(value)
     if isinstance(value, bool) or not isinstance(value, int) or value < least:
-        raise BadValue(f"a whole number of at least {least} is needed, not {_shown(value)}")
+        raise BadValue(f"a whole number of at least {least} is needed, not {_quote_value(value)}")
     return value
 
 
-def seconds(value: object) -> float:
+def parse_seconds(value: object) -> float:
     """`value` as a time in seconds.
 
     Raises:
-        BadValue: it is no finite number, or less than 0.
+        BadValue: it is not a finite number, or less than 0.
     """
     number = math.nan
     if isinstance(value, str | int | float) and not isinstance(value, bool):
         with suppress(ValueError, OverflowError):
             number = float(value)
     if not math.isfinite(number) or number < 0:
-        raise BadValue(f"a number of seconds of at least 0 is needed, not {_shown(value)}")
+        raise BadValue(f"a number of seconds of at least 0 is needed, not {_quote_value(value)}")
     return number
 
 
-def _shown(value: object) -> str:
+def _quote_value(value: object) -> str:
     if isinstance(value, int) and abs(value) >= 10**18:
         return "a number as long as this"
     shown = repr(value)[:60]
@@ -98,13 +98,13 @@ def _kind_of_json(value: object) -> str:
             return "<scalar>"
 
 
-Count = Annotated[int | str, _unless_filled_later(whole)]
-Positive = Annotated[int | str, _unless_filled_later(lambda value: whole(value, 1))]
-Seconds = Annotated[float | str, _unless_filled_later(seconds)]
+Count = Annotated[int | str, _unless_filled_later(parse_whole_number)]
+Positive = Annotated[int | str, _unless_filled_later(lambda value: parse_whole_number(value, 1))]
+Seconds = Annotated[float | str, _unless_filled_later(parse_seconds)]
 
 
 class Strict(BaseModel):
-    """Part of a script: no key but those named, nothing changed afterwards."""
+    """Part of a script: frozen, without unknown keys."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, arbitrary_types_allowed=True)
 
@@ -142,7 +142,7 @@ def _with_valid_ids(given: dict[str, Tree], info: ValidationInfo) -> dict[str, T
 
 
 _IDS = (("artifact_id",), ("artifact", "artifact_id"))
-"""Where tools have the id of an artifact."""
+"""The paths to an artifact's id in tool input."""
 
 Input = Annotated[dict[str, Tree], AfterValidator(_with_valid_ids)]
 """The input of a tool. An error's context has the `path` to the id within it."""
@@ -152,17 +152,17 @@ def fill(value: Words, groups: Groups) -> str:
     """The string of `value`.
 
     Raises:
-        BadValue: `times` is no number, or the string would be longer than `MAX_CHARACTERS`.
+        BadValue: `times` is not a number, or the string would be longer than `MAX_CHARACTERS`.
     """
     if isinstance(value, str):
-        return _GROUP.sub(lambda hit: _formed(groups.get(hit["name"]), hit), value)
-    text, times = fill(value.repeat, groups), whole(filled(value.times, groups))
+        return _GROUP.sub(lambda hit: _format_group(groups.get(hit["name"]), hit), value)
+    text, times = fill(value.repeat, groups), parse_whole_number(fill_number(value.times, groups))
     if len(text) * times > MAX_CHARACTERS:
         raise BadValue(f"{times} times {len(text)} characters is more than the limit of {MAX_CHARACTERS}")
     return text * times
 
 
-def _formed(text: str | None, hit: re.Match[str]) -> str:
+def _format_group(text: str | None, hit: re.Match[str]) -> str:
     return hit[0] if text is None else _FORMS.get(hit["form"], str)(text)
 
 
@@ -172,13 +172,13 @@ def capital(text: str) -> str:
 
 
 def slug(text: str) -> str:
-    """The name of a file without extension, at most 48 characters; letters of other scripts stay."""
+    """A file name without extension, at most 48 characters; letters of other scripts stay."""
     plain = "".join(c for c in unicodedata.normalize("NFKD", text.casefold()) if not unicodedata.combining(c))
     return re.sub(r"[\W_]+", "-", unicodedata.normalize("NFC", plain))[:48].strip("-") or "document"
 
 
-def number(text: str) -> int:
-    """A number in digits or as a word; what is none is 1."""
+def parse_number(text: str) -> int:
+    """A number in digits or as a word; 1 for anything else."""
     word = text.strip().casefold()
     if re.fullmatch(r"\d{1,3}", word, re.ASCII):
         return int(word)
@@ -192,7 +192,7 @@ _FORMS: Mapping[str, Callable[[str], str]] = {
     "slug": slug,
     "upper": str.upper,
     "lower": str.lower,
-    "number": lambda text: str(number(text)),
+    "number": lambda text: str(parse_number(text)),
 }
 
 
@@ -213,6 +213,6 @@ def fill_tree(value: Tree, groups: Groups) -> Json:
             return value
 
 
-def filled(number: float | str, groups: Groups) -> float | str:
+def fill_number(number: float | str, groups: Groups) -> float | str:
     """A number, or its string with the groups filled in."""
     return fill(number, groups) if isinstance(number, str) else number

@@ -1,10 +1,10 @@
 """A YAML file as JSON values, and the line of each of them.
 
-Rule 1: keys are the text that was written (`on` is "on", `1` is "1"), each once in its mapping.
-Rule 2: a date stays the text that was written; `.nan`, `.inf` and all other tags are refused.
-Rule 3: whatever is wrong is a `ScriptError` with file and line.
-Rule 4: libyaml, where PyYAML has it, reads in an eighth of the time. What it refuses is read again without it, so that
-        a fault is told in the same words everywhere.
+Rule 1: keys are their literal text (`on` is "on", `1` is "1"), unique in their mapping.
+Rule 2: a date stays its literal text; `.nan`, `.inf` and all other tags are rejected.
+Rule 3: every error is a `ScriptError` with file and line.
+Rule 4: libyaml, if PyYAML has it, reads in an eighth of the time. A file that it rejects is read again without it, so
+        that error messages are the same everywhere.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _AS_WRITTEN = frozenset({_TAG + "str", _TAG + "timestamp", _TAG + "value"})
 
 
 class ScriptError(Exception):
-    """A script that cannot be used: `FILE:LINE: reason`. `line` counts from 1; it is 0 if no line is at fault."""
+    """An invalid script: `FILE:LINE: reason`. `line` counts from 1; 0 if the error has no line."""
 
     def __init__(self, file: str, line: int, reason: str) -> None:
         super().__init__(f"{file}:{line}: {reason}" if line else f"{file}: {reason}")
@@ -54,8 +54,8 @@ class Source:
         text = _text(file)
         try:
             with contextlib.suppress(yaml.YAMLError):
-                return cls._parsed(file, _FastLoader(text))
-            return cls._parsed(file, yaml.SafeLoader(text))
+                return cls._parse(file, _FastLoader(text))
+            return cls._parse(file, yaml.SafeLoader(text))
         except yaml.reader.ReaderError as error:
             line = text.count("\n", 0, error.position) + 1
             raise ScriptError(file, line, f"not YAML: {error.reason}") from error
@@ -67,12 +67,12 @@ class Source:
             raise ScriptError(file, 1, "nested too deeply") from error
 
     @classmethod
-    def _parsed(cls, file: str, loader: yaml.SafeLoader | yaml.CSafeLoader) -> Source:
+    def _parse(cls, file: str, loader: yaml.SafeLoader | yaml.CSafeLoader) -> Source:
         reader = _Reader(file, loader)
         return cls(file, reader.tree(), reader.lines)
 
-    def known(self, path: YamlPath) -> YamlPath:
-        """The part of `path` that the file has; steps that it does not have are left out."""
+    def known_part(self, path: YamlPath) -> YamlPath:
+        """The steps of `path` that exist in the file."""
         at: YamlPath = ()
         for step in path:
             at = (*at, step) if (*at, step) in self.lines else at
@@ -145,7 +145,7 @@ class _Reader:
         self._loader.flatten_mapping(node)
         entries: dict[str, object] = {}
         for key, value in node.value:
-            name = self._joined(key)
+            name = self._join_surrogates(key)
             self.lines[(*at, name)] = key.start_mark.line + 1
             entries[name] = self._value(value, (*at, name))
         return entries
@@ -161,7 +161,7 @@ class _Reader:
 
     def _scalar(self, node: yaml.ScalarNode) -> object:
         if node.tag in _AS_WRITTEN:
-            return self._joined(node)
+            return self._join_surrogates(node)
         if node.tag not in _PLAIN:
             raise self._error(node, f"the tag {node.tag} is not for scripts")
         try:
@@ -169,18 +169,18 @@ class _Reader:
         except (ValueError, KeyError) as error:
             raise self._error(node, f"not a {node.tag.removeprefix(_TAG)}: {node.value[:60]}") from error
         if isinstance(value, float) and not math.isfinite(value):
-            raise self._error(node, f"{node.value} is no number in JSON")
+            raise self._error(node, f"{node.value} is not a number in JSON")
         return value
 
-    def _joined(self, node: yaml.ScalarNode) -> str:
-        """JSON writes what is above U+FFFF as two escapes, which YAML takes for two characters."""
+    def _join_surrogates(self, node: yaml.ScalarNode) -> str:
+        """The text with surrogate pairs joined: JSON escapes one above U+FFFF as a pair, which YAML keeps apart."""
         text: str = node.value
         if text.isascii():
             return text
         try:
             return text.encode("utf-16", "surrogatepass").decode("utf-16")
         except UnicodeDecodeError as error:
-            raise self._error(node, "half a surrogate pair is no character") from error
+            raise self._error(node, "half a surrogate pair is not a character") from error
 
     def _error(self, node: yaml.Node, reason: str) -> ScriptError:
         return ScriptError(self._file, node.start_mark.line + 1, reason)

@@ -27,7 +27,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from a2a_canvas.server.agent.edit.locate import EditBase, selected
+from a2a_canvas.server.agent.edit.locate import EditBase, selected_range
 from a2a_canvas.server.agent.events import AgentMessage, UserMessage
 from a2a_canvas.server.agent.intent import InvalidOperation, SelectionEdit
 from a2a_canvas.server.protocols.a2a_v1.errors import invalid_field
@@ -181,7 +181,7 @@ def _moved_selection(run: RunInput, artifact_id: str, given: _Given) -> dict[str
     if not isinstance(intent, SelectionEdit):
         return None
     shown = given.text if given.shown is None else given.shown
-    span, quote = selected(intent.selection, EditBase(artifact_id, given.version, shown, given.version, shown))
+    span, quote = selected_range(intent.selection, EditBase(artifact_id, given.version, shown, given.version, shown))
     if shown == given.text:
         return None
     found = find_again(shown, span, quote, given.text)

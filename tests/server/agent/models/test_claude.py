@@ -41,7 +41,7 @@ from a2a_canvas.server.agent.model import (
 )
 from a2a_canvas.server.agent.models import claude as llm
 from a2a_canvas.server.agent.models.claude import ClaudeModel
-from a2a_canvas.server.agent.models.claude_params import available
+from a2a_canvas.server.agent.models.claude_params import is_configured
 from tests.extreme_values import deep
 from tests.property_examples import examples
 from tests.server.agent.models.provider_answers import REQUEST, said, streamed
@@ -305,7 +305,10 @@ async def test_an_attachment_that_the_provider_refuses_is_named_instead_and_the_
     assert "[Attached file: a.png (image/png)]" in route.calls.last.request.content.decode()
     logged = [record for record in caplog.records if record.name == "a2a_canvas.server.agent.models.claude"]
     assert [(record.levelname, record.getMessage()) for record in logged] == [
-        ("WARNING", "The provider is asked again without the attached images and documents: Could not process image")
+        (
+            "WARNING",
+            "Repeating the request to the provider without the attached images and documents: Could not process image",
+        )
     ]
 
 
@@ -662,7 +665,7 @@ def test_it_is_a_language_model_that_sends_thinking_as_deltas() -> None:
     ],
 )
 def test_it_is_available_when_the_environment_names_a_key_or_a_server(environ: dict[str, str], there: bool) -> None:
-    assert available(environ) is there
+    assert is_configured(environ) is there
 
 
 @pytest.fixture

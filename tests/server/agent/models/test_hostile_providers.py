@@ -72,7 +72,7 @@ async def test_an_answer_beyond_the_limit_is_not_read_nor_asked_for_again(
             await said(there())
         assert router.calls.call_count == 1
         assert router.calls.last.request.headers["accept-encoding"] == "identity"
-    assert str(caught.value).startswith("The answer of the model provider at provider.test is not read: it ")
+    assert str(caught.value).startswith("The answer of the model provider at provider.test cannot be read: it ")
     assert not caught.value.retryable
 
 

@@ -189,7 +189,8 @@ async def test_a_field_that_is_refused_is_left_out_from_then_on(caplog: pytest.L
         second = await asked(answer(), llm=llm)
     assert ["stream_options" in each for each in (*first, *second)] == [True, False, False]
     assert caplog.messages == [
-        "The provider is asked again, without stream_options: body.stream_options: Extra inputs are not permitted"
+        "Repeating the request to the provider, without stream_options: "
+        "body.stream_options: Extra inputs are not permitted"
     ]
 
 

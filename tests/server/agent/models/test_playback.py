@@ -25,7 +25,7 @@ from a2a_canvas.server.agent.model import (
     ToolUse,
     Usage,
 )
-from a2a_canvas.server.agent.models.playback import answer, fresh_tool_id, paced
+from a2a_canvas.server.agent.models.playback import answer, fresh_tool_id, pace
 from tests.property_examples import examples
 
 REQUEST = ModelRequest("", (ModelMessage("user", (ModelText("hello"),)),))
@@ -107,7 +107,7 @@ async def test_the_delay_stands_between_two_deltas_and_nowhere_else() -> None:
         seen.append(seconds)
 
     events = said(ModelText("abc"), ToolUse("t", "n", {}), chunk=2)
-    async for event in paced(events, 0.5, sleep):
+    async for event in pace(events, 0.5, sleep):
         seen.append(type(event).__name__)
     assert seen == [
         *("MessageStart", "BlockStart", "TextDelta", 0.5, "TextDelta", "BlockStop"),

@@ -9,24 +9,24 @@ from a2a_canvas.server.agent.model import ErrorKind, ModelError
 from a2a_canvas.server.agent.models.provider_errors import (
     FOR_USERS,
     Provider,
-    broken,
-    not_asked,
-    overloaded,
+    broken_error,
+    other_error,
+    overloaded_error,
 )
 
 PROVIDER = Provider("provider.test", "ANTHROPIC_API_KEY", "ANTHROPIC_BASE_URL")
 SAID = "messages.0: Extra inputs are not permitted"
 STATUSES = [400, 401, 402, 403, 404, 413, 418, 422, 429, 500, 502, 529]
 ERRORS = [
-    *(PROVIDER.refused(status, SAID, "claude-x") for status in STATUSES),
-    PROVIDER.refused(400, "prompt is too long: 9 tokens > 8 maximum", "claude-x"),
-    PROVIDER.not_in_time(),
-    PROVIDER.unreachable(),
-    PROVIDER.unreadable("it is larger than 3 bytes"),
-    PROVIDER.broke_off(SAID, {}),
-    broken(),
-    overloaded({}),
-    not_asked(ValueError("no")),
+    *(PROVIDER.status_error(status, SAID, "claude-x") for status in STATUSES),
+    PROVIDER.status_error(400, "prompt is too long: 9 tokens > 8 maximum", "claude-x"),
+    PROVIDER.timeout_error(),
+    PROVIDER.unreachable_error(),
+    PROVIDER.unreadable_error("it is larger than 3 bytes"),
+    PROVIDER.stream_error(SAID, {}),
+    broken_error(),
+    overloaded_error({}),
+    other_error(ValueError("no")),
 ]
 FOR_OPERATORS = re.compile(r"HTTP|[0-9]{3}|[A-Z]+_[A-Z]+|--[a-z]|provider|claude-x|\(|" + re.escape(SAID))
 

@@ -19,7 +19,7 @@ from a2a_canvas.server.agent.model import (
     TextDelta,
     ThinkingDelta,
 )
-from a2a_canvas.server.agent.models.wrappers import UNJOINED_CHARACTERS, FramedLLM, MeasuredLLM, framed
+from a2a_canvas.server.agent.models.wrappers import UNJOINED_CHARACTERS, FramedLLM, MeasuredLLM, join_frames
 from a2a_canvas.server.metrics import Metrics
 from tests.fakes import BROKEN, FakeLLM, broken
 
@@ -46,7 +46,7 @@ async def say(script):
 
 
 async def read(script, frame):
-    async with aclosing(framed(say(script), frame)) as stream:
+    async with aclosing(join_frames(say(script), frame)) as stream:
         return [event async for event in stream]
 
 
@@ -81,7 +81,7 @@ async def test_the_first_delta_does_not_wait_for_its_frame() -> None:
         yield InputDelta(0, "a")
         await silence.wait()
 
-    async with aclosing(framed(model(), LONG)) as stream:
+    async with aclosing(join_frames(model(), LONG)) as stream:
         assert await anext(stream) == InputDelta(0, "a")
 
 
@@ -107,7 +107,7 @@ async def test_the_end_of_a_frame_sends_what_is_held() -> None:
         yield TextDelta(0, "c")
         await silence.wait()
 
-    async with aclosing(framed(model(), 0.001)) as stream:
+    async with aclosing(join_frames(model(), 0.001)) as stream:
         assert [await anext(stream), await anext(stream)] == [TextDelta(0, "a"), TextDelta(0, "bc")]
 
 
@@ -126,7 +126,7 @@ async def test_what_came_before_a_break_is_passed_on_before_the_error() -> None:
     broken = ModelError("broken", retryable=True)
     seen = []
     with pytest.raises(ModelError) as caught:
-        async with aclosing(framed(say([TextDelta(0, "a"), TextDelta(0, "b"), broken]), LONG)) as stream:
+        async with aclosing(join_frames(say([TextDelta(0, "a"), TextDelta(0, "b"), broken]), LONG)) as stream:
             async for event in stream:
                 seen.append(event)
     assert seen == [TextDelta(0, "a"), TextDelta(0, "b")]
@@ -143,7 +143,7 @@ async def test_leaving_early_closes_the_model_at_once() -> None:
         finally:
             closed.set()
 
-    stream = framed(model(), LONG)
+    stream = join_frames(model(), LONG)
     assert await anext(stream) == TextDelta(0, "a")
     await stream.aclose()
     assert closed.is_set()

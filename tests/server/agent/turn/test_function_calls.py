@@ -562,7 +562,7 @@ async def test_a_tool_that_is_gone_after_a_restart_is_told_to_the_model() -> Non
     life.answer("yes")
     life.tools = TOOLS
     await life.run()
-    assert life.told.of(ToolFailed)[0].error == "There is no tool 'delete' any more."
+    assert life.told.of(ToolFailed)[0].error == "The tool 'delete' no longer exists."
     assert life.record.state is State.COMPLETED
 
 
@@ -598,7 +598,7 @@ async def test_a_tool_that_does_not_come_is_told_with_the_reason() -> None:
 
     life = await restarted_without((*TOOLS, approved_tool([])), find_tool)
     [failed] = life.told.of(ToolFailed)
-    reason = "delete could not go on: the agent at http://a.example cannot be asked."
+    reason = "delete could not continue: the agent at http://a.example cannot be asked."
     assert failed.error == f"{reason} Do without it, or tell the user."
 
 
@@ -650,5 +650,5 @@ async def test_a_call_that_cannot_give_up_is_logged_and_keeps_no_other_from_it(c
     await abandon(calls, {each: asking_with_abandon(way, each) for each, way in (("fails", fails), ("works", works))})
     assert (len(done), caplog.messages) == (
         1,
-        ["What a call of gone has begun elsewhere is not ended: the tool is not there", "A call could not be given up"],
+        ["Cannot end what a call of gone has started elsewhere: the tool is missing", "A call could not be abandoned"],
     )

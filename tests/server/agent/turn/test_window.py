@@ -232,7 +232,7 @@ def test_the_sizes_of_so_many_conversations_are_kept() -> None:
     sizes = WindowEstimates()
     for n in range(WindowEstimates.MAX_ESTIMATES + 1):
         sizes.put(f"c-{n}", WindowEstimate(scale=2))
-    assert [sizes.of(name).scale for name in ("c-0", "c-1", "unknown")] == [1, 2, 1]
+    assert [sizes.get(name).scale for name in ("c-0", "c-1", "unknown")] == [1, 2, 1]
 
 
 def test_who_knows_its_window_says_so_and_a_wrapper_passes_it_on(monkeypatch) -> None:

@@ -11,7 +11,7 @@ from a2a_canvas.server.agent.events import (
     ToolUseStarted,
     TranscriptAppended,
 )
-from a2a_canvas.server.agent.turn.function_calls import nobody_has_it
+from a2a_canvas.server.agent.turn.function_calls import find_no_tool
 from a2a_canvas.server.agent.turn.history import to_user_input, without_credentials
 from a2a_canvas.server.agent.turn.pending_calls import asks_for_credentials
 from a2a_canvas.server.agent.turn.resume import InterruptedTurn, open_drafts, roll_back_drafts
@@ -37,7 +37,7 @@ class Life:
         self.base = record
         self.limits = limits
         self.tools = tools
-        self.find_tool = nobody_has_it
+        self.find_tool = find_no_tool
         self.credentials: str | None = None
         self.store = WaitingStore(limits, documents)
 

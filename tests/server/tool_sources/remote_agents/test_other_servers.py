@@ -229,7 +229,7 @@ async def test_a_task_that_waits_is_cancelled_also_when_the_agent_is_gone(tmp_pa
     ("comes_back", "said"),
     [
         (True, "one two"),
-        (False, "ask_a2a_canvas could not go on: the agent at {url} cannot be asked (it does not answer)."),
+        (False, "ask_a2a_canvas could not continue: the agent at {url} cannot be asked (it does not answer)."),
     ],
     ids=["comes back", "stays away"],
 )

@@ -14,7 +14,7 @@ import pytest
 from a2a_canvas.server.agent.models.rehearsal.rehearsal import SCRIPT
 from a2a_canvas.server.agent.models.script.passages import named_passage
 from a2a_canvas.server.agent.models.script.rules import ScriptRule, read_rules
-from a2a_canvas.server.agent.models.script.transforms import STEPS, Passage, transformed
+from a2a_canvas.server.agent.models.script.transforms import STEPS, Passage, transform
 from a2a_canvas.server.agent.models.script.values import fill
 from a2a_canvas.server.agent.text.language import language_of
 from a2a_canvas.store.text.spans import Span
@@ -127,7 +127,7 @@ def does_something(suggestion: str, name: str, text: str) -> bool:
     named = named_passage(suggestion, groups)
     span = named.find(text) if named else Span(0, len(text))
     passage = Passage((span or Span(0, 0)).of(text).rstrip("\n"), language_of(name), named is None, groups, rule.table)
-    return transformed(rule.change, passage) is not None
+    return transform(rule.change, passage) is not None
 
 
 @pytest.mark.parametrize(

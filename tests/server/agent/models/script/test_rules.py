@@ -135,7 +135,7 @@ def test_what_is_left_out_has_a_default(read) -> None:
         (rule("     - chunk: 1.5"), 4, "a whole number"),
         (rule("     - chunk: yes"), 4, "a whole number"),
         (rule("     - chunk: '{m}'"), 4, "not '{m}' (the rule has no group of that name)"),
-        (rule("     - delay: .nan"), 4, ".nan is no number in JSON"),
+        (rule("     - delay: .nan"), 4, ".nan is not a number in JSON"),
         (rule("     - delay: soon"), 4, "rules.0.rounds.0.delay: a number of seconds of at least 0 is needed"),
         (rule("     - delay: -1"), 4, "a number of seconds of at least 0 is needed, not -1"),
         (rule("     - delay: true"), 4, "a number of seconds"),

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from a2a_canvas.server.agent.models.script.transforms import TRANSFORMS, Passage, facts_of, transformed
+from a2a_canvas.server.agent.models.script.transforms import TRANSFORMS, Passage, facts_of, transform
 from tests.property_examples import examples
 
 BLOG = """# Tea
@@ -24,7 +24,7 @@ Boil it well enough. Not twice.
 
 
 def made(change: str, text: str, language: str = "markdown", *, whole: bool = True, table=None, **groups) -> str | None:
-    return transformed(change, Passage(text, language, whole, groups, table or {}))
+    return transform(change, Passage(text, language, whole, groups, table or {}))
 
 
 def test_shorter_keeps_the_headings_first_sentences_and_half_of_each_list() -> None:

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from a2a_canvas.server.agent.models.script.current_turn import ScriptTurn
-from a2a_canvas.server.agent.models.script.values import fill, number
+from a2a_canvas.server.agent.models.script.values import fill, parse_number
 
 MAX_SHOWN: Final = 5
 
@@ -36,7 +36,7 @@ _ASKING: Final = re.compile(
 _FOREIGN: Final = re.compile(r"[^\x00-\x7f’‘“”–…]|\b(?:eine?n?|der|die|das|un|una|une|la|le|les|de)\b", re.IGNORECASE)
 
 
-def unheeded(turn: ScriptTurn) -> tuple[str, ...]:
+def ignored_words(turn: ScriptTurn) -> tuple[str, ...]:
     """The words, in order, each once; empty if its rule has no documents."""
     written = [document for one in turn.rounds for document in one.write]
     if not written or not turn.rule or not turn.rule.match.text or _FOREIGN.search(turn.text):
@@ -52,7 +52,7 @@ def unheeded(turn: ScriptTurn) -> tuple[str, ...]:
 def _words(*texts: str) -> Iterable[str]:
     """The words in lower case, numbers in digits."""
     words = (word.casefold() for text in texts for word in _WORD.findall(text))
-    return (str(number(word)) if number(word) > 1 else word for word in words)
+    return (str(parse_number(word)) if parse_number(word) > 1 else word for word in words)
 
 
 def _in(word: str, known: frozenset[str]) -> bool:

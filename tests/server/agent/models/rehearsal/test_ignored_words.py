@@ -3,8 +3,8 @@
 import pytest
 
 from a2a_canvas.server.agent.model import ModelMessage, ModelText
+from a2a_canvas.server.agent.models.rehearsal.ignored_words import ignored_words
 from a2a_canvas.server.agent.models.rehearsal.rehearsal import SCRIPT
-from a2a_canvas.server.agent.models.rehearsal.unheeded import unheeded
 from a2a_canvas.server.agent.models.script.current_turn import current_turn
 from a2a_canvas.server.agent.models.script.rules import read_rules
 
@@ -31,4 +31,4 @@ RULES = read_rules(str(SCRIPT))
 def test_they_are_those_that_neither_the_rule_nor_the_text_has(request_: str, words: tuple[str, ...]) -> None:
     turn = current_turn(RULES, [ModelMessage("user", (ModelText(request_),))])
     assert turn
-    assert unheeded(turn) == words
+    assert ignored_words(turn) == words
