@@ -260,8 +260,24 @@ def table(rows: Sequence[Limit]) -> Iterator[str]:
     yield "| what | bound | beyond it |"
     yield "|---|---|---|"
     for row in rows:
-        what = ", ".join(f"`{each.removeprefix('route ')}`" if row in VALUES else each.strip() for each in row.of)
-        yield f"| {what} | {row.bound} | {row.beyond} |"
+        what = grouped(row.of) if row in VALUES else ", ".join(each.strip() for each in row.of)
+        beyond = "" if row in VALUES and row.beyond == _INVALID else row.beyond
+        yield f"| {what} | {row.bound} | {beyond} |".replace("  |", " |")
+
+
+def grouped(entrances: Sequence[str]) -> str:
+    """The names of some entrances, each kind once: "A2A: `*.tenant`; query: `tenant`"."""
+    kinds: dict[str, list[str]] = {}
+    for each in entrances:
+        kinds.setdefault(_kind_of(each), []).append(each[len(_kind_of(each)) :].strip())
+    return "; ".join(
+        f"{'' if kind == 'route' else f'{kind}: '}{', '.join(f'`{name}`' for name in names)}"
+        for kind, names in kinds.items()
+    )
+
+
+def _kind_of(entrance: str) -> str:
+    return "AG-UI older" if entrance.startswith("AG-UI older ") else entrance.split(" ", 1)[0]
 
 
 def page() -> str:
@@ -281,9 +297,10 @@ def page() -> str:
             "",
             "## Values",
             "",
-            "A2A 0.3 is converted to 1.0, and has the same bounds. `*` matches any characters. `canvas:v1` names",
-            "fields of operations, also under `/artifacts/…/shares`; `AG-UI older` those of",
-            "[the older request](ag-ui.md#the-older-request). Other fields are ignored.",
+            "A value beyond its bound is `INVALID_PARAMS`, unless the last column says otherwise. A2A 0.3 is converted",
+            "to 1.0, and has the same bounds. `*` matches any characters. canvas:v1 names fields of operations, also",
+            "under `/artifacts/…/shares`; AG-UI older those of [the older request](ag-ui.md#the-older-request). Other",
+            "fields are ignored.",
             "",
             *table(VALUES),
             "",
