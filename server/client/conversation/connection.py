@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import ssl
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
@@ -27,9 +27,10 @@ from a2a.types import a2a_pb2 as pb
 from a2a.utils.constants import AGENT_CARD_WELL_KNOWN_PATH, TransportProtocol
 from a2a.utils.errors import A2AError, MethodNotFoundError, UnsupportedOperationError
 
+from a2a_canvas.server.a2a_client.agent_fault import may_pass
+from a2a_canvas.server.a2a_client.timestamps import zoned_answer
 from a2a_canvas.server.client.conversation.address import RequestHeaders, agent_addresses
 from a2a_canvas.server.client.conversation.errors import ClientError, leads_nowhere
-from a2a_canvas.server.client.conversation.timestamps import zoned_answer
 from a2a_canvas.server.wire import CANVAS, REALM, TOKEN_VARIABLE, why_untrusted
 
 CONNECT_SECONDS = 10.0
@@ -221,42 +222,6 @@ def _without_tls(error: BaseException | None) -> bool:
     return False
 
 
-_RETRYABLE = (429, 503)
-"""The statuses of HTTP that ask for another try later."""
-_REFUSALS = frozenset(
-    (
-        grpc.StatusCode.ALREADY_EXISTS,
-        grpc.StatusCode.FAILED_PRECONDITION,
-        grpc.StatusCode.INVALID_ARGUMENT,
-        grpc.StatusCode.NOT_FOUND,
-        grpc.StatusCode.OUT_OF_RANGE,
-        grpc.StatusCode.PERMISSION_DENIED,
-        grpc.StatusCode.UNAUTHENTICATED,
-        grpc.StatusCode.UNIMPLEMENTED,
-    )
-)
-"""The statuses of gRPC with which a server has answered; with any other one the connection may have failed."""
-
-
-def lost(error: Exception) -> bool:
-    """Whether the connection failed, or the server says that another try may succeed."""
-    match error.__cause__:
-        case httpx.RequestError():
-            return True
-        case grpc.aio.AioRpcError() as call if call.code() not in _REFUSALS:
-            return True
-        case httpx.HTTPStatusError() as status if status.response.status_code in _RETRYABLE:
-            return True
-    return isinstance(error, A2AError) and _has(error.data, "retryable")
-
-
-def _has(data: object, mark: str) -> bool:
-    """Whether `mark` is true anywhere in an error's data, which has another shape in every binding and version."""
-    if isinstance(data, Mapping):
-        return data.get(mark) in (True, "true") or any(_has(value, mark) for value in data.values())
-    return isinstance(data, list | tuple) and any(_has(value, mark) for value in data)
-
-
 _JSON_RPC = re.compile(r"JSON-RPC Error -?\d+: (.*)", re.DOTALL)
 """How the SDK words an error of JSON-RPC that it does not know."""
 _IN_A_TERMINAL = {"send its contextId": "add --context ID, which a2a-canvas contexts lists"}
@@ -292,7 +257,7 @@ def _explain_call(error: A2AClientError, url: str) -> str:
             return _explain_status(status.response)
         case httpx.ConnectError() as cause:
             return leads_nowhere(cause.request.url, cause)
-        case _ if lost(error):
+        case _ if may_pass(error):
             return f"The connection to {url} was lost: {error.message}"
         case grpc.aio.AioRpcError() as call:
             unknown = call.code() is grpc.StatusCode.UNAUTHENTICATED

@@ -1,34 +1,31 @@
 """One command that sends a message to an A2A server: the task it starts is followed to its end and shown.
 
-Rule 1: an answer is over at a terminal state, at a question, or with a message in place of a task.
-Rule 2: a stream that ends before that is resumed by `SubscribeToTask`, six times in a row at most without anything
-        new, which is half a minute; the message is never sent a second time.
-Rule 3: every failure is one line on `err`, and it names the task and the context once they are known. Commands that
+Rule 1: a lost connection is tried again six times in a row without anything new, which is half a minute; the message
+        is never sent a second time.
+Rule 2: every failure is one line on `err`, and it names the task and the context once they are known. Commands that
         the user can type next are below it.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Sequence
-from contextlib import aclosing, contextmanager
-from typing import cast
+from collections.abc import Callable, Sequence
 from uuid import uuid4
 
-from a2a.client import A2AClientError
 from a2a.types import a2a_pb2 as pb
-from a2a.utils.errors import InternalError, MethodNotFoundError, TaskNotFoundError, UnsupportedOperationError
+from a2a.utils.errors import TaskNotFoundError
 from google.protobuf.json_format import MessageToDict
 
-from a2a_canvas.server.client.conversation import connection
-from a2a_canvas.server.client.conversation.connection import ConnectionLost, Session
+from a2a_canvas.server.a2a_client.agent_connection import AgentConnection
+from a2a_canvas.server.a2a_client.agent_fault import AgentFault
+from a2a_canvas.server.a2a_client.follower import Follower, Persistence
+from a2a_canvas.server.client.conversation.connection import ConnectionLost, Session, explain
 from a2a_canvas.server.client.conversation.errors import WAITS, ClientError, Interrupted, TaskWaits
 from a2a_canvas.server.client.conversation.invocation import Invocation
 from a2a_canvas.server.client.conversation.state_file import remember
 from a2a_canvas.server.client.screen.fold import BROKE_OFF, ENDED_BADLY, PAUSED, SeenTask, asked_again, fold
 
-_RETRIES = 6
-_POLL_SECONDS = 1.0
+PERSISTENCE = Persistence(delays=(0.5, 1.0, 2.0, 4.0, 8.0, 16.0), polls=(1.0,))
 
 Take = Callable[[pb.StreamResponse, SeenTask], None]
 """Shows one response, which led to what is known of the task."""
@@ -79,95 +76,55 @@ class _Conversation:
 
     def __init__(self, invocation: Invocation, session: Session, extensions: Sequence[str], show: Take) -> None:
         self.seen = SeenTask()
-        self._invocation, self._client, self._show = invocation, session.client, show
-        self._call, self._streaming = session.call(*extensions), session.card.capabilities.streaming
-        self._updates = 0
-        self._stale = False
+        self._invocation, self._show = invocation, show
+        streams, context = session.card.capabilities.streaming, session.call(*extensions)
+        connection = AgentConnection(session.client, context, streams=streams)
+        self._follower = Follower(connection, self._take, self._wait, PERSISTENCE)
         self._sent = False
 
     async def run(self, request: pb.Message | str) -> SeenTask:
         try:
             if isinstance(request, pb.Message):
-                await self._send(request)
+                self._sent = True
+                await self._follower.run(request)
             else:
-                self.seen = SeenTask(request)
-                await (self._subscribe if self._streaming else self._get)()
-            await self._go_on()
+                self.seen, self._follower.task_id = SeenTask(request), request
+                await self._follower.run()
         except asyncio.CancelledError:
             if not self.seen.task_id:
                 raise Interrupted("Interrupted before the server named a task") from None
             raise Interrupted("Interrupted; the task goes on", *self._next()) from None
         except BrokenPipeError:
             raise
-        except Exception as error:
+        except Exception as raised:
+            error = self._error(raised) if isinstance(raised, AgentFault) else raised
             if not self.seen.task_id:
-                raise
-            reason = connection.explain(error, self._invocation.url) + self.seen.where
+                raise error from error.__cause__
+            reason = explain(error, self._invocation.url) + self.seen.where
             raise ClientError(reason, *(self._next() if isinstance(error, ConnectionLost) else ())) from error
         return self.seen
+
+    def _error(self, fault: AgentFault) -> Exception:
+        cause = fault.__cause__
+        if self.seen.task_id and fault.passing:
+            return ConnectionLost(self._invocation.url)
+        if self.seen.task_id and isinstance(cause, TaskNotFoundError):
+            return ClientError("The server no longer knows the task; it may have been restarted")
+        if isinstance(cause, Exception):
+            return cause
+        return ClientError("The server's answer ended without a task and without a message")
 
     def _next(self) -> tuple[str, str]:
         line, task = self._invocation.line, self.seen.task_id
         return (f"Watch it: {line('watch', task)}", f"Cancel it: {line('cancel', task)}")
 
-    async def _send(self, message: pb.Message) -> None:
-        # A stream that answers a question may begin with the task as it was: still asking.
-        self._sent, self._stale = True, self._streaming and bool(message.task_id)
-        try:
-            await self._read(self._client.send_message(pb.SendMessageRequest(message=message), context=self._call))
-        except (A2AClientError, InternalError) as error:
-            if not (self.seen.task_id and connection.lost(error)):
-                raise
-        self._stale = False
+    async def _wait(self, seconds: float, lost: int) -> None:
+        if lost:
+            self._say(f"Connection lost, trying again ({lost} of {len(PERSISTENCE.delays)})…")
+        await self._invocation.pause(seconds)
 
-    async def _go_on(self) -> None:
-        tries = first = int(self._streaming)
-        while not self._over:
-            if not self.seen.task_id:
-                raise ClientError("The server's answer ended without a task and without a message")
-            if tries > _RETRIES:
-                raise ConnectionLost(self._invocation.url)
-            if tries:
-                self._say(f"Connection lost, trying again ({tries} of {_RETRIES})…")
-            await self._invocation.pause(2.0 ** (tries - 2) if tries else _POLL_SECONDS)
-            tries = first if await (self._subscribe if self._streaming else self._get)() else tries + 1
-
-    async def _subscribe(self) -> bool:
-        """Whether anything new came."""
-        before = self._updates
-        try:
-            with _may_be_lost():
-                await self._read(
-                    self._client.subscribe(pb.SubscribeToTaskRequest(id=self.seen.task_id), context=self._call)
-                )
-        except (UnsupportedOperationError, MethodNotFoundError):
-            # The task is over by now, or this server cannot subscribe: ask for the task itself.
-            await self._get()
-        return self._updates > before
-
-    async def _get(self) -> bool:
-        """Whether the server answered."""
-        with _may_be_lost():
-            task = await self._client.get_task(pb.GetTaskRequest(id=self.seen.task_id), context=self._call)
-            self._take(pb.StreamResponse(task=task))
-            return True
-        return False
-
-    async def _read(self, stream: AsyncIterator[pb.StreamResponse]) -> None:
-        async with aclosing(cast(AsyncGenerator[pb.StreamResponse], stream)) as responses:
-            async for response in responses:
-                self._take(response)
-                if self._over:
-                    return
-
-    @property
-    def _over(self) -> bool:
-        return self.seen.over and not self._stale
-
-    def _take(self, response: pb.StreamResponse) -> None:
+    async def _take(self, response: pb.StreamResponse) -> None:
         before, self.seen = self.seen, fold(self.seen, response)
-        self._updates += not response.HasField("task")
-        self._stale = self._stale and response.task.status.state in PAUSED
         if self._sent and self.seen.context_id != before.context_id:
             remember(self._invocation.url, self.seen.context_id)
         if asked_again(before, self.seen, response):
@@ -179,15 +136,3 @@ class _Conversation:
     def _say(self, text: str) -> None:
         if not (self._invocation.json or self._invocation.quiet):
             self._invocation.screen.status(text)
-
-
-@contextmanager
-def _may_be_lost() -> Iterator[None]:
-    """Suppresses what another try may mend; an `InternalError` only if the server says so."""
-    try:
-        yield
-    except TaskNotFoundError as error:
-        raise ClientError("The server no longer knows the task; it may have been restarted") from error
-    except (A2AClientError, InternalError) as error:
-        if isinstance(error, InternalError) and not connection.lost(error):
-            raise

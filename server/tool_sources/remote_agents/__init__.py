@@ -1,1 +1,1 @@
-"""Other A2A agents as tools. `agent_client` alone imports the A2A SDK's client."""
+"""Other A2A agents as tools. Their tasks are followed by `server/a2a_client`."""

@@ -19,13 +19,14 @@ from urllib.parse import urlsplit
 
 from a2a.types import a2a_pb2 as pb
 
+from a2a_canvas.server.a2a_client.agent_fault import AgentFault
 from a2a_canvas.server.tool_sources.remote_agents.agent_card import (
     INPUT,
     TOOL_PREFIX,
     tool_description,
     tool_name,
 )
-from a2a_canvas.server.tool_sources.remote_agents.agent_client import AgentClient, AgentFault
+from a2a_canvas.server.tool_sources.remote_agents.agent_client import AgentClient
 from a2a_canvas.server.tool_sources.remote_agents.remote_task import CANCEL_TIMEOUT, TIMEOUT, RemoteAgent, RemoteTask
 from a2a_canvas.server.tool_sources.remote_agents.task_parts import line
 from a2a_canvas.tools.functions.canvas import CallRecord, Canvas

@@ -16,14 +16,16 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from contextlib import aclosing, suppress
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 from uuid import uuid4
 
 from a2a.types import a2a_pb2 as pb
 
-from a2a_canvas.server.tool_sources.remote_agents.agent_client import AgentConnection, AgentFault
+from a2a_canvas.server.a2a_client.agent_connection import AgentConnection
+from a2a_canvas.server.a2a_client.agent_fault import AgentFault
+from a2a_canvas.server.a2a_client.follower import ENDED, WAITS, Follower, Persistence, status_key, task_of
 from a2a_canvas.server.tool_sources.remote_agents.task_parts import (
     Origin,
     candidates,
@@ -52,17 +54,11 @@ MAX_QUESTIONS = 20
 MAX_QUESTION = 4_000
 DELAYS = (0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 30.0, 30.0, 30.0)
 """Seconds before an agent that was lost is tried again; after the last one it is given up."""
-SEND_TRIES = 4
+RESENDS = 4
+"""Of a message that got no answer."""
 POLLS = (0.5, 1.0, 2.0, 5.0)
 """Seconds between two looks at a task of an agent without streams; then the last one again and again."""
 
-ENDED = (
-    pb.TASK_STATE_COMPLETED,
-    pb.TASK_STATE_FAILED,
-    pb.TASK_STATE_CANCELED,
-    pb.TASK_STATE_REJECTED,
-)
-WAITS = (pb.TASK_STATE_INPUT_REQUIRED, pb.TASK_STATE_AUTH_REQUIRED)
 WORDS = {
     pb.TASK_STATE_FAILED: "failed",
     pb.TASK_STATE_CANCELED: "was cancelled by the agent",
@@ -105,8 +101,7 @@ class RemoteTask:
     task: pb.Task = field(default_factory=pb.Task)
     reply: pb.Message | None = None
     _answered: str = ""
-    _told: pb.TaskStatus | None = None
-    _polling: bool = False
+    _receipt: str = ""
     _ids: dict[str, str] = field(default_factory=dict)
     _seen: dict[str, str] = field(default_factory=dict)
     _refused: dict[str, str] = field(default_factory=dict)
@@ -194,7 +189,7 @@ class RemoteTask:
         asked: dict[str, Any] = {
             "text": said(status.message)[:MAX_QUESTION] or default,
             "login": login,
-            "status": _key(status),
+            "status": status_key(status),
             "seen": dict(self._seen),
         }
         await self.canvas.remember(f"question {number}", asked)
@@ -207,12 +202,12 @@ class RemoteTask:
             self.canvas.skip_question()
         else:
             answer = await self.canvas.ask(asked["text"], authentication=asked["login"])
-        self._seen, self._answered, self._told = dict(asked["seen"]), asked["status"], None
+        self._seen, self._answered = dict(asked["seen"]), asked["status"]
         if answered:
             return None
         kept: Any = await self.canvas.once(f"answer {number}", self._new_message)
-        await self._look()
-        if self.task.status.state not in WAITS or _key(self.task.status) != asked["status"]:
+        await self._take(pb.StreamResponse(task=await self.agent.connection.get(self.task.id)))
+        if self.task.status.state not in WAITS or status_key(self.task.status) != asked["status"]:
             return None
         message = pb.Message(message_id=kept["id"], role=pb.ROLE_USER)
         message.task_id, message.context_id = self.task.id, self.task.context_id
@@ -222,132 +217,50 @@ class RemoteTask:
     # ------------------------------------------------------------------------ following
 
     async def _settle(self, message: pb.Message | None, receipt: str) -> None:
-        """Send a message, if there is one, and follow the task until it has ended or waits."""
-        if message is not None:
-            await self._send(message, receipt if message.task_id else "")
-        if self.reply is None:
-            await self._follow()
-
-    async def _send(self, message: pb.Message, receipt: str) -> None:
-        """Send a message until it is answered, and take what its stream brings.
+        """Send a message, if there is one, and follow the task until it has ended or waits.
 
         Args:
-            receipt: the name under which it is remembered that there was an answer.
+            receipt: the name under which it is recorded that an answer has arrived.
         """
-        for delay in (*DELAYS[:SEND_TRIES], None):
-            heard = False
-            fault = AgentFault("it ends without an answer", passing=True)
-            try:
-                async with aclosing(self.agent.connection.send(message)) as events:
-                    async for event in events:
-                        if not heard:
-                            await self._begin(event, receipt)
-                        heard = True
-                        if await self._take(event):
-                            return
-            except AgentFault as raised:
-                fault = raised
-            if heard:
-                return
-            if not fault.passing or delay is None:
-                raise fault
-            await self.agent.sleep(delay)
+        self._receipt = receipt if message and message.task_id else ""
+        persistence = Persistence(DELAYS, POLLS, RESENDS, confirms=True)
+        connection = self.agent.connection
+        await Follower(connection, self._take, self._wait, persistence, self.task.id, self._answered).run(message)
 
-    async def _begin(self, event: pb.StreamResponse, receipt: str) -> None:
-        """The first answer to a message says which task it is."""
-        task_id, context_id = _task_of(event)
-        if not task_id and not event.HasField("message"):
-            raise AgentFault("it answers without a task")
-        if task_id and task_id != self.task.id:
-            self.task = pb.Task(id=task_id, context_id=context_id)
-            await self.canvas.remember("task", {"id": task_id, **self._conversation(context_id)})
-        if receipt:
-            await self.canvas.remember(receipt, True)
-
-    async def _follow(self) -> None:
-        """Look at the task, and take its events, until a look says that it has ended or waits (rule 2)."""
-        lost = quiet = 0
-        while True:
-            try:
-                await self._look()
-                lost = 0
-            except AgentFault as fault:
-                if self._told:  # it said so itself, and cannot be asked any more
-                    self.task.status.CopyFrom(self._told)
-                    return
-                if not fault.passing or lost >= len(DELAYS):
-                    raise
-                lost += 1
-            if self._is_settled(self.task.status) or self._is_told(quiet):
-                return
-            if not lost and not self._told:
-                quiet = 0 if await self._listen() else quiet + 1
-                if self._told:
-                    continue
-            elif self._told:
-                quiet += 1
-            await self.agent.sleep(DELAYS[lost - 1] if lost else POLLS[min(quiet, len(POLLS) - 1)])
-
-    def _is_told(self, looks: int) -> bool:
-        """Whether the end that a stream told of is believed although looks do not show it."""
-        if self._told and looks >= len(POLLS):
-            self.task.status.CopyFrom(self._told)
-            return True
-        return False
-
-    async def _listen(self) -> bool:
-        """Take events as they come, as far as the agent has streams; whether there were any."""
-        heard = False
-        if self._polling or not self.agent.connection.streams:
-            return heard
-        try:
-            async with aclosing(self.agent.connection.subscribe(self.task.id)) as events:
-                async for event in events:
-                    heard = True
-                    if await self._take(event):
-                        return heard
-        except AgentFault as fault:
-            self._polling = not fault.passing and not heard
-        return heard
-
-    async def _look(self) -> None:
-        task = await self.agent.connection.get(self.task.id)
-        if not self._told or self._is_settled(task.status):
-            await self._take_snapshot(task)
-        del task.artifacts[:]
-        task.id, task.context_id = self.task.id, self.task.context_id or task.context_id
-        self.task = task
-
-    def _is_settled(self, status: pb.TaskStatus) -> bool:
-        if status.state in WAITS:
-            return not _key(status) or _key(status) != self._answered
-        return status.state in ENDED
+    async def _wait(self, seconds: float, _: int) -> None:
+        await self.agent.sleep(seconds)
 
     # ------------------------------------------------------------------------ events
 
-    async def _take(self, event: pb.StreamResponse) -> bool:
-        """Take an event; whether nothing that matters follows."""
-        task_id, _ = _task_of(event)
-        if event.HasField("message"):
-            self.reply = event.message
-            return True
-        if task_id != self.task.id:
-            return False
-        if event.HasField("artifact_update"):
-            await self._take_update(event.artifact_update)
-            return False
-        if event.HasField("task"):
-            await self._take_snapshot(event.task)
-            return await self._take_status(event.task.status)
-        return await self._take_status(event.status_update.status)
+    async def _take(self, event: pb.StreamResponse) -> None:
+        await self._note(*task_of(event))
+        match event.WhichOneof("payload"):
+            case "message":
+                self.reply = event.message
+            case "artifact_update":
+                await self._take_update(event.artifact_update)
+            case "task":
+                await self._take_snapshot(event.task)
+                await self._take_status(event.task.status)
+                self.task.context_id = self.task.context_id or event.task.context_id
+                del self.task.history[:]
+                self.task.history.extend(event.task.history[-1:])
+            case "status_update":
+                await self._take_status(event.status_update.status)
 
-    async def _take_status(self, status: pb.TaskStatus) -> bool:
-        if self._is_settled(status):
-            self._told = status
-            return True
-        if status.state not in WAITS and (label := said(status.message)):
-            await self.canvas.progress(label)
-        return False
+    async def _note(self, task_id: str, context_id: str) -> None:
+        """Record which task it is, and that it has the message (rule 1)."""
+        if task_id and task_id != self.task.id:
+            self.task = pb.Task(id=task_id, context_id=context_id)
+            await self.canvas.remember("task", {"id": task_id, **self._conversation(context_id)})
+        if self._receipt:
+            await self.canvas.remember(self._receipt, True)
+            self._receipt = ""
+
+    async def _take_status(self, status: pb.TaskStatus) -> None:
+        if status.state not in (*ENDED, *WAITS) and status != self.task.status:
+            await self.canvas.progress(said(status.message))
+        self.task.status.CopyFrom(status)
 
     async def _take_update(self, update: pb.TaskArtifactUpdateEvent) -> None:
         artifact = update.artifact
@@ -464,22 +377,3 @@ class RemoteTask:
         with suppress(AgentFault, TimeoutError):
             async with asyncio.timeout(CANCEL_TIMEOUT):
                 await self.agent.connection.cancel(self.task.id)
-
-
-def _key(status: pb.TaskStatus) -> str:
-    """Tells one status from the next; empty if the agent gives nothing that does."""
-    time = status.timestamp.ToJsonString() if status.HasField("timestamp") else ""
-    return f"{status.message.message_id} {time}".strip()
-
-
-def _task_of(event: pb.StreamResponse) -> tuple[str, str]:
-    """The task that an event is about, and its conversation."""
-    match event.WhichOneof("payload"):
-        case "task":
-            return event.task.id, event.task.context_id
-        case "status_update":
-            return event.status_update.task_id, event.status_update.context_id
-        case "artifact_update":
-            return event.artifact_update.task_id, event.artifact_update.context_id
-        case _:
-            return "", ""

@@ -16,8 +16,9 @@ from starlette.responses import JSONResponse, PlainTextResponse
 from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from a2a_canvas.server.a2a_client.agent_fault import may_pass
 from a2a_canvas.server.client.conversation.address import RequestHeader, RequestHeaders
-from a2a_canvas.server.client.conversation.connection import explain, lost
+from a2a_canvas.server.client.conversation.connection import explain
 from a2a_canvas.server.client.conversation.invocation import Invocation
 from a2a_canvas.server.wire import CANVAS, TOKEN_VARIABLE
 from tests.certificates import issue
@@ -57,8 +58,10 @@ def test_an_answer_of_grpc_is_no_lost_connection(code: grpc.StatusCode) -> None:
     )
     said = explain(error, "http://there")
     answers = ["ALREADY", "FAILED", "INVALID", "NOT", "OUT", "PERMISSION", "UNAUTHENTICATED", "UNIMPLEMENTED"]
-    assert lost(error) == (code.name.partition("_")[0] not in answers)
-    assert said.startswith("The connection to http://there was lost" if lost(error) else "The server refused: Send its")
+    assert may_pass(error) == (code.name.partition("_")[0] not in answers)
+    assert said.startswith(
+        "The connection to http://there was lost" if may_pass(error) else "The server refused: Send its"
+    )
     assert (TOKEN_VARIABLE in said) == (code is grpc.StatusCode.UNAUTHENTICATED)
 
 

@@ -10,7 +10,7 @@ from typing import Any
 from a2a.server.tasks.task_manager import append_artifact_to_task
 from a2a.types import a2a_pb2 as pb
 
-from a2a_canvas.server.tool_sources.remote_agents.agent_client import AgentFault
+from a2a_canvas.server.a2a_client.agent_fault import AgentFault
 from a2a_canvas.server.tool_sources.remote_agents.remote_task import RemoteAgent, RemoteTask
 from a2a_canvas.tools.functions.function_tool import FunctionTool
 
@@ -79,10 +79,11 @@ class FakeAgent:
             setattr(twin, name, deepcopy(getattr(self, name)))
         return twin
 
-    def go_on(self) -> None:
-        """Say all that is left of this turn, whether or not somebody listens."""
-        while self._rest:
+    def go_on(self, most: int = 100) -> None:
+        """Say what is left of this turn, whether or not somebody listens."""
+        while self._rest and most:
             self._next()
+            most -= 1
 
     async def send(self, message: pb.Message) -> AsyncGenerator[Event, None]:
         if message.message_id not in self.messages:

@@ -19,9 +19,10 @@ from fasta2a.broker import InMemoryBroker
 from fasta2a.storage import InMemoryStorage
 from starlette.applications import Starlette
 
+from a2a_canvas.server.a2a_client.agent_fault import AgentFault
 from a2a_canvas.server.agent.events import State, ToolStep, TranscriptAppended
 from a2a_canvas.server.tool_sources.remote_agents import agents_source
-from a2a_canvas.server.tool_sources.remote_agents.agent_client import AgentClient, AgentFault
+from a2a_canvas.server.tool_sources.remote_agents.agent_client import AgentClient
 from a2a_canvas.server.tool_sources.remote_agents.agents_source import RemoteAgents
 from a2a_canvas.tools.registry import TOOLS
 from tests.server.agent.turn.turn_harness import TurnHarness

@@ -7,9 +7,9 @@ from dataclasses import replace
 import pytest
 from a2a.types import a2a_pb2 as pb
 
+from a2a_canvas.server.a2a_client.agent_fault import AgentFault
 from a2a_canvas.server.agent.events import ArtifactChanged, State, ToolStep, Transcript
 from a2a_canvas.server.agent.turn.history import to_user_input
-from a2a_canvas.server.tool_sources.remote_agents.agent_client import AgentFault
 from a2a_canvas.store.changes import AppendParts
 from a2a_canvas.store.models import Limits, Ref, text_part
 from a2a_canvas.tools.functions.running import HANDED_OVER

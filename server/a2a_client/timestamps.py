@@ -1,6 +1,6 @@
-"""Time stamps without a zone, read as UTC: protobuf refuses a whole answer for one.
+"""Time stamps without a zone, read as UTC: protobuf refuses a whole answer for one, and fasta2a writes no others.
 
-Rule: only a task's status is mended. Data, metadata and text stay as they are.
+Rule: only a task's status is changed. Data, metadata and text stay as they are.
 """
 
 from __future__ import annotations
@@ -17,10 +17,11 @@ _SUSPECT = re.compile(rf'"timestamp"\s*:\s*"{_STAMP}"'.encode())
 
 
 async def zoned_answer(response: httpx.Response) -> None:
-    """A hook of httpx: has the answer to a JSON-RPC call mended while it is read."""
-    # Artifacts are read by GET, and their content is the user's.
-    if response.request.method == "POST" and isinstance(response.stream, httpx.AsyncByteStream):
-        response.stream = _Mended(response)
+    """A hook of httpx that adds zones to the answer of an A2A call while it is read."""
+    method, path = response.request.method, response.request.url.path
+    # Other resources, such as artifacts, are the user's content.
+    if method == "POST" or ("/tasks" in path and "/artifacts/" not in path):
+        response.stream = _ZonedBody(response)
 
 
 def zoned(text: bytes) -> bytes:
@@ -30,7 +31,7 @@ def zoned(text: bytes) -> bytes:
     start = text.find(b"{")
     try:
         return text[:start] + json.dumps(json.loads(text[start:], object_hook=_zoned_status)).encode()
-    except ValueError:
+    except (ValueError, RecursionError):
         return text
 
 
@@ -40,22 +41,22 @@ def _zoned_status(fields: dict[str, Any]) -> dict[str, Any]:
     return fields | {"timestamp": f"{stamp}Z"} if is_status and re.fullmatch(_STAMP, stamp, re.ASCII) else fields
 
 
-class _Mended(httpx.AsyncByteStream):
-    """An event stream comes line by line, any other answer in one piece."""
+class _ZonedBody(httpx.AsyncByteStream):
+    """An event stream is read line by line, any other answer as a whole."""
 
     def __init__(self, response: httpx.Response) -> None:
-        assert isinstance(response.stream, httpx.AsyncByteStream)
-        self._stream = response.stream
+        self._stream: Any = response.stream
         self._by_line = response.headers.get("content-type", "").startswith("text/event-stream")
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
-        read = bytearray()
-        async for piece in self._stream:
-            read += piece
-            while self._by_line and (end := read.find(b"\n") + 1):
-                yield zoned(bytes(read[: end - 1])) + b"\n"
-                del read[:end]
-        yield zoned(bytes(read))
+        pending = bytearray()
+        async for chunk in self._stream:
+            pending += chunk
+            end = pending.rfind(b"\n", len(pending) - len(chunk)) + 1 if self._by_line else 0
+            if end:
+                yield b"\n".join(map(zoned, bytes(pending[:end]).split(b"\n")))
+                del pending[:end]
+        yield zoned(bytes(pending))
 
     async def aclose(self) -> None:
         await self._stream.aclose()

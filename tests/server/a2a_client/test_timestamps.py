@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from a2a_canvas.server.client.conversation.timestamps import zoned, zoned_answer
+from a2a_canvas.server.a2a_client.timestamps import zoned, zoned_answer
 from tests.server.client.client_harness import Script, serving, typed
 
 NAIVE = "2026-11-22T09:45:07.123456"

@@ -1,0 +1,111 @@
+"""What a failed call of another server means: a reason in words, and whether another try may succeed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+
+import grpc
+import httpx
+from a2a.client.errors import A2AClientError, A2AClientTimeoutError
+from a2a.utils.errors import A2AError, MethodNotFoundError, TaskNotFoundError, UnsupportedOperationError
+
+from a2a_canvas.server.outbound.over_httpx import UnreadableAnswer
+
+_REFUSALS = frozenset(
+    (
+        grpc.StatusCode.ALREADY_EXISTS,
+        grpc.StatusCode.FAILED_PRECONDITION,
+        grpc.StatusCode.INVALID_ARGUMENT,
+        grpc.StatusCode.NOT_FOUND,
+        grpc.StatusCode.OUT_OF_RANGE,
+        grpc.StatusCode.PERMISSION_DENIED,
+        grpc.StatusCode.UNAUTHENTICATED,
+        grpc.StatusCode.UNIMPLEMENTED,
+    )
+)
+"""The statuses of gRPC with which a server has answered; with any other one the connection may have failed."""
+
+
+class AgentFault(Exception):
+    """An agent cannot be reached, refuses, or answers what is not A2A; `str()` is for a model and the log.
+
+    Attributes:
+        passing: another try may succeed.
+        streamless: it does not stream this task, which may have ended.
+    """
+
+    def __init__(self, reason: str, *, passing: bool = False, streamless: bool = False) -> None:
+        super().__init__(reason)
+        self.passing = passing
+        self.streamless = streamless
+
+
+@contextmanager
+def agent_faults() -> Iterator[None]:
+    """Raises an `AgentFault` in place of what the SDK's client raises."""
+    try:
+        yield
+    except AgentFault:
+        raise
+    except Exception as error:
+        raise fault_of(error) from error
+
+
+def fault_of(error: Exception) -> AgentFault:
+    """What an exception of the SDK's client means."""
+    streamless = isinstance(error, UnsupportedOperationError | MethodNotFoundError)
+    return AgentFault(_reason(error), passing=may_pass(error), streamless=streamless)
+
+
+def may_pass(error: Exception) -> bool:
+    """Whether the connection failed, or the server says that another try may succeed."""
+    match _cause(error):
+        case UnreadableAnswer():
+            return False
+        case httpx.HTTPStatusError(response=response):
+            return response.status_code >= 500 or response.status_code in (408, 429)
+        case httpx.RequestError() | OSError() | A2AClientTimeoutError():
+            return True
+        case grpc.aio.AioRpcError() as call if call.code() not in _REFUSALS:
+            return True
+    return isinstance(error, A2AError) and _has(error.data, "retryable")
+
+
+def _cause(error: Exception) -> BaseException:
+    # That of a time-out in asyncio is how the call was ended.
+    return error if isinstance(error, TimeoutError) else error.__cause__ or error
+
+
+def _has(data: object, mark: str) -> bool:
+    """Whether `mark` is true anywhere in an error's data, which has another shape in every binding and version."""
+    if isinstance(data, Mapping):
+        return data.get(mark) in (True, "true") or any(_has(value, mark) for value in data.values())
+    return isinstance(data, list | tuple) and any(_has(value, mark) for value in data)
+
+
+def _reason(error: Exception) -> str:
+    match _cause(error):
+        case UnreadableAnswer() as unreadable:
+            return str(unreadable)
+        case httpx.HTTPStatusError(response=response):
+            return _status(response.status_code)
+        case httpx.TimeoutException() | TimeoutError() | A2AClientTimeoutError():
+            return "it does not answer"
+        case httpx.RequestError() | OSError():
+            return "the connection to it broke, or nothing answers there"
+    match error:
+        case TaskNotFoundError():
+            return "it does not know the task"
+        case A2AError() if not isinstance(error, A2AClientError):
+            return f"it refuses: {error.message[:500]}"
+        case _:
+            return "it answers what is not A2A"
+
+
+def _status(status: int) -> str:
+    if status in (401, 403):
+        return f"it refuses access (HTTP {status}); the operator of this server can set a token for it"
+    if 300 <= status < 400:
+        return f"it redirects (HTTP {status}), which is not followed"
+    return f"it answers with HTTP {status}"

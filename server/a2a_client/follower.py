@@ -1,0 +1,220 @@
+"""Follows one task of another server to its end, however often the connection breaks.
+
+Rule 1: a task is over at a terminal state, at a question, or with a message in place of a task.
+Rule 2: a stream that ends before that is resumed by `SubscribeToTask`; a task without streams is polled by `GetTask`.
+Rule 3: a message is sent again, under its id, only if nothing answered it, and only `resends` times.
+Rule 4: with `confirms`, `GetTask` has the last word: before each stream, when a stream has failed, and when it has told
+        the end. An end that it does not show after some time is believed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import aclosing
+from dataclasses import dataclass, field
+
+from a2a.types import a2a_pb2 as pb
+
+from a2a_canvas.server.a2a_client.agent_connection import AgentConnection
+from a2a_canvas.server.a2a_client.agent_fault import AgentFault
+
+ENDED = (pb.TASK_STATE_COMPLETED, pb.TASK_STATE_FAILED, pb.TASK_STATE_CANCELED, pb.TASK_STATE_REJECTED)
+WAITS = (pb.TASK_STATE_INPUT_REQUIRED, pb.TASK_STATE_AUTH_REQUIRED)
+
+Take = Callable[[pb.StreamResponse], Awaitable[None]]
+"""Takes an event of the task. A look at the task is one, too."""
+Wait = Callable[[float, int], Awaitable[object]]
+"""Waits some seconds before a try: the so-manyth since the connection was lost, 0 if it was not."""
+
+
+@dataclass(frozen=True, slots=True)
+class Persistence:
+    """How long a follower tries.
+
+    Attributes:
+        delays: seconds before each try to reach a server that was lost; after the last try it is given up.
+        polls: seconds between two looks at a task; the last one repeats.
+        resends: how often a message without an answer is sent again.
+        confirms: see rule 4.
+    """
+
+    delays: tuple[float, ...]
+    polls: tuple[float, ...]
+    resends: int = 0
+    confirms: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Tries:
+    """Tries in a row: how many lost the connection, and how many brought nothing new."""
+
+    lost: int = 0
+    quiet: int = 0
+
+    def after_loss(self) -> Tries:
+        return Tries(self.lost + 1, self.quiet)
+
+    def after_answer(self) -> Tries:
+        return Tries(quiet=self.quiet + 1)
+
+    def pause(self, persistence: Persistence) -> float | None:
+        """Seconds until the next try; None if the server is given up."""
+        if self.lost > len(persistence.delays):
+            return None
+        return persistence.delays[self.lost - 1] if self.lost else persistence.polls[: self.quiet or 1][-1]
+
+
+NEWS = Tries(lost=1)
+"""After a stream that brought something new, and ended before the task."""
+
+
+def task_of(event: pb.StreamResponse) -> tuple[str, str]:
+    """The ids of the task that an event is about, and of its context; empty if it is a message."""
+    match event.WhichOneof("payload"):
+        case "task":
+            return event.task.id, event.task.context_id
+        case "status_update":
+            return event.status_update.task_id, event.status_update.context_id
+        case "artifact_update":
+            return event.artifact_update.task_id, event.artifact_update.context_id
+        case _:
+            return "", ""
+
+
+def status_of(event: pb.StreamResponse) -> pb.TaskStatus:
+    """The status in an event; without a state if it has none."""
+    return event.task.status if event.HasField("task") else event.status_update.status
+
+
+def status_key(status: pb.TaskStatus) -> str:
+    """Tells one status from the next; empty if the server gives nothing that does."""
+    time = status.timestamp.ToJsonString() if status.HasField("timestamp") else ""
+    return f"{status.message.message_id} {time}".strip()
+
+
+def is_over(event: pb.StreamResponse, answered: str = "") -> bool:
+    """Whether an event ends the task for now (rule 1).
+
+    Args:
+        answered: the key of the question that has an answer.
+    """
+    status = status_of(event)
+    if status.state in WAITS:
+        return not status_key(status) or status_key(status) != answered
+    return status.state in ENDED or event.HasField("message")
+
+
+@dataclass(slots=True)
+class Follower:
+    """Follows one task.
+
+    Attributes:
+        task_id: empty until the first event names the task.
+        answered: the key of the question that a message answers, if it is known.
+    """
+
+    connection: AgentConnection
+    take: Take
+    wait: Wait
+    persistence: Persistence
+    task_id: str = ""
+    answered: str = ""
+    _tries: Tries = Tries()
+    _polling: bool = False
+    _heard: bool = False
+    _told: bool = False
+    _fault: AgentFault = field(default_factory=lambda: AgentFault("the connection to it broke", passing=True))
+
+    async def run(self, message: pb.Message | None = None) -> None:
+        """Send a message, if there is one, and follow the task until it is over.
+
+        Raises:
+            AgentFault: the server refuses, or is given up.
+        """
+        self._polling = not self.connection.streams
+        over = await (self._send(message) if message else self._resume())
+        while not over and not (self._told and self._tries.quiet > len(self.persistence.polls)):
+            if (pause := self._tries.pause(self.persistence)) is None:
+                raise self._fault
+            await self.wait(pause, self._tries.lost)
+            over = await self._resume()
+
+    async def _send(self, message: pb.Message) -> bool:
+        """Whether the task is over. So do the other steps."""
+        delays = iter(self.persistence.delays[: self.persistence.resends])
+        while True:
+            try:
+                return await self._read(self.connection.send(message), message)
+            except AgentFault as fault:
+                delay = next(delays, None)
+                if self._heard or not fault.passing or delay is None:
+                    raise
+            await self.wait(delay, 0)
+
+    async def _resume(self) -> bool:
+        if self.persistence.confirms or self._polling:
+            over = await self._look()
+            if over or self._polling or self._tries.lost:
+                return over
+        return await self._read(self.connection.subscribe(self.task_id))
+
+    async def _look(self) -> bool:
+        try:
+            task = await self.connection.get(self.task_id)
+        except AgentFault as fault:
+            if not self._told and not fault.passing:
+                raise
+            self._fault, self._tries = fault, self._tries.after_loss()
+            return self._told
+        task.id = self.task_id
+        event = pb.StreamResponse(task=task)
+        over = is_over(event, self.answered)
+        if over or not self._told:
+            await self.take(event)
+        self._tries = self._tries.after_answer()
+        return over
+
+    async def _read(self, stream: AsyncGenerator[pb.StreamResponse], message: pb.Message | None = None) -> bool:
+        self._heard = news = False
+        end = fault = None
+        # The stream that answers a question may begin with the task as it was: still asking.
+        stale = message is not None and bool(message.task_id) and self.connection.streams
+        try:
+            async with aclosing(stream) as events:
+                async for event in events:
+                    if self._is_ours(event, names_task=message is not None and not self._heard):
+                        self._heard, news = True, news or not event.HasField("task")
+                        stale = stale and event.task.status.state in WAITS
+                        await self.take(event)
+                        if not stale and is_over(event, self.answered):
+                            end = event
+                            break
+        except AgentFault as broke:
+            fault = broke
+        if message is not None and not self._heard:
+            raise fault or AgentFault("it ends without an answer", passing=True)
+        return await self._judge(news, end, fault)
+
+    def _is_ours(self, event: pb.StreamResponse, names_task: bool) -> bool:
+        task_id, _ = task_of(event)
+        if names_task:
+            if not task_id and not event.HasField("message"):
+                raise AgentFault("it answers without a task")
+            self.task_id = task_id or self.task_id
+        return task_id in ("", self.task_id)
+
+    async def _judge(self, news: bool, end: pb.StreamResponse | None, fault: AgentFault | None) -> bool:
+        confirms = self.persistence.confirms
+        if end and (end.HasField("message") or not confirms):
+            return True
+        refused = fault is not None and not fault.passing
+        if fault and refused and not (fault.streamless or confirms):
+            raise fault
+        if end or (refused and not self._heard):
+            self._told, self._polling = end is not None, True
+            return await self._look()
+        if news:
+            self._tries = NEWS
+        elif not (confirms or self._polling):
+            self._tries = self._tries.after_loss()
+        return False
