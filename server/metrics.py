@@ -1,18 +1,21 @@
-"""What a server counts and measures of itself. Imports nothing of the server, and nothing that knows a form of it.
+"""What a server counts and measures of itself, as Prometheus' own metrics. Imports nothing of the server.
 
 Rule 1: counting costs an addition. It happens once for an entry, a commit, a call or a request, never for a character.
 Rule 2: labels have few values, which this server or its operator has chosen: no names of users, no ids, no texts.
-Rule 3: the one who counts knows these classes alone; `protocols/edge/prometheus.py` gives them the form that is read.
 """
 
 from __future__ import annotations
 
-from bisect import bisect_left
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator
 from datetime import UTC, datetime
-from itertools import accumulate
+from functools import partial
+from importlib.metadata import version
 
-PREFIX = "a2a_canvas_"
+import prometheus_client
+from prometheus_client import CollectorRegistry, Gauge, Histogram, Info, ProcessCollector
+from prometheus_client.metrics_core import Metric
+
+NAMESPACE = "a2a_canvas"
 """The beginning of the name of every metric."""
 
 MAX_SERIES = 200
@@ -24,79 +27,22 @@ DELAY_BOUNDS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5,
 FIRST_BYTE_BOUNDS = (0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 25.0, 60.0, 120.0, 300.0)
 """Seconds: the upper bounds of the buckets."""
 
-Labels = tuple[str, ...]
+
+class Counter(prometheus_client.Counter):
+    """A counter with at most `MAX_SERIES` values of its labels."""
+
+    def labels(self, *values: str) -> Counter:  # type: ignore[override]  # no values by name
+        full = len(self._metrics) >= MAX_SERIES and values not in self._metrics
+        return super().labels(*((OTHER,) * len(values) if full else values))
 
 
-class Series:
-    """A metric: a number for each value of its labels.
+class Registry(CollectorRegistry):
+    """All metrics of a server, without the times at which each began to count."""
 
-    Args:
-        name: without the prefix, and in Prometheus' form: with the unit, and with `total` for what only grows.
-        about: one sentence.
-    """
-
-    def __init__(self, name: str, about: str, *labels: str) -> None:
-        self.name = PREFIX + name
-        self.about = about
-        self.labels = labels
-        self._values: dict[Labels, float] = {} if labels else {(): 0}
-
-    @property
-    def values(self) -> Mapping[Labels, float]:
-        return self._values
-
-    def set(self, value: float, *labels: str) -> None:
-        self._values[labels] = value
-
-    def add(self, *labels: str, amount: float = 1) -> None:
-        if labels not in self._values:
-            labels = self._placed(labels)
-        self._values[labels] = self._values.get(labels, 0) + amount
-
-    def _placed(self, labels: Labels) -> Labels:
-        return labels if len(self._values) < MAX_SERIES else (OTHER,) * len(labels)
-
-
-class CountSeries(Series):
-    """Counts what only grows."""
-
-
-class GaugeSeries(Series):
-    """What rises and falls."""
-
-
-class DurationSeries:
-    """Durations in seconds, counted in buckets.
-
-    Args:
-        bounds: the upper bounds of the buckets; the last bucket has none.
-    """
-
-    labels: Labels = ()
-
-    def __init__(self, name: str, about: str, bounds: Sequence[float]) -> None:
-        self.name = PREFIX + name
-        self.about = about
-        self.bounds = bounds
-        self.total = 0.0
-        self._counts = [0] * (len(bounds) + 1)
-
-    def add(self, seconds: float) -> None:
-        """Count a duration; one below zero, which two clocks can make, counts as zero."""
-        self._counts[bisect_left(self.bounds, seconds)] += 1
-        self.total += max(seconds, 0.0)
-
-    @property
-    def count(self) -> int:
-        return sum(self._counts)
-
-    @property
-    def cumulative(self) -> Sequence[tuple[float, int]]:
-        """How many durations were at most so long, for each bound and for infinity."""
-        return [*zip((*self.bounds, float("inf")), accumulate(self._counts), strict=True)]
-
-
-AnySeries = CountSeries | GaugeSeries | DurationSeries
+    def collect(self) -> Iterator[Metric]:
+        for family in super().collect():
+            family.samples = [sample for sample in family.samples if not sample.name.endswith("_created")]
+            yield family
 
 
 class Metrics:
@@ -107,71 +53,73 @@ class Metrics:
 
     Attributes:
         refreshers: called before the metrics are read, to set what nobody counts.
+        registry: all of them.
     """
 
     def __init__(self, now: Callable[[], datetime] = lambda: datetime.now(UTC)) -> None:
         self._now = now
         self.refreshers: list[Callable[[], Awaitable[None]]] = []
-        self.turns_running = GaugeSeries("turns_running", "Turns running on this server.")
-        self.turns_waiting = GaugeSeries("turns_waiting", "Turns in the queue of this server.")
-        self.turns = CountSeries(
-            "turns_total", "Turns that have ended or wait for the user, by the state of their task.", "state"
+        self.registry = Registry()
+        ProcessCollector(registry=self.registry)
+        about = Info(NAMESPACE, "The version of this server.", registry=self.registry)
+        about.info({"version": version("a2a-canvas")})
+        gauge = partial(Gauge, namespace=NAMESPACE, registry=self.registry)
+        counter = partial(Counter, namespace=NAMESPACE, registry=self.registry)
+        histogram = partial(Histogram, namespace=NAMESPACE, registry=self.registry)
+        self.turns_running = gauge("turns_running", "Turns running on this server.")
+        self.turns_waiting = gauge("turns_waiting", "Turns in the queue of this server.")
+        self.turns = counter(
+            "turns_total", "Turns that have ended or wait for the user, by the state of their task.", ["state"]
         )
-        self.first_byte = DurationSeries(
+        self.first_byte = histogram(
             "first_artifact_byte_seconds",
             "Time from a message to the first byte of an artifact, including the queue.",
-            FIRST_BYTE_BOUNDS,
+            buckets=FIRST_BYTE_BOUNDS,
         )
-        self.entry_delay = DurationSeries(
+        self.entry_delay = histogram(
             "entry_delay_seconds",
             "Time from appending an entry to sending it to a stream; of entries sent together, that of the oldest.",
-            DELAY_BOUNDS,
+            buckets=DELAY_BOUNDS,
         )
-        self.open_streams = GaugeSeries("open_streams", "Open streams.", "binding")
-        self.commits = DurationSeries("commit_seconds", "Duration of committed transactions.", COMMIT_BOUNDS)
-        self.commit_failures = CountSeries(
+        self.open_streams = gauge("open_streams", "Open streams.", ["binding"])
+        self.commits = histogram("commit_seconds", "Duration of committed transactions.", buckets=COMMIT_BOUNDS)
+        self.commit_failures = counter(
             "commit_failures_total", "Failed transactions, which are retried if that can help."
         )
-        self.written_bytes = CountSeries("written_bytes_total", "Compressed size of the tasks and artifacts written.")
-        self.kept_bytes = GaugeSeries("kept_bytes", "Size of all users' stored data, as the storage quotas count it.")
-        self.model_calls = CountSeries("model_calls_total", "Model calls, by stop reason.", "stop_reason")
-        self.tokens = CountSeries(
+        self.written_bytes = counter("written_bytes_total", "Compressed size of the tasks and artifacts written.")
+        self.kept_bytes = gauge("kept_bytes", "Size of all users' stored data, as the storage quotas count it.")
+        self.model_calls = counter("model_calls_total", "Model calls, by stop reason.", ["stop_reason"])
+        self.tokens = counter(
             "model_tokens_total",
             "Tokens as the provider counts them: of requests (in, including cached) and answers (out).",
-            "direction",
+            ["direction"],
         )
-        self.model_errors = CountSeries("model_errors_total", "Failed model calls.", "provider", "kind")
-        self.tool_calls = CountSeries(
+        self.model_errors = counter("model_errors_total", "Failed model calls.", ["provider", "kind"])
+        self.tool_calls = counter(
             "tool_calls_total",
             "Tool calls. Unknown tools are counted as `other`.",
-            "tool",
-            "outcome",
+            ["tool", "outcome"],
         )
-        self.lease_renewals = CountSeries(
+        self.lease_renewals = counter(
             "lease_renewals_total",
             "Renewals of the lease on PostgreSQL: `renewed`, `lost` or (the database) `unavailable`.",
-            "outcome",
+            ["outcome"],
         )
-        self.outbox_depth = GaugeSeries("outbox_notifications", "Pending push notifications.")
-        self.outbox_age = GaugeSeries(
+        self.outbox_depth = gauge("outbox_notifications", "Pending push notifications.")
+        self.outbox_age = gauge(
             "outbox_oldest_seconds", "Age of the oldest pending push notification; 0 if there is none."
         )
-        self.push_attempts = CountSeries(
+        self.push_attempts = counter(
             "push_attempts_total",
             "Attempts to send push notifications: `accepted`, `failed` or `given_up`.",
-            "outcome",
+            ["outcome"],
         )
-        self.refused = CountSeries(
+        self.refused = counter(
             "requests_refused_total",
             "Requests answered with an error, by the name of the HTTP status.",
-            "binding",
-            "reason",
+            ["binding", "reason"],
         )
 
     def sent(self, at: datetime) -> None:
         """An entry that was appended at this time has been sent to a stream."""
-        self.entry_delay.add((self._now() - at).total_seconds())
-
-    @property
-    def all(self) -> Sequence[AnySeries]:
-        return [each for each in vars(self).values() if isinstance(each, CountSeries | GaugeSeries | DurationSeries)]
+        self.entry_delay.observe(max((self._now() - at).total_seconds(), 0))  # the clocks of two servers may differ

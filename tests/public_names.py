@@ -24,6 +24,7 @@ from a2a_canvas.server.protocols.edge.error_tables import rpc_code
 from a2a_canvas.server.settings.settings import PREFIX, Settings
 from tests.docs.entrances import entrances
 from tests.docs.pages import ROOT
+from tests.metric_values import all_series
 
 LIST = Path(__file__).with_suffix(".txt")
 
@@ -33,7 +34,7 @@ def public_names() -> list[str]:
     found = {f"entrance {each}" for each in entrances()}  # imports the app, and with it all errors
     found |= {*_commands("a2a-canvas", cli), *_errors(), *_from_code()}
     found |= {f"setting {name} {PREFIX}{name.upper()}" for name in Settings.model_fields}
-    found |= {f"metric {series.name} {','.join(series.labels)}".rstrip() for series in Metrics().all}
+    found |= {f"metric {each.name} {','.join(each.labels)}".rstrip() for each in all_series(Metrics())}
     found |= {f"name a2a_canvas.{name}" for name in a2a_canvas.__all__}
     found |= {f"name a2a_canvas.testing.{name}" for name in testing.__all__}
     return sorted(found)

@@ -105,7 +105,7 @@ def test_an_app_in_memory_runs_without_claude_grpc_and_sql() -> None:
         "a2a_canvas.server.backend.migrations",
         "a2a_canvas.server.client",
     ]
-    assert imported(SERVED, *ours, "anthropic", "openai", "prometheus_client", *SQL) == ""
+    assert imported(SERVED, *ours, "anthropic", "openai", *SQL) == ""
 
 
 def test_only_scripts_and_the_rehearsal_import_the_engine_of_scripts() -> None:

@@ -77,8 +77,9 @@ class SqlBackend:
         self._database = database
         self._metrics = metrics or Metrics(now)
         self._metrics.refreshers.append(self._report_written)
+        self._reported = (0, 0)  # failures of commits, and bytes
         self.commits = GroupCommit(
-            database, self._on_lease_lost, self._on_unwritable, spacing=spacing, committed=self._metrics.commits.add
+            database, self._on_lease_lost, self._on_unwritable, spacing=spacing, committed=self._metrics.commits.observe
         )
         self._lease = Lease(database, timing)
         self.store = SqlArtifactStore(database, self.commits, self._lease, limits)
@@ -180,11 +181,12 @@ class SqlBackend:
 
     def _count_renewal(self, outcome: str) -> None:
         if not self._lease.exclusive:
-            self._metrics.lease_renewals.add(outcome)
+            self._metrics.lease_renewals.labels(outcome).inc()
 
     async def _report_written(self) -> None:
-        self._metrics.commit_failures.set(self.commits.failures)
-        self._metrics.written_bytes.set(self._database.written_bytes)
+        (failures, written), self._reported = self._reported, (self.commits.failures, self._database.written_bytes)
+        self._metrics.commit_failures.inc(self.commits.failures - failures)
+        self._metrics.written_bytes.inc(self._database.written_bytes - written)
 
     def _on_lease_lost(self) -> None:
         """Another replica has taken over: memory is invalid, and this process becomes a new replica."""

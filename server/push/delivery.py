@@ -169,7 +169,7 @@ class PushDelivery:
         self._places.settled(delivery, accepted=isinstance(outcome, Accepted))
         match outcome:
             case Accepted():
-                self._metrics.push_attempts.add("accepted")
+                self._metrics.push_attempts.labels("accepted").inc()
                 return await self._outbox.delivered(delivery)
             case NotAccepted():
                 await self._later(delivery, outcome)
@@ -180,7 +180,7 @@ class PushDelivery:
         said = (public_id(delivery.config.key.config_id), delivery.config.target, outcome.reason)
         delay = delay_after(failed, outcome, self._chance())
         if delay is None:
-            self._metrics.push_attempts.add("given_up")
+            self._metrics.push_attempts.labels("given_up").inc()
             logger.warning(
                 "Push notifications to config %s (%s) are given up after %d attempts: %s",
                 *said[:2],
@@ -190,7 +190,7 @@ class PushDelivery:
             )
             await self._outbox.give_up(delivery, f"after {failed} attempts {outcome.reason}")
             return
-        self._metrics.push_attempts.add("failed")
+        self._metrics.push_attempts.labels("failed").inc()
         logger.info("A push notification to config %s (%s) failed: %s", *said, extra=_about(delivery))
         await self._outbox.failed(delivery, self._now() + delay)
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 
-from a2a_canvas.server.metrics import CountSeries, DurationSeries, Metrics
+from a2a_canvas.server.metrics import Metrics
 from tests.docs.pages import ROOT
+from tests.metric_values import all_series
 
 PAGE = ROOT / "docs/observability.md"
 _GENERATED = re.compile(r"(?<=from `Metrics` by `make docs`\. -->\n).*(?=<!-- End of the metrics)", re.DOTALL)
@@ -14,10 +15,9 @@ _GENERATED = re.compile(r"(?<=from `Metrics` by `make docs`\. -->\n).*(?=<!-- En
 def table() -> str:
     """All metrics, one line each: name, kind, labels, and what it counts."""
     lines = ["| metric | kind | labels | what |", "|---|---|---|---|"]
-    for series in Metrics().all:
-        kind = {CountSeries: "counter", DurationSeries: "histogram"}.get(type(series), "gauge")
+    for series in all_series(Metrics()):
         labels = ", ".join(f"`{label}`" for label in series.labels) or "–"
-        lines.append(f"| `{series.name}` | {kind} | {labels} | {series.about} |")
+        lines.append(f"| `{series.name}` | {series.kind} | {labels} | {series.about} |")
     return "\n".join(lines) + "\n"
 
 

@@ -15,6 +15,7 @@ from a2a_canvas.server.metrics import Metrics
 from a2a_canvas.server.protocols.edge.request_metrics import binding_of
 from tests.docs.metrics_table import generated
 from tests.docs.pages import ROOT, blocks, page, rows, section
+from tests.metric_values import all_series
 
 PAGE = page("observability")
 
@@ -25,7 +26,7 @@ def test_the_table_of_metrics_is_the_one_that_is_generated() -> None:
 
 def test_the_labels_of_the_metrics_have_the_values_of_the_code() -> None:
     told = {row[0].strip("`"): set(re.findall(r"`([\w+-]+)`", row[1])) for row in label_rows()}
-    assert told.keys() == {label for series in Metrics().all for label in series.labels}
+    assert told.keys() == {label for series in all_series(Metrics()) for label in series.labels}
     assert told["state"] == {state.value for state in State if state.settled}
     assert told["kind"] == set(get_args(ErrorKind))
     assert told["stop_reason"] == set(get_args(StopReason))
@@ -46,7 +47,7 @@ def test_alerts_and_scraping_name_metrics_that_there_are() -> None:
     assert job["static_configs"][0]["targets"] == ["127.0.0.1:9100"]
     [group] = alerts["groups"]
     named = {name for rule in group["rules"] for name in re.findall(r"a2a_canvas_\w+", rule["expr"])}
-    assert {name.removesuffix("_bucket") for name in named} <= {series.name for series in Metrics().all}
+    assert {name.removesuffix("_bucket") for name in named} <= {series.name for series in all_series(Metrics())}
 
 
 def test_the_checks_of_the_doctor_are_those_of_the_code() -> None:

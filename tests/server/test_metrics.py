@@ -1,58 +1,42 @@
-"""The counters that nobody needs Prometheus for: what they add up, and that their labels stay few."""
+"""The metrics that a server has: their names, and that their labels stay few."""
 
 from __future__ import annotations
 
 import re
 from datetime import UTC, datetime, timedelta
 
-from a2a_canvas.server.metrics import MAX_SERIES, OTHER, PREFIX, CountSeries, DurationSeries, GaugeSeries, Metrics
+from a2a_canvas.server.metrics import MAX_SERIES, NAMESPACE, OTHER, Counter, Metrics
+from tests.metric_values import all_series, values
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 
 
-def test_what_is_counted_adds_up_by_label() -> None:
-    series = CountSeries("things_total", "Things.", "kind")
-    for kind in ("a", "b", "a"):
-        series.add(kind)
-    series.add("a", amount=3)
-    assert series.values == {("a",): 5, ("b",): 1}
-
-
-def test_a_series_without_labels_begins_at_zero() -> None:
-    assert GaugeSeries("things", "Things.").values == {(): 0}
-
-
 def test_labels_beyond_the_limit_are_counted_together() -> None:
-    series = CountSeries("things_total", "Things.", "kind", "outcome")
+    counter = Counter("things_total", "Things.", ["kind", "outcome"], registry=None)
     for number in range(MAX_SERIES + 50):
-        series.add(str(number), "done")
-    series.add("0", "done")
-    assert len(series.values) == MAX_SERIES + 1
-    assert (series.values["0", "done"], series.values[OTHER, OTHER]) == (2, 50)
+        counter.labels(str(number), "done").inc()
+    counter.labels("0", "done").inc()
+    found = values(counter)
+    assert len(found) == MAX_SERIES + 1
+    assert (found["0", "done"], found[OTHER, OTHER]) == (2, 50)
 
 
-def test_durations_are_counted_up_to_each_bound() -> None:
-    series = DurationSeries("wait_seconds", "Waits.", (0.1, 1.0))
-    for seconds in (0.05, 0.1, 0.5, 7.0, -0.2):
-        series.add(seconds)
-    assert series.cumulative == [(0.1, 3), (1.0, 4), (float("inf"), 5)]
-    assert (series.count, round(series.total, 2)) == (5, 7.65)
-
-
-def test_the_delay_of_an_entry_is_measured_by_the_clock_of_the_entries() -> None:
+def test_the_delay_of_an_entry_is_measured_by_the_clock_of_the_entries_and_never_below_zero() -> None:
     metrics = Metrics(lambda: NOW)
-    metrics.sent(NOW - timedelta(seconds=2))
-    assert (metrics.entry_delay.count, metrics.entry_delay.total) == (1, 2.0)
+    for seconds in (2, -1):
+        metrics.sent(NOW - timedelta(seconds=seconds))
+    assert values(metrics.entry_delay) == {(): 2}
+    assert metrics.registry.get_sample_value("a2a_canvas_entry_delay_seconds_sum") == 2.0
 
 
 def test_names_say_the_unit_and_what_only_grows() -> None:
-    for series in Metrics().all:
-        assert re.fullmatch(rf"{PREFIX}[a-z]+(_[a-z]+)*", series.name)
-        assert isinstance(series, CountSeries) == series.name.endswith("_total")
-        assert not isinstance(series, DurationSeries) or series.name.endswith("_seconds")
+    for series in all_series(Metrics()):
+        assert re.fullmatch(rf"{NAMESPACE}(_[a-z]+)+", series.name)
+        assert (series.kind == "counter") == series.name.endswith("_total")
+        assert series.kind != "histogram" or series.name.endswith("_seconds")
         assert series.about.endswith(".")
 
 
 def test_no_label_can_name_a_user_a_task_or_a_text() -> None:
-    labels = {label for series in Metrics().all for label in series.labels}
+    labels = {label for series in all_series(Metrics()) for label in series.labels}
     assert labels == {"state", "binding", "stop_reason", "direction", "provider", "kind", "tool", "outcome", "reason"}

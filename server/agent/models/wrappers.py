@@ -93,7 +93,7 @@ class MeasuredLLM(LLMWrapper):
                 async for event in events:
                     yield event
         except ModelError as error:
-            self._errors.add(self._provider, error.kind)
+            self._errors.labels(self._provider, error.kind).inc()
             raise
 
 

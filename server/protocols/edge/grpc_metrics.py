@@ -43,12 +43,12 @@ class CallCount:
         """A response is about to be sent."""
         if not self._streams:
             self._streams = True
-            self._metrics.open_streams.add("GRPC")
+            self._metrics.open_streams.labels("GRPC").inc()
 
     def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
         if self._streams:
-            self._metrics.open_streams.add("GRPC", amount=-1)
+            self._metrics.open_streams.labels("GRPC").dec()
         elif isinstance(error, grpc.aio.AbortError):
             code = self._context.code()
             status = next((http for each, http in _STATUS.items() if code in (each, each.value[0])), 500)
-            self._metrics.refused.add("GRPC", reason_of(status))
+            self._metrics.refused.labels("GRPC", reason_of(status)).inc()

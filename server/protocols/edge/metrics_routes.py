@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator, Callable, Generator
 from contextlib import asynccontextmanager, contextmanager
 
 import uvicorn
+from prometheus_client.exposition import choose_encoder
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
@@ -25,8 +26,6 @@ logger = logging.getLogger(__name__)
 
 PATH = "/metrics"
 NOT_FOR_ALL = "Metrics are shown to callers with credentials alone. To have them without, start with --metrics-port."
-
-Exposition = Callable[[Metrics, str], tuple[bytes, str]]
 
 
 def metrics_readers(settings: Settings) -> Callable[[Request], bool]:
@@ -49,18 +48,10 @@ def metrics_route(metrics: Metrics, may_read: Callable[[Request], bool] = lambda
             refusal = {"code": 403, "status": "PERMISSION_DENIED", "message": NOT_FOR_ALL}
             return JSONResponse({"error": refusal}, 403, NO_STORE)
         await _refresh(metrics)
-        exposition = await asyncio.to_thread(_exposition)
-        body, media_type = exposition(metrics, request.headers.get("accept", ""))
-        return Response(body, headers={"Content-Type": media_type, **NO_STORE})
+        encode, media_type = choose_encoder(request.headers.get("accept", ""))
+        return Response(encode(metrics.registry), headers={"Content-Type": media_type, **NO_STORE})
 
     return Route(PATH, read, methods=["GET"])
-
-
-def _exposition() -> Exposition:
-    """Imported when it is needed: its library takes long, and many servers are never asked."""
-    from a2a_canvas.server.protocols.edge.prometheus import exposition
-
-    return exposition
 
 
 async def _refresh(metrics: Metrics) -> None:

@@ -43,7 +43,7 @@ def note_refusal(scope: Scope, kind: type[Exception]) -> None:
 
 def refused_connections(metrics: Metrics) -> Callable[[int], None]:
     """Counts what is refused with an HTTP status before it is a request."""
-    return lambda status: metrics.refused.add(OTHER, reason_of(status))
+    return lambda status: metrics.refused.labels(OTHER, reason_of(status)).inc()
 
 
 class MetricsMiddleware:
@@ -85,17 +85,17 @@ class _CountedAnswer:
     def _begin(self, start: Message) -> None:
         status = self._scope.get(_REFUSED, start["status"])
         if status >= 400:
-            self._metrics.refused.add(self._binding, reason_of(status))
+            self._metrics.refused.labels(self._binding, reason_of(status)).inc()
         elif any(
             name == b"content-type" and value.startswith(b"text/event-stream") for name, value in start["headers"]
         ):
             self._streams = True
-            self._metrics.open_streams.add(self._binding)
+            self._metrics.open_streams.labels(self._binding).inc()
 
     def failed(self) -> None:
         if not self._begun:
-            self._metrics.refused.add(self._binding, reason_of(500))
+            self._metrics.refused.labels(self._binding, reason_of(500)).inc()
 
     def ended(self) -> None:
         if self._streams:
-            self._metrics.open_streams.add(self._binding, amount=-1)
+            self._metrics.open_streams.labels(self._binding).dec()

@@ -56,17 +56,17 @@ class TurnMetrics:
 
     def _status(self, event: StatusChanged) -> None:
         if event.state.settled:
-            self._metrics.turns.add(event.state.value)
+            self._metrics.turns.labels(event.state.value).inc()
 
     def _artifact(self, event: ArtifactChanged) -> None:
         if event.parts:
             del self._by_kind[ArtifactChanged]
-            self._metrics.first_byte.add(self._elapsed().total_seconds())
+            self._metrics.first_byte.observe(max(self._elapsed().total_seconds(), 0))
 
     def _model_call(self, event: LlmCallCompleted) -> None:
-        self._metrics.model_calls.add(event.stop_reason)
-        self._metrics.tokens.add("in", amount=event.usage.total_input)
-        self._metrics.tokens.add("out", amount=event.usage.output_tokens)
+        self._metrics.model_calls.labels(event.stop_reason).inc()
+        self._metrics.tokens.labels("in").inc(event.usage.total_input)
+        self._metrics.tokens.labels("out").inc(event.usage.output_tokens)
 
     def _tool_began(self, event: ToolUseStarted) -> None:
         self._names[event.tool_use_id] = event.name
@@ -79,4 +79,4 @@ class TurnMetrics:
 
     def _tool(self, tool_use_id: str, outcome: str) -> None:
         name = self._names.pop(tool_use_id, OTHER)
-        self._metrics.tool_calls.add(name if name in self._tools() else OTHER, outcome)
+        self._metrics.tool_calls.labels(name if name in self._tools() else OTHER, outcome).inc()

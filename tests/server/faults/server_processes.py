@@ -22,7 +22,7 @@ from a2a.client import Client, ClientConfig, ClientFactory
 from a2a.types import a2a_pb2 as pb
 
 from a2a_canvas.server.backend.migrations import upgrade
-from a2a_canvas.server.metrics import PREFIX
+from a2a_canvas.server.metrics import NAMESPACE
 from a2a_canvas.store.sql.database import Database
 from tests.free_port import free_port
 from tests.server.faults.fault_scripts import Json, script
@@ -119,7 +119,9 @@ class ServerProcess:
     async def metric(self, sample: str) -> float:
         """The value of a sample, such as `commit_failures_total`; 0 if there is none."""
         lines = (await self.http.get("/metrics")).text.splitlines()
-        return next((float(line.rpartition(" ")[2]) for line in lines if line.startswith(f"{PREFIX}{sample} ")), 0.0)
+        return next(
+            (float(line.rpartition(" ")[2]) for line in lines if line.startswith(f"{NAMESPACE}_{sample} ")), 0.0
+        )
 
     async def get(self, path: str) -> Json:
         answer: Json = (await self.http.get(path)).raise_for_status().json()

@@ -24,6 +24,7 @@ from a2a_canvas.server.tasks.errors import TaskNotFound
 from a2a_canvas.server.tasks.push import ConfigKey, PushConfig
 from a2a_canvas.server.tasks.record import Entry, TaskRecord
 from tests.fakes import Clock
+from tests.metric_values import values
 
 Answer = Callable[[str], Awaitable[Outcome]]
 REFUSED = NotAccepted("the receiver answered 500")
@@ -238,7 +239,7 @@ async def test_it_is_given_up_in_the_end_and_both_the_log_and_the_config_say_so(
             for attempts in range(1, MAX_ATTEMPTS + 1):
                 await world.outbox.until_failures(attempts)
                 world.later()
-        assert world.metrics.push_attempts.values == {("failed",): MAX_ATTEMPTS - 1, ("given_up",): 1}
+        assert values(world.metrics.push_attempts) == {("failed",): MAX_ATTEMPTS - 1, ("given_up",): 1}
         assert world.receivers.of(url) == ["2 working"] * MAX_ATTEMPTS
         assert await world.failure("t") == f"after {MAX_ATTEMPTS} attempts the receiver answered 500"
         [warning] = [record for record in caplog.records if record.levelno == logging.WARNING]

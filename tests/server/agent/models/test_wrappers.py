@@ -22,6 +22,7 @@ from a2a_canvas.server.agent.model import (
 from a2a_canvas.server.agent.models.wrappers import UNJOINED_CHARACTERS, FramedLLM, MeasuredLLM, join_frames
 from a2a_canvas.server.metrics import Metrics
 from tests.fakes import BROKEN, FakeLLM, broken
+from tests.metric_values import values
 
 LONG = 1000.0
 """A frame that does not end within a test."""
@@ -173,4 +174,4 @@ async def test_an_edit_that_changes_nothing_is_no_error_of_the_model(end, counte
     model = MeasuredLLM(FakeLLM([broken(end)]), metrics)
     with pytest.raises(type(end)):
         assert [event async for event in model.stream(ModelRequest("", ()))]
-    assert sum(metrics.model_errors.values.values()) == counted
+    assert sum(values(metrics.model_errors).values()) == counted

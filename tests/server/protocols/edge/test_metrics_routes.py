@@ -14,12 +14,13 @@ from starlette.applications import Starlette
 
 from a2a_canvas.server.accounts.api_key import new_key
 from a2a_canvas.server.app import create_app
-from a2a_canvas.server.metrics import PREFIX, CountSeries, DurationSeries, GaugeSeries, Metrics
+from a2a_canvas.server.metrics import COMMIT_BOUNDS, NAMESPACE, Metrics
 from a2a_canvas.server.protocols.edge.metrics_routes import metrics_route
 from a2a_canvas.server.settings.settings import Settings
 from a2a_canvas.store.errors import Unavailable
 from tests.database_fixtures import sqlite_url
 from tests.free_port import free_port
+from tests.metric_values import all_series
 from tests.server.app_server import envelope, serving
 
 
@@ -31,20 +32,20 @@ async def scrape(metrics: Metrics, accept: str = "") -> httpx.Response:
 
 def filled() -> Metrics:
     metrics = Metrics()
-    for series in metrics.all:
-        match series:
-            case DurationSeries():
-                series.add(0.02)
-            case CountSeries() | GaugeSeries():
-                series.add(*("x" for _ in series.labels))
+    for series in all_series(metrics):
+        metric: Any = series.metric.labels(*("x" for _ in series.labels)) if series.labels else series.metric
+        if series.kind == "histogram":
+            metric.observe(0.02)
+        else:
+            metric.inc()
     return metrics
 
 
 async def test_every_metric_is_read_with_its_value_and_labels() -> None:
     metrics = filled()
     found = {sample.name: sample for family in parse((await scrape(metrics)).text) for sample in family.samples}
-    for series in metrics.all:
-        sample = found[f"{series.name}_count" if isinstance(series, DurationSeries) else series.name]
+    for series in all_series(metrics):
+        sample = found[f"{series.name}_count" if series.kind == "histogram" else series.name]
         assert (sample.value, set(sample.labels)) == (1, set(series.labels))
     assert found["a2a_canvas_info"].labels.keys() == {"version"}
     assert found["process_resident_memory_bytes"].value > 0
@@ -54,7 +55,7 @@ async def test_a_histogram_has_its_bounds_and_infinity() -> None:
     metrics = filled()
     samples = [each for family in parse((await scrape(metrics)).text) for each in family.samples]
     buckets = {each.labels["le"]: each.value for each in samples if each.name == "a2a_canvas_commit_seconds_bucket"}
-    assert [float(bound) for bound in buckets] == [*metrics.commits.bounds, float("inf")]
+    assert [float(bound) for bound in buckets] == [*COMMIT_BOUNDS, float("inf")]
     assert (buckets["0.01"], buckets["0.025"], buckets["+Inf"]) == (0, 1, 1)
 
 
@@ -154,7 +155,7 @@ async def test_a_run_moves_the_metrics_and_leaves_nothing_of_its_user_in_them(tm
         body = (await served.http.get("/metrics", headers=headers)).text
     samples = [each for family in parse(body) for each in family.samples]
     for name in MOVED:
-        found = [each for each in samples if each.name == f"{PREFIX}{name}"]
+        found = [each for each in samples if each.name == f"{NAMESPACE}_{name}"]
         assert name == "open_streams" or sum(each.value for each in found) > 0, name
         assert found, name
     for secret in ("ann", key, task_id, context):

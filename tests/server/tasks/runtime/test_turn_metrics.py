@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from a2a_canvas.server.agent.model import ModelError, Usage
-from a2a_canvas.server.metrics import OTHER, CountSeries, Metrics
+from a2a_canvas.server.metrics import OTHER, Counter, Metrics
 from a2a_canvas.server.tasks.runtime.admission import Admission
 from tests.fakes import REFUSED, Hold, answer, ask, broken, stop, text, tool, write
+from tests.metric_values import values
 from tests.server.tasks.runtime.runtime_harness import HELLO, RuntimeHarness, on_every_backend
 
 pytestmark = on_every_backend
 
 
-def counted(series: CountSeries) -> dict[str, float]:
-    return {" ".join(labels): value for labels, value in series.values.items()}
+def counted(counter: Counter) -> dict[str, float]:
+    return {" ".join(labels): value for labels, value in values(counter).items()}
 
 
 async def test_calls_and_tokens_are_counted_by_reason_and_direction() -> None:
@@ -28,13 +29,13 @@ async def test_the_first_byte_of_an_artifact_is_measured_once_in_a_turn() -> Non
     pieces = (write("T1", "One"), write("T2", " two", append=True, last_chunk=True, at=1))
     harness = RuntimeHarness(answer(*pieces), HELLO)
     await harness.settled("Write it")
-    assert harness.metrics.first_byte.count == 1
+    assert values(harness.metrics.first_byte) == {(): 1}
 
 
 async def test_a_turn_without_an_artifact_has_no_first_byte() -> None:
     harness = RuntimeHarness(HELLO)
     await harness.settled("Hi")
-    assert harness.metrics.first_byte.count == 0
+    assert values(harness.metrics.first_byte) == {(): 0}
 
 
 async def test_errors_are_counted_by_provider_and_kind_and_each_attempt_counts() -> None:
@@ -75,4 +76,4 @@ async def test_running_and_waiting_turns_are_read_when_they_are_asked_for() -> N
 async def reading(metrics: Metrics) -> tuple[float, float]:
     for refresh in metrics.refreshers:
         await refresh()
-    return metrics.turns_running.values[()], metrics.turns_waiting.values[()]
+    return values(metrics.turns_running)[()], values(metrics.turns_waiting)[()]
