@@ -4,7 +4,8 @@ The agent appends to a document, or rewrites a passage of it; meanwhile somebody
 document where its source is shown and can be typed into, else a message. A frame is the time between two callbacks of
 `requestAnimationFrame`, so that it cannot be shorter than 16.7 ms; the time of a key is what the browser's event timing
 says, from the key to the picture that shows it. The first paint counts what a browser without a cache has transferred
-by then, headers included, as the performance API has it.
+by then, headers included, as the performance API has it: on a slow network, because on a fast one scripts arrive while
+the browser prepares the paint, which does not wait for them.
 """
 
 from __future__ import annotations
@@ -186,7 +187,7 @@ async def _first_paint(browser: Browser, port: int, plan: Plan, table: Report) -
     near = [await _painted(browser, port) for _ in range(plan.paints)]
     slow = [await _painted(browser, port, SLOW) for _ in range(plan.paints)]
     table.checks += [
-        Check("first paint transfer", max(size for _, size in near) / 1000, "at most", PAINT_KB, "KB"),
+        Check("first paint transfer", max(size for _, size in slow) / 1000, "at most", PAINT_KB, "KB"),
         Check("first paint at 400 ms and 63 kB/s", median(time for time, _ in slow), "at most", SLOW_PAINT_MS, "ms"),
     ]
     table.notes.append(f"first paint after {median(time for time, _ in near):.0f} ms")

@@ -5,7 +5,7 @@ import { formatPlace } from "./address.js";
 import { sentence } from "./errors.js";
 import { plainName } from "./words.js";
 import { createWindows, hasFewConnections } from "./a2a/windows.js";
-import { RequestFailed } from "./a2a/client.js";
+import { RequestFailed } from "./a2a/request_failed.js";
 import { followContext, isUnlisted } from "./a2a/follow.js";
 import { randomId } from "./a2a/ids.js";
 import { artifactUpdated } from "./state/artifacts.js";
@@ -13,11 +13,6 @@ import { mayEdit } from "./state/reducer.js";
 import { waitingTask } from "./chat/entries.js";
 import { CANVAS, isPaused, textOf } from "./state/task.js";
 
-/** @typedef {import("./types.js").State} State */
-/** @typedef {import("./types.js").Action} Action */
-/** @typedef {import("./types.js").Message} Message */
-/** @typedef {import("./types.js").Part} Part */
-/** @typedef {import("./types.js").Json} Json */
 /** @typedef {import("./state/store.js").Store<State, Action>} Store */
 /** @typedef {import("./a2a/client.js").Client} Client */
 
@@ -27,7 +22,7 @@ import { CANVAS, isPaused, textOf } from "./state/task.js";
  * @property {boolean} ok
  * @property {string} said  a sentence for the user
  * @property {number|undefined} version  that is current now
- * @property {{base: string, current: string, yours: string}[]} conflicts  of a put that could not be merged
+ * @property {{start: number, end: number}[]} conflicts  the places of its base at which a put could not be merged
  * @property {boolean} busy  the artifact is being written
  * @property {boolean} declined  the agent did not want to, and nothing is wrong
  * @property {boolean} answered  by the server: otherwise it is not known whether it was done
@@ -50,7 +45,7 @@ const MANY_WINDOWS = 2;
  */
 export function createApp(store, client, { navigate = () => {}, session } = {}) {
   const { dispatch } = store;
-  /** The conversations that were begun here, oldest first. @type {Map<string, import("./types.js").ContextSummary>} */
+  /** The conversations that were begun here, oldest first. @type {Map<string, ContextSummary>} */
   const begun = new Map();
   const windows = createWindows({ shown: () => store.state.contextId });
   /** @type {ReturnType<typeof followContext>|null} */
@@ -60,9 +55,9 @@ export function createApp(store, client, { navigate = () => {}, session } = {}) 
   /**
    * @param {"error"|"info"} kind
    * @param {string} text
-   * @param {import("./types.js").Notice["action"]} [action]
+   * @param {Notice["action"]} [action]
    * @param {string} [contextId]  the conversation that it is about: it goes with it
-   * @param {import("./types.js").Notice["of"]} [of]  the version that it is about
+   * @param {Notice["of"]} [of]  the version that it is about
    */
   const notify = (kind, text, action, contextId, of) => dispatch({ type: "notice", kind, text, action, contextId, of });
 
@@ -191,7 +186,7 @@ export function createApp(store, client, { navigate = () => {}, session } = {}) 
   const refresh = () => search(wanted).catch(() => {});
 
   /**
-   * @param {import("./types.js").Operation["op"]} op
+   * @param {Operation["op"]} op
    * @param {string} artifactId
    * @param {Record<string, any>} [fields]
    * @param {Part[]} [parts]  what the message says: the instruction of an edit, the content of an upload
@@ -310,7 +305,7 @@ export function createApp(store, client, { navigate = () => {}, session } = {}) 
 
     /**
      * Has the agent rewrite a passage.
-     * @param {import("./types.js").Selection} selection
+     * @param {PassageSelection} selection
      * @param {string} instruction
      * @param {"replace"|"insert_before"|"insert_after"} [strategy]
      */
@@ -471,11 +466,11 @@ function lookingAt({ selection, server }) {
 }
 
 /** @param {string} query */
-const isFound = (query) => (/** @type {import("./types.js").ContextSummary} */ { request }) => request.toLowerCase().includes(query.toLowerCase());
+const isFound = (query) => (/** @type {ContextSummary} */ { request }) => request.toLowerCase().includes(query.toLowerCase());
 
-/** @param {Json[]} tasks  newest first @returns {import("./types.js").ContextSummary[]} */
+/** @param {Json[]} tasks  newest first @returns {ContextSummary[]} */
 function contextsOf(tasks) {
-  /** @type {Map<string, import("./types.js").ContextSummary>} */
+  /** @type {Map<string, ContextSummary>} */
   const contexts = new Map();
   for (const task of tasks) {
     const known = contexts.get(task.contextId);

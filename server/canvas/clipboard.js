@@ -3,18 +3,32 @@
 
 import { h } from "./dom.js";
 
+const REFUSED = "The browser does not let the page copy.";
+
+/**
+ * Copies a text, and tells the user that it is done, or what to do instead.
+ * @param {App} app
+ * @param {string} text
+ * @param {string} done
+ * @param {string} [instead]
+ */
+export async function copyAndTell(app, text, done, instead = "") {
+  const isCopied = await copyText(text);
+  app.notify(isCopied ? "info" : "error", isCopied ? done : `${REFUSED} ${instead}`.trim());
+}
+
 /** @param {string} text @returns {Promise<boolean>} false if the browser does not let the page copy */
-export async function copied(text) {
+export async function copyText(text) {
   try {
     await navigator.clipboard.writeText(text);
     return true;
   } catch {
-    return copiedBySelection(text);
+    return copySelection(text);
   }
 }
 
 /** @param {string} text */
-function copiedBySelection(text) {
+function copySelection(text) {
   const focused = /** @type {HTMLElement|null} */ (document.activeElement);
   const field = h("textarea", { class: "visually-hidden", value: text, tabIndex: -1 });
   // Behind a modal dialog nothing can be selected.

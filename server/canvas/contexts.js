@@ -3,6 +3,7 @@
 
 import { formatPlace } from "./address.js";
 import { sentence } from "./errors.js";
+import { button, iconButton } from "./controls.js";
 import { confirmed, openMenu } from "./dialogs.js";
 import { fill, h } from "./dom.js";
 import { brand, icon } from "./icons.js";
@@ -11,24 +12,21 @@ import { partOf } from "./loading.js";
 import { createServerChooser } from "./servers.js";
 import { ago, counted, period, plainName } from "./words.js";
 
-/** @typedef {import("./types.js").State} State */
-/** @typedef {import("./types.js").ContextSummary} Context */
-
 const sharingPart = partOf(() => import("./identity/sharing.js"));
 const SEARCH_MS = 200;
 const MINUTE = 60_000;
 
-/** @param {Context} context */
+/** @param {ContextSummary} context */
 export function titleOf({ name, request, artifacts }) {
   return plainName(name || request.replace(/\s+/g, " ").trim() || artifacts[0]?.name || "Conversation");
 }
 
-/** Whether a task in it waits for an answer. @param {Context} context */
+/** Whether a task in it waits for an answer. @param {ContextSummary} context */
 export function waits({ waiting = 0 }) {
   return waiting > 0;
 }
 
-/** @param {HTMLElement} nav @param {import("./app.js").App} app */
+/** @param {HTMLElement} nav @param {App} app */
 export function mountContexts(nav, app) {
   const { store } = app;
   /** The conversation whose name is edited. @type {string|null} */
@@ -68,22 +66,22 @@ export function mountContexts(nav, app) {
     },
   });
   const list = h("div", { class: "contexts-list", onkeydown: keyed, onfocusin: moveStop });
-  const more = h("button", { class: "button button-quiet contexts-more", type: "button", onclick: () => app.more().catch(complain) }, "Show more");
+  const more = button("Show more", () => app.more().catch(complain), { class: "button button-quiet contexts-more" });
   const name = h("span", { class: "truncate" }, "a2a-canvas");
   const user = h("span", { class: "truncate" });
-  const account = h("button", { class: "button button-quiet contexts-account", type: "button", hidden: true, onclick: enterOrLeave }, icon("people"), user);
+  const account = button(user, enterOrLeave, { sign: "people", class: "button button-quiet contexts-account", hidden: true });
   fill(
     nav,
     h(
       "header",
       { class: "head" },
       h("span", { class: "contexts-brand" }, brand(), name, createServerChooser(app)),
-      h("button", { class: "icon-button", type: "button", "aria-label": "Hide conversations", title: "Hide conversations", onclick: () => ask(nav, "hide-contexts") }, icon("sidebar")),
+      iconButton("sidebar", "Hide conversations", () => ask(nav, "hide-contexts")),
     ),
     h(
       "div",
       { class: "contexts-tools" },
-      h("button", { class: "button contexts-new", type: "button", onclick: () => open(null) }, icon("plus"), "New conversation"),
+      button("New conversation", () => open(null), { sign: "plus", class: "button contexts-new" }),
       h("div", { class: "contexts-search" }, icon("search", 14), search),
     ),
     h("div", { class: "contexts-scroll" }, list, more),
@@ -91,7 +89,7 @@ export function mountContexts(nav, app) {
       "footer",
       { class: "contexts-foot" },
       account,
-      h("button", { class: "button button-quiet", type: "button", onclick: () => showDeveloper() }, icon("code"), "Developer view"),
+      button("Developer view", showDeveloper, { sign: "code", class: "button button-quiet" }),
     ),
   );
   store.subscribe((state) => {
@@ -141,7 +139,7 @@ export function mountContexts(nav, app) {
     const now = Date.now();
     const isListed = (/** @type {string|null|undefined} */ id) => state.contexts.some(({ contextId }) => contextId === id);
     stop = [focused, state.contextId, stop].find(isListed) ?? state.contexts[0]?.contextId;
-    /** @type {Record<string, Context[]>} */
+    /** @type {Record<string, ContextSummary[]>} */
     const groups = {};
     for (const context of state.contexts) {
       (groups[period(context.updatedAt, now)] ??= []).push(context);
@@ -151,18 +149,18 @@ export function mountContexts(nav, app) {
     focused && /** @type {HTMLElement|null} */ (rowOf(focused)?.querySelector("a"))?.focus();
   }
 
-  /** @param {string} title @param {Context[]} contexts @param {State} state @param {number} now */
+  /** @param {string} title @param {ContextSummary[]} contexts @param {State} state @param {number} now */
   function group(title, contexts, state, now) {
     const rows = h("ul", { "aria-label": title }, contexts.map((context) => row(context, state, now)));
     return [title && h("h3", { class: "contexts-group" }, title), rows];
   }
 
-  /** @param {Context} context @param {State} state @param {number} now */
+  /** @param {ContextSummary} context @param {State} state @param {number} now */
   function row(context, state, now) {
     const current = context.contextId === state.contextId;
     const working = current ? state.working.length > 0 || context.working > 0 : context.working > 0;
     const waiting = !working && waits(context);
-    const menu = h("button", { class: "icon-button context-menu", type: "button", tabIndex: -1, "aria-label": `Actions for ${titleOf(context)}`, "aria-haspopup": "menu", onclick: () => openMenu(menu, actions(context)) }, icon("more"));
+    const menu = iconButton("more", `Actions for ${titleOf(context)}`, () => openMenu(menu, actions(context)), { class: "context-menu", tabIndex: -1, "aria-haspopup": "menu" });
     return h(
       "li",
       { class: "context", "data-context": context.contextId, "data-current": current },
@@ -193,12 +191,12 @@ export function mountContexts(nav, app) {
     );
   }
 
-  /** Only a server with canvas:v1 renames and deletes, and only for the owner. @param {Context} context */
+  /** Only a server with canvas:v1 renames and deletes, and only for the owner. @param {ContextSummary} context */
   function canChange({ shared }) {
     return !shared && (store.state.server?.canvas ?? true);
   }
 
-  /** @param {Context} context */
+  /** @param {ContextSummary} context */
   function actions(context) {
     if (context.shared) {
       return store.state.identity?.user ? [{ text: "Leave…", sign: "close", run: () => leave(context) }] : [];
@@ -210,12 +208,12 @@ export function mountContexts(nav, app) {
     ];
   }
 
-  /** @param {Context} context */
+  /** @param {ContextSummary} context */
   async function share(context) {
     (await sharingPart.get()).openSharing(app, context.contextId, titleOf(context));
   }
 
-  /** @param {Context} context */
+  /** @param {ContextSummary} context */
   function rename(context) {
     const line = rowOf(context.contextId);
     if (!line) {
@@ -248,13 +246,13 @@ export function mountContexts(nav, app) {
     field.select();
   }
 
-  /** @param {Context} context @param {string|null} name */
+  /** @param {ContextSummary} context @param {string|null} name */
   function setName({ contextId, name: before }, name) {
     const back = { label: "Undo", run: () => void app.rename(contextId, before).catch(complain) };
     app.rename(contextId, name).then(() => app.notify("info", name ? `The conversation is called “${name}” now.` : "The conversation has its first name again.", back, contextId), complain);
   }
 
-  /** @param {Context} context */
+  /** @param {ContextSummary} context */
   async function remove(context) {
     const documents = context.artifacts.length;
     const lost = documents ? `Its messages and ${counted(documents, "document")} with all versions are lost` : "Its messages are lost";
@@ -271,7 +269,7 @@ export function mountContexts(nav, app) {
     }
   }
 
-  /** @param {Context} context */
+  /** @param {ContextSummary} context */
   async function leave(context) {
     const sure = await confirmed({
       title: `Leave “${titleOf(context)}”?`,

@@ -1,34 +1,56 @@
 // @ts-check
-/** Dialogs and menus. Both give the focus back when they close. */
+/** Dialogs and menus. Both give the focus back when they close. A dialog is closed by a button of a form with `method: "dialog"`. */
 
+import { button } from "./controls.js";
 import { h } from "./dom.js";
-import { icon } from "./icons.js";
+
+let opened = 0;
+
+/**
+ * Shows a modal dialog.
+ * @param {string} title
+ * @param {any[]} content
+ * @param {string} [look]  one more class
+ * @returns {Promise<string>}  the value of the button that closed it; empty for the Escape key
+ */
+export function openDialog(title, content, look = "") {
+  const id = `dialog-${++opened}`;
+  const dialog = h(
+    "dialog",
+    { class: `dialog ${look}`, "aria-labelledby": id },
+    h("h2", { class: "dialog-title", id, dir: "auto" }, title),
+    content,
+  );
+  document.body.append(dialog);
+  dialog.showModal();
+  return new Promise((resolve) => {
+    dialog.addEventListener("close", () => {
+      dialog.remove();
+      resolve(dialog.returnValue);
+    });
+  });
+}
+
+/** The buttons below a dialog; each closes it with its value. @param {...any} buttons */
+export const closingButtons = (...buttons) => h("form", { method: "dialog", class: "dialog-actions" }, buttons);
+
+/** @param {string} text @param {string} value @param {Record<string, any>} [props] */
+export const closingButton = (text, value, props) => button(text, null, { type: "submit", value, ...props });
 
 /**
  * Asks before something is done that cannot be taken back.
  * @param {{title: string, text: string[], action: string, danger?: boolean}} options  `action` is on the button
  * @returns {Promise<boolean>}
  */
-export function confirmed({ title, text, action, danger = false }) {
-  return new Promise((resolve) => {
-    const close = (/** @type {string} */ value) => dialog.close(value);
-    const cancel = h("button", { class: "button", type: "button", onclick: () => close("") }, "Cancel");
-    const dialog = h(
-      "dialog",
-      { class: "dialog", "aria-labelledby": "dialog-title" },
-      h("h2", { class: "dialog-title", id: "dialog-title", dir: "auto" }, title),
-      text.map((sentence) => h("p", { class: "dialog-text", dir: "auto" }, sentence)),
-      h("div", { class: "dialog-actions" }, cancel, h("button", { class: `button ${danger ? "button-danger" : "button-primary"}`, type: "button", onclick: () => close("yes") }, action)),
-    );
-    dialog.addEventListener("click", (/** @type {Event} */ event) => event.target === dialog && isOutside(/** @type {MouseEvent} */ (event), dialog) && close(""));
-    dialog.addEventListener("close", () => {
-      dialog.remove();
-      resolve(dialog.returnValue === "yes");
-    });
-    document.body.append(dialog);
-    dialog.showModal();
-    cancel.focus();
-  });
+export async function confirmed({ title, text, action, danger = false }) {
+  const cancel = closingButton("Cancel", "", { autofocus: true });
+  const asked = openDialog(title, [
+    text.map((sentence) => h("p", { class: "dialog-text", dir: "auto" }, sentence)),
+    closingButtons(cancel, closingButton(action, "yes", { class: `button ${danger ? "button-danger" : "button-primary"}` })),
+  ]);
+  const dialog = cancel.closest("dialog");
+  dialog?.addEventListener("click", (event) => event.target === dialog && isOutside(event, dialog) && dialog.close(""));
+  return (await asked) === "yes";
 }
 
 /** @param {MouseEvent} event @param {HTMLElement} element */
@@ -47,7 +69,7 @@ export function openMenu(opener, items) {
     "div",
     { class: "menu floating", role: "menu", popover: "auto" },
     items.map(({ text, sign, danger, run }) =>
-      h("button", { class: danger ? "menu-item menu-danger" : "menu-item", type: "button", role: "menuitem", onclick: () => (menu.hidePopover(), run()) }, sign && icon(sign), text),
+      button(text, () => (menu.hidePopover(), run()), { sign, class: danger ? "menu-item menu-danger" : "menu-item", role: "menuitem" }),
     ),
   );
   menu.addEventListener("keydown", moveFocus);

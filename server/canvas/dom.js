@@ -29,12 +29,19 @@ export function fill(element, ...children) {
   element.replaceChildren(...nodes(children));
 }
 
+/** A text node that stays the same is not announced again. @param {HTMLElement} element @param {string} text */
+export function setText(element, text) {
+  if (element.textContent !== text) {
+    element.textContent = text;
+  }
+}
+
 /** @param {any} element @param {string} name @param {any} value */
 function set(element, name, value) {
   if (name === "ref") {
     value(element);
   } else if (name.startsWith("on")) {
-    element.addEventListener(name.slice(2), value);
+    value && element.addEventListener(name.slice(2), value);
   } else if (value === null || value === undefined || value === false) {
     element.removeAttribute(name);
   } else if (name in element && name !== "list" && name !== "role") {

@@ -5,7 +5,7 @@
  *         server has is in one of the two tables (tests/server/canvas/test_errors.py).
  */
 
-import { RequestFailed } from "./a2a/client.js";
+import { RequestFailed } from "./a2a/request_failed.js";
 
 const UNUSABLE = "The server could not use this request. The developer view has the details.";
 const GONE = "This no longer exists.";

@@ -1,6 +1,7 @@
 // @ts-check
 /** The dialog that lists the keys of the page. */
 
+import { closingButton, closingButtons, openDialog } from "./dialogs.js";
 import { h } from "./dom.js";
 
 const MAC = /Mac|iPhone|iPad/.test(globalThis.navigator?.platform ?? "");
@@ -36,13 +37,5 @@ export function showKeys() {
     h("dt", {}, keys.split(/([+ ])/).map((key) => (/^[+ ]$/.test(key) ? key : h("kbd", {}, key)))),
     h("dd", {}, what),
   ]);
-  const dialog = h(
-    "dialog",
-    { class: "dialog dialog-keys", "aria-label": "Keys", onclose: () => dialog.remove() },
-    h("h2", { class: "dialog-title" }, "Keys"),
-    h("dl", { class: "keys" }, rows),
-    h("form", { method: "dialog", class: "dialog-actions" }, h("button", { class: "button" }, "Close")),
-  );
-  document.body.append(dialog);
-  dialog.showModal();
+  openDialog("Keys", [h("dl", { class: "keys" }, rows), closingButtons(closingButton("Close", ""))], "dialog-keys");
 }

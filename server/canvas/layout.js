@@ -5,12 +5,11 @@
  * A pane asks for a view with an event that rises from any element of it: `show-chat`, `show-document`,
  * `show-contexts`, `hide-contexts`, `show-developer` (see `ask`).
  */
-import { fill, h } from "./dom.js";
-import { icon } from "./icons.js";
+import { createTabs } from "./controls.js";
 import { shownArtifact } from "./state/reducer.js";
+import { readStored, writeStored } from "./storage.js";
 import { plainName } from "./words.js";
 
-/** @typedef {import("./types.js").State} State */
 /** @typedef {{name: string, start: number, least: number, most: (room: number) => number}} Column */
 
 const NARROW = "(max-width: 1099.98px)";
@@ -40,7 +39,7 @@ export function hasDocument(state) {
  */
 export function mountLayout(shell, app) {
   const find = (/** @type {string} */ id) => /** @type {HTMLElement} */ (document.getElementById(id));
-  const stored = readStored();
+  const stored = readLayout();
   for (const [id, column] of Object.entries(COLUMNS)) {
     mountSeparator(shell, find(id), column, stored);
   }
@@ -63,10 +62,10 @@ function mountSeparator(shell, separator, column, stored) {
     separator.setAttribute("aria-valuemax", String(most()));
     return width;
   };
-  const keep = (/** @type {number} */ width) => store({ ...readStored(), [column.name]: set(width) });
+  const keep = (/** @type {number} */ width) => keepLayout({ [column.name]: set(width) });
 
   set(Number(stored[column.name]) || column.start);
-  addEventListener("resize", () => set(Number(readStored()[column.name]) || column.start));
+  addEventListener("resize", () => set(Number(readLayout()[column.name]) || column.start));
   separator.addEventListener("dblclick", () => keep(column.start));
   separator.addEventListener("keydown", (event) => {
     const width = pane.getBoundingClientRect().width;
@@ -128,7 +127,7 @@ function mountContextsColumn(shell, contexts, main, scrim, stored) {
   };
   const column = (/** @type {boolean} */ open) => {
     shell.dataset.contexts = open ? "open" : "closed";
-    store({ ...readStored(), contexts: shell.dataset.contexts });
+    keepLayout({ contexts: shell.dataset.contexts });
   };
   const show = (/** @type {boolean} */ open) => (narrow.matches ? drawer(open) : column(open));
 
@@ -149,31 +148,12 @@ function mountContextsColumn(shell, contexts, main, scrim, stored) {
 
 /** @param {HTMLElement} shell @param {HTMLElement} bar @param {any} app */
 function mountViews(shell, bar, app) {
-  const chat = viewTab("chat", "chat", "Conversation");
-  const page = viewTab("document", "document", "Document");
-  bar.setAttribute("role", "tablist");
-  bar.setAttribute("aria-label", "Views");
-  fill(bar, chat, page);
-
-  const show = (/** @type {"chat"|"document"} */ view) => {
+  const show = (/** @type {string} */ view) => {
     shell.dataset.view = view;
-    for (const tab of [chat, page]) {
-      tab.setAttribute("aria-selected", String(tab.dataset.view === view));
-      tab.tabIndex = tab.dataset.view === view ? 0 : -1;
-    }
     draw(app.store.state);
   };
-  bar.addEventListener("click", (event) => {
-    const tab = /** @type {HTMLElement} */ (event.target).closest(".view-tab");
-    tab && show(/** @type {any} */ (tab).dataset.view);
-  });
-  bar.addEventListener("keydown", (event) => {
-    if (event.key === "ArrowLeft" || event.key === "ArrowRight") {
-      const other = document.activeElement === chat ? page : chat;
-      show(other.dataset.view);
-      other.focus();
-    }
-  });
+  const tabs = createTabs({ label: "Views", look: "view-tab", choose: show });
+  bar.append(tabs.element);
   shell.addEventListener("show-chat", () => show("chat"));
   shell.addEventListener("show-document", () => show("document"));
 
@@ -194,15 +174,12 @@ function mountViews(shell, bar, app) {
     }
     const artifact = shownArtifact(state);
     const changed = artifact !== null && artifact !== seen?.artifacts[artifact.artifactId];
-    fill(page, icon("document"), h("span", { class: "truncate" }, plainName(artifact?.name ?? "") || "Document"), changed && h("span", { class: "dot dot-working" }), changed && h("span", { class: "visually-hidden" }, "changed"));
+    const name = plainName(artifact?.name ?? "") || "Document";
+    const chat = { id: "chat", name: "Conversation", panel: "chat", sign: "chat" };
+    tabs.update([chat, { id: "document", name, panel: "document", sign: "document", busy: changed, note: changed ? "changed" : "" }], shell.dataset.view ?? "");
   };
   app.store.subscribe(draw);
   show("chat");
-}
-
-/** @param {string} view @param {string} sign @param {string} name */
-function viewTab(view, sign, name) {
-  return h("button", { class: "view-tab", type: "button", role: "tab", "aria-controls": view, "data-view": view }, icon(sign), name);
 }
 
 /** The fragment of the address says what is open, so these links move the focus and nothing else. @param {(id: string) => HTMLElement} find */
@@ -220,20 +197,8 @@ function mountSkipLinks(find) {
 
 /** @typedef {Record<string, string|number>} Stored */
 
-/** What was kept, if the browser lets us. @returns {Stored} */
-function readStored() {
-  try {
-    return JSON.parse(localStorage.getItem(STORED) ?? "{}") ?? {};
-  } catch {
-    return {};
-  }
-}
+/** @returns {Stored} */
+const readLayout = () => readStored(STORED, "localStorage") ?? {};
 
 /** @param {Stored} stored */
-function store(stored) {
-  try {
-    localStorage.setItem(STORED, JSON.stringify(stored));
-  } catch {
-    // A browser that keeps nothing forgets the widths.
-  }
-}
+const keepLayout = (stored) => writeStored(STORED, { ...readLayout(), ...stored }, "localStorage");

@@ -1,10 +1,9 @@
 // @ts-check
 /** What the user must know now: how the connection is, errors, and what has just been done. */
 
-import { fill, h } from "./dom.js";
+import { button, iconButton } from "./controls.js";
+import { fill, h, setText } from "./dom.js";
 import { icon } from "./icons.js";
-
-/** @typedef {import("./types.js").State} State */
 
 const INFO_MS = 6_000;
 const RETRY_MS = 15_000;
@@ -18,7 +17,7 @@ const TOLD = {
   online: "Connected again",
 };
 
-/** @param {HTMLElement} element @param {import("./app.js").App} app */
+/** @param {HTMLElement} element @param {App} app */
 export function mountNotices(element, app) {
   element.setAttribute("role", "region");
   element.setAttribute("aria-label", "Notices");
@@ -58,8 +57,8 @@ function toastOf({ kind, text, action }, dismiss) {
     { class: "toast floating", role: kind === "error" ? "alert" : "status" },
     kind === "error" && icon("failed"),
     h("span", { class: "toast-text", dir: "auto" }, text),
-    action && h("button", { class: "button", type: "button", onclick: () => (dismiss(), action.run()) }, action.label),
-    h("button", { class: "icon-button", type: "button", "aria-label": "Dismiss", onclick: dismiss }, icon("close", 14)),
+    action && button(action.label, () => (dismiss(), action.run())),
+    iconButton("close", "Dismiss", dismiss, { size: 14 }),
   );
   // What can be tried again stands in the conversation, too.
   const time = kind === "info" ? INFO_MS : RETRY_MS;
@@ -74,7 +73,7 @@ function toastOf({ kind, text, action }, dismiss) {
 
 /**
  * The line at the end of the page that says how the connection is, and what a screen reader is told: not each second.
- * @param {import("./app.js").App} app
+ * @param {App} app
  * @returns {HTMLElement[]}
  */
 function createConnection(app) {
@@ -92,9 +91,7 @@ function createConnection(app) {
     }
     bar.hidden = false;
     dot.className = `dot ${colour}`;
-    if (text.textContent !== words) {
-      text.textContent = words;
-    }
+    setText(text, words);
   };
   const draw = () => {
     const { connection, retryAt } = app.store.state;

@@ -1,17 +1,12 @@
 // @ts-check
 /** Chooses the server that the page is a client of, where its operator has named others. */
 
+import { iconButton } from "./controls.js";
 import { openMenu } from "./dialogs.js";
-import { h } from "./dom.js";
-import { icon } from "./icons.js";
 
-/** @param {import("./app.js").App} app @returns {HTMLElement} */
+/** @param {App} app @returns {HTMLElement} */
 export function createServerChooser({ client }) {
-  const button = h(
-    "button",
-    { class: "icon-button", type: "button", "aria-label": "Choose a server", title: "Choose a server", "aria-haspopup": "menu", hidden: true, onclick: choose },
-    icon("switch", 14),
-  );
+  const button = iconButton("switch", "Choose a server", choose, { size: 14, "aria-haspopup": "menu", hidden: true });
   const own = new URL(client.home).origin;
   const current = new URL(client.base).origin;
   /** @type {string[]} */

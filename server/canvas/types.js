@@ -1,6 +1,6 @@
 // @ts-check
 /**
- * The types that the modules of the page share. All values are frozen by convention: nobody alters what it is given.
+ * The types that the modules of the page share: this file exports nothing, so that they are global. All values are frozen by convention: nobody alters what it is given.
  *
  * Offsets count UTF-16 code units from 0, `end` exclusive; lines count from 1, both ends inclusive.
  *
@@ -75,7 +75,7 @@
  * @property {boolean} complete  it waits only for its version
  * @property {boolean} lost  the text under it has changed, so its place is not known
  *
- * @typedef {object} Selection  the passage that the user has selected
+ * @typedef {object} PassageSelection  the passage that the user has selected
  * @property {string} artifactId
  * @property {number} version
  * @property {number} start
@@ -143,7 +143,7 @@
  * @property {string|null} lastChanged  the artifact that changed last
  * @property {number|null} version  the old version that is shown; null for the current one
  * @property {ArtifactView|null} old  the content of that old version, once it has been read
- * @property {Selection|null} selection
+ * @property {PassageSelection|null} selection
  * @property {Notice[]} notices
  *
  * @typedef {any} Json  what came from the server
@@ -167,8 +167,9 @@
  *   | {type: "discarded", messageId: string}
  *   | {type: "artifact-shown", artifactId: string|null, version: number|null}
  *   | {type: "version-read", contextId: string, content: ArtifactView}
- *   | {type: "selected", selection: Selection|null}
+ *   | {type: "selected", selection: PassageSelection|null}
  *   | {type: "notice", kind: "error"|"info", text: string, action?: Notice["action"], contextId?: string, of?: Notice["of"]}
  *   | {type: "notice-dismissed", id: number}} Action
+ *
+ * @typedef {import("./app.js").App} App
  */
-export {};

@@ -4,7 +4,7 @@
  * The files of the page have their digest in their address; the server says which is its own.
  */
 
-/** @param {import("./app.js").App} app @param {{fetch?: typeof fetch}} [options] */
+/** @param {App} app @param {{fetch?: typeof fetch}} [options] */
 export function watchUpgrades(app, { fetch: ask = (...given) => fetch(...given) } = {}) {
   let told = false;
   let checked = 0;

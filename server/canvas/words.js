@@ -1,8 +1,6 @@
 // @ts-check
 /** What the page says of things: operations, passages, times, sizes. Pure. */
 
-/** @typedef {import("./types.js").Operation} Operation */
-
 const MINUTE = 60_000;
 const HOUR = 60 * MINUTE;
 const DAY = 24 * HOUR;
@@ -67,7 +65,7 @@ export function operationWords(operation, name, instruction) {
   }
 }
 
-/** @param {import("./types.js").SelectionRequest|undefined} selection */
+/** @param {SelectionRequest|undefined} selection */
 export function passageWords(selection) {
   const { lineStart, lineEnd = lineStart, text } = selection ?? {};
   if (lineStart) {

@@ -2,35 +2,12 @@
 /** The requests of the page: A2A 1.0 over JSON-RPC with both extensions, and the server's artifacts over HTTP. */
 
 import { createLog } from "./log.js";
+import { RequestFailed } from "./request_failed.js";
 import { jsonRpcAddress, otherServers, whyNoAnswer } from "./servers.js";
 import { serverEvents } from "./sse.js";
 import { watchdog } from "./watchdog.js";
 import { CANVAS, TURN } from "../state/task.js";
 import { wellFormed } from "../words.js";
-
-/** @typedef {import("../types.js").Message} Message */
-/** @typedef {import("../types.js").Json} Json */
-
-/**
- * A request that was refused. `message` is a sentence for the user.
- * `code` is that of JSON-RPC, or the status of HTTP; 0 if nobody answered.
- */
-export class RequestFailed extends Error {
-  /** @param {string} message @param {number} code @param {any[]} [details] */
-  constructor(message, code, details = []) {
-    super(message);
-    this.code = code;
-    this.details = details;
-  }
-}
-
-/** JSON-RPC's code of A2A's UnsupportedOperation: a finished task has no stream. */
-export const UNSUPPORTED = -32004;
-/** JSON-RPC's code of A2A's TaskNotFound. */
-export const TASK_NOT_FOUND = -32001;
-
-/** JSON-RPC's own: the server has no such method. */
-export const NO_METHOD = -32601;
 
 /** @typedef {ReturnType<typeof createClient>} Client */
 /** @typedef {import("./log.js").Exchange} Exchange */
@@ -207,7 +184,7 @@ export function createClient(base, options = {}) {
       return id ? null : jsonOf(answer);
     },
 
-    /** @param {string} context @returns {Promise<{artifacts: Json[], shared?: import("../types.js").Shared}>}  without their content */
+    /** @param {string} context @returns {Promise<{artifacts: Json[], shared?: Shared}>}  without their content */
     listArtifacts: (context) => json(`/${pathOf(context)}`),
 
     /** @param {string} context @param {string} artifact */

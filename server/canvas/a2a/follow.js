@@ -6,7 +6,7 @@
  * something was missed, and it is loaded.
  */
 
-import { NO_METHOD, RequestFailed, TASK_NOT_FOUND, UNSUPPORTED } from "./client.js";
+import { NO_METHOD, RequestFailed, TASK_NOT_FOUND, UNSUPPORTED } from "./request_failed.js";
 import { createPresence } from "./presence.js";
 import { createBackoff } from "./retry.js";
 import { recordOf, withEntry } from "../state/records.js";
@@ -14,9 +14,6 @@ import { isPaused, isRunning, stateOf } from "../state/task.js";
 import { randomId } from "./ids.js";
 
 /** @typedef {import("./client.js").Client} Client */
-/** @typedef {import("../types.js").Action} Action */
-/** @typedef {import("../types.js").Message} Message */
-/** @typedef {import("../types.js").Json} Json */
 
 const POLL_MS = 3_000;
 const PAGE_SIZE = 100;
@@ -52,7 +49,7 @@ export function followContext(client, dispatch, given, { canvas, gone, renamed }
   const followed = new Set();
   /** The tasks that were begun here. @type {Set<string>} */
   const begun = new Set();
-  /** The states of the tasks of the context, as far as they are known. @type {Map<string, import("../types.js").TaskState>} */
+  /** The states of the tasks of the context, as far as they are known. @type {Map<string, TaskState>} */
   const known = new Map();
   /** @type {{working: string[], tasks: number, updatedAt: string|null}} */
   let activity = { working: [], tasks: 0, updatedAt: null };
@@ -65,7 +62,7 @@ export function followContext(client, dispatch, given, { canvas, gone, renamed }
   let starting = 0;
   let following = false;
 
-  /** @param {import("../types.js").Connection} connection @param {number} [retryAt] */
+  /** @param {Connection} connection @param {number} [retryAt] */
   const connected = (connection, retryAt = 0) => dispatch({ type: "connection", contextId, connection, retryAt });
 
   async function loadTasks() {

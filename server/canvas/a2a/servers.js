@@ -1,7 +1,7 @@
 // @ts-check
 /** The servers that the page can be a client of: its own, and those of other origins that its operator names. */
 
-import { RequestFailed } from "./client.js";
+import { RequestFailed } from "./request_failed.js";
 
 /**
  * The address of the server that `?server=` names, with a slash at its end.

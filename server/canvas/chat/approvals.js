@@ -3,6 +3,7 @@
  * Calls of tools that the user is asked to approve: `metadata["urn:a2a-canvas:canvas:v1"].approvals` of the question.
  * One answer is for all calls of a question.
  */
+import { button } from "../controls.js";
 import { h } from "../dom.js";
 import { icon } from "../icons.js";
 import { CANVAS } from "../state/task.js";
@@ -22,7 +23,7 @@ const MOST_CHARACTERS = 20_000;
 const UNSEEN = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u00ad\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]/g;
 const QUESTION = /^May I run .*\? (Answer|This waits for .*) yes or no\.$/;
 
-/** The calls that a message asks for; none if it asks for nothing. @param {import("../types.js").Message|undefined} message @returns {Call[]} */
+/** The calls that a message asks for; none if it asks for nothing. @param {Message|undefined} message @returns {Call[]} */
 export function approvalsOf(message) {
   const asked = message?.role === "ROLE_AGENT" ? message.metadata?.[CANVAS]?.approvals : [];
   return (Array.isArray(asked) ? asked : [])
@@ -47,16 +48,16 @@ export function isButtons(text) {
 
 // ------------------------------------------------------------------------------------------------------- elements
 
-/** @param {Approval} approval @param {import("../app.js").App} app @returns {HTMLElement} */
+/** @param {Approval} approval @param {App} app @returns {HTMLElement} */
 export function approvalElement(approval, app) {
   return approval.answer === "asked" || approval.answer === "waits" ? request(approval, app) : answered(approval);
 }
 
-/** @param {Approval} approval @param {import("../app.js").App} app */
+/** @param {Approval} approval @param {App} app */
 function request({ calls, answer, taskId, text, sending }, app) {
   const why = h("input", { class: "field approval-why", type: "text", maxLength: 2000, placeholder: "Why not, or what instead", "aria-label": "Why not, or what instead", disabled: sending });
-  const approve = h("button", { class: "button button-primary", type: "button", disabled: sending, onclick: () => app.answer(taskId, APPROVED) }, icon("check"), calls.length > 1 ? "Approve all" : "Approve");
-  const decline = h("button", { class: "button", type: "submit", disabled: sending }, "Don’t");
+  const approve = button(calls.length > 1 ? "Approve all" : "Approve", () => app.answer(taskId, APPROVED), { sign: "check", class: "button button-primary", disabled: sending });
+  const decline = button("Don’t", null, { type: "submit", disabled: sending });
   const declined = (/** @type {Event} */ event) => (event.preventDefault(), app.answer(taskId, `${DECLINED} ${why.value}`.trim()));
   return h(
     "section",
@@ -70,7 +71,7 @@ function request({ calls, answer, taskId, text, sending }, app) {
       approve,
       decline,
       why,
-      h("button", { class: "button button-quiet", type: "button", onclick: () => app.cancel(taskId) }, "Cancel the task"),
+      button("Cancel the task", () => app.cancel(taskId), { class: "button button-quiet" }),
     ),
   );
 }

@@ -1,11 +1,10 @@
 // @ts-check
 /** The files of a message: those that are about to be sent, and those that were. */
 
+import { iconButton } from "../controls.js";
 import { h } from "../dom.js";
 import { icon } from "../icons.js";
 import { plainName, size } from "../words.js";
-
-/** @typedef {import("../types.js").Part} Part */
 
 export const ACCEPTED = "image/*,application/pdf,text/*,.md,.json,.yaml,.yml,.toml,.csv,.py,.js,.ts,.sh,.sql,.xml,.svg";
 const IMAGES = /^image\/(png|jpeg|gif|webp|avif)$/;
@@ -22,7 +21,7 @@ export function pendingAttachment(file, remove) {
     picture,
     h("bdi", { class: "truncate", title: name }, name),
     h("span", { class: "muted" }, size(file.size)),
-    h("button", { class: "icon-button", type: "button", "aria-label": `Remove ${name}`, onclick: remove }, icon("close", 14)),
+    iconButton("close", `Remove ${name}`, remove, { size: 14 }),
   );
 }
 

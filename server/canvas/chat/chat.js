@@ -1,7 +1,8 @@
 // @ts-check
 /** The conversation: its head, the thread or the start page, the composer; files can be dropped anywhere on it. */
 
-import { copied } from "../clipboard.js";
+import { copyAndTell } from "../clipboard.js";
+import { iconButton } from "../controls.js";
 import { fill, h } from "../dom.js";
 import { mountDrop } from "../drop.js";
 import { icon } from "../icons.js";
@@ -14,9 +15,7 @@ import { createComposer } from "./composer.js";
 import { createExamples, createWelcome } from "./start.js";
 import { createThread } from "./thread.js";
 
-/** @typedef {import("../types.js").State} State */
-
-/** @param {HTMLElement} section @param {import("../app.js").App} app */
+/** @param {HTMLElement} section @param {App} app */
 export function mountChat(section, app) {
   const composer = createComposer(app);
   const thread = createThread(app);
@@ -69,19 +68,19 @@ function tabTitle({ contexts, server }, title) {
   return `${waiting ? `(${waiting}) ` : ""}${[title, server?.name || "a2a-canvas"].filter(Boolean).join(" · ")}`;
 }
 
-/** @param {import("../app.js").App} app */
+/** @param {App} app */
 function createHead(app) {
   const title = h("h1", { class: "chat-title truncate", dir: "auto" });
   const watchers = h("span", { class: "watchers", hidden: true });
-  const share = h("button", { class: "icon-button", type: "button", "aria-label": "Copy the link", title: "Copy the link to this conversation", onclick: copyLink }, icon("link"));
+  const share = iconButton("link", "Copy the link", copyLink, { title: "Copy the link to this conversation" });
   const head = h(
     "header",
     { class: "head chat-head" },
-    h("button", { class: "icon-button only-narrow", type: "button", "aria-label": "Conversations", title: "Conversations", onclick: () => ask(head, "show-contexts") }, icon("menu")),
+    iconButton("menu", "Conversations", () => ask(head, "show-contexts"), { class: "only-narrow" }),
     title,
     watchers,
     share,
-    h("button", { class: "icon-button only-narrow", type: "button", "aria-label": "New conversation", title: "New conversation", onclick: () => app.openContext(null) }, icon("plus")),
+    iconButton("plus", "New conversation", () => app.openContext(null), { class: "only-narrow" }),
   );
   const draw = (/** @type {State} */ state) => {
     share.hidden = state.contextId === null;
@@ -96,9 +95,7 @@ function createHead(app) {
   draw(app.store.state);
   return head;
 
-  async function copyLink() {
-    (await copied(location.href))
-      ? app.notify("info", "The link is copied. Anyone with access to this conversation can open it.")
-      : app.notify("error", "The browser does not let the page copy. Copy the address from the address bar.");
+  function copyLink() {
+    copyAndTell(app, location.href, "The link is copied. Anyone with access to this conversation can open it.", "Copy the address from the address bar.");
   }
 }

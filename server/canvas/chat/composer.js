@@ -4,22 +4,22 @@
  * and Cmd+Enter always send. What cannot be sent yet is sent as soon as it can, unless the user keeps writing. What is
  * not sent is kept per conversation, as long as the tab is open.
  */
+import { iconButton } from "../controls.js";
 import { fill, h } from "../dom.js";
 import { icon } from "../icons.js";
 import { filePart } from "../app.js";
 import { placeOf } from "../passage/actions.js";
 import { createRewriting } from "../passage/rewriting.js";
 import { mayEdit } from "../state/reducer.js";
+import { readStored, writeStored } from "../storage.js";
 import { isQuestion, plainName, shortened, size } from "../words.js";
 import { ACCEPTED, MOST_BYTES, pendingAttachment } from "./attachments.js";
 import { runningTask, waitingTask } from "./entries.js";
 
-/** @typedef {import("../types.js").State} State */
-
 const DRAFT = "a2a-canvas.draft.";
 
 /**
- * @param {import("../app.js").App} app
+ * @param {App} app
  * @returns {{element: HTMLElement, addFiles: (files: File[]) => void, send: (text: string) => void, focus: () => void}}
  */
 export function createComposer(app) {
@@ -50,10 +50,10 @@ export function createComposer(app) {
   });
   const list = h("ul", { class: "attachments", "aria-label": "Attachments", hidden: true });
   const picker = h("input", { type: "file", multiple: true, accept: ACCEPTED, hidden: true, onchange: () => (addFiles([...picker.files]), (picker.value = "")) });
-  const attach = h("button", { class: "icon-button", type: "button", "aria-label": "Attach files", title: "Attach files", onclick: () => picker.click() }, icon("attach"));
+  const attach = iconButton("attach", "Attach files", () => picker.click());
   const hint = h("p", { class: "composer-hint truncate", id: "message-hint" });
-  const send = h("button", { class: "icon-button composer-send", type: "submit", "aria-label": "Send" }, icon("send"));
-  const stop = h("button", { class: "icon-button", type: "button", "aria-label": "Stop", title: "Stop (Esc)", onclick: stopTask, hidden: true }, icon("stop"));
+  const send = iconButton("send", "Send", null, { type: "submit", class: "composer-send" });
+  const stop = iconButton("stop", "Stop", stopTask, { title: "Stop (Esc)", hidden: true });
   const place = h("div", { class: "composer-place", hidden: true });
   const element = h(
     "form",
@@ -72,7 +72,6 @@ export function createComposer(app) {
       field.focus();
     }
   }
-
 
   /** @param {State} state */
   function draw(state) {
@@ -276,20 +275,8 @@ function grow(field) {
   }
 }
 
-/** @param {string|null} contextId */
-function readDraft(contextId) {
-  try {
-    return sessionStorage.getItem(DRAFT + (contextId ?? "")) ?? "";
-  } catch {
-    return "";
-  }
-}
+/** @param {string|null} contextId @returns {string} */
+const readDraft = (contextId) => readStored(DRAFT + (contextId ?? "")) ?? "";
 
 /** @param {string|null} contextId @param {string} text */
-function keepDraft(contextId, text) {
-  try {
-    text ? sessionStorage.setItem(DRAFT + (contextId ?? ""), text) : sessionStorage.removeItem(DRAFT + (contextId ?? ""));
-  } catch {
-    // A browser that keeps nothing forgets the draft.
-  }
-}
+const keepDraft = (contextId, text) => writeStored(DRAFT + (contextId ?? ""), text || null);

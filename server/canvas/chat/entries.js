@@ -13,9 +13,6 @@ import { CANVAS, conversation, isPaused, isRunning, textOf } from "../state/task
 import { choicesOf, counted, operationWords, passageWords, plainName } from "../words.js";
 import { approvalsOf, approves, isButtons } from "./approvals.js";
 
-/** @typedef {import("../types.js").State} State */
-/** @typedef {import("../types.js").TaskView} TaskView */
-/** @typedef {import("../types.js").Message} Message */
 /** @typedef {{artifactId: string, name: string, version: number}} Changed */
 
 /**
@@ -163,7 +160,7 @@ function changedBy(state, task) {
 /** @param {State} state @param {TaskView} task @returns {Entry[]} */
 function operation(state, task) {
   const asked = task.messages.find((message) => message.role === "ROLE_USER");
-  const operation = /** @type {import("../types.js").Operation} */ (task.operation);
+  const operation = /** @type {Operation} */ (task.operation);
   const last = task.messages.at(-1);
   const text = last?.role === "ROLE_AGENT" ? textOf(last) : "";
   const ended = text ? ending(state, task, text) : null;
@@ -176,7 +173,7 @@ function operation(state, task) {
   return operation.op === "put" ? [line] : [line, ...(ended ?? now(state, task))];
 }
 
-/** A refused step through the versions cannot succeed when it is asked for again. It is reported where it was asked for, as is a refused put. @param {import("../types.js").Operation} operation @param {TaskView} task */
+/** A refused step through the versions cannot succeed when it is asked for again. It is reported where it was asked for, as is a refused put. @param {Operation} operation @param {TaskView} task */
 const isReportedElsewhere = ({ op }, { state }) => op === "put" || (op !== "edit" && state === "rejected");
 
 /** Of puts in a row on the same document one stays. @param {Entry[]} entries @returns {Entry[]} */
@@ -204,8 +201,8 @@ const isPut = (entry) => entry.kind === "operation" && entry.op === "put";
 
 /** @param {State} state */
 function onItsWay(state) {
-  return (/** @type {import("../types.js").Outgoing} */ { message, error }) => {
-    /** @type {import("../types.js").Operation|undefined} */
+  return (/** @type {Outgoing} */ { message, error }) => {
+    /** @type {Operation|undefined} */
     const asked = message.metadata?.[CANVAS];
     if (asked?.op) {
       // Whoever started the operation shows why it was refused.

@@ -1,6 +1,7 @@
 // @ts-check
 /** The empty conversation: what this is, and three requests to try. */
 
+import { button } from "../controls.js";
 import { fill, h } from "../dom.js";
 import { icon } from "../icons.js";
 
@@ -54,7 +55,7 @@ export function createExamples({ onExample, onFiles }) {
       "p",
       { class: "start-more" },
       "Or ",
-      h("button", { class: "link-button", type: "button", onclick: () => picker.click() }, "open a document of your own"),
+      button("open a document of your own", () => picker.click(), { class: "link-button" }),
       ".",
       picker,
     ),

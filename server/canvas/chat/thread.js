@@ -3,6 +3,7 @@
  * The thread: one element per entry (entries.js), kept as long as the entry is there and replaced when it changes.
  * It follows its end unless the user has scrolled away.
  */
+import { button } from "../controls.js";
 import { h } from "../dom.js";
 import { settled } from "../document/markdown/partial.js";
 import { icon } from "../icons.js";
@@ -15,18 +16,17 @@ import { entriesOf } from "./entries.js";
 import { createReply } from "./reply.js";
 
 /** @typedef {import("./entries.js").Entry} Entry */
-/** @typedef {import("../types.js").State} State */
 /** @typedef {{entry: Entry, element: HTMLElement, reply?: ReturnType<typeof createReply>}} Shown */
 
 /** Nearer to the end than this many pixels counts as at the end. */
 const AT_END = 48;
 const LONG = 1200;
 
-/** @param {import("../app.js").App} app @returns {HTMLElement} */
+/** @param {App} app @returns {HTMLElement} */
 export function createThread(app) {
   const status = h("p", { class: "visually-hidden", role: "status", "aria-live": "polite" });
   const list = h("div", { class: "thread", role: "log", "aria-label": "Messages", "aria-live": "off" });
-  const latest = h("div", { class: "latest" }, h("button", { class: "button", type: "button", onclick: () => toEnd() }, icon("down"), "Jump to latest"));
+  const latest = h("div", { class: "latest" }, button("Jump to latest", toEnd, { sign: "down" }));
   const scroll = h("div", { class: "thread-scroll", tabindex: "-1" }, list, latest);
   const element = h("div", { class: "thread-frame" }, scroll, status);
   /** @type {Map<string, Shown>} */
@@ -180,7 +180,7 @@ function agentMessage(entry) {
   return { entry, element: h("article", { class: "message-agent", "aria-label": "Reply" }, reply.element), reply };
 }
 
-/** @param {Exclude<Entry, {kind: "agent"}>} entry @param {import("../app.js").App} app @returns {HTMLElement} */
+/** @param {Exclude<Entry, {kind: "agent"}>} entry @param {App} app @returns {HTMLElement} */
 function elementOf(entry, app) {
   switch (entry.kind) {
     case "user":
@@ -198,11 +198,11 @@ function elementOf(entry, app) {
         "outcome-failed",
         "failed",
         `Not sent: ${entry.text}`,
-        button("Retry", "retry", () => app.resend(entry.messageId)),
-        button("Discard", null, () => app.discard(entry.messageId)),
+        button("Retry", () => app.resend(entry.messageId), { sign: "retry" }),
+        button("Discard", () => app.discard(entry.messageId)),
       );
     case "stopped":
-      return h("p", { class: "outcome-note" }, icon("stop", 14), entry.text, entry.newest && h("button", { class: "link-button", type: "button", onclick: () => app.retry(entry.taskId) }, "Start again"));
+      return h("p", { class: "outcome-note" }, icon("stop", 14), entry.text, entry.newest && button("Start again", () => app.retry(entry.taskId), { class: "link-button" }));
     case "question":
       return question(entry, app);
     case "approval":
@@ -229,7 +229,7 @@ function userMessage({ message, place: passage, sending }) {
   if (!long) {
     return bubble;
   }
-  const more = h("button", { class: "link-button message-expand", type: "button", onclick: () => (bubble.classList.remove("message-long"), more.remove()) }, "Show all");
+  const more = button("Show all", () => (bubble.classList.remove("message-long"), more.remove()), { class: "link-button message-expand" });
   return h("div", { class: "message-whole" }, bubble, more);
 }
 
@@ -246,22 +246,16 @@ function outcome(kind, sign, text, ...actions) {
   return h("div", { class: `outcome ${kind}` }, icon(sign), h("div", { class: "outcome-text", dir: "auto" }, text), actions.length > 0 && h("div", { class: "outcome-actions" }, actions));
 }
 
-/** What is done already is not offered. @param {{taskId: string, newest: boolean}} entry @param {string} text @param {import("../app.js").App} app */
+/** What is done already is not offered. @param {{taskId: string, newest: boolean}} entry @param {string} text @param {App} app */
 function again({ taskId, newest }, text, app) {
-  return newest ? [button(text, "retry", () => app.retry(taskId))] : [];
+  return newest ? [button(text, () => app.retry(taskId), { sign: "retry" })] : [];
 }
 
-/** @param {string} text @param {string|null} sign @param {() => void} onclick */
-function button(text, sign, onclick) {
-  return h("button", { class: "button", type: "button", onclick }, sign && icon(sign), h("bdi", {}, text));
-}
-
-/** @param {Extract<Entry, {kind: "question"}>} entry @param {import("../app.js").App} app */
+/** @param {Extract<Entry, {kind: "question"}>} entry @param {App} app */
 function question({ text, taskId, permission, choices }, app) {
   const reply = createReply();
   reply.show(permission ? text : withoutChoices(text));
-  const answer = (/** @type {string} */ words, label = words) => button(label, null, () => app.answer(taskId, words));
-  const signedIn = h("button", { class: "button button-primary", type: "button", onclick: () => app.answer(taskId, "Done.") }, icon("check"), "I have signed in");
+  const signedIn = button("I have signed in", () => app.answer(taskId, "Done."), { sign: "check", class: "button button-primary" });
   return h(
     "section",
     { class: "question", "aria-label": "Question" },
@@ -270,18 +264,18 @@ function question({ text, taskId, permission, choices }, app) {
     h(
       "div",
       { class: "question-choices" },
-      permission ? signedIn : choices.map((choice) => answer(choice)),
-      h("button", { class: "button button-quiet", type: "button", onclick: () => app.cancel(taskId) }, "Cancel the task"),
+      permission ? signedIn : choices.map((choice) => button(h("bdi", {}, choice), () => app.answer(taskId, choice))),
+      button("Cancel the task", () => app.cancel(taskId), { class: "button button-quiet" }),
     ),
   );
 }
 
-/** @param {import("./entries.js").Changed} changed @param {import("../app.js").App} app */
+/** @param {import("./entries.js").Changed} changed @param {App} app */
 function changed({ artifactId, name, version }, app) {
   const open = (/** @type {Event} */ event) => {
     const current = app.store.state.artifacts[artifactId]?.version;
     app.openArtifact(artifactId, version === 0 || version === current ? null : version);
     ask(/** @type {HTMLElement} */ (event.currentTarget), "show-document");
   };
-  return h("button", { class: "changed-link", type: "button", onclick: open }, icon("document"), h("bdi", { class: "truncate" }, name), version > 0 && h("small", {}, `version ${version}`));
+  return button([h("bdi", { class: "truncate" }, name), version > 0 && h("small", {}, `version ${version}`)], open, { sign: "document", class: "changed-link" });
 }

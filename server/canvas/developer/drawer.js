@@ -1,54 +1,53 @@
 // @ts-check
 /** The developer view: a drawer below the page with what was sent and received, the agent card and the selected text. */
 
-import { fill, h } from "../dom.js";
-import { icon } from "../icons.js";
+import { copyAndTell } from "../clipboard.js";
+import { button, createTabs, iconButton } from "../controls.js";
 import { previewOf } from "../document/files/preview.js";
-import { copied } from "../clipboard.js";
+import { fill, h } from "../dom.js";
 import { createEventList } from "./event_list.js";
 import { KINDS, selectedText } from "./events.js";
-
-/** @typedef {import("../types.js").State} State */
 
 const SEARCH_MS = 150;
 
 /** @type {{open: () => void, close: () => void, isOpen: () => boolean}|null} */
 let drawer = null;
 
-/** Opens it, or closes it. @param {import("../app.js").App} app */
+/** Opens it, or closes it. @param {App} app */
 export function toggleDeveloper(app) {
   drawer ??= createDrawer(app);
   drawer.isOpen() ? drawer.close() : drawer.open();
 }
 
-/** @param {import("../app.js").App} app */
+/** @param {App} app */
 function createDrawer(app) {
   const { store, client } = app;
   /** @type {HTMLElement|null} */
   let opener = null;
-  const copy = async (/** @type {string} */ text, /** @type {string} */ what) => {
-    const done = await copied(text);
-    app.notify(done ? "info" : "error", done ? `Copied ${what}.` : "The browser does not let the page copy.");
-  };
+  const copy = (/** @type {string} */ text, /** @type {string} */ what) => copyAndTell(app, text, `Copied ${what}.`);
 
   const events = createEventList(client.log, copy);
   const card = h("div", { class: "developer-panel" });
   const selection = h("div", { class: "developer-panel" });
-  const tabs = createTabs({
-    Events: [filters(events), events.element],
-    "Agent card": [card],
-    "Selected text": [selection],
-  });
-  const close = h("button", { class: "icon-button", type: "button", "aria-label": "Close the developer view", title: "Close", onclick: shut }, icon("close"));
+  const panels = [panel("Events", filters(events), events.element), panel("Agent card", card), panel("Selected text", selection)];
+  const tabs = createTabs({ label: "Parts of the developer view", look: "developer-tab", choose });
+  choose(panels[0].id);
+  const close = iconButton("close", "Close the developer view", shut, { title: "Close" });
   const element = h(
     "section",
     { class: "developer", "aria-label": "Developer view", hidden: true, onkeydown: escape },
-    h("header", { class: "developer-head" }, tabs.list, events.count, close),
-    tabs.panels,
+    h("header", { class: "developer-head" }, tabs.element, events.count, close),
+    panels,
   );
   const ready = styled();
   document.body.append(element);
   store.subscribe((state, previous) => !element.hidden && draw(state, previous));
+
+  /** @param {string} id  of a panel */
+  function choose(id) {
+    tabs.update(panels.map((each) => ({ id: each.id, name: each.ariaLabel, panel: each.id })), id);
+    panels.forEach((each) => (each.hidden = each.id !== id));
+  }
 
   /** @param {State} state @param {State|null} previous */
   function draw(state, previous) {
@@ -67,7 +66,7 @@ function createDrawer(app) {
     document.body.dataset.developer = "open";
     draw(store.state, null);
     events.start();
-    tabs.focus();
+    /** @type {HTMLElement|null} */ (tabs.element.querySelector("[aria-selected=true]"))?.focus();
   }
 
   function shut() {
@@ -126,7 +125,7 @@ function cardOf({ server }, base, copy) {
     h(
       "div",
       { class: "developer-actions" },
-      h("button", { class: "button", type: "button", onclick: json }, "Copy JSON"),
+      button("Copy JSON", json),
       h("span", { class: "muted truncate" }, `${base}.well-known/agent-card.json`),
     ),
     previewOf({ data: server.card }),
@@ -143,44 +142,15 @@ function selectionOf({ selection }, copy) {
     h(
       "div",
       { class: "developer-actions" },
-      h("button", { class: "button", type: "button", onclick: () => copy(json, "the selected text") }, "Copy JSON"),
+      button("Copy JSON", () => copy(json, "the selected text")),
       h("span", { class: "muted" }, `Version ${selection.version}. Offsets count UTF-16 code units, lines count from 1.`),
     ),
     h("pre", { class: "developer-text" }, json),
   ];
 }
 
-/** @param {Record<string, HTMLElement[]>} contents  by their titles */
-function createTabs(contents) {
-  const titles = Object.keys(contents);
-  const id = (/** @type {string} */ title) => `developer-${title.toLowerCase().replace(" ", "-")}`;
-  const buttons = titles.map((title) =>
-    h("button", { class: "developer-tab", type: "button", role: "tab", id: `${id(title)}-tab`, "aria-controls": id(title), onclick: () => choose(title) }, title),
-  );
-  const panels = titles.map((title) =>
-    h("div", { class: "developer-body", role: "tabpanel", id: id(title), "aria-labelledby": `${id(title)}-tab` }, contents[title]),
-  );
-  const list = h("div", { class: "developer-tabs", role: "tablist", "aria-label": "Parts of the developer view", onkeydown: keyed }, buttons);
-
-  /** @param {string} chosen */
-  function choose(chosen) {
-    titles.forEach((title, at) => {
-      buttons[at].setAttribute("aria-selected", String(title === chosen));
-      buttons[at].tabIndex = title === chosen ? 0 : -1;
-      panels[at].hidden = title !== chosen;
-    });
-  }
-
-  /** @param {KeyboardEvent} event */
-  function keyed(event) {
-    const step = event.key === "ArrowRight" ? 1 : event.key === "ArrowLeft" ? -1 : 0;
-    if (step) {
-      const next = (buttons.indexOf(event.target) + step + titles.length) % titles.length;
-      choose(titles[next]);
-      buttons[next].focus();
-    }
-  }
-
-  choose(titles[0]);
-  return { list, panels, focus: () => buttons.find((button) => button.tabIndex === 0).focus() };
+/** @param {string} title @param {...HTMLElement} content */
+function panel(title, ...content) {
+  const id = `developer-${title.toLowerCase().replace(" ", "-")}`;
+  return h("div", { class: "developer-body", role: "tabpanel", id, "aria-label": title }, content);
 }

@@ -4,6 +4,7 @@
  * the log has dropped go, and what stands there already is not made again. The arrow keys move in it.
  */
 
+import { button } from "../controls.js";
 import { fill, h } from "../dom.js";
 import { previewOf } from "../document/files/preview.js";
 import { bodyOf, duration, isShown, lineOf } from "./events.js";
@@ -108,8 +109,7 @@ function rowOf(entry, copy) {
 function contentOf(entry, copy) {
   const { request } = entry;
   const body = bodyOf(entry);
-  const button = (/** @type {string} */ text, /** @type {() => string} */ made) =>
-    h("button", { class: "button", type: "button", onclick: () => copy(made(), text.replace("Copy ", "")) }, text);
+  const copies = (/** @type {string} */ text, /** @type {() => string} */ made) => button(text, () => copy(made(), text.replace("Copy ", "")));
   const sent = h(
     "p",
     { class: "developer-request" },
@@ -123,9 +123,9 @@ function contentOf(entry, copy) {
     h(
       "div",
       { class: "developer-actions" },
-      button("Copy as curl", () => asCurl(request)),
-      button("Copy as Python", () => asPython(request)),
-      body !== null && button("Copy JSON", () => JSON.stringify(body, null, 2)),
+      copies("Copy as curl", () => asCurl(request)),
+      copies("Copy as Python", () => asPython(request)),
+      body !== null && copies("Copy JSON", () => JSON.stringify(body, null, 2)),
     ),
     entry.kind === "request" && sent,
     body !== null && (typeof body === "string" ? h("pre", { class: "developer-text" }, body) : previewOf({ data: body })),

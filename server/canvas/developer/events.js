@@ -82,7 +82,7 @@ export function duration(ms) {
 
 /**
  * The selected passage as the older AG-UI form has it (docs/ag-ui.md).
- * @param {import("../types.js").Selection} selection
+ * @param {PassageSelection} selection
  */
 export function selectedText({ start, end, text, lineStart, lineEnd }) {
   return { selectedText: { start, end, text, lineStart, lineEnd } };

@@ -1,8 +1,9 @@
 // @ts-check
 /** The document pane: the artifacts of a conversation as tabs, and the one that is shown, while it is written and after. */
 
-import { copied } from "../clipboard.js";
-import { fill, h } from "../dom.js";
+import { copyAndTell } from "../clipboard.js";
+import { button, createTabs, iconButton } from "../controls.js";
+import { fill, h, setText } from "../dom.js";
 import { icon } from "../icons.js";
 import { createKeyed } from "../keyed.js";
 import { createPassageBar } from "../passage/bar.js";
@@ -16,12 +17,9 @@ import { createFiles } from "./files/files.js";
 import { createFollower } from "./follow.js";
 import { kindOf } from "./files/kinds.js";
 import { toArtifact, toShown } from "./shown.js";
-import { createTabs } from "./tabs.js";
 import { createTyping } from "./saving/typing.js";
 import { createView } from "./views.js";
 
-/** @typedef {import("../types.js").State} State */
-/** @typedef {import("../types.js").ArtifactView} ArtifactView */
 /** @typedef {import("./files/kinds.js").Mode} Mode */
 /** @typedef {import("./views.js").View} View */
 
@@ -38,7 +36,7 @@ import { createView } from "./views.js";
 const CUT = "Only the first 20 MB of this document are shown, and it cannot be edited here. Download it to see all of it.";
 
 /**
- * @param {import("../app.js").App} app
+ * @param {App} app
  * @returns {{element: HTMLElement, step: (op: "undo"|"redo") => Promise<void>, save: () => Promise<boolean>}}
  *     `step` undoes and redoes in the artifact shown, `save` saves what was typed
  */
@@ -54,19 +52,19 @@ export function createDocumentPane(app) {
       return saved;
     },
   });
-  const tabs = createTabs((id) => app.openArtifact(id));
+  const tabs = createTabs({ label: "Documents", look: "document-tab", choose: (id) => app.openArtifact(id) });
   const name = h("h2", { class: "document-name truncate", dir: "auto" });
   const about = h("p", { class: "document-about truncate" });
   const line = h("div", { class: "document-line" }, about);
   const modes = h("div", { class: "document-modes", role: "group", "aria-label": "View" });
-  const copy = iconButton("copy", "Copy", () => copyText());
-  const head = h("header", { class: "document-head" }, h("div", { class: "document-title" }, name, line), modes, versions.controls, copy);
+  const copyButton = iconButton("copy", "Copy", copy);
+  const head = h("header", { class: "document-head" }, h("div", { class: "document-title" }, name, line), modes, versions.controls, copyButton);
   const notice = h("p", { class: "document-notice" });
   const panel = h("div", { id: "document-panel", class: "document-panel" });
   const waiting = h("div", { class: "document-waiting", role: "status" });
   /** @type {ReturnType<typeof createKeyed<Body>>} */
   const keyed = createKeyed(panel, () => (tellLoading(null), waiting));
-  const toEnd = h("button", { type: "button", class: "button document-to-end", hidden: true, onclick: jumpToEnd }, icon("down"), "Jump to end");
+  const toEnd = button("Jump to end", jumpToEnd, { class: "button document-to-end", sign: "down", hidden: true });
   const status = h("p", { class: "visually-hidden", role: "status" });
   const empty = h("div", { class: "document-empty" }, icon("document", 32), h("p", {}, "Documents of this conversation appear here."));
   const bar = createPassageBar(app, {
@@ -130,9 +128,10 @@ export function createDocumentPane(app) {
   function showFrame(state, artifact) {
     const all = Object.values(state.artifacts);
     tabs.update(
-      all.map((one) => ({ id: one.artifactId, name: plainName(one.name), busy: isWritten(state, one) })),
+      all.map((one) => ({ id: one.artifactId, name: plainName(one.name), panel: panel.id, busy: isWritten(state, one) })),
       artifact?.artifactId ?? "",
     );
+    tabs.element.hidden = all.length < 2;
     empty.hidden = artifact !== null;
     head.hidden = panel.hidden = artifact === null;
     versions.controls.hidden = state.server?.canvas === false;
@@ -142,7 +141,7 @@ export function createDocumentPane(app) {
       setText(name, plainName(artifact.name));
       setText(about, busy ? writing(artifact) : versions.controls.hidden ? "" : `Version ${artifact.version}`);
       setText(notice, artifact.cut ? CUT : `This is version ${artifact.version}. It is read-only; “Restore” in “Versions” makes it the current one.`);
-      copy.hidden = artifact.text === null || artifact.cut;
+      copyButton.hidden = artifact.text === null || artifact.cut;
       // The conversation says what is being written.
       busy || announce(`${plainName(artifact.name)}, version ${artifact.version}`);
     }
@@ -161,7 +160,7 @@ export function createDocumentPane(app) {
       modes,
       kind.modes.map(({ mode, label }) => {
         const choose = () => ((chosenModes[artifact.artifactId] = mode), render(store.state));
-        return h("button", { type: "button", class: "document-mode", "aria-pressed": String(mode === chosen), onclick: choose }, label);
+        return button(label, choose, { class: "document-mode", "aria-pressed": String(mode === chosen) });
       }),
     );
     focused && /** @type {HTMLElement|null} */ (modes.querySelector("[aria-pressed=true]"))?.focus();
@@ -200,7 +199,7 @@ export function createDocumentPane(app) {
 
   /** @type {import("../loading.js").Tell} */
   function tellLoading(remedy) {
-    const retry = remedy && h("button", { type: "button", class: "button", onclick: remedy.run }, remedy.label);
+    const retry = remedy && button(remedy.label, remedy.run);
     fill(waiting, remedy ? ["This view could not be loaded.", retry] : "Loading…");
   }
 
@@ -296,13 +295,9 @@ export function createDocumentPane(app) {
     return { ...shownText(shown, shown === artifact ? editsOf(state) : []), of: shown.text ?? "" };
   }
 
-  async function copyText() {
+  function copy() {
     const artifact = shownContent(store.state);
-    if (artifact) {
-      (await copied(textShown(store.state, artifact).text))
-        ? app.notify("info", `${plainName(artifact.name)} is copied.`)
-        : app.notify("error", "The browser does not let the page copy. Download the document instead.");
-    }
+    artifact && copyAndTell(app, textShown(store.state, artifact).text, `${plainName(artifact.name)} is copied.`, "Download the document instead.");
   }
 
   /** Screen readers hear of what is finished, never of each piece. @param {string} sentence */
@@ -330,16 +325,4 @@ function writing({ open }) {
 /** @param {State} state @param {ArtifactView} artifact */
 function isWritten(state, artifact) {
   return artifact.open || Object.values(state.edits).some((edit) => edit.artifactId === artifact.artifactId);
-}
-
-/** @param {HTMLElement} element @param {string} text */
-function setText(element, text) {
-  if (element.textContent !== text) {
-    element.textContent = text;
-  }
-}
-
-/** @param {string} sign @param {string} label @param {() => void} onclick @returns {HTMLElement} */
-function iconButton(sign, label, onclick) {
-  return h("button", { type: "button", class: "icon-button", title: label, "aria-label": label, onclick }, icon(sign));
 }

@@ -15,7 +15,6 @@ import { createSettling } from "./editor/settling.js";
 /** @typedef {import("./markdown/selection.js").Passage} Passage */
 /** @typedef {import("./files/kinds.js").Kind} Kind */
 /** @typedef {import("./files/kinds.js").Mode} Mode */
-/** @typedef {import("../types.js").ArtifactView} ArtifactView */
 /** @typedef {{start: number, end: number}} SourceRange */
 /**
  * What the user has typed, and into which artifact: the one that the view showed last.

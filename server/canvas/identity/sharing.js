@@ -1,10 +1,11 @@
 // @ts-check
 /** The dialog with which an owner shares a conversation, with users and by links, and takes that back. */
 
-import { copied } from "../clipboard.js";
+import { copyText } from "../clipboard.js";
+import { button } from "../controls.js";
+import { closingButton, closingButtons, openDialog } from "../dialogs.js";
 import { fill, h } from "../dom.js";
 import { sentence } from "../errors.js";
-import { icon } from "../icons.js";
 import { plainName } from "../words.js";
 
 const DAY = 86_400;
@@ -20,26 +21,21 @@ const NOT_SHARED = "This conversation cannot be shared this way. Invite someone 
 
 /** @typedef {{shareId: string, user?: string, link?: boolean, level: "read"|"edit"|"approve", expires?: string, url?: string}} Share */
 
-/** @param {import("../app.js").App} app @param {string} contextId @param {string} title */
+/** @param {App} app @param {string} contextId @param {string} title */
 export function openSharing(app, contextId, title) {
   const { client } = app;
   const user = h("input", { class: "field", id: "share-user", autocomplete: "off", spellcheck: false, maxLength: 256, required: true });
   const made = h("div", { role: "status" });
   const told = h("p", { class: "dialog-error", role: "alert" });
   const list = h("ul", { class: "share-list", "aria-label": "Shared with" });
-  const dialog = h(
-    "dialog",
-    { class: "dialog", "aria-labelledby": "share-title", onclose: () => dialog.remove() },
-    h("h2", { class: "dialog-title", id: "share-title" }, `Share “${title}”`),
+  openDialog(`Share “${title}”`, [
     part("invite", "Invite a user", "They sign in under the name that this server knows them by.", [["share-user", "User", user]], LEVELS_OF_USERS, "Invite", (terms) => invite(user.value.trim(), terms)),
     part("link", "Create a link", "Anyone with the link can open the conversation without signing in.", [], LEVELS, "Create link", (terms) => share({ link: true, ...terms })),
     told,
     made,
     list,
-    h("form", { method: "dialog", class: "dialog-actions" }, h("button", { class: "button" }, "Close")),
-  );
-  document.body.append(dialog);
-  dialog.showModal();
+    closingButtons(closingButton("Close", "")),
+  ]);
   user.focus();
   attempt(read);
 
@@ -80,7 +76,7 @@ export function openSharing(app, contextId, title) {
       "li",
       { class: "share" },
       h("span", { class: "share-who" }, who, h("span", { class: "muted" }, ` may ${may}${until}`)),
-      h("button", { class: "button", type: "button", "aria-label": `Revoke the share of ${who}`, onclick: revoke }, "Revoke"),
+      button("Revoke", revoke, { "aria-label": `Revoke the share of ${who}` }),
     );
   }
 
@@ -88,13 +84,13 @@ export function openSharing(app, contextId, title) {
   function linkOf(url) {
     const address = h("input", { class: "field", readOnly: true, value: url, "aria-label": "Link", onfocus: () => address.select() });
     const copy = async () => {
-      const done = await copied(url);
+      const done = await copyText(url);
       told.textContent = done ? "" : "The browser does not let the page copy. Press Ctrl+C.";
       done || address.focus();
     };
     return [
       h("p", { class: "dialog-text" }, "Copy the link now: it is not shown again."),
-      h("div", { class: "share" }, address, h("button", { class: "button", type: "button", onclick: copy }, icon("copy"), "Copy")),
+      h("div", { class: "share" }, address, button("Copy", copy, { sign: "copy" })),
     ];
   }
 
@@ -133,7 +129,7 @@ function part(id, title, hint, fields, levels, action, run) {
     h("h3", { class: "share-part-title", id: `share-${id}` }, title),
     h("p", { class: "dialog-text" }, hint),
     fields.map(([name, words, control]) => field(name, words, control)),
-    h("div", { class: "share-terms" }, field(level.id, "They may", level), field(ends.id, "Ends", ends), h("button", { class: "button button-primary", type: "submit" }, action)),
+    h("div", { class: "share-terms" }, field(level.id, "They may", level), field(ends.id, "Ends", ends), button(action, null, { type: "submit", class: "button button-primary" })),
   );
 }
 

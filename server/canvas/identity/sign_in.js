@@ -1,59 +1,55 @@
 // @ts-check
 /** The dialog that signs somebody in: with a key or a token, or with the provider of the users. */
 
+import { button } from "../controls.js";
+import { openDialog } from "../dialogs.js";
 import { h } from "../dom.js";
 
 /** @type {import("./session.js").Ask} */
-export function askForKey({ server, said, signIn, check }) {
-  return new Promise((resolve) => {
-    const told = h("p", { class: "dialog-text dialog-error", id: "sign-in-said", role: "alert" }, said);
-    const field = h("input", {
-      class: "field", id: "sign-in-key", type: "password", autocomplete: "current-password", spellcheck: false, required: true,
-      "aria-describedby": "sign-in-said",
-    });
-    const enter = h("button", { class: "button button-primary", type: "submit" }, "Sign in");
-    const cancel = h("button", { class: "button", type: "button", onclick: () => dialog.close("") }, "Cancel");
-    const provider = signIn && h("button", { class: "button", type: "button", onclick: () => leaveFor(signIn) }, "Sign in with your account");
-    const form = h(
+export async function askForKey({ server, said, signIn, check }) {
+  const told = h("p", { class: "dialog-text dialog-error", id: "sign-in-said", role: "alert" }, said);
+  const field = h("input", {
+    class: "field", id: "sign-in-key", type: "password", autocomplete: "current-password", spellcheck: false, required: true,
+    "aria-describedby": "sign-in-said",
+  });
+  const enter = button("Sign in", null, { type: "submit", class: "button button-primary" });
+  const cancel = button("Cancel", () => close(""));
+  const provider = signIn && button("Sign in with your account", () => leaveFor(signIn));
+  const where = server ? `${new URL(server).host} asks who you are.` : "This server asks who you are.";
+  const asked = openDialog("Sign in", [
+    h("p", { class: "dialog-text" }, `${where} Paste the key or the token that its operator gave you. It is kept until you close this tab.`),
+    h(
       "form",
       { method: "dialog", onsubmit: submit },
       h("label", { class: "dialog-text", htmlFor: "sign-in-key" }, "Key or token"),
       field,
       told,
       h("div", { class: "dialog-actions" }, provider, cancel, enter),
-    );
-    const where = server ? `${new URL(server).host} asks who you are.` : "This server asks who you are.";
-    const dialog = h(
-      "dialog",
-      { class: "dialog", "aria-labelledby": "sign-in-title" },
-      h("h2", { class: "dialog-title", id: "sign-in-title" }, "Sign in"),
-      h("p", { class: "dialog-text" }, `${where} Paste the key or the token that its operator gave you. It is kept until you close this tab.`),
-      form,
-    );
-    dialog.addEventListener("close", () => {
-      dialog.remove();
-      resolve(dialog.returnValue === "yes");
-    });
-    document.body.append(dialog);
-    dialog.showModal();
-    field.focus();
+    ),
+  ]);
+  field.focus();
+  return (await asked) === "yes";
 
-    /** @param {SubmitEvent} event */
-    async function submit(event) {
-      event.preventDefault();
-      enter.disabled = true;
-      const reason = await refusal(check, field.value.trim());
-      enter.disabled = false;
-      if (reason === "") {
-        dialog.close("yes");
-        return;
-      }
-      told.textContent = reason;
-      field.setAttribute("aria-invalid", "true");
-      field.select();
-      field.focus();
+  /** @param {string} value */
+  function close(value) {
+    field.closest("dialog").close(value);
+  }
+
+  /** @param {SubmitEvent} event */
+  async function submit(event) {
+    event.preventDefault();
+    enter.disabled = true;
+    const reason = await refusal(check, field.value.trim());
+    enter.disabled = false;
+    if (reason === "") {
+      close("yes");
+      return;
     }
-  });
+    told.textContent = reason;
+    field.setAttribute("aria-invalid", "true");
+    field.select();
+    field.focus();
+  }
 }
 
 /** Why a key is not taken; empty if it is. @param {(key: string) => Promise<Response>} check @param {string} key */

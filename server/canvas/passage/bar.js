@@ -6,24 +6,23 @@
  * down in the document the bar is away.
  */
 
-import { h, fill } from "../dom.js";
+import { button } from "../controls.js";
+import { fill, h } from "../dom.js";
 import { ask } from "../layout.js";
 import { mayEdit, shownArtifact } from "../state/reducer.js";
 import { actionsFor, charactersOf, placeOf } from "./actions.js";
 import { placeBeside } from "./placing.js";
 import { createRewriting } from "./rewriting.js";
 
-/** @typedef {import("../types.js").Selection} Selection */
-
 const MARGIN = 8;
 /** On narrow screens the bar is at the bottom; style/document.css has the same width. */
 const NARROW = "(max-width: 720px)";
 
 /**
- * @param {import("../app.js").App} app
+ * @param {App} app
  * @param {object} options
  * @param {HTMLElement} options.panel  what shows the document
- * @param {(selection: Selection) => DOMRect|null} options.rectOf  where a passage is on the screen; null if it is not shown
+ * @param {(selection: PassageSelection) => DOMRect|null} options.rectOf  where a passage is on the screen; null if it is not shown
  * @param {(pixels: number) => void} options.scrollBy  scrolls the document
  * @param {() => void} options.deselect  leaves nothing selected in the document
  * @returns {HTMLElement}
@@ -47,7 +46,7 @@ export function createPassageBar(app, { panel, rectOf, scrollBy, deselect }) {
     "form",
     { class: "passage-form", onsubmit: submit },
     field,
-    h("button", { class: "button button-primary", type: "submit" }, "Rewrite"),
+    button("Rewrite", null, { type: "submit", class: "button button-primary" }),
   );
   const said = h("p", { class: "visually-hidden", role: "status" });
   const box = h("div", { class: "passage-box", role: "dialog", "aria-label": "Change the selected passage" }, form, h("div", { class: "passage-head" }, place, actions));
@@ -84,7 +83,7 @@ export function createPassageBar(app, { panel, rectOf, scrollBy, deselect }) {
   });
   return element;
 
-  /** @param {Selection|null} selection */
+  /** @param {PassageSelection|null} selection */
   function update(selection) {
     const artifact = shownArtifact(store.state);
     const edits = mayEdit(store.state);
@@ -108,7 +107,7 @@ export function createPassageBar(app, { panel, rectOf, scrollBy, deselect }) {
     }
   }
 
-  /** Scrolls a passage that the bar at the bottom covers to above it, as far as its beginning stays in view. @param {Selection|null} selection */
+  /** Scrolls a passage that the bar at the bottom covers to above it, as far as its beginning stays in view. @param {PassageSelection|null} selection */
   function uncover(selection) {
     const rect = selection && !bar.hidden && narrow.matches ? rectOf(selection) : null;
     const covered = rect ? rect.bottom + MARGIN - bar.getBoundingClientRect().top : 0;
@@ -117,19 +116,17 @@ export function createPassageBar(app, { panel, rectOf, scrollBy, deselect }) {
     }
   }
 
-  /** @param {import("../types.js").ArtifactView} artifact */
+  /** @param {ArtifactView} artifact */
   function offer(artifact) {
     const offered = actionsFor(artifact, store.state.server?.card);
     const key = offered.map(({ label }) => label).join();
     if (key !== filledFor) {
       filledFor = key;
-      const chip = (/** @type {import("./actions.js").Action} */ action) =>
-        h("button", { class: "chip", type: "button", onclick: () => choose(action) }, action.label);
-      fill(actions, offered.map(chip));
+      fill(actions, offered.map((action) => button(action.label, () => choose(action), { class: "chip" })));
     }
   }
 
-  /** Keeps the bar beside the passage, above it where there is room; or at the bottom. @param {Selection|null} selection */
+  /** Keeps the bar beside the passage, above it where there is room; or at the bottom. @param {PassageSelection|null} selection */
   function move(selection) {
     if (!selection || bar.hidden) {
       return;

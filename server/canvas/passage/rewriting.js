@@ -1,16 +1,14 @@
 // @ts-check
 /** Has a passage rewritten: what was typed is saved first, and in the end the user is told, and can undo it or try again. */
 
-/** @typedef {import("../types.js").Selection} Selection */
-
 /**
- * @param {import("../app.js").App} app
- * @returns {(selection: Selection, instruction: string) => Promise<void>}
+ * @param {App} app
+ * @returns {(selection: PassageSelection, instruction: string) => Promise<void>}
  */
 export function createRewriting(app) {
   return rewrite;
 
-  /** @param {Selection} selection @param {string} instruction */
+  /** @param {PassageSelection} selection @param {string} instruction */
   async function rewrite(selection, instruction) {
     const { contextId } = app.store.state;
     const again = { label: "Retry", run: () => rewrite(selection, instruction) };

@@ -5,10 +5,6 @@ import { changesOf, mapRange, utf16Offset } from "./text.js";
 import { recordOf, withEntry, without } from "./records.js";
 import { CANVAS } from "./task.js";
 
-/** @typedef {import("../types.js").ArtifactView} ArtifactView */
-/** @typedef {import("../types.js").Edit} Edit */
-/** @typedef {import("../types.js").Part} Part */
-/** @typedef {import("../types.js").Json} Json */
 /** @typedef {{start: number, end: number}} Range */
 
 /** More of a text is not kept: a server that sends without end takes no more of the browser than this. In characters. */
@@ -112,7 +108,7 @@ export const askedKey = (id) => `${id}/asked`;
 /**
  * An edit that a message asks for: its passage is shown as being written from the moment at which it is sent.
  * @param {string} id  of the task, or of the message while it is on its way
- * @param {import("../types.js").Operation|null|undefined} operation
+ * @param {Operation|null|undefined} operation
  * @param {Record<string, ArtifactView>} artifacts
  * @returns {Record<string, Edit>}  with that edit, or empty if it asks for none whose place is known
  */

@@ -6,10 +6,6 @@ import { merged, recordOf, withEntry, without } from "./records.js";
 import { CANVAS, TURN, isRunning, stateOf, statusChanged, taskView, turnEvent } from "./task.js";
 import { mapRange, linesOf } from "./text.js";
 
-/** @typedef {import("../types.js").State} State */
-/** @typedef {import("../types.js").Action} Action */
-/** @typedef {import("../types.js").Json} Json */
-
 /** What belongs to the open conversation. */
 const NOTHING_OPEN = {
   givenId: null,
@@ -133,14 +129,14 @@ const isOfPage = ({ kind, contextId }) => (kind === "error") === (contextId === 
 /** @param {State} state @param {Extract<Action, {type: "notice"}>} action */
 const noticeOf = (state, { kind, text, action, contextId, of }) => ({ id: nextId(state), kind, text, action, contextId, of });
 
-/** Whether a later version is current. @param {State["artifacts"]} artifacts @param {import("../types.js").Notice["of"]} of */
+/** Whether a later version is current. @param {State["artifacts"]} artifacts @param {Notice["of"]} of */
 const isPast = (artifacts, of) => of !== undefined && (artifacts[of.artifactId]?.version ?? 0) > of.version;
 
 /**
  * The notices after an artifact has changed, without those of a version that is no longer current. A notice may come before its version.
  * @param {State["notices"]} notices
- * @param {import("../types.js").ArtifactView|undefined} before
- * @param {import("../types.js").ArtifactView} after
+ * @param {ArtifactView|undefined} before
+ * @param {ArtifactView} after
  */
 function noticesOfNow(notices, before, after) {
   const isOver = (/** @type {State["notices"][number]} */ { of }) =>
@@ -191,7 +187,7 @@ function withoutArrived(state, tasks) {
   return { ...state, edits, outgoing: recordOf(left) };
 }
 
-/** @param {State} state @param {import("../types.js").Outgoing} outgoing */
+/** @param {State} state @param {Outgoing} outgoing */
 function withOutgoing(state, outgoing) {
   const { messageId, metadata } = outgoing.message;
   const edits = without(state.edits, askedKey(messageId));
@@ -246,7 +242,7 @@ function taskBegins(state, stream, task) {
   const edits = merged(
     editsOfOthers(state.edits, task.id, false),
     open.length === 0 && isRunning(view.state) ? askedEdit(task.id, view.operation, state.artifacts) : undefined,
-    recordOf(open.map((/** @type {import("../types.js").Edit} */ edit) => [edit.key, edit])),
+    recordOf(open.map((/** @type {Edit} */ edit) => [edit.key, edit])),
   );
   const known = state.tasks[task.id]?.artifacts;
   const tasks = withEntry(state.tasks, task.id, { ...view, artifacts: merged(known, view.artifacts) });
@@ -283,7 +279,7 @@ function withClosedArtifacts(state, taskId) {
 
 /**
  * The edits without those of a task; `waiting`: those stay that wait for their version.
- * @param {Record<string, import("../types.js").Edit>} edits
+ * @param {Record<string, Edit>} edits
  * @param {string} taskId
  * @param {boolean} waiting
  */
@@ -335,15 +331,15 @@ function artifactChanged(state, update) {
 /**
  * An artifact names the task that changed it last: when another one does, what the task before has made is kept.
  * @param {State["made"]} made
- * @param {import("../types.js").ArtifactView|undefined} before
- * @param {import("../types.js").ArtifactView} after
+ * @param {ArtifactView|undefined} before
+ * @param {ArtifactView} after
  */
 function madeBefore(made, before, after) {
   const isKept = before && !before.open && before.taskId !== after.taskId;
   return isKept ? withVersion(before.artifactId)(made, { taskId: before.taskId, number: before.version }) : made;
 }
 
-/** @param {State} state @param {import("../types.js").ArtifactView} content */
+/** @param {State} state @param {ArtifactView} content */
 function isShown({ artifactId, version }, content) {
   return content.artifactId === artifactId && content.version === version;
 }
@@ -366,7 +362,7 @@ export function shownArtifact({ artifacts, artifactId, lastChanged }) {
 
 /**
  * @param {State} state
- * @param {import("../types.js").ArtifactView} artifact
+ * @param {ArtifactView} artifact
  * @param {readonly import("./text.js").Change[]} changes
  */
 function selectionMoved({ selection, version }, artifact, changes) {

@@ -6,11 +6,6 @@
 
 import { recordOf } from "./records.js";
 
-/** @typedef {import("../types.js").TaskView} TaskView */
-/** @typedef {import("../types.js").Message} Message */
-/** @typedef {import("../types.js").TaskState} TaskState */
-/** @typedef {import("../types.js").Json} Json */
-
 export const TURN = "urn:a2a-canvas:turn:v1";
 /** More of a reply that is being written is not kept. In characters. */
 const LONGEST_REPLY = 1_000_000;

@@ -5,10 +5,10 @@
  */
 
 import { sentence } from "../errors.js";
-import { copied } from "../clipboard.js";
+import { copyAndTell } from "../clipboard.js";
+import { button, iconButton } from "../controls.js";
 import { fill, h } from "../dom.js";
 import { languageOf } from "../document/editor/language.js";
-import { icon } from "../icons.js";
 import { createKeyed } from "../keyed.js";
 import { isProse } from "../passage/actions.js";
 import { mayEdit, shownArtifact } from "../state/reducer.js";
@@ -18,7 +18,7 @@ import { authorOf, counterpartOf, requestOf, stepsOf, timeOf } from "./history.j
 /** @typedef {import("./history.js").Version} Version */
 
 /**
- * @param {import("../app.js").App} app
+ * @param {App} app
  * @param {object} typed
  * @param {(artifactId: string) => boolean} typed.isUnsaved  whether something was typed that is not saved yet
  * @param {() => Promise<boolean>} typed.saved  saves it; whether all of it is saved now
@@ -122,14 +122,14 @@ export function createVersions(app, { isUnsaved, saved }) {
     const comparable = others.length > 0 && !version.pruned && shownArtifact(store.state)?.text !== null;
     return [
       comparing === null
-        ? button("Compare", () => compare(counterpartOf(view.versions, version.number)), !comparable, "compare")
+        ? button("Compare", () => compare(counterpartOf(view.versions, version.number)), { sign: "compare", disabled: !comparable })
         : [
             chooser(others, comparing),
             button(inline ? "Side by side" : "Inline", () => layout(!inline)),
             button("End comparison", () => compare(null)),
           ],
-      version.current || !mayEdit(store.state) ? [] : button("Restore", restore, version.pruned || shownArtifact(store.state)?.open, "retry"),
-      button("Copy link", copyLink, false, "link"),
+      version.current || !mayEdit(store.state) ? [] : button("Restore", restore, { sign: "retry", disabled: version.pruned || shownArtifact(store.state)?.open || false }),
+      button("Copy link", copyLink, { sign: "link" }),
     ];
   }
 
@@ -236,7 +236,7 @@ export function createVersions(app, { isUnsaved, saved }) {
     const { contextId } = store.state;
     const hash = `#/${[contextId, artifact?.artifactId, shownNumber()].map((step) => encodeURIComponent(String(step))).join("/")}`;
     const link = location.href.replace(/#.*/, "") + hash;
-    app.notify("info", (await copied(link)) ? "The link to this version is copied." : link);
+    copyAndTell(app, link, "The link to this version is copied.", `The link is ${link}`);
   }
 
   /**
@@ -297,13 +297,3 @@ export function createVersions(app, { isUnsaved, saved }) {
 
 /** @param {string} text @returns {HTMLElement} */
 const heading = (text) => h("p", { class: "comparison-head" }, text);
-
-/** @param {string} name @param {string} label @param {() => void} onclick @returns {HTMLButtonElement} */
-function iconButton(name, label, onclick) {
-  return h("button", { class: "icon-button", type: "button", title: label, "aria-label": label, onclick }, icon(name));
-}
-
-/** @param {string} label @param {() => void} onclick @param {boolean} [disabled] @param {string} [name] */
-function button(label, onclick, disabled = false, name = "") {
-  return h("button", { class: "button", type: "button", disabled: Boolean(disabled), onclick }, name ? icon(name) : null, label);
-}

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { RequestFailed } from "../../../server/canvas/a2a/client.js";
+import { RequestFailed } from "../../../server/canvas/a2a/request_failed.js";
 import { OWN_WORDS, SERVERS_WORDS, sentence } from "../../../server/canvas/errors.js";
 
 const SAID = "A string has half of a \\uD800-\\uDFFF pair; send both halves";

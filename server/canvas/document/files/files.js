@@ -2,16 +2,16 @@
 /** Documents that come from files, and those that are saved: one, or all as a ZIP file. */
 
 import { sentence } from "../../errors.js";
+import { iconButton } from "../../controls.js";
 import { openMenu } from "../../dialogs.js";
 import { h } from "../../dom.js";
 import { mountDrop } from "../../drop.js";
-import { icon } from "../../icons.js";
 import { mayEdit, shownContent } from "../../state/reducer.js";
 import { fileName, kindOf } from "./kinds.js";
 import { download } from "./preview.js";
 
 /**
- * @param {import("../../app.js").App} app
+ * @param {App} app
  * @param {HTMLElement} pane  where files can be dropped
  * @returns {HTMLElement}  the button of the menu
  */
@@ -19,7 +19,7 @@ export function createFiles(app, pane) {
   const { store } = app;
   const add = (/** @type {File[]} */ files) => app.upload(files);
   const picker = h("input", { type: "file", multiple: true, hidden: true, onchange: () => (add([...picker.files]), (picker.value = "")) });
-  const more = h("button", { type: "button", class: "icon-button", title: "More", "aria-label": "More", "aria-haspopup": "menu", onclick: open }, icon("more"));
+  const more = iconButton("more", "More", open, { "aria-haspopup": "menu" });
   mountDrop(pane, "Drop files to add them as documents", add);
   pane.append(picker);
   return more;

@@ -4,7 +4,7 @@
 const LONGEST_NAME = 40;
 
 /**
- * @param {import("../../app.js").App} app
+ * @param {App} app
  * @param {Promise<void>} started  the server and the conversation of the address are known: what is pasted before waits
  */
 export function mountPasting({ store, upload }, started) {

@@ -7,8 +7,6 @@ import { frameDocument } from "../../policy.js";
 import { plainName, size } from "../../words.js";
 import { linkAddress } from "./addresses.js";
 
-/** @typedef {import("../../types.js").Part} Part */
-
 /** A larger image is a download only. In bytes. */
 const LARGEST_IMAGE = 20_000_000;
 
@@ -44,17 +42,17 @@ export function svgPreview(svg, name) {
   return imageView(new Blob([svg], { type: "image/svg+xml" }), name);
 }
 
-/** What a document of the conversation looks like as a picture; null if it is none. @param {import("../../types.js").ArtifactView} artifact @param {string} file  of its files */
+/** What a document of the conversation looks like as a picture; null if it is none. @param {ArtifactView} artifact @param {string} file  of its files */
 export function pictureOf({ name, text, mediaType, others }, file) {
   if (text !== null) {
     return /\.svg$/i.test(name) || mediaType === "image/svg+xml" ? new Blob([text], { type: "image/svg+xml" }) : null;
   }
   const pictures = others.filter((part) => "raw" in part && IMAGE.test(part.mediaType ?? ""));
-  const part = /** @type {import("../../types.js").FilePart|undefined} */ (pictures.find((each) => "filename" in each && each.filename === file) ?? pictures[0]);
+  const part = /** @type {FilePart|undefined} */ (pictures.find((each) => "filename" in each && each.filename === file) ?? pictures[0]);
   return part && part.raw.length < LARGEST_IMAGE ? new Blob([bytesOf(part.raw)], { type: part.mediaType }) : null;
 }
 
-/** @param {import("../../types.js").FilePart} part */
+/** @param {FilePart} part */
 function fileView({ raw, filename = "file", mediaType = "application/octet-stream" }) {
   const blob = new Blob([bytesOf(raw)], { type: mediaType });
   const download = fileLink(filename, mediaType, blob);

@@ -6,7 +6,6 @@
 
 import { pictureOf } from "../files/preview.js";
 
-/** @typedef {import("../../types.js").ArtifactView} ArtifactView */
 /** @typedef {{all: () => Record<string, ArtifactView>, open: (artifactId: string) => void}} Documents  of the conversation */
 
 /**

@@ -1,6 +1,7 @@
 // @ts-check
 /** Where others have changed the same words as the user: both forms, place by place, for the user to decide. */
 
+import { button } from "../../controls.js";
 import { fill, h } from "../../dom.js";
 import { counted } from "../../words.js";
 
@@ -42,7 +43,7 @@ export function createConflict(decided) {
         "div",
         { class: "document-conflict-head", role: "status" },
         h("p", {}, h("b", {}, `${where} changed by someone else while you typed.`), " Choose which version to keep, or edit the text. Both versions are kept until you save."),
-        h("button", { type: "button", class: "button button-primary", onclick: save }, "Save"),
+        button("Save", save, { class: "button button-primary" }),
       ),
       h("div", { class: "document-conflict-places" }, pieces.map((piece, at) => ("text" in piece ? null : placeOf(piece, at, pieces)))),
     ];

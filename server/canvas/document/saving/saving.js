@@ -12,8 +12,6 @@ import { readStored, writeStored } from "./stored.js";
 import { begun, moved, stepsTo } from "./undo_line.js";
 import * as unsaved from "./unsaved.js";
 
-/** @typedef {import("../../types.js").State} State */
-/** @typedef {import("../../types.js").ArtifactView} ArtifactView */
 /** @typedef {import("./unsaved.js").Unsaved} Unsaved */
 /** @typedef {{apply: (changes: any, text: string) => void}} Shown  where a document is shown to be typed into */
 /** @typedef {ReturnType<typeof createSaving>} Saving */
@@ -40,7 +38,7 @@ const AGAIN_MS = 5_000;
 const UNSEEN_MS = 4_000;
 
 /**
- * @param {import("../../app.js").App} app
+ * @param {App} app
  * @param {{shown: (artifactId: string) => Shown|null, changed: () => void}} pane  `changed` is called when anything here has
  */
 export function createSaving(app, pane) {

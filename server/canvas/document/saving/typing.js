@@ -1,22 +1,21 @@
 // @ts-check
 /** Typing into the document that is shown: what its editor shows, how it stands with saving, and what there is to decide. */
 
+import { button } from "../../controls.js";
 import { h } from "../../dom.js";
 import { partOf } from "../../loading.js";
 import { linesOf } from "../../state/text.js";
 import { overlays } from "../../state/artifacts.js";
+import { hasStored, typedKey } from "../../storage.js";
 import { createConflict } from "./conflict.js";
-import { hasStored } from "./stored.js";
 
-/** @typedef {import("../../types.js").State} State */
-/** @typedef {import("../../types.js").ArtifactView} ArtifactView */
 /** @typedef {import("../views.js").View} View */
 /** @typedef {import("../markdown/selection.js").Passage} Passage */
 
 const savingPart = partOf(() => import("./saving.js"));
 
 /**
- * @param {import("../../app.js").App} app
+ * @param {App} app
  * @param {{viewOf: (artifactId: string) => View|null, changed: () => void}} pane  `viewOf` gives the view into which an artifact
  *     can be typed, `changed` is called when something other than the state has
  */
@@ -28,12 +27,12 @@ export function createTyping(app, { viewOf, changed }) {
   let loading = null;
   let artifactId = "";
   const text = h("span", {});
-  const retry = h("button", { type: "button", class: "link-button", hidden: true, onclick: () => saving?.again() }, "Retry");
+  const retry = button("Retry", () => saving?.again(), { class: "link-button", hidden: true });
   const status = h("span", { class: "document-saved", role: "status" }, text, retry);
   const conflict = createConflict((decided) => saving?.resolve(artifactId, decided));
 
   /** What was typed before the page was reloaded. The document may have come before this was loaded. @param {State} state */
-  const resume = (state) => state.contextId && !loading && hasStored(state.contextId) && load();
+  const resume = (state) => state.contextId && !loading && hasStored(typedKey(state.contextId)) && load();
   store.subscribe(resume);
   resume(store.state);
 
@@ -112,7 +111,7 @@ export function createTyping(app, { viewOf, changed }) {
    * A passage that the user has selected in the editor, as one of the artifact. What was typed is saved first.
    * @param {string} id
    * @param {Passage|null} passage
-   * @returns {Promise<import("../../types.js").Selection|null>}
+   * @returns {Promise<PassageSelection|null>}
    */
   async function select(id, passage) {
     if (!passage || !saving || (saving.unsaved(id) !== null && !(await saving.flush()))) {

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections import Counter
 from urllib.parse import urlsplit
 
 import pytest
-from playwright.async_api import Browser, Page, Request, expect
+from playwright.async_api import Browser, Page, Request, Route, expect
 
 from tests.server.app_server import Served
 from tests.server.canvas.browser.browser_harness import OpenPage
@@ -40,6 +41,25 @@ async def test_it_paints_from_20_kb_and_starts_with_few_requests(browser: Browse
         assert {path for path, times in requests.items() if times > 1} <= {"/"}
         assert len(requests) < 40
         window.check()
+    finally:
+        await context.close()
+
+
+async def test_it_paints_before_its_scripts_arrive(browser: Browser, served: Served) -> None:
+    context = await browser.new_context()
+    painted = asyncio.Event()
+    try:
+        page = await context.new_page()
+
+        async def hold(route: Route) -> None:
+            await painted.wait()
+            await route.continue_()
+
+        await page.route("**/page/**", hold)
+        await page.goto(served.url, wait_until="commit")
+        assert await page.evaluate(PAINTED) < 20_000
+        painted.set()
+        await expect(page.get_by_role("button", name="New conversation").first).to_be_visible()
     finally:
         await context.close()
 
