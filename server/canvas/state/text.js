@@ -154,6 +154,19 @@ export function stepsTo(old, text) {
   });
 }
 
+/** A text after changes of CodeMirror. @param {string} text @param {any} changes */
+export function applied(text, changes) {
+  let result = "";
+  let at = 0;
+  /** @param {number} from @param {number} to @param {number} _ @param {number} __ @param {any} inserted */
+  function apply(from, to, _, __, inserted) {
+    result += text.slice(at, from) + inserted.toString();
+    at = to;
+  }
+  changes.iterChanges(apply, true);
+  return result + text.slice(at);
+}
+
 /**
  * The lines of a range, as operations count them: an `end` just after a line end names the line before.
  * @param {string} text

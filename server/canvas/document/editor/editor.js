@@ -4,7 +4,7 @@
  * moves neither the cursor nor what is seen, and the user's undo does not know it.
  */
 
-import { changesOf } from "../../state/text.js";
+import { applied, changesOf } from "../../state/text.js";
 import {
   Annotation,
   Compartment,
@@ -222,7 +222,7 @@ export function createEditor({ text, label, language, prose, readOnly = false, o
   function told(update) {
     const typed = update.docChanged && !update.transactions.some((/** @type {any} */ one) => one.annotation(remote));
     if (typed) {
-      known = changed(known, update.changes);
+      known = applied(known, update.changes);
       const undone = update.transactions.some((/** @type {any} */ one) => one.isUserEvent("undo") || one.isUserEvent("redo"));
       onInput({ text: known, changes: update.changes, undone });
     }
@@ -236,19 +236,6 @@ export function createEditor({ text, label, language, prose, readOnly = false, o
 function selected(state, text) {
   const { from, to } = state.selection.main;
   return from === to ? null : passage(text, { start: from, end: to });
-}
-
-/** A text after changes. @param {string} text @param {any} changes */
-function changed(text, changes) {
-  let result = "";
-  let at = 0;
-  /** @param {number} from @param {number} to @param {number} _ @param {number} __ @param {any} inserted */
-  function apply(from, to, _, __, inserted) {
-    result += text.slice(at, from) + inserted.toString();
-    at = to;
-  }
-  changes.iterChanges(apply, true);
-  return result + text.slice(at);
 }
 
 // --- marks

@@ -1,36 +1,53 @@
 // @ts-check
 /** Two changed forms of a text as one text, in pieces: where both have changed the same words, the piece has both forms. Pure. */
 
+import { ChangeSet, Text } from "../../vendor/codemirror.js";
 import { diff } from "../../vendor/merge.js";
 
 /** @typedef {{text: string}|{base: string, current: string, yours: string}} Piece */
-/** A changed range of the base, and where it is in the changed text. @typedef {{fromA: number, toA: number, fromB: number, toB: number}} Hunk */
-/** Changes of both sides that touch. @typedef {{from: number, to: number, current: Hunk[], yours: Hunk[]}} Place */
+/** @typedef {{start: number, end: number}} Range */
+/** A range of the base, and which sides have changed it, or must be asked about it. @typedef {Range & {current?: boolean, yours?: boolean, contested?: boolean}} Place */
 
-const PRECISION = { scanLimit: 2000, timeout: 100 };
+const PRECISION = { scanLimit: 2000, timeout: 50 };
 const WORD = /[\p{L}\p{N}_]/u;
+
+/** What makes one text of another. @param {string} before @param {string} after @returns {any} */
+export function changesBetween(before, after) {
+  const specs = diff(before, after, PRECISION).map(({ fromA, toA, fromB, toB }) => ({
+    from: fromA,
+    to: toA,
+    insert: Text.of(after.slice(fromB, toB).split("\n")),
+  }));
+  return ChangeSet.of(specs, before.length);
+}
 
 /**
  * @param {string} base
  * @param {string} current
  * @param {string} yours
+ * @param {readonly Range[]} [contested]  of the base: places where the server has found a conflict
  * @returns {Piece[]}
  */
-export function threeWay(base, current, yours) {
-  const places = placesOf(base, wordHunks(base, current), wordHunks(base, yours));
+export function threeWay(base, current, yours, contested = []) {
+  const [theirs, mine] = [changesBetween(base, current), changesBetween(base, yours)];
   /** @type {Piece[]} */
   const pieces = [];
   let at = 0;
-  for (const place of places) {
-    add(pieces, { text: base.slice(at, place.from) });
-    const theirs = formOf(base, current, place, place.current);
-    const mine = formOf(base, yours, place, place.yours);
-    const one = place.current.length === 0 || theirs === mine ? mine : place.yours.length === 0 ? theirs : null;
-    add(pieces, one !== null ? { text: one } : { base: base.slice(place.from, place.to), current: theirs, yours: mine });
-    at = place.to;
+  for (const place of placesOf(base, theirs, mine, contested)) {
+    const { start, end } = place;
+    const forms = { base: base.slice(start, end), current: formOf(current, theirs, place), yours: formOf(yours, mine, place) };
+    const isDecided = forms.current === forms.yours || !(place.contested || (place.current && place.yours));
+    add(pieces, { text: base.slice(at, start) });
+    add(pieces, isDecided ? { text: place.yours ? forms.yours : forms.current } : forms);
+    at = end;
   }
   add(pieces, { text: base.slice(at) });
   return pieces;
+}
+
+/** Whether two changes of a text reach into the same words, or stand side by side. @param {string} base @param {any} theirs @param {any} mine */
+export function touch(base, theirs, mine) {
+  return placesOf(base, theirs, mine, []).some(({ current, yours }) => current && yours);
 }
 
 /** @param {Piece[]} pieces @param {Piece} piece */
@@ -43,58 +60,43 @@ function add(pieces, piece) {
   }
 }
 
-/** The changes of whole words. @param {string} base @param {string} text @returns {Hunk[]} */
-function wordHunks(base, text) {
-  /** @type {Hunk[]} */
-  const hunks = [];
-  for (const { fromA, toA, fromB, toB } of diff(base, text, PRECISION)) {
-    const hunk = { fromA, toA, fromB, toB };
-    while (hunk.fromA > 0 && WORD.test(base[hunk.fromA - 1]) && hunk.fromB > 0 && base[hunk.fromA - 1] === text[hunk.fromB - 1]) {
-      hunk.fromA--;
-      hunk.fromB--;
-    }
-    while (hunk.toA < base.length && WORD.test(base[hunk.toA]) && hunk.toB < text.length && base[hunk.toA] === text[hunk.toB]) {
-      hunk.toA++;
-      hunk.toB++;
-    }
-    const before = hunks[hunks.length - 1];
-    if (before && (hunk.fromA <= before.toA || hunk.fromB <= before.toB)) {
-      before.toA = Math.max(before.toA, hunk.toA);
-      before.toB = Math.max(before.toB, hunk.toB);
-    } else {
-      hunks.push(hunk);
-    }
-  }
-  return hunks;
-}
-
-/** @param {string} base @param {Hunk[]} current @param {Hunk[]} yours @returns {Place[]} */
-function placesOf(base, current, yours) {
+/** The changed ranges, in order; those that overlap or touch are one. @param {string} base @param {any} theirs @param {any} mine @param {readonly Range[]} contested */
+function placesOf(base, theirs, mine, contested) {
+  /** @type {Place[]} */
   const all = [
-    ...current.map((hunk) => ({ hunk, side: /** @type {const} */ ("current") })),
-    ...yours.map((hunk) => ({ hunk, side: /** @type {const} */ ("yours") })),
-  ].sort((a, b) => a.hunk.fromA - b.hunk.fromA || a.hunk.toA - b.hunk.toA);
+    ...wordsOf(base, theirs).map((range) => ({ ...range, current: true })),
+    ...wordsOf(base, mine).map((range) => ({ ...range, yours: true })),
+    ...contested.map(({ start, end }) => ({ start, end, contested: true })),
+  ];
   /** @type {Place[]} */
   const places = [];
-  for (const { hunk, side } of all) {
+  for (const place of all.sort((a, b) => a.start - b.start || a.end - b.end)) {
     const last = places[places.length - 1];
-    if (last && hunk.fromA <= last.to) {
-      last.to = Math.max(last.to, hunk.toA);
-      last[side].push(hunk);
+    if (last && place.start <= last.end) {
+      Object.assign(last, { ...place, start: last.start, end: Math.max(last.end, place.end) });
     } else {
-      places.push({ from: hunk.fromA, to: hunk.toA, current: [], yours: [], [side]: [hunk] });
+      places.push(place);
     }
   }
   return places;
 }
 
-/** What one side makes of a place. @param {string} base @param {string} text @param {Place} place @param {Hunk[]} hunks */
-function formOf(base, text, { from, to }, hunks) {
-  let form = "";
-  let at = from;
-  for (const { fromA, toA, fromB, toB } of hunks) {
-    form += base.slice(at, fromA) + text.slice(fromB, toB);
-    at = toA;
-  }
-  return form + base.slice(at, to);
+/** The words that changes reach into. @param {string} base @param {any} changes @returns {Range[]} */
+function wordsOf(base, changes) {
+  /** @type {Range[]} */
+  const ranges = [];
+  changes.iterChangedRanges((/** @type {number} */ from, /** @type {number} */ to) => {
+    let [start, end] = [from, to];
+    while (start > 0 && WORD.test(base[start - 1])) {
+      start--;
+    }
+    while (end < base.length && WORD.test(base[end])) {
+      end++;
+    }
+    ranges.push({ start, end });
+  }, true);
+  return ranges;
 }
+
+/** What one side makes of a place, which contains whole changes. @param {string} text @param {any} changes @param {Place} place */
+const formOf = (text, changes, { start, end }) => text.slice(changes.mapPos(start, -1), changes.mapPos(end, 1));

@@ -1,15 +1,13 @@
 // @ts-check
 /**
  * Saves what the user types into the documents of the open conversation, as `put` with `merge`: after a pause, when they leave
- * the document or the page, and before a passage is sent. What takes back a version that was saved is no new one, but an `undo`.
- * The decisions are in unsaved.js and undo_line.js.
+ * the document or the page, and before a passage is sent. unsaved.js decides; this sends, waits, and keeps.
  */
 
 import { randomId } from "../../a2a/ids.js";
 import { CANVAS } from "../../state/task.js";
+import { readStored, typedKey, writeStored } from "../../storage.js";
 import { plainName } from "../../words.js";
-import { readStored, writeStored } from "./stored.js";
-import { begun, moved, stepsTo } from "./undo_line.js";
 import * as unsaved from "./unsaved.js";
 
 /** @typedef {import("./unsaved.js").Unsaved} Unsaved */
@@ -22,15 +20,16 @@ import * as unsaved from "./unsaved.js";
  * @property {string} artifactId
  * @property {Unsaved} state
  * @property {ArtifactView} artifact  as it was taken over last
- * @property {import("./undo_line.js").UndoLine} line
- * @property {boolean} undone  what was changed last was an undo or a redo
  * @property {boolean} changed  it has been typed into since it was opened
  * @property {string} error  why it could not be saved
  * @property {number} timer
  * @property {number} keeping
- * @property {Promise<void>|null} putting
+ * @property {Promise<void>|null} putting  a put is on its way, or its version is
+ * @property {() => void} come  called when no version is waited for any more
  */
 
+/** @type {Partial<Record<import("./unsaved.js").Phase, string>>} */
+const SAID = { saved: "Saved", refused: "Not saved", conflict: "Not saved" };
 const PAUSE_MS = 800;
 const KEEP_MS = 200;
 const AGAIN_MS = 5_000;
@@ -73,9 +72,8 @@ export function createSaving(app, pane) {
       const entry = entries.get(artifactId);
       if (entry) {
         entry.changed = true;
-        entry.undone = undone;
         entry.error = "";
-        step(entry, { state: unsaved.typed(entry.state, changes, text), changes: null });
+        step(entry, { state: unsaved.typed(entry.state, changes, text, undone), changes: null });
         later(entry, PAUSE_MS);
       }
     },
@@ -91,7 +89,7 @@ export function createSaving(app, pane) {
       if (entry.artifact.open && !unsaved.isSaved(entry.state)) {
         return { text: "What you typed is kept.", failed: false };
       }
-      return { text: unsaved.isSaved(entry.state) ? "Saved" : entry.state.refused ? "Not saved" : "Saving…", failed: false };
+      return { text: SAID[unsaved.phaseOf(entry.state)] ?? "Saving…", failed: false };
     },
     /** What the user has to decide. @param {string} artifactId */
     pieces: (artifactId) => {
@@ -117,13 +115,12 @@ export function createSaving(app, pane) {
       artifactId: artifact.artifactId,
       state,
       artifact,
-      line: begun(artifact.version, artifact.text ?? ""),
-      undone: false,
       changed: false,
       error: "",
       timer: 0,
       keeping: 0,
       putting: null,
+      come() {},
     };
     entries.set(entry.artifactId, entry);
     return entry;
@@ -141,7 +138,6 @@ export function createSaving(app, pane) {
       if (entry && artifact !== entry.artifact && !artifact.open && artifact.text !== null) {
         const waited = entry.artifact.open;
         entry.artifact = artifact;
-        entry.line = moved(entry.line, artifact.version, artifact.text);
         step(entry, unsaved.arrived(entry.state, artifact.version, artifact.text));
         waited && unsaved.isReady(entry.state) && later(entry, 0);
       } else if (entry) {
@@ -152,7 +148,7 @@ export function createSaving(app, pane) {
 
   /** What was typed before the page was reloaded. @param {ArtifactView} artifact */
   function restored(artifact) {
-    const stored = artifact.open ? null : readStored(contextId ?? "", artifact.artifactId);
+    const stored = artifact.open ? null : readStored(typedKey(contextId, artifact.artifactId));
     if (!stored) {
       return null;
     }
@@ -169,6 +165,7 @@ export function createSaving(app, pane) {
     if (changes) {
       pane.shown(entry.artifactId)?.apply(changes, state.text);
     }
+    unsaved.isAhead(state) || entry.come();
     keepSoon(entry);
     pane.changed();
   }
@@ -186,7 +183,7 @@ export function createSaving(app, pane) {
   function keep(entry) {
     clearTimeout(entry.keeping);
     entry.keeping = 0;
-    writeStored(contextId ?? "", entry.artifactId, unsaved.isSaved(entry.state) ? null : unsaved.toStored(entry.state));
+    writeStored(typedKey(contextId, entry.artifactId), unsaved.isSaved(entry.state) ? null : unsaved.toStored(entry.state));
   }
 
   /** @param {Entry} entry @param {number} delay */
@@ -200,7 +197,7 @@ export function createSaving(app, pane) {
     clearTimeout(entry.timer);
     entry.putting ??= put(entry).finally(() => {
       entry.putting = null;
-      if (unsaved.isReady(entry.state) && !entry.error) {
+      if (isOpen(entry) && unsaved.isReady(entry.state) && !entry.error) {
         later(entry, PAUSE_MS);
       }
       pane.changed();
@@ -208,18 +205,11 @@ export function createSaving(app, pane) {
     return entry.putting;
   }
 
-  /** @param {Entry} entry */
+  /** Sends what was typed, and waits for the version that comes of it. @param {Entry} entry */
   async function put(entry) {
-    if (unsaved.isReady(entry.state) && !entry.artifact.open) {
+    if (!entry.artifact.open) {
       step(entry, unsaved.reduced(entry.state));
-    }
-    if (unsaved.isReady(entry.state) && !entry.artifact.open) {
-      const steps = entry.undone && !entry.state.newest ? stepsTo(entry.line, entry.state.text) : null;
-      entry.undone = false;
-      if (steps) {
-        return goTo(entry, steps);
-      }
-      entry.state = unsaved.sending(entry.state, randomId());
+      entry.state = unsaved.isReady(entry.state) ? unsaved.sending(entry.state, randomId()) : entry.state;
     }
     const { sent, version } = entry.state;
     if (!sent || sent.made) {
@@ -228,37 +218,27 @@ export function createSaving(app, pane) {
     entry.error = "";
     keep(entry);
     pane.changed();
-    const fields = { text: sent.text, baseVersion: version, merge: true };
-    const result = await app.operate("put", entry.artifactId, fields, undefined, sent.id);
-    if (entries.get(entry.artifactId) === entry) {
-      answered(entry, result);
+    if (sent.steps) {
+      await goTo(entry, version, sent.steps);
+    } else {
+      const fields = { text: sent.text, baseVersion: version, merge: true };
+      const result = await app.operate("put", entry.artifactId, fields, undefined, sent.id);
+      isOpen(entry) && answered(entry, result);
     }
+    await arrival(entry);
   }
 
-  /** The version that the document had. @param {Entry} entry @param {NonNullable<ReturnType<typeof stepsTo>>} steps */
-  async function goTo(entry, { op, count, version }) {
-    entry.state = unsaved.stepping(entry.state, randomId());
-    keep(entry);
-    pane.changed();
-    let baseVersion = entry.state.version;
-    for (let step = 1; step <= count; step++) {
-      const result = await app.operate(op, entry.artifactId, { baseVersion });
-      if (entries.get(entry.artifactId) !== entry) {
+  /** Goes to a version that the document had. @param {Entry} entry @param {number} baseVersion @param {import("./unsaved.js").Steps} steps */
+  async function goTo(entry, baseVersion, { op, count, version }) {
+    for (let nth = 0; nth < count && baseVersion; nth++) {
+      const { ok, version: reached = 0 } = await app.operate(op, entry.artifactId, { baseVersion });
+      baseVersion = ok ? reached : 0;
+      if (!isOpen(entry)) {
         return;
       }
-      baseVersion = result.version ?? 0;
-      if (!result.ok || (step === count && baseVersion !== version)) {
-        // Others were faster, or the server did not answer: it is put.
-        return failedStep(entry);
-      }
     }
-    step(entry, unsaved.acknowledged(entry.state, version));
-    unseen(entry, () => unsaved.acknowledged(entry.state, version, true));
-  }
-
-  /** @param {Entry} entry */
-  function failedStep(entry) {
-    step(entry, unsaved.failed(entry.state));
+    // Otherwise others were faster, or the server did not answer: it is put.
+    step(entry, baseVersion === version ? unsaved.acknowledged(entry.state, version) : unsaved.failed(entry.state));
   }
 
   /** @param {Entry} entry @param {import("../../app.js").Result} result */
@@ -266,28 +246,32 @@ export function createSaving(app, pane) {
     if (ok) {
       // Of a put that was sent before, only the end is told.
       step(entry, unsaved.acknowledged(entry.state, version || entry.state.version, version === 0));
-      unseen(entry, () => unsaved.acknowledged(entry.state, version, true));
     } else if (!answered) {
       entry.error = said || "the server does not answer.";
       later(entry, AGAIN_MS);
     } else if (conflicts.length > 0) {
-      step(entry, unsaved.refused(entry.state, version));
-      unseen(entry, () => unsaved.failed(entry.state));
+      step(entry, unsaved.refused(entry.state, version, conflicts));
     } else {
       entry.error = busy ? "" : said;
       step(entry, unsaved.failed(entry.state));
     }
   }
 
-  /** What has not come after some time came while nobody listened. @param {Entry} entry @param {() => import("./unsaved.js").Step} next */
-  function unseen(entry, next) {
-    setTimeout(() => {
-      const { sent, refused, newest } = entry.state;
-      if (entries.get(entry.artifactId) === entry && (sent?.made || (refused && !newest))) {
-        step(entry, next());
-        later(entry, 0);
-      }
-    }, UNSEEN_MS);
+  /** Waits for the version that the server has announced. If it does not come, it came while nobody listened. @param {Entry} entry */
+  async function arrival(entry) {
+    if (unsaved.isAhead(entry.state)) {
+      const timer = setTimeout(() => entry.come(), UNSEEN_MS);
+      await new Promise((/** @type {(value?: any) => void} */ resolve) => (entry.come = resolve));
+      clearTimeout(timer);
+    }
+    if (isOpen(entry) && unsaved.isAhead(entry.state)) {
+      step(entry, unsaved.missed(entry.state));
+    }
+  }
+
+  /** Whether it is of the conversation that is open. @param {Entry} entry */
+  function isOpen(entry) {
+    return entries.get(entry.artifactId) === entry;
   }
 
   /**
@@ -303,26 +287,11 @@ export function createSaving(app, pane) {
   async function flushed(entry) {
     for (let round = 0; round < 3 && !unsaved.isSaved(entry.state); round++) {
       await save(entry);
-      await settled(entry);
       if (entry.error || entry.state.refused || entry.artifact.open) {
         break;
       }
     }
     return unsaved.isSaved(entry.state);
-  }
-
-  /** The version of a put has come. @param {Entry} entry @returns {Promise<void>} */
-  function settled(entry) {
-    return new Promise((resolve) => {
-      const look = () => {
-        if (!entry.state.sent?.made) {
-          clearInterval(timer);
-          resolve();
-        }
-      };
-      const timer = setInterval(look, 20);
-      look();
-    });
   }
 
   function again() {
@@ -353,10 +322,10 @@ export function createSaving(app, pane) {
     for (const entry of entries.values()) {
       clearTimeout(entry.timer);
       if (unsaved.isReady(entry.state) && !entry.artifact.open) {
-        entry.state = unsaved.sending(entry.state, randomId());
+        entry.state = unsaved.sending(entry.state, randomId(), false);
       }
       const { sent, version } = entry.state;
-      if (sent && !sent.made && !sent.step) {
+      if (sent && !sent.made && !sent.steps) {
         const fields = { op: "put", artifactId: entry.artifactId, text: sent.text, baseVersion: version, merge: true };
         const parts = [{ text: "put" }];
         app.client.leave({ messageId: sent.id, contextId: contextId ?? "", role: "ROLE_USER", parts, metadata: { [CANVAS]: fields } }, { keepalive });

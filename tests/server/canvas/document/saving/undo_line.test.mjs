@@ -2,9 +2,9 @@ import "../page.mjs";
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-const { begun, moved, stepsTo } = await import("../../../../../server/canvas/document/saving/undo_line.js");
+const { NO_LINE, moveLine, stepsTo } = await import("../../../../../server/canvas/document/saving/unsaved.js");
 
-const seen = (...versions) => versions.slice(1).reduce((line, [version, text]) => moved(line, version, text), begun(...versions[0]));
+const seen = (...versions) => versions.reduce((line, [version, text]) => moveLine(line, version, text), NO_LINE);
 const THREE = [[1, "a"], [2, "ab"], [3, "abc"]];
 
 test("a text that the document had is reached by undo", () => {

@@ -2,9 +2,10 @@ import "../page.mjs";
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-const { threeWay } = await import("../../../../../server/canvas/document/saving/merging.js");
+const { applied } = await import("../../../../../server/canvas/state/text.js");
+const { changesBetween, threeWay } = await import("../../../../../server/canvas/document/saving/merging.js");
 const unsaved = await import("../../../../../server/canvas/document/saving/unsaved.js");
-const { changesBetween, fromStored, isReady, isSaved, opened, pieces, placed, toStored } = unsaved;
+const { fromStored, isReady, isSaved, opened, pieces, placed, toStored } = unsaved;
 
 const edited = (state, text) => unsaved.typed(state, changesBetween(state.text, text), text);
 const merged = (parts) => parts.map((piece) => piece.text ?? `<${piece.current}|${piece.yours}>`).join("");
@@ -19,6 +20,13 @@ test("where both have changed the same words, both forms are there", () => {
   assert.equal(merged(threeWay("Make the fetch now", "Make the load now", "Make the download now")), "Make the <load|download> now");
 });
 
+test("where the server has found a conflict, both forms are there, too", () => {
+  const texts = ["one two three four", "ONE two three four", "one two three FOUR"];
+  assert.equal(merged(threeWay(...texts, [{ start: 0, end: 3 }])), "<ONE|one> two three FOUR");
+  assert.equal(merged(threeWay(...texts, [{ start: 0, end: 18 }])), "<ONE two three four|one two three FOUR>");
+  assert.equal(merged(threeWay(...texts, [{ start: 4, end: 7 }])), "ONE two three FOUR");
+});
+
 test("what both have made alike counts once", () => assert.equal(merged(threeWay("a b c", "a X c", "a X c")), "a X c"));
 
 // --- one step at a time
@@ -27,7 +35,7 @@ test("what comes from elsewhere moves what was typed", () => {
   const typed = edited(opened(1, "one two three"), "one two three!");
   const { state, changes } = unsaved.arrived(typed, 2, "zero one two three");
   assert.equal(state.text, "zero one two three!");
-  assert.equal(unsaved.applied(changes, "one two three!"), state.text);
+  assert.equal(applied("one two three!", changes), state.text);
   assert.equal(state.version, 2);
 });
 
@@ -58,7 +66,16 @@ test("the same words changed by both stay with their base, until the server has 
   assert.ok(!isReady(refused) && !isSaved(refused));
   const { state, changes } = unsaved.resolved(refused, "the load and download of it");
   assert.deepEqual([state.text, state.version, isReady(state)], ["the load and download of it", 2, true]);
-  assert.equal(unsaved.applied(changes, "the download of it"), state.text);
+  assert.equal(applied("the download of it", changes), state.text);
+});
+
+test("what the server has refused, the user decides, even where both sides do not touch", () => {
+  const sent = unsaved.sending(unsaved.arrived(edited(opened(1, "one two"), "one TWO"), 2, "ONE two").state, "m1");
+  const behind = unsaved.sending(edited(opened(1, "one two"), "one TWO"), "m1");
+  assert.equal(sent.text, "ONE TWO");
+  const held = unsaved.refused(unsaved.arrived(behind, 2, "ONE two").state, 2, [{ start: 0, end: 7 }]).state;
+  assert.equal(merged(pieces(held)), "<ONE two|one TWO>");
+  assert.equal(merged(pieces(unsaved.arrived(fromStored(JSON.parse(JSON.stringify(toStored(held)))), 2, "ONE two").state)), "<ONE two|one TWO>");
 });
 
 test("what was typed since a put, into what the put was merged with, is decided by the user", () => {
@@ -142,7 +159,7 @@ for (let seed = 1; seed <= 400; seed++) {
     const inserted = [];
     const undone = seed % 2 === 0;
     const take = ({ state: next, changes }) => {
-      editor = changes ? unsaved.applied(changes, editor) : editor;
+      editor = changes ? applied(editor, changes) : editor;
       state = next;
       assert.equal(editor, state.text, "the editor shows the state's text");
     };
