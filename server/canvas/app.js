@@ -322,7 +322,7 @@ export function createApp(store, client, { navigate = () => {}, session } = {}) 
      */
     async upload(files) {
       if (!mayEdit(store.state)) {
-        notify("error", store.state.shared ? "This conversation was shared with you to read it." : "This server takes no documents. Attach files to a message instead.");
+        notify("error", store.state.shared ? "You can read this conversation, but not change it." : "This server does not accept documents. Attach files to a message instead.");
         return;
       }
       let { contextId } = store.state;

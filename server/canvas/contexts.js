@@ -249,13 +249,13 @@ export function mountContexts(nav, app) {
   /** @param {ContextSummary} context @param {string|null} name */
   function setName({ contextId, name: before }, name) {
     const back = { label: "Undo", run: () => void app.rename(contextId, before).catch(complain) };
-    app.rename(contextId, name).then(() => app.notify("info", name ? `The conversation is called “${name}” now.` : "The conversation has its first name again.", back, contextId), complain);
+    app.rename(contextId, name).then(() => app.notify("info", name ? `Renamed to “${name}”.` : "The conversation has its original name again.", back, contextId), complain);
   }
 
   /** @param {ContextSummary} context */
   async function remove(context) {
     const documents = context.artifacts.length;
-    const lost = documents ? `Its messages and ${counted(documents, "document")} with all versions are lost` : "Its messages are lost";
+    const lost = documents ? `Its messages and ${counted(documents, "document")} with all versions will be deleted` : "Its messages will be deleted";
     const sure = await confirmed({
       title: `Delete “${titleOf(context)}”?`,
       text: [`${lost}, for everyone who has the link. This cannot be undone.`],
@@ -273,7 +273,7 @@ export function mountContexts(nav, app) {
   async function leave(context) {
     const sure = await confirmed({
       title: `Leave “${titleOf(context)}”?`,
-      text: [`You can no longer read it. It stays with ${context.shared?.owner}, who can share it with you again.`],
+      text: [`You will no longer be able to open it, unless ${context.shared?.owner} shares it with you again.`],
       action: "Leave",
     });
     if (sure) {
@@ -327,5 +327,5 @@ export function mountContexts(nav, app) {
 
 /** @param {State} state */
 function empty({ query }) {
-  return h("p", { class: "contexts-empty" }, query ? `Nothing is called “${query}”.` : "What you ask for is kept here.");
+  return h("p", { class: "contexts-empty" }, query ? `No conversations match “${query}”.` : "Your conversations appear here.");
 }

@@ -7,7 +7,7 @@
 
 import { RequestFailed } from "./a2a/request_failed.js";
 
-const UNUSABLE = "The server could not use this request. The developer view has the details.";
+const UNUSABLE = "The server could not process this request. See the developer view for details.";
 const GONE = "This no longer exists.";
 const ENDED = "This task has ended. Send a new message.";
 const OTHER_FILES = "This server does not take files of this type.";

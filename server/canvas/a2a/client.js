@@ -42,7 +42,7 @@ export function createClient(base, options = {}) {
       const init = { method, headers, body, signal, keepalive, shared, credentials: "same-origin", cache: "no-cache" };
       const response = await send(url, init);
       if (response.status === 401) {
-        throw new RequestFailed("This server asks who you are: sign in.", 401);
+        throw new RequestFailed("This server requires you to sign in.", 401);
       }
       return { response, exchange };
     } catch (error) {
@@ -90,7 +90,7 @@ export function createClient(base, options = {}) {
       const { response, exchange } = await rpc(method, params, { signal: watch.signal, shared });
       if (!isEventStream(response)) {
         resultOf(await jsonOf({ response, exchange }), response.status);
-        throw new RequestFailed("The server answers without a stream.", response.status);
+        throw new RequestFailed("The server did not answer with a stream.", response.status);
       }
       for await (const { data } of serverEvents(bodyOf(response), watch.alive)) {
         const answer = JSON.parse(data);
@@ -272,7 +272,7 @@ async function jsonOf({ response, exchange }) {
     return content;
   } catch {
     exchange.failed(`Status ${response.status}: ${text}`);
-    throw new RequestFailed(`The server answers with status ${response.status}, and not in JSON.`, response.status);
+    throw new RequestFailed(`The server answered with status ${response.status}, but not with JSON.`, response.status);
   }
 }
 
@@ -289,5 +289,5 @@ function resultOf({ result, error }, status = 0) {
 async function refuse(answer) {
   const { response } = answer;
   const { error } = await jsonOf(answer);
-  throw new RequestFailed(error?.message ?? `The server answers with status ${response.status}.`, response.status);
+  throw new RequestFailed(error?.message ?? `The server answered with status ${response.status}.`, response.status);
 }

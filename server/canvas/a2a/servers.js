@@ -16,7 +16,7 @@ export function serverAddress(asked, home) {
   }
   const address = URL.canParse(asked, home) ? new URL(asked, home) : null;
   if (!address || !/^https?:$/.test(address.protocol)) {
-    throw new RequestFailed(`${asked} is no address of a server. It begins with http:// or https://.`, 0);
+    throw new RequestFailed(`${asked} is not a server address. Server addresses begin with http:// or https://.`, 0);
   }
   return `${address.origin}${address.pathname.replace(/\/?$/, "/")}`;
 }
@@ -40,14 +40,14 @@ export async function whyNoAnswer(base, home, send = (...given) => fetch(...give
   const own = new URL(home).origin;
   const allowed = await otherServers(home, send).catch(() => [origin]);
   if (!allowed.includes(origin)) {
-    return `This page may not talk to ${origin}. Its server allows it when it is started with --page ${origin}.`;
+    return `This page is not allowed to connect to ${origin}. To allow it, start its server with --page ${origin}.`;
   }
   try {
     await send(base, { mode: "no-cors", credentials: "omit" });
   } catch {
     return `${origin} does not answer. Check that it is running.`;
   }
-  return `${origin} does not allow this page. An a2a-canvas does when it is started with --cors-origin ${own}; any other server has to allow this origin (CORS), with the headers A2A-Version, A2A-Extensions and Content-Type.`;
+  return `${origin} does not allow requests from this page. Start an a2a-canvas server with --cors-origin ${own}; any other server must allow this origin (CORS) and the headers A2A-Version, A2A-Extensions and Content-Type.`;
 }
 
 /**
@@ -72,7 +72,7 @@ export function jsonRpcAddress(card) {
   throw new RequestFailed(
     versions.length
       ? `This server speaks A2A ${[...new Set(versions)].join(" and ")} only. This page needs 1.0.`
-      : "What this server has at its address of the agent card is no agent card.",
+      : "This server’s answer to a request for its agent card is not an agent card.",
     0,
   );
 }

@@ -62,7 +62,7 @@ function request({ calls, answer, taskId, text, sending }, app) {
   return h(
     "section",
     { class: "question approval", "aria-label": "Approval" },
-    h("div", { class: "question-head" }, icon("lock"), `${answer === "waits" ? "Waits for the owner to approve" : "The agent asks whether it may run"} ${calls.length > 1 ? counted(calls.length, "tool", "tools") : "a tool"}`),
+    h("div", { class: "question-head" }, icon("lock"), `${answer === "waits" ? "Waiting for the owner to approve" : "The agent asks to run"} ${calls.length > 1 ? counted(calls.length, "tool", "tools") : "a tool"}`),
     calls.map(callElement),
     otherQuestion(text),
     answer === "asked" && h(

@@ -36,7 +36,7 @@ export function mountChat(section, app) {
     document.body.toggleAttribute("data-read-only", readOnly);
     document.body.toggleAttribute("data-guest", isGuest(state));
     notice.hidden = !readOnly;
-    notice.textContent = `${state.shared?.owner} shares this conversation with you, to read it.`;
+    notice.textContent = `${state.shared?.owner} shared this conversation with you. You can read it, but not change it.`;
     welcome.hidden = examples.element.hidden = !empty;
     thread.hidden = empty;
     if (state.server !== server) {

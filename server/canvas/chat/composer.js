@@ -253,13 +253,13 @@ function obstacle(state) {
   if (isOpening(state)) {
     return "The conversation is being opened";
   }
-  return connection === "reconnecting" ? "You can send when the connection is back" : "";
+  return connection === "reconnecting" ? "You can send once you are connected again" : "";
 }
 
 /** @param {State} state @param {string} reason  why nothing can be sent @param {boolean} pressed */
 function hintOf(state, reason, pressed) {
   if (reason) {
-    return pressed ? `${reason}. Your message follows` : reason;
+    return pressed ? `${reason}. Your message will then be sent` : reason;
   }
   if (matchMedia("(pointer: coarse)").matches) {
     return "";

@@ -137,7 +137,7 @@ function now(state, task) {
   if (task.state === "canceled") {
     return [{ key, kind: "stopped", text: "Stopped.", taskId, newest }];
   }
-  const unknown = "The task failed, and the server does not say why.";
+  const unknown = "The task failed without a reason.";
   return task.state === "failed" ? [{ key, kind: "failed", text: unknown, taskId, newest }] : [];
 }
 

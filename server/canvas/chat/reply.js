@@ -57,7 +57,7 @@ export function createReply() {
     element,
     show(next) {
       text = next.slice(0, LONGEST);
-      cut = next.length > LONGEST ? h("p", { class: "muted" }, "The reply is longer; this is its beginning.") : "";
+      cut = next.length > LONGEST ? h("p", { class: "muted" }, "The reply is longer. Only its beginning is shown.") : "";
       const wait = due - performance.now();
       if (wait <= 0) {
         draw();

@@ -9,8 +9,8 @@ const PRIMARY = { class: "button button-primary" };
 /** @type {import("./session.js").Choose} */
 export async function askWhoOpens({ user, has }) {
   const said = has
-    ? `The conversation is open to ${user}, too. What a guest writes has no name.`
-    : `The conversation is not shared with ${user} by name: the link opens it for a guest. ${user} stays signed in everywhere else.`;
+    ? `${user} can open the conversation, too. A guest’s messages have no name.`
+    : `The conversation is not shared with ${user} by name, so the link opens it as a guest. ${user} stays signed in everywhere else.`;
   const chosen = await openDialog(has ? `Open the link as ${user}, or as a guest?` : "Open the link as a guest?", [
     h("p", { class: "dialog-text" }, said),
     closingButtons(

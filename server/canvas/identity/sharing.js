@@ -29,7 +29,7 @@ export function openSharing(app, contextId, title) {
   const told = h("p", { class: "dialog-error", role: "alert" });
   const list = h("ul", { class: "share-list", "aria-label": "Shared with" });
   openDialog(`Share “${title}”`, [
-    part("invite", "Invite a user", "They sign in under the name that this server knows them by.", [["share-user", "User", user]], LEVELS_OF_USERS, "Invite", (terms) => invite(user.value.trim(), terms)),
+    part("invite", "Invite a user", "Enter the name they sign in with.", [["share-user", "User", user]], LEVELS_OF_USERS, "Invite", (terms) => invite(user.value.trim(), terms)),
     part("link", "Create a link", "Anyone with the link can open the conversation without signing in.", [], LEVELS, "Create link", (terms) => share({ link: true, ...terms })),
     told,
     made,
@@ -60,7 +60,7 @@ export function openSharing(app, contextId, title) {
 
   async function read() {
     const { shares } = await client.shares(contextId);
-    fill(list, shares.length ? shares.map(row) : h("li", { class: "dialog-text" }, "It is not shared with anybody."));
+    fill(list, shares.length ? shares.map(row) : h("li", { class: "dialog-text" }, "Not shared with anyone."));
   }
 
   /** @param {Share} share */
@@ -89,7 +89,7 @@ export function openSharing(app, contextId, title) {
       done || address.focus();
     };
     return [
-      h("p", { class: "dialog-text" }, "Copy the link now: it is not shown again."),
+      h("p", { class: "dialog-text" }, "Copy the link now. It will not be shown again."),
       h("div", { class: "share" }, address, button("Copy", copy, { sign: "copy" })),
     ];
   }

@@ -15,7 +15,7 @@ export async function askForKey({ server, said, signIn, check }) {
   const enter = button("Sign in", null, { type: "submit", class: "button button-primary" });
   const cancel = button("Cancel", () => close(""));
   const provider = signIn && button("Sign in with your account", () => leaveFor(signIn));
-  const where = server ? `${new URL(server).host} asks who you are.` : "This server asks who you are.";
+  const where = server ? `${new URL(server).host} requires you to sign in.` : "This server requires you to sign in.";
   const asked = openDialog("Sign in", [
     h("p", { class: "dialog-text" }, `${where} Paste the key or the token that its operator gave you. It is kept until you close this tab.`),
     h(
@@ -70,7 +70,7 @@ async function refusal(check, key) {
   if (response.status >= 500) {
     return "The server cannot check this key right now. Try again.";
   }
-  return response.status === 401 ? "The server does not know this key. Check that you copied all of it, or ask for a new one." : "";
+  return response.status === 401 ? "The server does not recognise this key. Check that you copied all of it, or ask for a new one." : "";
 }
 
 /** Comes back to what is open now. @param {string} address */

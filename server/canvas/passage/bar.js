@@ -40,7 +40,7 @@ export function createPassageBar(app, { panel, rectOf, scrollBy, deselect }) {
     placeholder: "Describe the change",
     autocomplete: "off",
     enterKeyHint: "send",
-    "aria-label": "Change of the selected passage",
+    "aria-label": "Change to the selected passage",
   });
   const form = h(
     "form",
@@ -98,7 +98,7 @@ export function createPassageBar(app, { panel, rectOf, scrollBy, deselect }) {
       field.value = "";
       bar.hidden = false;
       byKeyboard = false;
-      said.textContent = `${placeOf(selection)} selected, ${charactersOf(selection).toLowerCase()}. Tab leads to what can be done with it.`;
+      said.textContent = `${placeOf(selection)} selected, ${charactersOf(selection).toLowerCase()}. Press Tab to change it.`;
     }
     move(selection);
     if (shown !== `${selection.artifactId} ${selection.text}`) {

@@ -46,7 +46,7 @@ export function createRewriting(app) {
 /** Why a change was not taken back, if it is because another version is current. @param {number} version @param {number|undefined} current */
 export function notUndone(version, current = version) {
   if (current < version) {
-    return "This is undone already.";
+    return "This change is already undone.";
   }
-  return current > version ? "The document has changed since, so this was not undone. Undo above the document takes back its newest change." : "";
+  return current > version ? "The document has changed since, so this was not undone. To undo the latest change, use Undo above the document." : "";
 }

@@ -251,7 +251,7 @@ export function createVersions(app, { isUnsaved, saved }) {
     }
     const typed = isUnsaved(artifact.artifactId);
     if (!(await saved())) {
-      app.notify("error", "What you typed is not saved yet, so nothing was taken back.");
+      app.notify("error", "Your changes are not saved yet, so nothing was undone.");
       return;
     }
     typed && (await read());

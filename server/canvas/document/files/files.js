@@ -42,7 +42,7 @@ export function createFiles(app, pane) {
     } else if (artifact && version === null && store.state.server?.canvas) {
       fetched(contextId ?? "", artifact.artifactId);
     } else if (artifact?.cut) {
-      app.notify("error", "This server has no way to download a document of this size.");
+      app.notify("error", "This server does not offer downloads of documents this large.");
     } else if (artifact) {
       download(new Blob([JSON.stringify(artifact.others, null, 2)], { type: "application/json" }), `${artifact.name}.json`);
     }

@@ -65,7 +65,7 @@ function fileView({ raw, filename = "file", mediaType = "application/octet-strea
 function imageView(blob, name) {
   const address = URL.createObjectURL(blob);
   const free = () => URL.revokeObjectURL(address);
-  const broken = () => (free(), image.replaceWith(h("p", { class: "muted", role: "note", "aria-label": plainName(name) }, "This picture cannot be shown. Download it to open it elsewhere.")));
+  const broken = () => (free(), image.replaceWith(h("p", { class: "muted", role: "note", "aria-label": plainName(name) }, "This picture cannot be displayed. Download it to open it elsewhere.")));
   const image = h("img", { class: "document-image", src: address, alt: plainName(name), onload: free, onerror: broken });
   return image;
 }

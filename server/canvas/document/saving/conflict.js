@@ -55,7 +55,7 @@ export function createConflict(decided) {
     const both = place.current + (/\s$/.test(place.current) || /^\s/.test(place.yours) ? "" : " ") + place.yours;
     const result = h("textarea", {
       class: "field document-conflict-text",
-      "aria-label": "What stays",
+      "aria-label": "Text to keep",
       rows: Math.min(8, 1 + both.split("\n").length),
       value: made.get(key) ?? place.yours,
       oninput: () => made.set(key, result.value),

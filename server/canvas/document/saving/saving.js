@@ -87,7 +87,7 @@ export function createSaving(app, pane) {
         return { text: `Not saved: ${entry.error}`, failed: true };
       }
       if (entry.artifact.open && !unsaved.isSaved(entry.state)) {
-        return { text: "What you typed is kept.", failed: false };
+        return { text: "Your changes are kept.", failed: false };
       }
       return { text: SAID[unsaved.phaseOf(entry.state)] ?? "Saving…", failed: false };
     },
@@ -154,7 +154,7 @@ export function createSaving(app, pane) {
     }
     const entry = add({ ...artifact }, unsaved.fromStored(stored));
     entry.changed = true;
-    app.notify("info", `What you typed into ${plainName(artifact.name)} is here again.`);
+    app.notify("info", `Your unsaved changes to ${plainName(artifact.name)} are back.`);
     later(entry, 0);
     return entry;
   }

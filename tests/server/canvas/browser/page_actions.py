@@ -38,7 +38,7 @@ async def lines_of(page: Page) -> list[str]:
 
 async def check_lines(page: Page) -> None:
     """The document is exact. It has a stream of its own, which may be behind that of the task."""
-    await expect(document(page)).to_contain_text(f"Line {LINES[-1]}")
+    await expect(document(page)).to_contain_text(f"Line {LINES[-1]} of report: ebb and flow.")
     assert await lines_of(page) == LINES, await lines_of(page)
 
 

@@ -368,7 +368,7 @@ async def test_what_is_entered_before_the_server_has_answered_is_sent_when_it_ha
     answer = await delay(page, re.compile("agent-card.json"))
     await page.reload(wait_until="commit")
     await say(page, "quickly mo")
-    await expect(page.get_by_text("Waiting for the server. Your message follows")).to_be_visible()
+    await expect(page.get_by_text("Waiting for the server. Your message will then be sent")).to_be_visible()
     await expect(field(page)).to_have_value("quickly mo")
     await field(page).press("End")
     await field(page).press_sequentially("ss")

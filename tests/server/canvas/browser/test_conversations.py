@@ -75,7 +75,7 @@ async def test_a_message_sent_before_a_linked_conversation_is_open_goes_to_that_
     await expect(page.get_by_text("Loading…")).to_be_visible()
 
     await ask(page, "quickly more")
-    await expect(page.get_by_text("The conversation is being opened. Your message follows")).to_be_visible()
+    await expect(page.get_by_text("The conversation is being opened. Your message will then be sent")).to_be_visible()
     open_it.set()
 
     await expect(page.locator(".message-agent")).to_have_text(["Here is early.", "Here is more."])
@@ -91,7 +91,7 @@ async def test_it_is_searched(window: OpenPage) -> None:
     await search.fill("needle")
     await expect(page.locator(".context-name")).to_have_text(["quickly needle"])
     await search.fill("nothing of that kind")
-    await expect(page.get_by_text("Nothing is called “nothing of that kind”.")).to_be_visible()
+    await expect(page.get_by_text("No conversations match “nothing of that kind”.")).to_be_visible()
     await search.press("Escape")
     await expect(link(page, "quickly hay")).to_be_visible()
 

@@ -204,7 +204,7 @@ async def test_a_document_of_a_plain_server_is_read_only(open_window: Opener, se
     await source.click()
     await page.keyboard.type("x")
     await page.evaluate(BRING, "#document .document-panel")
-    await expect(page.get_by_text("This server takes no documents.")).to_be_visible()
+    await expect(page.get_by_text("This server does not accept documents.")).to_be_visible()
     await expect(source).to_contain_text("They come and go.")
     await expect(source).not_to_contain_text("x")
     assert not any("put" in each or "undo" in each for each in sent)
@@ -272,15 +272,18 @@ async def test_without_other_servers_there_is_nothing_to_choose(window: OpenPage
     [
         (
             "closed",
-            "does not allow this page. An a2a-canvas does when it is started with --cors-origin http://127.0.0.1:",
+            "does not allow requests from this page. Start an a2a-canvas server with --cors-origin http://127.0.0.1:",
         ),
         ("http://127.0.0.1:1", "http://127.0.0.1:1 does not answer. Check that it is running."),
-        ("http://127.0.0.1:2", "Its server allows it when it is started with --page http://127.0.0.1:2."),
+        ("http://127.0.0.1:2", "To allow it, start its server with --page http://127.0.0.1:2."),
         ("none", "There is no agent card at "),
-        ("other", "is no agent card."),
+        ("other", "is not an agent card."),
         ("0.3", "This server speaks A2A 0.3.0 only. This page needs 1.0."),
         ("grpc", "This server speaks A2A 1.0 over GRPC only. This page needs JSON-RPC."),
-        ("javascript:alert(1)", "javascript:alert(1) is no address of a server. It begins with http:// or https://."),
+        (
+            "javascript:alert(1)",
+            "javascript:alert(1) is not a server address. Server addresses begin with http:// or https://.",
+        ),
     ],
 )
 async def test_it_is_told_why_a_server_cannot_be_used(

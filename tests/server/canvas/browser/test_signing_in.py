@@ -63,7 +63,7 @@ async def test_the_key_is_asked_for_first_and_a_wrong_one_is_not_taken(visit: Op
     page = visit.page
     await enter(page, new_key())
     await expect(dialog(page).get_by_role("alert")).to_have_text(
-        "The server does not know this key. Check that you copied all of it, or ask for a new one."
+        "The server does not recognise this key. Check that you copied all of it, or ask for a new one."
     )
 
     await enter(page, f" {ANN}\n")
@@ -108,7 +108,7 @@ async def test_the_conversations_of_one_are_not_shown_to_the_next(visit: OpenPag
     await sign_in(page, JOE)
 
     await expect(page.get_by_role("button", name="joe", exact=True)).to_be_visible()
-    await expect(page.get_by_text("What you ask for is kept here.")).to_be_visible()
+    await expect(page.get_by_text("Your conversations appear here.")).to_be_visible()
     await expect(page.get_by_role("textbox", name="Message")).to_be_empty()
     await expect(page.get_by_text("secret")).to_have_count(0)
 
@@ -208,7 +208,9 @@ async def test_whoever_opens_a_link_to_read_sees_it_and_changes_nothing(
     guest.expects("request: |status of 40[13]")
     page = guest.page
 
-    await expect(page.get_by_text("ann shares this conversation with you, to read it.")).to_be_visible()
+    await expect(
+        page.get_by_text("ann shared this conversation with you. You can read it, but not change it.")
+    ).to_be_visible()
     await expect(document(page)).to_contain_text("The first paragraph stays.")
     await expect(page.get_by_role("textbox", name="Message")).to_be_hidden()
     await expect(page.get_by_role("button", name="Undo", exact=True)).to_be_disabled()
@@ -218,7 +220,7 @@ async def test_whoever_opens_a_link_to_read_sees_it_and_changes_nothing(
 
     dialog = visit.page.get_by_role("dialog", name="Share “quickly plum”")
     await dialog.get_by_role("button", name="Revoke the share of Link").click()
-    await expect(dialog.get_by_text("It is not shared with anybody.")).to_be_visible()
+    await expect(dialog.get_by_text("Not shared with anyone.")).to_be_visible()
     await expect(page.get_by_role("dialog", name="Sign in")).to_be_visible()
 
 

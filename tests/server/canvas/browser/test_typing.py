@@ -102,7 +102,7 @@ async def test_the_same_words_changed_by_two_are_shown_and_decided(
     conflict = later.get_by_role("region", name="Conflict")
     await expect(conflict.get_by_label("Yours")).to_be_checked()
     await conflict.get_by_label("Both").check()
-    await conflict.get_by_role("textbox", name="What stays").fill("wolfhounds and wolfcubs")
+    await conflict.get_by_role("textbox", name="Text to keep").fill("wolfhounds and wolfcubs")
     await conflict.get_by_role("button", name="Save").click()
     await expect(conflict).to_be_hidden()
     for each in (later, sooner):
@@ -137,7 +137,7 @@ async def test_a_reload_loses_nothing_that_was_typed(window: OpenPage, served: S
     await type_behind(page, FIRST, " Just typed.")
     await page.reload()
     await expect(document(page).get_by_text(f"{FIRST} Just typed.")).to_be_visible()
-    await expect(page.get_by_text("What you typed into owls.md is here again.")).to_be_visible()
+    await expect(page.get_by_text("Your unsaved changes to owls.md are back.")).to_be_visible()
     await expect(saved(page)).to_be_visible()
 
 
@@ -238,7 +238,7 @@ async def typed_while_the_agent_begins(window: OpenPage, served: Served, what: s
     await say(page, f"rework {what}: {title}")
     served.gate.let(12)
     await expect(page.get_by_text(READ_ONLY)).to_be_visible()
-    await expect(page.get_by_text("What you typed is kept.")).to_be_visible()
+    await expect(page.get_by_text("Your changes are kept.")).to_be_visible()
     await expect(source).to_have_attribute("aria-readonly", "true")
     return goes_on
 
@@ -274,7 +274,7 @@ async def test_what_was_typed_where_the_agent_writes_something_else_is_decided(
     conflict = page.get_by_role("region", name="Conflict")
     await expect(conflict).to_contain_text(f"{what[-4:]}hounds")
     await expect(conflict).to_contain_text(f"{what[-4:]}cubs")
-    await conflict.get_by_role("textbox", name="What stays").fill("wolfhounds and wolfcubs")
+    await conflict.get_by_role("textbox", name="Text to keep").fill("wolfhounds and wolfcubs")
     await conflict.get_by_role("button", name="Save").click()
     await expect(conflict).to_be_hidden()
     await expect(saved(page)).to_be_visible()

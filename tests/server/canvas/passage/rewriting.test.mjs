@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { notUndone } from "../../../../server/canvas/passage/rewriting.js";
 
-test("an earlier version is current: it is undone already", () => assert.equal(notUndone(2, 1), "This is undone already."));
+test("an earlier version is current: it is undone already", () => assert.equal(notUndone(2, 1), "This change is already undone."));
 
 test("a later version is current: the document has changed since", () => assert.match(notUndone(2, 3), /^The document has changed since/));
 
