@@ -29,7 +29,6 @@
  * @property {string} reply  the reply as far as it is written; "" when it stands in `messages`
  * @property {Record<string, number>} artifacts  the versions of the artifacts that it has changed, as far as known
  * @property {Operation|null} operation  what a message asked for, if the task is an operation
- * @property {Record<string, any>|null} refused  of a rejected operation: `artifactVersion`, `busy`, `conflicts`
  * @property {string} stream  the stream that feeds it; events of others are ignored
  * @property {string|null} joinedAt  epoch and generation at which the stream repeats what `messages` has already
  *

@@ -164,23 +164,13 @@ async function sourceView({ artifact, text, kind, readOnly, onSelect, onInput },
   const typed = (/** @type {Omit<Input, "artifactId">} */ input) => onInput({ ...input, artifactId });
   const editor = createEditor({ text, label, language: kind.language, prose, readOnly, onSelect, onInput: typed });
   return {
-    element: editor.element,
-    scroller: editor.scroller,
+    ...editor,
     update(next, shown) {
       ({ artifactId } = shown);
       editor.update(next);
     },
-    mark: editor.mark,
-    apply: editor.apply,
-    selection: editor.selection,
-    forget: editor.forget,
     rectOf: (range) => within(boundsOf(editor.coordinates(range)), editor.scroller),
     reveal: editor.select,
-    deselect: editor.deselect,
-    selectAll: editor.selectAll,
-    setReadOnly: editor.setReadOnly,
-    scrollToEnd: editor.scrollToEnd,
-    destroy: editor.destroy,
   };
 }
 

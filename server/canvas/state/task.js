@@ -35,7 +35,6 @@ export function taskView(task, stream) {
     reply: "",
     artifacts: recordOf(Object.entries(canvas.artifacts ?? {}).map(([id, told]) => [id, told.artifactVersion])),
     operation: history.find((/** @type {Message} */ each) => each.role === "ROLE_USER")?.metadata?.[CANVAS] ?? null,
-    refused: refusalOf(last),
     stream,
     joinedAt: said && last && turn ? `${turn.epoch}/${turn.generation}` : null,
   };
@@ -57,7 +56,7 @@ export function statusChanged(view, update) {
   }
   const messages = message && saysSomething(message) ? [...view.messages, message] : view.messages;
   const waits = isRunning(state) ? view.status : "";
-  return { ...common, messages, status: waits, reply: "", refused: refusalOf(message) };
+  return { ...common, messages, status: waits, reply: "" };
 }
 
 /**
@@ -120,9 +119,4 @@ export function textOf(message) {
 /** @param {Message} message */
 function saysSomething(message) {
   return message.parts?.some((part) => !("text" in part) || part.text !== "") ?? false;
-}
-
-/** @param {Message|undefined} message */
-function refusalOf(message) {
-  return message?.role === "ROLE_AGENT" ? (message.metadata?.[CANVAS] ?? null) : null;
 }

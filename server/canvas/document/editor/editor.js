@@ -130,7 +130,6 @@ export function createEditor({ text, label, language, prose, readOnly = false, o
       }
       update(next);
     },
-    setLanguage: load,
     /** What was typed so far can no longer be undone here. */
     forget() {
       view.dispatch({ effects: historySlot.reconfigure([]) });
@@ -161,7 +160,6 @@ export function createEditor({ text, label, language, prose, readOnly = false, o
     },
     /** Heights far away are estimated, so this is not the same as setting `scrollTop`. */
     scrollToEnd: () => view.dispatch({ effects: EditorView.scrollIntoView(view.state.doc.length, { y: "end" }) }),
-    focus: () => view.focus(),
     destroy() {
       settling.end();
       view.destroy();

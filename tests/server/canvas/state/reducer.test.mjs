@@ -154,12 +154,6 @@ test("a selection between two changes of one version stays with its words", () =
   assert.equal(next.slice(moved.start, moved.end), selection.text);
 });
 
-test("a rejected operation tells why", () => {
-  const message = { ...said("ROLE_AGENT", "Busy."), metadata: { [CANVAS]: { artifactId: "a", artifactVersion: 3, busy: true } } };
-  const state = fold(...events(task(), status("TASK_STATE_REJECTED", message)));
-  assert.equal(state.tasks.t.refused.busy, true);
-});
-
 test("what was said of a conversation goes with it", () => {
   const notice = (contextId) => ({ type: "notice", kind: "info", text: "Renamed.", contextId });
   const told = [notice("c1"), notice("c2"), notice(undefined)].reduce(reduce, INITIAL);
