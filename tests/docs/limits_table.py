@@ -299,7 +299,7 @@ def page() -> str:
             "",
             "A value beyond its bound is `INVALID_PARAMS`, unless the last column says otherwise. A2A 0.3 is converted",
             "to 1.0, and has the same bounds. `*` matches any characters. canvas:v1 names fields of operations, also",
-            "under `/artifacts/…/shares`; AG-UI older those of [the older request](ag-ui.md#the-older-request). Other",
+            "under `/artifacts/…/shares`; AG-UI older those of [legacy requests](ag-ui.md#legacy-requests). Other",
             "fields are ignored.",
             "",
             *table(VALUES),

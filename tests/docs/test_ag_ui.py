@@ -33,7 +33,7 @@ def test_every_request_in_json_is_a_run(address: str) -> None:
 def test_the_state_has_the_fields_shown(address: str) -> None:
     state, older = (
         json.loads(blocks(section(PAGE, heading), "json")[at])
-        for heading, at in (("The state", 0), ("The older request", 1))
+        for heading, at in (("The state", 0), ("Legacy requests", 1))
     )
     write = {"id": "w", "role": "user", "content": "Write an outline about tide pools"}
     post_run(address, {"threadId": "state", "runId": "r", "messages": [write]})

@@ -16,7 +16,7 @@ from tests.docs.pages import ROOT, blocks, page, rows, section
 from tests.server.app_server import serving
 
 PAGE = page("clients")
-TRIED = rows(PAGE, "What was tried")
+TRIED = rows(PAGE, "Tested clients")
 RECORDED = [json.loads(file.read_text()) for file in (ROOT / "tests/server/protocols/fixtures").glob("*.json")]
 KEY = new_key()
 
@@ -32,15 +32,9 @@ def test_the_examples_are_python(code: str) -> None:
 
 
 @pytest.mark.process
-def test_the_example_without_streaming_prints_the_document(address: str, tmp_path: Path) -> None:
-    said = printed(blocks(PAGE, "python")[0], address, tmp_path)
-    assert said.startswith("tide-pools.md\n# Tide pools\n")
-
-
-@pytest.mark.process
-async def test_the_example_with_a_key_is_let_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_the_example_with_a_key_prints_the_document(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("A2A_CANVAS_TOKEN", KEY)
-    [code] = blocks(section(PAGE, "How a client sends a key"), "python")
+    [code] = blocks(section(PAGE, "Sending a key"), "python")
     async with serving(model=Rehearsal(delay=0), grpc=False, api_keys=f"ann={KEY}") as served:
         said = await asyncio.to_thread(printed, code, served.url, tmp_path)
-    assert said.startswith("# Tide pools\n")
+    assert said.startswith("tide-pools.md\n# Tide pools\n")

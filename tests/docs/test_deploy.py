@@ -30,7 +30,7 @@ def test_the_application_can_be_made_as_shown() -> None:
 
 
 def test_what_is_pinned_is_installed_as_the_image_does_and_every_image_that_is_named_can_be_given() -> None:
-    told = section(PAGE, "What is pinned")
+    told = section(PAGE, "Pinned dependencies")
     dockerfile = (ROOT / "Dockerfile").read_text()
     installs = re.findall(r"^    pip install (.+)$", told, re.MULTILINE)
     assert installs == re.findall(r"pip install --no-cache-dir (.+)", dockerfile)

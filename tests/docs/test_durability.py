@@ -26,7 +26,7 @@ PAGE = page("durability")
 def test_an_unavailable_database_is_answered_with_the_codes_of_the_server() -> None:
     mapping = A2A_ERROR_MAPPING[UnavailableError]
     [retry_after] = RETRY_AFTER.items()
-    told = section(PAGE, "When the database is unavailable")
+    told = section(PAGE, "Database outages")
     codes = ("-32603", str(mapping.http_code), mapping.grpc_status, "`{}: {}`".format(*retry_after))
     assert all(code in told for code in codes)
 

@@ -19,7 +19,7 @@ PAGE = page("errors")
 UNUSED = {"INVALID_AGENT_RESPONSE", "EXTENDED_AGENT_CARD_NOT_CONFIGURED"}
 """Reasons of the SDK for errors that this server never has."""
 
-EVERYWHERE, ARTIFACTS = rows(PAGE, "Every binding"), rows(PAGE, "Under `/artifacts`")
+EVERYWHERE, ARTIFACTS = rows(PAGE, "All bindings"), rows(PAGE, "Under `/artifacts`")
 
 
 def codes(reason: str) -> set[tuple[str, str, str]]:

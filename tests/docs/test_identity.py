@@ -37,7 +37,7 @@ def test_the_rate_of_wrong_credentials_is_that_of_the_server() -> None:
 
 
 def test_the_signatures_and_the_times_of_tokens_are_those_of_the_server() -> None:
-    told = " ".join(section(PAGE, "Tokens of an issuer").split())
+    told = " ".join(section(PAGE, "Issuer tokens").split())
     *names, last = (name for names in ALGORITHMS.values() for name in names)
     assert f"Signatures are {', '.join(names)} or {last}," in told
     assert f"Clocks may differ by {LEEWAY} seconds" in told

@@ -35,7 +35,6 @@ FINISHED = (
     "docs/canvas.md",
     "docs/push.md",
     "docs/mcp.md",
-    "docs/demo.md",
     "docs/models.md",
     "docs/page.md",
     "docs/scripts.md",

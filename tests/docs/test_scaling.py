@@ -28,7 +28,7 @@ def test_every_table_is_named_with_its_key() -> None:
 
 
 def test_the_numbers_are_those_of_the_code() -> None:
-    told = {row[0]: row[1] for row in rows(PAGE, "What is fixed")}
+    told = {row[0]: row[1] for row in rows(PAGE, "Fixed limits and intervals")}
     interval = inspect.signature(GroupCommit).parameters["interval"].default
     assert told == {
         "connections of a server": str(READERS + WRITERS + 1),
