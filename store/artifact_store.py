@@ -1,6 +1,6 @@
-"""The store's protocol and the base of its wrappers.
+"""The protocol of a store, and the base of its wrappers.
 
-A task changes an artifact by `apply`, `complete_call`, `close` and `discard` only.
+A task changes an artifact only by `apply`, `complete_call`, `close` and `discard`.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class ArtifactStore(Protocol):
     """
 
     async def prepare(self, ref: Ref) -> None:
-        """Acquire the artifact's lease: a change within the next second does not wait."""
+        """Acquire the artifact's lease, so that a change within the next second does not wait."""
         ...
 
     async def get(self, ref: Ref) -> Artifact:
@@ -37,7 +37,7 @@ class ArtifactStore(Protocol):
         ...
 
     async def list(self, context_id: ContextKey) -> tuple[Artifact, ...]:
-        """All artifacts of a context, ordered by their last change, newest last."""
+        """All artifacts of a context, the one changed last at the end."""
         ...
 
     async def current_versions(self, context_id: ContextKey) -> Mapping[str, tuple[int, str]]:
@@ -62,7 +62,7 @@ class ArtifactStore(Protocol):
         ...
 
     async def version_times(self, ref: Ref) -> Mapping[int, datetime]:
-        """When each closed version was made, in UTC. In a database they are seconds of its clock.
+        """The UTC time at which each closed version was made. A database uses its own clock, in seconds.
 
         Raises:
             ArtifactNotFound: there is no such artifact.
@@ -79,7 +79,7 @@ class ArtifactStore(Protocol):
         ...
 
     async def complete_call(self, ref: Ref) -> None:
-        """The call whose changes were applied with `done=False` is complete."""
+        """Complete the call whose changes were applied with `done=False`."""
         ...
 
     async def close(self, ref: Ref) -> Applied | None:
@@ -87,11 +87,11 @@ class ArtifactStore(Protocol):
         ...
 
     async def discard(self, ref: Ref) -> Applied | None:
-        """Undo the call that is being written; None if subscribers need no event."""
+        """Undo the call being written; None if subscribers need no event."""
         ...
 
 
-def _forwarded(
+def _forward(
     method: Callable[Concatenate[ArtifactStore, _Args], Coroutine[Any, Any, T]],
 ) -> Callable[Concatenate[StoreWrapper, _Args], Coroutine[Any, Any, T]]:
     def call(wrapper: StoreWrapper, /, *args: _Args.args, **options: _Args.kwargs) -> Coroutine[Any, Any, T]:
@@ -109,14 +109,14 @@ class StoreWrapper:
     def _call(self, step: Callable[[], Coroutine[Any, Any, T]]) -> Coroutine[Any, Any, T]:
         return step()
 
-    prepare = _forwarded(ArtifactStore.prepare)
-    get = _forwarded(ArtifactStore.get)
-    list = _forwarded(ArtifactStore.list)
-    current_versions = _forwarded(ArtifactStore.current_versions)
-    versions = _forwarded(ArtifactStore.versions)
-    version = _forwarded(ArtifactStore.version)
-    version_times = _forwarded(ArtifactStore.version_times)
-    apply = _forwarded(ArtifactStore.apply)
-    complete_call = _forwarded(ArtifactStore.complete_call)
-    close = _forwarded(ArtifactStore.close)
-    discard = _forwarded(ArtifactStore.discard)
+    prepare = _forward(ArtifactStore.prepare)
+    get = _forward(ArtifactStore.get)
+    list = _forward(ArtifactStore.list)
+    current_versions = _forward(ArtifactStore.current_versions)
+    versions = _forward(ArtifactStore.versions)
+    version = _forward(ArtifactStore.version)
+    version_times = _forward(ArtifactStore.version_times)
+    apply = _forward(ArtifactStore.apply)
+    complete_call = _forward(ArtifactStore.complete_call)
+    close = _forward(ArtifactStore.close)
+    discard = _forward(ArtifactStore.discard)

@@ -1,6 +1,6 @@
 """The part rules (docs/a2a.md, "How parts are combined"): how a change alters an artifact's parts. Pure.
 
-A2A parts have no ids, so the kind decides which part an update means:
+A2A parts have no ids, so an update addresses a part by its kind:
 
                   text                                    file, data
     one update    joined, in order, into one              kept apart, in order
@@ -49,7 +49,7 @@ class ReplaceParts(_Update):
     """Replace the artifact's parts of the kinds in `parts`. Attributes as in `AppendParts`, and:
 
     Attributes:
-        base: the version that must be current; None if any may be.
+        base: the version that must be current; None for any.
     """
 
     base: int | None = None
@@ -60,8 +60,8 @@ class EditText:
     """Replace a range of the artifact's text by `text`, which makes a new version at once.
 
     Attributes:
-        base: the version whose range `span` is. If it is not the current one, nothing is changed.
-        passage: whether `span` is the passage somebody selected. False: it is only where two whole texts differ.
+        base: the version that `span` refers to. If it is not the current one, nothing is changed.
+        passage: whether `span` is a selected passage. False: it is only the difference of two whole texts.
     """
 
     span: Span
@@ -75,7 +75,7 @@ class Restore:
     """Make a new version with the content of an old one.
 
     Attributes:
-        base: the version that must be current; None if any may be.
+        base: the version that must be current; None for any.
     """
 
     version: int
@@ -84,11 +84,11 @@ class Restore:
 
 @dataclass(frozen=True, slots=True)
 class Undo:
-    """Make the version before the current one the current one. `base` as in `Restore`.
+    """Go back to the version before the current one. `base` as in `Restore`.
 
     Attributes:
-        group: undo all that one task made: go to the version before the run of versions by the same task that ends with
-            the current one, or to the first of the run if nothing precedes it.
+        group: undo all versions of one task: go to the version before the run of versions by the same task that ends
+            with the current one, or to the first of the run if nothing precedes it.
     """
 
     base: int | None = None
@@ -108,10 +108,10 @@ class Redo:
 
 
 Update = ReplaceParts | AppendParts
-"""The changes that make up a draft."""
+"""The changes that build a draft."""
 
 Step = EditText | Restore | Undo | Redo
-"""The changes that make a version, or another version current."""
+"""The changes that make a version, or make another version current."""
 
 Change = Update | Step
 
@@ -129,7 +129,7 @@ def apply(parts: Parts, change: Update | EditText) -> Parts:
             return _merge(parts, _update(change), _replace_kind)
         case AppendParts():
             update = _update(change)
-            match parts, update:  # the case of a token: a text alone, added to a text alone
+            match parts, update:  # fast path for a token: text appended to text
                 case (TextPart() as before,), (TextPart() as after,):
                     return (_join(before, after),)
             return _merge(parts, update, _append_kind)
@@ -173,7 +173,7 @@ def group(parts: Iterable[Part]) -> Parts:
 
 
 def compact(parts: Parts) -> Parts:
-    """The same parts with their texts joined: for parts that stay in memory for long."""
+    """The same parts with compacted texts, for parts that stay in memory for long."""
     return tuple(replace(part, body=part.body.compact()) if isinstance(part, TextPart) else part for part in parts)
 
 

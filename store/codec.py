@@ -1,7 +1,7 @@
-"""Frozen values to JSON and back. What is decoded equals what was encoded.
+"""Converts frozen values to JSON and back. A decoded value equals the encoded one.
 
 Rule 1: a member of a union has the name of its class under `_type`.
-Rule 2: a field that has its default is not written. So a value written before a field existed is read with the default.
+Rule 2: a field with its default value is omitted. So a value written before a field existed is read with the default.
 """
 
 from __future__ import annotations
@@ -23,21 +23,21 @@ from a2a_canvas.store.text.rope import Rope
 T = TypeVar("T")
 
 NameOf = Callable[[bytes], object]
-"""What is written in place of some bytes; None for the bytes themselves."""
+"""Returns the name to write instead of some bytes; None to write the bytes themselves."""
 
 
-def _unchanged(value: T) -> T:
+def _identity(value: T) -> T:
     return value
 
 
 def make_converter(
-    write_bytes: Callable[[bytes], object] = _unchanged, read_bytes: Callable[[Any], bytes] = b64decode
+    write_bytes: Callable[[bytes], object] = _identity, read_bytes: Callable[[Any], bytes] = b64decode
 ) -> Converter:
-    """A converter for all that an artifact consists of.
+    """A converter for everything in an artifact.
 
     Args:
-        write_bytes: what is written for bytes; `to_json` takes bytes as they are.
-        read_bytes: the bytes of what `to_json` has written.
+        write_bytes: the value written for bytes; `to_json` accepts bytes unchanged.
+        read_bytes: the bytes of a value written by `to_json`.
     """
     converter = Converter(omit_if_default=True)
     converter.register_structure_hook(Rope, lambda value, _: Rope(value))
@@ -54,7 +54,7 @@ def make_converter(
 
 
 def _is_json(kind: Any) -> bool:
-    """Whether a type's values are JSON already: `Any`, `JsonValue`, and mappings to them."""
+    """Whether values of a type are already JSON: `Any`, `JsonValue`, and mappings to them."""
     if get_origin(kind) is Mapping:
         return _is_json(get_args(kind)[1])
     return kind is Any or kind is JsonValue
@@ -63,20 +63,20 @@ def _is_json(kind: Any) -> bool:
 CONVERTER = make_converter()
 
 
-def _no_name(content: bytes) -> None:
+def _name_nothing(content: bytes) -> None:
     return None
 
 
-def encode(value: object, kind: Any, converter: Converter = CONVERTER, name_of: NameOf = _no_name) -> str:
+def encode(value: object, kind: Any, converter: Converter = CONVERTER, name_of: NameOf = _name_nothing) -> str:
     """`value`, of the type `kind`, as JSON."""
     return to_json(converter.unstructure(value, unstructure_as=kind), name_of)
 
 
-def to_json(unstructured: Any, name_of: NameOf = _no_name) -> str:
-    """What a converter of `make_converter` made, as JSON: bytes are Base64, unless they have a name.
+def to_json(unstructured: Any, name_of: NameOf = _name_nothing) -> str:
+    """The output of a `make_converter` converter as JSON: bytes are Base64, unless they have a name.
 
-    `json` would scan 10 MB of Base64 for characters to escape, which takes 50 ms. So it writes a marker, which is
-    replaced afterwards.
+    `json` would scan 10 MB of Base64 for characters to escape, which takes 50 ms. So it writes a marker, which is then
+    replaced.
     """
     files: list[bytes] = []
     marker = ""
@@ -88,7 +88,7 @@ def to_json(unstructured: Any, name_of: NameOf = _no_name) -> str:
         if (name := name_of(value)) is not None:
             return name
         files.append(value)
-        marker = marker or uuid4().hex  # in no text that was written before
+        marker = marker or uuid4().hex  # occurs in no earlier text
         return marker
 
     text = json.dumps(unstructured, ensure_ascii=False, separators=(",", ":"), default=take)

@@ -27,7 +27,7 @@ class Selection:
 
 
 @dataclass(frozen=True, slots=True)
-class _OfEdit:
+class _EditEventBase:
     edit_id: str
     """Unique in the task."""
     artifact_id: str
@@ -35,7 +35,7 @@ class _OfEdit:
 
 
 @dataclass(frozen=True, slots=True)
-class EditStarted(_OfEdit):
+class EditStarted(_EditEventBase):
     """An edit begins.
 
     Attributes:
@@ -47,18 +47,18 @@ class EditStarted(_OfEdit):
 
 
 @dataclass(frozen=True, slots=True)
-class EditChunk(_OfEdit):
+class EditChunk(_EditEventBase):
     """The next piece of the new text. Under `insert_after` the text goes to the selection's end, else to its start."""
 
     chunk: str
 
 
 @dataclass(frozen=True, slots=True)
-class EditCompleted(_OfEdit):
+class EditCompleted(_EditEventBase):
     """The edit is complete.
 
     Attributes:
-        selection: where it was applied; not where it began if others changed the artifact meanwhile.
+        selection: where it was applied, which differs from its start if others changed the artifact in between.
         version: the version whose text `selection` is a range of: the parent of the new version.
         updated_content: the whole new text of the selected range.
         written: the range of the new text that the chunks occupy.
@@ -71,8 +71,8 @@ class EditCompleted(_OfEdit):
 
 
 @dataclass(frozen=True, slots=True)
-class EditAborted(_OfEdit):
-    """The edit was given up; the artifact is unchanged."""
+class EditAborted(_EditEventBase):
+    """The edit was abandoned; the artifact is unchanged."""
 
 
 EditEvent = EditStarted | EditChunk | EditCompleted | EditAborted

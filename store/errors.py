@@ -2,17 +2,17 @@
 
 StoreError
 ├── ArtifactNotFound      there is no such artifact in the context
-├── ArtifactUnreadable    what is stored of the artifact cannot be decoded
+├── ArtifactUnreadable    the stored artifact cannot be decoded
 ├── VersionNotFound       the artifact has no version of that number
 │   └── VersionPruned     it had one, but its content was removed
 ├── ArtifactBusy          another task has a draft of it open
 ├── VersionConflict       the change was made for a version that is not current
-├── MergeConflict         two changes of a version have changed the same place
-├── PassageLost           the passage of an edit cannot be found again in the current version
+├── MergeConflict         two changes to a version affect the same place
+├── PassageLost           the passage of an edit cannot be found in the current version
 ├── InvalidChange
 │   ├── EmptyUpdate       an update without parts
 │   ├── MediaTypeConflict texts of two media types cannot be joined
-│   ├── OutsideText       a range outside of the text
+│   ├── OutsideText       a range outside the text
 │   ├── TooManyParts      more parts than an artifact may have
 │   ├── NothingToUndo     the current version is the first of its line
 │   └── NothingToRedo     the current version is the last of its line
@@ -27,7 +27,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from a2a_canvas.store.merge import Conflict
-from a2a_canvas.store.text.spans import Span, lines_named
+from a2a_canvas.store.text.spans import Span, format_lines
 
 
 class StoreError(Exception):
@@ -86,11 +86,11 @@ class VersionConflict(StoreError):
 
 
 class MergeConflict(StoreError):
-    """`text`: that of version `base`; `places`: those in it that version `current` and the refused text both change."""
+    """`text` is that of version `base`; `places` are those that both version `current` and the rejected text change."""
 
     def __init__(self, artifact_id: str, base: int, current: int, text: str, places: Sequence[Conflict]) -> None:
         first = places[0]
-        line = lines_named(text, Span(first.start, first.start + len(first.base)))
+        line = format_lines(text, Span(first.start, first.start + len(first.base)))
         where = f"place, {line}" if len(places) == 1 else f"{len(places)} places, the first in {line}"
         super().__init__(
             f"Version {current} of artifact {artifact_id!r} and your text change the same {where} of version {base}. "
@@ -104,14 +104,14 @@ class MergeConflict(StoreError):
 
 
 class PassageLost(StoreError):
-    """`base`: the version in which the passage was selected; None if that is not known."""
+    """`base`: the version in which the passage was selected; None if unknown."""
 
     def __init__(self, artifact_id: str, base: int | None, current: int) -> None:
         moved_on = f"it has changed since version {base} and is now at version {current}"
         super().__init__(
             f"The selected passage cannot be found again in artifact {artifact_id!r}: "
             f"{moved_on if base else f'it is now at version {current}'}. "
-            "Nothing was changed. Read it again and select the passage anew."
+            "Nothing was changed. Read it again and select the passage again."
         )
         self.artifact_id = artifact_id
         self.base = base

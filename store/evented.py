@@ -1,4 +1,4 @@
-"""A store that reports every change to a listener: one per turn, around the store that all turns share."""
+"""A store that reports every change to a listener. Each turn wraps the shared store in one."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ class EventedArtifactStore(StoreWrapper):
     The first change of an artifact in a task is reported as a replacement with all parts, because a stock client cannot
     append to an artifact that it has not seen (docs/a2a.md, "How parts are combined").
 
-    It also records the version at which the turn's model last read or wrote an artifact (`known`). If another version
-    is current, somebody else has changed the artifact since.
+    It also records the version at which the turn's model last read or wrote an artifact (`known_version`). If another
+    version is current, someone else has changed the artifact since.
 
     Args:
         seen: ids of the artifacts that the task has already changed, for a turn that is resumed.
@@ -39,7 +39,7 @@ class EventedArtifactStore(StoreWrapper):
         self.touched = set(self._seen)
         self.saved: dict[str, Applied] = {}
 
-    def known(self, artifact_id: str) -> int | None:
+    def known_version(self, artifact_id: str) -> int | None:
         """The version that was current when the model last read or wrote the artifact; None if it never did."""
         return self._known.get(artifact_id, (None,))[0]
 
@@ -49,22 +49,22 @@ class EventedArtifactStore(StoreWrapper):
         self.model_knows(artifact_id, version)
 
     def model_knows(self, artifact_id: str, version: int) -> None:
-        """The conversation shows the model the artifact at `version` when the turn begins."""
-        if artifact_id not in self._drafts:  # nobody else changes what this turn has a draft of
+        """When the turn begins, the conversation contains the artifact at `version`."""
+        if artifact_id not in self._drafts:  # no one else can change an artifact with a draft of this turn
             self._known[artifact_id] = (version,)
 
     async def apply(self, ref: Ref, change: Change) -> Applied:
         applied = await self._apply(ref, change)
         self._drafts[ref.artifact_id] = ref
-        return await self._changed(applied)
+        return await self._report_change(applied)
 
     def adopt_draft(self, ref: Ref) -> None:
-        """Continue a draft that the task left open: the turn that wrote it ended in a crash."""
+        """Continue a draft that the task left open because its turn crashed."""
         self._drafts[ref.artifact_id] = ref
 
     async def close(self, ref: Ref) -> Applied | None:
         applied = await self._store.close(ref)
-        return await self._changed(applied) if applied else None
+        return await self._report_change(applied) if applied else None
 
     async def discard(self, ref: Ref) -> Applied | None:
         applied = await self._store.discard(ref)
@@ -84,10 +84,10 @@ class EventedArtifactStore(StoreWrapper):
         """
         applied = await self._apply(ref, change)
         await self._listen(completed)
-        return await self._changed(applied)
+        return await self._report_change(applied)
 
     async def resend(self, ref: Ref) -> None:
-        """Report the whole artifact again, after an edit that subscribers saw was aborted.
+        """Report the whole artifact again, after subscribers saw an edit that was aborted.
 
         A draft of another task is not reported if there is a version, because that task may still discard it.
 
@@ -119,14 +119,14 @@ class EventedArtifactStore(StoreWrapper):
             await self.close(ref)
 
     async def _apply(self, ref: Ref, change: Change) -> Applied:
-        """Apply a change, and report the draft that it closed."""
+        """Apply a change, after reporting the draft that it closed."""
         applied = await self._store.apply(ref, change)
         if applied.closed:
-            await self._changed(applied.closed)
+            await self._report_change(applied.closed)
         return applied
 
-    async def _changed(self, applied: Applied) -> Applied:
-        """Report a change by the model. A change on top of a version the model has not seen leaves `known` alone."""
+    async def _report_change(self, applied: Applied) -> Applied:
+        """Report a change by the model. If the model has not seen the version below it, the known version stays."""
         artifact_id = applied.artifact.artifact_id
         self.touched.add(artifact_id)
         if artifact_id not in self._known or applied.parent in self._known[artifact_id]:

@@ -1,9 +1,9 @@
-"""Ids: whether one is globally unique, and the key of a context.
+"""Ids: globally unique ones, and the keys of contexts.
 
-A context belongs to one owner, and two owners may use the same id for contexts of theirs.
+A context belongs to one owner, and two owners may use the same context id.
 
-Rule 1: everything below the runtime and the artifact routes knows a context by its key; everything that is sent or
-        logged says its id.
+Rule 1: everything below the runtime and the artifact routes identifies a context by its key; everything sent or
+        logged contains its id.
 Rule 2: a key is the id, and for an owner with a name a separator that no id may contain (`store/text/unicode.py`), and
         a digest of the name. So the contexts of anonymous callers have their id as their key.
 """
@@ -19,7 +19,7 @@ ContextKey = NewType("ContextKey", str)
 
 SEPARATOR = "\x1f"
 DIGEST_CHARACTERS = 24
-"""96 bits: nobody finds a second name with the same digest."""
+"""96 bits: finding a second name with the same digest is infeasible."""
 
 
 # The nil and max UUIDs identify nothing, so they do not match.
@@ -32,7 +32,7 @@ _ULID = re.compile(r"(?!0+$)[0-7][0-9a-hjkmnp-tv-z]{25}", re.ASCII | re.IGNORECA
 
 
 def is_unique(message_id: str) -> bool:
-    """Whether an id is one of all callers together: a UUID in any usual form, or a ULID."""
+    """Whether an id is globally unique: a UUID in any usual form, or a ULID."""
     return bool(_UUID.fullmatch(message_id) or _ULID.fullmatch(message_id))
 
 
@@ -44,5 +44,5 @@ def context_key(owner: str, context_id: str) -> ContextKey:
 
 
 def public_id(key: str) -> str:
-    """What the context is called outside; an id is its own."""
+    """The id of a context, from its key or id."""
     return key.partition(SEPARATOR)[0]

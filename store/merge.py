@@ -1,10 +1,10 @@
 """The three-way merge of texts. Pure.
 
-Rule 1: a change of one side is kept where the other side has not changed the same place: changes that overlap or touch,
-        and two insertions at the same point, are at the same place.
-        So are changes that could as well touch, because the unchanged text between them is in one of them, too, if both
-        add the same word: one side may have what the other side has added before.
-Rule 2: where both sides have made the same of a place, it counts once.
+Rule 1: a change of one side is kept if the other side has not changed the same place. Changes that overlap or touch,
+        and two insertions at the same point, are at the same place. So are changes that could also touch, because one
+        of them contains the unchanged text between them, if both add the same word: one side may contain what the
+        other side added before.
+Rule 2: identical changes of both sides count once.
 Rule 3: everything else is a conflict, and then there is no merged text: the conflicts name all such places.
 """
 
@@ -13,13 +13,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-from a2a_canvas.store.text.hunks import Hunk, applied, hunks, words
+from a2a_canvas.store.text.hunks import Hunk, apply_hunks, hunks, words
 from a2a_canvas.store.text.spans import Span
 
 
 @dataclass(frozen=True, slots=True)
 class Conflict:
-    """A place that both sides have changed: its offset in the base, and what each of the three texts says there."""
+    """A place changed by both sides: its offset in the base, and its text in each of the three versions."""
 
     start: int
     base: str
@@ -36,13 +36,13 @@ class Merged:
 
 @dataclass(frozen=True, slots=True)
 class Conflicts:
-    """The places at which the sides contradict each other; at least one."""
+    """The conflicting places; at least one."""
 
     places: tuple[Conflict, ...]
 
 
 def merge(base: str, current: str, yours: str) -> Merged | Conflicts:
-    """The changes that `current` and `yours` have each made of `base`, together."""
+    """Merge the changes of `current` and `yours` to `base`."""
     if yours == base:
         return Merged(current)
     if current in (base, yours):
@@ -50,11 +50,11 @@ def merge(base: str, current: str, yours: str) -> Merged | Conflicts:
     merged, conflicts = [], []
     for place in _places(base, hunks(base, current), hunks(base, yours)):
         span = place.span
-        ours, theirs = applied(base, place.current, span), applied(base, place.yours, span)
+        ours, theirs = apply_hunks(base, place.current, span), apply_hunks(base, place.yours, span)
         if place.current and place.yours and ours != theirs:
-            conflicts.append(Conflict(span.start, span.of(base), ours, theirs))
+            conflicts.append(Conflict(span.start, span.extract(base), ours, theirs))
         merged.append(Hunk(span, ours if place.current else theirs))
-    return Conflicts(tuple(conflicts)) if conflicts else Merged(applied(base, merged))
+    return Conflicts(tuple(conflicts)) if conflicts else Merged(apply_hunks(base, merged))
 
 
 @dataclass(slots=True)
@@ -97,7 +97,7 @@ def _touching(current: Sequence[Hunk], yours: Sequence[Hunk]) -> Iterator[_Place
 
 
 def _may_touch(base: str, place: _Place, following: _Place) -> bool:
-    """Whether the nearest changes of both sides could as well touch, and add the same word."""
+    """Whether the nearest changes of both sides could also touch, and add the same word."""
     pairs = (place.current[-1:], following.yours[:1]), (place.yours[-1:], following.current[:1])
     return any(_same_added(base, *last, *first) for last, first in pairs if last and first)
 

@@ -1,4 +1,4 @@
-"""An artifact, its versions and its draft, as frozen values. What changes them is in `mutation.py`. Pure."""
+"""An artifact, its versions and its draft, as frozen values. `mutation.py` changes them. Pure."""
 
 from __future__ import annotations
 
@@ -142,7 +142,7 @@ class Artifact:
         version: the number of the current version, which after an undo is not the newest; 0 if there is none.
         open: whether a draft is open.
         changed_by: the task that changed it last.
-        never_completed: its only call was cut off; the next change begins afresh (`mutation.py`, rule 4).
+        never_completed: its only call was cut off; the next change starts from scratch (`mutation.py`, rule 4).
     """
 
     artifact_id: str
@@ -186,7 +186,7 @@ class Ref:
 
 
 def new_incarnation() -> int:
-    """A random number, never 0, that tells a row from a removed one with the same key."""
+    """A random number, never 0, that distinguishes a row from a removed one with the same key."""
     return secrets.randbits(62) + 1
 
 
@@ -207,7 +207,7 @@ class Draft:
 
     Attributes:
         completed: the content after the last completed call; None if no call has completed.
-        shown: the content with the call that is being written.
+        shown: the content including the call being written.
         dirty: whether a call is being written.
     """
 
@@ -219,7 +219,7 @@ class Draft:
 
     @property
     def never_completed(self) -> bool:
-        """Whether the draft has only the text of a call that was cut off (`mutation.py`, rule 4)."""
+        """Whether the draft contains only a call that was cut off (`mutation.py`, rule 4)."""
         return self.completed is None and not self.dirty
 
 
@@ -279,17 +279,17 @@ class Document:
 
 @dataclass(frozen=True, slots=True)
 class Applied:
-    """The result of a mutation, with what a subscriber has to do.
+    """The result of a mutation, with instructions for subscribers.
 
     Attributes:
         artifact: the artifact after the mutation.
-        append: whether a subscriber that has the artifact only has to add `new` to its parts.
+        append: whether a subscriber with the artifact only needs to add `new` to its parts.
         new: the parts that were added (only with `append`).
-        last_chunk: no draft is open: `version` has been made, or made the current one.
+        last_chunk: whether no draft is open: `version` was made, or made current.
         version: the number of the version that this change belongs to, closed or still a draft.
-        author: who wrote that version.
+        author: of that version.
         parent: the number of the version it was made from; 0 for none.
-        closed: the end of the draft that became a version before this change; subscribers are told of it first.
+        closed: the end of the draft that became a version before this change; subscribers receive it first.
     """
 
     artifact: Artifact

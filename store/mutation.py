@@ -3,7 +3,7 @@
 Rule 1: a draft has one writer, a task. Other tasks get `ArtifactBusy` while it is open.
 Rule 2: a draft closes into a version at `last_chunk`, before a replace by a later call, and when its turn closes it.
         The deltas of one call never close it: a replace closes the draft only if the call before it was complete.
-        Whatever closes it, subscribers are told so before they are told of a later version.
+        Whatever closes it, subscribers learn of that before they learn of a later version.
 Rule 3: a call that is cut off leaves nothing: the draft returns to its state after the last completed call.
 Rule 4: a stock client cannot delete an artifact. So if no call was complete and there is no version, the partial
         content stays visible. The next change starts from an empty artifact; if none follows, the partial content
@@ -77,7 +77,7 @@ def _update_draft(document: Document, ref: Ref, change: Update, limits: Limits) 
         _check_base(document, change)
     closed = None
     if document.draft and not document.draft.dirty and not document.draft.never_completed and _replaces(change):
-        document, closed = _closed(document)
+        document, closed = _close(document)
     draft = document.draft
     base = document.current_content if draft is None or draft.never_completed else draft.shown
     content = _content(base, change)
@@ -88,7 +88,7 @@ def _update_draft(document: Document, ref: Ref, change: Update, limits: Limits) 
     shown = replace(document, draft=draft, changed_by=ref.task_id)
     if change.last_chunk:
         shown = _with_draft_closed(shown, draft)
-    return shown, _applied(shown, append, group(change.parts), closed)
+    return shown, _to_applied(shown, append, group(change.parts), closed)
 
 
 def _step(document: Document, ref: Ref, change: Step, limits: Limits) -> tuple[Document, Applied]:
@@ -98,11 +98,11 @@ def _step(document: Document, ref: Ref, change: Step, limits: Limits) -> tuple[D
         raise ArtifactBusy(document.artifact_id, document.draft.task_id)
     closed = None
     if document.draft:
-        document, closed = _closed(document)
+        document, closed = _close(document)
     _check_base(document, change)
     document = replace(_step_result(document, ref, change), changed_by=ref.task_id)
     check(document.current_content.parts, limits)
-    return document, _applied(document, append=False, closed=closed)
+    return document, _to_applied(document, append=False, closed=closed)
 
 
 def _step_result(document: Document, ref: Ref, change: Step) -> Document:
@@ -145,7 +145,7 @@ def _redo_target(document: Document, in_group: bool) -> int:
 
 
 def complete_call(document: Document, ref: Ref) -> Document:
-    """Mark the call that was being written as complete: a later `discard_call` returns to this state."""
+    """Complete the call being written: a later `discard_call` returns to this state."""
     _check_writer(document, ref)
     draft = document.draft
     if draft is None or not draft.dirty:
@@ -154,7 +154,7 @@ def complete_call(document: Document, ref: Ref) -> Document:
 
 
 def discard_call(document: Document, ref: Ref) -> tuple[Document, Applied | None]:
-    """Undo the call that was being written (rules 3 and 4). None if subscribers need no event."""
+    """Undo the call being written (rules 3 and 4). None if subscribers need no event."""
     draft = document.draft
     if draft is None or not draft.dirty or draft.task_id != ref.task_id:
         return document, None
@@ -162,14 +162,14 @@ def discard_call(document: Document, ref: Ref) -> tuple[Document, Applied | None
         return replace(document, draft=replace(draft, dirty=False)), None
     back = replace(draft, shown=draft.completed, dirty=False) if draft.completed else None
     document = replace(document, draft=back)
-    return document, _applied(document, append=False)
+    return document, _to_applied(document, append=False)
 
 
 def close_draft(document: Document, ref: Ref) -> tuple[Document, Applied | None]:
     """Close the draft into a version. None if `ref`'s task has no draft."""
     if document.draft is None or document.draft.task_id != ref.task_id:
         return document, None
-    return _closed(document)
+    return _close(document)
 
 
 def _extends(document: Document, content: Content, ref: Ref) -> bool:
@@ -187,7 +187,7 @@ def _extends(document: Document, content: Content, ref: Ref) -> bool:
 
 def _in_order(before: Parts, new: Parts, content: Content) -> bool:
     """Whether the parts are in the order of a stock client, which adds new ones at the end and joins texts."""
-    if len(new) == 1 and isinstance(new[0], TextPart):  # the case of a token
+    if len(new) == 1 and isinstance(new[0], TextPart):  # fast path for a token
         return True
     return _slots((*before, *group(new))) == _slots(content.parts)
 
@@ -220,13 +220,13 @@ def _content(base: Content, change: Update) -> Content:
     )
 
 
-def _closed(document: Document) -> tuple[Document, Applied]:
-    """The draft as a version, and what subscribers are told, who have all of it."""
+def _close(document: Document) -> tuple[Document, Applied]:
+    """The draft as a version, and the event for subscribers, which already have its content."""
     assert document.draft is not None
     document = _with_draft_closed(document, document.draft)
     has_text = text_of(document.artifact.parts) is not None
     # A2A requires at least one part in every artifact event; an empty text adds nothing to the existing text.
-    return document, _applied(document, append=has_text, new=(text_part(""),) if has_text else ())
+    return document, _to_applied(document, append=has_text, new=(text_part(""),) if has_text else ())
 
 
 def _with_draft_closed(document: Document, draft: Draft) -> Document:
@@ -248,7 +248,7 @@ def _with_version(
     return replace(document, versions=(*document.versions, version), draft=None, current=number)
 
 
-def _applied(document: Document, append: bool, new: Parts = (), closed: Applied | None = None) -> Applied:
+def _to_applied(document: Document, append: bool, new: Parts = (), closed: Applied | None = None) -> Applied:
     draft = document.draft
     writer = draft or document.versions[document.current - 1]
     version = len(document.versions) + 1 if draft else document.current

@@ -1,4 +1,4 @@
-"""Retries while the database is unavailable. Turns work with it: a turn has no caller to return an error to."""
+"""Retries while the database is unavailable, for turns, which have no caller to return an error to."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from a2a_canvas.store.errors import Unavailable
 async def retry_while_unavailable(
     step: Callable[[], Awaitable[T]], pause: Callable[[], Awaitable[None]], check: Callable[[], None] | None = None
 ) -> T:
-    """The result of `step`, which is repeated, after a pause, as long as it raises `Unavailable`.
+    """The result of `step`, retried after a pause while it raises `Unavailable`.
 
     Args:
         check: called before every attempt, in the same step of the event loop.
@@ -27,12 +27,12 @@ async def retry_while_unavailable(
 
 
 class RetryingStore(StoreWrapper):
-    """Wraps any store and repeats what raises `Unavailable`. A store raises it only if nothing has changed.
+    """Wraps any store and retries calls that raise `Unavailable`. A store raises it only if nothing has changed.
 
     Args:
         pause: waits for a moment. An exception from it ends the retries.
         check: called before every attempt, in the same step of the event loop. It raises if this replica has lost the
-            task, so that nothing is read or changed for a task that another replica has taken over.
+            task, so that it neither reads nor changes anything for a task that another replica has taken over.
     """
 
     def __init__(

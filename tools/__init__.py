@@ -1,4 +1,4 @@
-"""The tools of the model. They know the store, and no protocol and no model.
+"""The tools of the model. They depend on the store, not on protocols or models.
 
 `tool` says what a tool is, `streaming` is for those that act while their input arrives, `registry` lists them all.
 """

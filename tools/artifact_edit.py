@@ -1,4 +1,4 @@
-"""`artifact_edit`: the model changes a passage, and the new text grows in its place while the call is being written.
+"""`artifact_edit`: the model changes a passage, and the new text streams into its place while the call is written.
 
 The edit is announced as soon as `artifact_id` and `old_text` are known and the passage is found; earlier text is held
 back. The task's own draft is closed first, because an edit is made to a version: a call that fails may leave a new
@@ -60,7 +60,7 @@ class ArtifactEditInput(StrictInput):
 
 
 class EditHead(InputHead):
-    """The fields that say where the edit goes."""
+    """The fields that locate the edit."""
 
     artifact_id: ArtifactId | None = None
     old_text: OldText | None = None
@@ -136,7 +136,7 @@ class _EditCall(StreamingCall[ArtifactEditInput]):
             raise CallRefused("new_text is the same as old_text, so nothing was changed. Write what is to be new.")
         try:
             applied = await self._edit.complete()
-        except BaseException:  # also after a cancellation, subscribers learn that the edit has ended
+        except BaseException:  # subscribers learn that the edit has ended, even after a cancellation
             await self._undo()
             raise
         self._edit = None

@@ -1,4 +1,4 @@
-"""`artifact_read` and `artifact_list`, and how a change by others is described to the model."""
+"""`artifact_read` and `artifact_list`, and the description of others' changes for the model."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from a2a_canvas.tools.part_inputs import part_output
 from a2a_canvas.tools.tool import Done, Failed, Outcome, Workspace, to_json, whole_input_tool
 
 EXCERPT = 600
-"""Characters of a passage changed by others that are shown, of the old and of the new text each."""
+"""The most characters shown of a passage changed by others, of the old and of the new text each."""
 
 
 class ReadInput(BaseModel):
@@ -35,7 +35,7 @@ async def _read(call: ReadInput, workspace: Workspace) -> Outcome:
         versions = await workspace.store.versions(ref)
         old = None if call.version is None else await workspace.store.version(ref, call.version)
     except StoreError as error:
-        return Failed(await _explained(error, workspace))
+        return Failed(await _explain(error, workspace))
     if artifact.never_completed:
         return Done(to_json({**_head(artifact, 0), "parts": [], "note": NEVER_COMPLETED}))
     if old is None or old.number == artifact.version:
@@ -44,7 +44,7 @@ async def _read(call: ReadInput, workspace: Workspace) -> Outcome:
     head = _head(artifact, len(versions), old)
     room, parts = workspace.read_limit, []
     for part in content.parts:
-        parts.append(_shown(part, call, room))
+        parts.append(_describe_part(part, call, room))
         room = max(0, room - len(to_json(parts[-1])))
     return Done(to_json({**head, "parts": parts}))
 
@@ -52,7 +52,7 @@ async def _read(call: ReadInput, workspace: Workspace) -> Outcome:
 NEVER_COMPLETED = "The call that wrote it was cut off, and nothing of it is kept. Write it from its beginning."
 
 
-def _shown(part: Part, call: ReadInput, room: int) -> dict[str, JsonValue]:
+def _describe_part(part: Part, call: ReadInput, room: int) -> dict[str, JsonValue]:
     shown = part_output(part)
     if isinstance(part, TextPart):
         return shown | _lines(part.text, call.first_line, call.last_line, room)
@@ -63,7 +63,7 @@ def _shown(part: Part, call: ReadInput, room: int) -> dict[str, JsonValue]:
 
 
 def _lines(text: str, first: int, last: int | None, room: int) -> dict[str, JsonValue]:
-    """The requested lines, as far as there is room; with the number of all lines if some are missing."""
+    """The requested lines that fit; with the total number of lines if some are missing."""
     lines = text.split("\n")
     asked = "\n".join(lines[first - 1 : last])
     shown = asked[:room]
@@ -88,19 +88,19 @@ async def _list(call: ListInput, workspace: Workspace) -> Outcome:
 
 
 async def refusal_of(error: StoreError, workspace: Workspace) -> str:
-    """Why a change was refused, for the model: on a version conflict, what was changed meanwhile."""
+    """Why a change was rejected, for the model: after a version conflict, with the changes since."""
     match error:
         case VersionConflict(artifact_id=artifact_id):
-            changed = await what_changed(workspace, artifact_id)
+            changed = await describe_changes(workspace, artifact_id)
             return f"{changed} Read it first, and keep that change. Nothing was changed."
         case PassageLost():
             return str(error)
         case _:
-            return f"{await _explained(error, workspace)} Nothing was changed."
+            return f"{await _explain(error, workspace)} Nothing was changed."
 
 
-async def _explained(error: StoreError, workspace: Workspace) -> str:
-    """The error, for the model: of an unknown artifact with the nearest."""
+async def _explain(error: StoreError, workspace: Workspace) -> str:
+    """The error for the model; for an unknown artifact with the nearest ids."""
     if not isinstance(error, ArtifactNotFound):
         return str(error)
     known = [artifact.artifact_id for artifact in await workspace.store.list(workspace.context_id)]
@@ -110,10 +110,10 @@ async def _explained(error: StoreError, workspace: Workspace) -> str:
     )
 
 
-async def what_changed(workspace: Workspace, artifact_id: str) -> str:
-    """How others have changed an artifact since the model last read or wrote it, for the model."""
+async def describe_changes(workspace: Workspace, artifact_id: str) -> str:
+    """Describe to the model how others have changed an artifact since it last read or wrote it."""
     store, ref = workspace.store, workspace.ref(artifact_id)
-    artifact, known = await store.get(ref), store.known(artifact_id) or 0
+    artifact, known = await store.get(ref), store.known_version(artifact_id) or 0
     moved = (
         f"Artifact {to_json(artifact_id)} has been changed by somebody else since you last read or wrote it: "
         f"version {artifact.version} is current, it was version {known}."
@@ -123,13 +123,13 @@ async def what_changed(workspace: Workspace, artifact_id: str) -> str:
     except StoreError:  # pruned
         return moved
     span, new = difference(before, artifact.text)
-    if span.of(before) == new:
+    if span.extract(before) == new:
         return moved
     first, last = lines_of(before, span)
     start, end = before.rfind("\n", 0, span.start) + 1, before.find("\n", span.end)
     lines = Span(start, len(before) if end < 0 else end)
     now = before[start : span.start] + new + before[span.end : lines.end]
-    return f"{moved} In its lines {first} to {last}, {_excerpt(lines.of(before))} has become {_excerpt(now)}."
+    return f"{moved} In its lines {first} to {last}, {_excerpt(lines.extract(before))} has become {_excerpt(now)}."
 
 
 def _excerpt(text: str) -> str:

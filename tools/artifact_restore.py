@@ -22,7 +22,7 @@ class RestoreInput(StrictInput):
     @model_validator(mode="after")
     def _one_way(self) -> RestoreInput:
         if self.redo and self.version is not None:
-            raise ValueError("redo goes without a version")
+            raise ValueError("redo takes no version")
         return self
 
 
@@ -32,7 +32,7 @@ async def _restore(call: RestoreInput, workspace: Workspace) -> Outcome:
         if call.version is not None:
             await store.version(ref, call.version)
         await store.close(ref)
-        base = store.known(call.artifact_id)
+        base = store.known_version(call.artifact_id)
         if call.version is None:
             step = Redo(base, group=True) if call.redo else Undo(base, group=True)
             stepped = await store.apply(ref, step)

@@ -1,16 +1,16 @@
-"""`artifact_update`: the model writes an artifact, which grows while the call is being written.
+"""`artifact_update`: the model writes an artifact, which grows while the call is written.
 
 Invariant: a call acted on while it streams, however it is cut, leaves what applying the whole call at once leaves.
 
 So text goes to the store delta by delta, but only after `append` and `artifact_id` are known; earlier text is held
 back.
 
-The last change of a call can carry what came after it (`name`, `last_chunk`), and closes the version. So something
-waits for it: a file or a data part, until the next part begins; and of a text, unless it is known that the call does
-not close the version, the last character, and what comes together with the end of the input.
+The last change of a call carries the fields that follow it (`name`, `last_chunk`), and closes the version. So something
+is held back for it: a file or a data part, until the next part begins; and of a text, unless the call is known not to
+close the version, the last character and whatever arrives together with the end of the input.
 
-A replacement is refused if somebody else has changed the artifact since the model last read or wrote it, and the
-model gets a report of what was changed. An append needs no such check.
+A replacement is rejected if someone else has changed the artifact since the model last read or wrote it, and the model
+gets a report of the changes. An append needs no such check.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def _bool_of_string(value: object) -> object:
 
 
 def _from_text(value: object) -> object:
-    """Some models write an object or a list as JSON in a string. A string that is not JSON is refused as a string."""
+    """Some models write an object or a list as JSON in a string. A string that is not JSON is rejected as a string."""
     try:
         return json.loads(value) if isinstance(value, str) else value
     except (ValueError, RecursionError):
@@ -81,7 +81,7 @@ class ArtifactUpdateInput(StrictInput):
 
 
 class UpdateHead(InputHead):
-    """The fields beside the parts. While `last_chunk` is unknown, the call may close the version."""
+    """The fields other than the parts. While `last_chunk` is unknown, the call may close the version."""
 
     append: Bool | None = None
     last_chunk: Bool = True
@@ -90,7 +90,7 @@ class UpdateHead(InputHead):
     description: Encodable | None = None
 
     @property
-    def addressed(self) -> bool:
+    def is_addressed(self) -> bool:
         """Whether it is known which artifact the text goes to, and whether it replaces or appends."""
         return self.append is not None and self.artifact_id is not None
 
@@ -103,7 +103,7 @@ _FIELD_DEPTH = 4
 
 
 class _PartBuilder:
-    """The newest part: its known fields, and what of it has not gone to the store."""
+    """The newest part: its known fields, and its content not yet in the store."""
 
     def __init__(self) -> None:
         self.kind: object = None
@@ -114,7 +114,7 @@ class _PartBuilder:
         self._sent = False
 
     @property
-    def begun(self) -> bool:
+    def has_content(self) -> bool:
         """Whether any of its content is there."""
         return self._sent or bool(self.pieces or self.item)
 
@@ -127,7 +127,7 @@ class _PartBuilder:
         return self._text(text[: len(text) - keep])
 
     def take_rest(self) -> Part | None:
-        """All that was not sent. An empty text is sent once, because it may replace a text."""
+        """The unsent rest. An empty text is sent once, because it may replace a text."""
         if self.kind != "text":
             item, self.item = self.item, None
             return item
@@ -153,13 +153,13 @@ class _UpdateCall(StreamingCall[ArtifactUpdateInput]):
 
     @property
     def label(self) -> str:
-        title = self._head.name or (self._head.artifact_id if self._kinds or self._part.begun else "")
+        title = self._head.name or (self._head.artifact_id if self._kinds or self._part.has_content else "")
         return f"Writing {title}…" if title and self._ref else ""
 
     async def _act(self, events: Sequence[JsonEvent]) -> None:
         for event in events:
             self._check(event)
-        if self._head.addressed:
+        if self._head.is_addressed:
             self._take_text()
             await self._write()
 
@@ -190,7 +190,7 @@ class _UpdateCall(StreamingCall[ArtifactUpdateInput]):
                 pass
 
     def _take_text_of(self, path: Path, text: str) -> None:
-        """The object or list at `path` is written as JSON in a string, of which `text` is the next piece."""
+        """Take the next piece of an object or list at `path` that is written as JSON in a string."""
         for event in self._in_text[path].feed(text):
             if event.path:
                 self._check(replace(event, path=(*path, *event.path)))
@@ -219,7 +219,7 @@ class _UpdateCall(StreamingCall[ArtifactUpdateInput]):
                 pass
 
     def _take_text(self) -> None:
-        """Take the new text, but what may be the last of the call."""
+        """Take the new text, except what may be the end of the call."""
         may_close = self._head.last_chunk
         if self._part.kind != "text" or (may_close and self._json.done):
             return
@@ -246,7 +246,7 @@ class _UpdateCall(StreamingCall[ArtifactUpdateInput]):
         self._sent_names = (name, description)
         added = ((part,), name, description, last_chunk, done)
         store = self._workspace.store
-        change = ReplaceParts(*added, store.known(ref.artifact_id)) if replaces else AppendParts(*added)
+        change = ReplaceParts(*added, store.known_version(ref.artifact_id)) if replaces else AppendParts(*added)
         return await store.apply(ref, change)
 
     async def _last_change(self, whole: ArtifactUpdateInput) -> Applied | None:

@@ -1,4 +1,4 @@
-"""Tools by which a model pauses or ends the turn. They run after the other calls of a message.
+"""Tools that pause or end the turn. They run after the other calls of a message.
 
 `auth_required` is a tool of scripts only: this server has no authentication that a model could ask for.
 """

@@ -1,8 +1,8 @@
 """One edit of a range of an artifact's text, from its announcement to its one change.
 
-Rule 1: until the edit is complete only subscribers see it. The store has no draft of it, so no other task has to wait.
-Rule 2: a complete edit is applied to the passage that was selected, even if others have changed the artifact meanwhile:
-        the passage is found again (`store/tracking.py`), or the edit fails. It is never guessed.
+Rule 1: until the edit is complete, only subscribers see it. The store has no draft of it, so no other task has to wait.
+Rule 2: a complete edit is applied to the selected passage, even if others have changed the artifact in the meantime:
+        the passage is tracked (`store/tracking.py`), or the edit fails. It is never guessed.
 Rule 3: every announced edit ends with `complete` or `abort`.
 """
 
@@ -36,7 +36,7 @@ class EditTarget:
 
     @property
     def quote(self) -> str:
-        return self.span.of(self.text)
+        return self.span.extract(self.text)
 
     @property
     def selection(self) -> Selection:
@@ -50,7 +50,7 @@ def updated_content(quote: str, written: str, strategy: Strategy) -> str:
 
 
 def replaced_span(passage: Span, strategy: Strategy) -> Span:
-    """The range that the written text replaces. It is empty for an insertion, so that others can edit the passage."""
+    """The range replaced by the written text. It is empty for an insertion, so that others can edit the passage."""
     match strategy:
         case "replace":
             return passage
@@ -99,8 +99,8 @@ class EditStream:
         """Make the change: one new version.
 
         Raises:
-            PassageLost: others have changed the artifact, and the place of the passage is no longer certain.
-            StoreError: the change was refused. The edit is still open: `abort` it.
+            PassageLost: others have changed the artifact, and the position of the passage is no longer certain.
+            StoreError: the change was rejected. The edit is still open: `abort` it.
         """
         while True:
             target = self.target
@@ -108,13 +108,13 @@ class EditStream:
             updated = updated_content(target.quote, written, self._strategy)
             change = EditText(replaced_span(target.span, self._strategy), written, target.version)
             try:
-                return await self._store.complete(self._ref, change, self._completed(target, written, updated))
+                return await self._store.complete(self._ref, change, self._completed_event(target, written, updated))
             except VersionConflict:
-                self.target = await self._found_again()
+                self.target = await self._find_again()
 
     @property
     def changes_nothing(self) -> bool:
-        """Whether what has been written is the passage as it is."""
+        """Whether the written text equals the passage."""
         return updated_content(self.target.quote, "".join(self._pieces), self._strategy) == self.target.quote
 
     async def abort(self, *, again: bool = False) -> None:
@@ -131,13 +131,13 @@ class EditStream:
         """Send subscribers the whole artifact."""
         await self._store.resend(self._ref)
 
-    def _completed(self, target: EditTarget, written: str, updated: str) -> EditCompleted:
+    def _completed_event(self, target: EditTarget, written: str, updated: str) -> EditCompleted:
         selection = target.selection
         begin = selection.end if self._strategy == "insert_after" else selection.start
         place = Selection(begin, begin + length(written, target.unit), target.unit)
         return EditCompleted(self._id, target.artifact_id, selection, updated, place, self._strategy, target.version)
 
-    async def _found_again(self) -> EditTarget:
+    async def _find_again(self) -> EditTarget:
         target = self.target
         await self._store.close(self._ref)  # the store closes this task's draft before an edit
         current = (await self._store.get(self._ref)).version

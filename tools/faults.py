@@ -1,4 +1,4 @@
-"""What pydantic found wrong with a value, in our words: they follow the name of the field. Pure."""
+"""Rewords pydantic's errors to follow the name of the field. Pure."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-from a2a_canvas.store.text.wording import shown
+from a2a_canvas.store.text.wording import format_value
 
 _NEEDED: Final[Mapping[str, str]] = {
     "string_type": "a string",
@@ -24,7 +24,7 @@ _NEEDED: Final[Mapping[str, str]] = {
     "greater_than_equal": "at least {ge}",
     "less_than_equal": "at most {le}",
 }
-"""What a value must be, by pydantic's type of error; the braces are in the error's context."""
+"""The expected value by pydantic's type of error; the braces refer to the error's context."""
 
 _SENTENCES: Final[Mapping[str, Callable[[Mapping[str, Any]], str]]] = {
     "missing": lambda context: "is missing",
@@ -41,11 +41,11 @@ _SENTENCES: Final[Mapping[str, Callable[[Mapping[str, Any]], str]]] = {
 
 
 def reason_of(fault: Mapping[str, Any]) -> str:
-    """What is wrong, of one of `ValidationError.errors()`: "is 'x' and must be a whole number"."""
+    """The reason for one of `ValidationError.errors()`: "is 'x' and must be a whole number"."""
     kind, context = fault["type"], fault.get("ctx", {})
     if kind in _SENTENCES:
         return _SENTENCES[kind](context)
     if kind in _NEEDED:
-        return f"is {shown(fault['input'])} and must be {_NEEDED[kind].format(**context)}"
+        return f"is {format_value(fault['input'])} and must be {_NEEDED[kind].format(**context)}"
     message: str = fault["msg"]
     return re.sub("^.* should ", "must ", message)

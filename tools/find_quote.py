@@ -1,6 +1,6 @@
 """Finds the one place of a quoted passage, or explains how to quote it better. Pure.
 
-Rule 1: a passage is never guessed. A quote that occurs twice, or with other whitespace, is refused and its places are
+Rule 1: a passage is never guessed. A quote that occurs twice, or with other whitespace, is rejected and its places are
         shown. Occurrences may overlap.
 Rule 2: the explanation is short and cheap, however long the text and its lines are.
 """
@@ -17,15 +17,15 @@ from a2a_canvas.store.text.spans import Span, lines_of
 from a2a_canvas.tools.tool import to_json
 
 MAX_COUNT = 1000
-"""Occurrences that are counted."""
+"""The most occurrences counted."""
 MAX_PLACES = 3
-"""Occurrences that are shown."""
+"""The most occurrences shown."""
 MAX_WIDTH = 160
-"""Characters of a line that are shown."""
+"""The most characters shown of a line."""
 MAX_EXCERPT = 400
-"""Characters of a passage that are shown."""
+"""The most characters shown of a passage."""
 MAX_SEARCHED = 200_000
-"""Characters of a text that are searched for a similar line."""
+"""The most characters searched for a similar line."""
 MIN_SIMILARITY = 0.6
 """The share of a quoted line, from 0 to 1, that the nearest line must contain."""
 
@@ -34,14 +34,14 @@ _NOT_BLANK = re.compile(r"\S+")
 
 
 def find_once(text: str, quote: str) -> Span | str:
-    """The place of a non-empty `quote` in `text`; or why there is no single place, and how to quote better."""
+    """The position of a non-empty `quote` in `text`; or why it is not unique, and how to quote better."""
     match list(islice(_places(text, quote), MAX_COUNT + 1)):
         case []:
-            return _absent(text, quote)
+            return _explain_absent(text, quote)
         case [place]:
             return place
         case places:
-            return _several(text, places)
+            return _explain_several(text, places)
 
 
 def _places(text: str, quote: str) -> Iterator[Span]:
@@ -54,7 +54,7 @@ def _places(text: str, quote: str) -> Iterator[Span]:
 # ------------------------------------------------------------------------- too often
 
 
-def _several(text: str, hits: list[Span]) -> str:
+def _explain_several(text: str, hits: list[Span]) -> str:
     often = f"{len(hits)} times" if len(hits) <= MAX_COUNT else f"more than {MAX_COUNT} times"
     which = f"The first {MAX_PLACES} places:" if len(hits) > MAX_PLACES else "The places:"
     lines = text.split("\n")
@@ -95,10 +95,10 @@ def _cut(line: str, at: int) -> str:
 # --------------------------------------------------------------------------- not at all
 
 
-def _absent(text: str, quote: str) -> str:
+def _explain_absent(text: str, quote: str) -> str:
     why = "old_text does not occur in the artifact's text. Nothing was changed."
     if blanks := _with_other_whitespace(text, quote):
-        blank_text = blanks.of(text)
+        blank_text = blanks.extract(text)
         excerpt = to_json(blank_text[:MAX_EXCERPT]) + ("… (cut)" if len(blank_text) > MAX_EXCERPT else "")
         line = lines_of(text, blanks)[0]
         return f"{why} It differs only in whitespace: at line {line} the text says {excerpt}. Quote it exactly so."
@@ -108,15 +108,15 @@ def _absent(text: str, quote: str) -> str:
 
 
 def _with_other_whitespace(text: str, quote: str) -> Span | None:
-    """The place of the words of `quote` with other whitespace between or around them."""
+    """The position of the words of `quote`, with other whitespace between or around them."""
     wanted, joined = " ".join(quote.split()), " ".join(text.split())
     at = joined.find(wanted) if wanted else -1
     if at < 0:
         return None
-    return Span(_unjoined(text, joined, at), _unjoined(text, joined, at + len(wanted) - 1) + 1)
+    return Span(_original_offset(text, joined, at), _original_offset(text, joined, at + len(wanted) - 1) + 1)
 
 
-def _unjoined(text: str, joined: str, at: int) -> int:
+def _original_offset(text: str, joined: str, at: int) -> int:
     """The offset in `text` of the character `at` of its words joined by single spaces."""
     word = next(islice(_NOT_BLANK.finditer(text), joined.count(" ", 0, at), None))
     return word.start() + at - (joined.rfind(" ", 0, at) + 1)

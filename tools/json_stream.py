@@ -29,7 +29,7 @@ Path = tuple[str | int, ...]
 
 @dataclass(frozen=True, slots=True)
 class Begin:
-    """A container or a string value has begun; keys and other scalars do not begin."""
+    """A container or a string value has begun; there is no such event for keys and other scalars."""
 
     path: Path
     kind: Literal["object", "array", "string"]
@@ -45,7 +45,7 @@ class Delta:
 
 @dataclass(frozen=True, slots=True)
 class Value:
-    """The value at `path` is complete. Containers hold their children's values themselves: read only."""
+    """The value at `path` is complete. Containers hold their children's values: read only."""
 
     path: Path
     value: JsonValue
@@ -70,7 +70,7 @@ class JsonError(ValueError):
 
 
 class _State(StrEnum):
-    """The tokens that may come next. The text of a state completes the sentence "expected …"."""
+    """The tokens allowed next. The text of a state completes the sentence "expected …"."""
 
     VALUE = "a value"
     FIRST_ITEM = "a value or ']'"
@@ -214,7 +214,7 @@ class JsonStream:
         else:
             self._value, self._state = value, _State.END
 
-    # Steps: each takes the text and a position in it, and returns the position to go on from.
+    # Steps: each takes the text and a position in it, and returns the position to continue from.
 
     def _between(self, text: str, position: int) -> int:
         found = _NOT_BLANK.search(text, position)
@@ -337,7 +337,7 @@ _BEGIN_VALUE: Mapping[str, _Step] = {
     **dict.fromkeys(_LITERALS, JsonStream._literal),
 }
 
-# The grammar: what may stand between the tokens in each state. Anything else is an error.
+# The grammar: the characters allowed between the tokens in each state. Anything else is an error.
 _TABLE: Mapping[_State, Mapping[str, _Step]] = {
     _State.VALUE: _BEGIN_VALUE,
     _State.FIRST_ITEM: {**_BEGIN_VALUE, "]": JsonStream._close},

@@ -1,4 +1,4 @@
-"""Artifact ids and parts as the model writes and reads them, and their conversion to and from the store's."""
+"""Artifact ids and parts as the model writes and reads them, converted to and from those of the store."""
 
 from __future__ import annotations
 
@@ -94,10 +94,10 @@ class FileContent(StrictInput):
     def _one_source(self) -> FileContent:
         if (self.base64 is None) == (self.uri is None):
             raise ValueError("give exactly one of 'bytes' (base64) and 'uri'")
-        self.decoded()
+        self.decode()
         return self
 
-    def decoded(self) -> bytes | None:
+    def decode(self) -> bytes | None:
         """The content, or None for a file by `uri`."""
         if self.base64 is None:
             return None
@@ -116,7 +116,7 @@ class FileInput(StrictInput):
 
     def part(self) -> Part:
         file = self.file
-        return FilePart(file.decoded(), file.uri or "", file.name, file.mimeType, self.metadata or {})
+        return FilePart(file.decode(), file.uri or "", file.name, file.mimeType, self.metadata or {})
 
 
 class DataInput(StrictInput):

@@ -18,7 +18,7 @@ TOOLS: tuple[Tool, ...] = (
     ask_user,
     decline_task,
 )
-"""Those of every model."""
+"""The tools of every model."""
 
 SCRIPT_TOOLS: tuple[Tool, ...] = (*TOOLS, auth_required)
-"""Those of a script."""
+"""The tools of a script."""

@@ -1,4 +1,4 @@
-"""The base of tools that act while their input is streamed: decoding, checking, and the answer to a failure.
+"""The base of tools that act while their input streams in: decoding, validation, and failures.
 
 Rule 1: however the input is cut, the outcome is that of the whole call.
 Rule 2: an error in the input (not JSON; a field that is missing, invalid or given twice) precedes any other error.
@@ -16,13 +16,13 @@ from pydantic import ValidationError
 from a2a_canvas.store.errors import LimitReached, StoreError
 from a2a_canvas.tools.artifact_read import refusal_of
 from a2a_canvas.tools.json_stream import Begin, JsonError, JsonEvent, JsonStream, Path, Value
-from a2a_canvas.tools.tool import Done, Failed, InputT, Outcome, StrictInput, Workspace, explain, not_json
+from a2a_canvas.tools.tool import Done, Failed, InputT, Outcome, StrictInput, Workspace, explain, invalid_json_message
 
 T = TypeVar("T")
 
 
 class CallRefused(Exception):
-    """The call is refused; `str()` tells the model why."""
+    """The call is rejected; `str()` is the reason for the model."""
 
 
 class InputHead(StrictInput):
@@ -39,7 +39,7 @@ class StreamingCall(ABC, Generic[InputT]):
     Args:
         name: the tool's.
         input: the shape of the whole input.
-        depth: how many steps deep a field that is given twice is looked for.
+        depth: the depth to which duplicate fields are detected.
     """
 
     def __init__(self, name: str, input: type[InputT], depth: int, workspace: Workspace) -> None:
@@ -67,7 +67,7 @@ class StreamingCall(ABC, Generic[InputT]):
 
     @abstractmethod
     async def _act(self, events: Sequence[JsonEvent]) -> None:
-        """Do what `events`, those of one fragment, make possible.
+        """Act on `events`, those of one fragment.
 
         Raises:
             CallRefused, StoreError: the call fails.
@@ -75,7 +75,7 @@ class StreamingCall(ABC, Generic[InputT]):
 
     @abstractmethod
     def _take(self, event: JsonEvent) -> None:
-        """Take what is new. Called by `_check`; raises `ValueError`."""
+        """Take an event. Called by `_check`; raises `ValueError`."""
 
     @abstractmethod
     async def _complete(self, whole: InputT) -> str:
@@ -90,7 +90,7 @@ class StreamingCall(ABC, Generic[InputT]):
         """Take back what the call has done. Called at most once by the base."""
 
     def _check(self, event: JsonEvent) -> None:
-        """Take an event; what is wrong with it is explained to the model, with the field.
+        """Take an event; its faults are explained to the model, with the field.
 
         Raises:
             CallRefused: the field is invalid, or given twice: the whole input would have the last of two values, but
@@ -126,7 +126,7 @@ class StreamingCall(ABC, Generic[InputT]):
         try:
             return await step
         except JsonError as error:
-            return await self._fail(not_json(self._name, str(error)))
+            return await self._fail(invalid_json_message(self._name, str(error)))
         except ValidationError as error:
             return await self._fail(explain(self._name, error))
         except CallRefused as refused:

@@ -1,7 +1,7 @@
-"""A tool: a name, a description, a schema, and a stream that takes its input while it is written.
+"""A tool: a name, a description, a schema, and a stream that consumes its input as it is written.
 
 Rule 1: a tool never raises for a mistake of the model; it answers `Failed`, which says how to correct the call.
-Rule 2: `LimitReached` is the one exception that passes: it ends the turn.
+Rule 2: `LimitReached` is the only exception that propagates: it ends the turn.
 Rule 3: a call that is cut off undoes what it did (`abort`).
 Rule 4: a durable change is made in the last step of `finish`, with no await after it. So a crash leaves the change, its
         result and its transcript entry; or none of them, and the call is made again.
@@ -26,14 +26,14 @@ from a2a_canvas.tools.faults import reason_of
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """The call did what it should. `content` is what the model reads."""
+    """The call succeeded. `content` is for the model."""
 
     content: str
 
 
 @dataclass(frozen=True, slots=True)
 class Failed:
-    """The call changed nothing. `content` tells the model why, and how to do it right."""
+    """The call changed nothing. `content` tells the model why, and how to correct it."""
 
     content: str
 
@@ -62,7 +62,7 @@ Outcome = Done | Failed | Ask | Decline
 
 
 READ_LIMIT = 100_000
-"""Characters of an artifact that a model with an unknown window is shown at once."""
+"""The most characters of an artifact shown at once to a model with an unknown window."""
 
 
 def _short_id() -> str:
@@ -75,7 +75,7 @@ class Workspace:
 
     Attributes:
         new_id: makes an id for an edit, unique in the task.
-        read_limit: characters of an artifact that the model is shown at once.
+        read_limit: the most characters of an artifact shown to the model at once.
     """
 
     store: EventedArtifactStore
@@ -105,7 +105,7 @@ class ToolStream(Protocol):
         ...
 
     async def finish(self) -> Outcome:
-        """The input is complete: carry it out (rule 4).
+        """The input is complete: execute the call (rule 4).
 
         Raises:
             LimitReached: the turn must end.
@@ -130,13 +130,13 @@ def _schema_of(model: type[BaseModel]) -> Mapping[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class Tool:
-    """A tool that is offered to the model.
+    """A tool offered to the model.
 
     Attributes:
         input: the shape of its whole input.
         open: begins a call.
         eager: the model should send the input as it is generated, unbuffered.
-        acts_last: it ends or pauses the turn, and so must run after all other calls of a message.
+        acts_last: it ends or pauses the turn, so it runs after all other calls of a message.
     """
 
     name: str
@@ -185,7 +185,7 @@ class _WholeInput(Generic[InputT]):
         except ValidationError as error:
             return Failed(explain(self.name, error))
         except (ValueError, RecursionError):
-            return Failed(not_json(self.name))
+            return Failed(invalid_json_message(self.name))
         return await self.run(parsed, self.workspace)
 
     async def abort(self) -> None:
@@ -193,20 +193,20 @@ class _WholeInput(Generic[InputT]):
 
 
 def explain(tool: str, error: ValueError, at: tuple[int | str, ...] = ()) -> str:
-    """The errors of an input by field, for the model; `at` is the place of `error`."""
+    """The errors of an input by field, for the model; `at` is the path to `error`."""
     found = [(at, str(error))]
     if isinstance(error, ValidationError):
         found = [((*at, *fault["loc"]), reason_of(fault)) for fault in error.errors()[:10]]
-    return not_valid(tool, [f"{'.'.join(map(str, loc)) or 'input'}: {reason}" for loc, reason in found])
+    return invalid_input_message(tool, [f"{'.'.join(map(str, loc)) or 'input'}: {reason}" for loc, reason in found])
 
 
-def not_valid(tool: str, faults: Iterable[str]) -> str:
+def invalid_input_message(tool: str, faults: Iterable[str]) -> str:
     """The answer to an input with these faults."""
     told = "; ".join(faults)
     return f"The input of {tool} is not valid, nothing was changed. {told}. Call {tool} again with these corrected."
 
 
-def not_json(tool: str, reason: str = "") -> str:
+def invalid_json_message(tool: str, reason: str = "") -> str:
     """The answer to an input that is not JSON, or incomplete."""
     why = f" ({reason})" if reason else ""
     return f"The input of {tool} is not complete, valid JSON{why}, nothing was changed. Call it again, with all of it."

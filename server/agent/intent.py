@@ -21,7 +21,7 @@ from a2a_canvas.store.edits import Strategy
 from a2a_canvas.store.models import Metadata, Parts, TextPart
 from a2a_canvas.store.text.spans import Unit
 from a2a_canvas.store.text.unicode import MAX_ID, valid_id
-from a2a_canvas.store.text.wording import choice, shown
+from a2a_canvas.store.text.wording import choice, format_value
 from a2a_canvas.tools.faults import reason_of
 
 
@@ -143,7 +143,7 @@ def instruction_of(parts: Parts) -> str:
 
 def _object(uri: str, given: Any) -> Mapping[str, Any]:
     if not isinstance(given, Mapping):
-        raise InvalidOperation(f"metadata[{uri}]", f"is {shown(given)} and must be an object")
+        raise InvalidOperation(f"metadata[{uri}]", f"is {format_value(given)} and must be an object")
     return given
 
 
@@ -152,7 +152,7 @@ def _intent(given: Mapping[str, Any], parts: Parts) -> Intent:
         return Converse(read_form(_FocusForm, given).focus())
     op = given["op"]
     if not isinstance(op, str) or op not in OPERATIONS:
-        raise InvalidOperation("op", f"is {shown(op)} and must be {choice(OPERATIONS)}")
+        raise InvalidOperation("op", f"is {format_value(op)} and must be {choice(OPERATIONS)}")
     return read_form(OPERATIONS[op], given).intent(parts)
 
 

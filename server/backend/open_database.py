@@ -105,7 +105,7 @@ async def _open(database: Database, *, new: bool) -> None:
     async with database.read():
         pass  # raises `Unavailable`
     if database.file:
-        database.file.opened()
+        database.file.record_opened()
 
 
 @asynccontextmanager

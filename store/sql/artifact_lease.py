@@ -1,9 +1,9 @@
-"""The artifact leases of this replica (`artifacts.py`, rule 1), and how it acquires one.
+"""The artifact leases of this replica (`sql_artifact_store.py`, rule 1), and how it acquires them.
 
-Rule 1: one attempt runs at a time for an artifact, however many callers wait for it, and it is finished even if they
-        are cancelled.
+Rule 1: one attempt runs at a time for an artifact, however many callers wait for it, and it finishes even if they are
+        cancelled.
 Rule 2: if another live replica has the lease, the artifact is busy if another task's draft is open in it. Otherwise
-        (no draft, or a draft of the task that asks) the caller waits: the other replica is about to release it.
+        (no draft, or one of the requesting task) the caller waits: the other replica is about to release it.
 Rule 3: a lease that is acquired is pinned for `IDLE_SECONDS`; without a change in that time it is released.
 Rule 4: on SQLite no row names the lease of an artifact. Code that removes rows there takes `frozen` first.
 """
@@ -42,7 +42,7 @@ class LeaseHolder(Protocol):
     """This replica, as the owner of artifact leases.
 
     Attributes:
-        id: its name; a new one after it has lost its own lease.
+        id: its name, which changes after it has lost its own lease.
         exclusive: no other replica exists.
     """
 
@@ -93,17 +93,17 @@ class ArtifactLease:
 
     @property
     def only_shown(self) -> bool:
-        """Whether all that is not committed is what an unfinished call shows: nothing goes on from it after a crash."""
+        """Whether only the output of an unfinished call is uncommitted, which a crash may lose."""
         new, old = self.newest.draft, self.saved.document.draft
         return bool(new and old and self.durable and replace(new, shown=old.shown) == old)
 
 
 def durable_state(document: Document) -> tuple[int, int]:
-    """The part of a document that readers wait for: the number of versions, and the current one."""
+    """The part of a document for which readers wait: the number of versions, and the current one."""
     return len(document.versions), document.current
 
 
-class _LeasedElsewhere(Exception):
+class _HeldByAnotherReplica(Exception):
     """Another live replica has the lease."""
 
     def __init__(self, draft_task: str | None) -> None:
@@ -132,7 +132,7 @@ class Leases:
     def find(self, key: Key) -> ArtifactLease | None:
         return self._leases.get(key)
 
-    def of(self, context_id: ContextKey) -> Iterator[ArtifactLease]:
+    def in_context(self, context_id: ContextKey) -> Iterator[ArtifactLease]:
         """The leases in a context."""
         return (lease for lease in self._leases.values() if lease.key[0] == context_id)
 
@@ -148,7 +148,7 @@ class Leases:
         while key not in self._leases:  # another waiting caller may have acquired and changed it
             try:
                 await self._attempt(key)
-            except _LeasedElsewhere as other:
+            except _HeldByAnotherReplica as other:
                 if other.draft_task not in (None, ref.task_id):
                     raise ArtifactBusy(ref.artifact_id, other.draft_task) from None
                 if asyncio.get_running_loop().time() > end:
@@ -157,7 +157,7 @@ class Leases:
 
     @contextmanager
     def frozen(self, context_id: ContextKey) -> Iterator[bool]:
-        """No lease in a context is acquired meanwhile; False if there is one already, or an attempt (rule 4)."""
+        """Block acquiring leases in a context; yields False if there is a lease or an attempt already (rule 4)."""
         if context_id in self._frozen or any(key[0] == context_id for key in (*self._leases, *self._attempts)):
             yield False
             return
@@ -180,13 +180,13 @@ class Leases:
             self._cache.put(lease.key, lease.saved)
 
     def forget(self) -> None:
-        """Drop all leases, and the attempts that run."""
+        """Drop all leases and running attempts."""
         self._leases = {}
         self._attempts = {}
 
     def drop(self, context_id: ContextKey) -> None:
         """Drop the uncommitted changes of a context: memory returns to the rows."""
-        for lease in tuple(self.of(context_id)):
+        for lease in tuple(self.in_context(context_id)):
             if lease.lost:  # `ArtifactWork.release` has cleared it in the rows
                 del self._leases[lease.key]
             else:
@@ -195,7 +195,7 @@ class Leases:
                 self.pin(self._leases[lease.key])
 
     def next_time(self) -> int:
-        """The time in microseconds since 1970; later than every time this replica has seen."""
+        """The time in microseconds since 1970, later than every time that this replica has seen."""
         self._clock = max(self._clock + 1, time.time_ns() // 1000)
         return self._clock
 
@@ -213,17 +213,17 @@ class Leases:
         attempt = self._attempts.get(key)
         if attempt is None or attempt.done():  # a finished attempt is no answer to a later caller
             attempt = self._attempts[key] = asyncio.create_task(self._acquire(key, self._leases))
-            attempt.add_done_callback(lambda done: self._ended(key, done))
+            attempt.add_done_callback(lambda done: self._end_attempt(key, done))
         await asyncio.shield(attempt)
 
-    def _ended(self, key: Key, attempt: asyncio.Task[None]) -> None:
+    def _end_attempt(self, key: Key, attempt: asyncio.Task[None]) -> None:
         if self._attempts.get(key) is attempt:
             del self._attempts[key]
         if not attempt.cancelled():
             attempt.exception()  # the caller may have been cancelled
 
     async def _acquire(self, key: Key, into: dict[Key, ArtifactLease]) -> None:
-        """Acquire the lease into `into`, a dictionary that `forget` replaces meanwhile."""
+        """Acquire the lease into `into`; `forget` may replace that dictionary in the meantime."""
         if opened := self._frozen.get(key[0]):
             await opened.wait()
         if self._holder.exclusive:
@@ -246,7 +246,7 @@ class Leases:
                 return StoredDocument(Document(key[1]), new)
             found = await reading.read_head(connection, key, lock=True) or ArtifactHead()
         if found.holder not in (None, me) and await self._holder.alive(connection, found.holder):
-            raise _LeasedElsewhere(found.draft_task)
+            raise _HeldByAnotherReplica(found.draft_task)
         await connection.run_sync(writing.set_holder, key, me)
         return await self._cache.read(connection, key, found)
 

@@ -1,4 +1,4 @@
-"""Group commit: all staged work is written in one transaction, and callers that need it durable wait for that.
+"""Group commit: writes all staged work in one transaction, and callers that need it durable wait for that.
 
 Rule 1: staging never waits. What is staged in one step of the event loop is written in one transaction, because the
         work of all participants is collected in one step.
@@ -35,23 +35,23 @@ _STOPPING = "this server is stopping"
 COMMIT_SPACING = 0.018
 """Seconds from the start of one transaction to the start of the next."""
 INTERVAL = 0.25
-"""Seconds that a piece of a draft may wait. The shorter, the more pages: each costs more than the text in it."""
+"""Seconds that a piece of a draft may wait. Shorter means more pages, and a page costs more than its text."""
 FOLLOWED_INTERVAL = 0.04
 """Seconds from the start of one transaction to the start of the next, for drafts that subscribers wait for."""
 COMMIT_TIMEOUT = 5.0
-"""Seconds that a caller waits for its work to be committed."""
+"""Seconds that a caller waits for a commit."""
 RETRY_SECONDS = 0.2
 """Seconds between two attempts."""
 STOP_SECONDS = 2.0
-"""Seconds that the running transaction has left when the server stops."""
+"""Seconds left for the running transaction when the server stops."""
 
 
 class LeaseLost(Exception):
-    """Another replica has taken over what this transaction writes."""
+    """Another replica has taken over the data of this transaction."""
 
 
 class AlreadyCommitted(Exception):
-    """An earlier attempt at this transaction was committed, but its connection broke before the answer came."""
+    """An earlier attempt at this transaction was committed, but its connection broke before the response."""
 
 
 class _Writable(Protocol):
@@ -73,11 +73,11 @@ class ContextWork(_Writable, Protocol):
     """The work of one participant in one context."""
 
     def release(self, connection: Connection) -> None:
-        """It cannot be written: release, in the rows, the leases it was to be written under."""
+        """Release, in the rows, the leases for this work: it cannot be written."""
         ...
 
     def failed(self) -> None:
-        """It was not written, and never will be."""
+        """It was dropped without being written."""
         ...
 
 
@@ -93,7 +93,7 @@ class Participant(Protocol):
     """Stages work."""
 
     def collect(self) -> StagedWork | None:
-        """Everything staged since the last call; None if there is nothing. It must not await."""
+        """Everything staged since the last call; None if nothing. Must not await."""
         ...
 
 

@@ -1,7 +1,7 @@
-"""Texts as bytes: compressed with zstd, and a dictionary of what they usually have in common.
+"""Compresses texts with zstd and a dictionary of typical content.
 
-A page of a draft is a few hundred bytes: without the dictionary it would not become shorter. Level 3 is six times as
-fast as zlib and makes a page 5% longer.
+A page of a draft is a few hundred bytes: without the dictionary it would not shrink. Level 3 is six times as fast as
+zlib, and a page is 5% longer.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ _TYPICAL = (
     b'"last_chunk":false,"version":1,"author":"agent","parent":0,"parts":[{"body":"","_type":"TextPart"}],"_type":'
     b'"ArtifactChanged"}],[2,"2026-01-01T00:00:00.000000+00:00",'
 )
-"""What texts usually have in common. What was compressed with it is read with it, so it never changes."""
+"""Content common to many texts. Stored texts need this very dictionary, so it never changes."""
 COMPRESSED_AT_MOST = 1_000_000
-"""Characters of a text that is compressed. One of this length takes 5 to 9 ms, in which nothing else happens."""
+"""The longest text to compress, in characters. That takes 5 to 9 ms, which block the event loop."""
 LEVEL = 3
 ZSTD_BEGIN = b"\x28\xb5\x2f\xfd"
-"""The first bytes of what zstd has compressed; no text begins with them."""
+"""The first bytes of zstd's output; no text begins with them."""
 
 
 class _Zstd(threading.local):

@@ -3,12 +3,12 @@
 Rule 1: a read transaction sees one snapshot, however many statements it makes.
 Rule 2: on SQLite there is one writer at a time, so the file is never locked by another connection of this process.
 Rule 3: an error that a retry could solve (no connection, full disk, deadlock) is `Unavailable`. Any other error is a
-        bug and passes unchanged.
+        bug and is not translated.
 Rule 4: a database that was terminated, and a SQLite file that was removed or replaced, are `Unavailable` at once.
-Rule 5: SQLite blocks its caller. `read` and `write` hand each statement over to a thread (`sqlite_driver.py`);
-        `transact` hands over the beginning and the commit alone, which wait for locks and for the disk. A hand-over
-        costs more than the small statements of the group commit do, and their values are made of some that only the
-        event loop may read while it changes others made from them (`store/text/rope.py`).
+Rule 5: SQLite blocks its caller. `read` and `write` run each statement in a thread (`sqlite_driver.py`);
+        `transact` does so only for BEGIN and COMMIT, which wait for locks and for the disk. A thread switch costs more
+        than the small statements of the group commit, and their values derive from ropes, which only the event loop
+        may read while it appends to others that share their buffer (`store/text/rope.py`).
 """
 
 from __future__ import annotations
@@ -42,13 +42,13 @@ READERS = 8
 WRITERS = 6
 """Connections to PostgreSQL for writes. The heartbeat has one more."""
 TIMEOUT = 10
-"""Seconds that a statement on PostgreSQL may take, and the making of a connection."""
+"""The timeout of a statement and of a connection attempt on PostgreSQL, in seconds."""
 HEARTBEAT_TIMEOUT = 2
-"""The same for the heartbeat, which needs time for another attempt before its lease expires."""
+"""The same for the heartbeat, which needs time for a second attempt before its lease expires."""
 
 IDLE_IN_TRANSACTION = "3s"
-"""How long a transaction on PostgreSQL may wait for its client. A stopped or disconnected client must not keep its
-locks for longer than its lease (`server/tasks/sql/replica/lease.py`)."""
+"""How long a transaction on PostgreSQL may be idle. A stopped or disconnected client must not hold its locks for longer
+than its lease (`server/tasks/sql/replica/lease.py`)."""
 
 _WRITTEN = "a2a_canvas.written_bytes"
 """In `Connection.info`: what the transaction has written so far."""
@@ -66,7 +66,7 @@ class Database:
 
     Attributes:
         file: the file of a SQLite database.
-        threads: in which SQLite waits for locks and for the disk.
+        threads: for SQLite's waits for locks and for the disk.
         terminated: `terminate` was called.
         written_bytes: size of the rows that `transact` has written (`count_written`).
     """
@@ -86,7 +86,7 @@ class Database:
         if file:
             self._reader = _sqlite(self.url, self.threads, "BEGIN", READERS)
             self._writer = self._heartbeat = _sqlite(self.url, self.threads, "BEGIN IMMEDIATE", 1)
-            event.listen(self._writer.sync_engine, "close", lambda connection, record: file.disconnected())
+            event.listen(self._writer.sync_engine, "close", lambda connection, record: file.record_disconnected())
         else:
             self._writer = self._postgresql(WRITERS)
             self._heartbeat = self._postgresql(1, HEARTBEAT_TIMEOUT)
@@ -113,7 +113,7 @@ class Database:
         return self._writing(self._writer)
 
     async def transact(self, statements: Callable[[Connection], T]) -> T:
-        """A write transaction of one function; it is committed if the function returns (rule 5).
+        """Run one function as a write transaction; it is committed if the function returns (rule 5).
 
         Args:
             statements: runs in the thread of the caller.
@@ -145,7 +145,7 @@ class Database:
                     yield connection
                 return
             async with self._write_lock, engine.begin() as connection:
-                self.file.writing()
+                self.file.record_writing()
                 yield connection
                 self._check()
 
@@ -166,9 +166,9 @@ class Database:
             self.file.check()
 
     def terminate(self) -> None:
-        """Cut all connections to PostgreSQL: callers that wait for an answer get `Unavailable` now.
+        """Cut all connections to PostgreSQL: waiting callers get `Unavailable` immediately.
 
-        A cancelled call would wait for the driver's time-outs, because the driver rolls the transaction back first.
+        A cancelled call would wait for the driver's timeouts, because the driver first rolls the transaction back.
         """
         self.terminated = self.dialect == "postgresql"
         for driver in tuple(self._drivers):
@@ -235,7 +235,7 @@ def _sqlite(url: URL, threads: Threads, begin: str, connections: int) -> AsyncEn
 
 
 def count_written(connection: Connection, rows: Iterable[Iterable[Any]]) -> None:
-    """Count the texts and bytes of rows that this transaction writes; of a text its characters."""
+    """Count the sizes of values that this transaction writes; for a text its characters."""
     size = sum(len(value) for row in rows for value in row if isinstance(value, str | bytes))
     connection.info[_WRITTEN] = connection.info.get(_WRITTEN, 0) + size
 
@@ -266,7 +266,7 @@ def _octet_length(element: TextSize, compiler: SQLCompiler, **options: Any) -> s
 
 
 def stored_size(value: str | bytes | memoryview | None) -> int:
-    """The bytes of a value as the driver is given it."""
+    """The bytes of a value as passed to the driver."""
     if isinstance(value, str):
         return len(value) if value.isascii() else len(value.encode())
     return 0 if value is None else len(value)
@@ -285,7 +285,7 @@ def translate_errors() -> Iterator[None]:
 
 
 def retryable_reason(error: Exception) -> str | None:
-    """The reason of a failure, if a retry could succeed; else None."""
+    """The reason for a failure, if a retry could succeed; else None."""
     if not isinstance(error, DBAPIError):
         return str(error) or "it does not answer"
     cause: BaseException = error.orig or error

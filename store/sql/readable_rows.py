@@ -1,4 +1,4 @@
-"""Decodes rows of which some cannot be decoded: those are left out and logged.
+"""Decodes rows, skipping and logging those that cannot be decoded.
 
 Rule 1: one row never fails a read of several, no matter who wrote it.
 Rule 2: each kind of row is logged at most once in INTERVAL seconds, with the number of failures since the last line.
@@ -41,11 +41,11 @@ class ReadableRows:
         return [*self.decode_all(((row[0], row) for row in rows), decode)]
 
     def decode_all(self, rows: Iterable[tuple[object, R]], decode: Callable[[R], T]) -> Iterator[T]:
-        """The same of rows, or groups of rows, with the names that they have in the log."""
+        """The same for rows, or groups of rows, with their names in the log."""
         for name, row in rows:
             try:
                 value = decode(row)
-            except Exception as error:  # a decoder's errors are many
+            except Exception as error:  # decoders raise many kinds
                 self._log(name, error)
             else:
                 yield value
@@ -55,6 +55,6 @@ class ReadableRows:
         now = self._clock()
         if self._logged_at is not None and now - self._logged_at < INTERVAL:
             return
-        text = "A stored %s cannot be read and is left out (%d since the last such line): %r"
+        text = "A stored %s cannot be read and is skipped (%d since the last such line): %r"
         logger.error(text, self._kind, self._failures, error, extra={"fields": {"row": name}})
         self._logged_at, self._failures = now, 0

@@ -1,10 +1,10 @@
-"""Reads artifacts from their rows, within the caller's transaction; and the cache of the documents read last.
+"""Reads artifacts from their rows, within the caller's transaction; and the cache of recent documents.
 
 Rule 1: every write to a row of an artifact raises its `revision`, so a document in memory with the revision of the row
         is up to date. This holds within one `incarnation`: an artifact that was removed and is written again starts at
         revision 0 and version 1, and has nothing in common with the first one.
-Rule 2: if a document has grown, only the new versions are read, unless old ones were pruned meanwhile.
-Rule 3: a version that is stored as an edit is read with the versions below it, each once, however many need it.
+Rule 2: if a document has grown, only the new versions are read, unless old ones were pruned since.
+Rule 3: a version stored as an edit is read together with the versions below it, each once.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ Key = tuple[ContextKey, str]
 CACHED = 64 * 1024 * 1024
 """Bytes of documents in the cache."""
 KEYS_PER_QUERY = 100
-"""Rows that one statement names."""
+"""The most rows named in one statement."""
 
 _ARTIFACTS, _VERSIONS = ReadableRows("artifact"), ReadableRows("version")
 
@@ -61,7 +61,7 @@ class VersionKey(NamedTuple):
         return self.context_id, self.artifact_id
 
     @staticmethod
-    def of(context_id: ContextKey, artifact_id: str, number: int) -> VersionKey:
+    def from_ids(context_id: ContextKey, artifact_id: str, number: int) -> VersionKey:
         return VersionKey(replace_unstorable(context_id), replace_unstorable(artifact_id), number)
 
 
@@ -72,7 +72,7 @@ def key_of(ref: Ref) -> Key:
 
 async def read_head(connection: AsyncConnection, key: Key, *, lock: bool = False) -> ArtifactHead | None:
     """The artifact's row; None if it has none. `lock` locks it until the transaction ends."""
-    query = select(*_columns(artifacts, ArtifactHead)).where(_of(artifacts, key))
+    query = select(*_columns(artifacts, ArtifactHead)).where(_key_condition(artifacts, key))
     row = (await connection.execute(query.with_for_update() if lock else query)).one_or_none()
     return ArtifactHead(*row) if row else None
 
@@ -106,7 +106,9 @@ async def _document(
     """
     pruned = sum(version.pruned for version in known.document.versions) if known else None
     earlier = known if known and pruned == found.pruned else StoredDocument(Document(key[1]))
-    newer = select(*_columns(versions, VersionRow)).where(_of(versions, key), versions.c.number > len(earlier.depths))
+    newer = select(*_columns(versions, VersionRow)).where(
+        _key_condition(versions, key), versions.c.number > len(earlier.depths)
+    )
     rows = [VersionRow(*row) for row in await connection.execute(newer.order_by(versions.c.number))]
     pieces = await _pieces(connection, key, found)
     decoded = [*_ARTIFACTS.decode_all([(key[1], rows)], lambda rows: document_of(key[1], found, rows, pieces, earlier))]
@@ -117,7 +119,7 @@ async def _document(
 
 async def read_version_times(connection: AsyncConnection, key: Key) -> dict[int, datetime]:
     """When each version of an artifact was made, in UTC."""
-    query = select(versions.c.number, versions.c.made_at).where(_of(versions, key))
+    query = select(versions.c.number, versions.c.made_at).where(_key_condition(versions, key))
     # SQLite stores no time zone.
     return {number: at if at.tzinfo else at.replace(tzinfo=UTC) for number, at in await connection.execute(query)}
 
@@ -133,7 +135,7 @@ async def read_artifacts(
     for key, version in await connection.run_sync(_read_chains, _current(context_id, found)):
         chains[key.artifact_id].append(version)
     pieces: dict[str, list[Piece]] = defaultdict(list)
-    query = select(drafts.c.artifact_id, *_columns(drafts, Piece)).where(_among(drafts, context_id, found))
+    query = select(drafts.c.artifact_id, *_columns(drafts, Piece)).where(_keys_condition(drafts, context_id, found))
     for artifact_id, *row in await connection.execute(query.order_by(drafts.c.artifact_id, drafts.c.seq)):
         pieces[artifact_id].append(Piece(*row))
     rows = ((artifact_id, (artifact_id, each)) for artifact_id, each in found.items())
@@ -168,22 +170,26 @@ def _current(context_id: ContextKey, artifact_ids: Iterable[str]) -> Select[Any]
     current = and_(versions.c.artifact_id == artifacts.c.artifact_id, versions.c.number == artifacts.c.current)
     joined = and_(versions.c.context_id == artifacts.c.context_id, current)
     return (
-        select(*_VERSION_KEY).join_from(artifacts, versions, joined).where(_among(artifacts, context_id, artifact_ids))
+        select(*_VERSION_KEY)
+        .join_from(artifacts, versions, joined)
+        .where(_keys_condition(artifacts, context_id, artifact_ids))
     )
 
 
 def _read_chains(connection: Connection, chosen: Select[Any]) -> list[tuple[VersionKey, VersionRow]]:
-    """The chosen versions and those that they are stored as edits of, in order (rule 3)."""
+    """The chosen versions and the versions below them, in order (rule 3)."""
     links = chosen.cte("links", recursive=True)
     parents = select(versions.c.context_id, versions.c.artifact_id, versions.c.parent)
-    edited = and_(_linked(links), versions.c.replacement.is_not(None))
+    edited = and_(_link_condition(links), versions.c.replacement.is_not(None))
     links = links.union(parents.join_from(links, versions, edited))
-    query = select(*_VERSION_KEY[:2], *_columns(versions, VersionRow)).join_from(links, versions, _linked(links))
+    query = select(*_VERSION_KEY[:2], *_columns(versions, VersionRow)).join_from(
+        links, versions, _link_condition(links)
+    )
     rows = ((row, VersionRow(*row[2:])) for row in connection.execute(query))
     return sorted(((VersionKey(row[0], row[1], version.number), version) for row, version in rows), key=itemgetter(0))
 
 
-def _linked(links: Any) -> ColumnElement[bool]:
+def _link_condition(links: Any) -> ColumnElement[bool]:
     return and_(*(column == links.c[column.name] for column in _VERSION_KEY))
 
 
@@ -196,7 +202,7 @@ def _batches(keys: Iterable[T]) -> Iterator[list[T]]:
 async def _pieces(connection: AsyncConnection, key: Key, found: ArtifactHead) -> list[Piece]:
     if found.draft_task is None:
         return []
-    query = select(*_columns(drafts, Piece)).where(_of(drafts, key)).order_by(drafts.c.seq)
+    query = select(*_columns(drafts, Piece)).where(_key_condition(drafts, key)).order_by(drafts.c.seq)
     return [Piece(*row) for row in await connection.execute(query)]
 
 
@@ -205,16 +211,16 @@ def _columns(table: Table, kind: type[Any]) -> list[ColumnElement[Any]]:
     return [table.c[field.name] for field in fields(kind)]
 
 
-def _of(table: Table, key: Key) -> ColumnElement[bool]:
+def _key_condition(table: Table, key: Key) -> ColumnElement[bool]:
     return and_(table.c.context_id == key[0], table.c.artifact_id == key[1])
 
 
-def _among(table: Table, context_id: ContextKey, artifact_ids: Iterable[str]) -> ColumnElement[bool]:
+def _keys_condition(table: Table, context_id: ContextKey, artifact_ids: Iterable[str]) -> ColumnElement[bool]:
     return and_(table.c.context_id == context_id, table.c.artifact_id.in_([*artifact_ids]))
 
 
 class Cache:
-    """The documents that were used last.
+    """The most recently used documents.
 
     Args:
         limit: bytes of all documents together. A larger document is not cached.
@@ -226,11 +232,11 @@ class Cache:
         self._entries: OrderedDict[Key, tuple[StoredDocument, int]] = OrderedDict()
 
     def last(self, key: Key) -> StoredDocument | None:
-        """The document as it was when it was used last."""
+        """The document as of its last use."""
         return self._entries.get(key, (None, 0))[0]
 
     def fresh(self, key: Key, found: ArtifactHead) -> StoredDocument | None:
-        """The document, if it is up to date with the artifact's row."""
+        """The document, if up to date with the artifact's row."""
         known = self.earlier(key, found)
         return known if known and known.head.revision == found.revision else None
 

@@ -16,15 +16,15 @@ Row = Mapping[str, Any]
 
 
 class RowStatement:
-    """A statement that SQLAlchemy compiles, and the driver is given with the values of all rows.
+    """A statement compiled by SQLAlchemy and executed by the driver with the values of all rows.
 
-    SQLAlchemy's own way costs several times what the driver does: it looks the statement up in a cache and makes the
-    parameters of each row anew.
+    SQLAlchemy's own execution costs several times as much as the driver: it looks the statement up in a cache and
+    processes the parameters of each row.
 
     Args:
         make: the statement, for a dialect.
         names: of the columns that an INSERT sets. Other statements name their parameters.
-        counted: the values that count as kept (`kept.py`). The rows have a `context_id`, or `of_context`.
+        counted: the values that count as kept bytes (`kept.py`). The rows have a `context_id`, or `of_context`.
     """
 
     def __init__(
@@ -36,7 +36,7 @@ class RowStatement:
         self._compiled = cache(self._compile)
 
     def execute(self, connection: Connection, rows: Iterable[Row]) -> Counter[str]:
-        """Execute it for each row. A row names its values as the parameters are named.
+        """Execute it for each row, a mapping from parameter names to values.
 
         Returns:
             The bytes of the counted values, as they are stored, by context.
@@ -58,10 +58,10 @@ class RowStatement:
         compiled = self._make(dialect).compile(dialect=driver, column_keys=self._names)
         names = compiled.positiontup
         processors = [compiled.binds[name].type.dialect_impl(driver).bind_processor(driver) for name in names]
-        steps = [(name, processor or _unchanged) for name, processor in zip(names, processors, strict=True)]
+        steps = [(name, processor or _identity) for name, processor in zip(names, processors, strict=True)]
         counted = [place for place, name in enumerate(names) if name in self._counted]
         return str(compiled), lambda row: tuple([processor(row[name]) for name, processor in steps]), counted
 
 
-def _unchanged(value: Any) -> Any:
+def _identity(value: Any) -> Any:
     return value

@@ -1,4 +1,4 @@
-"""An artifact's document as rows: reading it from them, and the changes that bring them up to date. Pure.
+"""Maps an artifact's document to rows: builds it from them, and computes the changes that update them. Pure.
 
 Rule 1 (versions): a version is stored whole or, if an edit made it, as the text that replaced a range of its parent.
         Fewer than `FULL_EVERY` such rows lie between a version and a whole one.
@@ -7,7 +7,7 @@ Rule 2 (drafts): a draft is the current version's content with pieces applied in
 Rule 3 (pruning): a version whose row has neither content nor replacement was pruned. The current version is never
         pruned, nor one that another version is stored as an edit of.
 Rule 4 (cost): content is written once. The cost of a growing draft, and of an edit, is that of the added text.
-Rule 5: pieces that are no longer part of a draft are deleted, because their numbers are used again.
+Rule 5: pieces no longer part of a draft are deleted, because their numbers are reused.
 """
 
 from __future__ import annotations
@@ -207,8 +207,8 @@ class RowChanges:
     """The changes, in the order of their execution.
 
     Attributes:
-        cut: the pieces of the draft from this number on are deleted; None if all stay.
-        after: the document as stored afterwards.
+        cut: the number of the first piece of the draft to delete; None if all stay.
+        after: the document as stored after the changes.
     """
 
     head: ArtifactHead
@@ -223,7 +223,7 @@ def row_changes(stored: StoredDocument, new: Document, changed: int, holder: str
 
     Args:
         changed: the time of the last change, in microseconds since 1970.
-        holder: the replica that has the lease afterwards.
+        holder: the replica that has the lease after the changes.
     """
     made, depths = _new_versions(stored, new)
     cut, pieces, count, completed = _draft_pieces(stored, new)
@@ -274,15 +274,15 @@ def _version_row(version: Version, replacement: str | None) -> VersionRow:
 
 
 def _replacement(version: Version, before: Content) -> str | None:
-    """The text that replaced the edited range; None if it does not make the version from its parent."""
-    if version.edited is None or not _alike_but_for_text(before, version.content):
+    """The text that replaced the edited range; None if that does not produce the version from its parent."""
+    if version.edited is None or not _differ_only_in_text(before, version.content):
         return None
     span, text = version.edited.span, version.content.text
     replacement = text[span.start : span.start + version.edited.length]
     return replacement if splice(before.text, span, replacement) == text else None
 
 
-def _alike_but_for_text(before: Content, after: Content) -> bool:
+def _differ_only_in_text(before: Content, after: Content) -> bool:
     old, new = text_of(before.parts), text_of(after.parts)
     if old is None or new is None:
         return False
@@ -292,7 +292,7 @@ def _alike_but_for_text(before: Content, after: Content) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class _Point:
-    """The content that a draft's first `count` pieces make."""
+    """The content of a draft's first `count` pieces."""
 
     count: int
     content: Content
@@ -326,9 +326,9 @@ def _points(stored: StoredDocument, new: Document) -> list[_Point]:
 
 
 def _reach(points: Sequence[_Point], target: Content, added: list[Piece]) -> int:
-    """The number of pieces that make `target`, after adding one if needed. The last point is the fallback."""
+    """The number of pieces for `target`, after adding one if needed. The last point is the fallback."""
     for point in points:
-        parts = appended(point.content, target)
+        parts = find_appended(point.content, target)
         if parts == ():
             return point.count
         if parts:
@@ -338,8 +338,8 @@ def _reach(points: Sequence[_Point], target: Content, added: list[Piece]) -> int
     return points[-1].count + 1
 
 
-def appended(old: Content, new: Content) -> Parts | None:
-    """The parts that make `new` when appended to `old`; None if none do, or if finding out would cost more."""
+def find_appended(old: Content, new: Content) -> Parts | None:
+    """The parts that turn `old` into `new` when appended; None if none do, or if finding out would cost more."""
     if old is new:
         return ()
     if (old.name, old.description) != (new.name, new.description):
@@ -349,14 +349,14 @@ def appended(old: Content, new: Content) -> Parts | None:
         return None
     parts: list[Part] = []
     for kind, now in after.items():
-        more = _added(before.get(kind, []), now)
+        more = _find_added(before.get(kind, []), now)
         if more is None:
             return None
         parts += more
     return tuple(parts)
 
 
-def _added(old: list[Part], new: list[Part]) -> list[Part] | None:
+def _find_added(old: list[Part], new: list[Part]) -> list[Part] | None:
     match old, new:
         case [TextPart() as before], [TextPart() as after]:
             return _grown_text(before, after)
@@ -377,7 +377,7 @@ def _grown_text(before: TextPart, after: TextPart) -> list[Part] | None:
 
 def _appended_json(parts: Parts) -> str:
     match parts:
-        case (TextPart(media_type="") as part,) if not part.metadata:  # comes many times a second: faster by hand
+        case (TextPart(media_type="") as part,) if not part.metadata:  # a fast path: this case is frequent
             text = json.dumps(replace_surrogates(part.text), ensure_ascii=False)
             return f'{{"parts":[{{"body":{text},"_type":"TextPart"}}]}}'
         case _:
@@ -385,6 +385,6 @@ def _appended_json(parts: Parts) -> str:
 
 
 def content_json(content: Content) -> str:
-    """A content as in a row."""
+    """The JSON of a content, as stored in a row."""
     # A lone surrogate in a name or a value would make the whole transaction fail.
     return replace_surrogates(encode(content, Content))

@@ -7,8 +7,8 @@ Rule 2: acquiring a lease may wait. The change that follows does not wait. The g
 Rule 3: visible means durable: reads wait until the closed versions are committed. A draft is visible at once.
         `current_versions` does not wait: it is a hint that a turn asks for before every model call.
         (The journal differs: its readers see the last committed entries, because they can follow what comes next.)
-Rule 4: of a draft, what its unfinished call shows is written once in `shown_interval`: after a crash it is dropped
-        anyway, and until then only readers of the artifact on other replicas miss it. The journal has it sooner.
+Rule 4: the output of a draft's unfinished call is written once per `shown_interval`: after a crash it is dropped
+        anyway, and until then only readers on other replicas miss it. The journal has it sooner.
 Rule 5: a replica that has lost its lease cannot write: the transaction raises `LeaseLost`, and memory is dropped.
 """
 
@@ -45,7 +45,7 @@ from a2a_canvas.store.sql.writing import Write
 from a2a_canvas.store.text.unicode import replace_unstorable
 
 SHOWN_INTERVAL = 1.0
-"""Seconds between two writes of what an unfinished call shows (rule 4)."""
+"""Seconds between two writes of the output of an unfinished call (rule 4)."""
 
 
 class SqlArtifactStore:
@@ -57,7 +57,7 @@ class SqlArtifactStore:
         shown_interval: see rule 4.
 
     Attributes:
-        version_contents: for rows that name versions.
+        version_contents: for rows that refer to versions.
     """
 
     def __init__(
@@ -80,24 +80,24 @@ class SqlArtifactStore:
         self._touched: set[ArtifactLease] = set()
 
     def forget(self) -> None:
-        """Drop everything in memory, and what is staged: this replica has lost its lease."""
+        """Drop everything in memory, including staged changes: this replica has lost its lease."""
         self._leases.forget()
         self._cache.clear()
         self._touched.clear()
 
     def frozen(self, context_id: ContextKey) -> AbstractContextManager[bool]:
-        """Nothing in a context is changed here meanwhile; False if a change is under way."""
+        """Block changes in a context on this replica; yields False if a change is under way."""
         return self._leases.frozen(replace_unstorable(context_id))
 
     def drop(self, context_id: ContextKey) -> None:
-        """Drop what is staged in a context: memory returns to the rows."""
+        """Drop the staged changes of a context: memory returns to the rows."""
         self._touched = {lease for lease in self._touched if lease.key[0] != context_id}
         self._leases.drop(context_id)
 
     # ------------------------------------------------------------------------ reading
 
     async def get(self, ref: Ref) -> Artifact:
-        seen = await self._seen(ref)
+        seen = await self._visible_document(ref)
         if seen:
             return seen.artifact
         context_id, artifact_id = key = key_of(ref)
@@ -113,21 +113,21 @@ class SqlArtifactStore:
 
     async def list(self, context_id: ContextKey) -> tuple[Artifact, ...]:
         context_id = replace_unstorable(context_id)
-        leases = [*self._leases.of(context_id)]
+        leases = [*self._leases.in_context(context_id)]
         leased = {each.key[1]: (each.changed, each.newest) for each in leases}
         if not all(each.durable for each in leases):
-            await self._flushed(*leases)
+            await self._wait_committed(*leases)
         async with self._database.read() as connection:
             found = await reading.read_heads(connection, context_id)
             for head in found.values():
                 self._leases.observe(head)
             others = {artifact_id: head for artifact_id, head in found.items() if artifact_id not in leased}
-            listed = await self._listed(connection, context_id, others)
+            listed = await self._read_artifacts(connection, context_id, others)
         ours = [(changed, document.artifact) for changed, document in leased.values() if document.exists]
         in_order = sorted([*listed, *ours], key=lambda each: (each[0], each[1].artifact_id))
         return tuple(artifact for _, artifact in in_order)
 
-    async def _listed(
+    async def _read_artifacts(
         self, connection: AsyncConnection, context_id: ContextKey, heads: Mapping[str, ArtifactHead]
     ) -> Sequence[tuple[int, Artifact]]:
         known = {each: self._cache.fresh((context_id, each), head) for each, head in heads.items()}
@@ -140,7 +140,7 @@ class SqlArtifactStore:
         context_id = replace_unstorable(context_id)
         async with self._database.read() as connection:
             found = await reading.read_heads(connection, context_id)
-        ours = {each.key[1]: each.newest for each in self._leases.of(context_id) if each.newest.exists}
+        ours = {each.key[1]: each.newest for each in self._leases.in_context(context_id) if each.newest.exists}
         rows = {artifact_id: (head.current, head.changed_by) for artifact_id, head in found.items()}
         return rows | {each: (document.current, document.changed_by) for each, document in ours.items()}
 
@@ -151,27 +151,27 @@ class SqlArtifactStore:
         return (await self._document(ref)).version(number)
 
     async def version_times(self, ref: Ref) -> Mapping[int, datetime]:
-        await self._seen(ref)
+        await self._visible_document(ref)
         async with self._database.read() as connection:
             await self._head(connection, ref)
             return await reading.read_version_times(connection, key_of(ref))
 
     async def _document(self, ref: Ref) -> Document:
-        seen = await self._seen(ref)
+        seen = await self._visible_document(ref)
         if seen:
             return seen
         async with self._database.read() as connection:
             found = await self._head(connection, ref)
             return (await self._cache.read(connection, key_of(ref), found)).document
 
-    async def _seen(self, ref: Ref) -> Document | None:
+    async def _visible_document(self, ref: Ref) -> Document | None:
         """The document in memory, if this replica has the lease, as soon as it is visible (rule 3)."""
         lease = self._leases.find(key_of(ref))
         if lease is None:
             return None
         document = _existing(lease)
         if not lease.durable:
-            await self._flushed(lease)
+            await self._wait_committed(lease)
         return document
 
     async def _head(self, connection: AsyncConnection, ref: Ref) -> ArtifactHead:
@@ -181,8 +181,8 @@ class SqlArtifactStore:
         self._leases.observe(found)
         return found
 
-    async def _flushed(self, *leases: ArtifactLease) -> None:
-        """Wait until all changes so far, those under `leases` too, are committed."""
+    async def _wait_committed(self, *leases: ArtifactLease) -> None:
+        """Wait until all changes so far, including those under `leases`, are committed."""
         if self._commits.failing:
             raise Unavailable(self._commits.failing.reason)
         await self._commits.flushed(COMMIT_TIMEOUT)
@@ -233,7 +233,7 @@ class SqlArtifactStore:
         return applied
 
     async def remove_drafts(self, context_id: ContextKey, task_id: str) -> None:
-        """Remove the drafts of a task, which cannot become versions, so that other tasks can change the artifacts."""
+        """Remove the drafts of a task, so that other tasks can change the artifacts."""
         for artifact in await self.list(context_id):
             if artifact.open and artifact.changed_by == task_id:
                 lease = await self._lease(Ref(context_id, artifact.artifact_id, task_id))
@@ -253,8 +253,8 @@ class SqlArtifactStore:
         end = loop.time() + ACQUIRE_SECONDS
         while (lease := self._leases.find(key)) is None or lease.releasing:
             if loop.time() > end:
-                raise Unavailable(f"the lease of artifact {ref.artifact_id!r} changes all the time")
-            await (self._flushed() if lease else self._leases.acquire(ref))
+                raise Unavailable(f"the lease of artifact {ref.artifact_id!r} keeps changing")
+            await (self._wait_committed() if lease else self._leases.acquire(ref))
             await asyncio.sleep(0)  # both may have returned without waiting
         return lease
 

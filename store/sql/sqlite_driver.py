@@ -1,9 +1,9 @@
 """Python's own driver of SQLite, for asyncio.
 
-Rule 1: what waits for locks or for the disk runs in a thread: a statement together with the fetch of its rows, as one
-        hand-over, and the beginning and the commit of a write transaction. A read transaction begins and ends at once.
-Rule 2: a call in a thread is waited for to its end, even if the caller is cancelled. So nothing else uses the
-        connection meanwhile.
+Rule 1: calls that wait for locks or for the disk run in a thread: a statement together with the fetch of its rows, and
+        the beginning and the commit of a write transaction. A read transaction begins and ends without a thread.
+Rule 2: a call in a thread is awaited to its end, even if the caller is cancelled. So nothing else uses the connection
+        in the meantime.
 Rule 3: with the execution option `IN_PLACE`, statements run in the thread of their caller.
 """
 
@@ -55,7 +55,7 @@ class Threads:
 
 
 class _Cursor(sqlite3.Cursor):
-    """Has all rows when it has executed."""
+    """Fetches all rows when it executes."""
 
     server_side = False
     _rows: Iterator[Any] = iter(())
@@ -75,7 +75,7 @@ class _Cursor(sqlite3.Cursor):
         return [*self._rows]
 
     async def _async_soft_close(self) -> None:
-        """SQLAlchemy asks for it before rows are taken from a result."""
+        """SQLAlchemy calls it before it reads rows from a result."""
 
 
 class _Connection(sqlite3.Connection):
@@ -93,7 +93,7 @@ def _connect(*arguments: Any, **options: Any) -> sqlite3.Connection:
 
 class _Context(SQLiteExecutionContext):
     def create_server_side_cursor(self) -> Any:
-        """A cursor that fetches rows as they are asked for, in the thread of its caller."""
+        """A cursor that fetches rows on demand, in its caller's thread."""
         return self._dbapi_connection.cursor(sqlite3.Cursor)
 
 

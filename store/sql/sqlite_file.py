@@ -1,4 +1,4 @@
-"""The file of a SQLite database: who may read it, which file it is, and one server per file.
+"""The file of a SQLite database: its permissions, its identity, and one server per file.
 
 Rule 1: a new database is readable by its owner alone; SQLite gives its `-wal` and `-shm` the same mode. An existing
         file keeps its mode, which may be intended.
@@ -6,8 +6,8 @@ Rule 2: data written to a file that was removed or replaced is lost when the las
         no error. So before every read and commit the file must still be the one that was opened.
 Rule 3: the `-wal` is created by the first connection and removed by the last one. While the connection that writes is
         open, it must be the same file, too.
-Rule 4: the server that has the file open holds the operating system's lock (`flock`) on `FILE-lock`. It ends with the
-        process. The lock file is never removed: another server might have just opened it.
+Rule 4: the server that has the file open holds a lock of the operating system (`flock`) on `FILE-lock`, until its
+        process ends. The lock file is never removed: another server might have just opened it.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class DatabaseFile:
         self._gone = False
 
     def create(self) -> None:
-        """Create an empty file, if there is none (rule 1). No connection may be open: this would drop its locks.
+        """Create an empty file, unless it exists (rule 1). No connection may be open: this would drop its locks.
 
         Raises:
             OSError: it cannot be created.
@@ -52,25 +52,25 @@ class DatabaseFile:
         if mode & 0o077:
             logger.warning("Other users can open the database %s (mode %03o): chmod 600 it.", self._path, mode)
 
-    def opened(self) -> None:
+    def record_opened(self) -> None:
         """Record which file was opened (rule 2)."""
         self._opened = _identity(self._path)
 
-    def writing(self) -> None:
+    def record_writing(self) -> None:
         """Record which `-wal` the writing connection uses (rule 3)."""
         self._opened_wal = self._opened_wal or _identity(self._wal)
 
-    def disconnected(self) -> None:
-        """The writing connection is closed (rule 3)."""
+    def record_disconnected(self) -> None:
+        """Record that the writing connection is closed (rule 3)."""
         self._opened_wal = None
 
     def check(self) -> None:
-        """Raises `Unavailable` if the file was removed or replaced after `opened`."""
+        """Raises `Unavailable` if the file was removed or replaced after `record_opened`."""
         gone = not (_same(self._path, self._opened) and _same(self._wal, self._opened_wal))
         if gone and not self._gone:
             logger.critical(
                 "The database %s, or the -wal beside it, was removed or replaced while this server has it open. "
-                "Nothing more is read or written. Put back the very file, or stop the server, restore a backup and "
+                "Nothing more is read or written. Put back the same file, or stop the server, restore a backup and "
                 "start again.",
                 self._path,
             )

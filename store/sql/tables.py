@@ -1,4 +1,4 @@
-"""The tables of artifacts, each keyed by `context_id` first. `rows.py` says what their columns mean together.
+"""The tables of artifacts, each keyed by `context_id` first. `rows.py` has the rules of their columns.
 
 `metadata` has all tables of a database; those of tasks are in `server/tasks/sql/journal/journal_tables.py`.
 """
@@ -19,7 +19,7 @@ metadata = MetaData()
 
 
 class Text(TypeDecorator[str]):
-    """Any text, after `replace_unstorable`, so that no character makes a transaction fail."""
+    """Text, after `replace_unstorable`, so that no character can fail a transaction."""
 
     impl = sqlalchemy.Text
     cache_ok = True
@@ -33,7 +33,7 @@ def _storable(value: str | None) -> str | None:
 
 
 class CompressedText(TypeDecorator[str]):
-    """JSON that is compressed where that makes it shorter.
+    """JSON, compressed if that makes it shorter.
 
     SQLite stores the bytes, whatever the column's type is; PostgreSQL stores them as Base64.
     """
@@ -60,15 +60,15 @@ class CompressedText(TypeDecorator[str]):
         try:
             return decompress(b64decode(text[len(_BASE64) :], validate=True))
         except ValueError:
-            return text  # damaged: it fails where one task's JSON is decoded
+            return text  # damaged: decoding the JSON of its one task fails
 
 
 _BASE64 = "z1:"
-"""How a compressed text begins in a column that takes no bytes: Base64 follows."""
+"""The prefix of a compressed text in a column without bytes: Base64 follows."""
 
 
 def incarnation() -> Column[int]:
-    """Tells a row from a removed one with the same key (`new_incarnation`)."""
+    """Distinguishes a row from a removed one with the same key (`new_incarnation`)."""
     return Column("incarnation", BigInteger, nullable=False)
 
 
@@ -110,7 +110,7 @@ versions = Table(
 )
 
 kept_bytes = Table(
-    "kept_bytes",  # how much is kept of a context, as far as it is counted (`kept.py`)
+    "kept_bytes",  # the counted bytes of a context (`kept.py`)
     metadata,
     Column("context_id", Text, primary_key=True),
     Column("bytes", BigInteger, nullable=False),

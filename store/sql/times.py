@@ -1,4 +1,4 @@
-"""Times as they are stored: microseconds since 1970. Pure."""
+"""Times as stored: microseconds since 1970. Pure."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ _EARLIEST, _LATEST = ((limit.replace(tzinfo=UTC) - _EPOCH) // _TICK for limit in
 
 
 def to_microseconds(at: datetime) -> int:
-    """A time as it is stored."""
+    """A time as stored."""
     return (at - _EPOCH) // _TICK
 
 
-def of_microseconds(stored: int) -> datetime:
-    """A time that was stored. One that `datetime` cannot hold is the nearest that it can."""
+def from_microseconds(stored: int) -> datetime:
+    """A stored time, clamped to the range of `datetime`."""
     return _EPOCH + min(max(stored, _EARLIEST), _LATEST) * _TICK

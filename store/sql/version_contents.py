@@ -1,9 +1,9 @@
-"""The contents of versions by their numbers, for rows that name a version in place of its content.
+"""The contents of versions by number, for rows that refer to a version instead of storing its content.
 
-Rule 1: a version is never altered, so it is right as memory has it, unless the row of its artifact says that versions
+Rule 1: a version is never altered, so the copy in memory is right, unless the row of its artifact says that versions
         were pruned since, or that it is another artifact (`incarnation`).
-Rule 2: what memory does not have is read from the rows, in the caller's transaction: the contents belong together with
-        the rows that name them.
+Rule 2: other contents are read from the rows, in the caller's transaction: they must be consistent with the rows that
+        refer to them.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ class VersionContents:
         self._leases = leases
         self._cache = cache
 
-    def staged(self, key: VersionKey) -> Content | None:
+    def get_staged(self, key: VersionKey) -> Content | None:
         """The content in memory, committed or not; None if memory does not have it."""
         lease, cached = self._leases.find(key.artifact), self._cache.last(key.artifact)
         document = lease.newest if lease else cached.document if cached else None
-        return _of(document, key.number) if document else None
+        return _version_content(document, key.number) if document else None
 
     async def read(self, connection: AsyncConnection, keys: Collection[VersionKey]) -> dict[VersionKey, Content]:
         """The committed contents, without those that were pruned."""
@@ -40,12 +40,12 @@ class VersionContents:
         known = {
             key: content
             for key in keys
-            if (document := documents.get(key.artifact)) and (content := _of(document, key.number))
+            if (document := documents.get(key.artifact)) and (content := _version_content(document, key.number))
         }
         return known | await connection.run_sync(reading.version_contents, [key for key in keys if key not in known])
 
     async def _document(self, connection: AsyncConnection, key: Key, found: ArtifactHead) -> Document | None:
-        """The document, if it is in memory and up to date as far as it goes (rule 1)."""
+        """The document, if it is in memory and its versions are right (rule 1)."""
         lease = self._leases.find(key)
         if lease and _same_versions(lease.saved.head, found):
             return lease.saved.document
@@ -53,7 +53,7 @@ class VersionContents:
         if cached and _same_versions(cached.head, found):
             try:
                 return (await self._cache.read(connection, key, found)).document
-            except ArtifactUnreadable:  # what its rows say is read version by version
+            except ArtifactUnreadable:  # its rows are then read version by version
                 return None
         return None
 
@@ -62,7 +62,7 @@ def _same_versions(known: ArtifactHead, found: ArtifactHead) -> bool:
     return (known.incarnation, known.pruned) == (found.incarnation, found.pruned)
 
 
-def _of(document: Document, number: int) -> Content | None:
+def _version_content(document: Document, number: int) -> Content | None:
     if not 1 <= number <= len(document.versions):
         return None
     version = document.versions[number - 1]

@@ -19,7 +19,7 @@ from a2a_canvas.store.sql.rows import ArtifactHead, Piece, StoredDocument, Versi
 from a2a_canvas.store.sql.tables import artifacts, drafts, versions
 
 
-def _keyed(table: Table) -> tuple[ColumnElement[bool], ColumnElement[bool]]:
+def _key_condition(table: Table) -> tuple[ColumnElement[bool], ColumnElement[bool]]:
     return table.c.context_id == bindparam("of_context"), table.c.artifact_id == bindparam("of_artifact")
 
 
@@ -28,13 +28,13 @@ _GET_ALL = {kind: attrgetter(*names) for kind, names in _NAMES.items()}
 _NEW_HEAD = tuple(f"new_{name}" for name in _NAMES[ArtifactHead])
 
 
-_CHANGE = artifacts.update().where(*_keyed(artifacts))
+_CHANGE = artifacts.update().where(*_key_condition(artifacts))
 _UPDATE = RowStatement(lambda _: _CHANGE.values({name: bindparam(f"new_{name}") for name in _NAMES[ArtifactHead]}))
 _SET_HOLDER = _CHANGE.values(holder=bindparam("new_holder"))
 _CLEAR_HOLDER = RowStatement(
     lambda _: _CHANGE.where(artifacts.c.holder == bindparam("of_holder")).values(holder=null())
 )
-_CUT = RowStatement(lambda _: drafts.delete().where(*_keyed(drafts), drafts.c.seq >= bindparam("from_seq")))
+_CUT = RowStatement(lambda _: drafts.delete().where(*_key_condition(drafts), drafts.c.seq >= bindparam("from_seq")))
 _ADD_PIECE = RowStatement(lambda _: drafts.insert(), ("context_id", "artifact_id", *_NAMES[Piece]))
 _ADD_VERSION = RowStatement(
     lambda _: versions.insert(), ("context_id", "artifact_id", *_NAMES[VersionRow]), ("content", "replacement")
@@ -56,9 +56,9 @@ class Write:
 
     Attributes:
         holder: the replica that must have the lease; None if there is only one replica.
-        before: the rows as they must be.
+        before: the expected rows.
         document, changed: the new document, and its time in microseconds since 1970.
-        next_holder: the replica that has the lease afterwards.
+        next_holder: the replica that has the lease after the write.
     """
 
     key: Key
@@ -76,39 +76,39 @@ def insert_head(connection: Connection, key: Key, head: ArtifactHead) -> bool:
 
 
 def set_holder(connection: Connection, key: Key, holder: str) -> None:
-    connection.execute(_SET_HOLDER, [_of(key, new_holder=holder)])
+    connection.execute(_SET_HOLDER, [_with_key(key, new_holder=holder)])
 
 
 def clear_holder(connection: Connection, writes: Iterable[Write]) -> None:
-    """Clear the leases under which `writes` were to be written."""
-    _CLEAR_HOLDER.execute(connection, (_of(each.key, of_holder=each.holder) for each in writes if each.holder))
+    """Clear the leases for `writes`."""
+    _CLEAR_HOLDER.execute(connection, (_with_key(each.key, of_holder=each.holder) for each in writes if each.holder))
 
 
 def write(connection: Connection, writes: Sequence[Write]) -> list[StoredDocument]:
-    """Bring the rows of artifacts up to date. Returns the documents as they are stored then.
+    """Update the rows of artifacts. Returns the documents as stored.
 
     Raises:
-        LeaseLost: a row is not as this replica left it; another one has taken over.
+        LeaseLost: a row has changed since this replica wrote it: another one has taken over.
     """
     for each in writes:
         if each.holder is None and not each.before.head.revision:
             insert_head(connection, each.key, each.before.head)
-    found = _locked(connection, [each.key for each in writes])
+    found = _lock_heads(connection, [each.key for each in writes])
     for each in writes:
         _check(each, *found.get(each.key, (None, 0, 0)))
     changed = {each.key: row_changes(each.before, each.document, each.changed, each.next_holder) for each in writes}
-    cuts = (_of(key, from_seq=each.cut) for key, each in changed.items() if each.cut is not None)
+    cuts = (_with_key(key, from_seq=each.cut) for key, each in changed.items() if each.cut is not None)
     _CUT.execute(connection, cuts)
     _ADD_PIECE.execute(connection, (_row(key, piece) for key, each in changed.items() for piece in each.pieces))
     made = (_row(key, row) for key, each in changed.items() for row in each.versions)
     kept = _ADD_VERSION.execute(connection, made)
-    _UPDATE.execute(connection, (_of(key, **_values(_NEW_HEAD, each.head)) for key, each in changed.items()))
+    _UPDATE.execute(connection, (_with_key(key, **_values(_NEW_HEAD, each.head)) for key, each in changed.items()))
     add_kept(connection, kept)
     return [each.after for each in changed.values()]
 
 
-def _locked(connection: Connection, keys: Sequence[Key]) -> dict[Key, tuple[str | None, int, int]]:
-    """Holders, incarnations and revisions. The rows are locked until the transaction ends."""
+def _lock_heads(connection: Connection, keys: Sequence[Key]) -> dict[Key, tuple[str | None, int, int]]:
+    """Lock the rows until the transaction ends; returns holders, incarnations and revisions."""
     found = connection.execute(_LOCK, {"keys": [*keys]})
     return {(row[0], row[1]): (row[2], row[3], row[4]) for row in found}
 
@@ -119,7 +119,7 @@ def _check(each: Write, holder: str | None, incarnation: int, revision: int) -> 
         raise LeaseLost(f"another replica has taken over artifact {each.key[1]!r}")
 
 
-def _of(key: Key, **rest: Any) -> dict[str, Any]:
+def _with_key(key: Key, **rest: Any) -> dict[str, Any]:
     return {"of_context": key[0], "of_artifact": key[1], **rest}
 
 

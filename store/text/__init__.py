@@ -1,1 +1,1 @@
-"""Texts: ropes, ranges, and the characters that are allowed. Pure; knows nothing of artifacts."""
+"""Texts: ropes, ranges, and allowed characters. Pure; independent of artifacts."""

@@ -1,4 +1,4 @@
-"""Where texts are compared: short ones at once, long ones in a thread, so that the event loop goes on meanwhile."""
+"""Compares texts: short ones directly, long ones in a thread, so that the event loop is not blocked."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from typing import TypeVar
 R = TypeVar("R")
 
 THREAD_THRESHOLD = 100_000
-"""Characters of a text that is compared in a thread."""
+"""The length from which texts are compared in a thread, in characters."""
 
 
-async def comparing(compare: Callable[..., R], *texts: str) -> R:
-    """What `compare` returns for the texts. Texts never change, as ropes do: any thread can read them."""
+async def run_comparison(compare: Callable[..., R], *texts: str) -> R:
+    """The result of `compare`. Any thread may read `str`s, unlike ropes, which change internally."""
     if max(map(len, texts)) > THREAD_THRESHOLD:
         return await asyncio.to_thread(compare, *texts)
     return compare(*texts)

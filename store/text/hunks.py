@@ -3,15 +3,15 @@
 Rule 1: lines are compared first; within replaced lines their phrases, and within replaced phrases their words. A word
         is a run of letters and digits (a single character, in scripts without blanks between words). Every other
         character is a token of its own; blanks in a row are one, and so is a line end.
-Rule 2: what both texts have at their beginning and end is unchanged. Between these, tokens that occur exactly once in
-        both are unchanged if they come in the same order (the longest such sequence); if there are none, and not many
-        tokens, those that occur equally often in both. Between two such tokens, the same again. What is left is
+Rule 2: a common prefix and suffix are unchanged. Between these, tokens that occur exactly once in
+        both are unchanged if they are in the same order (the longest such sequence); if there are none, and not many
+        tokens, those that occur equally often in both. The same applies between two such tokens. The rest is
         replaced as a whole.
 Rule 3: so no step compares all tokens with all others: the work is n log n, at most `_DEPTH` times. Words are compared
         only where phrases of `_MAX_PHRASES` characters or fewer were replaced, altogether; else phrases are replaced.
-Rule 4: a short piece of a line that both have between two long changes is equal by chance: it is replaced with them.
-Rule 5: where a text that was inserted or deleted could as well be another one, because what is beside it says the same,
-        it is the last one at the beginning of a line; if there is none, the last one that begins at a word.
+Rule 4: a short common piece of a line between two long changes is equal by chance: it is replaced with them.
+Rule 5: if an insertion or deletion has several equivalent positions, because the adjacent text is the same,
+        the last one at the start of a line counts; if there is none, the last one at the start of a word.
 """
 
 from __future__ import annotations
@@ -39,23 +39,23 @@ _WORDS = re.compile(rf"\r?\n|[^\S\r\n]+|[^\W{_NO_BLANKS}]+|.", re.DOTALL)
 
 @dataclass(frozen=True, slots=True)
 class Hunk:
-    """A range of the old text, and the text in its place. Hunks of one comparison do not touch one another."""
+    """A range of the old text, and the text that replaces it. Hunks of one comparison do not touch."""
 
     span: Span
     text: str
 
 
 def hunks(old: str, new: str) -> tuple[Hunk, ...]:
-    """What was changed, in order: `applied(old, hunks(old, new)) == new`."""
+    """The changes in order: `apply_hunks(old, hunks(old, new)) == new`."""
     found: list[Hunk] = []
-    compared = _without_chance(old, _compared(old, new))
+    compared = _drop_chance_matches(old, _compare(old, new))
     for hunk, following in zip_longest(compared, compared[1:]):
         least, most = found[-1].span.end + 1 if found else 0, following.span.start - 1 if following else len(old)
-        found.append(hunk if hunk.text and hunk.span.of(old) else _moved(hunk, old, least, most))
+        found.append(hunk if hunk.text and hunk.span.extract(old) else _move(hunk, old, least, most))
     return tuple(found)
 
 
-def _without_chance(old: str, changes: Sequence[Hunk]) -> list[Hunk]:
+def _drop_chance_matches(old: str, changes: Sequence[Hunk]) -> list[Hunk]:
     """The changes by rule 4."""
     joined: list[Hunk] = []
     for hunk in changes:
@@ -71,8 +71,8 @@ def _size(hunk: Hunk) -> int:
     return max(hunk.span.end - hunk.span.start, len(hunk.text))
 
 
-def applied(old: str, changes: Sequence[Hunk], within: Span | None = None) -> str:
-    """The text that `changes` make of `old`, or of the range `within`, which contains them."""
+def apply_hunks(old: str, changes: Sequence[Hunk], within: Span | None = None) -> str:
+    """Apply `changes` to `old`, or to its range `within`, which contains them."""
     within = within or Span(0, len(old))
     pieces: list[str] = []
     at = within.start
@@ -90,10 +90,10 @@ def words(text: str) -> set[str]:
 _FARTHEST = 1000
 
 
-def _moved(hunk: Hunk, old: str, least: int, most: int) -> Hunk:
-    """An insertion or deletion at its place by rule 5, within `least` and `most`."""
+def _move(hunk: Hunk, old: str, least: int, most: int) -> Hunk:
+    """An insertion or deletion at the position of rule 5, from `least` to `most`."""
     start, end = hunk.span.start, hunk.span.end
-    text = hunk.text or hunk.span.of(old)
+    text = hunk.text or hunk.span.extract(old)
     after = range(min(most - end, _FARTHEST))
     right = next((n for n in after if old[end + n] != text[n % len(text)]), len(after))
     before = range(min(start - least, _FARTHEST))
@@ -108,8 +108,8 @@ def _moved(hunk: Hunk, old: str, least: int, most: int) -> Hunk:
     return Hunk(Span(start + by, end + by), turned if hunk.text else "")
 
 
-def _compared(old: str, new: str) -> list[Hunk]:
-    lines = [hunk for stretch in _changed(old, new) for hunk in _level(stretch, old, _LINES)]
+def _compare(old: str, new: str) -> list[Hunk]:
+    lines = [hunk for stretch in _changed_stretches(old, new) for hunk in _level(stretch, old, _LINES)]
     phrases = [phrase for hunk in lines for phrase in _level(hunk, old, _PHRASES)]
     if sum(map(_size, phrases)) > _MAX_PHRASES:
         return phrases
@@ -119,16 +119,16 @@ def _compared(old: str, new: str) -> list[Hunk]:
 # ----------------------------------------------------------------------- stretches
 
 _SHORT = 20_000
-"""Characters of a stretch that is not worth dividing."""
+"""The length of a stretch that is not worth dividing, in characters."""
 _SAMPLE = 100
 _FAR = 4096
 """Characters of a line before or after a change; beyond them, the line is cut at a blank."""
 
 
-def _changed(old: str, new: str) -> Iterator[Hunk]:
-    """Stretches of lines outside of which nothing has changed: of a long text with few changes, a small part.
+def _changed_stretches(old: str, new: str) -> Iterator[Hunk]:
+    """Stretches of lines that contain all changes: a small part of a long text with few changes.
 
-    A stretch is divided where the text in its middle is found again, once, in a long stretch that is the same.
+    A stretch is divided where the text in its middle occurs, once, in a long stretch that is the same.
     """
     whole = [(0, len(old), new)]
     while whole:
@@ -146,7 +146,7 @@ def _changed(old: str, new: str) -> Iterator[Hunk]:
 
 
 def _lines_between(old: str, start: int, end: int, new: str) -> Hunk:
-    """The lines of `old[start:end]` that changed, all of them together. Of long lines it is a part."""
+    """The changed lines of `old[start:end]`, as one hunk. Long lines are shortened to the changed part."""
     span, text = difference(old[start:end], new)
     if span.start == span.end and not text:
         return Hunk(Span(start, start), "")
@@ -184,13 +184,13 @@ def _same_middle(old: str, start: int, end: int, new: str) -> tuple[int, int] | 
 
 def _level(hunk: Hunk, old: str, tokens: re.Pattern[str]) -> Iterator[Hunk]:
     """The changes within a hunk by its tokens; an insertion and a deletion stay as they are."""
-    before = hunk.span.of(old)
+    before = hunk.span.extract(old)
     if not before or not hunk.text:
         yield hunk
         return
     ours, theirs = tokens.findall(before), tokens.findall(hunk.text)
     start, ends, new_ends = hunk.span.start, _ends(ours), _ends(theirs)
-    for a, b, c, d in _replaced(ours, theirs):
+    for a, b, c, d in _replaced_ranges(ours, theirs):
         yield Hunk(Span(start + ends[a], start + ends[b]), hunk.text[new_ends[c] : new_ends[d]])
 
 
@@ -202,12 +202,12 @@ Range = tuple[int, int, int, int]
 """Indices of old and new tokens: `old[a:b]` and `new[c:d]`."""
 
 
-def _replaced(old: Sequence[str], new: Sequence[str]) -> Iterator[Range]:
+def _replaced_ranges(old: Sequence[str], new: Sequence[str]) -> Iterator[Range]:
     """The ranges that differ (rule 2), in order."""
     open_ranges = [((0, len(old), 0, len(new)), 0)]
     while open_ranges:
         found, depth = open_ranges.pop()
-        a, b, c, d = found = _trimmed(old, new, found)
+        a, b, c, d = found = _trim(old, new, found)
         if a == b and c == d:
             continue
         pairs = _pairs(old[a:b], new[c:d]) if a < b and c < d and depth < _DEPTH else []
@@ -219,7 +219,7 @@ def _replaced(old: Sequence[str], new: Sequence[str]) -> Iterator[Range]:
         open_ranges += ((gap, depth + 1) for gap in reversed(gaps))
 
 
-def _trimmed(old: Sequence[str], new: Sequence[str], found: Range) -> Range:
+def _trim(old: Sequence[str], new: Sequence[str], found: Range) -> Range:
     a, b, c, d = found
     while a < b and c < d and old[a] == new[c]:
         a, c = a + 1, c + 1
@@ -229,7 +229,7 @@ def _trimmed(old: Sequence[str], new: Sequence[str], found: Range) -> Range:
 
 
 def _pairs(old: Sequence[str], new: Sequence[str]) -> list[tuple[int, int]]:
-    """The places of the tokens that both have, as far as they come in the same order (rule 2)."""
+    """The positions of common tokens that are in the same order (rule 2)."""
     before, after = _places(old), _places(new)
     common = [token for token, at in before.items() if len(at) == len(after.get(token, ()))]
     chosen = [token for token in common if len(before[token]) == 1]
@@ -250,8 +250,8 @@ def _places(tokens: Sequence[str]) -> dict[str, list[int]]:
 
 
 def _longest_rising(pairs: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
-    """The longest of the sequences in which the second places rise, too."""
-    lowest: list[int] = []  # the lowest last place of a sequence of each length
+    """The longest subsequence in which the second positions increase, too."""
+    lowest: list[int] = []  # the lowest last position of a sequence of each length
     last: list[int] = []  # which pair that is
     before: list[int] = []  # the pair before each pair
     for number, (_, place) in enumerate(pairs):

@@ -1,8 +1,8 @@
 """Text that grows at its end and is edited anywhere, as a frozen value.
 
-Rule 1: a rope never changes. Appending and editing make a new rope; older ones read as before.
+Rule 1: a rope never changes. Appending and editing make a new rope; older ones are unaffected.
 Rule 2: appending costs the length of what is appended, as long as it is done to the newest rope.
-Rule 3: of ropes made from one another by edits the newest is whole. An older one stores the text that the edit
+Rule 3: of ropes made from one another by edits, the newest is whole. An older one stores the text that the edit
         removed, and every 32nd its whole text, so that reading one takes at most 32 splices.
 
 Ropes made from one another by appends share one buffer, and each stores how many of its characters are its own. Only
@@ -32,7 +32,7 @@ class _Buffer:
         self.pieces = [str(origin)]
         self.length = len(origin)
 
-    def joined(self) -> str:
+    def join(self) -> str:
         if len(self.pieces) > 1:
             self.pieces = ["".join(self.pieces)]
         return self.pieces[0]
@@ -49,8 +49,8 @@ class _Buffer:
         return "".join(reversed(found))[: end - start]
 
 
-class _Before:
-    """A text as the reverse of the edit that made `newer` from it: `removed` was in the place of `span`."""
+class _ReverseEdit:
+    """A text as the reverse of the edit that made `newer` from it: `span` of `newer` replaced `removed`."""
 
     __slots__ = ("newer", "removed", "span")
 
@@ -71,7 +71,7 @@ class Rope:
 
     def __init__(self, text: str = "") -> None:
         # A buffer is made when there is something to share: most ropes are one piece that is added to a longer one.
-        self._body: str | _Buffer | _Before = text
+        self._body: str | _Buffer | _ReverseEdit = text
         self._edits = 0
         self._length = len(text)
         self._size = len(text.encode())
@@ -87,7 +87,7 @@ class Rope:
         return _rope(buffer, buffer.length, self._size + more._size)
 
     def since(self, older: Rope) -> str | None:
-        """The text appended to `older` to make this rope, at the cost of its length; None if not made by appending."""
+        """The text appended to `older` to make this rope, at the cost of its length; None if made otherwise."""
         if self is older:
             return ""
         buffer = self._body
@@ -98,23 +98,23 @@ class Rope:
         return buffer.between(older._length, self._length)
 
     def splice(self, span: Span, text: str) -> Rope:
-        """The rope with `text` in place of `span`, which must be a range of it."""
+        """The rope with `span`, a range of it, replaced by `text`."""
         whole = str(self)
-        removed = span.of(whole)
+        removed = span.extract(whole)
         size = self._size - len(removed.encode()) + len(text.encode())
         edited = _rope(splice(whole, span, text), self._length - len(removed) + len(text), size)
         edited._edits = self._edits + 1
-        if self._edits % FULL_EVERY and not isinstance(self._body, _Before) and 2 * len(removed) < self._length:
-            self._body = _Before(edited, Span(span.start, span.start + len(text)), removed)
+        if self._edits % FULL_EVERY and not isinstance(self._body, _ReverseEdit) and 2 * len(removed) < self._length:
+            self._body = _ReverseEdit(edited, Span(span.start, span.start + len(text)), removed)
         return edited
 
     def __str__(self) -> str:
         edits = []
         rope = self
-        while isinstance(rope._body, _Before):
+        while isinstance(rope._body, _ReverseEdit):
             edits.append(rope._body)
             rope = rope._body.newer
-        text = rope._body if isinstance(rope._body, str) else rope._body.joined()[: rope._length]
+        text = rope._body if isinstance(rope._body, str) else rope._body.join()[: rope._length]
         for edit in reversed(edits):
             text = splice(text, edit.span, edit.removed)
         return text
@@ -136,7 +136,7 @@ class Rope:
         if isinstance(self._body, _Buffer):
             if self._body.length > 2 * self._length:
                 return Rope(str(self))
-            self._body.joined()
+            self._body.join()
         return self
 
     def __eq__(self, other: object) -> bool:

@@ -1,7 +1,7 @@
 """Ranges of a text: units, lines, splicing, and finding a quoted passage again. Pure.
 
 Rule 1: our code uses a `Span` of code points. Senders count in UTF-16 code units or in code points; their offsets are
-        converted here, once.
+        converted once, here.
 Rule 2: a line ends with "\\n" or "\\r\\n". A range of lines excludes the end of its last line.
 Rule 3 (finding again): after a text has changed, a passage is found
         - at its old place, if the text is unchanged;
@@ -22,7 +22,7 @@ from typing import Literal
 Unit = Literal["utf16", "codepoint"]
 
 QUOTE_CONTEXT = 32
-"""Characters before and after a quote that tell equal quotes apart."""
+"""Characters before and after a quote that distinguish equal quotes."""
 _EDGE = "\ud800"
 """Marks the beginning and the end of a text. No text contains it (`replace_surrogates`)."""
 
@@ -34,7 +34,7 @@ class Span:
     start: int
     end: int
 
-    def of(self, text: str) -> str:
+    def extract(self, text: str) -> str:
         return text[self.start : self.end]
 
 
@@ -52,7 +52,7 @@ def to_codepoints(text: str, offset: int, unit: Unit) -> int:
     """An offset in `unit`s as one in code points.
 
     Raises:
-        ValueError: it is outside of the text, or in the middle of a character.
+        ValueError: it is outside the text, or in the middle of a character.
     """
     allowed = f"must be 0 to {length(text, unit)}, the length of the text"
     if not 0 <= offset <= length(text, unit):
@@ -94,13 +94,13 @@ def lines_span(text: str, first: int, last: int) -> Span:
 
 
 def lines_of(text: str, span: Span) -> tuple[int, int]:
-    """The first and last line that a range touches. An end just after a line end does not touch the next line."""
+    """The first and last line of a range. An end just after a line end does not include the next line."""
     last = max(span.start, span.end - 1)
     return text.count("\n", 0, span.start) + 1, text.count("\n", 0, last) + 1
 
 
-def lines_named(text: str, span: Span) -> str:
-    """The lines that a range touches, as text: `line 3`, `lines 3-5`."""
+def format_lines(text: str, span: Span) -> str:
+    """The lines of a range, as text: `line 3`, `lines 3-5`."""
     first, last = lines_of(text, span)
     return f"line {first}" if first == last else f"lines {first}-{last}"
 
@@ -114,12 +114,12 @@ def _after_line(text: str, number: int) -> int:
 
 
 def splice(text: str, span: Span, new: str) -> str:
-    """`text` with `new` in place of `span`."""
+    """`text` with `span` replaced by `new`."""
     return text[: span.start] + new + text[span.end :]
 
 
 def difference(old: str, new: str) -> tuple[Span, str]:
-    """The smallest range of `old`, and its replacement, with which `splice` makes `new`."""
+    """The smallest range of `old`, and its replacement, that `splice` needs to make `new`."""
     most = min(len(old), len(new))
     start = _bisect(most, lambda low, high: old[low:high] == new[low:high])
     end = _bisect(most - start, lambda low, high: _back(old, low, high) == _back(new, low, high))
@@ -127,7 +127,7 @@ def difference(old: str, new: str) -> tuple[Span, str]:
 
 
 def _bisect(most: int, same: Callable[[int, int], bool]) -> int:
-    """How far two texts are the same: by bisection, because a loop over characters is slow."""
+    """The length over which two texts agree, by bisection, because a loop over characters is slow."""
     low, high = 0, most
     while low < high:
         middle = (low + high + 1) // 2
@@ -144,13 +144,13 @@ def _back(text: str, low: int, high: int) -> str:
 
 
 def find_again(base: str, span: Span, quote: str, current: str) -> Span | None:
-    """The place of a passage in a text that has changed (rule 3); None if it is not certain.
+    """The position of a passage in a changed text (rule 3); None if it is not certain.
 
     Args:
         base: the text in which the passage was `span`.
         quote: the text of the passage, which may differ from `base` there.
     """
-    quoted_right = span.of(base) == quote
+    quoted_right = span.extract(base) == quote
     if base == current and quoted_right:
         return span
     if quote and once(current, quote) and not _twice(base, quote):

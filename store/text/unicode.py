@@ -1,9 +1,9 @@
-"""Which characters may be in a text and in an id. Pure.
+"""The characters allowed in texts and ids. Pure.
 
-Rule 1: no transport, encoding or database takes a lone surrogate (half of a UTF-16 pair), and PostgreSQL takes no NUL.
-        In content they are replaced by U+FFFD; where a sender can correct them, they are refused.
-Rule 2: every transport, database and log returns an id as it was sent, so two ids are the same only if they are equal.
-        That excludes what rule 1 names, and the other control characters, which end a line or a field.
+Rule 1: no transport, encoding or database accepts a lone surrogate (half of a UTF-16 pair), and PostgreSQL no NUL.
+        In content they are replaced by U+FFFD; where a sender can correct them, they are rejected.
+Rule 2: every transport, database and log must preserve an id exactly. That excludes the characters of rule 1, and the
+        other control characters, which end a line or a field.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _NOT_IN_IDS = re.compile("[\0-\x1f\ud800-\udfff]")
 
 
 def replace_surrogates(text: str) -> str:
-    """`text` with U+FFFD in place of every lone surrogate."""
+    """`text` with every lone surrogate replaced by U+FFFD."""
     if text.isascii():
         return text
     try:
@@ -32,7 +32,7 @@ def replace_surrogates(text: str) -> str:
 
 
 def replace_unstorable(text: T) -> T:
-    """`text` with U+FFFD in place of what a database refuses: lone surrogates and NUL."""
+    """`text` with lone surrogates and NUL, which databases reject, replaced by U+FFFD."""
     storable = text if text.isascii() else replace_surrogates(text)
     return cast(T, storable.replace("\0", "\ufffd") if "\0" in storable else storable)
 

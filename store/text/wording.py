@@ -1,4 +1,4 @@
-"""How a message names what it is about: a value as it was given, the names there are, those that are near. Pure."""
+"""Formats values for messages: a given value, the allowed names, the nearest names. Pure."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ from collections.abc import Collection, Iterable
 from difflib import get_close_matches
 
 FEW = 6
-"""So many names are all named, however far they are from the one that was given."""
+"""Up to this number, all names are listed, however different from the given one."""
 MAX_SHOWN = 60
-"""Characters of a value that was given."""
+"""The most characters shown of a given value."""
 
 
-def shown(given: object) -> str:
-    """A value of JSON in a sentence: short, and without what is in a list or an object."""
+def format_value(given: object) -> str:
+    """A JSON value for a sentence: short, and without the contents of lists and objects."""
     match given:
         case None:
             return "null"
@@ -36,7 +36,7 @@ def choice(names: Iterable[str], word: str = "or") -> str:
 
 
 def nearest(given: str, known: Collection[str]) -> tuple[str, ...]:
-    """The names that somebody who wrote `given` may have meant: all where there are few, none where none is near."""
+    """The names that `given` may be a misspelling of: all if there are few, none if none is near."""
     if len(known) <= FEW:
         return tuple(known)
     by_lower_case = {name.lower(): name for name in known}

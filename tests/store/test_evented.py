@@ -244,7 +244,7 @@ async def test_a_change_that_closes_a_draft_tells_its_end_first(
     assert (end.version, end.last_chunk, end.parent) == (2, True, 1)
     assert end.parts in ((text(""),), before.artifact.parts)
     assert (after, after.version, after.parent) == (applied, 3, 2)
-    assert telling.known("a") in (2, 3)
+    assert telling.known_version("a") in (2, 3)
 
 
 async def test_a_change_that_is_refused_closes_nothing(store: InMemoryArtifactStore, client: StockClient) -> None:
@@ -305,7 +305,7 @@ async def test_the_number_of_a_discarded_draft_is_not_known_to_the_model(
     await evented.discard(by("t1"))
     await store.apply(by("t2"), appending("C", last_chunk=True))
     assert (await evented.apply(by("t1"), appending("D"))).parent == 2
-    assert evented.known("a") == 1  # so the model learns that somebody else made version 2
+    assert evented.known_version("a") == 1  # so the model learns that somebody else made version 2
 
 
 async def test_errors_keeps_and_closes_of_nothing_tell_nothing(

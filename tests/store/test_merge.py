@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from a2a_canvas.store.merge import Conflict, Conflicts, Merged, merge
-from a2a_canvas.store.text.hunks import Hunk, applied, hunks
+from a2a_canvas.store.text.hunks import Hunk, apply_hunks, hunks
 from tests.property_examples import examples
 from tests.store.text.test_hunks import TEXTS
 
@@ -95,7 +95,7 @@ def test_all_changes_of_both_are_in_the_text_or_none(base: str, current: str, yo
     shared = set(theirs) & set(ours)
     if not any(may_touch(base, one, other) for one in theirs for other in ours if {one, other} - shared):
         together: set[Hunk] = {*theirs, *ours}
-        assert merged == Merged(applied(base, sorted(together, key=lambda hunk: hunk.span.start)))
+        assert merged == Merged(apply_hunks(base, sorted(together, key=lambda hunk: hunk.span.start)))
     elif isinstance(merged, Conflicts):
         assert merged.places
 

@@ -254,7 +254,7 @@ def touches(place: Span, taken: Span) -> bool:
 @given(followed())
 @settings(max_examples=examples(500))
 def test_over_edits_a_passage_is_where_it_was_followed_to_by_hand(it: Followed) -> None:
-    quote = it.span.of(it.document.version(1).content.text)
+    quote = it.span.extract(it.document.version(1).content.text)
     found = track(it.document.versions, 1, it.document.current, it.span, quote)
     if it.document.current_content.text == it.document.version(1).content.text:
         assert found == it.span
@@ -271,9 +271,9 @@ def test_what_is_found_says_what_it_said(it: Followed, steps: list[Undo | Redo])
             document = after(document, step)
         except InvalidChange:
             continue
-    quote = it.span.of(document.version(1).content.text)
+    quote = it.span.extract(document.version(1).content.text)
     found = track(document.versions, 1, document.current, it.span, quote)
-    assert found is None or found.of(document.current_content.text) == quote
+    assert found is None or found.extract(document.current_content.text) == quote
 
 
 ROWS_AND_WORDS = st.lists(st.sampled_from(["a", "b", "a ", "b ", "\n", "a\n"]), max_size=8).map("".join)
@@ -302,8 +302,8 @@ def test_over_a_text_that_was_put_a_passage_is_where_every_explanation_has_it(
     span, replaced = data.draw(spans(old)), data.draw(spans(old))
     new = splice(old, replaced, typed)
     document = put(written(old), new)
-    found = track(document.versions, 1, 2, span, span.of(old))
-    if found and find_again(old, span, span.of(old), new) is None:
+    found = track(document.versions, 1, 2, span, span.extract(old))
+    if found and find_again(old, span, span.extract(old), new) is None:
         assert explanations(old, new, span) <= {found.start}
 
 

@@ -142,7 +142,7 @@ async def test_redo_reverses_the_undo() -> None:
 async def test_redo_goes_without_a_version() -> None:
     outcome = await restore(await written("one"), 1, redo=True)
     assert isinstance(outcome, Failed)
-    assert "redo goes without a version" in outcome.content
+    assert "redo takes no version" in outcome.content
 
 
 async def test_what_this_task_is_writing_is_what_the_last_task_did() -> None:
@@ -157,7 +157,7 @@ async def test_what_the_model_has_undone_it_may_change() -> None:
     place = workspace(store)
     await call(artifact_read, ['{"artifact_id": "a"}'], place)
     await call(artifact_restore, ['{"artifact_id": "a"}'], place)
-    assert place.store.known("a") == (await store.get(by("t1"))).version == 1
+    assert place.store.known_version("a") == (await store.get(by("t1"))).version == 1
 
 
 async def test_at_the_first_version_there_is_nothing_to_undo() -> None:

@@ -12,7 +12,7 @@ from pydantic import BaseModel, Field, ValidationError
 
 from a2a_canvas.store.errors import ArtifactTooLarge
 from a2a_canvas.store.models import Ref
-from a2a_canvas.tools.tool import Done, Failed, Outcome, Workspace, explain, not_json, whole_input_tool
+from a2a_canvas.tools.tool import Done, Failed, Outcome, Workspace, explain, invalid_json_message, whole_input_tool
 from tests.store.artifact_builders import JSON, result
 from tests.tools.tool_calls import call, dumped, fragments, workspace
 
@@ -41,7 +41,7 @@ def test_the_input_may_be_cut_anywhere(draw: st.DataObject, value: Any) -> None:
     "input_", ["{", '{"what": "x"', "what", '{"what": "x"} {}', "[" * 100_000, '"\\', '{"what": ' + "1" * 5000 + "}"]
 )
 async def test_what_is_not_json_is_answered_with_what_to_do(input_: str) -> None:
-    assert await call(ORDER, [input_]) == Failed(not_json("order"))
+    assert await call(ORDER, [input_]) == Failed(invalid_json_message("order"))
 
 
 @pytest.mark.parametrize(
@@ -141,5 +141,7 @@ def test_faults_are_named_from_where_the_value_stands() -> None:
 
 
 def test_what_is_wrong_with_the_json_is_told_where_it_is_known() -> None:
-    assert "valid JSON (expected ':' at character 3), nothing" in not_json("order", "expected ':' at character 3")
-    assert "valid JSON, nothing was changed. Call it again, with all of it." in not_json("order")
+    assert "valid JSON (expected ':' at character 3), nothing" in invalid_json_message(
+        "order", "expected ':' at character 3"
+    )
+    assert "valid JSON, nothing was changed. Call it again, with all of it." in invalid_json_message("order")

@@ -1,1 +1,1 @@
-"""Tools that are functions of an agent's author: `@tool`, `Canvas`, their results, and how their code runs."""
+"""Tools written as functions by an agent's author: `@tool`, `Canvas`, results, and running their code."""

@@ -1,12 +1,12 @@
-"""`Canvas`: what a tool may do while it runs.
+"""`Canvas`: the operations available to a running tool.
 
-Rule 1: a call that is run again, after an answer of the user or a crash, is given what it has recorded: the answers, in
-        the order of its questions, what `once` and `remember` kept, and how many of its changes are saved. So many
-        changes are not made again. A tool must therefore ask, and change artifacts, in the same order each time.
-Rule 2: what is recorded is recorded together with the changes before it. A call that fails is undone back to there.
+Rule 1: a call that runs again, after an answer of the user or a crash, receives its record: the answers, in the order
+        of its questions, the values of `once` and `remember`, and the number of saved changes, which are not made
+        again. A tool must therefore ask, and change artifacts, in the same order each time.
+Rule 2: a record is committed together with the changes before it. A call that fails is undone back to that point.
 Rule 3: `ask` leaves the tool by an exception that no `except Exception` catches.
-Rule 4: an answer to a question for authentication is recorded nowhere: the call that runs next has it, and no other.
-        One that runs again later asks again, unless what it has done with the answer is recorded.
+Rule 4: an answer to a question for authentication is not recorded: only the next run of the call has it. A later run
+        asks again, unless the result of using the answer is recorded.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ Written = str | File | JsonValue
 
 T = TypeVar("T")
 StepKind = Literal["called", "began", "asked", "authentication", "changed", "kept"]
-"""What a call records; `ToolStep` says what each kind means."""
+"""The kinds of steps that a call records, as explained in `ToolStep`."""
 
 
-class Paused(BaseException):
+class CallPaused(BaseException):
     """The call waits for an answer of the user."""
 
     def __init__(self, question: str, authentication: bool) -> None:
@@ -45,12 +45,12 @@ class Paused(BaseException):
 
 @dataclass(frozen=True, slots=True)
 class CallRecord:
-    """What a call recorded when it ran before; empty for a new one.
+    """The record of a call's previous run; empty for a new call.
 
     Attributes:
-        answers: the user's, in the order of the questions; None for one that is not recorded (rule 4).
+        answers: the user's, in the order of the questions; None for an unrecorded one (rule 4).
         kept: JSON texts by name.
-        changes: how many of its changes are saved.
+        changes: the number of its saved changes.
     """
 
     answers: tuple[str | None, ...] = ()
@@ -60,15 +60,15 @@ class CallRecord:
 
 @dataclass(frozen=True, slots=True)
 class CallServices:
-    """What a call needs of the turn.
+    """What a call needs from the turn.
 
     Attributes:
         record: records a step: its kind, name and value.
         flushed: waits until everything recorded is durable.
         label: shows the task's progress.
         caller: the user whose message the model had read last when it made the call; empty for an anonymous caller.
-        writers: ids of the artifacts that calls which run now have changed, with the ids of the calls.
-        kept: the JSON texts that the calls of this conversation have kept under a name.
+        writers: ids of artifacts changed by running calls, with the ids of these calls.
+        kept: the JSON texts stored under a name by the calls of this conversation.
     """
 
     record: Callable[[StepKind, str, str], Awaitable[None]]
@@ -116,7 +116,7 @@ class Canvas:
     async def progress(self, label: str) -> None:
         """Show what the tool is doing, as one line of text; clients show it until the next one."""
         self._check_open()
-        await asyncio.sleep(0)  # a tool that does nothing else would keep the event loop for itself
+        await asyncio.sleep(0)  # a tool that does nothing else would block the event loop
         if line := " ".join(label.split())[:200]:
             await self._services.label(line)
 
@@ -129,26 +129,26 @@ class Canvas:
         return [each.artifact_id for each in await self._workspace.store.list(self._workspace.context_id)]
 
     async def ask(self, question: str, *, authentication: bool = False) -> str:
-        """Ask the user. The task waits, also over a restart of the server; nothing runs meanwhile.
+        """Ask the user. The task waits, also across a restart of the server; nothing runs in the meantime.
 
         The call ends here. When the user has answered, the tool is run again from its start, and `ask` returns the
-        answer. What must not be done twice is done in `once`.
+        answer. Do in `once` whatever must not be done twice.
 
         Args:
-            authentication: the user has to log in somewhere, or to give credentials, before the task can go on
-                (`auth-required` in A2A). The answer is given to this call, once, and to nobody else: neither the
-                model nor the conversation has it, and it is not stored. A call that is run again, after another
-                question or a crash, asks again: so ask for it last, and do what needs it in `once`.
+            authentication: the user has to log in somewhere, or to give credentials, before the task can continue
+                (`auth-required` in A2A). Only this call gets the answer, once: neither the model nor the conversation
+                has it, and it is not stored. A call that is run again, after another question or a crash, asks again:
+                so ask for it last, and do what needs it in `once`.
         """
         self._check_open()
         number, self._questions = self._questions, self._questions + 1
         answers = self._record.answers
         if number < len(answers) and (answer := answers[number]) is not None:
             return answer
-        raise Paused(question, authentication)
+        raise CallPaused(question, authentication)
 
     async def once(self, name: str, fn: Callable[[], Awaitable[T]]) -> T:
-        """The result of `fn`, which is run once in this call and not again when the call is.
+        """The result of `fn`, which runs once per call, even if the call runs again.
 
         Args:
             name: unique in the tool.
@@ -160,15 +160,15 @@ class Canvas:
         return value
 
     def recall(self, name: str) -> JsonValue:
-        """What `remember` kept in this call; None if it kept nothing."""
+        """The value stored by `remember` in this call; None if there is none."""
         value: JsonValue = json.loads(self._kept.get(name, "null"))
         return value
 
     async def remember(self, name: str, value: JsonValue) -> None:
-        """Keep a JSON value for this call, also over a crash. It is stored when this returns.
+        """Store a JSON value for this call, also across a crash. It is durable when this returns.
 
         Raises:
-            ValueError: it is no JSON value.
+            ValueError: it is not a JSON value.
         """
         self._check_open()
         self._kept[name] = to_json(require_portable(value))
@@ -179,20 +179,20 @@ class Canvas:
     # ------------------------------------------------------------- for the turn, and for `CanvasArtifact`
 
     @property
-    def asked(self) -> int:
-        """How many it has asked."""
+    def question_count(self) -> int:
+        """The number of questions asked."""
         return self._questions
 
     def recall_all(self, name: str) -> list[JsonValue]:
-        """What `remember` kept under a name, in all calls of the conversation so far."""
+        """The values stored by `remember` under a name, in all calls of the conversation so far."""
         return [json.loads(value) for value in self._services.kept(name)]
 
     def skip_question(self) -> None:
-        """Take the next question as asked: what its answer led to is recorded (rule 4)."""
+        """Count the next question as asked: the result of its answer is recorded (rule 4)."""
         self._questions += 1
 
     async def save(self) -> None:
-        """Record that the changes so far are made (rule 2)."""
+        """Record the changes made so far (rule 2)."""
         touched = await self.prepare()
         if self._changes > self._record.changes:  # nothing below waits
             for ref in touched:
@@ -200,20 +200,20 @@ class Canvas:
             await self._services.record("changed", "", str(self._changes))
 
     async def prepare(self) -> tuple[Ref, ...]:
-        """Prepare `close`, which then does not wait; the artifacts that it is about."""
+        """Prepare `close`, so that it does not wait; returns the artifacts concerned."""
         touched = tuple(self._touched.values())
         for ref in touched:
             await self._workspace.store.prepare(ref)
         return touched
 
     async def close(self) -> None:
-        """The call has succeeded: each artifact that it has changed gets a version."""
+        """The call has succeeded: make a version of each artifact that it has changed."""
         for ref in self._touched.values():
             await self._workspace.store.close(ref)
         self.release()
 
     async def undo(self) -> None:
-        """The call has failed: take its changes back, down to what is recorded."""
+        """The call has failed: undo its unrecorded changes."""
         for ref in self._touched.values():
             await self._workspace.store.discard(ref)
         self.release()
@@ -253,7 +253,7 @@ class Canvas:
         await self.change(artifact_id, make)
 
     def skip_saved_changes(self) -> None:
-        """Take the changes that were made before as made: for a tool that looks itself what is still to be changed."""
+        """Count the saved changes as made, for a tool that determines itself what remains to be changed."""
         self._changes = max(self._changes, self._record.changes)
 
     async def edit(self, ref: Ref, old: str, new: str) -> None:
@@ -279,7 +279,7 @@ class Canvas:
         await self.save()
 
     async def read(self, artifact_id: str) -> Artifact | None:
-        """An artifact, with what is being written of it; None if there is none."""
+        """An artifact with its draft; None if there is none."""
         try:
             return await self._workspace.store.get(self._workspace.ref(artifact_id))
         except ArtifactNotFound:
@@ -288,9 +288,9 @@ class Canvas:
 
 @dataclass(frozen=True, slots=True)
 class CanvasArtifact:
-    """An artifact, as a tool sees it. Each change is shown at once to everyone who watches.
+    """An artifact, as a tool sees it. Subscribers see each change immediately.
 
-    What one call has changed becomes one version when the call ends, or before it asks.
+    The changes of one call become one version when the call ends, or before it asks.
     """
 
     canvas: Canvas

@@ -1,8 +1,8 @@
-"""A tool that is a function: it gets its whole input, and runs when the model's message is complete.
+"""A tool as a function: it gets its whole input, and runs when the model's message is complete.
 
-Rule 1: a call is in the transcript before it runs. One that waits for the user, or that a crash interrupted, is run
-        again from its start, with what it has recorded (`canvas.py`).
-Rule 2: what the model reads of a failure is the text of a `ToolError`; of any other exception the log has the text.
+Rule 1: a call is in the transcript before it runs. One that waits for the user, or that a crash interrupted, runs again
+        from its start, with its record (`canvas.py`).
+Rule 2: the model reads the text of a `ToolError`; the text of any other exception goes to the log.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from a2a_canvas.tools.tool import Tool
 Approval = Literal["never", "ask"]
 
 TIMEOUT = 600.0
-"""Seconds that a call may take, unless its tool says."""
+"""Seconds that a call may take, unless its tool sets a limit."""
 
 
 Run = Callable[[Mapping[str, Any], Canvas], Awaitable[Result]]
@@ -32,14 +32,14 @@ class FunctionTool:
 
     Attributes:
         input_schema: the JSON schema of its input, an object.
-        run: carries a call out. It gets the input as it was written, and checks it.
-        check: what is wrong with an input that `run` would refuse, as the model reads it; empty for nothing. It comes
+        run: runs a call. It gets the input as written, and validates it.
+        check: returns the fault of an input that `run` would reject, for the model; empty without a fault. It is called
             before the user is asked to approve a call; None if only `run` can tell.
         timeout: seconds that a call may take.
         approval: whether the user is asked before each call.
-        idempotent: whether a call that a crash has interrupted may run again.
-        parallel: whether calls of one message run at once with others that may.
-        abandon: ends what a call has begun elsewhere, by what it recorded: the call is not run again.
+        idempotent: whether a call interrupted by a crash may run again.
+        parallel: whether calls of one message may run concurrently.
+        abandon: ends, from the record, what a call has started elsewhere: the call is not run again.
     """
 
     name: str
@@ -57,7 +57,7 @@ class FunctionTool:
 
 AnyTool = Tool | FunctionTool
 FindTool = Callable[[str], Awaitable[AnyTool | str]]
-"""Waits for a tool that was there before a restart; why it is not there, or an empty text if nobody has it."""
+"""Waits for a tool that existed before a restart; returns it, why it is missing, or an empty text if unknown."""
 
 
 class ToolSource(Protocol):
@@ -65,25 +65,25 @@ class ToolSource(Protocol):
 
     @property
     def name(self) -> str:
-        """What the log calls it: `tools.py`, `MCP server files`."""
+        """Its name in the log: `tools.py`, `MCP server files`."""
         ...
 
     def tools(self) -> Sequence[AnyTool]:
-        """Those it has now. Asked at the start of each turn."""
+        """The tools available now. Called at the start of each turn."""
         ...
 
     async def wait_for(self, name: str) -> str:
-        """Wait, not for long, for a tool that the source had before a restart.
+        """Wait briefly for a tool that the source had before a restart.
 
         Returns:
-            Why it is not there; empty if it is, or if the source does not have it.
+            Why it is missing; empty if it is available, or if the source does not have it.
         """
         ...
 
     async def start(self) -> None:
-        """Begin. What cannot be reached now is logged, and tried again later."""
+        """Start. What cannot be reached is logged, and retried later."""
         ...
 
     async def stop(self) -> None:
-        """End."""
+        """Stop."""
         ...

@@ -1,4 +1,4 @@
-"""`@tool`: a Python function as a tool. Its schema is made from its type hints and its docstring."""
+"""`@tool`: makes a tool of a Python function, with a schema from its type hints and its docstring."""
 
 from __future__ import annotations
 
@@ -36,13 +36,13 @@ _OPTIONS: Mapping[str, tuple[Callable[[Any], bool], str]] = {
     "idempotent": (lambda given: isinstance(given, bool), "True or False"),
     "parallel": (lambda given: isinstance(given, bool), "True or False"),
 }
-"""What the arguments of `tool` must be: nothing else checks them, and a wrong `approval` would ask nobody."""
+"""Checks of the arguments of `tool`: without them, a misspelt `approval` would approve every call."""
 
 _IN_ONE_PIECE = "`return` its result in one piece. What is to be seen before is appended to an artifact of its Canvas."
 
 
 class ToolDefinitionError(Exception):
-    """A function cannot be a tool; `str()` says why, `line` where."""
+    """A function cannot be a tool; `str()` says why, and where."""
 
     def __init__(self, function: Callable[..., Any], why: str) -> None:
         code = inspect.unwrap(function).__code__
@@ -51,7 +51,7 @@ class ToolDefinitionError(Exception):
 
 @dataclass(frozen=True)
 class PythonTool(Generic[P, R]):
-    """A function that is a tool. Called as the function, for tests and for other tools."""
+    """A function that is a tool. Calling it calls the function, for tests and for other tools."""
 
     function: Callable[P, R]
     tool: FunctionTool
@@ -89,11 +89,11 @@ def tool(function: Callable[..., Any] | None = None, /, **options: Any) -> Any:
         approval: `ask`: the user is asked before each call.
         idempotent: False: a call that a crash of the server has interrupted is not run again; the model is told that
             its outcome is unknown.
-        parallel: whether calls of one message run at once with others that may.
+        parallel: whether calls of one message may run concurrently.
 
     Raises:
         ToolDefinitionError: the function cannot be a tool, or an argument is wrong.
-        TypeError: it is no function.
+        TypeError: it is not a function.
 
     >>> @tool
     ... def add(a: int, b: int = 1) -> str:
@@ -118,7 +118,7 @@ def _tool(function: Callable[..., Any], **options: Any) -> PythonTool[Any, Any]:
     _check_options(function, options)
     if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
         raise ToolDefinitionError(function, f"is a generator: {_IN_ONE_PIECE}")
-    _check_returned(function)
+    _check_return_type(function)
     doc = docstring_parser.parse(inspect.getdoc(function) or "")
     if not doc.description:
         raise ToolDefinitionError(function, "has no docstring. Write what it does: the model reads it.")
@@ -149,8 +149,8 @@ def _hints(function: Callable[..., Any]) -> dict[str, Any]:
         raise ToolDefinitionError(function, f"has a type hint that cannot be read: {error}") from None
 
 
-def _check_returned(function: Callable[..., Any]) -> None:
-    """Refuse a type of results that can never be one."""
+def _check_return_type(function: Callable[..., Any]) -> None:
+    """Reject a return type that can never be a result."""
     returned = _hints(function).get("return")
     if inspect.isclass(origin := get_origin(returned)) and issubclass(origin, Awaitable):
         returned = get_args(returned)[-1]
@@ -161,15 +161,15 @@ def _check_returned(function: Callable[..., Any]) -> None:
     try:
         TypeAdapter(returned).json_schema(mode="serialization")
     except PydanticUserError:
-        raise ToolDefinitionError(function, f"returns {_named(returned)}: {RETURNED}") from None
+        raise ToolDefinitionError(function, f"returns {_type_name(returned)}: {RETURNED}") from None
 
 
-def _named(kind: Any) -> str:
+def _type_name(kind: Any) -> str:
     return kind.__name__ if inspect.isclass(kind) else str(kind)
 
 
 def _parameters(function: Callable[..., Any], about: Mapping[str, str]) -> tuple[type[BaseModel], str]:
-    """The model of a function's parameters, and the name of the one that is the `Canvas`, empty if there is none."""
+    """The model of a function's parameters, and the name of the `Canvas` parameter, empty if there is none."""
     hints = _hints(function)
     canvas = ""
     fields: dict[str, Any] = {}
@@ -193,8 +193,8 @@ def _parameters(function: Callable[..., Any], about: Mapping[str, str]) -> tuple
     return create_model(function.__name__, __config__=_STRICT, **fields), canvas
 
 
-def _parsed(shape: type[BaseModel], name: str, given: Mapping[str, Any]) -> BaseModel | str:
-    """The parameters of a call, or what is wrong with them."""
+def _parse_input(shape: type[BaseModel], name: str, given: Mapping[str, Any]) -> BaseModel | str:
+    """The parameters of a call, or their fault."""
     try:
         return shape.model_validate(given)
     except ValidationError as error:
@@ -203,8 +203,8 @@ def _parsed(shape: type[BaseModel], name: str, given: Mapping[str, Any]) -> Base
 
 def _fault(shape: type[BaseModel], name: str, given: Mapping[str, Any]) -> str:
     try:
-        parsed = _parsed(shape, name, given)
-    except Exception:  # of a validator of its own: the call reports and logs it
+        parsed = _parse_input(shape, name, given)
+    except Exception:  # from a custom validator: the call reports and logs it
         return ""
     return parsed if isinstance(parsed, str) else ""
 
@@ -217,7 +217,7 @@ async def _run(
     given: Mapping[str, Any],
     canvas: Canvas,
 ) -> Result:
-    parsed = _parsed(shape, name, given)
+    parsed = _parse_input(shape, name, given)
     if isinstance(parsed, str):
         raise ToolError(parsed)
     values = {str(info.alias): getattr(parsed, field) for field, info in shape.model_fields.items()}

@@ -1,9 +1,9 @@
-"""What a tool returns or raises, and what becomes of it: text for the model, files for the context.
+"""The results of a tool, and their conversion: text for the model, files for the context.
 
-Rule 1: a text longer than `RESULT_LIMIT` becomes a file of an artifact. The model reads its beginning, and where the
-        rest is.
-Rule 2: what is no text, file or model is read as JSON. A list that is made of those three, or has a file in it, is read
-        item by item.
+Rule 1: a text longer than `RESULT_LIMIT` becomes a file of an artifact. The model reads its beginning, and where to
+        find the rest.
+Rule 2: anything but a text, a file or a model is converted to JSON. A list of only those three, or with a file in it,
+        is converted item by item.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from pydantic_core import PydanticSerializationError, to_json
 from a2a_canvas.store.text.unicode import replace_surrogates, valid_id
 
 RESULT_LIMIT = 50_000
-"""Characters of a result that the model reads."""
+"""The longest result that the model reads whole, in characters."""
 BEGINNING = 2_000
-"""Characters of a longer one that it reads."""
+"""The characters that it reads of a longer one."""
 
 TO_THE_MODEL = " Do without it, or tell the user."
-"""How the text of a call that failed may end. It is advice for a model, which a reply to the user leaves out."""
+"""May end the text of a failed call. It is advice for a model, which replies to the user omit."""
 
 RETURNED = "a tool returns str, a JSON value, a pydantic model, a File, or a list of these."
 WRAP_BYTES = 'return them as a File, such as File("tides.png", "image/png", content).'
@@ -88,14 +88,14 @@ Result = Any
 
 @dataclass(frozen=True, slots=True)
 class Digest:
-    """A result as it is passed on: `text` for the model, `files` with the ids of their artifacts."""
+    """A converted result: `text` for the model, `files` with the ids of their artifacts."""
 
     text: str
     files: tuple[tuple[str, File], ...] = ()
 
 
 def digest(result: Result, tool: str, call_id: str) -> Digest:
-    """What becomes of a result.
+    """Convert a result.
 
     Raises:
         TypeError: it cannot be a result.
@@ -117,7 +117,7 @@ def digest(result: Result, tool: str, call_id: str) -> Digest:
 
 
 def _items(result: Result) -> Sequence[Any]:
-    """The parts of a result that are read one by one (rule 2)."""
+    """The parts of a result that are converted one by one (rule 2)."""
     if result is None:
         return ()
     if isinstance(result, list | tuple) and (

@@ -17,20 +17,20 @@ logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
-HANDED_OVER = "the task goes on elsewhere"
-"""Why a turn is cancelled whose task another process goes on with, as the message of the `CancelledError`."""
+HANDED_OVER = "the task continues elsewhere"
+"""The message of the `CancelledError` in a turn whose task another process continues."""
 GRACE = 5.0
-"""Seconds that a cancelled call may take to end. After them it is left to itself."""
+"""Seconds that a cancelled call may take to end. Then it is left running."""
 BLOCKED = 1.0
-"""Seconds without a step of the event loop that the log mentions."""
+"""Seconds without a step of the event loop that are logged."""
 
 
-class TooSlow(Exception):
-    """A call took longer than it may."""
+class CallTimeout(Exception):
+    """A call exceeded its time limit."""
 
 
-async def bounded(name: str, run: Awaitable[T], seconds: float) -> T:
-    """The result of a call. When the turn is cancelled, or the time is over, the call is cancelled.
+async def run_within(name: str, run: Awaitable[T], seconds: float) -> T:
+    """The result of a call, which is cancelled with the turn, or when its time is up.
 
     Raises:
         TooSlow: it took longer than `seconds`.
@@ -44,7 +44,7 @@ async def bounded(name: str, run: Awaitable[T], seconds: float) -> T:
         raise
     if not done:
         await _end(name, task)
-        raise TooSlow
+        raise CallTimeout
     return task.result()
 
 
@@ -57,8 +57,8 @@ async def _end(name: str, task: asyncio.Future[Any], *reason: str) -> None:
 
 
 async def in_thread(run: Callable[[], T]) -> T:
-    """The result of a function, in a thread of its own: one that never ends takes no thread from others, and does not
-    keep the process from ending."""
+    """The result of a function, run in a thread of its own: if it never ends, it neither occupies a shared thread nor
+    keeps the process from ending."""
     loop, future = asyncio.get_running_loop(), asyncio.get_running_loop().create_future()
     context = contextvars.copy_context()
 
@@ -71,7 +71,7 @@ async def in_thread(run: Callable[[], T]) -> T:
             outcome: tuple[Callable[[Any], None], object] = future.set_result, context.run(run)
         except BaseException as error:
             outcome = future.set_exception, error if isinstance(error, Exception) else RuntimeError(repr(error))
-        with suppress(RuntimeError):  # the loop is closed: nobody waits
+        with suppress(RuntimeError):  # the loop is closed: no one waits
             loop.call_soon_threadsafe(deliver, *outcome)
 
     threading.Thread(target=work, name="tool", daemon=True).start()
@@ -80,7 +80,7 @@ async def in_thread(run: Callable[[], T]) -> T:
 
 
 class _LoopWatch:
-    """Notices that the event loop stands still while a tool runs, and logs the tool and the line."""
+    """Detects that a tool blocks the event loop, and logs the tool and the line."""
 
     def __init__(self) -> None:
         self._names: list[str] = []
@@ -115,7 +115,7 @@ class _LoopWatch:
                 frame = sys._current_frames().get(self._thread or 0)
                 at = "".join(traceback.format_stack(frame)[-1:]).strip() if frame else "unknown"
                 logger.warning(
-                    "The server stands still: the tool %s blocks the event loop. Make it a plain `def`, which runs in "
+                    "The tool %s blocks the event loop, and with it the server. Make it a plain `def`, which runs in "
                     "a thread, or await what takes long. %s",
                     " or ".join(dict.fromkeys(self._names)),
                     at,

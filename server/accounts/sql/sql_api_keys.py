@@ -22,7 +22,7 @@ from a2a_canvas.server.accounts.api_key import NO_KEYS, SHARED_USER, ApiKey, Key
 from a2a_canvas.server.accounts.sql.account_tables import api_keys
 from a2a_canvas.store.sql.database import Database
 from a2a_canvas.store.sql.readable_rows import ReadableRows
-from a2a_canvas.store.sql.times import of_microseconds, to_microseconds
+from a2a_canvas.store.sql.times import from_microseconds, to_microseconds
 
 logger = logging.getLogger(__name__)
 
@@ -137,5 +137,5 @@ async def _all(connection: AsyncConnection) -> list[ApiKey]:
 
 
 def _key(row: Row[Any]) -> ApiKey:
-    revoked_at = None if row.revoked_at is None else of_microseconds(row.revoked_at)
-    return ApiKey(row.name, row.user_name, row.key_hash, of_microseconds(row.made_at), revoked_at)
+    revoked_at = None if row.revoked_at is None else from_microseconds(row.revoked_at)
+    return ApiKey(row.name, row.user_name, row.key_hash, from_microseconds(row.made_at), revoked_at)

@@ -23,7 +23,7 @@ from a2a_canvas.store.ids import ContextKey
 from a2a_canvas.store.sql.database import Database
 from a2a_canvas.store.sql.kept import add_kept
 from a2a_canvas.store.sql.readable_rows import ReadableRows
-from a2a_canvas.store.sql.times import of_microseconds, to_microseconds
+from a2a_canvas.store.sql.times import from_microseconds, to_microseconds
 
 Found = tuple[Share, ...]
 
@@ -109,8 +109,8 @@ def _row_of(share: Share) -> dict[str, Any]:
 
 
 def _share_of(row: Row[Any]) -> Share:
-    expires_at = None if row.expires_at is None else of_microseconds(row.expires_at)
-    made_at = of_microseconds(row.made_at)
+    expires_at = None if row.expires_at is None else from_microseconds(row.expires_at)
+    made_at = from_microseconds(row.made_at)
     return Share(
         row.share_id, row.context_id, row.owner, Level.of(row.level), made_at, row.user_name, row.token_hash, expires_at
     )

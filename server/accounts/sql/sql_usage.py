@@ -28,7 +28,7 @@ from a2a_canvas.server.accounts.quotas import DAY, EVERYBODY, MINUTE, Meter, Tal
 from a2a_canvas.store.errors import Unavailable
 from a2a_canvas.store.sql.database import Database, insert, insert_on
 from a2a_canvas.store.sql.tables import Text, metadata
-from a2a_canvas.store.sql.times import of_microseconds, to_microseconds
+from a2a_canvas.store.sql.times import from_microseconds, to_microseconds
 
 logger = logging.getLogger(__name__)
 
@@ -146,8 +146,8 @@ class SharedUsage:
         self._read_at = now
         for row in found:
             tally = Tally(row.day, **{name: getattr(row, name) for name in _COUNTED})
-            self._set(row.user_name, row.replica_id, tally, open_now=of_microseconds(row.changed_at) > now - STALE)
-            self._seen[row.user_name, row.replica_id] = of_microseconds(row.changed_at), tally
+            self._set(row.user_name, row.replica_id, tally, open_now=from_microseconds(row.changed_at) > now - STALE)
+            self._seen[row.user_name, row.replica_id] = from_microseconds(row.changed_at), tally
         for (user, replica), (changed_at, tally) in tuple(self._seen.items()):
             if changed_at <= now - STALE:
                 self._set(user, replica, tally, open_now=False)

@@ -21,7 +21,7 @@ from a2a_canvas.server.agent.model import EditPrompt, ModelMessage, ModelRequest
 from a2a_canvas.server.agent.text.language import is_prose
 from a2a_canvas.server.agent.text.outline import outline_of
 from a2a_canvas.store.edits import Strategy
-from a2a_canvas.store.text.spans import Span, line_count, lines_named, lines_of
+from a2a_canvas.store.text.spans import Span, format_lines, line_count, lines_of
 from a2a_canvas.tools.tool import to_json
 
 MIN_CONTEXT: Final = 200
@@ -76,14 +76,14 @@ def edit_prompt(
         name,
         language,
         before,
-        span.of(text),
+        span.extract(text),
         after,
         instruction,
         strategy,
         selected_by_lines,
         _line_end(text),
         outline_of(text, language, lines_of(text, span)[0]),
-        f"{lines_named(text, span)} of {line_count(text)}",
+        f"{format_lines(text, span)} of {line_count(text)}",
     )
 
 

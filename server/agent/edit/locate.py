@@ -52,7 +52,7 @@ async def locate(selection: SelectionRequest, edit_base: EditBase) -> EditTarget
     span, quote = selected_range(selection, edit_base)
     artifact_id, version, base = edit_base.artifact_id, edit_base.version, edit_base.base_version
     found: Span | None = span
-    if quote != span.of(edit_base.base_text) or base not in (None, version):
+    if quote != span.extract(edit_base.base_text) or base not in (None, version):
         found = await track(edit_base.versions, base or version, version, span, quote)
     if found is None:
         raise PassageLost(artifact_id, base, version)
@@ -66,7 +66,7 @@ def selected_range(selection: SelectionRequest, edit_base: EditBase) -> tuple[Sp
         InvalidOperation: rule 2.
     """
     span = _span(selection, edit_base.base_text)
-    there = span.of(edit_base.base_text)
+    there = span.extract(edit_base.base_text)
     quote = there if selection.text is None else selection.text
     version = edit_base.version
     if quote != there and edit_base.base_version == version:

@@ -22,7 +22,7 @@ from a2a_canvas.store.changes import EditText, ReplaceParts, apply
 from a2a_canvas.store.errors import ArtifactBusy, ArtifactNotFound, MergeConflict, VersionConflict
 from a2a_canvas.store.merge import Conflict, Merged, merge
 from a2a_canvas.store.models import Applied, Artifact, DataPart, JsonValue, Part, Parts, Ref, text_part
-from a2a_canvas.store.text.comparing import comparing
+from a2a_canvas.store.text.comparing import run_comparison
 from a2a_canvas.store.text.spans import difference, from_codepoints
 
 MAX_PLACES = 100
@@ -120,7 +120,7 @@ async def _text(operation: Put, artifact: Artifact, ref: Ref, store: ArtifactSto
     if not operation.merge:
         raise VersionConflict(artifact.artifact_id, base, artifact.version)
     texts = (await store.version(ref, base)).content.text, artifact.text, operation.text
-    together = await comparing(merge, *texts)
+    together = await run_comparison(merge, *texts)
     if isinstance(together, Merged):
         return together.text
     raise MergeConflict(artifact.artifact_id, base, artifact.version, texts[0], together.places)

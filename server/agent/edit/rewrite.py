@@ -29,7 +29,7 @@ from a2a_canvas.server.agent.text.language import is_markdown, language_of
 from a2a_canvas.server.agent.text.markdown import inside_fence
 from a2a_canvas.server.wire import CANVAS
 from a2a_canvas.store.models import Applied, Artifact, JsonValue, text_of
-from a2a_canvas.store.text.spans import lines_named
+from a2a_canvas.store.text.spans import format_lines
 from a2a_canvas.tools.edit_stream import EditStream, EditTarget
 from a2a_canvas.tools.tool import Workspace
 
@@ -157,14 +157,14 @@ def _check(reply: EditReply, *, once_more: bool) -> None:
 
 def _unchanged_ending(target: EditTarget, name: str, remarks: str) -> Ending:
     """Like a put that changes nothing, the message names the version of the text."""
-    where = lines_named(target.text, target.span)
+    where = format_lines(target.text, target.span)
     text = f"Nothing has changed: the model left {name} at {where} as it is in version {target.version}."
     now: dict[str, JsonValue] = {"artifactId": target.artifact_id, "artifactVersion": target.version}
     return Ending(ev.State.COMPLETED, f"{text}\n\n{remarks}" if remarks else text, {CANVAS: now})
 
 
 def _edited_ending(applied: Applied, target: EditTarget, name: str, remarks: str) -> Ending:
-    text = f"Edited {name} at {lines_named(target.text, target.span)}: version {applied.version} is saved."
+    text = f"Edited {name} at {format_lines(target.text, target.span)}: version {applied.version} is saved."
     return Ending(ev.State.COMPLETED, f"{text}\n\n{remarks}" if remarks else text)
 
 

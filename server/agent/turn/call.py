@@ -27,7 +27,7 @@ from a2a_canvas.server.agent.text.visible import VisibleText
 from a2a_canvas.server.agent.turn.pending_calls import FunctionCall
 from a2a_canvas.store.text.unicode import replace_surrogates
 from a2a_canvas.tools.functions.function_tool import AnyTool, FunctionTool
-from a2a_canvas.tools.tool import Failed, Outcome, Tool, ToolStream, Workspace, not_json
+from a2a_canvas.tools.tool import Failed, Outcome, Tool, ToolStream, Workspace, invalid_json_message
 
 logger = logging.getLogger(__name__)
 
@@ -258,7 +258,7 @@ class ModelCall(Answer[_Block]):
         if block.tool:
             outcome = visible_outcome(await block.tool.finish())
         elif block.function:
-            outcome = Failed(not_json(block.name))
+            outcome = Failed(invalid_json_message(block.name))
         else:
             outcome = Failed(f"There is no tool {block.name!r}. The tools are: {', '.join(self._tools)}.")
         for other in self._open.values():

@@ -26,10 +26,10 @@ from a2a_canvas.server.agent.turn.call import TurnOutput, log_failure
 from a2a_canvas.server.agent.turn.pending_calls import FunctionCall, pending_calls
 from a2a_canvas.server.wire import is_yes
 from a2a_canvas.store.models import JsonValue
-from a2a_canvas.tools.functions.canvas import CallRecord, CallServices, Canvas, CanvasArtifact, Paused, StepKind
+from a2a_canvas.tools.functions.canvas import CallPaused, CallRecord, CallServices, Canvas, CanvasArtifact, StepKind
 from a2a_canvas.tools.functions.function_tool import FindTool, FunctionTool
 from a2a_canvas.tools.functions.results import TO_THE_MODEL, File, ToolError, digest
-from a2a_canvas.tools.functions.running import HANDED_OVER, TooSlow, bounded
+from a2a_canvas.tools.functions.running import HANDED_OVER, CallTimeout, run_within
 from a2a_canvas.tools.tool import Ask, Done, Failed, Outcome, Workspace
 
 logger = logging.getLogger(__name__)
@@ -148,17 +148,17 @@ class FunctionCalls:
 
     async def _carry_out(self, tool: FunctionTool, call: FunctionCall, canvas: Canvas) -> Outcome:
         try:
-            result = await bounded(tool.name, tool.run(call.input, canvas), tool.timeout)
+            result = await run_within(tool.name, tool.run(call.input, canvas), tool.timeout)
             shown = digest(result, tool.name, call.id)
             for artifact_id, file in shown.files:
                 await _keep(tool.name, file, canvas.artifact(artifact_id))
             return Done(shown.text)
-        except Paused as paused:
+        except CallPaused as paused:
             named = f"For {escape_invisible(call.caller)}: " if paused.authentication and call.caller else ""
             return Ask(named + paused.question, authentication=paused.authentication)
         except ToolError as error:
             return Failed(str(error) or f"{tool.name} failed.")
-        except TooSlow:
+        except CallTimeout:
             return Failed(
                 f"{tool.name} took longer than {tool.timeout:g} seconds and was stopped; its outcome is unknown."
             )
@@ -206,7 +206,7 @@ class FunctionCalls:
             if canvas:
                 await canvas.undo()
             return await self._end(call, shown)
-        number = canvas.asked - 1 + (self.tools[call.name].approval != "never") if canvas else 0
+        number = canvas.question_count - 1 + (self.tools[call.name].approval != "never") if canvas else 0
         await self._step(call, "authentication" if ask.authentication else "asked", shown.question, str(number))
         self.asked.append(call.id)
         await self.output.emit(to_tool_result(call.index, call.id, shown)[1])

@@ -15,7 +15,7 @@ from a2a_canvas.server.agent.events import Transcript, UserInput
 from a2a_canvas.server.agent.model import ModelText
 from a2a_canvas.store.errors import ArtifactNotFound, ArtifactUnreadable, StoreError
 from a2a_canvas.store.models import Version
-from a2a_canvas.tools.artifact_read import what_changed
+from a2a_canvas.tools.artifact_read import describe_changes
 from a2a_canvas.tools.tool import Workspace
 
 
@@ -43,11 +43,11 @@ class SiblingChanges:
         current = {
             each: version for each, (version, _) in (await store.current_versions(self._workspace.context_id)).items()
         }
-        moved = [each for each, version in current.items() if store.known(each) not in (None, version)]
+        moved = [each for each, version in current.items() if store.known_version(each) not in (None, version)]
         new = [each for each in moved if self._notified.get(each) != current[each]]
         self._notified |= {each: current[each] for each in new}
         notes = [
-            f"[{await what_changed(self._workspace, each)} Read it before you rewrite it.]"
+            f"[{await describe_changes(self._workspace, each)} Read it before you rewrite it.]"
             for each in new
             if each in store.touched or await self._is_by_a_person(each, current[each])
         ]

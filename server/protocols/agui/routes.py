@@ -62,7 +62,7 @@ from a2a_canvas.store.changes import Change
 from a2a_canvas.store.errors import Unavailable
 from a2a_canvas.store.ids import public_id
 from a2a_canvas.store.models import JsonValue, text_of
-from a2a_canvas.store.text.wording import shown
+from a2a_canvas.store.text.wording import format_value
 
 MAX_BODY_VALUES = 100_000
 """JSON values in a request, which has the thread's whole history. The new part of it is bounded in input.py."""
@@ -274,7 +274,7 @@ def _parse(
     if isinstance(body, Refusal):
         raise body.error()
     if not isinstance(body, dict):
-        raise InvalidParamsError(f"The body is {shown(body)}; send one JSON object: AG-UI's RunAgentInput.")
+        raise InvalidParamsError(f"The body is {format_value(body)}; send one JSON object: AG-UI's RunAgentInput.")
     if is_older(body):
         return older_request(body, agui.new_id())
     check_no_selection(body)

@@ -25,7 +25,7 @@ from a2a_canvas.server.wire import context_path
 from a2a_canvas.store.ids import ContextKey, public_id
 from a2a_canvas.store.models import JsonValue
 from a2a_canvas.store.text.unicode import valid_id
-from a2a_canvas.store.text.wording import numbers, shown
+from a2a_canvas.store.text.wording import format_value, numbers
 
 PAGE_SIZE = 50
 MAX_PAGE_SIZE = 100
@@ -94,7 +94,7 @@ def new_name(body: JsonValue) -> str | None:
         ResourceError: it has none, or something else, or the name is invalid.
     """
     if not isinstance(body, dict):
-        text = f'The body is {shown(body)}; send one JSON object, such as {{"name": "Tide pools"}}.'
+        text = f'The body is {format_value(body)}; send one JSON object, such as {{"name": "Tide pools"}}.'
         raise ResourceError(Refusal(InvalidParamsError, text))
     if other := next((field for field in body if field != "name"), None):
         raise invalid_value(other, "is nothing that can be changed of a context; send its name alone")
@@ -102,7 +102,7 @@ def new_name(body: JsonValue) -> str | None:
         raise invalid_value("name", "is missing: send a text, or null for no name any more")
     given = body["name"]
     if not isinstance(given, str | None):
-        raise invalid_value("name", f"is {shown(given)} and must be a text, or null")
+        raise invalid_value("name", f"is {format_value(given)} and must be a text, or null")
     name = (given or "").strip()
     if len(name) > MAX_NAME:
         raise invalid_value("name", f"has {len(name)} characters and may have {MAX_NAME}")

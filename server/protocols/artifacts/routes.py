@@ -100,7 +100,7 @@ from a2a_canvas.store.errors import ArtifactNotFound, ArtifactUnreadable, Unavai
 from a2a_canvas.store.models import Artifact, Content, JsonValue, TextPart, Version
 from a2a_canvas.store.text.rope import Rope
 from a2a_canvas.store.text.unicode import valid_id
-from a2a_canvas.store.text.wording import choice, nearest, numbers, shown
+from a2a_canvas.store.text.wording import choice, format_value, nearest, numbers
 
 D = TypeVar("D", Artifact, Version)
 
@@ -164,7 +164,7 @@ class _ArtifactsEndpoint:
         prefix, rest = _raw_path(request)
         resource = parse_path(rest)
         if resource is None:
-            raise ResourceError(Refusal(PATH_NOT_FOUND, NO_SUCH_PATH.format(path=shown(request.url.path))))
+            raise ResourceError(Refusal(PATH_NOT_FOUND, NO_SUCH_PATH.format(path=format_value(request.url.path))))
         _check_method(request, resource)
         if isinstance(resource, ContextList):
             return await self._list(request, prefix)
@@ -223,7 +223,9 @@ class _ArtifactsEndpoint:
         if isinstance(body, Refusal):
             raise ResourceError(body)
         if not isinstance(body, dict):
-            text = f'The body is {shown(body)}; send one JSON object, such as {{"user": "bob", "level": "read"}}.'
+            text = (
+                f'The body is {format_value(body)}; send one JSON object, such as {{"user": "bob", "level": "read"}}.'
+            )
             raise ResourceError(Refusal(InvalidParamsError, text))
         return body
 
@@ -367,7 +369,7 @@ def _json(request: Request, value: dict[str, Any], media_type: str = JSON) -> Re
 def _wants_zip(request: Request) -> bool:
     asked = request.query_params.get("format", "")
     if asked not in ("", "json", "zip"):
-        raise invalid_value("format", f"is {shown(asked)} and must be json or zip")
+        raise invalid_value("format", f"is {format_value(asked)} and must be json or zip")
     accept = ",".join(request.headers.getlist("accept"))
     return asked == "zip" or (not asked and negotiate(accept, (*JSON_TYPES, ZIP)) == ZIP)
 
@@ -415,7 +417,8 @@ def _negotiated(
     if chosen is None:
         accept = ", ".join(request.headers.getlist("accept"))
         offered = (
-            f"Accept is {shown(accept)}, and this is {choice(offers)}. Ask for one of them, or for anything (*/*)."
+            f"Accept is {format_value(accept)}, and this is {choice(offers)}. "
+            "Ask for one of them, or for anything (*/*)."
         )
         raise not_acceptable(raw.reason if isinstance(raw, NoRawContent) else offered)
     return _raw(request, forms[chosen], named) if chosen in forms else _json(request, value, chosen)

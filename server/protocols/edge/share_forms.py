@@ -14,7 +14,7 @@ from a2a_canvas.server.agent.intent import InvalidOperation, OperationForm, read
 from a2a_canvas.server.protocols.edge.wire_times import timestamp
 from a2a_canvas.store.ids import public_id
 from a2a_canvas.store.models import JsonValue
-from a2a_canvas.store.text.wording import shown
+from a2a_canvas.store.text.wording import format_value
 
 Json = dict[str, Any]
 
@@ -85,12 +85,12 @@ def _expiry(given: JsonValue, now: datetime) -> datetime:
         raise InvalidOperation("expires", f"is {given} and must be 1 to {MAX_SECONDS} seconds")
     at = _time(given)
     if at is None or at.tzinfo is None:
-        reason = f"is {shown(given)} and must be a time with its zone, such as 2030-12-01T00:00:00Z, or seconds"
+        reason = f"is {format_value(given)} and must be a time with its zone, such as 2030-12-01T00:00:00Z, or seconds"
         raise InvalidOperation("expires", reason)
     if at <= now:
-        raise InvalidOperation("expires", f"is {shown(given)}, which is over")
+        raise InvalidOperation("expires", f"is {format_value(given)}, which is over")
     if at > now + timedelta(seconds=MAX_SECONDS):
-        reason = f"is {shown(given)}, more than 100 years away: leave it out for a share without an end"
+        reason = f"is {format_value(given)}, more than 100 years away: leave it out for a share without an end"
         raise InvalidOperation("expires", reason)
     return at.astimezone(UTC)
 

@@ -35,7 +35,7 @@ from a2a.utils.errors import (
 from a2a_canvas.server.protocols.edge.availability import SECONDS
 from a2a_canvas.server.protocols.guard.parsing import SMALL_BODY_BYTES
 from a2a_canvas.store.models import JsonValue
-from a2a_canvas.store.text.wording import shown
+from a2a_canvas.store.text.wording import format_value
 
 MAX_JSON_DEPTH = 32
 MAX_VALUES = 10_000
@@ -140,7 +140,7 @@ def check_content_type(header: str | None) -> Refusal | None:
     """The Content-Type of a request with a body: JSON in one of A2A's two names, whatever its parameters."""
     if (header or "").partition(";")[0].strip().lower() in ("application/json", "application/a2a+json"):
         return None
-    given = f"has Content-Type {shown(header)}" if header else "has no Content-Type"
+    given = f"has Content-Type {format_value(header)}" if header else "has no Content-Type"
     text = f"The body {given}; send it with application/json or application/a2a+json"
     return Refusal(ContentTypeNotSupportedError, text)
 
@@ -149,7 +149,7 @@ def check_content_encoding(header: str | None) -> Refusal | None:
     """The Content-Encoding of a request with a body: none (HTTP 415)."""
     if (header or "identity").strip().lower() == "identity":
         return None
-    text = f"The body has Content-Encoding {shown(header)}; send it without"
+    text = f"The body has Content-Encoding {format_value(header)}; send it without"
     return Refusal(ContentTypeNotSupportedError, text, http_status=415)
 
 
@@ -160,7 +160,9 @@ def check_version(header: str | None, target: str | None = None, called: str = "
         called: what belongs to the target's version, as the sender wrote it.
     """
     if not re.fullmatch(r"(0\.3|1\.0)(\.[0-9]+)?", header or "0.3"):
-        text = f"A2A-Version is {shown(header)}, which is not supported; send A2A-Version: 1.0 or A2A-Version: 0.3"
+        text = (
+            f"A2A-Version is {format_value(header)}, which is not supported; send A2A-Version: 1.0 or A2A-Version: 0.3"
+        )
         return Refusal(VersionNotSupportedError, text)
     declared = "0.3" if (header or "0.3").startswith("0") else "1.0"
     if target is None or declared == target:
@@ -258,6 +260,6 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(found) != len(pairs):
         seen: set[str] = set()
         twice = next(name for name, _ in pairs if name in seen or seen.add(name))  # type: ignore[func-returns-value]
-        text = f"An object has the same key twice: {shown(twice)}; send every key once"
+        text = f"An object has the same key twice: {format_value(twice)}; send every key once"
         raise _JsonRefused(Refusal(InvalidRequestError, text))
     return found

@@ -28,7 +28,7 @@ from a2a_canvas.server.protocols.edge.availability import retry_header
 from a2a_canvas.server.protocols.edge.error_tables import rpc_code
 from a2a_canvas.server.protocols.guard.calls import RequestId
 from a2a_canvas.server.protocols.guard.checks import Refusal
-from a2a_canvas.store.text.wording import choice, shown
+from a2a_canvas.store.text.wording import choice, format_value
 
 INTERNAL_REFUSAL = Refusal(InternalError, "Internal error")
 
@@ -132,4 +132,4 @@ def no_such_path(path: str, known: Mapping[str, str], prefix: str = "", more: Co
     near = get_close_matches(path.removeprefix(prefix), [*known, *more], n=2, cutoff=0.65)
     all_of_them = choice((f"{prefix}{name}{about}" for name, about in known.items()), "and")
     these = f"Did you mean {choice(prefix + name for name in near)}?" if near else f"There are {all_of_them}."
-    return Refusal(MethodNotFoundError, f"There is nothing at {shown(path)}. {these}", http_status=404)
+    return Refusal(MethodNotFoundError, f"There is nothing at {format_value(path)}. {these}", http_status=404)

@@ -38,7 +38,7 @@ from a2a_canvas.server.protocols.guard.checks import (
     too_many_values,
 )
 from a2a_canvas.server.protocols.guard.parsing import SMALL_BODY_BYTES
-from a2a_canvas.store.text.wording import choice, shown
+from a2a_canvas.store.text.wording import choice, format_value
 
 M = TypeVar("M", bound=Message)
 Parser = Callable[[Mapping[str, Any], Message], object]
@@ -62,7 +62,7 @@ def parse_json(fields: Mapping[str, Any], message: Message) -> None:
 def parse_params(params: object, kind: type[M], limits: BodyLimits, parse: Parser = parse_json) -> M | Refusal:
     """The message of a request, or why its params are none."""
     if not isinstance(params, Mapping):
-        return invalid([("params", f"is {shown(params)} and must be an object")])
+        return invalid([("params", f"is {format_value(params)} and must be an object")])
     message = kind()
     if refusal := _too_many(params, message.DESCRIPTOR):
         return refusal
@@ -128,7 +128,10 @@ def _fault(params: Mapping[str, Any], kind: type[Message], parse: Parser) -> tup
         if not _fits({name: value}, kind(), parse):
             return _fault_in(field, name, value, kind)
     given = [name for field, name, _ in _fields(params, kind.DESCRIPTOR) if field.containing_oneof]
-    return "", f"has {choice(given, 'and')}; only one of them may be set" if given else "is not what A2A defines for it"
+    return (
+        "",
+        f"has {choice(given, 'and')}; only one of them may be set" if given else "is not what A2A defines for it",
+    )
 
 
 def _fault_in(field: FieldDescriptor, name: str, value: Any, kind: type[Message]) -> tuple[str, str]:
@@ -140,7 +143,7 @@ def _fault_in(field: FieldDescriptor, name: str, value: Any, kind: type[Message]
     if inner and isinstance(item, dict):
         below, reason = _fault(item, GetMessageClass(inner), parse_json)
         return _path(name, index, below), reason
-    return _path(name, index), f"is {shown(item)} and must be {_expected(field, item)}"
+    return _path(name, index), f"is {format_value(item)} and must be {_expected(field, item)}"
 
 
 def _expected(field: FieldDescriptor, value: Any) -> str:
@@ -170,7 +173,7 @@ def _misread(params: Mapping[str, Any], descriptor: Descriptor | Any) -> Iterato
         for index, value in _items(field, given):
             inner = _inner(field)
             if _is_misread(field, value, inner):
-                yield _path(name, index), f"is {shown(value)} and must be {_expected(field, value)}"
+                yield _path(name, index), f"is {format_value(value)} and must be {_expected(field, value)}"
             elif inner and isinstance(value, dict):
                 yield from ((_path(name, index, path), fault) for path, fault in _misread(value, inner))
 

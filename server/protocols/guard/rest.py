@@ -23,7 +23,7 @@ from starlette.datastructures import QueryParams
 from a2a_canvas.server.protocols.guard.calls import REQUESTS, Call, read_legacy_proto
 from a2a_canvas.server.protocols.guard.checks import BodyLimits, Refusal, check_json, check_version, invalid
 from a2a_canvas.server.protocols.guard.proto_messages import check_required, parse_params
-from a2a_canvas.store.text.wording import shown
+from a2a_canvas.store.text.wording import format_value
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,7 +150,7 @@ def _read_body(route: RestRoute, body: bytes, limits: BodyLimits) -> Mapping[str
     value = check_json(body, limits) if body or route.body else {}
     if isinstance(value, Refusal | dict):
         return value
-    return Refusal(InvalidRequestError, f"The body is {shown(value)}; send one JSON object")
+    return Refusal(InvalidRequestError, f"The body is {format_value(value)}; send one JSON object")
 
 
 def _read_params(route: RestRoute, value: Mapping[str, Any], limits: BodyLimits) -> Message | Refusal:

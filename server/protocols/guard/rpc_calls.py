@@ -28,7 +28,7 @@ from a2a_canvas.server.protocols.guard.checks import (
     too_many_items,
 )
 from a2a_canvas.server.protocols.guard.proto_messages import check_required, parse_params
-from a2a_canvas.store.text.wording import choice, nearest, shown
+from a2a_canvas.store.text.wording import choice, format_value, nearest
 from a2a_canvas.tools.faults import reason_of
 
 MAX_FAULTS = 100
@@ -101,7 +101,7 @@ def _no_such_method(method: str) -> Refusal:
     """Names the methods that may be meant, else those of 1.0."""
     near = nearest(method, (*REQUESTS, *LEGACY_METHODS))
     these = f"Did you mean {choice(near)}?" if near else f"A2A 1.0 has {choice(REQUESTS, 'and')}."
-    return Refusal(MethodNotFoundError, f"There is no method {shown(method)}. {these}")
+    return Refusal(MethodNotFoundError, f"There is no method {format_value(method)}. {these}")
 
 
 def _named(method: str) -> str:

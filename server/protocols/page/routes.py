@@ -40,7 +40,7 @@ from a2a_canvas.server.protocols.guard.checks import Refusal
 from a2a_canvas.server.protocols.guard.error_forms import rest_response
 from a2a_canvas.server.protocols.page.assets import IDENTITY, NONCE, QUICK_CODINGS, Asset, Assets, read_assets
 from a2a_canvas.server.settings.settings import Settings
-from a2a_canvas.store.text.wording import shown
+from a2a_canvas.store.text.wording import format_value
 
 CANVAS: Final = Path(__file__).parents[2] / "canvas"
 FOLDERS: Final = {"": CANVAS / "built", "vendor/": CANVAS / "vendor"}
@@ -155,7 +155,7 @@ class _PageEndpoint:
             return self._not_found("The page has changed since it was loaded. Reload it.")
         asset = assets.files.get(name)
         if asset is None:
-            return self._not_found(f"The page has no file {shown(name)}.")
+            return self._not_found(f"The page has no file {format_value(name)}.")
         return await self._send(request, asset, IMMUTABLE)
 
     def _json(self, request: Request, about: Mapping[str, Any]) -> Response:

@@ -34,7 +34,7 @@ from a2a_canvas.store.sql.database import Database, insert
 from a2a_canvas.store.sql.kept import add_kept
 from a2a_canvas.store.sql.readable_rows import ReadableRows
 from a2a_canvas.store.sql.reading import VersionKey, version_contents
-from a2a_canvas.store.sql.times import of_microseconds, to_microseconds
+from a2a_canvas.store.sql.times import from_microseconds, to_microseconds
 
 TRANSACTIONS = 2
 """Transactions at once (rule 2)."""
@@ -177,7 +177,7 @@ class SqlPush:
         if not isinstance(event, ArtifactChanged):
             return delivery
         this = and_(_waiting(key), push_outbox.c.generation == delivery.entry.generation)
-        version = VersionKey.of(key.context_id, event.artifact_id, event.version)
+        version = VersionKey.from_ids(key.context_id, event.artifact_id, event.version)
         async with self._read() as connection:
             row = (await connection.execute(select(push_outbox).where(this))).one_or_none()
             contents = await connection.run_sync(version_contents, [version])
@@ -235,7 +235,7 @@ class SqlPush:
         query = select(func.count(), func.min(push_outbox.c.written_at)).select_from(push_outbox)
         async with self._read() as connection:
             depth, oldest = (await connection.execute(query)).one()
-        return Backlog(depth, None if oldest is None else of_microseconds(oldest))
+        return Backlog(depth, None if oldest is None else from_microseconds(oldest))
 
     async def _lock(self, connection: AsyncConnection, key: ConfigKey, claim: str) -> bool:
         """Lock the config's row; whether the claim is still the one of this process."""

@@ -19,7 +19,7 @@ from typing import Any, Literal
 from urllib.parse import urlsplit
 
 from a2a_canvas.server.tool_sources.mcp_servers.tool_names import MAX_PREFIX, unique_names
-from a2a_canvas.store.text.wording import choice, nearest, shown
+from a2a_canvas.store.text.wording import choice, format_value, nearest
 
 logger = logging.getLogger(__name__)
 
@@ -178,7 +178,9 @@ class _EntryReader:
             raise self.wrong(place, "; ".join(("must have either command (a program) or url (an address)", *meant)))
         kind = self._kind(place, entry, "stdio" if has_command else "auto")
         if (kind == "stdio") != has_command:
-            raise self.wrong(f"{place}.type", f"is {shown(entry.get('type'))}, which does not go with {_of(has_url)}")
+            raise self.wrong(
+                f"{place}.type", f"is {format_value(entry.get('type'))}, which does not go with {_of(has_url)}"
+            )
         return self._command(place, entry) if has_command else self._endpoint(place, entry, kind)  # type: ignore[arg-type]
 
     def _kind(self, place: str, entry: Mapping[str, Any], default: str) -> str:
@@ -187,13 +189,13 @@ class _EntryReader:
         if given == default:
             return default
         if given not in _TYPES:
-            raise self.wrong(f"{place}.{key}", f"is {shown(given)} and must be stdio, http or sse")
+            raise self.wrong(f"{place}.{key}", f"is {format_value(given)} and must be stdio, http or sse")
         return _TYPES[given]
 
     def _command(self, place: str, entry: Mapping[str, Any]) -> Command:
         args = entry.get("args", [])
         if not isinstance(args, list):
-            raise self.wrong(f"{place}.args", f"is {shown(args)} and must be a list of strings")
+            raise self.wrong(f"{place}.args", f"is {format_value(args)} and must be a list of strings")
         command = self._text(f"{place}.command", entry["command"])
         if not command:
             raise self.wrong(f"{place}.command", "is empty and must be a program")
@@ -213,7 +215,7 @@ class _EntryReader:
             is_address = False
         if not is_address:
             raise self.wrong(
-                f"{place}.url", f"is {shown(url)} and must be an address that begins with http:// or https://"
+                f"{place}.url", f"is {format_value(url)} and must be an address that begins with http:// or https://"
             )
         headers = self._texts(f"{place}.headers", entry.get("headers", {}))
         for name, value in headers.items():
@@ -227,7 +229,7 @@ class _EntryReader:
     def _timeout(self, place: str, entry: Mapping[str, Any]) -> float:
         given = entry.get("timeout", DEFAULT_TIMEOUT)
         if isinstance(given, bool) or not isinstance(given, int | float) or not 0 < given <= MAX_TIMEOUT:
-            reason = f"is {shown(given)} and must be a number of seconds, {MAX_TIMEOUT:.0f} at most"
+            reason = f"is {format_value(given)} and must be a number of seconds, {MAX_TIMEOUT:.0f} at most"
             raise self.wrong(f"{place}.timeout", reason)
         return float(given)
 
@@ -240,18 +242,18 @@ class _EntryReader:
             case [*names] if all(isinstance(name, str) for name in names):
                 return frozenset(names)
             case given:
-                reason = f'is {shown(given)} and must be "ask", "never" or a list of names of tools'
+                reason = f'is {format_value(given)} and must be "ask", "never" or a list of names of tools'
                 raise self.wrong(f"{place}.approval", reason)
 
     def _flag(self, place: str, entry: Mapping[str, Any], key: str, default: bool) -> bool:
         given = entry.get(key, default)
         if not isinstance(given, bool):
-            raise self.wrong(f"{place}.{key}", f"is {shown(given)} and must be true or false")
+            raise self.wrong(f"{place}.{key}", f"is {format_value(given)} and must be true or false")
         return given
 
     def mapping(self, place: str, given: object) -> Mapping[str, Any]:
         if not isinstance(given, dict):
-            raise self.wrong(place, f"is {shown(given)} and must be an object")
+            raise self.wrong(place, f"is {format_value(given)} and must be an object")
         return given
 
     def _texts(self, place: str, given: object) -> dict[str, str]:
@@ -259,7 +261,7 @@ class _EntryReader:
 
     def _text(self, place: str, given: object) -> str:
         if not isinstance(given, str) or "\0" in given:
-            raise self.wrong(place, f"is {shown(given)} and must be a string")
+            raise self.wrong(place, f"is {format_value(given)} and must be a string")
         return "".join(self._expanded(place, given))
 
     def _expanded(self, place: str, text: str) -> Iterator[str]:

@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from a2a_canvas.server.tool_sources.mcp_servers.tool_names import unique_names
-from a2a_canvas.store.text.wording import choice, shown
-from a2a_canvas.tools.tool import not_valid
+from a2a_canvas.store.text.wording import choice, format_value
+from a2a_canvas.tools.tool import invalid_input_message
 
 MAX_SCHEMA = 50_000
 """Characters of a schema's JSON: every request to the model has it."""
@@ -63,8 +63,8 @@ class Schema:
             kinds = wanted.get("type") if isinstance(wanted, Mapping) else None
             known = [kinds] if isinstance(kinds, str) else kinds or []
             if known and not any(_is_of(kind, value) for kind in known):
-                faults.append(f"{name}: is {shown(value)} and must be {choice(_WORDS[kind] for kind in known)}")
-        return not_valid(tool, faults[:MAX_FAULTS]) if faults else ""
+                faults.append(f"{name}: is {format_value(value)} and must be {choice(_WORDS[kind] for kind in known)}")
+        return invalid_input_message(tool, faults[:MAX_FAULTS]) if faults else ""
 
 
 def _is_of(kind: str, value: Any) -> bool:

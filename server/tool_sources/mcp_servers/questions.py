@@ -93,7 +93,7 @@ class Questions:
 
     async def _login(self, asked: Asked, text: str) -> Action:
         """What the user did. It is recorded, unlike the answer itself, which may have credentials in it."""
-        name = f"login {self.canvas.asked}"
+        name = f"login {self.canvas.question_count}"
         known: Any = self.canvas.recall(name)
         if known:
             self.canvas.skip_question()

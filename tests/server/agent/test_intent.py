@@ -20,7 +20,7 @@ from a2a_canvas.server.wire import AGENTSTACK, CANVAS
 from a2a_canvas.store.changes import Redo, Restore, Undo
 from a2a_canvas.store.models import DataPart, FilePart, Parts, text_part
 from a2a_canvas.store.text.unicode import MAX_ID
-from a2a_canvas.store.text.wording import shown
+from a2a_canvas.store.text.wording import format_value
 
 SHORTER: Parts = (text_part("Shorter"),)
 RANGE = {"start": 2, "end": 5}
@@ -169,13 +169,16 @@ def test_the_operations_on_versions(given, intent) -> None:
 
 @pytest.mark.parametrize("given", ["edit", 1, True, ["op"], []])
 def test_metadata_that_is_no_object_is_refused_by_its_name(given) -> None:
-    assert str(refused(ours=given)) == f"metadata[{CANVAS}] is {shown(given)} and must be an object."
-    assert str(refused(theirs=given)) == f"metadata[{AGENTSTACK}] is {shown(given)} and must be an object."
+    assert str(refused(ours=given)) == f"metadata[{CANVAS}] is {format_value(given)} and must be an object."
+    assert str(refused(theirs=given)) == f"metadata[{AGENTSTACK}] is {format_value(given)} and must be an object."
 
 
 @pytest.mark.parametrize("op", ["Edit", "delete", "", 3, None, ["edit"], {"edit": 1}])
 def test_an_unknown_operation_is_refused_with_those_that_there_are(op) -> None:
-    assert str(refused(ours={**EDIT, "op": op})) == f"op is {shown(op)} and must be edit, undo, redo, restore or put."
+    assert (
+        str(refused(ours={**EDIT, "op": op}))
+        == f"op is {format_value(op)} and must be edit, undo, redo, restore or put."
+    )
 
 
 FORMS = {
@@ -230,7 +233,7 @@ def test_a_field_that_is_missing_is_named(form, field) -> None:
 def test_a_field_of_the_wrong_kind_is_refused_by_its_name(form, field, value) -> None:
     error = refused(ours={**FORMS[form], field: value})
     assert error.field == field
-    assert error.reason == "must not be empty" or error.reason.startswith(f"is {shown(value)} and must be ")
+    assert error.reason == "must not be empty" or error.reason.startswith(f"is {format_value(value)} and must be ")
 
 
 @pytest.mark.parametrize(

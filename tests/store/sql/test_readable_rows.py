@@ -33,6 +33,6 @@ def test_a_log_line_names_the_first_row_and_later_ones_count_the_others(caplog: 
         clock.now = INTERVAL
         [*rows.decode_all(ROWS, int)]
     first, second = caplog.records
-    assert "stored number cannot be read and is left out (1 " in first.getMessage()
+    assert "stored number cannot be read and is skipped (1 " in first.getMessage()
     assert vars(first)["fields"] == {"row": "b"}
     assert "(4 since" in second.getMessage()

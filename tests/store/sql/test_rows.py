@@ -20,9 +20,9 @@ from a2a_canvas.store.sql.rows import (
     RowChanges,
     StoredDocument,
     VersionRow,
-    appended,
     content_of,
     document_of,
+    find_appended,
     row_changes,
 )
 from a2a_canvas.store.text.spans import Span
@@ -285,7 +285,7 @@ def test_what_is_found_to_be_appended_makes_the_new_of_the_old(before: list[Step
     for step in after:
         document = done(document, step)
     new = document.artifact.content
-    parts = appended(old, new)
+    parts = find_appended(old, new)
     if parts:
         assert mutation.apply(old.parts, AppendParts(parts)) == new.parts
     if parts == ():

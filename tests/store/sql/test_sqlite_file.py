@@ -27,7 +27,7 @@ async def database(tmp_path: Path) -> AsyncIterator[Database]:
     assert opened.file
     opened.file.create()
     await write(opened, "CREATE TABLE words (word TEXT)")
-    opened.file.opened()
+    opened.file.record_opened()
     await write(opened)
     yield opened
     await opened.close()
@@ -86,7 +86,7 @@ async def test_one_that_is_gone_takes_and_gives_nothing_more_and_says_so_once(
         with pytest.raises(Unavailable):
             await count(database)
     [record] = caplog.records
-    assert "Put back the very file, or stop the server" in record.getMessage()
+    assert "Put back the same file, or stop the server" in record.getMessage()
     assert record.levelname == "CRITICAL"
 
 

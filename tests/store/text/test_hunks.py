@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from a2a_canvas.store.text.hunks import Hunk, applied, hunks
+from a2a_canvas.store.text.hunks import Hunk, apply_hunks, hunks
 from a2a_canvas.store.text.spans import Span
 from tests.property_examples import examples
 
@@ -19,7 +19,7 @@ TEXTS = st.lists(TOKENS, max_size=14).map("".join) | st.text(max_size=12)
 
 def told(old: str, new: str) -> list[tuple[str, str]]:
     """Each replaced text with the one in its place."""
-    return [(hunk.span.of(old), hunk.text) for hunk in hunks(old, new)]
+    return [(hunk.span.extract(old), hunk.text) for hunk in hunks(old, new)]
 
 
 # ------------------------------------------------------------------------------ examples
@@ -63,8 +63,8 @@ def test_the_smallest_whole_lines_and_words(old: str, new: str, changes: list[tu
 
 def test_a_part_of_what_was_changed() -> None:
     changes = (Hunk(Span(4, 7), "2"), Hunk(Span(8, 8), "and "))
-    assert applied("one two three", changes) == "one 2 and three"
-    assert applied("one two three", changes[:1], Span(3, 8)) == " 2 "
+    assert apply_hunks("one two three", changes) == "one 2 and three"
+    assert apply_hunks("one two three", changes[:1], Span(3, 8)) == " 2 "
 
 
 # ------------------------------------------------------------------------------ properties
@@ -72,9 +72,9 @@ def test_a_part_of_what_was_changed() -> None:
 
 def check(old: str, new: str) -> None:
     changes = hunks(old, new)
-    assert applied(old, changes) == new
+    assert apply_hunks(old, changes) == new
     for hunk in changes:
-        assert hunk.span.of(old) != hunk.text
+        assert hunk.span.extract(old) != hunk.text
     for one, other in pairwise(changes):
         assert one.span.end < other.span.start
 

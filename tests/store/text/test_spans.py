@@ -16,10 +16,10 @@ from a2a_canvas.store.text.spans import (
     Unit,
     difference,
     find_again,
+    format_lines,
     from_codepoints,
     length,
     line_count,
-    lines_named,
     lines_of,
     lines_span,
     splice,
@@ -85,7 +85,7 @@ def test_an_offset_there_and_back_is_the_same(text: str, unit: Unit, data: st.Da
 def test_utf16_and_code_points_name_the_same_range(given_range: tuple[str, Span]) -> None:
     text, span = given_range
     start, end = (from_codepoints(text, offset, "utf16") for offset in (span.start, span.end))
-    assert text.encode("utf-16-le")[2 * start : 2 * end].decode("utf-16-le") == span.of(text)
+    assert text.encode("utf-16-le")[2 * start : 2 * end].decode("utf-16-le") == span.extract(text)
     assert Span(to_codepoints(text, start, "utf16"), to_codepoints(text, end, "utf16")) == span
 
 
@@ -153,8 +153,8 @@ def test_an_end_just_after_a_line_end_touches_the_line_that_ended() -> None:
 
 
 def test_the_lines_of_a_range_can_be_told() -> None:
-    assert lines_named("ab\ncd\nef", Span(3, 4)) == "line 2"
-    assert lines_named("ab\ncd\nef", Span(3, 7)) == "lines 2-3"
+    assert format_lines("ab\ncd\nef", Span(3, 4)) == "line 2"
+    assert format_lines("ab\ncd\nef", Span(3, 7)) == "lines 2-3"
 
 
 # -------------------------------------------------------------------------------- splice and difference
@@ -241,7 +241,7 @@ class Moved:
 
     @property
     def quote(self) -> str:
-        return self.span.of(self.base)
+        return self.span.extract(self.base)
 
 
 @st.composite
@@ -269,7 +269,7 @@ def test_a_quote_that_was_not_there_is_found_again_where_brute_force_finds_it(it
 @given(BLOCK_TEXTS, st.data())
 def test_where_nothing_has_changed_a_passage_stands_where_it_stood(base: str, data: st.DataObject) -> None:
     span = data.draw(spans(base))
-    assert find_again(base, span, span.of(base), base) == span
+    assert find_again(base, span, span.extract(base), base) == span
 
 
 # ------------------------------------------------------------- finding again: never the wrong place
@@ -405,14 +405,14 @@ def test_a_long_text_of_one_character_is_searched_in_linear_time(size: int) -> N
     for start in (0, 1, QUOTE_CONTEXT, MEGA // 4, MEGA - size):
         span = Span(start, start + size)
         for current in (LONG_AS + "a", LONG_AS[1:], "b" + LONG_AS):
-            find_again(LONG_AS, span, span.of(LONG_AS), current)
+            find_again(LONG_AS, span, span.extract(LONG_AS), current)
 
 
 @pytest.mark.timeout(10)
 def test_places_in_a_long_text_beyond_ascii_are_found_in_linear_time() -> None:
     middle = Span(MEGA // 2, MEGA // 2 + 100)
     assert to_codepoints(LONG_EMOJI, from_codepoints(LONG_EMOJI, middle.end, "utf16"), "utf16") == middle.end
-    assert find_again(LONG_EMOJI, middle, middle.of(LONG_EMOJI), LONG_EMOJI + "x") is None
+    assert find_again(LONG_EMOJI, middle, middle.extract(LONG_EMOJI), LONG_EMOJI + "x") is None
     assert difference(LONG_EMOJI, splice(LONG_EMOJI, middle, "!")) == (middle, "!")
     assert lines_span("\n" * MEGA, MEGA, MEGA) == Span(MEGA - 1, MEGA - 1)
     assert lines_of("\n" * MEGA, Span(MEGA - 1, MEGA)) == (MEGA, MEGA)

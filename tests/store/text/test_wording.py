@@ -2,7 +2,7 @@
 
 import pytest
 
-from a2a_canvas.store.text.wording import MAX_SHOWN, choice, nearest, numbers, shown
+from a2a_canvas.store.text.wording import MAX_SHOWN, choice, format_value, nearest, numbers
 
 VERBS = ("send", "show", "stop", "start", "list", "watch", "cancel")
 
@@ -21,7 +21,7 @@ VERBS = ("send", "show", "stop", "start", "list", "watch", "cancel")
     ],
 )
 def test_a_value_is_shown_short(given: object, as_shown: str) -> None:
-    assert shown(given) == as_shown
+    assert format_value(given) == as_shown
 
 
 @pytest.mark.parametrize(("names", "said"), [((), ""), (("a",), "a"), (("a", "b"), "a or b"), ("abc", "a, b or c")])

@@ -10,7 +10,7 @@ import time
 import pytest
 
 from a2a_canvas.tools.functions import running
-from a2a_canvas.tools.functions.running import TooSlow, bounded, in_thread
+from a2a_canvas.tools.functions.running import CallTimeout, in_thread, run_within
 
 
 async def test_a_function_in_a_thread_returns_and_raises_as_usual() -> None:
@@ -29,8 +29,8 @@ async def test_a_function_that_ends_its_thread_is_a_failure() -> None:
 
 async def test_a_thread_that_never_ends_keeps_nobody() -> None:
     release = threading.Event()
-    with pytest.raises(TooSlow):
-        await bounded("stuck", in_thread(release.wait), 0.01)
+    with pytest.raises(CallTimeout):
+        await run_within("stuck", in_thread(release.wait), 0.01)
     assert await in_thread(lambda: "another") == "another"
     release.set()
 
@@ -48,8 +48,8 @@ async def test_a_call_that_ignores_its_cancellation_is_left_to_itself(
             except asyncio.CancelledError:
                 continue
 
-    with pytest.raises(TooSlow):
-        await bounded("stubborn", stubborn(), 0.01)
+    with pytest.raises(CallTimeout):
+        await run_within("stubborn", stubborn(), 0.01)
     assert "The tool stubborn was cancelled and has not ended" in caplog.text
     release.set()
 
@@ -64,7 +64,7 @@ async def test_a_cancelled_turn_waits_for_the_end_of_its_call() -> None:
             await asyncio.sleep(0)
             ended.append(True)
 
-    turn = asyncio.create_task(bounded("call", call(), 60))
+    turn = asyncio.create_task(run_within("call", call(), 60))
     await asyncio.sleep(0)
     await asyncio.sleep(0)
     turn.cancel()
@@ -91,8 +91,8 @@ async def test_a_tool_that_blocks_the_event_loop_is_named_in_the_log_with_its_li
             time.sleep(0.001)  # noqa: ASYNC251
 
     try:
-        await bounded("blocks", blocks(), 60)
+        await run_within("blocks", blocks(), 60)
     finally:
         running.logger.removeHandler(handler)
-    assert "the tool blocks blocks the event loop" in caplog.text
+    assert "The tool blocks blocks the event loop" in caplog.text
     assert "test_running.py" in caplog.text

@@ -217,7 +217,7 @@ class _DocumentChange:
     def _transform_span(self, document: JsonObject, text: str, span: Span) -> str | None:
         """The new text of the span, with the line breaks at its end."""
         language = language_of(name_of(document), _text_part(document).get("mimeType", ""))
-        old = span.of(text)
+        old = span.extract(text)
         bare = old.rstrip("\r\n")
         passage = Passage(bare, language, self._passage is None, self.turn.groups or {}, self.rule.table, text)
         new = transform(self.rule.change or "", passage)
@@ -306,7 +306,7 @@ def _quote_once(text: str, span: Span, new: str) -> tuple[str, str]:
     around = 0
     while True:
         wide = Span(max(0, span.start - around), span.end + around)
-        old = wide.of(text)
+        old = wide.extract(text)
         if text.find(old, text.find(old) + 1) < 0:
             return old, splice(old, Span(span.start - wide.start, span.end - wide.start), new)
         around = 2 * around or 16

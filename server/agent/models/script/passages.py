@@ -62,10 +62,10 @@ class NamedPassage:
         sections = list(_sections(text)) if self.unit == "section" else []
         if self.title and self.unit == "item":
             items = (Span(*hit.span()) for hit in _UNITS["item"].finditer(text))
-            return next((span for span in items if self.title.casefold() in span.of(text).casefold()), None)
+            return next((span for span in items if self.title.casefold() in span.extract(text).casefold()), None)
         if self.title:
             return next(
-                (span for span in sections if self.title.casefold() in span.of(text).split("\n")[0].lower()), None
+                (span for span in sections if self.title.casefold() in span.extract(text).split("\n")[0].lower()), None
             )
         found = sections if self.unit == "section" else [Span(*hit.span()) for hit in _UNITS[self.unit].finditer(text)]
         return found[self.index] if -len(found) <= self.index < len(found) else None

@@ -188,7 +188,7 @@ def _moved_selection(run: RunInput, artifact_id: str, given: _Given) -> dict[str
     if found is None:
         raise InvalidOperation("selection", "is a passage that others have changed; take the newest version")
     start, end = (from_codepoints(given.text, offset, "utf16") for offset in (found.start, found.end))
-    return {"start": start, "end": end, "text": found.of(given.text)}
+    return {"start": start, "end": end, "text": found.extract(given.text)}
 
 
 def _new(value: Mapping[str, Any]) -> _Given:

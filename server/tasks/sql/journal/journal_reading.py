@@ -45,7 +45,7 @@ from a2a_canvas.store.models import Content
 from a2a_canvas.store.sql.database import Database
 from a2a_canvas.store.sql.readable_rows import ReadableRows
 from a2a_canvas.store.sql.reading import VersionKey
-from a2a_canvas.store.sql.times import of_microseconds
+from a2a_canvas.store.sql.times import from_microseconds
 from a2a_canvas.store.sql.version_contents import VersionContents
 
 logger = logging.getLogger(__name__)
@@ -161,7 +161,7 @@ async def read_contents(
     names = {(context_id, each.artifact_id, each.number) for context_id, several in named for each in several}
     if not names:
         return {}
-    keys = {name: VersionKey.of(*name) for name in names}
+    keys = {name: VersionKey.from_ids(*name) for name in names}
     read = await versions.read(connection, {*keys.values()})
     found: dict[str, dict[tuple[str, int], Content]] = defaultdict(dict)
     for (context_id, artifact_id, number), key in keys.items():
@@ -231,7 +231,7 @@ async def fold_for_list(task: TaskRows) -> TaskRecord:
             task_id=row.task_id,
             context_id=row.context_id,
             owner=row.owner,
-            changed_at=of_microseconds(row.changed_at),
+            changed_at=from_microseconds(row.changed_at),
             state=State(row.state),
             message=AgentMessage(f"{row.task_id}-unreadable", str(error)),
             generation=row.generation,

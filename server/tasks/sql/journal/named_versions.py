@@ -30,16 +30,16 @@ def staged_contents(batches: Iterable[TaskBatch], versions: VersionContents) -> 
     Not later: then memory may have a version that belongs to the next transaction.
     """
     keys = {key for batch in batches for key in _keys(batch)}
-    return {key: content for key in keys if (content := versions.staged(key))}
+    return {key: content for key in keys if (content := versions.get_staged(key))}
 
 
 def _keys(batch: TaskBatch) -> Iterator[VersionKey]:
     context_id = batch.newest.context_id
     for each in batch.newest.artifacts.values():
-        yield VersionKey.of(context_id, each.artifact_id, each.version)
+        yield VersionKey.from_ids(context_id, each.artifact_id, each.version)
     for entry in batch.entries:
         if isinstance(entry.event, ArtifactChanged) and entry.event.last_chunk:
-            yield VersionKey.of(context_id, entry.event.artifact_id, entry.event.version)
+            yield VersionKey.from_ids(context_id, entry.event.artifact_id, entry.event.version)
 
 
 def named_by_entries(context_id: ContextKey, entries: Sequence[Entry], staged: Contents) -> dict[int, NamedVersion]:
@@ -49,7 +49,7 @@ def named_by_entries(context_id: ContextKey, entries: Sequence[Entry], staged: C
         match entry.event:
             case ArtifactChanged(append=False, last_chunk=True) as event:
                 content = Content(event.name, event.description, event.parts)
-                if staged.get(VersionKey.of(context_id, event.artifact_id, event.version)) == content:
+                if staged.get(VersionKey.from_ids(context_id, event.artifact_id, event.version)) == content:
                     found[entry.generation] = NamedVersion(event.artifact_id, event.version, content.size)
             case _:
                 pass
@@ -70,4 +70,4 @@ def named_by_records(connection: Connection, records: Sequence[TaskRecord], stag
 
 
 def _key(record: TaskRecord, artifact: TaskArtifact) -> VersionKey:
-    return VersionKey.of(record.context_id, artifact.artifact_id, artifact.version)
+    return VersionKey.from_ids(record.context_id, artifact.artifact_id, artifact.version)

@@ -404,7 +404,7 @@ async def _count_naming(database: Database, gone: Mapping[Key, Container[int]]) 
         async with database.read() as connection:
             named = select(tasks.c.named).where(tasks.c.context_id == context_id, tasks.c.named.is_not(None))
             for names in (await connection.scalars(named)).all():
-                keys = [VersionKey.of(context_id, each.artifact_id, each.number) for each in names_of_json(names)]
+                keys = [VersionKey.from_ids(context_id, each.artifact_id, each.number) for each in names_of_json(names)]
                 naming += any(key.number in gone.get(key.artifact, ()) for key in keys)
     return naming
 

@@ -33,7 +33,7 @@ from a2a_canvas.store.errors import Unavailable
 from a2a_canvas.store.ids import ContextKey
 from a2a_canvas.store.sql.database import Database
 from a2a_canvas.store.sql.tables import artifacts
-from a2a_canvas.store.sql.times import of_microseconds, to_microseconds
+from a2a_canvas.store.sql.times import from_microseconds, to_microseconds
 
 RELEASE_SECONDS = 5.0
 """Seconds to wait until nobody holds the lease of an artifact; an unused one is retained for a second."""
@@ -157,7 +157,7 @@ async def _check_removable(connection: AsyncConnection, context_id: ContextKey, 
 
 
 def _position(row: RowMapping) -> ListPosition:
-    return of_microseconds(row["changed_at"]), row["context_id"]
+    return from_microseconds(row["changed_at"]), row["context_id"]
 
 
 def _summary(row: RowMapping, counts: tuple[int, int, int], names: dict[str, str]) -> ContextSummary:
@@ -165,8 +165,8 @@ def _summary(row: RowMapping, counts: tuple[int, int, int], names: dict[str, str
         row["context_id"],
         row["name"],
         row["request"],
-        of_microseconds(row["created_at"]),
-        of_microseconds(row["changed_at"]),
+        from_microseconds(row["created_at"]),
+        from_microseconds(row["changed_at"]),
         tasks=counts[0],
         working=counts[1],
         waiting=counts[2],

@@ -23,7 +23,7 @@ from a2a_canvas.store.errors import Unavailable
 from a2a_canvas.store.ids import ContextKey
 from a2a_canvas.store.sql.artifact_lease import LeaseHolder
 from a2a_canvas.store.sql.database import Database
-from a2a_canvas.store.sql.times import of_microseconds
+from a2a_canvas.store.sql.times import from_microseconds
 
 
 class SqlActivity:
@@ -83,7 +83,7 @@ async def _changes(
     changed = select(func.max(owned_contexts.c.changed_at)).where(owned_contexts.c.context_id == contexts.c.context_id)
     query = select(contexts.c.context_id, contexts.c.tasks, changed.scalar_subquery())
     rows = await connection.execute(query.where(contexts.c.context_id.in_(context_ids)))
-    return {context_id: (count, None if at is None else of_microseconds(at)) for context_id, count, at in rows}
+    return {context_id: (count, None if at is None else from_microseconds(at)) for context_id, count, at in rows}
 
 
 async def _working(connection: AsyncConnection, context_ids: Collection[ContextKey]) -> Mapping[str, list[str]]:

@@ -57,7 +57,7 @@ def marked(full: str, span: Span, unit="utf16", **rest) -> SelectionRequest:
 @given(passages(), st.sampled_from([None, 3]), st.booleans())
 def test_a_selection_stands_at_the_same_place_whatever_it_is_counted_in(passage, base, quoted) -> None:
     text, span = passage
-    quote = span.of(text) if quoted else None
+    quote = span.extract(text) if quoted else None
     for unit in ("utf16", "codepoint"):
         target = located(marked(text, span, unit, text=quote), standing(text, base=base))
         assert target == EditTarget("doc", 3, text, span, unit)
@@ -236,20 +236,20 @@ def edits_of_others(draw) -> tuple[str, Span, str]:
     """A text, a passage of it, and the text that others made of it, who may have left the passage alone."""
     text, span = draw(passages())
     before, after = (draw(TEXTS | st.just(kept)) for kept in (text[: span.start], text[span.end :]))
-    return text, span, before + draw(TEXTS | st.just(span.of(text))) + after
+    return text, span, before + draw(TEXTS | st.just(span.extract(text))) + after
 
 
 @given(edits_of_others(), st.booleans(), st.sampled_from(["utf16", "codepoint"]))
 def test_after_the_work_of_others_a_passage_is_what_it_was_or_lost(work, quoted, unit) -> None:
     text, span, now = work
-    quote = span.of(text) if quoted else None
+    quote = span.extract(text) if quoted else None
     at = standing(now, base_text=text, base=2)
     try:
         target = located(marked(text, span, unit, text=quote), at)
     except PassageLost:
-        assert find_again(text, span, span.of(text), now) is None
+        assert find_again(text, span, span.extract(text), now) is None
     else:
-        assert target.quote == span.of(text)
+        assert target.quote == span.extract(text)
         assert (target.text, target.version, target.unit) == (now, 3, unit)
 
 

@@ -260,4 +260,4 @@ async def test_a_put_edits_no_passage_so_what_stands_between_its_changes_is_foun
     at = TEXT.index("Two.")
     found = await track(await harness.versions(), 1, 2, Span(at, at + 4), "Two.")
     assert found
-    assert found.of((await harness.doc()).text) == "Two."
+    assert found.extract((await harness.doc()).text) == "Two."

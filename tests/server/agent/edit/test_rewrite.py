@@ -125,7 +125,7 @@ async def test_only_the_selected_range_changes_and_a_client_can_do_it_itself(dat
     at = end if strategy == "insert_after" else start
     assert completed.written.start == from_codepoints(old, at, unit)
     place = Span(at, at + len(written))
-    assert place.of(now) == written
+    assert place.extract(now) == written
     assert completed.written.end == from_codepoints(now, place.end, unit)
     if strategy != "replace":
         assert now == old[:at] + written + old[at:]
@@ -224,7 +224,7 @@ async def test_neither_a_preamble_nor_tags_of_the_message_go_into_the_document(r
         assert harness.end.message.text == "Edited f.py at line 1: version 2 is saved."
 
 
-@pytest.mark.parametrize("reply", [TWO.of(TEXT), f"Sure! Here's the revised version:\n\n{TWO.of(TEXT)}"])
+@pytest.mark.parametrize("reply", [TWO.extract(TEXT), f"Sure! Here's the revised version:\n\n{TWO.extract(TEXT)}"])
 async def test_a_reply_that_is_the_passage_as_it_is_makes_no_version_and_says_so(reply) -> None:
     harness = await edited(answer(text(*reply)))
     assert harness.told.statuses == [

@@ -72,7 +72,7 @@ async def test_a_share(world: ContextHarness, values: dict[str, Any], caplog: py
     assert await world.backend.shares.list(NOTES) == ()
     await sharing(world).revoke(BOB, "plan", "s1")
     assert await world.backend.shares.of(BOB) == ()
-    assert "A stored share cannot be read and is left out" in caplog.text
+    assert "A stored share cannot be read and is skipped" in caplog.text
 
 
 @pytest.mark.parametrize("column", ["made_at", "expires_at"])

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, cast
 
-from a2a_canvas.tools.functions.canvas import Canvas, Paused
+from a2a_canvas.tools.functions.canvas import CallPaused, Canvas
 from a2a_canvas.tools.functions.function_tool import FunctionTool
 from a2a_canvas.tools.functions.results import ToolError
 
@@ -20,20 +20,20 @@ class CallCanvas:
     kept: dict[str, str] = field(default_factory=dict)
     labels: list[str] = field(default_factory=list)
     questions: list[str] = field(default_factory=list)
-    asked: int = 0
+    question_count: int = 0
 
     async def progress(self, label: str) -> None:
         self.labels.append(label)
 
     async def ask(self, question: str, *, authentication: bool = False) -> str:
         self.questions.append(question)
-        self.asked += 1
-        if self.asked > len(self.answers):
-            raise Paused(question, authentication)
-        return self.answers[self.asked - 1]
+        self.question_count += 1
+        if self.question_count > len(self.answers):
+            raise CallPaused(question, authentication)
+        return self.answers[self.question_count - 1]
 
     def skip_question(self) -> None:
-        self.asked += 1
+        self.question_count += 1
 
     def recall(self, name: str) -> Any:
         return json.loads(self.kept.get(name, "null"))
@@ -43,10 +43,10 @@ class CallCanvas:
 
 
 async def outcome(tool: FunctionTool, given: Mapping[str, Any], canvas: CallCanvas | None = None) -> Any:
-    """What a call returns, or the text of its error, or `Paused`."""
+    """What a call returns, or the text of its error, or `CallPaused`."""
     try:
         return await tool.run(given, cast(Canvas, canvas or CallCanvas()))
     except ToolError as error:
         return f"ToolError: {error}"
-    except Paused:
-        return Paused
+    except CallPaused:
+        return CallPaused

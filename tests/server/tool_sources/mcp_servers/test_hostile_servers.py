@@ -16,7 +16,7 @@ import pytest
 from a2a_canvas.server.tool_sources.mcp_servers import mcp_connection, source
 from a2a_canvas.server.tool_sources.mcp_servers.config import Command, McpServer
 from a2a_canvas.server.tool_sources.mcp_servers.source import McpSource
-from a2a_canvas.tools.functions.canvas import Paused
+from a2a_canvas.tools.functions.canvas import CallPaused
 from a2a_canvas.tools.functions.function_tool import FunctionTool
 from tests.server.tool_sources.mcp_servers.call_canvas import CallCanvas, outcome
 
@@ -245,7 +245,7 @@ async def test_a_list_that_is_not_mcp_is_told(tmp_path: Path, caplog: pytest.Log
 async def test_a_question_pauses_the_call_and_is_answered_when_it_runs_again(tmp_path: Path) -> None:
     async with running(tmp_path) as hostile:
         canvas = CallCanvas()
-        assert await call(hostile, "ask", "Ann", canvas) is Paused
+        assert await call(hostile, "ask", "Ann", canvas) is CallPaused
         assert canvas.questions[0].startswith("h asks: Which city, Ann?\n\ncity [text]")
         await eventually(
             lambda: received(tmp_path)[-1].get("error", {}).get("message") == "The call has been cancelled."

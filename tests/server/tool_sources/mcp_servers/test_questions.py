@@ -12,7 +12,7 @@ from a2a_canvas.server.tool_sources.mcp_servers import source as source_module
 from a2a_canvas.server.tool_sources.mcp_servers.config import Command, McpServer
 from a2a_canvas.server.tool_sources.mcp_servers.questions import Questions
 from a2a_canvas.server.tool_sources.mcp_servers.source import McpSource
-from a2a_canvas.tools.functions.canvas import Canvas, Paused
+from a2a_canvas.tools.functions.canvas import CallPaused, Canvas
 from a2a_canvas.tools.functions.function_tool import FunctionTool
 from tests.server.tool_sources.mcp_servers.call_canvas import CallCanvas, outcome
 
@@ -71,6 +71,6 @@ async def test_an_answer_to_a_try_whose_state_was_lost_answers_no_later_question
 ) -> None:
     kept: dict[str, str] = {}
     waits = CallCanvas(["Rom"], kept)
-    assert await outcome(book, {}, waits) is Paused
+    assert await outcome(book, {}, waits) is CallPaused
     assert [text.split("\n")[0] for text in waits.questions] == ["shop asks: Which city?", "shop asks: Which seats?"]
     assert await outcome(book, {}, CallCanvas(["Rom", "two"], kept)) == ["booked two"]

@@ -14,7 +14,7 @@ import pytest
 from a2a_canvas.server.tool_sources.mcp_servers import source as source_module
 from a2a_canvas.server.tool_sources.mcp_servers.config import Command, Endpoint, Http, McpServer
 from a2a_canvas.server.tool_sources.mcp_servers.source import McpSource, mcp_sources
-from a2a_canvas.tools.functions.canvas import Paused
+from a2a_canvas.tools.functions.canvas import CallPaused
 from a2a_canvas.tools.functions.function_tool import FunctionTool
 from a2a_canvas.tools.functions.results import File
 from tests.free_port import free_port
@@ -106,7 +106,7 @@ async def test_what_the_server_that_does_everything_asks_is_asked_and_answered()
     async with started(McpServer("all", "all", program)) as (source,):
         [asks] = [each for each in source.tools() if each.name == "all__trigger-elicitation-request"]
         asked = CallCanvas()
-        assert await outcome(asks, {}, asked) is Paused
+        assert await outcome(asks, {}, asked) is CallPaused
         assert "- name (String): Your full, legal name [text]" in asked.questions[0]
         assert "[one of hero-1 (Superman), hero-2 (Green Lantern)" in asked.questions[0]
         told = await outcome(asks, {}, CallCanvas(("Ann",), asked.kept))
@@ -183,7 +183,7 @@ async def test_a_question_in_the_result_goes_on_with_the_answer_and_the_state(tr
     calls: list[str] = []
     async with ours(transport, calls) as source:
         weather, canvas = tool(source, "weather"), CallCanvas()
-        assert await outcome(weather, {}, canvas) is Paused
+        assert await outcome(weather, {}, canvas) is CallPaused
         assert canvas.questions[0].startswith("ours asks: Which city?")
         assert await outcome(weather, {}, CallCanvas(["Rom"], canvas.kept)) == ["Rom is mild"]
         assert calls == ([] if transport == "stdio" else ["weather of Rom"])
@@ -205,7 +205,7 @@ async def test_questions_of_calls_that_run_at_once_reach_each_its_own_over_http(
 async def test_a_login_that_a_call_needs_pauses_it() -> None:
     async with ours("legacy") as source:
         secret, canvas = tool(source, "secret"), CallCanvas()
-        assert await outcome(secret, {}, canvas) is Paused
+        assert await outcome(secret, {}, canvas) is CallPaused
         assert canvas.questions[0].startswith("ours asks: Log in.\n\nOpen https://example.com/login and answer “done”")
         declined = await outcome(secret, {}, CallCanvas(["decline"], dict(canvas.kept)))
         assert declined == "ToolError: The user declined to open https://example.com/login."

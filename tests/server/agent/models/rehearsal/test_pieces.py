@@ -126,7 +126,9 @@ def does_something(suggestion: str, name: str, text: str) -> bool:
         return bool(rule.change or rule.once or rule.rounds[0].write)
     named = named_passage(suggestion, groups)
     span = named.find(text) if named else Span(0, len(text))
-    passage = Passage((span or Span(0, 0)).of(text).rstrip("\n"), language_of(name), named is None, groups, rule.table)
+    passage = Passage(
+        (span or Span(0, 0)).extract(text).rstrip("\n"), language_of(name), named is None, groups, rule.table
+    )
     return transform(rule.change, passage) is not None
 
 

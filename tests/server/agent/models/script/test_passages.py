@@ -42,7 +42,7 @@ def test_a_passage_is_found_by_its_name(words: str, found: str | None) -> None:
     passage = named_passage(f"make {words} shorter", {})
     assert passage
     span = passage.find(BLOG)
-    assert (span and span.of(BLOG)) == found
+    assert (span and span.extract(BLOG)) == found
 
 
 def test_a_section_is_found_by_its_heading() -> None:
