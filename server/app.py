@@ -16,7 +16,7 @@ from a2a_canvas.server.protocols.a2a_v1.bindings.http_json import rest_route
 from a2a_canvas.server.protocols.a2a_v1.bindings.jsonrpc import jsonrpc_route
 from a2a_canvas.server.protocols.a2a_v1.card.card import card_route
 from a2a_canvas.server.protocols.a2a_v1.card.card_signing import card_keys_route
-from a2a_canvas.server.protocols.a2a_v1.projection.extensions import ExtensionsEcho, extensions_of
+from a2a_canvas.server.protocols.a2a_v1.projection.extensions import extensions_of
 from a2a_canvas.server.protocols.agui.routes import AgUiConfig, agui_routes
 from a2a_canvas.server.protocols.artifacts.routes import artifact_routes
 from a2a_canvas.server.protocols.edge.answer_headers import AnswerHeaders
@@ -24,12 +24,11 @@ from a2a_canvas.server.protocols.edge.availability import health_route, ready_ro
 from a2a_canvas.server.protocols.edge.metrics_routes import metrics_readers, metrics_route
 from a2a_canvas.server.protocols.edge.request_metrics import MetricsMiddleware
 from a2a_canvas.server.protocols.edge.shutdown import ShutdownMiddleware
-from a2a_canvas.server.protocols.guard.hosts import HostCheck, cors_options, hosts_of
-from a2a_canvas.server.protocols.guard.http_guard import Guard
-from a2a_canvas.server.protocols.guard.startup import StartupCheck
+from a2a_canvas.server.protocols.guard.hosts import cors_options, hosts_of
 from a2a_canvas.server.protocols.guard.unrouted import refuse_unrouted
 from a2a_canvas.server.protocols.page.routes import about, page_routes
-from a2a_canvas.server.protocols.pipeline.http_authentication import Authentication
+from a2a_canvas.server.protocols.pipeline.entrance import HttpEntrance
+from a2a_canvas.server.protocols.pipeline.http_pipeline import HttpPipeline
 from a2a_canvas.server.settings.settings import Settings
 from a2a_canvas.server.wire import REST_PREFIX
 
@@ -110,21 +109,19 @@ def _agui(components: Components) -> AgUiConfig:
 def _middleware(components: Components) -> list[Middleware]:
     """The first one sees a request first."""
     settings, bodies = components.engine.settings, components.bodies
-    guard = Middleware(
-        Guard,
+    pipeline = Middleware(
+        HttpPipeline,
         limits=bodies.limits,
         budget=bodies.budget,
         parsing=bodies.parsing,
         refuse_message=bodies.refuse_message,
+        entrance=HttpEntrance(hosts_of(settings), components.startup, components.authenticator, components.sessions),
+        extensions=extensions_of(components.handler.card),
     )
     return [
         Middleware(AnswerHeaders),
         Middleware(MetricsMiddleware, metrics=components.engine.metrics),
         *([Middleware(CORSMiddleware, **cors_options(settings.cors_origin))] if settings.cors_origin else []),
-        Middleware(HostCheck, hosts=hosts_of(settings)),
-        Middleware(StartupCheck, startup=components.startup),
-        Middleware(Authentication, authenticator=components.authenticator, sessions=components.sessions),
-        guard,
+        pipeline,
         Middleware(ShutdownMiddleware, shutdown=components.shutdown),
-        Middleware(ExtensionsEcho, supported=extensions_of(components.handler.card)),
     ]

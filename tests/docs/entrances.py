@@ -42,7 +42,7 @@ _ELSEWHERE = (
     f"query {VERSION_HEADER.lower()}",
     "query signature",
 )
-"""What is read by uvicorn, or found by comparing: in origins.py, http_guard.py and browser_sessions.py."""
+"""What is read by uvicorn, or found by comparing: in origins.py, http_pipeline.py and browser_sessions.py."""
 _IGNORED = {"protocolVersion", "parentRunId", "tools", "encryptedValue", "subagentRunId"}
 """Of a run of AG-UI."""
 

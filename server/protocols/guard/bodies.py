@@ -31,7 +31,9 @@ from a2a_canvas.server.protocols.guard.parsing import SMALL_BODY_BYTES
 from a2a_canvas.server.wire import AGUI_PATH, BELOW_REST
 
 TOO_MANY_BODIES: Final = Refusal(
-    OverloadedError, "The server has too many large requests at once. This one was not accepted: send it again."
+    OverloadedError,
+    "The server has too many large requests at once. This one was not accepted: send it again.",
+    http_status=503,
 )
 
 

@@ -19,8 +19,8 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 from a2a.utils.errors import (
@@ -90,7 +90,7 @@ class Refusal:
     fields: tuple[tuple[str, str], ...] = ()
     http_status: int | None = None
     retry_after: int | None = None
-    headers: tuple[tuple[str, str], ...] = ()
+    headers: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
     def of(cls, error: A2AError) -> Refusal:
@@ -150,7 +150,7 @@ def check_content_encoding(header: str | None) -> Refusal | None:
     if (header or "identity").strip().lower() == "identity":
         return None
     text = f"The body has Content-Encoding {format_value(header)}; send it without"
-    return Refusal(ContentTypeNotSupportedError, text, http_status=415)
+    return Refusal(ContentTypeNotSupportedError, text, http_status=415, headers={"accept-encoding": "identity"})
 
 
 def check_version(header: str | None, target: str | None = None, called: str = "") -> Refusal | None:

@@ -32,7 +32,7 @@ from a2a_canvas.store.text.wording import choice, format_value
 
 INTERNAL_REFUSAL = Refusal(InternalError, "Internal error")
 
-_BEFORE_JSON_RPC = (401, 415, 429)
+_BEFORE_JSON_RPC = (401, 415, 429, 503)
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +93,7 @@ def form_of(method: str, path: str) -> ErrorForm:
 
 def refusal_response(form: ErrorForm, refusal: Refusal, headers: Mapping[str, str] | None = None) -> JSONResponse:
     """A refusal over HTTP; a retryable one has `Retry-After`."""
-    headers = {**(headers or {}), **dict(refusal.headers), **retry_header(refusal.error())}
+    headers = {**(headers or {}), **refusal.headers, **retry_header(refusal.error())}
     return JSONResponse(form.payload(refusal), form.status(refusal), headers)
 
 

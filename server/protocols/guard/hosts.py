@@ -21,12 +21,9 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from a2a.utils.errors import InvalidRequestError
-from starlette.datastructures import Headers
-from starlette.types import ASGIApp, Receive, Scope, Send
 
 from a2a_canvas.server.protocols.edge.error_tables import PermissionDeniedError
 from a2a_canvas.server.protocols.guard.checks import Refusal
-from a2a_canvas.server.protocols.guard.error_forms import rest_response
 from a2a_canvas.server.settings.settings import ALL_ADDRESSES, Settings
 from a2a_canvas.server.wire import EXTENSIONS_HEADERS, VERSION_HEADER
 
@@ -89,22 +86,6 @@ class Hosts:
 def hosts_of(settings: Settings) -> Hosts:
     """The hosts and origins of a server with these settings."""
     return Hosts.of(settings.host, settings.public_url, settings.allowed_hosts, settings.cors_origin)
-
-
-class HostCheck:
-    """ASGI middleware that refuses what `hosts` does not allow."""
-
-    def __init__(self, app: ASGIApp, *, hosts: Hosts) -> None:
-        self._app = app
-        self._hosts = hosts
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        app = self._app
-        if scope["type"] == "http":
-            headers = Headers(scope=scope)
-            if refusal := self._hosts.check(headers.get("host"), headers.get("origin")):
-                app = rest_response(refusal)
-        await app(scope, receive, send)
 
 
 _ADVICE = (

@@ -9,12 +9,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from starlette.responses import JSONResponse
-from starlette.types import ASGIApp, Receive, Scope, Send
-
 from a2a_canvas.server.protocols.edge.availability import ReadinessCheck, UnavailableError
 from a2a_canvas.server.protocols.guard.checks import Refusal
-from a2a_canvas.server.protocols.guard.error_forms import form_of
 from a2a_canvas.server.wire import REST_PREFIX
 
 NOT_STARTED: Final = (
@@ -38,26 +34,8 @@ class Startup:
 
         return ready
 
-
-class StartupCheck:
-    """ASGI middleware that refuses operations of an application that was not started."""
-
-    def __init__(self, app: ASGIApp, *, startup: Startup) -> None:
-        self._app = app
-        self._startup = startup
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if self._startup.done or scope["type"] != "http" or not _is_operation(scope):
-            await self._app(scope, receive, send)
-            return
-        payload = form_of(scope["method"], _path(scope)).payload(Refusal(UnavailableError, NOT_STARTED))
-        await JSONResponse(payload, 503)(scope, receive, send)
-
-
-def _is_operation(scope: Scope) -> bool:
-    return scope["method"] == "POST" or _path(scope).startswith(_OPERATIONS)
-
-
-def _path(scope: Scope) -> str:
-    path: str = scope["path"].removeprefix(scope.get("root_path", ""))
-    return path
+    def check(self, method: str, path: str) -> Refusal | None:
+        """Why a request is refused before the application was started; None if it may pass."""
+        if self.done or not (method == "POST" or path.startswith(_OPERATIONS)):
+            return None
+        return Refusal(UnavailableError, NOT_STARTED, http_status=503)

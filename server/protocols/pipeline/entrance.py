@@ -14,18 +14,27 @@ Rule 3: a stream ends when the credential ends that opened it, because a key is 
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
 from typing import Final, assert_never
 
 from a2a.utils.constants import AGENT_CARD_WELL_KNOWN_PATH
 from a2a.utils.errors import A2AError
+from starlette.authentication import SimpleUser
 from starlette.datastructures import Headers
+from starlette.types import Scope
 
 from a2a_canvas.server.protocols.edge.availability import TooManyRequestsError, UnavailableError, unavailable_error
 from a2a_canvas.server.protocols.edge.error_tables import enter
-from a2a_canvas.server.protocols.edge.origins import Origin
+from a2a_canvas.server.protocols.edge.http_requests import CALLER, STREAM_CHECK
+from a2a_canvas.server.protocols.edge.origins import Origin, origin_of
 from a2a_canvas.server.protocols.guard.checks import Refusal
+from a2a_canvas.server.protocols.guard.error_forms import ErrorForm, RestForm, form_of
+from a2a_canvas.server.protocols.guard.hosts import Hosts
+from a2a_canvas.server.protocols.guard.startup import Startup
 from a2a_canvas.server.protocols.identity.authenticator import (
+    AUTHENTICATED,
     Authenticated,
     Authenticator,
     Denial,
@@ -35,6 +44,7 @@ from a2a_canvas.server.protocols.identity.authenticator import (
     OverQuota,
     TooManyAttempts,
 )
+from a2a_canvas.server.protocols.identity.browser_sessions import BrowserSessions
 from a2a_canvas.server.protocols.identity.credentials import HEADER, SCHEME
 from a2a_canvas.server.tasks.journal.cursors import Check
 from a2a_canvas.server.wire import KEYS_PATH, REALM
@@ -48,6 +58,7 @@ SIGN_IN: Final = "/auth/sign-in"
 CALLBACK: Final = "/auth/callback"
 SIGN_OUT: Final = "/auth/sign-out"
 SESSION: Final = "/auth/session"
+SET_COOKIE: Final = "set-cookie"
 
 ENDED = "These credentials are not valid any more, so this stream ends. Its task goes on: come back with new ones."
 
@@ -60,7 +71,7 @@ enter(UnauthenticatedError, 401, "UNAUTHENTICATED", "UNAUTHENTICATED", -32000)
 
 
 def _unauthenticated(text: str, challenge: str = f"{SCHEME} {REALM}") -> Refusal:
-    return Refusal(UnauthenticatedError, text, http_status=401, headers=(("WWW-Authenticate", challenge),))
+    return Refusal(UnauthenticatedError, text, http_status=401, headers={"WWW-Authenticate": challenge})
 
 
 NO_CREDENTIAL: Final = _unauthenticated(
@@ -122,3 +133,39 @@ def stream_check(authenticator: Authenticator, found: Authenticated) -> Check | 
             raise UnauthenticatedError(ENDED)
 
     return check if found.ends else None
+
+
+@dataclass(frozen=True, slots=True)
+class HttpEntrance:
+    """Which requests may enter."""
+
+    hosts: Hosts
+    startup: Startup
+    authenticator: Authenticator
+    sessions: BrowserSessions
+
+    async def check(self, scope: Scope, path: str) -> tuple[ErrorForm, Refusal] | None:
+        """Why a request may not enter; None if it may: then its caller is in the scope."""
+        method, headers = scope["method"], Headers(scope=scope)
+        if refusal := self.hosts.check(headers.get("host"), headers.get("origin")):
+            return RestForm(), refusal
+        refusal = self.startup.check(method, path) or await self._identify(scope, path, headers)
+        return (form_of(method, path), refusal) if refusal else None
+
+    async def _identify(self, scope: Scope, path: str, headers: Headers) -> Refusal | None:
+        if is_open(scope["method"], path):
+            return None
+        found = await identify(self.authenticator, headers, origin_of(scope), partial(self.sessions.find, scope))
+        if isinstance(found, Refusal):
+            return None if found is NO_CREDENTIAL and (scope["method"], path) == ("GET", SESSION) else found
+        scope[CALLER], scope[AUTHENTICATED] = found.caller, found
+        scope[STREAM_CHECK] = stream_check(self.authenticator, found)
+        if found.caller.name:
+            scope["user"] = SimpleUser(found.caller.name)  # for what the SDK builds
+        return None
+
+    async def renew(self, scope: Scope) -> Mapping[str, str]:
+        """The header that renews a browser's session, if the request does."""
+        found: Authenticated | None = scope.get(AUTHENTICATED)
+        cookie = await self.sessions.renewed(found, scope) if found else ""
+        return {SET_COOKIE: cookie} if cookie else {}

@@ -28,12 +28,11 @@ from a2a_canvas.server.protocols.a2a_v1.bindings.grpc_server import grpc_server
 from a2a_canvas.server.protocols.a2a_v1.bindings.http_json import rest_route
 from a2a_canvas.server.protocols.a2a_v1.bindings.jsonrpc import jsonrpc_route
 from a2a_canvas.server.protocols.a2a_v1.operations.handler import A2AHandler
-from a2a_canvas.server.protocols.a2a_v1.projection.extensions import ExtensionsEcho
 from a2a_canvas.server.protocols.agui.routes import AgUiConfig, agui_routes
 from a2a_canvas.server.protocols.artifacts.routes import artifact_routes
 from a2a_canvas.server.protocols.edge.shutdown import GracefulServer, Shutdown, ShutdownMiddleware
 from a2a_canvas.server.protocols.guard.checks import BodyLimits
-from a2a_canvas.server.protocols.guard.http_guard import Guard
+from a2a_canvas.server.protocols.pipeline.http_pipeline import HttpPipeline
 from a2a_canvas.server.tasks.incoming import Incoming
 from a2a_canvas.server.tasks.journal.context_log import ContextSubscription
 from a2a_canvas.server.tasks.journal.journal import InMemoryJournal, TaskSubscription
@@ -153,9 +152,8 @@ def edge_app(world: ScriptedRuntime, shutdown: Shutdown, handler: A2AHandler) ->
             rest_route(handler, "/rest"),
         ],
         middleware=[
-            Middleware(Guard, limits=BodyLimits()),
+            Middleware(HttpPipeline, limits=BodyLimits()),
             Middleware(ShutdownMiddleware, shutdown=shutdown),
-            Middleware(ExtensionsEcho),
         ],
     )
 

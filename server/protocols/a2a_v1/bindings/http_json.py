@@ -1,12 +1,13 @@
 """A2A over HTTP+JSON, below a prefix: 1.0, and 0.3 below `/v1`.
 
 Rules:
-1. The guard runs before this (`guard/http_guard.py`): it has parsed and checked the call, and left it in the scope.
+1. The pipeline runs before this (`pipeline/http_pipeline.py`): it has parsed and checked the call, and left it in the
+   scope.
    Without a call there is no such path (404), or it has other methods (405).
 2. What fails before a stream begins has an ordinary answer with the error's HTTP status, in both versions
-   (`edge/sse_response.py`, rule 2). What fails later the guard makes the stream's last event, with `event: error`.
+   (`edge/sse_response.py`, rule 2). What fails later the pipeline makes the stream's last event, with `event: error`.
 3. Errors are `google.rpc.Status` in both versions.
-4. The handler raises only `A2AError`; any other exception is a bug, and the guard answers it.
+4. The handler raises only `A2AError`; any other exception is a bug, and the pipeline answers it.
 """
 
 from __future__ import annotations

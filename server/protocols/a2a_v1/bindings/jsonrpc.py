@@ -1,12 +1,14 @@
 """A2A over JSON-RPC, `POST /`, 1.0 and 0.3.
 
 Rules:
-1. The guard runs before this (`guard/http_guard.py`): it has parsed and checked the call, and left it in the scope.
+1. The pipeline runs before this (`pipeline/http_pipeline.py`): it has parsed and checked the call, and left it in the
+   scope.
 2. An answer has HTTP status 200, or 401 if only the caller's credentials are missing, the request's id, and `result`
    or `error`.
-3. What fails before a stream begins has an ordinary answer (`edge/sse_response.py`, rule 2). What fails later the guard
-   makes the stream's last event, with `event: error`. In 0.3 both are data events: its clients read nothing else.
-4. The handler raises only `A2AError`; any other exception is a bug, and the guard answers it.
+3. What fails before a stream begins has an ordinary answer (`edge/sse_response.py`, rule 2). What fails later the
+   pipeline makes the stream's last event, with `event: error`. In 0.3 both are data events: its clients read nothing
+   else.
+4. The handler raises only `A2AError`; any other exception is a bug, and the pipeline answers it.
 """
 
 from __future__ import annotations

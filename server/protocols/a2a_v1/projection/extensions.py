@@ -1,21 +1,14 @@
-"""The extensions that a request activates, and their echo in the response (A2A 1.0, section 4.6).
-
-Rule 1: those that the operator's card adds are echoed, and required where the card says so; what they mean is the
-        matter of the operator's agent.
-"""
+"""Which extensions a request activates for the operations, and which a card lists and requires."""
 
 from __future__ import annotations
 
-from collections.abc import Container, Set
+from collections.abc import Container
 from dataclasses import dataclass
 
 from a2a.types import a2a_pb2 as pb
 from a2a.utils.errors import ExtensionSupportRequiredError
-from starlette.datastructures import Headers, MutableHeaders
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from a2a_canvas.server.protocols.pipeline.extension_headers import SUPPORTED, activated_extensions
-from a2a_canvas.server.wire import CANVAS, EXTENSIONS_HEADERS, TURN, VERSION_HEADER
+from a2a_canvas.server.wire import CANVAS, EXTENSIONS_HEADERS, TURN
 from a2a_canvas.store.text.wording import choice
 
 
@@ -44,29 +37,3 @@ def check_required(card: pb.AgentCard, requested: Container[str]) -> None:
             f"This agent requires the extension {choice(missing, 'and')}. If you support it, name it in the header "
             f"{choice(EXTENSIONS_HEADERS)}."
         )
-
-
-class ExtensionsEcho:
-    """ASGI middleware that names the activated extensions in the response, in the header that the client used.
-
-    Args:
-        supported: URIs.
-    """
-
-    def __init__(self, app: ASGIApp, supported: Set[str] = SUPPORTED) -> None:
-        self._app = app
-        self._supported = supported
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        headers = Headers(scope=scope) if scope["type"] == "http" else Headers()
-        echo = activated_extensions(headers, headers.get(VERSION_HEADER, ""), self._supported)
-        if not echo:
-            await self._app(scope, receive, send)
-            return
-
-        async def with_echo(message: Message) -> None:
-            if message["type"] == "http.response.start":
-                MutableHeaders(scope=message).update(echo)
-            await send(message)
-
-        await self._app(scope, receive, with_echo)

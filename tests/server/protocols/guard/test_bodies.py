@@ -25,7 +25,7 @@ from a2a_canvas.server.accounts.api_key import new_key
 from a2a_canvas.server.assembly import components
 from a2a_canvas.server.protocols.guard.bodies import SMALL_BODY_BYTES, BodyBudget, BodyReservation
 from a2a_canvas.server.protocols.guard.checks import BodyLimits, Refusal
-from a2a_canvas.server.protocols.guard.http_guard import Guard
+from a2a_canvas.server.protocols.pipeline.http_pipeline import HttpPipeline
 from tests.server.app_server import Served, Stream, asking, envelope, serving
 
 LARGE = 2 * SMALL_BODY_BYTES
@@ -139,7 +139,7 @@ async def test_a_body_counts_until_its_answer_begins() -> None:
         used.append(budget.used)
         await send({"type": "http.response.body", "body": b""})
 
-    guard = Guard(app, limits=BodyLimits(), budget=budget)
+    guard = HttpPipeline(app, limits=BodyLimits(), budget=budget)
     async with httpx.AsyncClient(transport=httpx.ASGITransport(guard), base_url="http://x") as http:
         await http.post("/canvas/stream", content=bytes(LARGE))
     assert used == [LARGE, 0]
@@ -152,7 +152,7 @@ async def test_a_body_of_a_caller_who_may_send_no_message_is_read_only_up_to_the
     async def refuse(caller: Caller) -> Refusal:
         return Refusal(InvalidRequestError, "read-only", http_status=403)
 
-    guard = Guard(app, limits=BodyLimits(max_body_bytes=1000), refuse_message=refuse)
+    guard = HttpPipeline(app, limits=BodyLimits(max_body_bytes=1000), refuse_message=refuse)
     async with httpx.AsyncClient(transport=httpx.ASGITransport(guard), base_url="http://x") as http:
         answer = await http.post("/canvas/stream", content=bytes(1001))
     assert (answer.status_code, answer.json()["error"]["message"]) == (403, "read-only")

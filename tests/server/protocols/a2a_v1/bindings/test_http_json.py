@@ -1,4 +1,4 @@
-"""The HTTP+JSON route behind the guard. That its answers are those of the SDK's routes: test_http_guard.py."""
+"""The HTTP+JSON route behind the guard. That its answers are those of the SDK's routes: test_http_pipeline.py."""
 
 import json
 
@@ -9,14 +9,14 @@ from starlette.applications import Starlette
 
 from a2a_canvas.server.protocols.a2a_v1.bindings.http_json import rest_route
 from a2a_canvas.server.protocols.guard.checks import BodyLimits
-from a2a_canvas.server.protocols.guard.http_guard import Guard
+from a2a_canvas.server.protocols.pipeline.http_pipeline import HttpPipeline
 from tests.server.protocols.echo_handler import Failing
 
 PATHS = [("/rest/tasks/t:subscribe", "1.0"), ("/rest/v1/tasks/t:subscribe", "0.3")]
 
 
 async def subscribe(handler: Failing, path: str, version: str) -> httpx.Response:
-    app = Guard(Starlette(routes=[rest_route(handler, "/rest")]), limits=BodyLimits())
+    app = HttpPipeline(Starlette(routes=[rest_route(handler, "/rest")]), limits=BodyLimits())
     async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://localhost") as client:
         return await client.get(path, headers={"A2A-Version": version})
 

@@ -1,4 +1,4 @@
-"""The JSON-RPC route behind the guard. That its answers are those of the SDK's route: test_http_guard.py."""
+"""The JSON-RPC route behind the guard. That its answers are those of the SDK's route: test_http_pipeline.py."""
 
 import json
 from typing import Any
@@ -10,12 +10,12 @@ from starlette.applications import Starlette
 
 from a2a_canvas.server.protocols.a2a_v1.bindings.jsonrpc import jsonrpc_route
 from a2a_canvas.server.protocols.guard.checks import BodyLimits
-from a2a_canvas.server.protocols.guard.http_guard import Guard
+from a2a_canvas.server.protocols.pipeline.http_pipeline import HttpPipeline
 from tests.server.protocols.echo_handler import Failing
 
 
 async def subscribe(handler: Failing) -> httpx.Response:
-    app = Guard(Starlette(routes=[jsonrpc_route(handler)]), limits=BodyLimits())
+    app = HttpPipeline(Starlette(routes=[jsonrpc_route(handler)]), limits=BodyLimits())
     body = {"jsonrpc": "2.0", "id": "x", "method": "SubscribeToTask", "params": {"id": "t"}}
     async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://localhost") as client:
         return await client.post("/", json=body, headers={"A2A-Version": "1.0"})

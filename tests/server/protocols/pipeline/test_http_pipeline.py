@@ -27,7 +27,7 @@ from starlette.types import Receive, Scope, Send
 from a2a_canvas.server.protocols.a2a_v1.bindings.http_json import rest_route
 from a2a_canvas.server.protocols.a2a_v1.bindings.jsonrpc import jsonrpc_route
 from a2a_canvas.server.protocols.guard.checks import BodyLimits
-from a2a_canvas.server.protocols.guard.http_guard import Guard
+from a2a_canvas.server.protocols.pipeline.http_pipeline import HttpPipeline
 from tests.property_examples import examples
 from tests.server.protocols.echo_handler import Echo
 
@@ -71,8 +71,8 @@ def routes(*, ours: bool = True) -> list[Any]:
     ]
 
 
-def guarded(limits: BodyLimits = LIMITS) -> Guard:
-    return Guard(Starlette(routes=routes()), limits=limits)
+def guarded(limits: BodyLimits = LIMITS) -> HttpPipeline:
+    return HttpPipeline(Starlette(routes=routes()), limits=limits)
 
 
 async def ask(method: str, path: str, headers: Any = None, body: bytes = b"", app: Any = None) -> httpx.Response:
@@ -444,9 +444,9 @@ async def test_an_unhandled_exception_becomes_internal_error_without_text(
 ) -> None:
     app: Any = Starlette(routes=routes(), debug=True)
     if inside:
-        app.add_middleware(Guard, limits=LIMITS)
+        app.add_middleware(HttpPipeline, limits=LIMITS)
     else:
-        app = Guard(app, limits=LIMITS)
+        app = HttpPipeline(app, limits=LIMITS)
     response = await ask("GET", "/rest/broken", app=app)
     assert response.status_code == 500
     assert response.json()["error"]["message"] == "Internal error"
@@ -485,7 +485,7 @@ async def test_an_encoded_slash_is_part_of_a_name_or_nowhere(path: str, status: 
     async def found(scope: Scope, receive: Receive, send: Send) -> None:
         await PlainTextResponse("")(scope, receive, send)
 
-    assert (await ask("GET", path, V1, app=Guard(found, limits=LIMITS))).status_code == status
+    assert (await ask("GET", path, V1, app=HttpPipeline(found, limits=LIMITS))).status_code == status
 
 
 async def test_other_paths_keep_their_own_errors() -> None:
@@ -565,7 +565,7 @@ async def test_a_stream_passes_piece_by_piece_and_the_readers_leaving_reaches_th
 
         return StreamingResponse(events(), media_type="text/event-stream")
 
-    app = Guard(Starlette(routes=[Route("/rest/stream", stream)]), limits=LIMITS)
+    app = HttpPipeline(Starlette(routes=[Route("/rest/stream", stream)]), limits=LIMITS)
     async with served(app) as port, httpx.AsyncClient() as client:
         async with client.stream("GET", f"http://127.0.0.1:{port}/rest/stream") as response:
             pieces = response.aiter_text()
@@ -583,7 +583,7 @@ async def test_a_client_that_leaves_in_its_body_never_reaches_the_app() -> None:
         reached.append(scope["path"])
 
     async def watched(scope: Any, receive: Any, send: Any) -> None:
-        await Guard(app, limits=LIMITS)(scope, receive, send)
+        await HttpPipeline(app, limits=LIMITS)(scope, receive, send)
         done.set()
 
     async with served(watched) as port:
@@ -601,7 +601,7 @@ async def test_other_kinds_of_connections_pass() -> None:
     async def app(scope: Any, receive: Any, send: Any) -> None:
         scopes.append((scope, receive, send))
 
-    await Guard(app, limits=LIMITS)({"type": "lifespan"}, "receive", "send")  # type: ignore[arg-type]
+    await HttpPipeline(app, limits=LIMITS)({"type": "lifespan"}, "receive", "send")  # type: ignore[arg-type]
     assert scopes == [({"type": "lifespan"}, "receive", "send")]
 
 
@@ -667,7 +667,7 @@ async def test_of_many_requests_at_once_one_passes_in_each_step_of_the_loop_in_o
     async def app(scope: Any, receive: Any, send: Any) -> None:
         passed.append((int(scope["path"][1:]), steps))
 
-    async def one(guard: Guard, number: int) -> None:
+    async def one(guard: HttpPipeline, number: int) -> None:
         scope = {"type": "http", "method": "GET", "path": f"/{number}", "headers": [], "query_string": b""}
 
         async def receive() -> dict[str, Any]:
@@ -675,7 +675,7 @@ async def test_of_many_requests_at_once_one_passes_in_each_step_of_the_loop_in_o
 
         await guard(scope, receive, receive)  # type: ignore[arg-type]
 
-    guard = Guard(app, limits=LIMITS)
+    guard = HttpPipeline(app, limits=LIMITS)
     sent = [asyncio.create_task(one(guard, number)) for number in range(20)]
     await asyncio.sleep(0)
     sent[3].cancel()  # its sender has gone

@@ -1,9 +1,9 @@
-"""The guard in front of the HTTP routes of A2A, as ASGI middleware.
+"""The way of an HTTP request to its route, as ASGI middleware.
 
 Rules:
-1. The request body is read first (`bodies.py`), unless its sender may send none (`guests.py`), and replayed; after it
-   the app's `receive` is the server's, so a disconnect still reaches the app. No answer is buffered: streams pass
-   through unchanged.
+1. Host and origin are checked first, then whether the server has started, then who calls (`entrance.py`). The body is
+   read after that (`bodies.py`), unless its sender may send none (`guests.py`), and replayed; then the app's `receive`
+   is the server's, so a disconnect still reaches the app. No answer is buffered: streams pass through unchanged.
 2. JSON-RPC is `POST /`; REST is every path below its prefix. On all other paths only the size of the body is checked.
 3. A refusal has the binding's form: JSON-RPC an error object with HTTP 200, REST a `google.rpc.Status` with its HTTP
    status. A 0.3 call over JSON-RPC is answered in its own form.
@@ -11,18 +11,20 @@ Rules:
 5. An exception of the app is logged and becomes InternalError without text, or the last event of a stream that has
    begun.
 6. A 503 has `Retry-After`.
-7. A request is left in the scope as it was parsed, a `Call` (`calls.py`).
+7. The scope has the caller, the credential that names it, and the request as it was parsed, a `Call` (`calls.py`).
 8. The parameter `A2A-Version` of the query counts where the header is missing or empty (A2A 1.0, section 3.6.1): a
    browser's `EventSource` can set no header. From here on it is the header. Several headers with different versions are
    one with all of them, which is no version.
 9. `%2F` is part of a name, and only names below `/artifacts/` have one. Elsewhere there is nothing at such a path: were
    it decoded, a proxy that allows or forbids paths would see another one than this server.
+10. The extensions that a request activates are named in the header of the app's answer.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Mapping, Set
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
@@ -54,12 +56,14 @@ from a2a_canvas.server.protocols.guard.error_forms import (
     JsonRpcForm,
     RestForm,
     method_not_allowed,
-    rest_response,
+    refusal_response,
 )
 from a2a_canvas.server.protocols.guard.guests import RefuseMessage, refuse_none
 from a2a_canvas.server.protocols.guard.parsing import SMALL_BODY_BYTES, ParsingThread
 from a2a_canvas.server.protocols.guard.rest import check_encoding, check_rest, find_rest_route
 from a2a_canvas.server.protocols.guard.rpc_calls import RejectedCall, check_jsonrpc
+from a2a_canvas.server.protocols.pipeline.entrance import HttpEntrance
+from a2a_canvas.server.protocols.pipeline.extension_headers import SUPPORTED, activated_extensions
 from a2a_canvas.server.wire import BELOW_REST, VERSION_HEADER
 
 logger = logging.getLogger(__name__)
@@ -71,13 +75,15 @@ def sends_message(method: str, path: str) -> bool:
     return found is not None and found[0].operation in SENDS
 
 
-class Guard:
+class HttpPipeline:
     """ASGI middleware, around the app or among its middleware.
 
     Args:
         budget: of all request bodies, to be shared with gRPC; one of its own if not given.
         parsing: where large ones are parsed, to be shared with gRPC and AG-UI.
         refuse_message: for callers who may send none; their messages are not parsed.
+        entrance: which requests may enter; all, anonymously, if not given.
+        extensions: URIs of those that requests may activate.
     """
 
     def __init__(
@@ -88,6 +94,8 @@ class Guard:
         budget: BodyBudget | None = None,
         parsing: ParsingThread | None = None,
         refuse_message: RefuseMessage = refuse_none,
+        entrance: HttpEntrance | None = None,
+        extensions: Set[str] = SUPPORTED,
     ) -> None:
         self._app = app
         self._limits = limits
@@ -95,15 +103,26 @@ class Guard:
         self._parsing = parsing or ParsingThread()
         self._one_per_step = asyncio.Lock()
         self._refuse_message = refuse_message
+        self._entrance = entrance
+        self._extensions = extensions
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        if encodes_slash(scope):
-            await rest_response(_ENCODED_SLASH)(scope, receive, send)
-            return
         path = scope["path"].removeprefix(scope.get("root_path", ""))
+        refused = None
+        if self._entrance:
+            refused = await self._entrance.check(scope, path)
+            send = with_headers(send, await self._entrance.renew(scope))
+        if refused is None and encodes_slash(scope):
+            refused = RestForm(), _ENCODED_SLASH
+        if refused:
+            await _HttpExchange(scope, receive, send).refuse(*refused)
+        else:
+            await self._read_and_serve(scope, receive, send, path)
+
+    async def _read_and_serve(self, scope: Scope, receive: Receive, send: Send, path: str) -> None:
         with self._budget.reserve(caller_in(scope).account) as reservation:
             body = await self._read(scope, receive, path, reservation)
             if body is None:
@@ -135,19 +154,21 @@ class Guard:
 
     async def _serve(self, scope: Scope, path: str, body: bytes | Refusal, connection: _HttpExchange) -> None:
         binding = self._binding(scope["method"], path)
-        if body is TOO_MANY_BODIES:
-            await connection.answer(503, (binding or RestForm()).payload(TOO_MANY_BODIES), dict(RETRY_AFTER))
-        elif isinstance(body, Refusal):
-            encodings = {"accept-encoding": "identity"} if body.http_status == 415 else {}
-            await connection.refuse(binding or RestForm(), body, {"connection": "close", **encodings})
+        if isinstance(body, Refusal):
+            headers = {} if body is TOO_MANY_BODIES else {"connection": "close"}
+            await connection.refuse(binding or RestForm(), body, headers)
         elif binding is None:
-            await self._app(scope, connection.receive, connection.send)
+            await self._app(scope, connection.receive, with_headers(connection.send, self._echo(scope)))
         else:
             verdict = await self._verdict(binding, scope, path, body)
             if isinstance(verdict, tuple):
                 await connection.refuse(*verdict)
             else:
-                await _GuardedAnswer(connection, verdict).run(self._app)
+                await _GuardedAnswer(connection, verdict, self._echo(scope)).run(self._app)
+
+    def _echo(self, scope: Scope) -> Mapping[str, str]:
+        headers = Headers(scope=scope)
+        return activated_extensions(headers, headers.get(VERSION_HEADER, ""), self._extensions)
 
     async def _verdict(
         self, binding: ErrorForm, scope: Scope, path: str, body: bytes
@@ -202,6 +223,20 @@ def encodes_slash(scope: Scope) -> bool:
     return bool(encoded) and not before.startswith(b"/artifacts/")
 
 
+def with_headers(send: Send, headers: Mapping[str, str]) -> Send:
+    """`send` that adds headers to the answer."""
+    if not headers:
+        return send
+
+    async def send_with_headers(message: Message) -> None:
+        if message["type"] == "http.response.start":
+            for name, value in headers.items():
+                MutableHeaders(scope=message).append(name, value)
+        await send(message)
+
+    return send_with_headers
+
+
 def _read_version(scope: Scope) -> None:
     """Rule 8. Names of parameters are compared as those of headers are, without case."""
     headers = MutableHeaders(scope=scope)
@@ -223,7 +258,7 @@ class _HttpExchange:
     async def refuse(self, binding: ErrorForm, refusal: Refusal, headers: dict[str, str] | None = None) -> None:
         if isinstance(binding, JsonRpcForm):
             note_refusal(self.scope, refusal.kind)
-        await self.answer(binding.status(refusal), binding.payload(refusal), headers)
+        await refusal_response(binding, refusal, headers)(self.scope, self.receive, self.send)
 
     async def answer(self, status: int, payload: dict[str, Any], headers: dict[str, str] | None = None) -> None:
         await JSONResponse(payload, status, headers)(self.scope, self.receive, self.send)
@@ -232,15 +267,16 @@ class _HttpExchange:
 class _GuardedAnswer:
     """One run of the app behind a binding: its answer is sent on at once, unless it is an error that is not JSON."""
 
-    def __init__(self, connection: _HttpExchange, binding: ErrorForm) -> None:
+    def __init__(self, connection: _HttpExchange, binding: ErrorForm, headers: Mapping[str, str]) -> None:
         self._connection = connection
+        self._headers = headers
         self._binding = binding
         self._begun: Headers | None = None
         self._replaced: Message | None = None
 
     async def run(self, app: ASGIApp) -> None:
         try:
-            await app(self._connection.scope, self._connection.receive, self._send)
+            await app(self._connection.scope, self._connection.receive, with_headers(self._send, self._headers))
         except Exception as error:
             await self._catch(error)
         else:
