@@ -50,7 +50,10 @@ class AgentConnection:
 
     async def get(self, task_id: str) -> pb.Task:
         """A task as it is now."""
-        return await self._answer(lambda client: client.get_task(pb.GetTaskRequest(id=task_id), context=self._context))
+        request = pb.GetTaskRequest(id=task_id)
+        task = await self._answer(lambda client: client.get_task(request, context=self._context))
+        task.id = task_id
+        return task
 
     async def cancel(self, task_id: str) -> None:
         """Cancel a task."""

@@ -53,23 +53,41 @@ def agent_faults() -> Iterator[None]:
 
 
 def fault_of(error: Exception) -> AgentFault:
-    """What an exception of the SDK's client means."""
-    streamless = isinstance(error, UnsupportedOperationError | MethodNotFoundError)
-    return AgentFault(_reason(error), passing=may_pass(error), streamless=streamless)
-
-
-def may_pass(error: Exception) -> bool:
-    """Whether the connection failed, or the server says that another try may succeed."""
-    match _cause(error):
+    """What an exception of the SDK's client means. An error of A2A says more than the status that it came with."""
+    cause = _cause(error)
+    match error:
+        case TaskNotFoundError():
+            return AgentFault("it does not know the task")
+        case MethodNotFoundError() if isinstance(cause, httpx.HTTPStatusError):  # its message names the address
+            return AgentFault(_status(cause.response.status_code), streamless=True)
+        case A2AError() if not isinstance(error, A2AClientError):
+            streamless = isinstance(error, UnsupportedOperationError | MethodNotFoundError)
+            passing = _has(error.data, "retryable") or _asks_for_another_try(cause)
+            return AgentFault(f"it refuses: {error.message[:500]}", passing=passing, streamless=streamless)
+    match cause:
         case UnreadableAnswer():
-            return False
+            return AgentFault(str(cause))
+        case httpx.HTTPStatusError():
+            passing = cause.response.status_code >= 500 or _asks_for_another_try(cause)
+            return AgentFault(_status(cause.response.status_code), passing=passing)
+        case httpx.TimeoutException() | TimeoutError() | A2AClientTimeoutError():
+            return AgentFault("it does not answer", passing=True)
+        case grpc.aio.AioRpcError() if not _asks_for_another_try(cause):
+            return AgentFault("it refuses")
+        case httpx.RequestError() | OSError() | grpc.aio.AioRpcError():
+            return AgentFault("the connection to it broke, or nothing answers there", passing=True)
+        case _:
+            return AgentFault("it answers what is not A2A")
+
+
+def _asks_for_another_try(cause: BaseException) -> bool:
+    match cause:
         case httpx.HTTPStatusError(response=response):
-            return response.status_code >= 500 or response.status_code in (408, 429)
-        case httpx.RequestError() | OSError() | A2AClientTimeoutError():
-            return True
-        case grpc.aio.AioRpcError() as call if call.code() not in _REFUSALS:
-            return True
-    return isinstance(error, A2AError) and _has(error.data, "retryable")
+            return response.status_code in (408, 429, 503)
+        case grpc.aio.AioRpcError():
+            return cause.code() not in _REFUSALS
+        case _:
+            return False
 
 
 def _cause(error: Exception) -> BaseException:
@@ -82,25 +100,6 @@ def _has(data: object, mark: str) -> bool:
     if isinstance(data, Mapping):
         return data.get(mark) in (True, "true") or any(_has(value, mark) for value in data.values())
     return isinstance(data, list | tuple) and any(_has(value, mark) for value in data)
-
-
-def _reason(error: Exception) -> str:
-    match _cause(error):
-        case UnreadableAnswer() as unreadable:
-            return str(unreadable)
-        case httpx.HTTPStatusError(response=response):
-            return _status(response.status_code)
-        case httpx.TimeoutException() | TimeoutError() | A2AClientTimeoutError():
-            return "it does not answer"
-        case httpx.RequestError() | OSError():
-            return "the connection to it broke, or nothing answers there"
-    match error:
-        case TaskNotFoundError():
-            return "it does not know the task"
-        case A2AError() if not isinstance(error, A2AClientError):
-            return f"it refuses: {error.message[:500]}"
-        case _:
-            return "it answers what is not A2A"
 
 
 def _status(status: int) -> str:

@@ -24,7 +24,7 @@ WAITS = (pb.TASK_STATE_INPUT_REQUIRED, pb.TASK_STATE_AUTH_REQUIRED)
 Take = Callable[[pb.StreamResponse], Awaitable[None]]
 """Takes an event of the task. A look at the task is one, too."""
 Wait = Callable[[float, int], Awaitable[object]]
-"""Waits some seconds before a try: the so-manyth since the connection was lost, 0 if it was not."""
+"""Waits some seconds before a try: its number since the connection was lost, or 0."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,15 +70,8 @@ NEWS = Tries(lost=1)
 
 def task_of(event: pb.StreamResponse) -> tuple[str, str]:
     """The ids of the task that an event is about, and of its context; empty if it is a message."""
-    match event.WhichOneof("payload"):
-        case "task":
-            return event.task.id, event.task.context_id
-        case "status_update":
-            return event.status_update.task_id, event.status_update.context_id
-        case "artifact_update":
-            return event.artifact_update.task_id, event.artifact_update.context_id
-        case _:
-            return "", ""
+    update = event.status_update if event.HasField("status_update") else event.artifact_update
+    return event.task.id or update.task_id, event.task.context_id or update.context_id
 
 
 def status_of(event: pb.StreamResponse) -> pb.TaskStatus:
@@ -121,9 +114,9 @@ class Follower:
     answered: str = ""
     _tries: Tries = Tries()
     _polling: bool = False
-    _heard: bool = False
-    _told: bool = False
-    _fault: AgentFault = field(default_factory=lambda: AgentFault("the connection to it broke", passing=True))
+    _has_answer: bool = False
+    _end_announced: bool = False
+    _last_fault: AgentFault = field(default_factory=lambda: AgentFault("the connection to it broke", passing=True))
 
     async def run(self, message: pb.Message | None = None) -> None:
         """Send a message, if there is one, and follow the task until it is over.
@@ -133,9 +126,9 @@ class Follower:
         """
         self._polling = not self.connection.streams
         over = await (self._send(message) if message else self._resume())
-        while not over and not (self._told and self._tries.quiet > len(self.persistence.polls)):
+        while not over and not (self._end_announced and self._tries.quiet > len(self.persistence.polls)):
             if (pause := self._tries.pause(self.persistence)) is None:
-                raise self._fault
+                raise self._last_fault
             await self.wait(pause, self._tries.lost)
             over = await self._resume()
 
@@ -147,7 +140,7 @@ class Follower:
                 return await self._read(self.connection.send(message), message)
             except AgentFault as fault:
                 delay = next(delays, None)
-                if self._heard or not fault.passing or delay is None:
+                if self._has_answer or not fault.passing or delay is None:
                     raise
             await self.wait(delay, 0)
 
@@ -162,38 +155,37 @@ class Follower:
         try:
             task = await self.connection.get(self.task_id)
         except AgentFault as fault:
-            if not self._told and not fault.passing:
+            if not self._end_announced and not fault.passing:
                 raise
-            self._fault, self._tries = fault, self._tries.after_loss()
-            return self._told
-        task.id = self.task_id
+            self._last_fault, self._tries = fault, self._tries.after_loss()
+            return self._end_announced
         event = pb.StreamResponse(task=task)
         over = is_over(event, self.answered)
-        if over or not self._told:
+        if over or not self._end_announced:
             await self.take(event)
         self._tries = self._tries.after_answer()
         return over
 
     async def _read(self, stream: AsyncGenerator[pb.StreamResponse], message: pb.Message | None = None) -> bool:
-        self._heard = news = False
+        self._has_answer = news = False
         end = fault = None
         # The stream that answers a question may begin with the task as it was: still asking.
         stale = message is not None and bool(message.task_id) and self.connection.streams
         try:
             async with aclosing(stream) as events:
                 async for event in events:
-                    if self._is_ours(event, names_task=message is not None and not self._heard):
-                        self._heard, news = True, news or not event.HasField("task")
+                    if self._is_ours(event, names_task=message is not None and not self._has_answer):
+                        self._has_answer, news = True, news or not event.HasField("task")
                         stale = stale and event.task.status.state in WAITS
                         await self.take(event)
                         if not stale and is_over(event, self.answered):
                             end = event
                             break
-        except AgentFault as broke:
-            fault = broke
-        if message is not None and not self._heard:
+        except AgentFault as raised:
+            fault = raised
+        if message is not None and not self._has_answer:
             raise fault or AgentFault("it ends without an answer", passing=True)
-        return await self._judge(news, end, fault)
+        return await self._decide(news, end, fault)
 
     def _is_ours(self, event: pb.StreamResponse, names_task: bool) -> bool:
         task_id, _ = task_of(event)
@@ -203,15 +195,15 @@ class Follower:
             self.task_id = task_id or self.task_id
         return task_id in ("", self.task_id)
 
-    async def _judge(self, news: bool, end: pb.StreamResponse | None, fault: AgentFault | None) -> bool:
+    async def _decide(self, news: bool, end: pb.StreamResponse | None, fault: AgentFault | None) -> bool:
         confirms = self.persistence.confirms
         if end and (end.HasField("message") or not confirms):
             return True
         refused = fault is not None and not fault.passing
         if fault and refused and not (fault.streamless or confirms):
             raise fault
-        if end or (refused and not self._heard):
-            self._told, self._polling = end is not None, True
+        if end or (refused and not self._has_answer):
+            self._end_announced, self._polling = end is not None, True
             return await self._look()
         if news:
             self._tries = NEWS

@@ -18,23 +18,24 @@ from contextlib import ExitStack, aclosing, asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, Final, cast
+from typing import Any, Final
 
 import click
 from a2a.types import a2a_pb2 as pb
-from google.protobuf.json_format import MessageToDict
 from rich.console import Console, Group, RenderableType
 from rich.live import Live
 from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
 
+from a2a_canvas.server.a2a_client.agent_connection import AgentConnection
+from a2a_canvas.server.a2a_client.follower import task_of
 from a2a_canvas.server.client.commands.arguments import typed
 from a2a_canvas.server.client.conversation.connection import connected
 from a2a_canvas.server.client.conversation.errors import INTERRUPTED, ClientError
 from a2a_canvas.server.client.conversation.exchange import converse, new_message
 from a2a_canvas.server.client.conversation.invocation import Invocation
-from a2a_canvas.server.client.screen.fold import SeenTask, fold
+from a2a_canvas.server.client.screen.fold import extension_data
 from a2a_canvas.server.command_form import CommandForm
 from a2a_canvas.server.wire import CANVAS
 
@@ -116,13 +117,13 @@ class Watcher:
                 update = response.artifact_update
                 written = "".join(part.text for part in update.artifact.parts)
                 self.text = self.text + written if update.append else written
-                self.version = int(_canvas(update.metadata).get("artifactVersion", self.version))
+                self.version = int(extension_data(update.metadata, CANVAS).get("artifactVersion", self.version))
             case "status_update":
-                self._take_edit(_canvas(response.status_update.metadata).get("edit", {}))
+                self._take_edit(extension_data(response.status_update.metadata, CANVAS).get("edit", {}))
 
     def _take_snapshot(self, task: pb.Task) -> None:
         """A task shows its own last change: one that is joined again may be behind the document."""
-        ours = _canvas(task.metadata)
+        ours = extension_data(task.metadata, CANVAS)
         for artifact in task.artifacts:
             version = int(ours["artifacts"][artifact.artifact_id]["artifactVersion"])
             if version >= self.version or task.id not in self.joined:
@@ -152,11 +153,6 @@ class Watcher:
         state = "connection lost, tries again" if self.lost else f"version {self.version}" if self.version else ""
         border = "red" if self.lost else "green" if self.edits else "dim"
         return Panel(shown, title=self.name, subtitle=state, height=ROWS, border_style=border)
-
-
-def _canvas(metadata: Any) -> dict[str, Any]:
-    """What canvas:v1 adds."""
-    return cast("dict[str, Any]", MessageToDict(metadata).get(CANVAS, {}))
 
 
 async def _listens(process: asyncio.subprocess.Process) -> None:
@@ -312,10 +308,8 @@ class Demo:
         message = new_message(text, CONTEXT)
         if operation:
             message.metadata.update({CANVAS: {"artifactId": ARTIFACT, **operation}})
-        async with connected(self._url) as session:
-            answer: Any = session.client.send_message(pb.SendMessageRequest(message=message))
-            async with aclosing(answer) as responses:
-                return fold(SeenTask(), await anext(responses)).task_id
+        async with connected(self._url) as session, aclosing(AgentConnection(session.client).send(message)) as events:
+            return task_of(await anext(events))[0]
 
     def _follow(self, task_id: str, *watchers: Watcher) -> None:
         self._following += [asyncio.create_task(self._show_task(watcher, task_id)) for watcher in watchers]

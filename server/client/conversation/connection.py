@@ -27,7 +27,7 @@ from a2a.types import a2a_pb2 as pb
 from a2a.utils.constants import AGENT_CARD_WELL_KNOWN_PATH, TransportProtocol
 from a2a.utils.errors import A2AError, MethodNotFoundError, UnsupportedOperationError
 
-from a2a_canvas.server.a2a_client.agent_fault import may_pass
+from a2a_canvas.server.a2a_client.agent_fault import fault_of
 from a2a_canvas.server.a2a_client.timestamps import zoned_answer
 from a2a_canvas.server.client.conversation.address import RequestHeaders, agent_addresses
 from a2a_canvas.server.client.conversation.errors import ClientError, leads_nowhere
@@ -257,7 +257,7 @@ def _explain_call(error: A2AClientError, url: str) -> str:
             return _explain_status(status.response)
         case httpx.ConnectError() as cause:
             return leads_nowhere(cause.request.url, cause)
-        case _ if may_pass(error):
+        case _ if fault_of(error).passing:
             return f"The connection to {url} was lost: {error.message}"
         case grpc.aio.AioRpcError() as call:
             unknown = call.code() is grpc.StatusCode.UNAUTHENTICATED

@@ -98,8 +98,8 @@ COUNTS = st.lists(st.integers(0, 4), max_size=6)
 @given(events=st.lists(EVENTS, max_size=8), breaks=COUNTS, meanwhile=COUNTS, flags=st.tuples(*repeat(st.booleans(), 2)))
 async def test_wherever_streams_are_cut_the_folded_task_is_that_of_an_uncut_one(events, breaks, meanwhile, flags):
     confirms, streams = flags
-    told = [whole("a"), whole("b"), *events, completed()]
-    uncut, cut = FakeAgent(told), FakeAgent(told)
+    turn = [whole("a"), whole("b"), *events, completed()]
+    uncut, cut = FakeAgent(turn), FakeAgent(turn)
     cut.breaks, cut.streams = breaks, streams
     persistence = Persistence((0.0,) * 9, (0.0,) * 9, resends=9, confirms=confirms)
     assert await follow(cut, persistence, meanwhile) == await follow(uncut, persistence)

@@ -16,7 +16,7 @@ from starlette.responses import JSONResponse, PlainTextResponse
 from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from a2a_canvas.server.a2a_client.agent_fault import may_pass
+from a2a_canvas.server.a2a_client.agent_fault import fault_of
 from a2a_canvas.server.client.conversation.address import RequestHeader, RequestHeaders
 from a2a_canvas.server.client.conversation.connection import explain
 from a2a_canvas.server.client.conversation.invocation import Invocation
@@ -58,9 +58,9 @@ def test_an_answer_of_grpc_is_no_lost_connection(code: grpc.StatusCode) -> None:
     )
     said = explain(error, "http://there")
     answers = ["ALREADY", "FAILED", "INVALID", "NOT", "OUT", "PERMISSION", "UNAUTHENTICATED", "UNIMPLEMENTED"]
-    assert may_pass(error) == (code.name.partition("_")[0] not in answers)
+    assert fault_of(error).passing == (code.name.partition("_")[0] not in answers)
     assert said.startswith(
-        "The connection to http://there was lost" if may_pass(error) else "The server refused: Send its"
+        "The connection to http://there was lost" if fault_of(error).passing else "The server refused: Send its"
     )
     assert (TOKEN_VARIABLE in said) == (code is grpc.StatusCode.UNAUTHENTICATED)
 
