@@ -10,7 +10,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, redirect_stderr, redirect_stdout
 from dataclasses import dataclass, field
 from io import BytesIO, StringIO, TextIOWrapper
-from typing import Any
+from typing import Any, Literal
 
 import uvicorn
 from a2a.types import a2a_pb2 as pb
@@ -22,6 +22,7 @@ from starlette.routing import Route
 from starlette.types import ASGIApp
 
 from a2a_canvas.server.commands.cli import main
+from tests.free_port import free_port
 
 UNKNOWN_METHOD = {"code": -32601, "message": "Method not found"}
 BREAK = object()
@@ -66,13 +67,13 @@ async def typed(*arguments: str, stdin: str | bytes = "") -> Result:
 
 
 @asynccontextmanager
-async def serving(make: Callable[[str], ASGIApp]) -> AsyncIterator[str]:
+async def serving(make: Callable[[str], ASGIApp], lifespan: Literal["on", "off"] = "off") -> AsyncIterator[str]:
     """A server for the app that `make` builds for its own address. It accepts from the first moment."""
-    with socket.socket() as listener:
+    with socket.socket(proto=socket.IPPROTO_TCP) as listener:
         listener.bind(("127.0.0.1", 0))
         listener.listen()
         url = f"http://127.0.0.1:{listener.getsockname()[1]}"
-        config = uvicorn.Config(make(url), log_config=None, lifespan="off", timeout_graceful_shutdown=1)
+        config = uvicorn.Config(make(url), log_config=None, lifespan=lifespan, timeout_graceful_shutdown=1)
         server = uvicorn.Server(config)
         running = asyncio.create_task(server.serve(sockets=[listener]))
         try:
@@ -83,9 +84,7 @@ async def serving(make: Callable[[str], ASGIApp]) -> AsyncIterator[str]:
 
 
 def unused_url() -> str:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return f"http://127.0.0.1:{probe.getsockname()[1]}"
+    return f"http://127.0.0.1:{free_port()}"
 
 
 def card(

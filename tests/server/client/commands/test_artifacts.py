@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import json
 import re
-from collections.abc import AsyncIterator, Callable
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -30,18 +30,11 @@ from a2a_canvas.server.protocols.artifacts.paths import (
     VersionList,
     parse_path,
 )
-from tests.server.app_server import Served, serving
-from tests.server.canvas_client import SCRIPT, Doc, made, say
+from tests.server.app_server import Served
+from tests.server.canvas_client import Doc, made, say
 from tests.server.client.artifact_runs import do, run
 from tests.server.client.client_harness import Result, card, card_route, typed, unused_url
 from tests.server.client.client_harness import serving as serving_app
-
-
-@pytest.fixture
-async def served() -> AsyncIterator[Served]:
-    async with serving(SCRIPT, grpc=False) as served:
-        served.gate.open()
-        yield served
 
 
 @pytest.fixture

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Callable
+from collections.abc import Callable
 from io import StringIO
 from typing import Any
 
@@ -20,21 +20,14 @@ from a2a_canvas.server.client.commands.edit import edit, redo, restore, undo
 from a2a_canvas.server.client.commands.files import put
 from a2a_canvas.server.client.conversation.invocation import Invocation, carried_out
 from a2a_canvas.server.wire import CANVAS
-from tests.server.app_server import Served, asking, serving
-from tests.server.canvas_client import SCRIPT, Doc, made
+from tests.server.app_server import Served, asking
+from tests.server.canvas_client import Doc, made
 from tests.server.client.artifact_runs import do, run
 from tests.server.client.client_harness import BREAK, Result, Screen, Script, update
 from tests.server.client.client_harness import serving as serving_app
 
 TEXT = "one\ntwo\n🦀 three\ntwo\n"
 NO_PLACE: dict[str, Any] = {"lines": None, "match": None, "before": False, "after": False, "base": None}
-
-
-@pytest.fixture
-async def served() -> AsyncIterator[Served]:
-    async with serving(SCRIPT, grpc=False) as served:
-        served.gate.open()
-        yield served
 
 
 @pytest.fixture

@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 import shlex
 import sys
-from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +14,8 @@ from a2a_canvas.server.client.commands.files import EMPTY_LOOKS, open_artifact, 
 from a2a_canvas.server.client.conversation.canvas_session import CanvasSession
 from a2a_canvas.server.client.conversation.errors import Interrupted
 from a2a_canvas.server.client.conversation.state_file import last_context
-from tests.server.app_server import Served, serving
-from tests.server.canvas_client import SCRIPT, Doc, made
+from tests.server.app_server import Served
+from tests.server.canvas_client import Doc, made
 from tests.server.client.artifact_runs import Step, do
 from tests.server.client.client_harness import Result
 
@@ -33,13 +32,6 @@ def read(file: Path) -> str:
 
 def writing(file: Path, text: str | bytes) -> Step:
     return lambda: write(file, text)
-
-
-@pytest.fixture
-async def served() -> AsyncIterator[Served]:
-    async with serving(SCRIPT, grpc=False) as served:
-        served.gate.open()
-        yield served
 
 
 @pytest.fixture

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
-import socket
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass
 from typing import Any
 
 import httpx
-import uvicorn
 from starlette.applications import Starlette
 
 from a2a_canvas.server.accounts.sharing import InMemoryShares, Sharing
@@ -27,6 +24,7 @@ from a2a_canvas.store.ids import context_key
 from a2a_canvas.store.memory import InMemoryArtifactStore
 from a2a_canvas.store.models import Author, Ref
 from tests.fakes import Clock, contexts_of, ids, said
+from tests.server.client.client_harness import serving
 
 
 class ArtifactHarness:
@@ -89,17 +87,8 @@ class ArtifactHarness:
 @asynccontextmanager
 async def served(app: Starlette) -> AsyncIterator[httpx.AsyncClient]:
     """The application on loopback."""
-    with socket.socket(proto=socket.IPPROTO_TCP) as listener:
-        listener.bind(("127.0.0.1", 0))
-        listener.listen()
-        config = uvicorn.Config(app, log_config=None, timeout_graceful_shutdown=3, lifespan="off")
-        server = uvicorn.Server(config)
-        running = asyncio.create_task(server.serve(sockets=[listener]))
-        url = f"http://127.0.0.1:{listener.getsockname()[1]}"
-        async with httpx.AsyncClient(base_url=url, trust_env=False, timeout=30) as client:
-            yield client
-        server.should_exit = True
-        await running
+    async with serving(lambda _: app) as url, httpx.AsyncClient(base_url=url, trust_env=False, timeout=30) as client:
+        yield client
 
 
 @dataclass(frozen=True)

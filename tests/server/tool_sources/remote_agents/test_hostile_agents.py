@@ -17,7 +17,8 @@ from starlette.routing import Route
 from a2a_canvas.server.a2a_client.agent_fault import AgentFault
 from a2a_canvas.server.tool_sources.remote_agents import agent_client, remote_task
 from a2a_canvas.server.tool_sources.remote_agents.agent_client import AgentClient
-from tests.server.tool_sources.remote_agents.listening import asked, asking, listening, result, texts
+from tests.server.client.client_harness import serving as listening
+from tests.server.tool_sources.remote_agents.asking import asked, asking, result, texts
 
 Answers = Callable[[str, dict[str, Any], Request], Response]
 

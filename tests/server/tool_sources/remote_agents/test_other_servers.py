@@ -29,7 +29,8 @@ from tests.server.agent.turn.turn_harness import TurnHarness
 from tests.server.app_server import HTTP, WAYS, Served, sent, serving, text_of
 from tests.server.app_server import asking as app_asking
 from tests.server.canvas.node_tools import need_node
-from tests.server.tool_sources.remote_agents.listening import asked, asking, calls, life, listening, only, result, texts
+from tests.server.client.client_harness import serving as listening
+from tests.server.tool_sources.remote_agents.asking import asked, asking, calls, life, only, result, texts
 
 WRITTEN = {"report": "# report\n\nHello, wörld 😀.\n"}
 

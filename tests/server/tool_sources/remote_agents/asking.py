@@ -1,14 +1,11 @@
-"""Applications of other agents on loopback, and calls of them."""
+"""Calls of other agents on loopback."""
 
 from __future__ import annotations
 
-import asyncio
-import socket
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
-import uvicorn
 from a2a.types import a2a_pb2 as pb
 
 from a2a_canvas.server.tool_sources.remote_agents.agents_source import RemoteAgents
@@ -18,23 +15,6 @@ from tests.fakes import tool as call
 from tests.server.agent.turn.turn_harness import TurnHarness
 from tests.server.agent.turn.turn_life import Life
 from tests.server.agent.turn.turn_scripts import START
-
-
-@asynccontextmanager
-async def listening(make: Callable[[str], Any], *, lifespan: str = "off") -> AsyncIterator[str]:
-    """An ASGI application that is made for its own address; the address."""
-    with socket.socket(proto=socket.IPPROTO_TCP) as listener:
-        listener.bind(("127.0.0.1", 0))
-        listener.listen()
-        url = f"http://127.0.0.1:{listener.getsockname()[1]}"
-        config = uvicorn.Config(make(url), log_config=None, lifespan=lifespan, timeout_graceful_shutdown=1)  # type: ignore[arg-type]
-        server = uvicorn.Server(config)
-        running = asyncio.create_task(server.serve(sockets=[listener]))
-        try:
-            yield url
-        finally:
-            server.should_exit = True
-            await running
 
 
 @asynccontextmanager
