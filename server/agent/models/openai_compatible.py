@@ -64,6 +64,12 @@ def client_from(environ: Mapping[str, str], http_client: httpx2.AsyncClient | No
     return openai.AsyncOpenAI(api_key=key or NO_KEY, base_url=url, http_client=http_client)
 
 
+def _cannot_connect(error: openai.APITimeoutError) -> bool:
+    """Whether no connection could be made, which the SDK's transport over aiohttp reports as a time-out."""
+    cause = error.__cause__ and error.__cause__.__cause__
+    return isinstance(cause, OSError) and not isinstance(cause, TimeoutError)
+
+
 class OpenAIModel:
     """A model behind the chat completions API.
 
@@ -200,7 +206,7 @@ class OpenAIModel:
     def _opening_error(self, error: Exception) -> m.ModelError:
         """The error of a call that failed before its stream."""
         match error:
-            case openai.APITimeoutError():
+            case openai.APITimeoutError() if not _cannot_connect(error):
                 return self._provider.timeout_error()
             case openai.APIConnectionError():
                 return self._provider.unreachable_error()
