@@ -6,7 +6,7 @@ import contextlib
 import json
 import os
 import socket
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import anthropic
@@ -35,14 +35,12 @@ from a2a_canvas.server.agent.model import (
     TextDelta,
     Thinking,
     ThinkingDelta,
-    TooLong,
     ToolSpec,
     Usage,
 )
 from a2a_canvas.server.agent.models import claude as llm
 from a2a_canvas.server.agent.models.claude import ClaudeModel
 from a2a_canvas.server.agent.models.claude_params import is_configured
-from tests.extreme_values import deep
 from tests.property_examples import examples
 from tests.server.agent.models.provider_answers import REQUEST, said, streamed
 from tests.server.agent.models.strict_messages_api import Answer, MessagesApi, says
@@ -331,46 +329,6 @@ async def test_what_is_refused_without_attachments_too_is_asked_twice_at_most() 
     assert str(caught.value) == "The model provider refused the request: no"
 
 
-@pytest.mark.parametrize(
-    ("status", "words", "tokens"),
-    [
-        (400, "prompt is too long: 210000 tokens > 200000 maximum", 210_000),
-        (400, "input length and `max_tokens` exceed context limit: 190000 + 32000 > 200000", 190_000),
-        (400, "Input is too long for requested model.", None),
-        (400, "request (40000 tokens) exceeds the available context size (32768 tokens), try increasing it", 40_000),
-        (413, "Request exceeds the maximum size", None),
-    ],
-)
-async def test_a_request_that_is_too_long_is_for_who_made_it_to_shorten(status, words, tokens) -> None:
-    with answering(refusal(status, words)) as route, pytest.raises(TooLong) as caught:
-        await said(claude(), SHOWN)
-
-    assert route.call_count == 1
-    assert (str(caught.value), caught.value.tokens, caught.value.retryable) == (TOO_LONG, tokens, False)
-
-
-async def test_a_window_that_is_smaller_than_was_thought_is_learned_and_the_answer_may_have_half_of_it() -> None:
-    words = "'max_tokens' is too large: 32000. The maximum context length is 32768 tokens; your request has "
-    model = claude()
-    assert model.window == 168_000
-    with answering(refusal(400, words + "900 input tokens"), streamed(recorded("text"))) as route:
-        assert isinstance((await said(model))[-1], MessageStop)
-
-    assert [json.loads(call.request.content)["max_tokens"] for call in route.calls] == [32_000, 16_384]
-    assert model.window == 16_384
-
-
-async def test_an_answer_is_as_long_as_the_model_can() -> None:
-    words = "max_tokens: 32000 > 8192, which is the maximum allowed number of output tokens for claude-3-5-sonnet"
-    model = claude()
-    answers = (refusal(400, words), streamed(recorded("text")), streamed(recorded("text")))
-    with answering(*answers) as route:
-        for _ in range(2):
-            assert isinstance((await said(model))[-1], MessageStop)
-
-    assert [json.loads(call.request.content)["max_tokens"] for call in route.calls] == [32_000, 8_192, 8_192]
-
-
 async def test_a_small_window_can_be_said() -> None:
     model = ClaudeModel(context_window=32_768, client=anthropic.AsyncAnthropic(api_key=KEY, base_url=BASE))
     with answering(streamed(recorded("text"))) as route:
@@ -437,80 +395,6 @@ async def test_any_refusal_that_names_thinking_is_answered_by_a_try_without_that
 
 # ----------------------------------------------------- failures before the headers
 
-TOO_LONG = "The request is too long for the model: send less at a time, or raise --context-window if it takes more."
-
-
-@pytest.mark.parametrize(
-    "first", [refusal(status) for status in (429, 500, 503, 529)], ids=lambda r: str(r.status_code)
-)
-async def test_an_overloaded_provider_is_asked_again_by_the_sdk(first: httpx.Response) -> None:
-    with answering(first, streamed(recorded("text"))) as route:
-        events = await said(claude(retries=2))
-
-    assert isinstance(events[-1], MessageStop)
-    assert route.call_count == 2
-
-
-async def test_a_connection_that_cannot_be_made_is_tried_again_by_the_sdk(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("anthropic._base_client.INITIAL_RETRY_DELAY", 0)
-    with answering(httpx2.ConnectError("refused"), streamed(recorded("text"))) as route:
-        events = await said(claude(retries=2))
-
-    assert isinstance(events[-1], MessageStop)
-    assert route.call_count == 2
-
-
-async def test_what_the_sdk_has_retried_in_vain_is_not_worth_another_try() -> None:
-    with answering(*[refusal(529)] * 3) as route, pytest.raises(ModelError) as caught:
-        await said(claude(retries=2))
-
-    assert route.call_count == 3
-    assert not caught.value.retryable
-    assert str(caught.value) == "The model provider is overloaded: try again later."
-
-
-@pytest.mark.parametrize(
-    ("status", "reason"),
-    [
-        (401, "The model provider refused the API key: check ANTHROPIC_API_KEY."),
-        (402, "The model provider asks for payment: check the account's credit."),
-        (403, "The model provider refused the API key: check ANTHROPIC_API_KEY and what it gives access to."),
-        (404, "The model provider does not know the model claude-sonnet-5-5: choose another with --model."),
-        (413, TOO_LONG),
-        (429, "The model provider's rate limit has been reached: try again later."),
-        (500, "The model provider failed (HTTP 500): try again later."),
-        (418, "The model provider answered with HTTP 418."),
-        (400, "The model provider refused the request."),
-    ],
-)
-async def test_a_refused_call_says_what_to_do(status: int, reason: str) -> None:
-    error = await failed(refusal(status))
-
-    assert (str(error), error.retryable) == (reason, False)
-
-
-async def test_what_a_provider_says_with_its_404_is_passed_on() -> None:
-    error = await failed(refusal(404, "model 'x' not found, try pulling it first."))
-
-    assert str(error) == (
-        "The model provider does not know the model claude-sonnet-5-5 (it says: model 'x' not found, try pulling it "
-        "first): choose another with --model."
-    )
-
-
-async def test_a_refused_request_repeats_the_providers_words_trimmed_and_on_one_line() -> None:
-    error = await failed(refusal(400, "max_tokens:\n  too large " + "x" * 1000))
-
-    assert str(error).startswith("The model provider refused the request: max_tokens: too large xxx")
-    assert "\n" not in str(error)
-    assert len(str(error)) < 400
-
-
-async def test_no_key_is_repeated() -> None:
-    error = await failed(refusal(400, f"the key {KEY} may not"))
-
-    assert str(error) == "The model provider refused the request: the key [key] may not"
-
 
 async def test_where_there_is_no_key_the_word_none_is_no_secret(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN"):
@@ -527,18 +411,6 @@ async def test_what_is_too_short_for_a_key_is_a_word_like_any_other(key: str) ->
     error = await failed(refusal(400, f"Extra words, {key} too"), model=ClaudeModel(client=client))
 
     assert str(error) == f"The model provider refused the request: Extra words, {key} too"
-
-
-async def test_an_error_page_that_is_not_json_is_a_failure_like_any_other() -> None:
-    error = await failed(httpx.Response(502, html="<h1>Bad gateway</h1>"))
-
-    assert str(error) == "The model provider failed (HTTP 502): try again later."
-
-
-async def test_a_provider_that_does_not_answer_in_time_is_named() -> None:
-    error = await failed(httpx2.ConnectTimeout("slow"))
-
-    assert (str(error), error.retryable) == ("The model provider at provider.test did not answer in time.", False)
 
 
 async def test_an_address_where_nobody_listens_is_named_without_its_password() -> None:
@@ -558,60 +430,8 @@ async def test_an_address_where_nobody_listens_is_named_without_its_password() -
 # --------------------------------------------------------- breaks after the headers
 
 
-def broken_transport() -> httpx.Response:
-    return streamed(recorded("text")[:900], then=httpx2.ReadError("reset by peer"))
-
-
 def error_event() -> httpx.Response:
     return streamed(recorded("error"))
-
-
-def end_without_stop_reason() -> httpx.Response:
-    return streamed(recorded("text").partition(b"event: message_delta")[0])
-
-
-def unreadable_data() -> httpx.Response:
-    return streamed(recorded("text")[:900] + b"\n\nevent: ping2\ndata: {not json\n\n")
-
-
-def data_too_deep() -> httpx.Response:
-    return streamed(recorded("text")[:900] + b"\n\nevent: ping2\ndata: " + deep(100_000).encode() + b"\n\n")
-
-
-def not_a_stream_at_all() -> httpx.Response:
-    return streamed(b"<html>welcome</html>")
-
-
-BREAKS = [
-    broken_transport,
-    error_event,
-    end_without_stop_reason,
-    unreadable_data,
-    data_too_deep,
-    not_a_stream_at_all,
-]
-
-
-@pytest.mark.parametrize("broken", BREAKS)
-async def test_a_stream_that_breaks_is_worth_another_try_and_was_asked_for_once(
-    broken: Callable[[], httpx.Response],
-) -> None:
-    with answering(broken()) as route, pytest.raises(ModelError) as caught:
-        await said(claude(retries=2))
-
-    assert caught.value.retryable
-    assert route.call_count == 1
-
-
-@pytest.mark.parametrize("broken", BREAKS[:5])
-async def test_what_came_before_the_break_was_passed_on(broken: Callable[[], httpx.Response]) -> None:
-    events: list[ModelEvent] = []
-    with answering(broken()), pytest.raises(ModelError):
-        async for event in claude().stream(REQUEST):
-            events.append(event)
-
-    assert events[:2] == [MessageStart(), BlockStart(0, "text")]
-    assert not any(isinstance(event, MessageStop) for event in events)
 
 
 async def test_an_error_event_says_what_the_provider_says() -> None:
@@ -620,25 +440,6 @@ async def test_an_error_event_says_what_the_provider_says() -> None:
 
     assert str(overloaded) == "The model provider is overloaded: try again later."
     assert str(other) == "The model provider broke off its answer: Overloaded"
-
-
-@pytest.mark.parametrize("then", [None, httpx2.ReadError("reset by peer")])
-async def test_an_answer_whose_stop_reason_has_been_told_is_whole(then: Exception | None) -> None:
-    with answering(streamed(recorded("text").partition(b"event: message_stop")[0], then=then)):
-        events = await said(claude())
-
-    assert events == await played("text")
-
-
-@pytest.mark.parametrize(
-    ("header", "seconds"),
-    [({"retry-after": "7"}, 7), ({"retry-after-ms": "250"}, 0.25), ({"retry-after": "x"}, None)],
-)
-async def test_how_long_the_provider_wants_to_be_left_alone_is_told(header: dict[str, str], seconds) -> None:
-    response = error_event()
-    response.headers.update(header)
-
-    assert (await failed(response)).retry_after == seconds
 
 
 async def test_nothing_is_read_after_message_stop() -> None:
