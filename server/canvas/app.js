@@ -3,6 +3,7 @@
 
 import { formatPlace } from "./address.js";
 import { sentence } from "./errors.js";
+import { TEXT, say } from "./strings.js";
 import { plainName } from "./words.js";
 import { createWindows, hasFewConnections } from "./a2a/windows.js";
 import { RequestFailed } from "./a2a/request_failed.js";
@@ -32,7 +33,7 @@ import { CANVAS, isPaused, textOf } from "./state/task.js";
 
 const TEXT_TYPES = /^(text\/|application\/(json|xml|yaml|toml|javascript|x-sh))|\+(json|xml)$/;
 const FIRST_PAGE = "";
-const LEFT = "You opened another conversation before all files were added. Go back to see which are missing.";
+const LEFT = TEXT.leftWhileAdding;
 const LATE_MS = 3_000;
 /** A conversation has one or two streams, and a browser six connections. */
 const MANY_WINDOWS = 2;
@@ -92,7 +93,7 @@ export function createApp(store, client, { navigate = () => {}, session } = {}) 
   /** @param {string} contextId */
   function gone(contextId) {
     if (store.state.contextId === contextId) {
-      notify("error", "This conversation no longer exists.");
+      notify("error", TEXT.conversationGone);
       openContext(null);
       refresh();
     }
@@ -141,7 +142,7 @@ export function createApp(store, client, { navigate = () => {}, session } = {}) 
   /** A message that has not begun: other windows may have all connections of the browser. @param {string} contextId */
   async function sayWhyLate(contextId) {
     if (hasFewConnections() && (await windows.others()) >= MANY_WINDOWS) {
-      notify("error", "Your message is waiting: other windows of this page use all of the browser's connections to this server. Close one of them.", undefined, contextId);
+      notify("error", TEXT.noConnectionLeft, undefined, contextId);
     }
   }
 
@@ -322,7 +323,7 @@ export function createApp(store, client, { navigate = () => {}, session } = {}) 
      */
     async upload(files) {
       if (!mayEdit(store.state)) {
-        notify("error", store.state.shared ? "You can read this conversation, but not change it." : "This server does not accept documents. Attach files to a message instead.");
+        notify("error", store.state.shared ? TEXT.readOnly : TEXT.noDocuments);
         return;
       }
       let { contextId } = store.state;
@@ -332,7 +333,7 @@ export function createApp(store, client, { navigate = () => {}, session } = {}) 
           return notify("error", LEFT);
         }
         if (!read) {
-          notify("error", `${plainName(file.name)} could not be read. Add it again.`);
+          notify("error", say(TEXT.documentNotRead, { name: plainName(file.name) }));
           continue;
         }
         const put = operate("put", file.name, { name: file.name, ...read.fields }, [read.part]);

@@ -2,8 +2,9 @@
 /** Copies text, also where the browser has no clipboard for the page: over plain http from another machine. */
 
 import { h } from "./dom.js";
+import { TEXT } from "./strings.js";
 
-const REFUSED = "The browser does not let the page copy.";
+const REFUSED = TEXT.cannotCopy;
 
 /**
  * Copies a text, and tells the user that it is done, or what to do instead.

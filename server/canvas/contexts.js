@@ -10,6 +10,7 @@ import { brand, icon } from "./icons.js";
 import { ask } from "./layout.js";
 import { partOf } from "./loading.js";
 import { createServerChooser } from "./servers.js";
+import { TEXT, say } from "./strings.js";
 import { ago, counted, period, plainName } from "./words.js";
 
 const sharingPart = partOf(() => import("./identity/sharing.js"));
@@ -18,7 +19,7 @@ const MINUTE = 60_000;
 
 /** @param {ContextSummary} context */
 export function titleOf({ name, request, artifacts }) {
-  return plainName(name || request.replace(/\s+/g, " ").trim() || artifacts[0]?.name || "Conversation");
+  return plainName(name || request.replace(/\s+/g, " ").trim() || artifacts[0]?.name || TEXT.conversation);
 }
 
 /** Whether a task in it waits for an answer. @param {ContextSummary} context */
@@ -52,8 +53,8 @@ export function mountContexts(nav, app) {
     class: "field",
     dir: "auto",
     type: "search",
-    placeholder: "Search",
-    "aria-label": "Search conversations",
+    placeholder: TEXT.search,
+    "aria-label": TEXT.searchConversations,
     autocomplete: "off",
     spellcheck: false,
     oninput: () => (clearTimeout(timer), (timer = setTimeout(() => app.search(search.value.trim()).catch(complain), SEARCH_MS))),
@@ -66,7 +67,7 @@ export function mountContexts(nav, app) {
     },
   });
   const list = h("div", { class: "contexts-list", onkeydown: keyed, onfocusin: moveStop });
-  const more = button("Show more", () => app.more().catch(complain), { class: "button button-quiet contexts-more" });
+  const more = button(TEXT.showMore, () => app.more().catch(complain), { class: "button button-quiet contexts-more" });
   const name = h("span", { class: "truncate" }, "a2a-canvas");
   const user = h("span", { class: "truncate" });
   const account = button(user, enterOrLeave, { sign: "people", class: "button button-quiet contexts-account", hidden: true });
@@ -76,12 +77,12 @@ export function mountContexts(nav, app) {
       "header",
       { class: "head" },
       h("span", { class: "contexts-brand" }, brand(), name, createServerChooser(app)),
-      iconButton("sidebar", "Hide conversations", () => ask(nav, "hide-contexts")),
+      iconButton("sidebar", TEXT.hideConversations, () => ask(nav, "hide-contexts")),
     ),
     h(
       "div",
       { class: "contexts-tools" },
-      button("New conversation", () => open(null), { sign: "plus", class: "button contexts-new" }),
+      button(TEXT.newConversation, () => open(null), { sign: "plus", class: "button contexts-new" }),
       h("div", { class: "contexts-search" }, icon("search", 14), search),
     ),
     h("div", { class: "contexts-scroll" }, list, more),
@@ -89,13 +90,13 @@ export function mountContexts(nav, app) {
       "footer",
       { class: "contexts-foot" },
       account,
-      button("Developer view", showDeveloper, { sign: "code", class: "button button-quiet" }),
+      button(TEXT.developerView, showDeveloper, { sign: "code", class: "button button-quiet" }),
     ),
   );
   store.subscribe((state) => {
     name.textContent = state.server?.name || "a2a-canvas";
     account.hidden = state.identity === null;
-    user.textContent = state.identity?.signedIn ? state.identity.user || "Guest" : "Sign in";
+    user.textContent = state.identity?.signedIn ? state.identity.user || TEXT.guest : TEXT.signIn;
     draw(state);
     listNew(state);
   });
@@ -105,8 +106,8 @@ export function mountContexts(nav, app) {
   function enterOrLeave() {
     if (store.state.identity?.signedIn) {
       const beside = app.userBeside();
-      const back = { text: `Back to ${beside}`, sign: "people", run: () => app.leaveLink() };
-      openMenu(account, [...(beside ? [back] : []), { text: "Sign out", sign: "close", run: () => app.signOut() }]);
+      const back = { text: say(TEXT.backTo, { beside }), sign: "people", run: () => app.leaveLink() };
+      openMenu(account, [...(beside ? [back] : []), { text: TEXT.signOut, sign: "close", run: () => app.signOut() }]);
     } else {
       app.signIn().catch(complain);
     }
@@ -160,7 +161,7 @@ export function mountContexts(nav, app) {
     const current = context.contextId === state.contextId;
     const working = current ? state.working.length > 0 || context.working > 0 : context.working > 0;
     const waiting = !working && waits(context);
-    const menu = iconButton("more", `Actions for ${titleOf(context)}`, () => openMenu(menu, actions(context)), { class: "context-menu", tabIndex: -1, "aria-haspopup": "menu" });
+    const menu = iconButton("more", say(TEXT.actionsFor, { title: titleOf(context) }), () => openMenu(menu, actions(context)), { class: "context-menu", tabIndex: -1, "aria-haspopup": "menu" });
     return h(
       "li",
       { class: "context", "data-context": context.contextId, "data-current": current },
@@ -181,9 +182,9 @@ export function mountContexts(nav, app) {
           ondblclick: () => canChange(context) && rename(context),
         },
         working && h("span", { class: "dot dot-working" }),
-        working && h("span", { class: "visually-hidden" }, "Working: "),
-        waiting && h("span", { class: "dot dot-warning", title: "Waits for your answer" }),
-        waiting && h("span", { class: "visually-hidden" }, "Waits for your answer: "),
+        working && h("span", { class: "visually-hidden" }, TEXT.workingColon),
+        waiting && h("span", { class: "dot dot-warning", title: TEXT.waitsForAnswer }),
+        waiting && h("span", { class: "visually-hidden" }, TEXT.waitsForAnswerColon),
         h("bdi", { class: "context-name truncate" }, titleOf(context)),
         h("time", { class: "context-time", datetime: context.updatedAt }, ago(context.updatedAt, now)),
       ),
@@ -199,12 +200,12 @@ export function mountContexts(nav, app) {
   /** @param {ContextSummary} context */
   function actions(context) {
     if (context.shared) {
-      return store.state.identity?.user ? [{ text: "Leave…", sign: "close", run: () => leave(context) }] : [];
+      return store.state.identity?.user ? [{ text: TEXT.leaveMenu, sign: "close", run: () => leave(context) }] : [];
     }
     return !canChange(context) ? [] : [
-      ...(store.state.identity?.user ? [{ text: "Share…", sign: "people", run: () => share(context) }] : []),
-      { text: "Rename", sign: "edit", run: () => rename(context) },
-      { text: "Delete…", sign: "trash", danger: true, run: () => remove(context) },
+      ...(store.state.identity?.user ? [{ text: TEXT.shareMenu, sign: "people", run: () => share(context) }] : []),
+      { text: TEXT.rename, sign: "edit", run: () => rename(context) },
+      { text: TEXT.deleteMenu, sign: "trash", danger: true, run: () => remove(context) },
     ];
   }
 
@@ -220,7 +221,7 @@ export function mountContexts(nav, app) {
       return;
     }
     renamed = context.contextId;
-    const field = h("input", { class: "field", dir: "auto", value: titleOf(context), maxLength: 200, "aria-label": "Name of the conversation" });
+    const field = h("input", { class: "field", dir: "auto", value: titleOf(context), maxLength: 200, "aria-label": TEXT.nameConversation });
     const end = (/** @type {boolean} */ keep) => {
       if (renamed === null) {
         return;
@@ -248,18 +249,18 @@ export function mountContexts(nav, app) {
 
   /** @param {ContextSummary} context @param {string|null} name */
   function setName({ contextId, name: before }, name) {
-    const back = { label: "Undo", run: () => void app.rename(contextId, before).catch(complain) };
-    app.rename(contextId, name).then(() => app.notify("info", name ? `Renamed to “${name}”.` : "The conversation has its original name again.", back, contextId), complain);
+    const back = { label: TEXT.undo, run: () => void app.rename(contextId, before).catch(complain) };
+    app.rename(contextId, name).then(() => app.notify("info", name ? say(TEXT.renamed, { name }) : TEXT.originalName, back, contextId), complain);
   }
 
   /** @param {ContextSummary} context */
   async function remove(context) {
     const documents = context.artifacts.length;
-    const lost = documents ? `Its messages and ${counted(documents, "document")} with all versions will be deleted` : "Its messages will be deleted";
+    const lost = documents ? say(TEXT.documentsWillGo, { documents: counted(documents, "document") }) : TEXT.messagesWillGo;
     const sure = await confirmed({
-      title: `Delete “${titleOf(context)}”?`,
-      text: [`${lost}, for everyone who has the link. This cannot be undone.`],
-      action: "Delete",
+      title: say(TEXT.askDelete, { title: titleOf(context) }),
+      text: [say(TEXT.goneForEveryone, { lost })],
+      action: TEXT.delete,
       danger: true,
     });
     if (sure) {
@@ -272,9 +273,9 @@ export function mountContexts(nav, app) {
   /** @param {ContextSummary} context */
   async function leave(context) {
     const sure = await confirmed({
-      title: `Leave “${titleOf(context)}”?`,
-      text: [`You will no longer be able to open it, unless ${context.shared?.owner} shares it with you again.`],
-      action: "Leave",
+      title: say(TEXT.askLeave, { title: titleOf(context) }),
+      text: [say(TEXT.leaveMeans, { owner: context.shared?.owner })],
+      action: TEXT.leave,
     });
     if (sure) {
       await app.leave(context.contextId).catch(complain);
@@ -327,5 +328,5 @@ export function mountContexts(nav, app) {
 
 /** @param {State} state */
 function empty({ query }) {
-  return h("p", { class: "contexts-empty" }, query ? `No conversations match “${query}”.` : "Your conversations appear here.");
+  return h("p", { class: "contexts-empty" }, query ? say(TEXT.noneMatch, { query }) : TEXT.noConversations);
 }

@@ -3,6 +3,7 @@
 
 import { button } from "./controls.js";
 import { h } from "./dom.js";
+import { TEXT } from "./strings.js";
 
 let opened = 0;
 
@@ -43,7 +44,7 @@ export const closingButton = (text, value, props) => button(text, null, { type: 
  * @returns {Promise<boolean>}
  */
 export async function confirmed({ title, text, action, danger = false }) {
-  const cancel = closingButton("Cancel", "", { autofocus: true });
+  const cancel = closingButton(TEXT.cancel, "", { autofocus: true });
   const asked = openDialog(title, [
     text.map((sentence) => h("p", { class: "dialog-text", dir: "auto" }, sentence)),
     closingButtons(cancel, closingButton(action, "yes", { class: `button ${danger ? "button-danger" : "button-primary"}` })),

@@ -8,6 +8,7 @@
 import { createTabs } from "./controls.js";
 import { shownArtifact } from "./state/reducer.js";
 import { readStored, writeStored } from "./storage.js";
+import { TEXT } from "./strings.js";
 import { plainName } from "./words.js";
 
 /** @typedef {{name: string, start: number, least: number, most: (room: number) => number}} Column */
@@ -152,7 +153,7 @@ function mountViews(shell, bar, app) {
     shell.dataset.view = view;
     draw(app.store.state);
   };
-  const tabs = createTabs({ label: "Views", look: "view-tab", choose: show });
+  const tabs = createTabs({ label: TEXT.views, look: "view-tab", choose: show });
   bar.append(tabs.element);
   shell.addEventListener("show-chat", () => show("chat"));
   shell.addEventListener("show-document", () => show("document"));
@@ -174,9 +175,9 @@ function mountViews(shell, bar, app) {
     }
     const artifact = shownArtifact(state);
     const changed = artifact !== null && artifact !== seen?.artifacts[artifact.artifactId];
-    const name = plainName(artifact?.name ?? "") || "Document";
-    const chat = { id: "chat", name: "Conversation", panel: "chat", sign: "chat" };
-    tabs.update([chat, { id: "document", name, panel: "document", sign: "document", busy: changed, note: changed ? "changed" : "" }], shell.dataset.view ?? "");
+    const name = plainName(artifact?.name ?? "") || TEXT.document;
+    const chat = { id: "chat", name: TEXT.conversation, panel: "chat", sign: "chat" };
+    tabs.update([chat, { id: "document", name, panel: "document", sign: "document", busy: changed, note: changed ? TEXT.changed : "" }], shell.dataset.view ?? "");
   };
   app.store.subscribe(draw);
   show("chat");

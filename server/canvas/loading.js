@@ -10,6 +10,7 @@
  */
 
 import { createBackoff } from "./a2a/retry.js";
+import { TEXT } from "./strings.js";
 
 /**
  * What can be done about a missing part; null when it is there.
@@ -70,7 +71,7 @@ async function persist(attempt, tell) {
     } catch {
       failures += navigator.onLine ? 1 : 0;
       const again = new AbortController();
-      tell(failures < ATTEMPTS ? { label: "Retry", run: () => again.abort() } : { label: "Reload", run: () => location.reload() });
+      tell(failures < ATTEMPTS ? { label: TEXT.retry, run: () => again.abort() } : { label: TEXT.reload, run: () => location.reload() });
       await backoff.wait(again.signal);
     }
   }

@@ -22,9 +22,10 @@ import { INITIAL, isGuest, isIdentified, reduce } from "./state/reducer.js";
 import { createStore } from "./state/store.js";
 import { isRunning } from "./state/task.js";
 import { watchUpgrades } from "./upgrade.js";
+import { TEXT } from "./strings.js";
 
 const REFRESH_MS = 20_000;
-const MISSING = "Part of the page could not be loaded. Trying again.";
+const MISSING = TEXT.partMissing;
 
 const panePart = partOf(() => import("./document/pane.js"));
 const developerPart = partOf(() => import("./developer/drawer.js"));

@@ -4,6 +4,7 @@
 import { button, iconButton } from "./controls.js";
 import { fill, h, setText } from "./dom.js";
 import { icon } from "./icons.js";
+import { TEXT, say } from "./strings.js";
 
 const INFO_MS = 6_000;
 const RETRY_MS = 15_000;
@@ -12,9 +13,9 @@ const SECOND = 1_000;
 
 /** @type {Record<string, string>} */
 const TOLD = {
-  offline: "You are offline. The page reconnects by itself.",
-  reconnecting: "Connection lost. The page reconnects by itself.",
-  online: "Connected again",
+  offline: TEXT.offline,
+  reconnecting: TEXT.connectionLost,
+  online: TEXT.connectedAgain,
 };
 
 /** @param {HTMLElement} element @param {App} app */
@@ -58,7 +59,7 @@ function toastOf({ kind, text, action }, dismiss) {
     kind === "error" && icon("failed"),
     h("span", { class: "toast-text", dir: "auto" }, text),
     action && button(action.label, () => (dismiss(), action.run())),
-    iconButton("close", "Dismiss", dismiss, { size: 14 }),
+    iconButton("close", TEXT.dismiss, dismiss, { size: 14 }),
   );
   // What can be tried again stands in the conversation, too.
   const time = kind === "info" ? INFO_MS : RETRY_MS;
@@ -102,7 +103,7 @@ function createConnection(app) {
     } else if (connection === "reconnecting") {
       lost = true;
       const seconds = Math.ceil((retryAt - Date.now()) / SECOND);
-      show("reconnecting", seconds > 0 ? `Connection lost. Reconnecting in ${seconds} s…` : "Reconnecting…", "dot-warning");
+      show("reconnecting", seconds > 0 ? say(TEXT.reconnectingIn, { seconds }) : TEXT.reconnecting, "dot-warning");
       ticking = setTimeout(draw, SECOND / 2);
     } else if (lost && connection === "online") {
       lost = false;

@@ -3,10 +3,11 @@
 
 import { iconButton } from "./controls.js";
 import { openMenu } from "./dialogs.js";
+import { TEXT, say } from "./strings.js";
 
 /** @param {App} app @returns {HTMLElement} */
 export function createServerChooser({ client }) {
-  const button = iconButton("switch", "Choose a server", choose, { size: 14, "aria-haspopup": "menu", hidden: true });
+  const button = iconButton("switch", TEXT.chooseServer, choose, { size: 14, "aria-haspopup": "menu", hidden: true });
   const own = new URL(client.home).origin;
   const current = new URL(client.base).origin;
   /** @type {string[]} */
@@ -18,7 +19,7 @@ export function createServerChooser({ client }) {
 
   function choose() {
     const items = servers.map((origin) => ({
-      text: origin === own ? `This server (${hostOf(origin)})` : hostOf(origin),
+      text: origin === own ? say(TEXT.thisServer, { host: hostOf(origin) }) : hostOf(origin),
       sign: origin === current ? "check" : "open",
       run: () => location.assign(origin === own ? client.home : `${client.home}?${new URLSearchParams({ server: `${origin}/` })}`),
     }));

@@ -4,6 +4,8 @@
  * The files of the page have their digest in their address; the server says which is its own.
  */
 
+import { TEXT } from "./strings.js";
+
 /** @param {App} app @param {{fetch?: typeof fetch}} [options] */
 export function watchUpgrades(app, { fetch: ask = (...given) => fetch(...given) } = {}) {
   let told = false;
@@ -20,7 +22,7 @@ export function watchUpgrades(app, { fetch: ask = (...given) => fetch(...given) 
     const { assets } = await (await ask("./", { headers: { Accept: "application/json" }, cache: "no-cache" })).json();
     if (assets && !import.meta.url.includes(`/${assets}/`)) {
       told = true;
-      app.notify("error", "The server has a newer version of this page.", { label: "Reload", run: () => location.reload() });
+      app.notify("error", TEXT.newerPage, { label: TEXT.reload, run: () => location.reload() });
     }
   }
 }

@@ -7,6 +7,7 @@ import { jsonRpcAddress, otherServers, whyNoAnswer } from "./servers.js";
 import { serverEvents } from "./sse.js";
 import { watchdog } from "./watchdog.js";
 import { CANVAS, TURN } from "../state/task.js";
+import { TEXT, say } from "../strings.js";
 import { wellFormed } from "../words.js";
 
 /** @typedef {ReturnType<typeof createClient>} Client */
@@ -42,7 +43,7 @@ export function createClient(base, options = {}) {
       const init = { method, headers, body, signal, keepalive, shared, credentials: "same-origin", cache: "no-cache" };
       const response = await send(url, init);
       if (response.status === 401) {
-        throw new RequestFailed("This server requires you to sign in.", 401);
+        throw new RequestFailed(TEXT.signInRequired, 401);
       }
       return { response, exchange };
     } catch (error) {
@@ -55,7 +56,7 @@ export function createClient(base, options = {}) {
       }
       exchange.failed(String(error));
       throw new RequestFailed(
-        home === base ? "The server does not answer. Check that it is running and that you are online." : await whyNoAnswer(base, home, send),
+        home === base ? TEXT.noAnswer : await whyNoAnswer(base, home, send),
         0,
       );
     }
@@ -90,7 +91,7 @@ export function createClient(base, options = {}) {
       const { response, exchange } = await rpc(method, params, { signal: watch.signal, shared });
       if (!isEventStream(response)) {
         resultOf(await jsonOf({ response, exchange }), response.status);
-        throw new RequestFailed("The server did not answer with a stream.", response.status);
+        throw new RequestFailed(TEXT.noStream, response.status);
       }
       for await (const { data } of serverEvents(bodyOf(response), watch.alive)) {
         const answer = JSON.parse(data);
@@ -134,7 +135,7 @@ export function createClient(base, options = {}) {
     async card() {
       const answer = await ask(`${base}.well-known/agent-card.json`, {}, "agent card");
       if (!answer.response.ok) {
-        throw new RequestFailed(`There is no agent card at ${base}.well-known/agent-card.json: check that this is the address of an A2A server.`, 0);
+        throw new RequestFailed(say(TEXT.noAgentCard, { base }), 0);
       }
       const card = await jsonOf(answer);
       const address = jsonRpcAddress(card);
@@ -272,7 +273,7 @@ async function jsonOf({ response, exchange }) {
     return content;
   } catch {
     exchange.failed(`Status ${response.status}: ${text}`);
-    throw new RequestFailed(`The server answered with status ${response.status}, but not with JSON.`, response.status);
+    throw new RequestFailed(say(TEXT.notJson, { status: response.status }), response.status);
   }
 }
 

@@ -2,6 +2,7 @@
 /** The servers that the page can be a client of: its own, and those of other origins that its operator names. */
 
 import { RequestFailed } from "./request_failed.js";
+import { TEXT, say } from "../strings.js";
 
 /**
  * The address of the server that `?server=` names, with a slash at its end.
@@ -16,7 +17,7 @@ export function serverAddress(asked, home) {
   }
   const address = URL.canParse(asked, home) ? new URL(asked, home) : null;
   if (!address || !/^https?:$/.test(address.protocol)) {
-    throw new RequestFailed(`${asked} is not a server address. Server addresses begin with http:// or https://.`, 0);
+    throw new RequestFailed(say(TEXT.notAnAddress, { asked }), 0);
   }
   return `${address.origin}${address.pathname.replace(/\/?$/, "/")}`;
 }
@@ -40,14 +41,14 @@ export async function whyNoAnswer(base, home, send = (...given) => fetch(...give
   const own = new URL(home).origin;
   const allowed = await otherServers(home, send).catch(() => [origin]);
   if (!allowed.includes(origin)) {
-    return `This page is not allowed to connect to ${origin}. To allow it, start its server with --page ${origin}.`;
+    return say(TEXT.mayNotConnect, { origin });
   }
   try {
     await send(base, { mode: "no-cors", credentials: "omit" });
   } catch {
-    return `${origin} does not answer. Check that it is running.`;
+    return say(TEXT.otherDoesNotAnswer, { origin });
   }
-  return `${origin} does not allow requests from this page. Start an a2a-canvas server with --cors-origin ${own}; any other server must allow this origin (CORS) and the headers A2A-Version, A2A-Extensions and Content-Type.`;
+  return say(TEXT.otherRefusesPage, { origin, own });
 }
 
 /**
@@ -67,12 +68,12 @@ export function jsonRpcAddress(card) {
   const versions = [card?.protocolVersion, ...interfaces.map((/** @type {any} */ each) => each.protocolVersion)].filter(Boolean);
   const bindings = interfaces.filter((/** @type {any} */ each) => String(each.protocolVersion).startsWith("1.")).map((/** @type {any} */ each) => each.protocolBinding);
   if (bindings.length) {
-    throw new RequestFailed(`This server speaks A2A 1.0 over ${bindings.join(" and ")} only. This page needs JSON-RPC.`, 0);
+    throw new RequestFailed(say(TEXT.needsJsonRpc, { bindings: bindings.join(" and ") }), 0);
   }
   throw new RequestFailed(
     versions.length
-      ? `This server speaks A2A ${[...new Set(versions)].join(" and ")} only. This page needs 1.0.`
-      : "This server’s answer to a request for its agent card is not an agent card.",
+      ? say(TEXT.needsVersion1, { versions: [...new Set(versions)].join(" and ") })
+      : TEXT.notAnAgentCard,
     0,
   );
 }

@@ -7,6 +7,7 @@ import { button } from "../controls.js";
 import { h } from "../dom.js";
 import { icon } from "../icons.js";
 import { CANVAS } from "../state/task.js";
+import { TEXT, say } from "../strings.js";
 import { counted } from "../words.js";
 import { createReply } from "./reply.js";
 
@@ -55,14 +56,14 @@ export function approvalElement(approval, app) {
 
 /** @param {Approval} approval @param {App} app */
 function request({ calls, answer, taskId, text, sending }, app) {
-  const why = h("input", { class: "field approval-why", type: "text", maxLength: 2000, placeholder: "Why not, or what instead", "aria-label": "Why not, or what instead", disabled: sending });
-  const approve = button(calls.length > 1 ? "Approve all" : "Approve", () => app.answer(taskId, APPROVED), { sign: "check", class: "button button-primary", disabled: sending });
-  const decline = button("Don’t", null, { type: "submit", disabled: sending });
+  const why = h("input", { class: "field approval-why", type: "text", maxLength: 2000, placeholder: TEXT.whyNot, "aria-label": TEXT.whyNot, disabled: sending });
+  const approve = button(calls.length > 1 ? TEXT.approveAll : TEXT.approve, () => app.answer(taskId, APPROVED), { sign: "check", class: "button button-primary", disabled: sending });
+  const decline = button(TEXT.dont, null, { type: "submit", disabled: sending });
   const declined = (/** @type {Event} */ event) => (event.preventDefault(), app.answer(taskId, `${DECLINED} ${why.value}`.trim()));
   return h(
     "section",
-    { class: "question approval", "aria-label": "Approval" },
-    h("div", { class: "question-head" }, icon("lock"), `${answer === "waits" ? "Waiting for the owner to approve" : "The agent asks to run"} ${calls.length > 1 ? counted(calls.length, "tool", "tools") : "a tool"}`),
+    { class: "question approval", "aria-label": TEXT.approval },
+    h("div", { class: "question-head" }, icon("lock"), `${answer === "waits" ? TEXT.waitingForOwner : TEXT.agentAsksToRun} ${calls.length > 1 ? counted(calls.length, "tool", "tools") : TEXT.aTool}`),
     calls.map(callElement),
     otherQuestion(text),
     answer === "asked" && h(
@@ -71,18 +72,18 @@ function request({ calls, answer, taskId, text, sending }, app) {
       approve,
       decline,
       why,
-      button("Cancel the task", () => app.cancel(taskId), { class: "button button-quiet" }),
+      button(TEXT.cancelTask, () => app.cancel(taskId), { class: "button button-quiet" }),
     ),
   );
 }
 
 /** @type {Record<Answer, [string, string]>} */
 const ANSWERS = {
-  asked: ["lock", "Waits for you"],
-  waits: ["lock", "Waits for the owner"],
-  approved: ["check", "Approved"],
-  declined: ["close", "Not approved"],
-  unanswered: ["info", "Not answered"],
+  asked: ["lock", TEXT.waitsForYou],
+  waits: ["lock", TEXT.waitsForOwner],
+  approved: ["check", TEXT.approved],
+  declined: ["close", TEXT.notApproved],
+  unanswered: ["info", TEXT.notAnswered],
 };
 
 /** @param {Approval} approval */
@@ -102,8 +103,8 @@ function callElement({ tool, input }) {
     { class: "approval-call" },
     h("code", { class: "approval-tool" }, seen(tool)),
     rows.length > 0
-      ? h("div", { class: "approval-input", tabindex: "0", role: "group", "aria-label": `Input of ${tool}` }, h("table", {}, h("tbody", {}, rows)))
-      : h("p", { class: "muted" }, "Without input."),
+      ? h("div", { class: "approval-input", tabindex: "0", role: "group", "aria-label": say(TEXT.inputOf, { tool }) }, h("table", {}, h("tbody", {}, rows)))
+      : h("p", { class: "muted" }, TEXT.withoutInput),
   );
 }
 
@@ -122,7 +123,7 @@ function otherQuestion(text) {
 function shown(value) {
   const text = seen(typeof value === "string" ? value : JSON.stringify(value, null, 2));
   const more = text.length - MOST_CHARACTERS;
-  return more > 0 ? `${text.slice(0, MOST_CHARACTERS)}\n… and ${more.toLocaleString("en")} more characters` : text;
+  return more > 0 ? `${text.slice(0, MOST_CHARACTERS)}\n${say(TEXT.moreCharacters, { count: more.toLocaleString("en") })}` : text;
 }
 
 /** @param {string} text */

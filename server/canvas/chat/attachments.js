@@ -4,6 +4,7 @@
 import { iconButton } from "../controls.js";
 import { h } from "../dom.js";
 import { icon } from "../icons.js";
+import { TEXT, say } from "../strings.js";
 import { plainName, size } from "../words.js";
 
 export const ACCEPTED = "image/*,application/pdf,text/*,.md,.json,.yaml,.yml,.toml,.csv,.py,.js,.ts,.sh,.sql,.xml,.svg";
@@ -21,20 +22,20 @@ export function pendingAttachment(file, remove) {
     picture,
     h("bdi", { class: "truncate", title: name }, name),
     h("span", { class: "muted" }, size(file.size)),
-    iconButton("close", `Remove ${name}`, remove, { size: 14 }),
+    iconButton("close", say(TEXT.remove, { name }), remove, { size: 14 }),
   );
 }
 
 /** The files of a message that was sent. @param {Part[]} parts @returns {HTMLElement|null} */
 export function sentAttachments(parts) {
   const files = parts.filter((part) => !("text" in part));
-  return files.length ? h("ul", { class: "attachments", "aria-label": "Attachments" }, files.map(sent)) : null;
+  return files.length ? h("ul", { class: "attachments", "aria-label": TEXT.attachments }, files.map(sent)) : null;
 }
 
 /** @param {any} part */
 function sent(part) {
   const type = part.mediaType ?? "";
-  const name = plainName(part.filename || (part.data !== undefined ? "Data" : part.url || "File"));
+  const name = plainName(part.filename || (part.data !== undefined ? TEXT.data : part.url || TEXT.file));
   const shown = part.raw && IMAGES.test(type);
   return h("li", { class: "attachment" }, shown ? image(`data:${type};base64,${part.raw}`, false) : icon(signOf(type)), h("bdi", { class: "truncate", title: name }, name));
 }

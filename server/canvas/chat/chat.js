@@ -9,6 +9,7 @@ import { icon } from "../icons.js";
 import { ask } from "../layout.js";
 import { isGuest, mayEdit } from "../state/reducer.js";
 import { textOf } from "../state/task.js";
+import { TEXT, say } from "../strings.js";
 import { counted, plainName, shortened } from "../words.js";
 import { titleOf, waits } from "../contexts.js";
 import { createComposer } from "./composer.js";
@@ -23,7 +24,7 @@ export function mountChat(section, app) {
   const examples = createExamples({ onExample: composer.send, onFiles: (files) => app.upload(files) });
   const notice = h("p", { class: "chat-notice", hidden: true });
   fill(section, createHead(app), welcome, thread, notice, composer.element, examples.element);
-  mountDrop(section, "Drop files to attach them", composer.addFiles);
+  mountDrop(section, TEXT.dropToAttach, composer.addFiles);
 
   /** @type {State["server"]} */
   let server = null;
@@ -36,7 +37,7 @@ export function mountChat(section, app) {
     document.body.toggleAttribute("data-read-only", readOnly);
     document.body.toggleAttribute("data-guest", isGuest(state));
     notice.hidden = !readOnly;
-    notice.textContent = `${state.shared?.owner} shared this conversation with you. You can read it, but not change it.`;
+    notice.textContent = say(TEXT.sharedReadOnly, { owner: state.shared?.owner });
     welcome.hidden = examples.element.hidden = !empty;
     thread.hidden = empty;
     if (state.server !== server) {
@@ -72,15 +73,15 @@ function tabTitle({ contexts, server }, title) {
 function createHead(app) {
   const title = h("h1", { class: "chat-title truncate", dir: "auto" });
   const watchers = h("span", { class: "watchers", hidden: true });
-  const share = iconButton("link", "Copy the link", copyLink, { title: "Copy the link to this conversation" });
+  const share = iconButton("link", TEXT.copyTheLink, copyLink, { title: TEXT.copyLinkConversation });
   const head = h(
     "header",
     { class: "head chat-head" },
-    iconButton("menu", "Conversations", () => ask(head, "show-contexts"), { class: "only-narrow" }),
+    iconButton("menu", TEXT.conversations, () => ask(head, "show-contexts"), { class: "only-narrow" }),
     title,
     watchers,
     share,
-    iconButton("plus", "New conversation", () => app.openContext(null), { class: "only-narrow" }),
+    iconButton("plus", TEXT.newConversation, () => app.openContext(null), { class: "only-narrow" }),
   );
   const draw = (/** @type {State} */ state) => {
     share.hidden = state.contextId === null;
@@ -88,14 +89,14 @@ function createHead(app) {
     title.textContent = state.contextId === null ? "" : headline(state);
     document.title = tabTitle(state, title.textContent ?? "");
     watchers.hidden = state.watchers < 2;
-    fill(watchers, icon("people"), h("span", {}, String(state.watchers)), h("span", { class: "visually-hidden" }, " people are looking"));
-    watchers.title = `${counted(state.watchers, "person is", "people are")} looking`;
+    fill(watchers, icon("people"), h("span", {}, String(state.watchers)), h("span", { class: "visually-hidden" }, TEXT.peopleAreLooking));
+    watchers.title = say(TEXT.looking, { people: counted(state.watchers, "person is", "people are") });
   };
   app.store.subscribe(draw);
   draw(app.store.state);
   return head;
 
   function copyLink() {
-    copyAndTell(app, location.href, "The link is copied. Anyone with access to this conversation can open it.", "Copy the address from the address bar.");
+    copyAndTell(app, location.href, TEXT.linkCopied, TEXT.copyFromAddressBar);
   }
 }

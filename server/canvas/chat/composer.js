@@ -12,6 +12,7 @@ import { placeOf } from "../passage/actions.js";
 import { createRewriting } from "../passage/rewriting.js";
 import { mayEdit } from "../state/reducer.js";
 import { readStored, writeStored } from "../storage.js";
+import { TEXT, say } from "../strings.js";
 import { isQuestion, plainName, shortened, size } from "../words.js";
 import { ACCEPTED, MOST_BYTES, pendingAttachment } from "./attachments.js";
 import { runningTask, waitingTask } from "./entries.js";
@@ -42,18 +43,18 @@ export function createComposer(app) {
     id: "message",
     rows: 1,
     dir: "auto",
-    "aria-label": "Message",
+    "aria-label": TEXT.message,
     "aria-describedby": "message-hint",
     oninput: changed,
     onkeydown: keyed,
     onpaste: pasted,
   });
-  const list = h("ul", { class: "attachments", "aria-label": "Attachments", hidden: true });
+  const list = h("ul", { class: "attachments", "aria-label": TEXT.attachments, hidden: true });
   const picker = h("input", { type: "file", multiple: true, accept: ACCEPTED, hidden: true, onchange: () => (addFiles([...picker.files]), (picker.value = "")) });
-  const attach = iconButton("attach", "Attach files", () => picker.click());
+  const attach = iconButton("attach", TEXT.attachFiles, () => picker.click());
   const hint = h("p", { class: "composer-hint truncate", id: "message-hint" });
-  const send = iconButton("send", "Send", null, { type: "submit", class: "composer-send" });
-  const stop = iconButton("stop", "Stop", stopTask, { title: "Stop (Esc)", hidden: true });
+  const send = iconButton("send", TEXT.send, null, { type: "submit", class: "composer-send" });
+  const stop = iconButton("stop", TEXT.stop, stopTask, { title: TEXT.stopEsc, hidden: true });
   const place = h("div", { class: "composer-place", hidden: true });
   const element = h(
     "form",
@@ -84,7 +85,7 @@ export function createComposer(app) {
     const waiting = waitingTask(state);
     const reason = obstacle(state);
     element.toggleAttribute("data-disabled", reason !== "");
-    field.placeholder = waiting ? "Your answer" : state.selection ? "Say what to change in it, or ask about it" : Object.keys(state.tasks).length ? "Reply, or say what to change" : "Ask for a document";
+    field.placeholder = waiting ? TEXT.yourAnswer : state.selection ? TEXT.askAboutPassage : Object.keys(state.tasks).length ? TEXT.askForChange : TEXT.askForDocument;
     hint.textContent = hintOf(state, reason, pressed);
     attach.disabled = reason !== "";
     send.disabled = reason !== "" || isEmpty() || reading;
@@ -104,7 +105,7 @@ export function createComposer(app) {
     place.hidden = !selection;
     if (selection) {
       const { artifactId, text } = selection;
-      fill(place, icon("edit", 14), h("bdi", { class: "truncate" }, `${placeOf(selection)} of ${plainName(artifacts[artifactId]?.name ?? artifactId)}: “${shortened(text, 60)}”`));
+      fill(place, icon("edit", 14), h("bdi", { class: "truncate" }, say(TEXT.passageOf, { place: placeOf(selection), name: plainName(artifacts[artifactId]?.name ?? artifactId), text: shortened(text, 60) })));
     }
   }
 
@@ -152,13 +153,13 @@ export function createComposer(app) {
     const parts = await Promise.all(sent.map(filePart)).catch(() => null);
     reading = list.inert = false;
     if (!app.isOpen(from)) {
-      app.notify("error", "You opened another conversation while the files were read, so the message was not sent. Go back to send it, and attach the files again.");
+      app.notify("error", TEXT.leftWhileReading);
     } else if (parts) {
       const text = field.value.trim();
       clear(files.filter((file) => !sent.includes(file)));
       app.send(text, parts);
     } else {
-      app.notify("error", "A file could not be read. Remove it or attach it again.");
+      app.notify("error", TEXT.fileNotRead);
     }
     draw(store.state);
   }
@@ -189,7 +190,7 @@ export function createComposer(app) {
   function addFiles(added) {
     const fitting = added.filter((file) => file.size <= MOST_BYTES);
     for (const file of added.filter((each) => each.size > MOST_BYTES)) {
-      app.notify("error", `${plainName(file.name)} is ${size(file.size)}; the limit is ${size(MOST_BYTES)} per file.`);
+      app.notify("error", say(TEXT.fileTooLarge, { name: plainName(file.name), size: size(file.size), limit: size(MOST_BYTES) }));
     }
     setFiles([...files, ...fitting]);
     field.focus();
@@ -248,23 +249,23 @@ const isOpening = ({ contextId, loaded }) => contextId === null && !loaded;
 function obstacle(state) {
   const { connection, server } = state;
   if (!server) {
-    return "Waiting for the server";
+    return TEXT.waitingForServer;
   }
   if (isOpening(state)) {
-    return "The conversation is being opened";
+    return TEXT.conversationOpening;
   }
-  return connection === "reconnecting" ? "You can send once you are connected again" : "";
+  return connection === "reconnecting" ? TEXT.sendOnceConnected : "";
 }
 
 /** @param {State} state @param {string} reason  why nothing can be sent @param {boolean} pressed */
 function hintOf(state, reason, pressed) {
   if (reason) {
-    return pressed ? `${reason}. Your message will then be sent` : reason;
+    return pressed ? say(TEXT.sentThen, { reason }) : reason;
   }
   if (matchMedia("(pointer: coarse)").matches) {
     return "";
   }
-  return runningTask(state) ? "Esc stops" : "Enter sends, Shift+Enter breaks the line";
+  return runningTask(state) ? TEXT.escStops : TEXT.enterSends;
 }
 
 /** For browsers without `field-sizing`. @param {HTMLTextAreaElement} field */

@@ -10,6 +10,7 @@
  */
 import { merged, recordOf } from "../state/records.js";
 import { CANVAS, conversation, isPaused, isRunning, textOf } from "../state/task.js";
+import { TEXT, say } from "../strings.js";
 import { choicesOf, counted, operationWords, passageWords, plainName } from "../words.js";
 import { approvalsOf, approves, isButtons } from "./approvals.js";
 
@@ -96,7 +97,7 @@ function agent(key, text, state) {
 function user(state, message, sending) {
   const looking = message.metadata?.[CANVAS];
   const passage = passageWords(looking?.selection);
-  const place = passage ? `${passage[0].toUpperCase()}${passage.slice(1)} of ${nameOf(state, looking.artifactId)}` : "";
+  const place = passage ? say(TEXT.placeIn, { place: passage[0].toUpperCase() + passage.slice(1), name: nameOf(state, looking.artifactId) }) : "";
   return { key: message.messageId, kind: "user", message, place, sending };
 }
 
@@ -132,12 +133,12 @@ function now(state, task) {
   const key = `${taskId}/end`;
   const newest = isNewest(state, task);
   if (isRunning(task.state)) {
-    return [{ key, kind: "status", text: task.status || "Working…", queued: task.state === "submitted" }];
+    return [{ key, kind: "status", text: task.status || TEXT.working, queued: task.state === "submitted" }];
   }
   if (task.state === "canceled") {
-    return [{ key, kind: "stopped", text: "Stopped.", taskId, newest }];
+    return [{ key, kind: "stopped", text: TEXT.stopped, taskId, newest }];
   }
-  const unknown = "The task failed without a reason.";
+  const unknown = TEXT.failedWithoutReason;
   return task.state === "failed" ? [{ key, kind: "failed", text: unknown, taskId, newest }] : [];
 }
 
@@ -186,7 +187,7 @@ function withoutRepeatedPuts(entries) {
     const again = isPut(entry) && before !== undefined && isPut(before) && before.what === entry.what;
     puts = again ? puts + 1 : 1;
     if (again) {
-      kept[kept.length - 1] = { ...before, outcome: `Saved ${counted(puts, "time")}.` };
+      kept[kept.length - 1] = { ...before, outcome: say(TEXT.savedTimes, { puts: counted(puts, "time") }) };
     } else {
       kept.push(entry);
     }

@@ -3,6 +3,7 @@
 
 import { fill, h } from "../dom.js";
 import { partOf } from "../loading.js";
+import { TEXT } from "../strings.js";
 
 /** @typedef {(text: string) => DocumentFragment} Render */
 
@@ -57,7 +58,7 @@ export function createReply() {
     element,
     show(next) {
       text = next.slice(0, LONGEST);
-      cut = next.length > LONGEST ? h("p", { class: "muted" }, "The reply is longer. Only its beginning is shown.") : "";
+      cut = next.length > LONGEST ? h("p", { class: "muted" }, TEXT.replyCut) : "";
       const wait = due - performance.now();
       if (wait <= 0) {
         draw();

@@ -4,6 +4,7 @@
 import { button } from "../controls.js";
 import { fill, h } from "../dom.js";
 import { icon } from "../icons.js";
+import { TEXT } from "../strings.js";
 
 /** Requests that every model answers well, the rehearsal model included. */
 const EXAMPLES = [
@@ -28,8 +29,8 @@ export function createWelcome() {
   return h(
     "div",
     { class: "start" },
-    h("h1", { class: "start-title" }, "What shall we write?"),
-    h("p", { class: "start-text" }, "Ask for a document and watch it grow. Then select any passage and say what to change."),
+    h("h1", { class: "start-title" }, TEXT.welcome),
+    h("p", { class: "start-text" }, TEXT.welcomeMore),
   );
 }
 
@@ -40,7 +41,7 @@ export function createWelcome() {
  */
 export function createExamples({ onExample, onFiles }) {
   const picker = h("input", { type: "file", multiple: true, hidden: true, onchange: () => onFiles([...picker.files]) });
-  const list = h("ul", { class: "examples", "aria-label": "Examples" });
+  const list = h("ul", { class: "examples", "aria-label": TEXT.examples });
   /** @param {any} card */
   const show = (card) => {
     const own = examplesOf(card).map((text) => ({ sign: "document", text, note: "" }));
@@ -54,8 +55,8 @@ export function createExamples({ onExample, onFiles }) {
     h(
       "p",
       { class: "start-more" },
-      "Or ",
-      button("open a document of your own", () => picker.click(), { class: "link-button" }),
+      TEXT.or,
+      button(TEXT.openOwnDocument, () => picker.click(), { class: "link-button" }),
       ".",
       picker,
     ),

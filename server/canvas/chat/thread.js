@@ -9,6 +9,7 @@ import { settled } from "../document/markdown/partial.js";
 import { icon } from "../icons.js";
 import { ask } from "../layout.js";
 import { textOf } from "../state/task.js";
+import { TEXT, say } from "../strings.js";
 import { withoutChoices } from "../words.js";
 import { approvalElement } from "./approvals.js";
 import { sentAttachments } from "./attachments.js";
@@ -25,8 +26,8 @@ const LONG = 1200;
 /** @param {App} app @returns {HTMLElement} */
 export function createThread(app) {
   const status = h("p", { class: "visually-hidden", role: "status", "aria-live": "polite" });
-  const list = h("div", { class: "thread", role: "log", "aria-label": "Messages", "aria-live": "off" });
-  const latest = h("div", { class: "latest" }, button("Jump to latest", toEnd, { sign: "down" }));
+  const list = h("div", { class: "thread", role: "log", "aria-label": TEXT.messages, "aria-live": "off" });
+  const latest = h("div", { class: "latest" }, button(TEXT.jumpLatest, toEnd, { sign: "down" }));
   const scroll = h("div", { class: "thread-scroll", tabindex: "-1" }, list, latest);
   const element = h("div", { class: "thread-frame" }, scroll, status);
   /** @type {Map<string, Shown>} */
@@ -123,7 +124,7 @@ export function createThread(app) {
   }
 }
 
-const LOADING = h("p", { class: "start-loading" }, "Loading…");
+const LOADING = h("p", { class: "start-loading" }, TEXT.loading);
 
 /** A document that grows changes nothing here. @param {State} state @param {State} previous */
 function isChanged(state, previous) {
@@ -177,7 +178,7 @@ function keepTyped(before, after) {
 /** @param {Extract<Entry, {kind: "agent"}>} entry @returns {Shown} */
 function agentMessage(entry) {
   const reply = createReply();
-  return { entry, element: h("article", { class: "message-agent", "aria-label": "Reply" }, reply.element), reply };
+  return { entry, element: h("article", { class: "message-agent", "aria-label": TEXT.reply }, reply.element), reply };
 }
 
 /** @param {Exclude<Entry, {kind: "agent"}>} entry @param {App} app @returns {HTMLElement} */
@@ -190,25 +191,25 @@ function elementOf(entry, app) {
     case "status":
       return h("div", { class: "status" }, h("span", { class: entry.queued ? "dot" : "dot dot-working" }), h("bdi", { class: "status-text" }, entry.text));
     case "failed":
-      return outcome("outcome-failed", "failed", entry.text, ...again(entry, "Retry", app));
+      return outcome("outcome-failed", "failed", entry.text, ...again(entry, TEXT.retry, app));
     case "refused":
-      return outcome("outcome-refused", "info", entry.text, ...again(entry, "Ask again", app));
+      return outcome("outcome-refused", "info", entry.text, ...again(entry, TEXT.askAgain, app));
     case "not-sent":
       return outcome(
         "outcome-failed",
         "failed",
-        `Not sent: ${entry.text}`,
-        button("Retry", () => app.resend(entry.messageId), { sign: "retry" }),
-        button("Discard", () => app.discard(entry.messageId)),
+        say(TEXT.notSent, { text: entry.text }),
+        button(TEXT.retry, () => app.resend(entry.messageId), { sign: "retry" }),
+        button(TEXT.discard, () => app.discard(entry.messageId)),
       );
     case "stopped":
-      return h("p", { class: "outcome-note" }, icon("stop", 14), entry.text, entry.newest && button("Start again", () => app.retry(entry.taskId), { class: "link-button" }));
+      return h("p", { class: "outcome-note" }, icon("stop", 14), entry.text, entry.newest && button(TEXT.startAgain, () => app.retry(entry.taskId), { class: "link-button" }));
     case "question":
       return question(entry, app);
     case "approval":
       return approvalElement(entry, app);
     case "changed":
-      return h("ul", { class: "changed", "aria-label": "Documents" }, entry.changed.map((each) => h("li", {}, changed(each, app))));
+      return h("ul", { class: "changed", "aria-label": TEXT.documents }, entry.changed.map((each) => h("li", {}, changed(each, app))));
     default:
       return /** @type {never} */ (entry);
   }
@@ -221,7 +222,7 @@ function userMessage({ message, place: passage, sending }) {
   const bubble = h(
     "div",
     { class: long ? "message-user message-long" : "message-user", "data-pending": sending },
-    h("span", { class: "visually-hidden" }, "You: "),
+    h("span", { class: "visually-hidden" }, TEXT.youColon),
     passage && h("div", { class: "message-place" }, icon("edit", 14), h("bdi", { class: "truncate" }, passage)),
     text && h("div", { dir: "auto" }, text),
     sentAttachments(message.parts),
@@ -229,7 +230,7 @@ function userMessage({ message, place: passage, sending }) {
   if (!long) {
     return bubble;
   }
-  const more = button("Show all", () => (bubble.classList.remove("message-long"), more.remove()), { class: "link-button message-expand" });
+  const more = button(TEXT.showAll, () => (bubble.classList.remove("message-long"), more.remove()), { class: "link-button message-expand" });
   return h("div", { class: "message-whole" }, bubble, more);
 }
 
@@ -255,17 +256,17 @@ function again({ taskId, newest }, text, app) {
 function question({ text, taskId, permission, choices }, app) {
   const reply = createReply();
   reply.show(permission ? text : withoutChoices(text));
-  const signedIn = button("I have signed in", () => app.answer(taskId, "Done."), { sign: "check", class: "button button-primary" });
+  const signedIn = button(TEXT.iHaveSignedIn, () => app.answer(taskId, "Done."), { sign: "check", class: "button button-primary" });
   return h(
     "section",
-    { class: "question", "aria-label": "Question" },
-    h("div", { class: "question-head" }, icon(permission ? "lock" : "question"), permission ? "The agent asks you to sign in" : "The agent asks"),
+    { class: "question", "aria-label": TEXT.question },
+    h("div", { class: "question-head" }, icon(permission ? "lock" : "question"), permission ? TEXT.agentAsksToSignIn : TEXT.agentAsks),
     reply.element,
     h(
       "div",
       { class: "question-choices" },
       permission ? signedIn : choices.map((choice) => button(h("bdi", {}, choice), () => app.answer(taskId, choice))),
-      button("Cancel the task", () => app.cancel(taskId), { class: "button button-quiet" }),
+      button(TEXT.cancelTask, () => app.cancel(taskId), { class: "button button-quiet" }),
     ),
   );
 }
@@ -277,5 +278,5 @@ function changed({ artifactId, name, version }, app) {
     app.openArtifact(artifactId, version === 0 || version === current ? null : version);
     ask(/** @type {HTMLElement} */ (event.currentTarget), "show-document");
   };
-  return button([h("bdi", { class: "truncate" }, name), version > 0 && h("small", {}, `version ${version}`)], open, { sign: "document", class: "changed-link" });
+  return button([h("bdi", { class: "truncate" }, name), version > 0 && h("small", {}, say(TEXT.madeVersion, { version }))], open, { sign: "document", class: "changed-link" });
 }

@@ -7,6 +7,7 @@ import { previewOf } from "../document/files/preview.js";
 import { fill, h } from "../dom.js";
 import { createEventList } from "./event_list.js";
 import { KINDS, selectedText } from "./events.js";
+import { TEXT, say } from "../strings.js";
 
 const SEARCH_MS = 150;
 
@@ -24,18 +25,18 @@ function createDrawer(app) {
   const { store, client } = app;
   /** @type {HTMLElement|null} */
   let opener = null;
-  const copy = (/** @type {string} */ text, /** @type {string} */ what) => copyAndTell(app, text, `Copied ${what}.`);
+  const copy = (/** @type {string} */ text, /** @type {string} */ what) => copyAndTell(app, text, say(TEXT.copied, { what }));
 
   const events = createEventList(client.log, copy);
   const card = h("div", { class: "developer-panel" });
   const selection = h("div", { class: "developer-panel" });
-  const panels = [panel("Events", filters(events), events.element), panel("Agent card", card), panel("Selected text", selection)];
-  const tabs = createTabs({ label: "Parts of the developer view", look: "developer-tab", choose });
+  const panels = [panel(TEXT.events, filters(events), events.element), panel(TEXT.agentCardTab, card), panel(TEXT.selectedTextTab, selection)];
+  const tabs = createTabs({ label: TEXT.developerParts, look: "developer-tab", choose });
   choose(panels[0].id);
-  const close = iconButton("close", "Close the developer view", shut, { title: "Close" });
+  const close = iconButton("close", TEXT.closeDeveloperView, shut, { title: TEXT.close });
   const element = h(
     "section",
-    { class: "developer", "aria-label": "Developer view", hidden: true, onkeydown: escape },
+    { class: "developer", "aria-label": TEXT.developerView, hidden: true, onkeydown: escape },
     h("header", { class: "developer-head" }, tabs.element, events.count, close),
     panels,
   );
@@ -100,14 +101,14 @@ function filters(events) {
   let timer = 0;
   const kinds = h(
     "select",
-    { class: "field", "aria-label": "Kind of event", onchange: () => events.show({ kind: kinds.value }) },
+    { class: "field", "aria-label": TEXT.kindEvent, onchange: () => events.show({ kind: kinds.value }) },
     Object.entries(KINDS).map(([value, text]) => h("option", { value }, text)),
   );
   const words = h("input", {
     class: "field",
     type: "search",
-    placeholder: "Filter",
-    "aria-label": "Text in the events",
+    placeholder: TEXT.filter,
+    "aria-label": TEXT.textInEvents,
     autocomplete: "off",
     spellcheck: false,
     oninput: () => (clearTimeout(timer), (timer = setTimeout(() => events.show({ words: words.value.trim() }), SEARCH_MS))),
@@ -118,14 +119,14 @@ function filters(events) {
 /** @param {State} state @param {string} base @param {(text: string, what: string) => void} copy */
 function cardOf({ server }, base, copy) {
   if (!server) {
-    return h("p", { class: "developer-empty" }, "The agent card could not be read.");
+    return h("p", { class: "developer-empty" }, TEXT.agentCardNotRead);
   }
-  const json = () => copy(JSON.stringify(server.card, null, 2), "the agent card");
+  const json = () => copy(JSON.stringify(server.card, null, 2), TEXT.theAgentCard);
   return [
     h(
       "div",
       { class: "developer-actions" },
-      button("Copy JSON", json),
+      button(TEXT.copyJson, json),
       h("span", { class: "muted truncate" }, `${base}.well-known/agent-card.json`),
     ),
     previewOf({ data: server.card }),
@@ -135,15 +136,15 @@ function cardOf({ server }, base, copy) {
 /** @param {State} state @param {(text: string, what: string) => void} copy */
 function selectionOf({ selection }, copy) {
   if (!selection) {
-    return h("p", { class: "developer-empty" }, "Select a passage in the document to see how a request refers to it.");
+    return h("p", { class: "developer-empty" }, TEXT.nothingSelected);
   }
   const json = JSON.stringify(selectedText(selection), null, 2);
   return [
     h(
       "div",
       { class: "developer-actions" },
-      button("Copy JSON", () => copy(json, "the selected text")),
-      h("span", { class: "muted" }, `Version ${selection.version}. Offsets count UTF-16 code units, lines count from 1.`),
+      button(TEXT.copyJson, () => copy(json, TEXT.theSelectedText)),
+      h("span", { class: "muted" }, say(TEXT.aboutOffsets, { version: selection.version })),
     ),
     h("pre", { class: "developer-text" }, json),
   ];

@@ -9,6 +9,7 @@ import { fill, h } from "../dom.js";
 import { previewOf } from "../document/files/preview.js";
 import { bodyOf, duration, isShown, lineOf } from "./events.js";
 import { asCurl, asPython } from "./programs.js";
+import { TEXT, say } from "../strings.js";
 
 /** @typedef {import("../a2a/log.js").LogEntry} LogEntry */
 /** @typedef {{kind: keyof typeof import("./events.js").KINDS, words: string}} Filter */
@@ -44,8 +45,8 @@ export function createEventList(log, copy) {
     rows.push(...made);
     last = entries.at(-1)?.number ?? last;
     empty.hidden = rows.length > 0;
-    empty.textContent = entries.length ? "Nothing matches." : "Nothing has been sent in this conversation yet.";
-    count.textContent = rows.length === entries.length ? `${rows.length}` : `${rows.length} of ${entries.length}`;
+    empty.textContent = entries.length ? TEXT.nothingMatches : TEXT.nothingSent;
+    count.textContent = rows.length === entries.length ? `${rows.length}` : say(TEXT.someOf, { shown: rows.length, all: entries.length });
     if (follows && made.length) {
       element.scrollTop = element.scrollHeight;
     }
@@ -94,11 +95,11 @@ function rowOf(entry, copy) {
     h(
       "summary",
       { class: "developer-line" },
-      cell("time", time, entry.kind === "request" ? "when it was sent" : "since the request"),
+      cell("time", time, entry.kind === "request" ? TEXT.whenWasSent : TEXT.sinceRequest),
       cell("method", entry.name),
       cell("type", type),
-      cell("block", block, block && "index of the block"),
-      cell("place", place, place && "epoch and generation"),
+      cell("block", block, block && TEXT.blockIndex),
+      cell("place", place, place && TEXT.epochAndGeneration),
       cell("summary", summary),
     ),
   );
@@ -123,9 +124,9 @@ function contentOf(entry, copy) {
     h(
       "div",
       { class: "developer-actions" },
-      copies("Copy as curl", () => asCurl(request)),
-      copies("Copy as Python", () => asPython(request)),
-      body !== null && copies("Copy JSON", () => JSON.stringify(body, null, 2)),
+      copies(TEXT.copyAsCurl, () => asCurl(request)),
+      copies(TEXT.copyAsPython, () => asPython(request)),
+      body !== null && copies(TEXT.copyJson, () => JSON.stringify(body, null, 2)),
     ),
     entry.kind === "request" && sent,
     body !== null && (typeof body === "string" ? h("pre", { class: "developer-text" }, body) : previewOf({ data: body })),

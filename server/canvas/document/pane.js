@@ -12,6 +12,7 @@ import { recordOf } from "../state/records.js";
 import { mayEdit, shownArtifact, shownContent } from "../state/reducer.js";
 import { changesOf, linesOf, mapRange } from "../state/text.js";
 import { createVersions } from "../versions/versions.js";
+import { TEXT, say } from "../strings.js";
 import { plainName } from "../words.js";
 import { createFiles } from "./files/files.js";
 import { createFollower } from "./follow.js";
@@ -33,7 +34,7 @@ import { createView } from "./views.js";
  * @property {string} typed  the artifact that is typed into, or ""
  */
 
-const CUT = "Only the first 20 MB of this document are shown, and it cannot be edited here. Download it to see all of it.";
+const CUT = TEXT.documentCut;
 
 /**
  * @param {App} app
@@ -52,21 +53,21 @@ export function createDocumentPane(app) {
       return saved;
     },
   });
-  const tabs = createTabs({ label: "Documents", look: "document-tab", choose: (id) => app.openArtifact(id) });
+  const tabs = createTabs({ label: TEXT.documents, look: "document-tab", choose: (id) => app.openArtifact(id) });
   const name = h("h2", { class: "document-name truncate", dir: "auto" });
   const about = h("p", { class: "document-about truncate" });
   const line = h("div", { class: "document-line" }, about);
-  const modes = h("div", { class: "document-modes", role: "group", "aria-label": "View" });
-  const copyButton = iconButton("copy", "Copy", copy);
+  const modes = h("div", { class: "document-modes", role: "group", "aria-label": TEXT.view });
+  const copyButton = iconButton("copy", TEXT.copy, copy);
   const head = h("header", { class: "document-head" }, h("div", { class: "document-title" }, name, line), modes, versions.controls, copyButton);
   const notice = h("p", { class: "document-notice" });
   const panel = h("div", { id: "document-panel", class: "document-panel" });
   const waiting = h("div", { class: "document-waiting", role: "status" });
   /** @type {ReturnType<typeof createKeyed<Body>>} */
   const keyed = createKeyed(panel, () => (tellLoading(null), waiting));
-  const toEnd = button("Jump to end", jumpToEnd, { class: "button document-to-end", sign: "down", hidden: true });
+  const toEnd = button(TEXT.jumpEnd, jumpToEnd, { class: "button document-to-end", sign: "down", hidden: true });
   const status = h("p", { class: "visually-hidden", role: "status" });
-  const empty = h("div", { class: "document-empty" }, icon("document", 32), h("p", {}, "Documents of this conversation appear here."));
+  const empty = h("div", { class: "document-empty" }, icon("document", 32), h("p", {}, TEXT.noDocumentYet));
   const bar = createPassageBar(app, {
     panel,
     rectOf: (selection) => keyed.shown()?.view.rectOf(toShown(selection, written) ?? { start: 0, end: 0 }) ?? null,
@@ -139,11 +140,11 @@ export function createDocumentPane(app) {
     if (artifact) {
       const busy = state.version === null && isWritten(state, artifact);
       setText(name, plainName(artifact.name));
-      setText(about, busy ? writing(artifact) : versions.controls.hidden ? "" : `Version ${artifact.version}`);
-      setText(notice, artifact.cut ? CUT : `This is version ${artifact.version}. It is read-only; “Restore” in “Versions” makes it the current one.`);
+      setText(about, busy ? writing(artifact) : versions.controls.hidden ? "" : say(TEXT.versionNumber, { version: artifact.version }));
+      setText(notice, artifact.cut ? CUT : say(TEXT.oldVersionShown, { version: artifact.version }));
       copyButton.hidden = artifact.text === null || artifact.cut;
       // The conversation says what is being written.
-      busy || announce(`${plainName(artifact.name)}, version ${artifact.version}`);
+      busy || announce(say(TEXT.documentVersion, { name: plainName(artifact.name), version: artifact.version }));
     }
   }
 
@@ -200,7 +201,7 @@ export function createDocumentPane(app) {
   /** @type {import("../loading.js").Tell} */
   function tellLoading(remedy) {
     const retry = remedy && button(remedy.label, remedy.run);
-    fill(waiting, remedy ? ["This view could not be loaded.", retry] : "Loading…");
+    fill(waiting, remedy ? [TEXT.viewNotLoaded, retry] : TEXT.loading);
   }
 
   /** Everything of the document, and nothing of the page around it. @param {KeyboardEvent} event */
@@ -297,7 +298,7 @@ export function createDocumentPane(app) {
 
   function copy() {
     const artifact = shownContent(store.state);
-    artifact && copyAndTell(app, textShown(store.state, artifact).text, `${plainName(artifact.name)} is copied.`, "Download the document instead.");
+    artifact && copyAndTell(app, textShown(store.state, artifact).text, say(TEXT.documentCopied, { name: plainName(artifact.name) }), TEXT.downloadInstead);
   }
 
   /** Screen readers hear of what is finished, never of each piece. @param {string} sentence */
@@ -319,7 +320,7 @@ function editsOf(state) {
 
 /** What goes on, and why nobody else can write meanwhile. @param {ArtifactView} artifact */
 function writing({ open }) {
-  return open ? "Writing… It is read-only until it is finished." : "Rewriting a passage…";
+  return open ? TEXT.writing : TEXT.rewritingPassage;
 }
 
 /** @param {State} state @param {ArtifactView} artifact */

@@ -3,6 +3,7 @@
 
 import { h } from "../dom.js";
 import { partOf } from "../loading.js";
+import { TEXT, say } from "../strings.js";
 import { plainName } from "../words.js";
 import { keepInPlace } from "./anchoring.js";
 import { colour } from "./editor/colours.js";
@@ -160,7 +161,7 @@ async function sourceView({ artifact, text, kind, readOnly, onSelect, onInput },
   const { createEditor } = await editorPart.get(tell);
   let { artifactId } = artifact;
   const prose = kind.name === "markdown" || kind.name === "text";
-  const label = `Source of ${plainName(artifact.name)}`;
+  const label = say(TEXT.sourceOf, { name: plainName(artifact.name) });
   const typed = (/** @type {Omit<Input, "artifactId">} */ input) => onInput({ ...input, artifactId });
   const editor = createEditor({ text, label, language: kind.language, prose, readOnly, onSelect, onInput: typed });
   return {

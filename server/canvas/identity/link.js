@@ -3,20 +3,21 @@
 
 import { closingButton, closingButtons, openDialog } from "../dialogs.js";
 import { h } from "../dom.js";
+import { TEXT, say } from "../strings.js";
 
 const PRIMARY = { class: "button button-primary" };
 
 /** @type {import("./session.js").Choose} */
 export async function askWhoOpens({ user, has }) {
   const said = has
-    ? `${user} can open the conversation, too. A guest’s messages have no name.`
-    : `The conversation is not shared with ${user} by name, so the link opens it as a guest. ${user} stays signed in everywhere else.`;
-  const chosen = await openDialog(has ? `Open the link as ${user}, or as a guest?` : "Open the link as a guest?", [
+    ? say(TEXT.guestOrUser, { user })
+    : say(TEXT.guestOnly, { user });
+  const chosen = await openDialog(has ? say(TEXT.askUserOrGuest, { user }) : TEXT.askGuest, [
     h("p", { class: "dialog-text" }, said),
     closingButtons(
-      closingButton("Cancel", ""),
-      closingButton("Open as a guest", "guest", has ? {} : PRIMARY),
-      has && closingButton(`Open as ${user}`, "user", PRIMARY),
+      closingButton(TEXT.cancel, ""),
+      closingButton(TEXT.openAsGuest, "guest", has ? {} : PRIMARY),
+      has && closingButton(say(TEXT.openAs, { user }), "user", PRIMARY),
     ),
   ]);
   return /** @type {"user"|"guest"|""} */ (chosen);

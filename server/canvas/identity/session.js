@@ -12,6 +12,7 @@
 
 import { parsePlace } from "../address.js";
 import { partOf } from "../loading.js";
+import { TEXT } from "../strings.js";
 
 const KEY = "a2a-canvas.key:";
 const GUEST = "a2a-canvas.guest:";
@@ -86,7 +87,7 @@ export function createSession(base, options = {}) {
       keep("");
       declined = false;
     }
-    return declined ? Promise.resolve(false) : signIn(given ? "This key is no longer valid." : "");
+    return declined ? Promise.resolve(false) : signIn(given ? TEXT.keyEnded : "");
   }
 
   /** @param {string} [said] */
@@ -130,7 +131,7 @@ export function createSession(base, options = {}) {
       return Promise.resolve(false);
     }
     forgetGuest();
-    return signIn("This link is no longer valid.");
+    return signIn(TEXT.linkEnded);
   }
 
   /** Goes back from a link to what the user has. */
@@ -231,7 +232,7 @@ const linkPart = partOf(() => import("./link.js"));
 /** The conversation that a link is for. @param {Response} response */
 async function contextOf(response) {
   if (!response.ok) {
-    throw new Error(response.status === 401 ? "This link is no longer valid. Ask for a new one." : "The link cannot be opened now. Try again.");
+    throw new Error(response.status === 401 ? TEXT.linkEndedAskAgain : TEXT.linkNotOpened);
   }
   const { contexts } = await response.json();
   return contexts[0].contextId;

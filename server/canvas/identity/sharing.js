@@ -6,18 +6,19 @@ import { button } from "../controls.js";
 import { closingButton, closingButtons, openDialog } from "../dialogs.js";
 import { fill, h } from "../dom.js";
 import { sentence } from "../errors.js";
+import { TEXT, say } from "../strings.js";
 import { plainName } from "../words.js";
 
 const DAY = 86_400;
 /** @type {[string, number][]} in seconds; 0 for never */
-const ENDS = [["In an hour", 3_600], ["In a day", DAY], ["In a week", 7 * DAY], ["In 30 days", 30 * DAY], ["Never", 0]];
+const ENDS = [[TEXT.inHour, 3_600], [TEXT.inDay, DAY], [TEXT.inWeek, 7 * DAY], [TEXT.in30Days, 30 * DAY], [TEXT.never, 0]];
 const USUAL = 7 * DAY;
 /** @type {[string, string][]} */
-const LEVELS = [["read", "Read"], ["edit", "Edit"]];
+const LEVELS = [["read", TEXT.read], ["edit", TEXT.edit]];
 /** Who approves a call has a name. @type {[string, string][]} */
-const LEVELS_OF_USERS = [...LEVELS, ["approve", "Edit and approve calls"]];
+const LEVELS_OF_USERS = [...LEVELS, ["approve", TEXT.editAndApprove]];
 
-const NOT_SHARED = "This conversation cannot be shared this way. Invite someone other than its owner, or create a link.";
+const NOT_SHARED = TEXT.cannotShare;
 
 /** @typedef {{shareId: string, user?: string, link?: boolean, level: "read"|"edit"|"approve", expires?: string, url?: string}} Share */
 
@@ -27,14 +28,14 @@ export function openSharing(app, contextId, title) {
   const user = h("input", { class: "field", id: "share-user", autocomplete: "off", spellcheck: false, maxLength: 256, required: true });
   const made = h("div", { role: "status" });
   const told = h("p", { class: "dialog-error", role: "alert" });
-  const list = h("ul", { class: "share-list", "aria-label": "Shared with" });
-  openDialog(`Share “${title}”`, [
-    part("invite", "Invite a user", "Enter the name they sign in with.", [["share-user", "User", user]], LEVELS_OF_USERS, "Invite", (terms) => invite(user.value.trim(), terms)),
-    part("link", "Create a link", "Anyone with the link can open the conversation without signing in.", [], LEVELS, "Create link", (terms) => share({ link: true, ...terms })),
+  const list = h("ul", { class: "share-list", "aria-label": TEXT.sharedWithList });
+  openDialog(say(TEXT.shareTitle, { title }), [
+    part("invite", TEXT.inviteUser, TEXT.aboutInvite, [["share-user", TEXT.user, user]], LEVELS_OF_USERS, TEXT.invite, (terms) => invite(user.value.trim(), terms)),
+    part("link", TEXT.createALink, TEXT.aboutLink, [], LEVELS, TEXT.createLink, (terms) => share({ link: true, ...terms })),
     told,
     made,
     list,
-    closingButtons(closingButton("Close", "")),
+    closingButtons(closingButton(TEXT.close, "")),
   ]);
   user.focus();
   attempt(read);
@@ -44,7 +45,7 @@ export function openSharing(app, contextId, title) {
     if (name) {
       share({ user: name, ...terms });
     } else {
-      told.textContent = "Enter the name of a user.";
+      told.textContent = TEXT.userMissing;
     }
   }
 
@@ -53,20 +54,20 @@ export function openSharing(app, contextId, title) {
     attempt(async () => {
       const share = await client.shares(contextId, asked);
       user.value = "";
-      fill(made, share.url ? linkOf(share.url) : h("p", { class: "dialog-text" }, `Shared with ${plainName(asked.user)}.`));
+      fill(made, share.url ? linkOf(share.url) : h("p", { class: "dialog-text" }, say(TEXT.sharedWith, { user: plainName(asked.user) })));
       await read();
     });
   }
 
   async function read() {
     const { shares } = await client.shares(contextId);
-    fill(list, shares.length ? shares.map(row) : h("li", { class: "dialog-text" }, "Not shared with anyone."));
+    fill(list, shares.length ? shares.map(row) : h("li", { class: "dialog-text" }, TEXT.notShared));
   }
 
   /** @param {Share} share */
   function row({ shareId, user: name, level: may, expires }) {
-    const who = name ? plainName(name) : "Link";
-    const until = expires ? `, until ${new Date(expires).toLocaleString("en", { dateStyle: "medium", timeStyle: "short" })}` : "";
+    const who = name ? plainName(name) : TEXT.link;
+    const until = expires ? say(TEXT.until, { time: new Date(expires).toLocaleString("en", { dateStyle: "medium", timeStyle: "short" }) }) : "";
     const revoke = () => attempt(async () => {
       await client.shares(contextId, undefined, shareId);
       fill(made);
@@ -75,22 +76,22 @@ export function openSharing(app, contextId, title) {
     return h(
       "li",
       { class: "share" },
-      h("span", { class: "share-who" }, who, h("span", { class: "muted" }, ` may ${may}${until}`)),
-      button("Revoke", revoke, { "aria-label": `Revoke the share of ${who}` }),
+      h("span", { class: "share-who" }, who, h("span", { class: "muted" }, ` ${say(TEXT.may, { level: may })}${until}`)),
+      button(TEXT.revoke, revoke, { "aria-label": say(TEXT.revokeShareOf, { who }) }),
     );
   }
 
   /** The link is shown once: the server does not store it. @param {string} url */
   function linkOf(url) {
-    const address = h("input", { class: "field", readOnly: true, value: url, "aria-label": "Link", onfocus: () => address.select() });
+    const address = h("input", { class: "field", readOnly: true, value: url, "aria-label": TEXT.link, onfocus: () => address.select() });
     const copy = async () => {
       const done = await copyText(url);
-      told.textContent = done ? "" : "The browser does not let the page copy. Press Ctrl+C.";
+      told.textContent = done ? "" : TEXT.cannotCopyPress;
       done || address.focus();
     };
     return [
-      h("p", { class: "dialog-text" }, "Copy the link now. It will not be shown again."),
-      h("div", { class: "share" }, address, button("Copy", copy, { sign: "copy" })),
+      h("p", { class: "dialog-text" }, TEXT.copyLinkNow),
+      h("div", { class: "share" }, address, button(TEXT.copy, copy, { sign: "copy" })),
     ];
   }
 
@@ -129,7 +130,7 @@ function part(id, title, hint, fields, levels, action, run) {
     h("h3", { class: "share-part-title", id: `share-${id}` }, title),
     h("p", { class: "dialog-text" }, hint),
     fields.map(([name, words, control]) => field(name, words, control)),
-    h("div", { class: "share-terms" }, field(level.id, "They may", level), field(ends.id, "Ends", ends), button(action, null, { type: "submit", class: "button button-primary" })),
+    h("div", { class: "share-terms" }, field(level.id, TEXT.theyMay, level), field(ends.id, TEXT.ends, ends), button(action, null, { type: "submit", class: "button button-primary" })),
   );
 }
 

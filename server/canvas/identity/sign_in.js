@@ -4,6 +4,7 @@
 import { button } from "../controls.js";
 import { openDialog } from "../dialogs.js";
 import { h } from "../dom.js";
+import { TEXT, say } from "../strings.js";
 
 /** @type {import("./session.js").Ask} */
 export async function askForKey({ server, said, signIn, check }) {
@@ -12,16 +13,16 @@ export async function askForKey({ server, said, signIn, check }) {
     class: "field", id: "sign-in-key", type: "password", autocomplete: "current-password", spellcheck: false, required: true,
     "aria-describedby": "sign-in-said",
   });
-  const enter = button("Sign in", null, { type: "submit", class: "button button-primary" });
-  const cancel = button("Cancel", () => close(""));
-  const provider = signIn && button("Sign in with your account", () => leaveFor(signIn));
-  const where = server ? `${new URL(server).host} requires you to sign in.` : "This server requires you to sign in.";
-  const asked = openDialog("Sign in", [
-    h("p", { class: "dialog-text" }, `${where} Paste the key or the token that its operator gave you. It is kept until you close this tab.`),
+  const enter = button(TEXT.signIn, null, { type: "submit", class: "button button-primary" });
+  const cancel = button(TEXT.cancel, () => close(""));
+  const provider = signIn && button(TEXT.signInWithAccount, () => leaveFor(signIn));
+  const where = server ? say(TEXT.otherSignInRequired, { host: new URL(server).host }) : TEXT.signInRequired;
+  const asked = openDialog(TEXT.signIn, [
+    h("p", { class: "dialog-text" }, say(TEXT.pasteKey, { where })),
     h(
       "form",
       { method: "dialog", onsubmit: submit },
-      h("label", { class: "dialog-text", htmlFor: "sign-in-key" }, "Key or token"),
+      h("label", { class: "dialog-text", htmlFor: "sign-in-key" }, TEXT.keyOrToken),
       field,
       told,
       h("div", { class: "dialog-actions" }, provider, cancel, enter),
@@ -56,21 +57,21 @@ export async function askForKey({ server, said, signIn, check }) {
 async function refusal(check, key) {
   // Others cannot be in a header.
   if (!/^[\x21-\x7e]+$/.test(key)) {
-    return "A key contains only letters, digits and punctuation, without spaces. Copy it again.";
+    return TEXT.keyMalformed;
   }
   const response = await check(key).catch(() => null);
   if (response === null) {
-    return "The server does not answer. Check that you are online and try again.";
+    return TEXT.keyNoAnswer;
   }
   if (response.status === 429) {
     // Too many wrong keys, or a right one with which too much was asked: the server says which.
     const said = await response.json().catch(() => null);
-    return said?.error?.message ?? `Too many requests. Try again in ${response.headers.get("Retry-After") ?? "some"} seconds.`;
+    return said?.error?.message ?? say(TEXT.tooManyRequests, { seconds: response.headers.get("Retry-After") ?? "some" });
   }
   if (response.status >= 500) {
-    return "The server cannot check this key right now. Try again.";
+    return TEXT.keyNotChecked;
   }
-  return response.status === 401 ? "The server does not recognise this key. Check that you copied all of it, or ask for a new one." : "";
+  return response.status === 401 ? TEXT.keyUnknown : "";
 }
 
 /** Comes back to what is open now. @param {string} address */

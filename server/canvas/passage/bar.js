@@ -13,6 +13,7 @@ import { mayEdit, shownArtifact } from "../state/reducer.js";
 import { actionsFor, charactersOf, placeOf } from "./actions.js";
 import { placeBeside } from "./placing.js";
 import { createRewriting } from "./rewriting.js";
+import { TEXT, say } from "../strings.js";
 
 const MARGIN = 8;
 /** On narrow screens the bar is at the bottom; style/document.css has the same width. */
@@ -31,25 +32,25 @@ export function createPassageBar(app, { panel, rectOf, scrollBy, deselect }) {
   const { store } = app;
   const rewrite = createRewriting(app);
   const place = h("span", { class: "passage-place" });
-  const actions = h("div", { class: "passage-actions", role: "group", "aria-label": "Quick actions" });
+  const actions = h("div", { class: "passage-actions", role: "group", "aria-label": TEXT.quickActions });
   /** @type {HTMLInputElement} */
   const field = h("input", {
     class: "passage-field",
     dir: "auto",
     type: "text",
-    placeholder: "Describe the change",
+    placeholder: TEXT.describeChange,
     autocomplete: "off",
     enterKeyHint: "send",
-    "aria-label": "Change to the selected passage",
+    "aria-label": TEXT.passageInstruction,
   });
   const form = h(
     "form",
     { class: "passage-form", onsubmit: submit },
     field,
-    button("Rewrite", null, { type: "submit", class: "button button-primary" }),
+    button(TEXT.rewrite, null, { type: "submit", class: "button button-primary" }),
   );
   const said = h("p", { class: "visually-hidden", role: "status" });
-  const box = h("div", { class: "passage-box", role: "dialog", "aria-label": "Change the selected passage" }, form, h("div", { class: "passage-head" }, place, actions));
+  const box = h("div", { class: "passage-box", role: "dialog", "aria-label": TEXT.passageBar }, form, h("div", { class: "passage-head" }, place, actions));
   const bar = h("div", { class: "passage-bar", hidden: true }, box);
   const element = h("div", { class: "passage" }, bar, said);
   const narrow = matchMedia(NARROW);
@@ -98,7 +99,7 @@ export function createPassageBar(app, { panel, rectOf, scrollBy, deselect }) {
       field.value = "";
       bar.hidden = false;
       byKeyboard = false;
-      said.textContent = `${placeOf(selection)} selected, ${charactersOf(selection).toLowerCase()}. Press Tab to change it.`;
+      said.textContent = say(TEXT.passageSelected, { place: placeOf(selection), characters: charactersOf(selection).toLowerCase() });
     }
     move(selection);
     if (shown !== `${selection.artifactId} ${selection.text}`) {

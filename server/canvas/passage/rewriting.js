@@ -1,6 +1,8 @@
 // @ts-check
 /** Has a passage rewritten: what was typed is saved first, and in the end the user is told, and can undo it or try again. */
 
+import { TEXT } from "../strings.js";
+
 /**
  * @param {App} app
  * @returns {(selection: PassageSelection, instruction: string) => Promise<void>}
@@ -11,7 +13,7 @@ export function createRewriting(app) {
   /** @param {PassageSelection} selection @param {string} instruction */
   async function rewrite(selection, instruction) {
     const { contextId } = app.store.state;
-    const again = { label: "Retry", run: () => rewrite(selection, instruction) };
+    const again = { label: TEXT.retry, run: () => rewrite(selection, instruction) };
     const isOpen = () => app.isOpen(contextId);
     const fail = (/** @type {string} */ text) => app.notify("error", text, again, contextId ?? undefined);
     const isSaved = await app.flush();
@@ -19,7 +21,7 @@ export function createRewriting(app) {
       return;
     }
     if (!isSaved) {
-      fail("Your changes to the document could not be saved, so the passage was not sent.");
+      fail(TEXT.passageNotSent);
       return;
     }
     const { ok, said, version, declined } = await app.edit(selection, instruction);
@@ -28,7 +30,7 @@ export function createRewriting(app) {
     }
     if (ok && version !== undefined && version !== selection.version) {
       const of = { artifactId: selection.artifactId, version };
-      app.notify("info", said, { label: "Undo", run: () => undo(of) }, undefined, of);
+      app.notify("info", said, { label: TEXT.undo, run: () => undo(of) }, undefined, of);
     } else if (ok || declined) {
       app.notify("info", said); // nothing was changed, so there is nothing to take back
     } else if (said) {
@@ -46,7 +48,7 @@ export function createRewriting(app) {
 /** Why a change was not taken back, if it is because another version is current. @param {number} version @param {number|undefined} current */
 export function notUndone(version, current = version) {
   if (current < version) {
-    return "This change is already undone.";
+    return TEXT.alreadyUndone;
   }
-  return current > version ? "The document has changed since, so this was not undone. To undo the latest change, use Undo above the document." : "";
+  return current > version ? TEXT.changedSince : "";
 }

@@ -5,6 +5,7 @@
  */
 
 import { recordOf } from "./records.js";
+import { TEXT } from "../strings.js";
 
 export const TURN = "urn:a2a-canvas:turn:v1";
 /** More of a reply that is being written is not kept. In characters. */
@@ -31,7 +32,7 @@ export function taskView(task, stream) {
     state,
     timestamp: status.timestamp ?? "",
     messages: said || label ? history : [...history, last],
-    status: label || (isRunning(state) ? "Working…" : ""),
+    status: label || (isRunning(state) ? TEXT.working : ""),
     reply: "",
     artifacts: recordOf(Object.entries(canvas.artifacts ?? {}).map(([id, told]) => [id, told.artifactVersion])),
     operation: history.find((/** @type {Message} */ each) => each.role === "ROLE_USER")?.metadata?.[CANVAS] ?? null,

@@ -4,6 +4,7 @@
 import { loadLanguage } from "../document/editor/language.js";
 import { partOf } from "../loading.js";
 import { styleNonce } from "../policy.js";
+import { TEXT } from "../strings.js";
 
 const COLLAPSE = { margin: 3, minSize: 6 };
 
@@ -33,8 +34,8 @@ export async function createComparison({ old, text, language, inline, prose }) {
     return new EditorView({ doc: text, extensions: [...extensions, unified] });
   }
   return new merge.MergeView({
-    a: { doc: old, extensions: [...extensions, label(EditorView, "Old version")] },
-    b: { doc: text, extensions: [...extensions, label(EditorView, "New version")] },
+    a: { doc: old, extensions: [...extensions, label(EditorView, TEXT.oldVersion)] },
+    b: { doc: text, extensions: [...extensions, label(EditorView, TEXT.newVersion)] },
     collapseUnchanged: COLLAPSE,
   });
 }

@@ -14,6 +14,7 @@ import { isProse } from "../passage/actions.js";
 import { mayEdit, shownArtifact } from "../state/reducer.js";
 import { createComparison } from "./compare.js";
 import { authorOf, counterpartOf, requestOf, stepsOf, timeOf } from "./history.js";
+import { TEXT, say } from "../strings.js";
 
 /** @typedef {import("./history.js").Version} Version */
 
@@ -32,26 +33,26 @@ export function createVersions(app, { isUnsaved, saved }) {
   let view = { versions: [], comparing: null, inline: false, of: "" };
   let reading = 0;
 
-  const undo = iconButton("undo", "Undo", () => step("undo"));
-  const redo = iconButton("redo", "Redo", () => step("redo"));
-  const toggle = iconButton("history", "Versions", () => open(panel.hidden));
+  const undo = iconButton("undo", TEXT.undo, () => step("undo"));
+  const redo = iconButton("redo", TEXT.redo, () => step("redo"));
+  const toggle = iconButton("history", TEXT.versions, () => open(panel.hidden));
   toggle.setAttribute("aria-expanded", "false");
   const controls = h("div", { class: "version-controls" }, undo, redo, toggle);
 
-  const slider = h("input", { class: "version-slider", type: "range", min: 1, step: 1, "aria-label": "Version", oninput: slide });
+  const slider = h("input", { class: "version-slider", type: "range", min: 1, step: 1, "aria-label": TEXT.version, oninput: slide });
   const facts = h("p", { class: "version-facts", dir: "auto" });
   const actions = h("div", { class: "version-actions" });
-  const list = h("ol", { class: "version-list", "aria-label": "Versions" });
+  const list = h("ol", { class: "version-list", "aria-label": TEXT.versions });
   const panel = h(
     "section",
-    { class: "versions", "aria-label": "Versions", hidden: true, onkeydown: escape },
-    h("div", { class: "version-head" }, slider, iconButton("close", "Close the versions", () => open(false))),
+    { class: "versions", "aria-label": TEXT.versions, hidden: true, onkeydown: escape },
+    h("div", { class: "version-head" }, slider, iconButton("close", TEXT.closeVersions, () => open(false))),
     facts,
     actions,
     list,
   );
-  const comparison = h("div", { class: "comparison", role: "region", "aria-label": "Comparison of two versions", hidden: true });
-  const keyed = createKeyed(comparison, () => heading("Loading…"));
+  const comparison = h("div", { class: "comparison", role: "region", "aria-label": TEXT.comparison, hidden: true });
+  const keyed = createKeyed(comparison, () => heading(TEXT.loading));
 
   store.subscribe((state, previous) => {
     const [artifact, before] = [shownArtifact(state), shownArtifact(previous)];
@@ -110,9 +111,9 @@ export function createVersions(app, { isUnsaved, saved }) {
   /** @param {Version} version */
   function describe(version) {
     const { number, timestamp, current, incomplete } = version;
-    const notes = [current && "current", incomplete && "incomplete", version.pruned && "content removed"].filter(Boolean);
+    const notes = [current && TEXT.current, incomplete && TEXT.incomplete, version.pruned && TEXT.contentRemoved].filter(Boolean);
     const facts = [authorOf(version), timeOf(timestamp, new Date()), ...notes, requestOf(version)].filter(Boolean);
-    return `Version ${number} of ${view.versions.length} · ${facts.join(" · ")}`;
+    return say(TEXT.versionFacts, { number, count: view.versions.length, facts: facts.join(" · ") });
   }
 
   /** @param {Version} version */
@@ -122,24 +123,24 @@ export function createVersions(app, { isUnsaved, saved }) {
     const comparable = others.length > 0 && !version.pruned && shownArtifact(store.state)?.text !== null;
     return [
       comparing === null
-        ? button("Compare", () => compare(counterpartOf(view.versions, version.number)), { sign: "compare", disabled: !comparable })
+        ? button(TEXT.compare, () => compare(counterpartOf(view.versions, version.number)), { sign: "compare", disabled: !comparable })
         : [
             chooser(others, comparing),
-            button(inline ? "Side by side" : "Inline", () => layout(!inline)),
-            button("End comparison", () => compare(null)),
+            button(inline ? TEXT.sideBySide : TEXT.inline, () => layout(!inline)),
+            button(TEXT.endComparison, () => compare(null)),
           ],
-      version.current || !mayEdit(store.state) ? [] : button("Restore", restore, { sign: "retry", disabled: version.pruned || shownArtifact(store.state)?.open || false }),
-      button("Copy link", copyLink, { sign: "link" }),
+      version.current || !mayEdit(store.state) ? [] : button(TEXT.restore, restore, { sign: "retry", disabled: version.pruned || shownArtifact(store.state)?.open || false }),
+      button(TEXT.copyLink, copyLink, { sign: "link" }),
     ];
   }
 
   /** @param {Version[]} others @param {number} chosen */
   function chooser(others, chosen) {
     const options = others.map((version) =>
-      h("option", { value: String(version.number), selected: version.number === chosen }, `with version ${version.number}`),
+      h("option", { value: String(version.number), selected: version.number === chosen }, say(TEXT.withVersion, { number: version.number })),
     );
     const choose = (/** @type {any} */ event) => compare(Number(event.target.value));
-    return h("select", { class: "field version-chooser", "aria-label": "Compare with", onchange: choose }, options);
+    return h("select", { class: "field version-chooser", "aria-label": TEXT.compareWith, onchange: choose }, options);
   }
 
   /** @param {Version} version */
@@ -153,7 +154,7 @@ export function createVersions(app, { isUnsaved, saved }) {
         { class: "version-row", type: "button", "aria-current": shown ? "true" : null, onclick: () => show(version.number) },
         h("span", { class: "version-number" }, version.number),
         h("bdi", { class: "version-request" }, requestOf(version)),
-        h("span", { class: "version-author" }, authorOf(version), version.current && " · current"),
+        h("span", { class: "version-author" }, authorOf(version), version.current && ` · ${TEXT.current}`),
         h("time", { class: "version-time", datetime: version.timestamp ?? "" }, timeOf(version.timestamp, new Date())),
       ),
     );
@@ -212,9 +213,9 @@ export function createVersions(app, { isUnsaved, saved }) {
     try {
       const [old, later] = await Promise.all([app.version(of, first), app.version(of, second)]);
       const made = await createComparison({ old: old.text ?? "", text: later.text ?? "", ...options });
-      return { element: h("div", {}, heading(`Version ${first} → version ${second}`), made.dom), destroy: () => made.destroy() };
+      return { element: h("div", {}, heading(say(TEXT.fromTo, { first, second })), made.dom), destroy: () => made.destroy() };
     } catch (error) {
-      const again = button("Retry", () => (keyed.clear(), showComparison()));
+      const again = button(TEXT.retry, () => (keyed.clear(), showComparison()));
       return { element: h("div", {}, heading(sentence(error)), again), destroy() {} };
     }
   }
@@ -236,7 +237,7 @@ export function createVersions(app, { isUnsaved, saved }) {
     const { contextId } = store.state;
     const hash = `#/${[contextId, artifact?.artifactId, shownNumber()].map((step) => encodeURIComponent(String(step))).join("/")}`;
     const link = location.href.replace(/#.*/, "") + hash;
-    copyAndTell(app, link, "The link to this version is copied.", `The link is ${link}`);
+    copyAndTell(app, link, TEXT.versionLinkCopied, say(TEXT.linkIs, { link }));
   }
 
   /**
@@ -251,7 +252,7 @@ export function createVersions(app, { isUnsaved, saved }) {
     }
     const typed = isUnsaved(artifact.artifactId);
     if (!(await saved())) {
-      app.notify("error", "Your changes are not saved yet, so nothing was undone.");
+      app.notify("error", TEXT.notSavedNotUndone);
       return;
     }
     typed && (await read());

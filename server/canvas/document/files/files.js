@@ -9,6 +9,7 @@ import { mountDrop } from "../../drop.js";
 import { mayEdit, shownContent } from "../../state/reducer.js";
 import { fileName, kindOf } from "./kinds.js";
 import { download } from "./preview.js";
+import { TEXT } from "../../strings.js";
 
 /**
  * @param {App} app
@@ -19,8 +20,8 @@ export function createFiles(app, pane) {
   const { store } = app;
   const add = (/** @type {File[]} */ files) => app.upload(files);
   const picker = h("input", { type: "file", multiple: true, hidden: true, onchange: () => (add([...picker.files]), (picker.value = "")) });
-  const more = iconButton("more", "More", open, { "aria-haspopup": "menu" });
-  mountDrop(pane, "Drop files to add them as documents", add);
+  const more = iconButton("more", TEXT.more, open, { "aria-haspopup": "menu" });
+  mountDrop(pane, TEXT.dropToAdd, add);
   pane.append(picker);
   return more;
 
@@ -28,9 +29,9 @@ export function createFiles(app, pane) {
     const { artifacts, server } = store.state;
     const several = Object.keys(artifacts).length > 1;
     openMenu(more, [
-      { text: "Download", sign: "download", run: save },
-      ...(server?.canvas && several ? [{ text: "Download all as a ZIP file", sign: "download", run: saveAll }] : []),
-      ...(mayEdit(store.state) ? [{ text: "Add documents…", sign: "upload", run: () => picker.click() }] : []),
+      { text: TEXT.download, sign: "download", run: save },
+      ...(server?.canvas && several ? [{ text: TEXT.downloadAll, sign: "download", run: saveAll }] : []),
+      ...(mayEdit(store.state) ? [{ text: TEXT.addDocuments, sign: "upload", run: () => picker.click() }] : []),
     ]);
   }
 
@@ -42,7 +43,7 @@ export function createFiles(app, pane) {
     } else if (artifact && version === null && store.state.server?.canvas) {
       fetched(contextId ?? "", artifact.artifactId);
     } else if (artifact?.cut) {
-      app.notify("error", "This server does not offer downloads of documents this large.");
+      app.notify("error", TEXT.downloadTooLarge);
     } else if (artifact) {
       download(new Blob([JSON.stringify(artifact.others, null, 2)], { type: "application/json" }), `${artifact.name}.json`);
     }

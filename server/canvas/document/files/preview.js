@@ -4,7 +4,8 @@
 import { h } from "../../dom.js";
 import { icon } from "../../icons.js";
 import { frameDocument } from "../../policy.js";
-import { plainName, size } from "../../words.js";
+import { TEXT, say } from "../../strings.js";
+import { counted, plainName, size } from "../../words.js";
 import { linkAddress } from "./addresses.js";
 
 /** A larger image is a download only. In bytes. */
@@ -34,7 +35,7 @@ export function previewOf(part) {
 
 /** A page as it looks: without scripts, forms, or an origin. @param {string} html @param {string} name */
 export function htmlPreview(html, name) {
-  return h("iframe", { class: "document-frame", sandbox: "", srcdoc: frameDocument(html), title: `Preview of ${plainName(name)}`, referrerpolicy: "no-referrer" });
+  return h("iframe", { class: "document-frame", sandbox: "", srcdoc: frameDocument(html), title: say(TEXT.previewOf, { name: plainName(name) }), referrerpolicy: "no-referrer" });
 }
 
 /** An SVG as an image, in which nothing runs and nothing is loaded. @param {string} svg @param {string} name */
@@ -65,7 +66,7 @@ function fileView({ raw, filename = "file", mediaType = "application/octet-strea
 function imageView(blob, name) {
   const address = URL.createObjectURL(blob);
   const free = () => URL.revokeObjectURL(address);
-  const broken = () => (free(), image.replaceWith(h("p", { class: "muted", role: "note", "aria-label": plainName(name) }, "This picture cannot be displayed. Download it to open it elsewhere.")));
+  const broken = () => (free(), image.replaceWith(h("p", { class: "muted", role: "note", "aria-label": plainName(name) }, TEXT.pictureBroken)));
   const image = h("img", { class: "document-image", src: address, alt: plainName(name), onload: free, onerror: broken });
   return image;
 }
@@ -124,7 +125,7 @@ function table(rows) {
   const line = (/** @type {Record<string, any>} */ row) => h("tr", {}, columns.map((name) => cell(Object.hasOwn(row, name) ? row[name] : undefined)));
   const head = h("thead", {}, h("tr", {}, columns.map((name) => h("th", { scope: "col" }, h("bdi", {}, name)))));
   appendSome(body, rows, line);
-  return h("div", { class: "document-table", tabIndex: 0, role: "region", "aria-label": "Table" }, h("table", {}, head, body));
+  return h("div", { class: "document-table", tabIndex: 0, role: "region", "aria-label": TEXT.table }, h("table", {}, head, body));
 }
 
 /** @param {any} value @returns {HTMLElement} */
@@ -144,7 +145,7 @@ function branch(name, value) {
     return [key, h("span", { class: `document-value document-value-${value === null ? "null" : typeof value}` }, JSON.stringify(value))];
   }
   const count = Object.keys(value).length;
-  const many = `${count} ${Array.isArray(value) ? (count === 1 ? "item" : "items") : count === 1 ? "field" : "fields"}`;
+  const many = counted(count, Array.isArray(value) ? "item" : "field");
   const details = h("details", { ontoggle: () => details.children.length === 1 && details.append(dataView(value)) });
   details.append(h("summary", {}, key, h("span", { class: "muted" }, many)));
   details.open = count > 0 && count <= 5;
@@ -164,7 +165,7 @@ function appendSome(list, members, element, from = 0) {
   if (rest > 0) {
     const tag = list.tagName === "UL" ? "li" : "tr";
     const more = h("button", { type: "button", class: "link-button", onclick: () => (row.remove(), appendSome(list, members, element, from + AT_ONCE)) });
-    more.textContent = `Show ${Math.min(rest, AT_ONCE)} of ${rest} more`;
+    more.textContent = say(TEXT.showNext, { next: Math.min(rest, AT_ONCE), rest });
     const row = h(tag, {}, tag === "li" ? more : h("td", { colSpan: 99 }, more));
     list.append(row);
   }

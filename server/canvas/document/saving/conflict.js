@@ -3,6 +3,7 @@
 
 import { button } from "../../controls.js";
 import { fill, h } from "../../dom.js";
+import { TEXT, say } from "../../strings.js";
 import { counted } from "../../words.js";
 
 /** @typedef {import("./merging.js").Piece} Piece */
@@ -15,7 +16,7 @@ const AROUND = 60;
  * @returns {{element: HTMLElement, update: (pieces: Piece[]|null) => void}}
  */
 export function createConflict(decided) {
-  const element = h("section", { class: "document-conflict", "aria-label": "Conflict", hidden: true });
+  const element = h("section", { class: "document-conflict", "aria-label": TEXT.conflict, hidden: true });
   /** What the user has made of a place. @type {Map<string, string>} */
   const made = new Map();
   let shown = "null";
@@ -37,13 +38,13 @@ export function createConflict(decided) {
   function content(pieces) {
     const places = pieces.filter((piece) => "base" in piece);
     const save = () => decided(pieces.map((piece) => ("text" in piece ? piece.text : (made.get(keyOf(piece)) ?? piece.yours))).join(""));
-    const where = places.length === 1 ? "The same words were" : `${counted(places.length, "place")} were`;
+    const where = places.length === 1 ? TEXT.sameWords : say(TEXT.placesWere, { places: counted(places.length, "place") });
     return [
       h(
         "div",
         { class: "document-conflict-head", role: "status" },
-        h("p", {}, h("b", {}, `${where} changed by someone else while you typed.`), " Choose which version to keep, or edit the text. Both versions are kept until you save."),
-        button("Save", save, { class: "button button-primary" }),
+        h("p", {}, h("b", {}, say(TEXT.changedMeanwhile, { where })), TEXT.chooseVersion),
+        button(TEXT.save, save, { class: "button button-primary" }),
       ),
       h("div", { class: "document-conflict-places" }, pieces.map((piece, at) => ("text" in piece ? null : placeOf(piece, at, pieces)))),
     ];
@@ -55,7 +56,7 @@ export function createConflict(decided) {
     const both = place.current + (/\s$/.test(place.current) || /^\s/.test(place.yours) ? "" : " ") + place.yours;
     const result = h("textarea", {
       class: "field document-conflict-text",
-      "aria-label": "Text to keep",
+      "aria-label": TEXT.textToKeep,
       rows: Math.min(8, 1 + both.split("\n").length),
       value: made.get(key) ?? place.yours,
       oninput: () => made.set(key, result.value),
@@ -67,15 +68,15 @@ export function createConflict(decided) {
         { class: "document-conflict-choice" },
         h("input", { type: "radio", name, checked: (made.get(key) ?? place.yours) === text, onchange: () => made.set(key, (result.value = text)) }),
         h("span", { class: "document-conflict-label" }, label),
-        h("span", { class: "document-conflict-form" }, text || h("i", {}, "nothing")),
+        h("span", { class: "document-conflict-form" }, text || h("i", {}, TEXT.nothing)),
       );
     return h(
       "fieldset",
       { class: "document-conflict-place" },
       h("legend", {}, "… ", before(pieces, at), h("b", {}, place.base || " "), after(pieces, at), " …"),
-      choice("Yours", place.yours),
-      choice("In the document", place.current),
-      choice("Both", both),
+      choice(TEXT.yours, place.yours),
+      choice(TEXT.inDocument, place.current),
+      choice(TEXT.both, both),
       result,
     );
   }

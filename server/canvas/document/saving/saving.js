@@ -7,6 +7,7 @@
 import { randomId } from "../../a2a/ids.js";
 import { CANVAS } from "../../state/task.js";
 import { readStored, typedKey, writeStored } from "../../storage.js";
+import { TEXT, say } from "../../strings.js";
 import { plainName } from "../../words.js";
 import * as unsaved from "./unsaved.js";
 
@@ -29,7 +30,7 @@ import * as unsaved from "./unsaved.js";
  */
 
 /** @type {Partial<Record<import("./unsaved.js").Phase, string>>} */
-const SAID = { saved: "Saved", refused: "Not saved", conflict: "Not saved" };
+const SAID = { saved: TEXT.saved, refused: TEXT.notSaved, conflict: TEXT.notSaved };
 const PAUSE_MS = 800;
 const KEEP_MS = 200;
 const AGAIN_MS = 5_000;
@@ -84,12 +85,12 @@ export function createSaving(app, pane) {
         return { text: "", failed: false };
       }
       if (entry.error) {
-        return { text: `Not saved: ${entry.error}`, failed: true };
+        return { text: say(TEXT.notSavedBecause, { error: entry.error }), failed: true };
       }
       if (entry.artifact.open && !unsaved.isSaved(entry.state)) {
-        return { text: "Your changes are kept.", failed: false };
+        return { text: TEXT.changesKept, failed: false };
       }
-      return { text: SAID[unsaved.phaseOf(entry.state)] ?? "Saving…", failed: false };
+      return { text: SAID[unsaved.phaseOf(entry.state)] ?? TEXT.saving, failed: false };
     },
     /** What the user has to decide. @param {string} artifactId */
     pieces: (artifactId) => {
@@ -154,7 +155,7 @@ export function createSaving(app, pane) {
     }
     const entry = add({ ...artifact }, unsaved.fromStored(stored));
     entry.changed = true;
-    app.notify("info", `Your unsaved changes to ${plainName(artifact.name)} are back.`);
+    app.notify("info", say(TEXT.changesBack, { name: plainName(artifact.name) }));
     later(entry, 0);
     return entry;
   }
@@ -247,7 +248,7 @@ export function createSaving(app, pane) {
       // Of a put that was sent before, only the end is told.
       step(entry, unsaved.acknowledged(entry.state, version || entry.state.version, version === 0));
     } else if (!answered) {
-      entry.error = said || "the server does not answer.";
+      entry.error = said || TEXT.putNoAnswer;
       later(entry, AGAIN_MS);
     } else if (conflicts.length > 0) {
       step(entry, unsaved.refused(entry.state, version, conflicts));

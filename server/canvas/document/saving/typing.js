@@ -8,6 +8,7 @@ import { linesOf } from "../../state/text.js";
 import { overlays } from "../../state/artifacts.js";
 import { hasStored, typedKey } from "../../storage.js";
 import { createConflict } from "./conflict.js";
+import { TEXT } from "../../strings.js";
 
 /** @typedef {import("../views.js").View} View */
 /** @typedef {import("../markdown/selection.js").Passage} Passage */
@@ -27,7 +28,7 @@ export function createTyping(app, { viewOf, changed }) {
   let loading = null;
   let artifactId = "";
   const text = h("span", {});
-  const retry = button("Retry", () => saving?.again(), { class: "link-button", hidden: true });
+  const retry = button(TEXT.retry, () => saving?.again(), { class: "link-button", hidden: true });
   const status = h("span", { class: "document-saved", role: "status" }, text, retry);
   const conflict = createConflict((decided) => saving?.resolve(artifactId, decided));
 

@@ -127,7 +127,7 @@ async def test_a_picture_that_cannot_be_read_is_told_and_saved(window: OpenPage)
         await menu(page, "Add documents…")
     await (await chooser.value).set_files([{"name": "torn.png", "mimeType": "image/png", "buffer": PIXEL[:20]}])
 
-    await expect(document(page).get_by_text("This picture cannot be shown.")).to_be_visible()
+    await expect(document(page).get_by_text("This picture cannot be displayed.")).to_be_visible()
     await expect(document(page).get_by_role("img", name="torn.png")).to_have_count(0)
     async with page.expect_download() as download:
         await document(page).get_by_role("button", name="torn.png").click()
