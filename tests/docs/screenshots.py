@@ -47,6 +47,7 @@ CALM: Final = """
 Date.prototype.toLocaleString = Date.prototype.toLocaleTimeString = () => "10:24";
 document.addEventListener("DOMContentLoaded", () => {
   const style = document.createElement("style");
+  style.nonce = document.querySelector("style[nonce]").nonce;
   style.textContent =
     "*, ::before, ::after { animation: none !important; transition: none !important; caret-color: #0000 !important }";
   document.head.append(style);
