@@ -19,15 +19,14 @@ from a2a_canvas.server.protocols.a2a_v1.card.card_signing import card_keys_route
 from a2a_canvas.server.protocols.a2a_v1.projection.extensions import extensions_of
 from a2a_canvas.server.protocols.agui.routes import AgUiConfig, agui_routes
 from a2a_canvas.server.protocols.artifacts.routes import artifact_routes
-from a2a_canvas.server.protocols.edge.answer_headers import AnswerHeaders
 from a2a_canvas.server.protocols.edge.availability import health_route, ready_route
 from a2a_canvas.server.protocols.edge.metrics_routes import metrics_readers, metrics_route
-from a2a_canvas.server.protocols.edge.request_metrics import MetricsMiddleware
 from a2a_canvas.server.protocols.edge.shutdown import ShutdownMiddleware
 from a2a_canvas.server.protocols.guard.hosts import cors_options, hosts_of
 from a2a_canvas.server.protocols.guard.unrouted import refuse_unrouted
 from a2a_canvas.server.protocols.page.routes import about, page_routes
 from a2a_canvas.server.protocols.pipeline.entrance import HttpEntrance
+from a2a_canvas.server.protocols.pipeline.http_answers import Answers
 from a2a_canvas.server.protocols.pipeline.http_pipeline import HttpPipeline
 from a2a_canvas.server.settings.settings import Settings
 from a2a_canvas.server.wire import REST_PREFIX
@@ -119,8 +118,7 @@ def _middleware(components: Components) -> list[Middleware]:
         extensions=extensions_of(components.handler.card),
     )
     return [
-        Middleware(AnswerHeaders),
-        Middleware(MetricsMiddleware, metrics=components.engine.metrics),
+        Middleware(Answers, metrics=components.engine.metrics),
         *([Middleware(CORSMiddleware, **cors_options(settings.cors_origin))] if settings.cors_origin else []),
         pipeline,
         Middleware(ShutdownMiddleware, shutdown=components.shutdown),

@@ -1,14 +1,10 @@
-"""Counts the open streams and the refused requests of gRPC, by the rules of `request_metrics.py`."""
+"""The statuses of gRPC in the metrics: those of HTTP (`request_metrics.py`, rule 1)."""
 
 from __future__ import annotations
 
 from typing import Any
 
 import grpc
-import grpc.aio
-
-from a2a_canvas.server.metrics import Metrics
-from a2a_canvas.server.protocols.edge.request_metrics import reason_of
 
 _STATUS = {
     grpc.StatusCode.INVALID_ARGUMENT: 400,
@@ -28,27 +24,7 @@ _STATUS = {
 """The HTTP status of gRPC's codes, as google.rpc.Code defines it; of any other 500."""
 
 
-class CallCount:
-    """Counts one call while it is entered: as a stream that is open, or as refused if it is aborted before one."""
-
-    def __init__(self, metrics: Metrics, context: Any) -> None:
-        self._metrics = metrics
-        self._context = context
-        self._streams = False
-
-    def __enter__(self) -> CallCount:
-        return self
-
-    def begin_stream(self) -> None:
-        """A response is about to be sent."""
-        if not self._streams:
-            self._streams = True
-            self._metrics.open_streams.labels("GRPC").inc()
-
-    def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
-        if self._streams:
-            self._metrics.open_streams.labels("GRPC").dec()
-        elif isinstance(error, grpc.aio.AbortError):
-            code = self._context.code()
-            status = next((http for each, http in _STATUS.items() if code in (each, each.value[0])), 500)
-            self._metrics.refused.labels("GRPC", reason_of(status)).inc()
+def http_status_of(context: Any) -> int:
+    """The HTTP status of a call that was aborted."""
+    code = context.code()
+    return next((http for each, http in _STATUS.items() if code in (each, each.value[0])), 500)

@@ -1,4 +1,4 @@
-"""Counts the open streams and the refused requests, at the edge of HTTP (`grpc_metrics.py`: of gRPC).
+"""Counts the open streams and the refused requests.
 
 Rule 1: a request is refused if it is answered with an error. The reason is the name of the HTTP status that says why,
         for every binding: what JSON-RPC answers with 200 and gRPC with a status of its own counts as REST answers it.
@@ -7,11 +7,11 @@ Rule 2: an error in a stream that has begun is none: the request was accepted.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from http import HTTPStatus
 
 from a2a.utils.errors import A2A_ERROR_MAPPING
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from starlette.types import Scope
 
 from a2a_canvas.server.metrics import OTHER, Metrics
 from a2a_canvas.server.wire import AGUI_PATH, BELOW_REST
@@ -41,61 +41,47 @@ def note_refusal(scope: Scope, kind: type[Exception]) -> None:
     scope[_REFUSED] = A2A_ERROR_MAPPING[kind].http_code if kind in A2A_ERROR_MAPPING else 400
 
 
+def status_of(scope: Scope, status: int) -> int:
+    """The HTTP status that an answer counts with (rule 1)."""
+    noted: int = scope.get(_REFUSED, status)
+    return noted
+
+
 def refused_connections(metrics: Metrics) -> Callable[[int], None]:
     """Counts what is refused with an HTTP status before it is a request."""
     return lambda status: metrics.refused.labels(OTHER, reason_of(status)).inc()
 
 
-class MetricsMiddleware:
-    """ASGI middleware around all others."""
+class AnswerCount:
+    """Counts one answer while it is entered: as a stream that is open, or as refused.
 
-    def __init__(self, app: ASGIApp, *, metrics: Metrics) -> None:
-        self._app = app
-        self._metrics = metrics
+    Args:
+        binding: its name in the metrics.
+        failure: the HTTP status that counts if an exception ends the request before its answer begins.
+    """
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http":
-            await self._app(scope, receive, send)
-            return
-        binding = binding_of(scope["method"], scope["path"].removeprefix(scope.get("root_path", "")))
-        answer = _CountedAnswer(scope, send, self._metrics, binding)
-        try:
-            await self._app(scope, receive, answer.send)
-        except Exception:
-            answer.failed()
-            raise
-        finally:
-            answer.ended()
-
-
-class _CountedAnswer:
-    def __init__(self, scope: Scope, send: Send, metrics: Metrics, binding: str) -> None:
-        self._scope = scope
-        self._send = send
+    def __init__(self, metrics: Metrics, binding: str, failure: Callable[[], int] = lambda: 500) -> None:
         self._metrics = metrics
         self._binding = binding
+        self._failure = failure
         self._begun = self._streams = False
 
-    def send(self, message: Message) -> Awaitable[None]:
-        if not self._begun:
-            self._begun = True
-            self._begin(message)
-        return self._send(message)
+    def __enter__(self) -> AnswerCount:
+        return self
 
-    def _begin(self, start: Message) -> None:
-        status = self._scope.get(_REFUSED, start["status"])
+    def begin(self, status: int, *, streams: bool) -> None:
+        """The answer begins, if it has not begun."""
+        if self._begun:
+            return
+        self._begun = True
         if status >= 400:
             self._metrics.refused.labels(self._binding, reason_of(status)).inc()
-        elif any(
-            name == b"content-type" and value.startswith(b"text/event-stream") for name, value in start["headers"]
-        ):
+        elif streams:
             self._streams = True
             self._metrics.open_streams.labels(self._binding).inc()
 
-    def failed(self) -> None:
-        if not self._begun:
-            self._metrics.refused.labels(self._binding, reason_of(500)).inc()
-
-    def ended(self) -> None:
+    def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
+        if isinstance(error, Exception):
+            self.begin(self._failure(), streams=False)
         if self._streams:
             self._metrics.open_streams.labels(self._binding).dec()

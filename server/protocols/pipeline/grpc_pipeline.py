@@ -44,8 +44,9 @@ from a2a_canvas.server.accounts.access import ANONYMOUS, Caller
 from a2a_canvas.server.metrics import Metrics
 from a2a_canvas.server.protocols.edge.availability import UnavailableError, retry_after
 from a2a_canvas.server.protocols.edge.error_tables import INTERNAL_REASON
-from a2a_canvas.server.protocols.edge.grpc_metrics import CallCount
+from a2a_canvas.server.protocols.edge.grpc_metrics import http_status_of
 from a2a_canvas.server.protocols.edge.origins import GrpcOrigins
+from a2a_canvas.server.protocols.edge.request_metrics import AnswerCount
 from a2a_canvas.server.protocols.guard.bodies import TOO_MANY_BODIES, BodyBudget, BodyReservation
 from a2a_canvas.server.protocols.guard.calls import REQUESTS, SENDS, read_legacy_proto
 from a2a_canvas.server.protocols.guard.checks import MAX_VALUES, BodyLimits, Refusal, check_version, too_many_values
@@ -156,13 +157,13 @@ class _GrpcCall:
         async with self._entered(requests, context) as entered:
             async for response in self.inner.unary_stream(entered.request, entered.context):
                 entered.reservation.release()
-                entered.count.begin_stream()
+                entered.count.begin(200, streams=True)
                 yield self._write(response)
 
     @asynccontextmanager
     async def _entered(self, requests: AsyncIterator[Any], context: Context) -> AsyncIterator[_Entered]:
         """What the handler gets of a call that passes every step; any other call ends here."""
-        with CallCount(self.pipeline.metrics, context) as count:
+        with AnswerCount(self.pipeline.metrics, "GRPC", partial(http_status_of, context)) as count:
             try:
                 identified = await self._identify(context)
                 data = await self._only(requests, context)
@@ -271,7 +272,7 @@ class _Entered:
     request: Any
     context: _IdentifiedContext
     reservation: BodyReservation
-    count: CallCount
+    count: AnswerCount
 
 
 async def abort_call(refusal: Refusal, context: Context, name: str = "") -> NoReturn:

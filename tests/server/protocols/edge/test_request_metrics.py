@@ -14,13 +14,13 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from a2a_canvas.server.metrics import Metrics
 from a2a_canvas.server.protocols.edge.request_metrics import (
-    MetricsMiddleware,
     binding_of,
     note_refusal,
     reason_of,
     refused_connections,
 )
 from a2a_canvas.server.protocols.edge.sse_response import SseResponse
+from a2a_canvas.server.protocols.pipeline.http_answers import Answers
 from tests.metric_values import values
 from tests.server.app_server import WAYS, Served, Stream, asking, envelope
 
@@ -137,7 +137,7 @@ async def test_an_exception_is_an_internal_error() -> None:
 
     metrics = Metrics()
     with pytest.raises(ValueError):
-        await get(MetricsMiddleware(fails, metrics=metrics))
+        await get(Answers(fails, metrics=metrics))
     assert values(metrics.refused) == {("HTTP+JSON", "internal_server_error"): 1}
 
 
@@ -147,7 +147,7 @@ async def test_a_refusal_with_a_status_of_success_is_counted_by_its_error() -> N
         await PlainTextResponse("{}")(scope, receive, send)
 
     metrics = Metrics()
-    await get(MetricsMiddleware(refuses, metrics=metrics))
+    await get(Answers(refuses, metrics=metrics))
     assert values(metrics.refused) == {("HTTP+JSON", "not_found"): 1}
 
 
@@ -158,7 +158,7 @@ async def test_a_stream_that_breaks_is_not_open_any_more() -> None:
 
     metrics = Metrics()
     with pytest.raises(ValueError):
-        await get(MetricsMiddleware(SseResponse(events()), metrics=metrics), "/artifacts/c/events")
+        await get(Answers(SseResponse(events()), metrics=metrics), "/artifacts/c/events")
     assert values(metrics.open_streams) == {("artifacts",): 0}
     assert values(metrics.refused) == {}
 

@@ -7,14 +7,14 @@ import pytest
 from starlette.responses import PlainTextResponse
 from starlette.types import Receive, Scope, Send
 
-from a2a_canvas.server.protocols.edge.answer_headers import AnswerHeaders
+from a2a_canvas.server.protocols.pipeline.http_answers import Answers
 
 
 async def answered(headers: dict[str, str], status: int = 200) -> httpx.Headers:
     async def app(scope: Scope, receive: Receive, send: Send) -> None:
         await PlainTextResponse("", status, headers)(scope, receive, send)
 
-    transport = httpx.ASGITransport(AnswerHeaders(app))
+    transport = httpx.ASGITransport(Answers(app))
     async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1") as client:
         return (await client.get("/")).headers
 

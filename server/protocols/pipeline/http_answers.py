@@ -1,4 +1,4 @@
-"""What every answer over HTTP says of who else may have it.
+"""What every answer over HTTP says of who else may have it, and how it is counted.
 
 Rule 1: no cache stores an answer that does not say that it may: `Cache-Control: no-store`, also of errors.
 Rule 2: what is for its caller alone, and says that it may be stored, depends on what tells the caller: `Vary`.
@@ -6,6 +6,7 @@ Rule 3: no page of another origin embeds an answer for its caller, as a script o
         `Cross-Origin-Resource-Policy`. Pages of `--cors-origin` read answers nevertheless, because they ask with CORS.
         The page itself and errors are for everybody: another server's page finds out with them that a server is there.
 Rule 4: no browser guesses the type of an answer: `X-Content-Type-Options`.
+Rule 5: the metrics count it: `edge/request_metrics.py` has the rules.
 """
 
 from __future__ import annotations
@@ -13,26 +14,42 @@ from __future__ import annotations
 from starlette.datastructures import MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from a2a_canvas.server.metrics import Metrics
 from a2a_canvas.server.protocols.edge.availability import NO_STORE
+from a2a_canvas.server.protocols.edge.request_metrics import AnswerCount, binding_of, status_of
 
 SAME_ORIGIN = {"Cross-Origin-Resource-Policy": "same-origin"}
 NO_SNIFF = {"X-Content-Type-Options": "nosniff"}
 TELL_THE_CALLER = "Authorization, Cookie"
 
 
-class AnswerHeaders:
-    """ASGI middleware around all that answer."""
+class Answers:
+    """ASGI middleware around all that answer.
 
-    def __init__(self, app: ASGIApp) -> None:
+    Args:
+        metrics: count the answers.
+    """
+
+    def __init__(self, app: ASGIApp, *, metrics: Metrics | None = None) -> None:
         self._app = app
+        self._metrics = metrics or Metrics()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        async def complete(message: Message) -> None:
-            if message["type"] == "http.response.start":
-                _complete(MutableHeaders(scope=message), message["status"])
-            await send(message)
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        binding = binding_of(scope["method"], scope["path"].removeprefix(scope.get("root_path", "")))
+        with AnswerCount(self._metrics, binding) as count:
 
-        await self._app(scope, receive, complete if scope["type"] == "http" else send)
+            async def send_complete(message: Message) -> None:
+                if message["type"] == "http.response.start":
+                    headers = MutableHeaders(scope=message)
+                    streams = headers.get("content-type", "").startswith("text/event-stream")
+                    count.begin(status_of(scope, message["status"]), streams=streams)
+                    _complete(headers, message["status"])
+                await send(message)
+
+            await self._app(scope, receive, send_complete)
 
 
 def _complete(headers: MutableHeaders, status: int) -> None:
