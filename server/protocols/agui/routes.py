@@ -104,7 +104,7 @@ class _RunEndpoint:
         request = Request(scope, receive)
         if request.method != "POST":
             refusal = method_not_allowed(request.method, request.url.path, ("POST",))
-            await rest_response(refusal, {"Allow": "POST"})(scope, receive, send)
+            await rest_response(refusal)(scope, receive, send)
             return
         watch = _Watch(self._watching)
         with ExitStack() as counted:

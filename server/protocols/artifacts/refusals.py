@@ -42,15 +42,10 @@ CONTEXT_ERRORS: tuple[type[TaskError | AccountError], ...] = (*_KINDS,)
 
 
 class ResourceError(Exception):
-    """Carries a refusal to the answer.
+    """Carries a refusal to the answer."""
 
-    Args:
-        headers: of the answer.
-    """
-
-    def __init__(self, refusal: Refusal, headers: dict[str, str] | None = None) -> None:
+    def __init__(self, refusal: Refusal) -> None:
         self.refusal = refusal
-        self.headers = headers or {}
 
 
 def context_refusal(error: TaskError | AccountError) -> Refusal:

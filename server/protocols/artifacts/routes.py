@@ -150,7 +150,7 @@ class _ArtifactsEndpoint:
         try:
             return await self._answer(request, counted)
         except ResourceError as error:
-            return rest_response(error.refusal, error.headers)
+            return rest_response(error.refusal)
         except CONTEXT_ERRORS as error:
             return rest_response(context_refusal(error))
         except VersionNotFound as error:
@@ -339,8 +339,7 @@ METHODS: Final[Mapping[type, Sequence[str]]] = {
 def _check_method(request: Request, resource: Resource) -> None:
     allowed = METHODS.get(type(resource), ("GET", "HEAD"))
     if request.method not in allowed:
-        refusal = method_not_allowed(request.method, request.url.path, allowed)
-        raise ResourceError(refusal, {"Allow": ", ".join(allowed)})
+        raise ResourceError(method_not_allowed(request.method, request.url.path, allowed))
 
 
 def _check_ids(resource: ContextResource) -> None:

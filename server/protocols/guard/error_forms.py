@@ -119,7 +119,7 @@ def _write_strings_only(details: list[dict[str, Any]]) -> None:
 def method_not_allowed(method: str, path: str, allowed: Collection[str]) -> Refusal:
     """The refusal of a method that `path` does not take (HTTP 405)."""
     text = f"{method} is not possible at {path}; it takes {choice(allowed, 'and')}"
-    return Refusal(MethodNotFoundError, text, http_status=405)
+    return Refusal(MethodNotFoundError, text, http_status=405, headers={"Allow": ", ".join(allowed)})
 
 
 def no_such_path(path: str, known: Mapping[str, str], prefix: str = "", more: Collection[str] = ()) -> Refusal:

@@ -22,11 +22,8 @@ async def refuse_unrouted(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
     path = request.url.path
     if error.status_code == 405:
-        allowed = _allowed(request)
-        headers = {"Allow": ", ".join(allowed)}
-        if path == "/":
-            return Response(status_code=405, headers=headers)
-        return rest_response(method_not_allowed(request.method, path, allowed), headers)
+        refusal = method_not_allowed(request.method, path, _allowed(request))
+        return Response(status_code=405, headers=refusal.headers) if path == "/" else rest_response(refusal)
     known = [re.sub("{.*}", "…", route.path) for route in request.app.routes]
     paths = {each: BINDINGS.get(each, "") for each in known if f"{each}/…" not in known}
     return rest_response(no_such_path(path, paths, more=[f"{BELOW_REST}{below}" for below in REST_PATHS]))

@@ -79,7 +79,7 @@ class _RestEndpoint:
 def _refusal(request: Request) -> ASGIApp:
     path, below = request.url.path, request.path_params["rest"]
     if allowed := allowed_methods(below):
-        return rest_response(method_not_allowed(request.method, path, allowed), {"Allow": ", ".join(allowed)})
+        return rest_response(method_not_allowed(request.method, path, allowed))
     prefix = path.removesuffix(below)
     return rest_response(no_such_path(path, dict.fromkeys(REST_PATHS, ""), prefix))
 
