@@ -74,11 +74,6 @@ def task_of(event: pb.StreamResponse) -> tuple[str, str]:
     return event.task.id or update.task_id, event.task.context_id or update.context_id
 
 
-def status_of(event: pb.StreamResponse) -> pb.TaskStatus:
-    """The status in an event; without a state if it has none."""
-    return event.task.status if event.HasField("task") else event.status_update.status
-
-
 def status_key(status: pb.TaskStatus) -> str:
     """Tells one status from the next; empty if the server gives nothing that does."""
     time = status.timestamp.ToJsonString() if status.HasField("timestamp") else ""
@@ -91,7 +86,7 @@ def is_over(event: pb.StreamResponse, answered: str = "") -> bool:
     Args:
         answered: the key of the question that has an answer.
     """
-    status = status_of(event)
+    status = event.task.status if event.HasField("task") else event.status_update.status
     if status.state in WAITS:
         return not status_key(status) or status_key(status) != answered
     return status.state in ENDED or event.HasField("message")

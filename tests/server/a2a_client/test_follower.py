@@ -5,7 +5,6 @@ from __future__ import annotations
 from itertools import repeat
 
 import pytest
-from a2a.server.tasks.task_manager import append_artifact_to_task
 from a2a.types import a2a_pb2 as pb
 from hypothesis import given
 from hypothesis import strategies as st
@@ -18,6 +17,7 @@ from tests.server.tool_sources.remote_agents.fake_agent import (
     asks,
     chunk,
     completed,
+    fold_event,
     status,
     whole,
     working,
@@ -61,31 +61,18 @@ def test_a_task_is_over_when_it_has_ended_or_asks_something_that_has_no_answer_y
     assert is_over(event, answered="answered") == over
 
 
-class Folded:
-    """A task as its events say it is."""
-
-    def __init__(self) -> None:
-        self.task = pb.Task()
-
-    async def take(self, event: pb.StreamResponse) -> None:
-        match event.WhichOneof("payload"):
-            case "task":
-                self.task.CopyFrom(event.task)
-            case "status_update":
-                self.task.status.CopyFrom(event.status_update.status)
-            case "artifact_update":
-                append_artifact_to_task(self.task, event.artifact_update)
-
-
 async def follow(agent, persistence, meanwhile=()) -> pb.Task:
     """The folded task of an agent that says so many things while nobody listens."""
-    folded, missed = Folded(), iter(meanwhile)
+    task, missed = pb.Task(), iter(meanwhile)
+
+    async def take(event: pb.StreamResponse) -> None:
+        fold_event(task, event)
 
     async def wait(seconds: float, lost: int) -> None:
         agent.go_on(next(missed, 0))
 
-    await Follower(agent, folded.take, wait, persistence).run(pb.Message(message_id="m"))
-    return folded.task
+    await Follower(agent, take, wait, persistence).run(pb.Message(message_id="m"))
+    return task
 
 
 IDS, TEXTS = st.sampled_from("ab"), st.sampled_from(["one ", "two ", ""])
@@ -104,6 +91,21 @@ async def test_wherever_streams_are_cut_the_folded_task_is_that_of_an_uncut_one(
     persistence = Persistence((0.0,) * 9, (0.0,) * 9, resends=9, confirms=confirms)
     assert await follow(cut, persistence, meanwhile) == await follow(uncut, persistence)
     assert len(cut.messages) == 1
+
+
+async def test_a_task_that_is_not_streamed_is_polled_which_is_no_lost_connection() -> None:
+    class Streamless(FakeAgent):
+        async def subscribe(self, task_id):
+            if self.breaks:
+                async for event in super().subscribe(task_id):
+                    yield event
+            self.streams = False
+            raise AgentFault("it refuses", streamless=True)
+
+    agent = Streamless([working("Hm…"), *(chunk("a", text, append=False) for text in "bcd"), completed()])
+    agent.breaks = [1]
+    task = await follow(agent, Persistence((0.0,), (0.0,)))
+    assert (task.status.state, task.artifacts[0].parts[0].text) == (pb.TASK_STATE_COMPLETED, "d")
 
 
 async def test_an_end_that_looks_never_show_is_believed() -> None:

@@ -91,13 +91,13 @@ class Pieces(httpx.AsyncByteStream):
             yield piece
 
 
-async def read(method: str, pieces: list[bytes], media_type: str = "text/event-stream") -> bytes:
+async def read(method: str, pieces: list[bytes], media_type: str = "text/event-stream", path: str = "") -> bytes:
     """What a client of httpx reads of an answer that comes in these pieces."""
     transport = httpx.MockTransport(
         lambda _: httpx.Response(200, headers={"content-type": media_type}, stream=Pieces(pieces))
     )
     async with httpx.AsyncClient(transport=transport, event_hooks={"response": [zoned_answer]}) as http:
-        return (await http.request(method, "http://h/")).content
+        return (await http.request(method, f"http://h/{path}")).content
 
 
 EVENT = b": ping\r\n\r\ndata: " + json.dumps({"status": WORKING}).encode() + b"\r\n\r\n"
@@ -115,3 +115,9 @@ async def test_however_an_event_stream_is_cut_it_is_mended_line_by_line(places: 
 async def test_what_is_read_by_get_is_the_users_content() -> None:
     text = json.dumps(DONE).encode()
     assert await read("GET", [text], "application/json") == text
+
+
+async def test_a_task_that_is_read_by_get_is_not() -> None:
+    text = json.dumps({"id": "t1", "status": DONE}).encode()
+    assert b'000Z"' in (await read("GET", [text.replace(b"123456", b"000")], "application/json", "v1/tasks/t1"))
+    assert await read("GET", [text], "application/json", "artifacts/c1/tasks") == text

@@ -53,6 +53,17 @@ def whole(artifact_id: str, *texts: str, name: str = "") -> Event:
     return chunk(artifact_id, *texts, append=False, name=name)
 
 
+def fold_event(task: pb.Task, event: Event) -> None:
+    """Change a task as a stock client does."""
+    match event.WhichOneof("payload"):
+        case "task":
+            task.CopyFrom(event.task)
+        case "status_update":
+            task.status.CopyFrom(event.status_update.status)
+        case "artifact_update":
+            append_artifact_to_task(task, event.artifact_update)
+
+
 class FakeAgent:
     """One task: each message that it gets makes it say the next of `turns`.
 
@@ -118,14 +129,10 @@ class FakeAgent:
 
     def _next(self) -> Event:
         event = self._rest.pop(0)
-        match event.WhichOneof("payload"):
-            case "status_update":
-                event.status_update.task_id, event.status_update.context_id = "remote", "there"
-                self.task.status.CopyFrom(event.status_update.status)
-            case "artifact_update":
-                event.artifact_update.task_id = "remote"
-                if not event.artifact_update.append or self._has(event.artifact_update.artifact.artifact_id):
-                    append_artifact_to_task(self.task, event.artifact_update)
+        update = event.status_update if event.HasField("status_update") else event.artifact_update
+        update.task_id, update.context_id = "remote", "there"
+        if not event.artifact_update.append or self._has(event.artifact_update.artifact.artifact_id):
+            fold_event(self.task, event)
         self.changed()
         return event
 
