@@ -50,11 +50,11 @@ def test_the_table_has_every_key() -> None:
 @pytest.mark.parametrize(
     ("says", "number"),
     [
-        (r"sign of life, (\d+) at most", config.MAX_TIMEOUT),
+        (r"without progress, (\d+) at most", config.MAX_TIMEOUT),
         (r"at most \| (\d+) \|", config.DEFAULT_TIMEOUT),
         (r"at most (\d+) lines a second", process.LOGGED_PER_SECOND),
         (r"`_` and `-`, (\d+) characters at most", MAX_NAME),
-        (r"may have (\d+) MB", transports.MAX_MESSAGE / 2**20),
+        (r"may be up to (\d+) MB", transports.MAX_MESSAGE / 2**20),
         (r"starts without it after (\d+) seconds", mcp_connection.START_TIMEOUT),
         (r"the call waits (\d+) seconds", source.CALL_WAIT),
     ],

@@ -46,7 +46,7 @@ def test_the_limits_of_other_agents_are_those_of_the_page() -> None:
     said = section(OTHERS, "Limits")
     assert f"{remote_task.TIMEOUT:g} seconds" in said
     assert f"{remote_task.MAX_ARTIFACTS} artifacts" in said
-    assert f"have {agent_client.MAX_MESSAGE // 2**20} MB" in said
+    assert f"up to {agent_client.MAX_MESSAGE // 2**20} MB" in said
     assert 90 <= sum(remote_task.DELAYS) <= 150
     assert f"silent for {agent_client.SILENCE:g} seconds" in OTHERS
     assert f"every {remote_task.POLLS[-1]:g} seconds" in OTHERS
