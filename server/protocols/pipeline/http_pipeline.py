@@ -48,7 +48,7 @@ from a2a_canvas.server.protocols.guard.bodies import (
     replay_body,
     takes_messages,
 )
-from a2a_canvas.server.protocols.guard.calls import CALL, SENDS
+from a2a_canvas.server.protocols.guard.calls import CALL, SENDS, Call
 from a2a_canvas.server.protocols.guard.checks import BodyLimits, Refusal, check_content_type
 from a2a_canvas.server.protocols.guard.error_forms import (
     INTERNAL_REFUSAL,
@@ -153,60 +153,54 @@ class HttpPipeline:
                 await asyncio.sleep(0)
 
     async def _serve(self, scope: Scope, path: str, body: bytes | Refusal, connection: _HttpExchange) -> None:
-        binding = self._binding(scope["method"], path)
+        binding = _binding(scope["method"], path)
         if isinstance(body, Refusal):
             headers = {} if body is TOO_MANY_BODIES else {"connection": "close"}
             await connection.refuse(binding or RestForm(), body, headers)
         elif binding is None:
             await self._app(scope, connection.receive, with_headers(connection.send, self._echo(scope)))
         else:
-            verdict = await self._verdict(binding, scope, path, body)
-            if isinstance(verdict, tuple):
-                await connection.refuse(*verdict)
+            _read_version(scope)
+            check = partial(_check, binding, scope, path, body, self._limits)
+            form, call = await self._parsing.run(caller_in(scope).account, len(body), check)
+            if isinstance(call, Refusal):
+                await connection.refuse(form, call)
             else:
-                await _GuardedAnswer(connection, verdict, self._echo(scope)).run(self._app)
+                if call is not None:
+                    scope[CALL] = call
+                await _GuardedAnswer(connection, form, self._echo(scope)).run(self._app)
 
     def _echo(self, scope: Scope) -> Mapping[str, str]:
         headers = Headers(scope=scope)
         return activated_extensions(headers, headers.get(VERSION_HEADER, ""), self._extensions)
 
-    async def _verdict(
-        self, binding: ErrorForm, scope: Scope, path: str, body: bytes
-    ) -> ErrorForm | tuple[ErrorForm, Refusal]:
-        _read_version(scope)
-        check = partial(self._check, binding, scope, path, body)
-        return await self._parsing.run(caller_in(scope).account, len(body), check)
 
-    def _binding(self, method: str, path: str) -> ErrorForm | None:
-        if f"{path}/".startswith(BELOW_REST):
-            return RestForm()
-        return JsonRpcForm() if path == "/" and method not in ("GET", "HEAD") else None
+def _binding(method: str, path: str) -> ErrorForm | None:
+    """The form of errors where A2A is spoken; None elsewhere."""
+    if f"{path}/".startswith(BELOW_REST):
+        return RestForm()
+    return JsonRpcForm() if path == "/" and method not in ("GET", "HEAD") else None
 
-    def _check(self, binding: ErrorForm, scope: Scope, path: str, body: bytes) -> ErrorForm | tuple[ErrorForm, Refusal]:
-        """The form of the call's errors if it may pass; the form and the refusal if not."""
-        headers = Headers(scope=scope)
-        version = headers.get(VERSION_HEADER)
-        posted = scope["method"] == "POST"
-        not_json = check_content_type(headers.get("content-type")) if posted and body else None
-        if isinstance(binding, RestForm):
-            query = scope["query_string"]
-            found = find_rest_route(scope["method"], path.removeprefix(BELOW_REST))
-            if found is None:
-                return binding
-            refusal = not_json or check_encoding(scope.get("raw_path") or b"", query)
-            rest_call = refusal or check_rest(*found, QueryParams(query), body, version, self._limits)
-            if isinstance(rest_call, Refusal):
-                return binding, rest_call
-            scope[CALL] = rest_call
-            return binding
-        if not posted:
-            return binding
-        call = RejectedCall(not_json) if not_json else check_jsonrpc(body, version, self._limits)
-        form = JsonRpcForm(call.id, call.legacy)
-        if isinstance(call, RejectedCall):
-            return form, call.refusal
-        scope[CALL] = call
-        return form
+
+def _check(
+    binding: ErrorForm, scope: Scope, path: str, body: bytes, limits: BodyLimits
+) -> tuple[ErrorForm, Call | Refusal | None]:
+    """The call, or why it is refused; None for what the router refuses. With it the form of the call's errors."""
+    headers = Headers(scope=scope)
+    version = headers.get(VERSION_HEADER)
+    posted = scope["method"] == "POST"
+    not_json = check_content_type(headers.get("content-type")) if posted and body else None
+    if isinstance(binding, RestForm):
+        query = scope["query_string"]
+        found = find_rest_route(scope["method"], path.removeprefix(BELOW_REST))
+        if found is None:
+            return binding, None
+        refusal = not_json or check_encoding(scope.get("raw_path") or b"", query)
+        return binding, refusal or check_rest(*found, QueryParams(query), body, version, limits)
+    if not posted:
+        return binding, None
+    call = RejectedCall(not_json) if not_json else check_jsonrpc(body, version, limits)
+    return JsonRpcForm(call.id, call.legacy), call.refusal if isinstance(call, RejectedCall) else call
 
 
 _ENCODED_SLASH = Refusal(
