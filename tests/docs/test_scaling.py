@@ -40,5 +40,5 @@ def test_the_numbers_are_those_of_the_code() -> None:
         "of an artifact that other servers show under `/artifacts`": f"{SHOWN_INTERVAL:.0f} s",
         "heartbeat of a server": f"every {LEASE_TIMING.heartbeat:.0f} s",
         "a lease expires after": f"{LEASE_TIMING.expiry:.0f} s",
-        "poll of the tables, besides the notifications": f"every {POLL_INTERVAL:.0f} s",
+        "poll of the tables, in addition to notifications": f"every {POLL_INTERVAL:.0f} s",
     }
