@@ -127,7 +127,7 @@ def final_event_of(scope: Scope) -> FinalEvent:
 
 
 class ShutdownMiddleware:
-    """ASGI middleware for the rules of HTTP. It is inside the guard, which may wait long for a body."""
+    """ASGI middleware for the rules of HTTP. It is inside `HttpPipeline`, which may wait long for a body."""
 
     def __init__(self, app: ASGIApp, *, shutdown: Shutdown) -> None:
         self._app = app

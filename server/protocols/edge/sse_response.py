@@ -4,7 +4,7 @@ Rules:
 1. Clients give up after 5 s without a byte. A stream that is silent for PING_SECONDS sends a comment, the first one a
    second after its headers; the headers wait FIRST_EVENT_SECONDS at most for the first event.
 2. What fails within these FIRST_EVENT_SECONDS has an ordinary answer (`begun`). What fails later ends the stream: the
-   route or the guard says why in its last event.
+   route or the pipeline says why in its last event.
 3. A client that disconnects cancels the stream, and so does a server that stops (shutdown.py).
 4. A second source of events may stand beside the first: its events are sent as they come, between those of the first,
    which never wait for them. The stream ends with the first.

@@ -1,4 +1,4 @@
-"""The operations of A2A as the guard leaves them to the routes behind it, and how one of 0.3 becomes one of 1.0. Pure.
+"""The operations of A2A as the pipeline leaves them to the routes, and how one of 0.3 becomes one of 1.0. Pure.
 
 Rules:
 1. A request is parsed once. Whatever its binding and its version, its operation and its params are those of 1.0.

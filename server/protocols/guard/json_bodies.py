@@ -1,4 +1,4 @@
-"""The JSON body of a request to a route of our own, which the guard has read and found small (`bodies.py`, rule 5)."""
+"""The JSON body of a request to a route of our own; the pipeline has read it, and it is small (`bodies.py`, rule 5)."""
 
 from __future__ import annotations
 

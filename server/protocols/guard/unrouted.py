@@ -18,7 +18,7 @@ BINDINGS = {"/": " (JSON-RPC)", f"{BELOW_REST}…": " (HTTP+JSON)", AGUI_PATH: "
 
 
 async def refuse_unrouted(request: Request, error: Exception) -> Response:
-    """Starlette's exception handler for `HTTPException`. It answers in REST's form; the guard knows JSON-RPC's."""
+    """Starlette's exception handler for `HTTPException`. It answers in REST's form; the pipeline knows JSON-RPC's."""
     assert isinstance(error, HTTPException)
     path = request.url.path
     if error.status_code == 405:
