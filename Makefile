@@ -91,10 +91,11 @@ bench: setup  ## benchmarks; they print ratios
 fuzz: setup  ## hostile requests against a real server (ARGS="--requests 2000 --database memory --seed 1")
 	$(BIN)/python -m bench.fuzz $(ARGS)
 
-docs: setup  ## write the generated tables of docs/settings.md, docs/observability.md and docs/limits.md
+docs: setup  ## write the generated tables of docs/settings.md, docs/observability.md, docs/limits.md and docs/scaling.md
 	$(BIN)/python -m tests.docs.settings_table
 	$(BIN)/python -m tests.docs.metrics_table
 	$(BIN)/python -m tests.docs.limits_table
+	$(BIN)/python -m tests.docs.scaling_table
 
 screenshots: setup  ## take the pictures of the page in docs/screenshots (Chromium must be there; ARGS="empty dark")
 	$(BIN)/python -m tests.docs.screenshots $(ARGS)

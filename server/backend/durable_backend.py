@@ -13,7 +13,6 @@ from a2a_canvas.server.accounts.browser_session import EndedSessions
 from a2a_canvas.server.accounts.quotas import Meter
 from a2a_canvas.server.accounts.server_secrets import ServerSecrets
 from a2a_canvas.server.accounts.sql.sql_api_keys import SqlApiKeys
-from a2a_canvas.server.accounts.sql.sql_kept import SqlKeptBytes
 from a2a_canvas.server.accounts.sql.sql_secrets import SqlSecrets
 from a2a_canvas.server.accounts.sql.sql_sessions import SqlEndedSessions
 from a2a_canvas.server.accounts.sql.sql_usage import SharedUsage
@@ -23,6 +22,7 @@ from a2a_canvas.server.metrics import Metrics
 from a2a_canvas.server.settings.settings import Settings
 from a2a_canvas.server.tasks.runtime.ownership import TaskRunner
 from a2a_canvas.server.tasks.sql.journal.prune import Retention, prune
+from a2a_canvas.server.tasks.sql.projections.sql_kept import SqlKeptBytes
 from a2a_canvas.store.errors import Unavailable
 from a2a_canvas.store.models import Limits
 

@@ -26,12 +26,13 @@ from a2a_canvas.server.accounts.sql.sql_shares import SqlShares
 from a2a_canvas.server.agent.turn.resume import open_drafts
 from a2a_canvas.server.log_output import about
 from a2a_canvas.server.metrics import Metrics
-from a2a_canvas.server.push.sql.outbox_writing import SqlOutboxWriter
+from a2a_canvas.server.push.sql.outbox_rows import SqlOutboxWriter
 from a2a_canvas.server.push.sql.sql_push import SqlPush
 from a2a_canvas.server.tasks.errors import Unwritable
 from a2a_canvas.server.tasks.runtime.ownership import TaskRunner
 from a2a_canvas.server.tasks.sql.journal.sql_contexts import SqlContexts
 from a2a_canvas.server.tasks.sql.journal.sql_journal import SqlJournal
+from a2a_canvas.server.tasks.sql.projections.context_rows import lock_to_share
 from a2a_canvas.server.tasks.sql.replica.inbox import Inbox
 from a2a_canvas.server.tasks.sql.replica.lease import Lease, LeaseTiming
 from a2a_canvas.server.tasks.sql.replica.notifications import Notification, NotificationListener, notify
@@ -90,7 +91,7 @@ class SqlBackend:
             database, self.commits, self._lease, versions, _notify_written, outbox, now, self.push.wake.set
         )
         self.contexts = SqlContexts(database, self.store.frozen, _notify_all, self.journal.refresh_all)
-        self.shares = SqlShares(database, now)
+        self.shares = SqlShares(database, lock_to_share, now)
         for participant in (self._lease, self.journal, self.store):
             self.commits.join(participant)
         self._inbox = Inbox(database, self.journal, now)

@@ -1,6 +1,6 @@
 """The tables of artifacts, each keyed by `context_id` first. `rows.py` has the rules of their columns.
 
-`metadata` has all tables of a database; those of tasks are in `server/tasks/sql/journal/journal_tables.py`.
+`metadata` has all tables of a database; each other one is in a file with what writes and removes its rows.
 """
 
 from __future__ import annotations
@@ -107,13 +107,6 @@ versions = Table(
     Column("content", CompressedText),  # JSON of the whole; or
     Column("replacement", CompressedText),  # JSON of the text that replaced the range; both null: pruned
     Column("made_at", DateTime(timezone=True), nullable=False, default=func.now()),  # UTC
-)
-
-kept_bytes = Table(
-    "kept_bytes",  # the counted bytes of a context (`kept.py`)
-    metadata,
-    Column("context_id", Text, primary_key=True),
-    Column("bytes", BigInteger, nullable=False),
 )
 
 drafts = Table(

@@ -4,27 +4,19 @@ from __future__ import annotations
 
 import inspect
 
-from a2a_canvas.server.accounts.sql import account_tables as _identity  # they add themselves to the metadata
-from a2a_canvas.server.accounts.sql import sql_usage as _usage
 from a2a_canvas.server.backend.sql_backend import LEASE_TIMING
-from a2a_canvas.server.tasks.sql.journal.journal_tables import metadata as schema
 from a2a_canvas.server.tasks.sql.replica.notifications import POLL_INTERVAL
 from a2a_canvas.store.sql.commit import COMMIT_SPACING, FOLLOWED_INTERVAL, GroupCommit
 from a2a_canvas.store.sql.database import READERS, WRITERS
 from a2a_canvas.store.sql.sql_artifact_store import SHOWN_INTERVAL
 from tests.docs.pages import page, rows
+from tests.docs.scaling_table import generated
 
 PAGE = page("scaling")
-assert _identity
-assert _usage
 
 
-def test_every_table_is_named_with_its_key() -> None:
-    keyed = {row[0].strip("`"): row[1] for row in rows(PAGE, "Sharding contexts")}
-    assert keyed.keys() == schema.tables.keys()
-    for name, table in schema.tables.items():
-        columns = ", ".join(f"`{column.name}`" for column in table.primary_key)
-        assert keyed[name] == columns
+def test_the_tables_are_those_of_the_code() -> None:
+    assert generated(PAGE) == PAGE, "run `make docs`"
 
 
 def test_the_numbers_are_those_of_the_code() -> None:

@@ -16,9 +16,10 @@ from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
 from sqlalchemy import Connection, inspect, text
 
-import a2a_canvas.server.backend.sql_backend  # noqa: F401  (it enters all tables)
+import a2a_canvas.server.backend.durable_backend  # noqa: F401  (it enters all tables)
 from a2a_canvas.server.backend.migrations import REVISIONS, SchemaError, check, newest, prepare, schema, upgrade
 from a2a_canvas.store.sql.database import Database
+from a2a_canvas.store.sql.tables import metadata
 from tests.database_fixtures import postgresql_url, sqlite_url
 
 ROOT = Path(__file__).parents[2]
@@ -48,16 +49,6 @@ async def tables_of(database: Database) -> list[str]:
 
 @BOTH
 async def test_an_upgraded_database_is_what_the_code_expects(url: Url, tmp_path: Path) -> None:
-    # They add themselves to the metadata.
-    from a2a_canvas.server.accounts.sql import account_tables as _identity
-    from a2a_canvas.server.accounts.sql import sql_usage as _usage
-    from a2a_canvas.server.tasks.sql.journal import journal_tables as _tasks
-    from a2a_canvas.store.sql.tables import metadata
-
-    assert _tasks
-    assert _identity
-    assert _usage
-
     def differences(connection: Connection) -> object:
         options = {"version_table": REVISIONS, "compare_type": True, "compare_server_default": True}
         return compare_metadata(MigrationContext.configure(connection, opts=options), metadata)

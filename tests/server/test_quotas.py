@@ -19,7 +19,7 @@ from a2a.utils.grpc_status import status_from_call
 from google.rpc import error_details_pb2
 
 from a2a_canvas.server.accounts.api_key import new_key
-from a2a_canvas.server.accounts.sql import sql_kept
+from a2a_canvas.server.tasks.sql.projections import sql_kept
 from a2a_canvas.server.wire import CANVAS
 from tests.server.app_server import Served, Stream, asking, envelope, serving
 

@@ -4,6 +4,8 @@ Rule 1: a key that was made or revoked has its effect on every server within MAX
         the table when a request comes and it is older. Without the database there is no answer.
 Rule 2: a key of the reserved user is refused: it would open what everyone with the shared token has. None is made, but
         a database may have one from before the name was reserved. The log names it.
+Rule 3: no row is deleted, and none is revoked twice: so the number of rows, and that of revoked ones, tell every
+        change, and what a key did can be traced to its user.
 """
 
 from __future__ import annotations
@@ -15,19 +17,29 @@ from collections.abc import Callable, Mapping
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Row, func, insert, select, update
+from sqlalchemy import BigInteger, Column, Row, Table, func, insert, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from a2a_canvas.server.accounts.api_key import NO_KEYS, SHARED_USER, ApiKey, KeyCount
-from a2a_canvas.server.accounts.sql.account_tables import api_keys
 from a2a_canvas.store.sql.database import Database
 from a2a_canvas.store.sql.readable_rows import ReadableRows
+from a2a_canvas.store.sql.tables import Text, metadata
 from a2a_canvas.store.sql.times import from_microseconds, to_microseconds
 
 logger = logging.getLogger(__name__)
 
 MAX_AGE = 1.0
 """Seconds for which the keys in memory are believed."""
+
+api_keys = Table(
+    "api_keys",
+    metadata,
+    Column("key_hash", Text, primary_key=True),  # of the key there is nothing else
+    Column("name", Text, nullable=False),
+    Column("user_name", Text, nullable=False),
+    Column("made_at", BigInteger, nullable=False),
+    Column("revoked_at", BigInteger),  # null while it is in force
+)
 
 _READABLE = ReadableRows("API key")
 

@@ -1,4 +1,4 @@
-"""The secrets of servers in a database: all of its servers have the same."""
+"""The secrets of servers in a database: all of its servers have the same. A row is a secret itself; none is deleted."""
 
 from __future__ import annotations
 
@@ -6,12 +6,20 @@ import secrets
 from collections.abc import Callable
 from datetime import datetime
 
-from sqlalchemy import select
+from sqlalchemy import BigInteger, Column, Table, select
 
 from a2a_canvas.server.accounts.server_secrets import SECRET_BYTES
-from a2a_canvas.server.accounts.sql.account_tables import server_secrets
 from a2a_canvas.store.sql.database import Database, insert
+from a2a_canvas.store.sql.tables import Text, metadata
 from a2a_canvas.store.sql.times import to_microseconds
+
+server_secrets = Table(
+    "server_secrets",  # what servers of one database sign with, by what it is for
+    metadata,
+    Column("name", Text, primary_key=True),
+    Column("secret", Text, nullable=False),
+    Column("made_at", BigInteger, nullable=False),
+)
 
 
 class SqlSecrets:

@@ -10,14 +10,22 @@ import time
 from collections.abc import Callable
 from datetime import datetime, timedelta
 
-from sqlalchemy import and_, delete, exists, or_, select
+from sqlalchemy import BigInteger, Column, Table, and_, delete, exists, or_, select
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from a2a_canvas.server.accounts.browser_session import SESSION_LIMIT, BrowserSession
-from a2a_canvas.server.accounts.sql.account_tables import ended_sessions
 from a2a_canvas.server.accounts.sql.recent_reads import RecentReads
 from a2a_canvas.store.sql.database import Database, insert
+from a2a_canvas.store.sql.tables import Text, metadata
 from a2a_canvas.store.sql.times import to_microseconds
+
+ended_sessions = Table(
+    "ended_sessions",  # of browsers, before their time
+    metadata,
+    Column("user_name", Text, primary_key=True),
+    Column("session_id", Text, primary_key=True),  # empty for all of the user that began until then
+    Column("ended_at", BigInteger, nullable=False),
+)
 
 _ALL = ""
 _Key = tuple[str, str, int]

@@ -2,28 +2,50 @@
 
 Rule 1: what was added or revoked has its effect on every server within the MAX_AGE of `recent_reads.py`.
 Rule 2: a share expires by the clock of the server that is asked, also while it is in memory. Its row is removed when
-        its context is shared again, or by `prune`.
+        its context is shared again, a day later, or with its context.
 Rule 3: a context is locked while a share of it is added, so that none is left when the context is removed.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
-from datetime import datetime
+from collections.abc import Awaitable, Callable, Mapping
+from datetime import datetime, timedelta
 from typing import Any
 
-from sqlalchemy import Row, and_, delete, func, insert, or_, select
+from sqlalchemy import BigInteger, Column, Index, Row, Table, and_, delete, func, insert, or_, select
+from sqlalchemy.ext.asyncio import AsyncConnection
 
 from a2a_canvas.server.accounts.access import Caller, Level, Share
 from a2a_canvas.server.accounts.errors import ContextNotFound
-from a2a_canvas.server.accounts.sql.account_tables import SHARE_SIZE, contexts, shares
 from a2a_canvas.server.accounts.sql.recent_reads import RecentReads
 from a2a_canvas.store.ids import ContextKey
-from a2a_canvas.store.sql.database import Database
-from a2a_canvas.store.sql.kept import add_kept
+from a2a_canvas.store.sql.database import Database, TextSize
+from a2a_canvas.store.sql.kept import add_kept, delete_expired
 from a2a_canvas.store.sql.readable_rows import ReadableRows
+from a2a_canvas.store.sql.tables import Text, metadata
 from a2a_canvas.store.sql.times import from_microseconds, to_microseconds
+
+shares = Table(
+    "shares",
+    metadata,
+    Column("share_id", Text, primary_key=True),
+    Column("context_id", Text, nullable=False),  # the context's key
+    Column("owner", Text, nullable=False),
+    Column("level", Text, nullable=False),  # the word of a `Level`
+    Column("made_at", BigInteger, nullable=False),
+    Column("user_name", Text, nullable=False),  # empty for a link
+    Column("token_hash", Text, nullable=False),  # empty for a user
+    Column("expires_at", BigInteger),  # null for never
+    Index("shares_by_context", "context_id"),  # its list, and the removal of a context
+    Index("shares_by_user", "user_name"),  # what a caller may see
+    Index("shares_by_token", "token_hash"),  # a link
+)
+
+SHARE_SIZE = TextSize(*(shares.c[name] for name in ("share_id", "context_id", "owner", "user_name", "token_hash")))
+
+EXPIRED_FOR = timedelta(days=1)
+"""How long the row of an expired share stays."""
 
 Found = tuple[Share, ...]
 
@@ -32,14 +54,20 @@ class SqlShares:
     """`Shares` of a table.
 
     Args:
+        lock_context: keeps a context from being removed in a transaction; False if there is none.
         now: the clock.
         clock: seconds, for the age of what is in memory.
     """
 
     def __init__(
-        self, database: Database, now: Callable[[], datetime], clock: Callable[[], float] = time.monotonic
+        self,
+        database: Database,
+        lock_context: Callable[[AsyncConnection, ContextKey], Awaitable[bool]],
+        now: Callable[[], datetime],
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._database = database
+        self._lock_context = lock_context
         self._now = now
         self._recent = RecentReads(self._with, clock)
         self._readable = ReadableRows("share", clock)
@@ -60,9 +88,8 @@ class SqlShares:
         over = shares.c.expires_at <= to_microseconds(self._now())
         same = and_(shares.c.user_name == share.user, shares.c.user_name != "")
         replaced = and_(shares.c.context_id == share.context, or_(over, same))
-        locked = select(contexts.c.context_id).where(contexts.c.context_id == share.context).with_for_update(read=True)
         async with self._database.write() as connection:
-            if await connection.scalar(locked) is None:
+            if not await self._lock_context(connection, share.context):
                 raise ContextNotFound(share.context)
             freed = sum(await connection.scalars(delete(shares).where(replaced).returning(SHARE_SIZE)))
             added = await connection.scalar(insert(shares).values(_row_of(share)).returning(SHARE_SIZE)) or 0
@@ -114,3 +141,9 @@ def _share_of(row: Row[Any]) -> Share:
     return Share(
         row.share_id, row.context_id, row.owner, Level.of(row.level), made_at, row.user_name, row.token_hash, expires_at
     )
+
+
+async def prune_shares(database: Database, now: datetime) -> None:
+    """Delete the shares that expired long ago."""
+    old = shares.c.expires_at < to_microseconds(now - EXPIRED_FOR)
+    await delete_expired(database, shares.c.share_id, old, SHARE_SIZE)

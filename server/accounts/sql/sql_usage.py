@@ -53,7 +53,7 @@ usage = Table(
     *(Column(name, BigInteger, nullable=False) for name in _SUMMED),
     *(Column(name, Integer, nullable=False) for name in ("minute", "in_minute", "before", "streams", "running")),
     Column("changed_at", BigInteger, nullable=False),  # microseconds since 1970
-    Index("usage_by_change", "changed_at"),
+    Index("usage_by_change", "changed_at"),  # what others have counted since the last time
 )
 
 

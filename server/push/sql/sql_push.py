@@ -22,13 +22,12 @@ from a2a_canvas.server.accounts.access import Caller
 from a2a_canvas.server.agent.events import ArtifactChanged
 from a2a_canvas.server.push.outbox import CLAIM_SECONDS, MAX_CONFIGS, Backlog, Delivery
 from a2a_canvas.server.push.slots import Due, Room
-from a2a_canvas.server.push.sql.outbox_writing import KEY, config_row
-from a2a_canvas.server.push.sql.push_tables import CONFIG_SIZE, push_configs, push_outbox
+from a2a_canvas.server.push.sql.outbox_rows import CONFIG_SIZE, KEY, config_row, push_configs, push_outbox
 from a2a_canvas.server.tasks.codec import NO_CONTENTS, Contents, entries_of_json
 from a2a_canvas.server.tasks.errors import TaskNotFound, TooManyPushConfigs
 from a2a_canvas.server.tasks.push import ConfigKey, PushConfig
 from a2a_canvas.server.tasks.record import Entry
-from a2a_canvas.server.tasks.sql.journal.journal_tables import tasks
+from a2a_canvas.server.tasks.sql.projections.records import tasks
 from a2a_canvas.store.ids import SEPARATOR, ContextKey
 from a2a_canvas.store.sql.database import Database, insert
 from a2a_canvas.store.sql.kept import add_kept

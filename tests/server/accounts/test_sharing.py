@@ -25,6 +25,7 @@ from a2a_canvas.server.accounts.sharing import (
 )
 from a2a_canvas.server.accounts.sql.recent_reads import MAX_AGE
 from a2a_canvas.server.accounts.sql.sql_shares import SqlShares
+from a2a_canvas.server.tasks.sql.projections.context_rows import lock_to_share
 from a2a_canvas.store.errors import Unavailable
 from a2a_canvas.store.ids import context_key
 from tests.server.tasks.context_harness import BACKENDS, ContextHarness, open_contexts
@@ -249,7 +250,7 @@ class Seconds:
 @pytest.mark.parametrize("world", ["sqlite"], indirect=True)
 async def test_another_server_knows_of_a_change_when_what_it_has_is_too_old(world) -> None:
     seconds = Seconds()
-    here, there = world.backend.shares, SqlShares(world.backend._database, world.clock, seconds)
+    here, there = world.backend.shares, SqlShares(world.backend._database, lock_to_share, world.clock, seconds)
     assert await there.of(BOB) == ()
     await here.add(share("1"))
     assert (len(await here.of(BOB)), await there.of(BOB)) == (1, ())

@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 from a2a_canvas.server.accounts.quotas import Meter
-from a2a_canvas.server.accounts.sql.account_tables import owned_contexts
 from a2a_canvas.server.accounts.sql.sql_usage import SharedUsage
 from a2a_canvas.server.backend.migrations import upgrade
 from a2a_canvas.server.commands.cli import main
+from a2a_canvas.server.tasks.sql.projections.owned_rows import owned_contexts
 from a2a_canvas.store.sql.database import Database
 from a2a_canvas.store.sql.kept import add_kept
 from tests.database_fixtures import sqlite_url

@@ -13,11 +13,11 @@ from a2a_canvas.server.backend.sql_backend import SqlBackend
 from a2a_canvas.server.tasks.journal.journal import InMemoryJournal, Journal
 from a2a_canvas.server.tasks.journal.owned_contexts import InMemoryContexts, OwnedContexts
 from a2a_canvas.server.tasks.runtime.ownership import Ownership
-from a2a_canvas.server.tasks.sql.journal.journal_tables import metadata
 from a2a_canvas.store.artifact_store import ArtifactStore
 from a2a_canvas.store.memory import InMemoryArtifactStore
 from a2a_canvas.store.models import Limits
 from a2a_canvas.store.sql.database import Database
+from a2a_canvas.store.sql.tables import metadata
 from tests.database_fixtures import sqlite_url
 from tests.server.tasks.kept_count import assert_counted
 

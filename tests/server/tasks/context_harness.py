@@ -14,12 +14,12 @@ from a2a_canvas.server.backend.backend import MemoryBackend
 from a2a_canvas.server.backend.sql_backend import SqlBackend
 from a2a_canvas.server.tasks.journal.owned_contexts import ContextPage, ContextQuery, ContextSummary, words_of
 from a2a_canvas.server.tasks.record import TaskRecord
-from a2a_canvas.server.tasks.sql.journal.journal_tables import metadata
 from a2a_canvas.store.changes import Change, ReplaceParts
 from a2a_canvas.store.evented import EventedArtifactStore
 from a2a_canvas.store.ids import context_key, public_id
 from a2a_canvas.store.models import Limits, Ref, text_part
 from a2a_canvas.store.sql.database import Database
+from a2a_canvas.store.sql.tables import metadata
 from tests.database_fixtures import postgresql_url, sqlite_url
 from tests.fakes import Clock, said
 

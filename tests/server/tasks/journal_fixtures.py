@@ -10,17 +10,17 @@ from pathlib import Path
 from sqlalchemy import Connection
 
 from a2a_canvas.server.agent.events import TurnEvent
-from a2a_canvas.server.push.sql.outbox_writing import SqlOutboxWriter
+from a2a_canvas.server.push.sql.outbox_rows import SqlOutboxWriter
 from a2a_canvas.server.tasks.journal.journal import InMemoryJournal, Journal
 from a2a_canvas.server.tasks.push import PushConfig
 from a2a_canvas.server.tasks.record import TaskRecord
-from a2a_canvas.server.tasks.sql.journal.journal_tables import metadata
 from a2a_canvas.server.tasks.sql.journal.sql_journal import SqlJournal
 from a2a_canvas.server.tasks.sql.replica.lease import Lease, LeaseTiming
 from a2a_canvas.server.tasks.sql.replica.notifications import Notification, notify
 from a2a_canvas.store.sql.commit import GroupCommit
 from a2a_canvas.store.sql.database import Database
 from a2a_canvas.store.sql.sql_artifact_store import SqlArtifactStore
+from a2a_canvas.store.sql.tables import metadata
 from tests.database_fixtures import postgresql_url, sqlite_url
 
 Make = Callable[[Callable[[], datetime]], Awaitable[Journal]]

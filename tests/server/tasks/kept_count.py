@@ -5,20 +5,15 @@ from __future__ import annotations
 
 from sqlalchemy import exists, false, func, select, union_all
 
-from a2a_canvas.server.accounts.sql.account_tables import SHARE_SIZE, shares
-from a2a_canvas.server.push.sql.push_tables import CONFIG_SIZE, push_configs
-from a2a_canvas.server.tasks.sql.journal.journal_tables import (
-    PAGE_SIZE,
-    RECORD_SIZE,
-    message_files,
-    pages,
-    task_counts,
-    tasks,
-    unnamed_files,
-)
-from a2a_canvas.server.tasks.sql.journal.message_files import FILE_SIZE
+from a2a_canvas.server.accounts.sql.sql_shares import SHARE_SIZE, shares
+from a2a_canvas.server.push.sql.outbox_rows import CONFIG_SIZE, push_configs
+from a2a_canvas.server.tasks.sql.projections.message_files import FILE_SIZE, message_files, unnamed_files
+from a2a_canvas.server.tasks.sql.projections.pages import PAGE_SIZE, pages
+from a2a_canvas.server.tasks.sql.projections.records import RECORD_SIZE, tasks
+from a2a_canvas.server.tasks.sql.projections.task_counts import task_counts
 from a2a_canvas.store.sql.database import Database, TextSize
-from a2a_canvas.store.sql.tables import kept_bytes, versions
+from a2a_canvas.store.sql.kept import kept_bytes
+from a2a_canvas.store.sql.tables import versions
 
 SIZES = {
     tasks: RECORD_SIZE,

@@ -13,8 +13,9 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from a2a_canvas.store.models import Limits
 from a2a_canvas.store.sql.commit import GroupCommit
 from a2a_canvas.store.sql.database import Database
+from a2a_canvas.store.sql.kept import kept_bytes
 from a2a_canvas.store.sql.sql_artifact_store import SqlArtifactStore
-from a2a_canvas.store.sql.tables import artifacts, drafts, kept_bytes, metadata, versions
+from a2a_canvas.store.sql.tables import artifacts, drafts, metadata, versions
 from tests.database_fixtures import postgresql_url, sqlite_url
 
 TABLES = [artifacts, drafts, kept_bytes, versions]

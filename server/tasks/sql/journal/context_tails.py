@@ -17,7 +17,6 @@ from weakref import WeakValueDictionary
 from sqlalchemy import select
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from a2a_canvas.server.accounts.sql.account_tables import contexts
 from a2a_canvas.server.agent.events import ArtifactChanged
 from a2a_canvas.server.tasks.codec import NO_CONTENTS
 from a2a_canvas.server.tasks.errors import StreamLost, Unreadable
@@ -38,7 +37,9 @@ from a2a_canvas.server.tasks.sql.journal.journal_reading import (
     read_tasks,
     tasks_in,
 )
-from a2a_canvas.server.tasks.sql.journal.journal_tables import latest_changes, pages
+from a2a_canvas.server.tasks.sql.projections.context_rows import contexts
+from a2a_canvas.server.tasks.sql.projections.latest_changes import read_latest
+from a2a_canvas.server.tasks.sql.projections.pages import read_changes
 from a2a_canvas.store.errors import Unavailable
 from a2a_canvas.store.ids import ContextKey
 from a2a_canvas.store.sql.database import Database
@@ -139,11 +140,10 @@ class ContextTails:
             await self.refresh(context_ids)
 
     async def _read_on(self, tail: _Tail) -> None:
-        ours = select(pages).where(pages.c.context_id == tail.context_id).order_by(pages.c.position)
         async with tail.reading:
             async with self._database.read() as connection:
                 incarnation, newest = await _read_position(connection, tail.context_id)
-                found = (await connection.execute(ours.where(pages.c.position > tail.at.position))).all()
+                found = await read_changes(connection, tail.context_id, tail.at.position)
                 contents = await read_contents(connection, found, self._versions)
                 files = await read_named_files(connection, found)
             if tail.at.incarnation not in (None, incarnation):
@@ -173,8 +173,7 @@ class ContextTails:
     async def _snapshot(self, context_id: ContextKey) -> ContextSnapshot:
         async with self._database.read() as connection:
             incarnation, position = await _read_position(connection, context_id)
-            changed = select(latest_changes).where(latest_changes.c.context_id == context_id)
-            last = (await connection.execute(changed.order_by(latest_changes.c.position))).all()
+            last = await read_latest(connection, context_id)
             writers = tasks_in((context_id, task_id) for task_id in {row.task_id for row in last})
             rows = await read_tasks(connection, select(*ALL_COLUMNS).where(writers), self._versions) if last else []
         found = {record.task_id: record for record in await fold_readable(rows)}

@@ -18,10 +18,9 @@ from dataclasses import dataclass, replace
 from itertools import chain
 from typing import Any
 
-from sqlalchemy import ColumnElement, Row, Select, and_, func, or_, select, tuple_
+from sqlalchemy import ColumnElement, Row, Select, func, select, tuple_
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from a2a_canvas.server.accounts.sql.account_tables import contexts
 from a2a_canvas.server.agent.events import AgentMessage, State, Transcript, UserMessage
 from a2a_canvas.server.log_output import about
 from a2a_canvas.server.tasks.codec import (
@@ -38,8 +37,10 @@ from a2a_canvas.server.tasks.codec import (
 from a2a_canvas.server.tasks.errors import TaskNotFound, Unreadable
 from a2a_canvas.server.tasks.kept_files import NO_FILES, Files
 from a2a_canvas.server.tasks.record import Entry, TaskRecord, fold
-from a2a_canvas.server.tasks.sql.journal.journal_tables import page_entries, pages, task_contexts, tasks
-from a2a_canvas.server.tasks.sql.journal.message_files import read_files
+from a2a_canvas.server.tasks.sql.projections.context_rows import contexts
+from a2a_canvas.server.tasks.sql.projections.message_files import read_files
+from a2a_canvas.server.tasks.sql.projections.pages import TASKS_PER_QUERY, page_entries, read_after, read_behind
+from a2a_canvas.server.tasks.sql.projections.records import task_contexts, tasks
 from a2a_canvas.store.ids import ContextKey
 from a2a_canvas.store.models import Content
 from a2a_canvas.store.sql.database import Database
@@ -53,15 +54,7 @@ logger = logging.getLogger(__name__)
 FOLD_SLICE = 200
 """Entries that are folded before other tasks of the event loop run: about 3 ms."""
 
-PAUSED = tuple(state.value for state in State if state.paused)
-UNSETTLED = tuple(state.value for state in State if not state.settled)
-"""The states of tasks that a replica runs, or must take over."""
-
-
 _NAMES = ReadableRows("list of versions and files")
-
-TASKS_PER_QUERY = 100
-"""Tasks whose pages are read by one statement: SQLite limits the depth of a condition."""
 
 HEAD_COLUMNS = (
     *(tasks.c.context_id, tasks.c.task_id, tasks.c.owner, tasks.c.state, tasks.c.changed_at),
@@ -137,7 +130,7 @@ class TaskRows:
 async def read_tasks(connection: AsyncConnection, chosen: Select[Any], versions: VersionContents) -> list[TaskRows]:
     """The rows of a query for `ALL_COLUMNS` or fewer."""
     rows = (await connection.execute(chosen)).all()
-    behind = await _pages(connection, [row for row in rows if row.generation > row.snapshot])
+    behind = await read_behind(connection, [row for row in rows if row.generation > row.snapshot])
     naming = [(row, *behind.get(row.task_id, ())) for row in rows]
     files = await read_named_files(connection, chain.from_iterable(naming))
     with_artifacts = (several for several in naming if hasattr(several[0], "artifacts"))
@@ -282,18 +275,6 @@ def _snapshot(task: TaskRows) -> TaskRecord:
     return replace(record_of_json(row.head, task.files), **parts)
 
 
-async def _pages(connection: AsyncConnection, rows: Sequence[Row[Any]]) -> dict[str, list[Row[Any]]]:
-    found: dict[str, list[Row[Any]]] = defaultdict(list)
-    for first in range(0, len(rows), TASKS_PER_QUERY):
-        chosen = or_(
-            *(_behind(row.context_id, row.task_id, row.snapshot) for row in rows[first : first + TASKS_PER_QUERY])
-        )
-        query = select(pages).where(chosen).order_by(pages.c.context_id, pages.c.task_id, pages.c.first)
-        for page in await connection.execute(query):
-            found[page.task_id].append(page)
-    return found
-
-
 async def entries_after(
     connection: AsyncConnection, record: TaskRecord, versions: VersionContents
 ) -> tuple[int | None, list[Entry]]:
@@ -302,8 +283,7 @@ async def entries_after(
     Raises:
         Unreadable: they cannot be decoded.
     """
-    chosen = _behind(record.context_id, record.task_id, record.generation)
-    found = (await connection.execute(select(pages).where(chosen).order_by(pages.c.first))).all()
+    found = await read_after(connection, (record.context_id, record.task_id), record.generation)
     contents = (await read_contents(connection, found, versions)).get(record.context_id, NO_CONTENTS)
     files = (await read_named_files(connection, found)).get(record.context_id, NO_FILES)
     entries = [entry for page in found for entry in decode_entries(page, contents, files)]
@@ -324,10 +304,6 @@ def decode_entries(page: Any, contents: Contents, files: Files = NO_FILES) -> li
         return list(entries_of_json(page.epoch, page_entries(page), contents, files))
     except Exception as error:
         raise Unreadable(page.task_id) from error
-
-
-def _behind(context_id: ContextKey, task_id: str, generation: int) -> Any:
-    return and_(pages.c.context_id == context_id, pages.c.task_id == task_id, pages.c.first > generation)
 
 
 def tasks_in(pairs: Iterable[tuple[str, str]]) -> Any:

@@ -20,34 +20,35 @@ Rule 5: after a day, the deduplication keys of messages, the inbox rows that no 
 from __future__ import annotations
 
 import logging
-from collections import Counter
-from collections.abc import AsyncIterator, Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Container, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, nullcontext
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from sqlalchemy import Column, ColumnElement, Select, Table, and_, delete, exists, literal, or_, select, tuple_, update
+from sqlalchemy import ColumnElement, Select, Table, and_, exists, or_, select, tuple_, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from a2a_canvas.server.accounts.sql.account_tables import SHARE_SIZE, contexts, shares
+from a2a_canvas.server.accounts.sql.sql_shares import prune_shares
 from a2a_canvas.server.agent.events import State
 from a2a_canvas.server.log_output import about
 from a2a_canvas.server.tasks.codec import names_of_json
-from a2a_canvas.server.tasks.incoming import DEDUP_WINDOW
 from a2a_canvas.server.tasks.sql.journal.batches import SMALLEST, BatchSize
-from a2a_canvas.server.tasks.sql.journal.journal_reading import UNSETTLED
-from a2a_canvas.server.tasks.sql.journal.journal_tables import PAGE_SIZE, inbox_messages, message_keys, pages, tasks
-from a2a_canvas.server.tasks.sql.journal.message_files import remove_some, remove_unnamed
-from a2a_canvas.server.tasks.sql.journal.removal import FreezeContext, leased, remove_context
-from a2a_canvas.server.tasks.sql.journal.task_counts import fold_counts
+from a2a_canvas.server.tasks.sql.journal.removal import FreezeContext, remove_context
+from a2a_canvas.server.tasks.sql.projections import inbox_messages, message_keys, pages
+from a2a_canvas.server.tasks.sql.projections.context_rows import contexts
+from a2a_canvas.server.tasks.sql.projections.journal_commit import TaskKey
+from a2a_canvas.server.tasks.sql.projections.message_files import remove_some, remove_unnamed
+from a2a_canvas.server.tasks.sql.projections.records import UNSETTLED, tasks
+from a2a_canvas.server.tasks.sql.projections.replicas import leased
+from a2a_canvas.server.tasks.sql.projections.task_counts import fold_counts
 from a2a_canvas.store.ids import ContextKey
 from a2a_canvas.store.sql import reading
 from a2a_canvas.store.sql.database import Database, TextSize
-from a2a_canvas.store.sql.kept import add_kept
+from a2a_canvas.store.sql.kept import add_kept, kept_bytes
 from a2a_canvas.store.sql.reading import Key, VersionKey
 from a2a_canvas.store.sql.rows import ArtifactHead, content_json
-from a2a_canvas.store.sql.tables import artifacts, kept_bytes, versions
+from a2a_canvas.store.sql.tables import artifacts, versions
 from a2a_canvas.store.sql.times import to_microseconds
 
 logger = logging.getLogger(__name__)
@@ -58,8 +59,14 @@ TASK_PAGE = 1000
 """Tasks that are read at once."""
 LARGE_CONTEXT_BYTES = 16 * 1024 * 1024
 """A context of this size is thinned out before it is deleted."""
-MESSAGE_BATCH_SIZE = 1000
-"""Keys or inbox rows that are deleted in one transaction."""
+SWEEPS: Sequence[tuple[str, Callable[[Database, datetime], Awaitable[None]]]] = (
+    ("Expired message keys", message_keys.prune),
+    ("Expired inbox messages", inbox_messages.prune),
+    ("Expired shares", prune_shares),
+    ("Files of messages that were not accepted", remove_unnamed),
+    ("The task counts of stopped servers", fold_counts),
+)
+"""What each table loses by its age alone (rule 5), as the log names it."""
 
 ENDED = [state.value for state in State if state.terminal]
 VERSION_SIZE = TextSize(versions.c.content, versions.c.replacement)
@@ -117,12 +124,9 @@ async def prune(
     Raises:
         Unavailable: the database cannot be used; what was deleted until then is gone.
     """
-    if not dry_run:
-        await _expired_messages(database, now)
-        async with _isolated(database, "Files of messages that were not accepted"):
-            await remove_unnamed(database, now)
-        async with _isolated(database, "The task counts of stopped servers"):
-            await fold_counts(database)
+    for what, sweep in () if dry_run else SWEEPS:
+        async with _isolated(database, what):
+            await sweep(database, now)
     gone = await _contexts(database, now - keep.contexts, freeze, dry_run) if keep.contexts else {}
     ended = await _journals(database, now - keep.journals, dry_run, gone)
     old = await _versions(database, now - keep.versions, freeze, dry_run, gone) if keep.versions else {}
@@ -244,9 +248,8 @@ async def _due(database: Database, before: datetime) -> AsyncIterator[Sequence[K
     """The tasks whose entries are to be deleted, in pages. A page that follows is read when the one before is done."""
     key = tasks.c.context_id, tasks.c.task_id
     last: Key | None = (ContextKey(""), "")
-    has_any = exists().where(pages.c.context_id == key[0], pages.c.task_id == key[1])
     old = tasks.c.changed_at < to_microseconds(before), tasks.c.snapshot == tasks.c.generation
-    due = select(*key).where(tasks.c.state.in_(ENDED), *old, has_any).order_by(*key).limit(TASK_PAGE)
+    due = select(*key).where(tasks.c.state.in_(ENDED), *old, pages.have_pages(*key)).order_by(*key).limit(TASK_PAGE)
     while last:
         async with database.read() as connection:
             found: list[Key] = [(row[0], row[1]) for row in await connection.execute(due.where(tuple_(*key) > last))]
@@ -272,32 +275,12 @@ def _batches(keys: Sequence[Key]) -> Iterator[Sequence[Key]]:
     return (keys[start : start + SMALLEST] for start in range(0, len(keys), SMALLEST))
 
 
-async def _entries(database: Database, some: Sequence[Key], dry_run: bool) -> dict[Key, int]:
-    of_task = pages.c.context_id, pages.c.task_id
-    these, sizes = tuple_(*of_task).in_(some), (*of_task, PAGE_SIZE)
+async def _entries(database: Database, some: Sequence[TaskKey], dry_run: bool) -> dict[TaskKey, int]:
     if dry_run:
         async with database.read() as connection:
-            return _sums(await connection.execute(select(*sizes).where(these)))
+            return await pages.sizes_of(connection, some)
     async with database.write() as connection:  # a task that has ended gets no new entries
-        removed = _sums(await connection.execute(delete(pages).where(these).returning(*sizes)))
-        await connection.run_sync(add_kept, _freed(removed))
-    return removed
-
-
-def _sums(rows: Iterable[Any]) -> dict[Key, int]:
-    """The sizes of rows, by context and another key."""
-    sums: Counter[Key] = Counter()
-    for context_id, task_id, size in rows:
-        sums[context_id, task_id] += size
-    return dict(sums)
-
-
-def _freed(sizes: Mapping[Key, int]) -> dict[str, int]:
-    """What is not kept any more, by context."""
-    freed: Counter[str] = Counter()
-    for (context_id, _), size in sizes.items():
-        freed[context_id] -= size
-    return freed
+        return await pages.remove(connection, some)
 
 
 # ---------------------------------------------------------------------------- versions
@@ -411,28 +394,3 @@ async def _count_naming(database: Database, gone: Mapping[Key, Container[int]]) 
 
 def _of(table: Table, key: Key) -> ColumnElement[bool]:
     return and_(table.c.context_id == key[0], table.c.artifact_id == key[1])
-
-
-# ---------------------------------------------------------------------------- rule 5
-
-
-async def _expired_messages(database: Database, now: datetime) -> None:
-    # By their age alone: a change of the row while this waits for its lock is not seen here.
-    for name, at, size in (
-        (message_keys.c.key, message_keys.c.accepted_at, literal(0)),
-        (inbox_messages.c.inbox_id, inbox_messages.c.sent_at, literal(0)),
-        (shares.c.share_id, shares.c.expires_at, SHARE_SIZE),
-    ):
-        async with _isolated(database, f"Expired {name.table.name.replace('_', ' ')}"):
-            await _expired(database, name, at < to_microseconds(now - DEDUP_WINDOW), size)
-
-
-async def _expired(database: Database, name: Column[str], old: ColumnElement[bool], size: ColumnElement[int]) -> None:
-    some = delete(name.table).where(old, name.in_(select(name).where(old).limit(MESSAGE_BATCH_SIZE)))
-    counted = some.returning(name.table.c.context_id, name, size)
-    removed = MESSAGE_BATCH_SIZE
-    while removed == MESSAGE_BATCH_SIZE:
-        async with database.write() as connection:
-            rows = (await connection.execute(counted)).all()
-            await connection.run_sync(add_kept, _freed(_sums(rows)))
-        removed = len(rows)

@@ -11,11 +11,10 @@ import asyncio
 from collections.abc import Awaitable, Callable, Collection, Sequence
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, RowMapping, Select, case, func, or_, select, tuple_, update
+from sqlalchemy import ColumnElement, Connection, RowMapping, Select, case, func, or_, select, tuple_
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from a2a_canvas.server.accounts.errors import ContextNotFound
-from a2a_canvas.server.accounts.sql.account_tables import owned_contexts
 from a2a_canvas.server.agent.events import State
 from a2a_canvas.server.tasks.journal.listing import ListPosition
 from a2a_canvas.server.tasks.journal.owned_contexts import (
@@ -26,9 +25,12 @@ from a2a_canvas.server.tasks.journal.owned_contexts import (
     check_removable,
     matches,
 )
-from a2a_canvas.server.tasks.sql.journal.journal_reading import PAUSED, UNSETTLED
-from a2a_canvas.server.tasks.sql.journal.journal_tables import latest_changes, tasks
-from a2a_canvas.server.tasks.sql.journal.removal import FreezeContext, leased, remove_context
+from a2a_canvas.server.tasks.sql.journal.removal import FreezeContext, remove_context
+from a2a_canvas.server.tasks.sql.projections import owned_rows
+from a2a_canvas.server.tasks.sql.projections.latest_changes import read_names
+from a2a_canvas.server.tasks.sql.projections.owned_rows import owned_contexts
+from a2a_canvas.server.tasks.sql.projections.records import PAUSED, UNSETTLED, tasks
+from a2a_canvas.server.tasks.sql.projections.replicas import leased
 from a2a_canvas.store.errors import Unavailable
 from a2a_canvas.store.ids import ContextKey
 from a2a_canvas.store.sql.database import Database
@@ -74,14 +76,14 @@ class SqlContexts:
         return ContextPage(await self._summaries(page), _position(page[-1]) if len(found) > query.limit else passed)
 
     async def get(self, context_id: ContextKey, owner: str) -> ContextSummary:
-        rows = await self._rows(select(owned_contexts).where(*_this(context_id, owner)))
+        rows = await self._rows(select(owned_contexts).where(*owned_rows.is_owned(context_id, owner)))
         if not rows:
             raise ContextNotFound(context_id)
         return (await self._summaries(rows))[0]
 
     async def rename(self, context_id: ContextKey, owner: str, name: str | None) -> ContextSummary:
         async with self._database.write() as connection:
-            await connection.execute(update(owned_contexts).where(*_this(context_id, owner)).values(name=name))
+            await owned_rows.rename(connection, context_id, owner, name)
         return await self.get(context_id, owner)
 
     async def remove(self, context_id: ContextKey, owner: str) -> None:
@@ -106,7 +108,7 @@ class SqlContexts:
         ids = [row["context_id"] for row in rows]
         async with self._database.read() as connection:
             counts = await _count_tasks(connection, ids)
-            names = await _artifact_names(connection, ids)
+            names = await read_names(connection, ids)
         return tuple(_summary(row, counts.get(row["context_id"], (0, 0, 0)), names[row["context_id"]]) for row in rows)
 
     async def _find(self, query: ContextQuery) -> tuple[Rows, ListPosition | None]:
@@ -126,17 +128,13 @@ class SqlContexts:
 
     async def _matching(self, words: tuple[str, ...], rows: Rows) -> Rows:
         async with self._database.read() as connection:
-            names = await _artifact_names(connection, [row["context_id"] for row in rows])
+            names = await read_names(connection, [row["context_id"] for row in rows])
         return [row for row in rows if matches(words, row["name"], row["request"], names[row["context_id"]].values())]
 
     async def _rows(self, query: Select[Any]) -> Rows:
         async with self._database.read() as connection:
             found: Rows = (await connection.execute(query)).mappings().all()
         return found
-
-
-def _this(context_id: ContextKey, owner: str) -> tuple[ColumnElement[bool], ...]:
-    return owned_contexts.c.context_id == context_id, owned_contexts.c.owner == owner
 
 
 def _newest(query: ContextQuery, after: ListPosition | None, limit: int) -> Select[Any]:
@@ -180,13 +178,3 @@ async def _count_tasks(connection: AsyncConnection, ids: Collection[str]) -> dic
     query = select(tasks.c.context_id, func.count(), working, waiting).where(tasks.c.context_id.in_(ids))
     rows = await connection.execute(query.group_by(tasks.c.context_id))
     return {context_id: (count, int(some), int(others)) for context_id, count, some, others in rows}
-
-
-async def _artifact_names(connection: AsyncConnection, ids: Collection[str]) -> dict[str, dict[str, str]]:
-    """Of each context, the names of its artifacts by id, the last changed last."""
-    found: dict[str, dict[str, str]] = {context_id: {} for context_id in ids}
-    query = select(latest_changes.c.context_id, latest_changes.c.artifact_id, latest_changes.c.name)
-    query = query.where(latest_changes.c.context_id.in_(ids)).order_by(latest_changes.c.position)
-    for context_id, artifact_id, name in await connection.execute(query):
-        found[context_id][artifact_id] = name
-    return found

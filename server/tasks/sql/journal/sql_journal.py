@@ -1,4 +1,4 @@
-"""The journal in a database. `journal/journal.py` has the rules; `logs.py` says when an entry becomes visible.
+"""The journal in a database. `journal/journal.py` has the rules; `task_log.py` says when an entry becomes visible.
 
 Rule 1: the tasks that this replica runs are in memory, ahead of the database. Their entries are staged, and the group
         commit writes them together with the artifact changes that were staged in the same event-loop step.
@@ -11,19 +11,18 @@ from collections.abc import AsyncGenerator, Callable, Collection, Iterable, Mapp
 from datetime import datetime, timedelta
 from typing import Any
 
-from sqlalchemy import ColumnElement, ScalarSelect, Select, false, func, select, true, tuple_
+from sqlalchemy import ColumnElement, ScalarSelect, Select, func, select, tuple_
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from a2a_canvas.server.accounts.access import KnownContexts
-from a2a_canvas.server.accounts.sql.account_tables import contexts, owned_contexts, removed_contexts
 from a2a_canvas.server.agent.events import State, Transcript, TurnEvent, UserMessage
 from a2a_canvas.server.tasks.codec import files_of_json, names_of_json
 from a2a_canvas.server.tasks.errors import Detached, DuplicateMessage, StreamLost, Unwritable
-from a2a_canvas.server.tasks.incoming import DEDUP_WINDOW
 from a2a_canvas.server.tasks.journal.activity import Activity, WatchedContexts
 from a2a_canvas.server.tasks.journal.context_log import ContextSubscription
 from a2a_canvas.server.tasks.journal.journal import TaskSubscription
 from a2a_canvas.server.tasks.journal.listing import MAX_COUNTED, TaskPage, TaskQuery, count_fitting
+from a2a_canvas.server.tasks.journal.task_log import TaskBatch, TaskLog
 from a2a_canvas.server.tasks.kept_files import NO_FILES
 from a2a_canvas.server.tasks.push import PushConfig
 from a2a_canvas.server.tasks.record import TaskRecord
@@ -31,8 +30,6 @@ from a2a_canvas.server.tasks.sql.journal.context_tails import ContextTails
 from a2a_canvas.server.tasks.sql.journal.journal_reading import (
     ALL_COLUMNS,
     HEAD_COLUMNS,
-    PAUSED,
-    UNSETTLED,
     decode_first_messages,
     decode_transcripts,
     fold_for_list,
@@ -44,15 +41,15 @@ from a2a_canvas.server.tasks.sql.journal.journal_reading import (
     read_record,
     read_tasks,
 )
-from a2a_canvas.server.tasks.sql.journal.journal_tables import message_keys, tasks
-from a2a_canvas.server.tasks.sql.journal.journal_writing import JournalWork, Notify, OutboxWriter
-from a2a_canvas.server.tasks.sql.journal.logs import TaskBatch, TaskLog
-from a2a_canvas.server.tasks.sql.journal.message_files import MessageFiles
-from a2a_canvas.server.tasks.sql.journal.named_versions import staged_contents
-from a2a_canvas.server.tasks.sql.journal.removal import hash_of_removed
+from a2a_canvas.server.tasks.sql.journal.journal_writing import JournalWork, Notify, OutboxWriter, projections_of
 from a2a_canvas.server.tasks.sql.journal.tails import TaskTails
-from a2a_canvas.server.tasks.sql.journal.task_counts import count_of_owners
-from a2a_canvas.server.tasks.sql.journal.watchers import SqlActivity
+from a2a_canvas.server.tasks.sql.projections import message_keys, owned_rows
+from a2a_canvas.server.tasks.sql.projections.context_rows import read_known
+from a2a_canvas.server.tasks.sql.projections.message_files import MessageFiles
+from a2a_canvas.server.tasks.sql.projections.named_versions import staged_contents
+from a2a_canvas.server.tasks.sql.projections.records import PAUSED, UNSETTLED, tasks
+from a2a_canvas.server.tasks.sql.projections.task_counts import count_of_owners
+from a2a_canvas.server.tasks.sql.projections.watchers import SqlActivity
 from a2a_canvas.store.errors import Unavailable
 from a2a_canvas.store.ids import ContextKey
 from a2a_canvas.store.sql.artifact_lease import LeaseHolder
@@ -94,8 +91,7 @@ class SqlJournal:
         self._commits = commits
         self._replica = replica
         self._versions = versions
-        self._notify = notify
-        self._outbox = outbox
+        self._projections = projections_of(outbox, notify)
         self._now = now
         self._notified = notified
         self._running: dict[str, TaskLog] = {}
@@ -203,7 +199,7 @@ class SqlJournal:
         if not batches:
             return None
         staged = staged_contents(batches, self._versions)
-        return JournalWork(batches, self._replica.id, self._now(), staged, self._notify, self._outbox, self._committed)
+        return JournalWork(self._projections, batches, self._replica.id, self._now(), staged, self._committed)
 
     def _committed(self, batches: Sequence[TaskBatch]) -> None:
         for batch in batches:
@@ -296,10 +292,8 @@ class SqlJournal:
     async def find_duplicate(self, key: str) -> str:
         if not key:
             return ""
-        since = to_microseconds(self._now() - DEDUP_WINDOW)
-        query = select(message_keys.c.task_id).where(message_keys.c.key == key, message_keys.c.accepted_at >= since)
         async with self._database.read() as connection:
-            found = await connection.scalar(query)
+            found = await message_keys.find(connection, key, self._now())
         return str(found or self._taken.get(key, ""))  # in this order: what has left memory is in the rows
 
     async def get(self, task_id: str) -> TaskRecord:
@@ -332,20 +326,12 @@ class SqlJournal:
         return tuple(await fold_readable(found))
 
     async def has_context(self, context_id: ContextKey, owner: str) -> bool:
-        ours = owned_contexts.c.context_id == context_id, owned_contexts.c.owner == owner
-        query = select(owned_contexts.c.context_id).where(*ours)
         async with self._database.read() as connection:
-            return await connection.scalar(query) is not None
+            return await owned_rows.exists(connection, context_id, owner)
 
     async def known(self, keys: Collection[str]) -> KnownContexts:
-        hashes = {hash_of_removed(key): key for key in keys}
-        begun = select(contexts.c.context_id, false()).where(contexts.c.context_id.in_(keys), contexts.c.tasks > 0)
-        removed = select(removed_contexts.c.key_hash, true()).where(removed_contexts.c.key_hash.in_([*hashes]))
         async with self._database.read() as connection:
-            rows = [(found, bool(gone)) for found, gone in await connection.execute(begun.union_all(removed))]
-        return KnownContexts(
-            frozenset(key for key, gone in rows if not gone), frozenset(hashes[key] for key, gone in rows if gone)
-        )
+            return await read_known(connection, keys)
 
     async def waiting_tasks(self, context_id: ContextKey, owner: str) -> tuple[str, ...]:
         ours = tasks.c.context_id == context_id, of_owner([owner])

@@ -9,10 +9,10 @@ from sqlalchemy import select
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from a2a_canvas.server.tasks.errors import StreamLost, Unreadable
+from a2a_canvas.server.tasks.journal.task_log import TaskLog
 from a2a_canvas.server.tasks.record import TaskRecord
 from a2a_canvas.server.tasks.sql.journal.journal_reading import entries_after, read_record, tasks_in
-from a2a_canvas.server.tasks.sql.journal.journal_tables import tasks
-from a2a_canvas.server.tasks.sql.journal.logs import TaskLog
+from a2a_canvas.server.tasks.sql.projections.records import tasks
 from a2a_canvas.store.sql.database import Database
 from a2a_canvas.store.sql.version_contents import VersionContents
 

@@ -16,7 +16,7 @@ from datetime import datetime
 from typing import Any
 from uuid import uuid4
 
-from sqlalchemy import ColumnElement, Row, delete, func, select, tuple_, update
+from sqlalchemy import Row, select, update
 
 from a2a_canvas.server.agent.events import MessageReceived, StatusChanged, UserMessage
 from a2a_canvas.server.log_output import about
@@ -25,8 +25,9 @@ from a2a_canvas.server.tasks.journal.journal import TaskSubscription
 from a2a_canvas.server.tasks.kept_files import NO_FILES, Files
 from a2a_canvas.server.tasks.runtime.ownership import TaskRunner
 from a2a_canvas.server.tasks.sql.journal.journal_reading import read_context_id, read_named_files, tasks_in
-from a2a_canvas.server.tasks.sql.journal.journal_tables import inbox_messages, tasks
 from a2a_canvas.server.tasks.sql.journal.sql_journal import SqlJournal
+from a2a_canvas.server.tasks.sql.projections import inbox_messages
+from a2a_canvas.server.tasks.sql.projections.records import tasks
 from a2a_canvas.server.tasks.sql.replica.notifications import Notification, notify
 from a2a_canvas.store.sql.database import Database
 from a2a_canvas.store.sql.times import to_microseconds
@@ -60,7 +61,7 @@ class Inbox:
         sent = {"message": message_to_json(message, files), "named": names_to_json((), files.values())}
         columns = {"sent_at": to_microseconds(self._now()), "key": key, **sent}
         async with self._database.write() as connection:
-            await connection.execute(inbox_messages.insert().values(row | columns))
+            await inbox_messages.add(connection, row | columns)
             await connection.run_sync(notify, Notification(inboxes=(task_id,)))
         settled = subscription.snapshot.state.settled
         while not settled:
@@ -83,12 +84,11 @@ class Inbox:
 
     async def _is_pending(self, row: Mapping[str, str]) -> bool:
         async with self._database.read() as connection:
-            found = select(func.count()).select_from(inbox_messages).where(*_is(row))
-            return bool(await connection.scalar(found))
+            return await inbox_messages.is_pending(connection, row)
 
     async def _withdraw(self, row: Mapping[str, str]) -> bool:
         async with self._database.write() as connection:
-            return (await connection.execute(delete(inbox_messages).where(*_is(row)))).rowcount == 1
+            return await inbox_messages.withdraw(connection, row)
 
     # ----------------------------------------------------------------------- receiving
 
@@ -105,11 +105,9 @@ class Inbox:
         ours = self._journal.running
         if not ours:
             return
-        pending = select(inbox_messages).order_by(inbox_messages.c.sent_at, inbox_messages.c.inbox_id)
-        pending = pending.where(tuple_(inbox_messages.c.context_id, inbox_messages.c.task_id).in_(ours))
         cancelling = select(tasks.c.task_id).where(tasks_in(ours), tasks.c.cancel_requested)
         async with self._database.read() as connection:
-            found = (await connection.execute(pending)).all()
+            found = await inbox_messages.read_pending(connection, ours)
             new = [row for row in found if row.inbox_id not in self._seen]
             files = await read_named_files(connection, new)
             cancelled = (await connection.scalars(cancelling)).all()
@@ -142,10 +140,6 @@ def _message(row: Row[Any], files: Files) -> UserMessage | None:
             "A message to the task cannot be decoded, and is removed", extra=about(row.task_id, row.context_id)
         )
         return None
-
-
-def _is(row: Mapping[str, str]) -> tuple[ColumnElement[bool], ...]:
-    return tuple(inbox_messages.c[name] == value for name, value in row.items())
 
 
 async def _wait_for_change(subscription: TaskSubscription) -> bool:

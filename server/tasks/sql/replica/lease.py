@@ -27,9 +27,9 @@ from uuid import uuid4
 from sqlalchemy import Connection, delete, func, null, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from a2a_canvas.server.tasks.sql.journal.journal_reading import UNSETTLED
-from a2a_canvas.server.tasks.sql.journal.journal_tables import replicas, tasks
-from a2a_canvas.server.tasks.sql.journal.watchers import remove_watchers
+from a2a_canvas.server.tasks.sql.projections.records import UNSETTLED, tasks
+from a2a_canvas.server.tasks.sql.projections.replicas import replicas
+from a2a_canvas.server.tasks.sql.projections.watchers import remove_watchers
 from a2a_canvas.server.tasks.sql.replica.notifications import Notification, notify
 from a2a_canvas.store.errors import Unavailable
 from a2a_canvas.store.ids import ContextKey

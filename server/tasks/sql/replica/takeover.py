@@ -21,22 +21,22 @@ from uuid import uuid4
 from sqlalchemy import ColumnElement, and_, case, func, literal_column, or_, select, true, tuple_, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from a2a_canvas.server.accounts.sql.account_tables import owned_contexts
 from a2a_canvas.server.agent.events import AgentMessage, State, StatusChanged
 from a2a_canvas.server.log_output import about
-from a2a_canvas.server.tasks.codec import entries_to_json
 from a2a_canvas.server.tasks.errors import Unreadable
 from a2a_canvas.server.tasks.record import Entry, TaskRecord
 from a2a_canvas.server.tasks.runtime.ownership import Orphan
 from a2a_canvas.server.tasks.runtime.turn_report import log_status
-from a2a_canvas.server.tasks.sql.journal.journal_reading import ALL_COLUMNS, UNSETTLED, fold_task, read_tasks, tasks_in
-from a2a_canvas.server.tasks.sql.journal.journal_tables import pages, replicas, stored_entries, tasks
+from a2a_canvas.server.tasks.sql.journal.journal_reading import ALL_COLUMNS, fold_task, read_tasks, tasks_in
 from a2a_canvas.server.tasks.sql.journal.journal_writing import OutboxWriter
-from a2a_canvas.server.tasks.sql.journal.task_counts import add_counts, moved
+from a2a_canvas.server.tasks.sql.projections import owned_rows, pages
+from a2a_canvas.server.tasks.sql.projections.records import UNSETTLED, tasks
+from a2a_canvas.server.tasks.sql.projections.replicas import replicas
+from a2a_canvas.server.tasks.sql.projections.task_counts import add_counts, moved
 from a2a_canvas.server.tasks.sql.replica.lease import Lease
 from a2a_canvas.server.tasks.sql.replica.notifications import Notification, notify
 from a2a_canvas.store.ids import ContextKey
-from a2a_canvas.store.sql.database import Database, stored_size
+from a2a_canvas.store.sql.database import Database
 from a2a_canvas.store.sql.kept import add_kept
 from a2a_canvas.store.sql.times import to_microseconds
 from a2a_canvas.store.sql.version_contents import VersionContents
@@ -191,8 +191,7 @@ class Takeover:
         logger.error("The task cannot be resumed, and has failed: %r", cause, exc_info=unexpected, extra=about(*ids))
         at = self._now()
         failed = StatusChanged(State.FAILED, AgentMessage(str(uuid4()), CANNOT_RESUME))
-        ours = pages.c.context_id == claim.context_id, pages.c.task_id == claim.task_id
-        last = select(func.coalesce(func.max(pages.c.last), 0)).where(*ours).scalar_subquery()
+        last = pages.last_generation(claim.context_id, claim.task_id)
         newest = case((tasks.c.generation > last, tasks.c.generation), else_=last)
         ended = {"state": State.FAILED.value, "changed_at": to_microseconds(at), "generation": newest + 1}
         async with self._database.write() as connection:
@@ -203,17 +202,14 @@ class Takeover:
             if row is None:
                 return  # claimed by another replica
             generation, owner, push = row
-            page = {"context_id": claim.context_id, "task_id": claim.task_id, "first": generation, "last": generation}
             entry = Entry(claim.epoch, generation, at, failed)
-            entries = stored_entries(entries_to_json([entry]))
-            await connection.execute(pages.insert().values(**page, epoch=claim.epoch, entries=entries))
+            size = await pages.add(connection, (claim.context_id, claim.task_id), entry)
             if push:
                 told = {(claim.context_id, claim.task_id): [entry]}
                 await connection.run_sync(self._outbox.put, told, at)
-            owned = owned_contexts.c.context_id == claim.context_id, owned_contexts.c.owner == owner
-            await connection.execute(update(owned_contexts).where(*owned).values(changed_at=ended["changed_at"]))
+            await owned_rows.touch(connection, claim.context_id, owner, at)
             await connection.run_sync(notify, Notification((claim.task_id,), active=(claim.context_id,)))
-            await connection.run_sync(add_kept, {claim.context_id: stored_size(entries)})
+            await connection.run_sync(add_kept, {claim.context_id: size})
             await connection.run_sync(add_counts, moved(owner, before or "", State.FAILED.value), claim.replica)
         log_status(failed, ids=ids)
 

@@ -8,9 +8,8 @@ from datetime import UTC, datetime, timedelta
 from sqlalchemy import func, select
 
 from a2a_canvas.server.accounts.browser_session import SESSION_LIMIT, BrowserSession, new_session
-from a2a_canvas.server.accounts.sql.account_tables import ended_sessions
 from a2a_canvas.server.accounts.sql.recent_reads import MAX_AGE
-from a2a_canvas.server.accounts.sql.sql_sessions import SqlEndedSessions, end_sessions_of
+from a2a_canvas.server.accounts.sql.sql_sessions import SqlEndedSessions, end_sessions_of, ended_sessions
 from a2a_canvas.store.sql.database import Database
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from sqlalchemy import Table, text, update
 
-from a2a_canvas.server.accounts.sql import account_tables as _accounts  # they add themselves to the metadata
+import a2a_canvas.server.backend.durable_backend  # noqa: F401  (it enters all tables)
 from a2a_canvas.server.backend.migrations import upgrade
-from a2a_canvas.server.push.sql import push_tables as _push
-from a2a_canvas.server.tasks.sql.journal.journal_tables import task_counts, tasks
+from a2a_canvas.server.tasks.sql.projections.records import tasks
+from a2a_canvas.server.tasks.sql.projections.task_counts import task_counts
 from a2a_canvas.store.ids import public_id
 from a2a_canvas.store.sql.database import Database
 
-_ALL = (_accounts, _push)
 OWN_IDS = ("task_id", "key")
 """The columns that a copy has values of its own in, beside `context_id`."""
 PER_COPY = 1_000_000

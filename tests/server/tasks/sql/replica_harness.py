@@ -21,11 +21,11 @@ from a2a_canvas.server.tasks.journal.journal import TaskSubscription
 from a2a_canvas.server.tasks.record import TaskRecord
 from a2a_canvas.server.tasks.runtime.admission import Admission
 from a2a_canvas.server.tasks.runtime.runtime import Runtime
-from a2a_canvas.server.tasks.sql.journal.journal_tables import metadata
-from a2a_canvas.server.tasks.sql.journal.journal_tables import replicas as lease_rows
+from a2a_canvas.server.tasks.sql.projections.replicas import replicas as lease_rows
 from a2a_canvas.server.tasks.sql.replica.lease import LeaseTiming
 from a2a_canvas.store.models import Limits, Ref
 from a2a_canvas.store.sql.database import Database
+from a2a_canvas.store.sql.tables import metadata
 from a2a_canvas.tools.registry import SCRIPT_TOOLS
 from tests.database_fixtures import postgresql_url
 from tests.fakes import FakeLLM, Step, no_time, said

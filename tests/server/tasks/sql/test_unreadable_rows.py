@@ -16,13 +16,13 @@ from sqlalchemy import delete, insert, select, update
 from a2a_canvas.server.accounts.access import Access, Caller, Level, Share
 from a2a_canvas.server.accounts.api_key import ApiKey
 from a2a_canvas.server.accounts.sharing import Sharing
-from a2a_canvas.server.accounts.sql.account_tables import api_keys, shares
-from a2a_canvas.server.accounts.sql.sql_api_keys import add_key, list_keys
+from a2a_canvas.server.accounts.sql.sql_api_keys import add_key, api_keys, list_keys
+from a2a_canvas.server.accounts.sql.sql_shares import shares
 from a2a_canvas.server.push.slots import Room
-from a2a_canvas.server.push.sql.push_tables import push_outbox
+from a2a_canvas.server.push.sql.outbox_rows import push_outbox
 from a2a_canvas.server.tasks.journal.listing import TaskQuery
 from a2a_canvas.server.tasks.push import ConfigKey, PushConfig
-from a2a_canvas.server.tasks.sql.journal.journal_tables import tasks
+from a2a_canvas.server.tasks.sql.projections.records import tasks
 from a2a_canvas.server.wire import CANVAS
 from a2a_canvas.store.changes import AppendParts, ReplaceParts, Undo
 from a2a_canvas.store.errors import ArtifactUnreadable

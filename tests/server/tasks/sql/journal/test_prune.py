@@ -21,42 +21,36 @@ from sqlalchemy import Table, delete, func, insert, select, text, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 from sqlalchemy.schema import DropTable
 
-from a2a_canvas.server.accounts.sql.account_tables import (
-    api_keys,
-    contexts,
-    ended_sessions,
-    owned_contexts,
-    removed_contexts,
-    server_secrets,
-    shares,
-)
+from a2a_canvas.server.accounts.sql.sql_api_keys import api_keys
+from a2a_canvas.server.accounts.sql.sql_secrets import server_secrets
+from a2a_canvas.server.accounts.sql.sql_sessions import ended_sessions
+from a2a_canvas.server.accounts.sql.sql_shares import shares
 from a2a_canvas.server.accounts.sql.sql_usage import usage
 from a2a_canvas.server.agent.events import State
-from a2a_canvas.server.push.sql.push_tables import push_configs, push_outbox
+from a2a_canvas.server.push.sql.outbox_rows import push_configs, push_outbox
 from a2a_canvas.server.tasks.sql.journal import batches
 from a2a_canvas.server.tasks.sql.journal import prune as prune_module
-from a2a_canvas.server.tasks.sql.journal.journal_tables import (
-    context_watchers,
-    inbox_messages,
-    latest_changes,
-    message_files,
-    message_keys,
-    pages,
-    replicas,
-    task_contexts,
-    task_counts,
-    tasks,
-    unnamed_files,
-)
 from a2a_canvas.server.tasks.sql.journal.prune import BATCH_SIZE, PruneResult, Retention, prune
-from a2a_canvas.server.tasks.sql.journal.removal import hash_of_removed, of_context, remove_context
+from a2a_canvas.server.tasks.sql.journal.removal import of_context, remove_context
+from a2a_canvas.server.tasks.sql.projections.context_rows import contexts, hash_of_removed, removed_contexts
+from a2a_canvas.server.tasks.sql.projections.inbox_messages import inbox_messages
+from a2a_canvas.server.tasks.sql.projections.latest_changes import latest_changes
+from a2a_canvas.server.tasks.sql.projections.message_files import message_files, unnamed_files
+from a2a_canvas.server.tasks.sql.projections.message_keys import message_keys
+from a2a_canvas.server.tasks.sql.projections.owned_rows import owned_contexts
+from a2a_canvas.server.tasks.sql.projections.pages import pages
+from a2a_canvas.server.tasks.sql.projections.records import task_contexts, tasks
+from a2a_canvas.server.tasks.sql.projections.replicas import replicas
+from a2a_canvas.server.tasks.sql.projections.task_counts import task_counts
+from a2a_canvas.server.tasks.sql.projections.watchers import context_watchers
 from a2a_canvas.store.changes import Change, EditText, Restore, Undo
 from a2a_canvas.store.errors import InvalidChange, Unavailable, VersionNotFound, VersionPruned
 from a2a_canvas.store.models import Version
+from a2a_canvas.store.sql import kept
 from a2a_canvas.store.sql.database import Database
-from a2a_canvas.store.sql.kept import add_kept
+from a2a_canvas.store.sql.kept import add_kept, kept_bytes
 from a2a_canvas.store.sql.reading import Key
-from a2a_canvas.store.sql.tables import artifacts, drafts, kept_bytes, metadata, versions
+from a2a_canvas.store.sql.tables import artifacts, drafts, metadata, versions
 from a2a_canvas.store.sql.times import to_microseconds
 from a2a_canvas.store.text.spans import Span
 from tests.database_fixtures import postgresql_url, sqlite_url
@@ -293,8 +287,8 @@ async def always(_: AsyncConnection) -> bool:
 
 def test_every_table_is_known_to_have_something_of_a_context_or_to_be_a_directory() -> None:
     assert set(metadata.tables.values()) - {*of_context()} == {
-        *(task_contexts, message_keys, removed_contexts, task_counts, replicas),
-        *(api_keys, shares, ended_sessions, server_secrets, usage),
+        *(task_contexts, removed_contexts, task_counts, replicas),
+        *(api_keys, ended_sessions, server_secrets, usage),
     }
 
 
@@ -700,7 +694,7 @@ async def test_what_has_no_use_after_a_day_goes(database: Database) -> None:
 async def test_many_messages_are_forgotten_in_several_transactions(
     database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(prune_module, "MESSAGE_BATCH_SIZE", 2)
+    monkeypatch.setattr(kept, "EXPIRED_AT_ONCE", 2)
     for name in "abcde":
         await put(database, message_keys, key=name, task_id="t", context_id="c", accepted_at=to_microseconds(OLD))
     await prune(database, Retention(DAY), NOW)

@@ -15,17 +15,16 @@ from hypothesis import strategies as st
 from sqlalchemy import insert, select
 
 from a2a_canvas.server.accounts.access import ANONYMOUS
-from a2a_canvas.server.accounts.sql.account_tables import contexts
 from a2a_canvas.server.tasks.errors import StreamLost, TaskNotFound
-from a2a_canvas.server.tasks.sql.journal.journal_tables import metadata
 from a2a_canvas.server.tasks.sql.journal.prune import PruneResult, Retention, prune
+from a2a_canvas.server.tasks.sql.projections.context_rows import contexts
 from a2a_canvas.store.changes import Change, EditText, Undo
 from a2a_canvas.store.errors import ArtifactNotFound, StoreError, VersionNotFound, VersionPruned
 from a2a_canvas.store.models import Artifact, Ref, Version
 from a2a_canvas.store.sql import artifact_lease
 from a2a_canvas.store.sql.database import Database
 from a2a_canvas.store.sql.sql_artifact_store import SqlArtifactStore
-from a2a_canvas.store.sql.tables import versions
+from a2a_canvas.store.sql.tables import metadata, versions
 from a2a_canvas.store.text.spans import Span
 from tests.database_fixtures import postgresql_url, sqlite_url
 from tests.fakes import answer, said, text, write

@@ -7,9 +7,10 @@ from collections.abc import AsyncIterator, Iterable
 import pytest
 from sqlalchemy import select, update
 
-from a2a_canvas.server.tasks.sql.journal.journal_tables import metadata, replicas
+from a2a_canvas.server.tasks.sql.projections.replicas import replicas
 from a2a_canvas.server.tasks.sql.replica.lease import Lease, LeaseTiming
 from a2a_canvas.store.sql.database import Database
+from a2a_canvas.store.sql.tables import metadata
 from tests.database_fixtures import postgresql_url
 
 LEASE_TIMING = LeaseTiming(heartbeat=1.0, expiry=4.0)

@@ -26,9 +26,12 @@ from a2a_canvas.server.tasks.journal.journal import TaskSubscription
 from a2a_canvas.server.tasks.journal.listing import TaskQuery
 from a2a_canvas.server.tasks.record import Entry, TaskRecord
 from a2a_canvas.server.tasks.sql.journal import sql_journal as journal
-from a2a_canvas.server.tasks.sql.journal.journal_tables import inbox_messages, metadata, pages, replicas, tasks
 from a2a_canvas.server.tasks.sql.journal.journal_writing import JournalWork
 from a2a_canvas.server.tasks.sql.journal.prune import Retention, prune
+from a2a_canvas.server.tasks.sql.projections.inbox_messages import inbox_messages
+from a2a_canvas.server.tasks.sql.projections.pages import pages
+from a2a_canvas.server.tasks.sql.projections.records import tasks
+from a2a_canvas.server.tasks.sql.projections.replicas import replicas
 from a2a_canvas.server.tasks.sql.replica import notifications as wakeups_of
 from a2a_canvas.server.tasks.sql.replica.notifications import Notification, NotificationListener
 from a2a_canvas.server.tasks.sql.replica.takeover import CLAIM_LIMIT
@@ -36,6 +39,7 @@ from a2a_canvas.store.changes import EditText
 from a2a_canvas.store.errors import ArtifactNotFound, Unavailable
 from a2a_canvas.store.models import Limits, Ref
 from a2a_canvas.store.sql.database import READERS, WRITERS, Database
+from a2a_canvas.store.sql.tables import metadata
 from a2a_canvas.store.text.spans import Span
 from tests.database_fixtures import sqlite_url
 from tests.fakes import Hold, answer, ask, broken, said, text, tool, write

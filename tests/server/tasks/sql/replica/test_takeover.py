@@ -23,12 +23,14 @@ from a2a_canvas.server.push.slots import Room
 from a2a_canvas.server.tasks.errors import StreamLost, Unreadable
 from a2a_canvas.server.tasks.incoming import Incoming
 from a2a_canvas.server.tasks.journal.listing import TaskQuery
+from a2a_canvas.server.tasks.journal.task_log import MIN_SAVED_CHARACTERS
 from a2a_canvas.server.tasks.push import ConfigKey, PushConfig
 from a2a_canvas.server.tasks.record import TaskRecord
 from a2a_canvas.server.tasks.sql.journal import journal_reading as reading
 from a2a_canvas.server.tasks.sql.journal.journal_reading import FOLD_SLICE
-from a2a_canvas.server.tasks.sql.journal.journal_tables import pages, replicas, tasks
-from a2a_canvas.server.tasks.sql.journal.logs import MIN_SAVED_CHARACTERS
+from a2a_canvas.server.tasks.sql.projections.pages import pages
+from a2a_canvas.server.tasks.sql.projections.records import tasks
+from a2a_canvas.server.tasks.sql.projections.replicas import replicas
 from a2a_canvas.server.tasks.sql.replica.takeover import CLAIM_LIMIT, Claim
 from a2a_canvas.store.changes import ReplaceParts
 from a2a_canvas.store.errors import Unavailable
@@ -122,7 +124,7 @@ async def test_no_record_is_read_before_all_claims_are_committed_and_no_row_is_l
 
 async def test_long_turns_are_read_in_short_steps(several, monkeypatch) -> None:
     monkeypatch.setattr(
-        "a2a_canvas.server.tasks.sql.journal.logs.MIN_SAVED_CHARACTERS", 10**9
+        "a2a_canvas.server.tasks.journal.task_log.MIN_SAVED_CHARACTERS", 10**9
     )  # as if there were no snapshots
     a = await several.start()
     ids = await working(a, 3, 2 * FOLD_SLICE)

@@ -16,7 +16,8 @@ from a2a_canvas.server.tasks.errors import StreamLost, TaskNotFound, Unwritable
 from a2a_canvas.server.tasks.journal.journal import TaskSubscription
 from a2a_canvas.server.tasks.record import Entry, TaskRecord
 from a2a_canvas.server.tasks.runtime.turns import NOT_STORED
-from a2a_canvas.server.tasks.sql.journal.journal_tables import inbox_messages, metadata, tasks
+from a2a_canvas.server.tasks.sql.projections.inbox_messages import inbox_messages
+from a2a_canvas.server.tasks.sql.projections.records import tasks
 from a2a_canvas.store.changes import ReplaceParts
 from a2a_canvas.store.errors import ArtifactNotFound, Unavailable
 from a2a_canvas.store.models import Document, Ref
@@ -24,6 +25,7 @@ from a2a_canvas.store.sql import compression
 from a2a_canvas.store.sql import writing as rows
 from a2a_canvas.store.sql.database import Database
 from a2a_canvas.store.sql.rows import RowChanges, StoredDocument, row_changes
+from a2a_canvas.store.sql.tables import metadata
 from tests.database_fixtures import postgresql_url, sqlite_url
 from tests.fakes import Hold, answer, ask, broken, parts, said, text, write
 from tests.server.tasks.runtime.runtime_harness import rest

@@ -15,14 +15,16 @@ from a2a_canvas.server.accounts.access import ANONYMOUS
 from a2a_canvas.server.agent.events import AgentMessage, ArtifactChanged, State, StatusChanged, UserMessage
 from a2a_canvas.server.tasks.codec import names_of_json
 from a2a_canvas.server.tasks.incoming import Incoming
+from a2a_canvas.server.tasks.journal import task_log
 from a2a_canvas.server.tasks.journal.listing import TaskQuery
 from a2a_canvas.server.tasks.record import TaskArtifact, TaskRecord, fold, pruned_content
-from a2a_canvas.server.tasks.sql.journal import logs
-from a2a_canvas.server.tasks.sql.journal.journal_tables import metadata, page_entries, pages, tasks
 from a2a_canvas.server.tasks.sql.journal.prune import PruneResult, Retention, prune
+from a2a_canvas.server.tasks.sql.projections.pages import page_entries, pages
+from a2a_canvas.server.tasks.sql.projections.records import tasks
 from a2a_canvas.server.wire import CANVAS
 from a2a_canvas.store.changes import EditText, ReplaceParts
 from a2a_canvas.store.models import Ref, text_part
+from a2a_canvas.store.sql.tables import metadata
 from a2a_canvas.store.sql.version_contents import VersionContents
 from a2a_canvas.store.text.spans import Span
 from tests.fakes import Hold, answer, ask, broken, text, tool, write
@@ -141,7 +143,7 @@ async def test_the_limit_of_a_list_counts_what_is_named(started: Replicas) -> No
 async def test_a_working_task_that_is_saved_names_what_is_closed_and_keeps_its_draft(
     started: Replicas, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(logs, "MIN_SAVED_CHARACTERS", 0)
+    monkeypatch.setattr(task_log, "MIN_SAVED_CHARACTERS", 0)
     hold = Hold()
     other = {"artifact_id": "other", "parts": [{"kind": "text", "text": "A draft"}]}
     given = {"append": True, "last_chunk": False, "artifact": other}
@@ -163,7 +165,7 @@ async def test_a_working_task_that_is_saved_names_what_is_closed_and_keeps_its_d
 async def test_a_draft_that_closes_while_it_is_saved_is_not_named(
     started: Replicas, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(logs, "MIN_SAVED_CHARACTERS", 0)
+    monkeypatch.setattr(task_log, "MIN_SAVED_CHARACTERS", 0)
     replica = await started.start(broken(write("T1", TEXT), hold := Hold()))
     task_id = (await replica.send("Write")).snapshot.task_id
     await hold.reached.wait()

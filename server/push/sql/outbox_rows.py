@@ -1,4 +1,4 @@
-"""Writes push configs and the outbox, in the transaction of the entries that notifications tell of.
+"""The rows of push configs and of the outbox, and how the entries that notifications tell of are written there.
 
 Rule 1: whoever writes to the outbox, or finds it empty, has locked the rows of the configs before: so no config with
         something to deliver has none due.
@@ -7,22 +7,60 @@ Rule 2: a version is named, not repeated: its content is read when it is deliver
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Connection, select, tuple_, update
+from sqlalchemy import BigInteger, Column, Connection, Index, Integer, Table, select, tuple_, update
 
 from a2a_canvas.server.agent.events import ArtifactChanged
-from a2a_canvas.server.push.sql.push_tables import CONFIG, push_configs, push_outbox
 from a2a_canvas.server.tasks.codec import entries_to_json
 from a2a_canvas.server.tasks.push import PushConfig
 from a2a_canvas.server.tasks.record import Entry
-from a2a_canvas.server.tasks.sql.journal.journal_writing import TaskKey
+from a2a_canvas.server.tasks.sql.projections.journal_commit import JournalCommit, TaskKey
+from a2a_canvas.store.sql.database import TextSize
 from a2a_canvas.store.sql.row_statement import RowStatement
+from a2a_canvas.store.sql.tables import CompressedText, Text, metadata
 from a2a_canvas.store.sql.times import to_microseconds
+
+push_configs = Table(
+    "push_configs",  # where clients want notifications; one row is a queue
+    metadata,
+    Column("context_id", Text, primary_key=True),
+    Column("task_id", Text, primary_key=True),
+    Column("config_id", Text, primary_key=True),
+    Column("registrant", Text, nullable=False),  # the name of the caller
+    Column("link", Text, nullable=False),  # the id of the share whose link the caller had; empty for none
+    Column("version", Text, nullable=False),  # of A2A
+    Column("url", Text, nullable=False),
+    Column("target", Text, nullable=False),  # host and port
+    Column("token", Text, nullable=False),
+    Column("scheme", Text, nullable=False),
+    Column("credentials", Text, nullable=False),
+    Column("attempts", Integer, nullable=False),  # that have failed, of its first notification
+    Column("due_at", BigInteger),  # when it is to be sent, or the claim expires; null for nothing to send
+    Column("claim", Text),  # of the process that delivers; null for none
+    Column("failure", Text, nullable=False),  # why it was given up; empty: it was not
+    Index("push_configs_by_due", "due_at"),  # claims
+)
+
+push_outbox = Table(
+    "push_outbox",  # notifications that are to be delivered
+    metadata,
+    Column("context_id", Text, primary_key=True),
+    Column("task_id", Text, primary_key=True),
+    Column("config_id", Text, primary_key=True),
+    Column("generation", Integer, primary_key=True),
+    Column("epoch", Integer, nullable=False),
+    Column("written_at", BigInteger, nullable=False),
+    Column("entry", CompressedText, nullable=False),  # as in `pages`; that of a version names it
+)
+
+CONFIG = ("url", "target", "token", "credentials")
+"""The columns of a push config whose sizes its sender chooses."""
+CONFIG_SIZE = TextSize(*(push_configs.c[name] for name in CONFIG))
 
 KEY = (push_configs.c.context_id, push_configs.c.task_id, push_configs.c.config_id)
 _ADD_CONFIG = RowStatement(lambda _: push_configs.insert(), push_configs.c.keys(), CONFIG)
@@ -39,9 +77,12 @@ def config_row(config: PushConfig) -> dict[str, Any]:
 class SqlOutboxWriter:
     """An `OutboxWriter`."""
 
-    def add_configs(self, connection: Connection, configs: Sequence[PushConfig]) -> Counter[str]:
-        """Add the first configs of new tasks: how many bytes they are, by context."""
-        return _ADD_CONFIG.execute(connection, map(config_row, configs))
+    def write(self, connection: Connection, commit: JournalCommit) -> None:
+        """A `Projection`: the first configs of new tasks, and what entries tell of."""
+        configs = (config_row(each.batch.push) for each in commit.tasks if each.batch.push)
+        commit.kept.update(_ADD_CONFIG.execute(connection, configs))
+        told = {each.key: each.batch.notified for each in commit.tasks if each.notifies}
+        self.put(connection, told, commit.at)
 
     def put(self, connection: Connection, told: Mapping[TaskKey, Sequence[Entry]], at: datetime) -> None:
         """Write what entries tell of for each config of their tasks."""

@@ -11,10 +11,10 @@ import pytest
 from sqlalchemy import event
 
 from a2a_canvas.server.accounts.access import ANONYMOUS, Caller, Level, Share
-from a2a_canvas.server.accounts.sql.sql_kept import GOOD_FOR, SqlKeptBytes, UserBytes, read_kept
 from a2a_canvas.server.tasks.incoming import Incoming
 from a2a_canvas.server.tasks.push import ConfigKey, PushConfig
 from a2a_canvas.server.tasks.sql.journal.prune import Retention, prune
+from a2a_canvas.server.tasks.sql.projections.sql_kept import GOOD_FOR, SqlKeptBytes, UserBytes, read_kept
 from a2a_canvas.store.sql.database import Database
 from tests.database_fixtures import postgresql_url, sqlite_url
 from tests.fakes import answer, said, text, write

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -10,9 +11,16 @@ import pytest_asyncio
 from sqlalchemy import insert, select
 
 from a2a_canvas.server.agent.events import State
-from a2a_canvas.server.tasks.sql.journal.journal_tables import metadata, replicas, task_counts
-from a2a_canvas.server.tasks.sql.journal.task_counts import add_counts, count_of_owners, fold_counts, moved
+from a2a_canvas.server.tasks.sql.projections.replicas import replicas
+from a2a_canvas.server.tasks.sql.projections.task_counts import (
+    add_counts,
+    count_of_owners,
+    fold_counts,
+    moved,
+    task_counts,
+)
 from a2a_canvas.store.sql.database import Database
+from a2a_canvas.store.sql.tables import metadata
 from tests.database_fixtures import postgresql_url, sqlite_url
 
 DONE, WORKING = State.COMPLETED.value, State.WORKING.value
@@ -52,7 +60,7 @@ async def test_what_replicas_count_is_added_up_by_owner_and_state(database: Data
 async def test_a_sweep_keeps_one_row_of_what_dead_replicas_have_counted(database: Database) -> None:
     for replica in ("dead", "dead too", "alive", ""):
         await add(database, {("ann", DONE): 1}, replica)
-    await fold_counts(database)
+    await fold_counts(database, datetime.now(UTC))
     async with database.read() as connection:
         rows = await connection.execute(select(task_counts.c.replica_id, task_counts.c.tasks))
         assert dict(map(tuple, rows)) == {"": 3, "alive": 1}

@@ -11,7 +11,7 @@ import pytest
 from sqlalchemy import func, select
 
 from a2a_canvas.server.tasks.journal.activity import Activity
-from a2a_canvas.server.tasks.sql.journal.journal_tables import context_watchers
+from a2a_canvas.server.tasks.sql.projections.watchers import context_watchers
 from tests.fakes import Hold, answer, text
 from tests.server.tasks.sql.replica_harness import SHORT_LEASE, Replica, Replicas
 

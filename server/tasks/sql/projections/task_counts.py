@@ -10,16 +10,29 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Connection, delete, func, select, tuple_
+from sqlalchemy import BigInteger, Column, Connection, Table, delete, func, select, tuple_
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from a2a_canvas.server.agent.events import State
-from a2a_canvas.server.tasks.sql.journal.journal_tables import replicas, task_counts, tasks
+from a2a_canvas.server.tasks.sql.projections.journal_commit import JournalCommit
+from a2a_canvas.server.tasks.sql.projections.records import tasks
+from a2a_canvas.server.tasks.sql.projections.replicas import replicas
 from a2a_canvas.store.ids import ContextKey
 from a2a_canvas.store.sql.database import Database, Dialect, insert_on
 from a2a_canvas.store.sql.row_statement import RowStatement
+from a2a_canvas.store.sql.tables import Text, metadata
+
+task_counts = Table(
+    "task_counts",  # the sums are how many tasks an owner has in a state (`task_counts.py`)
+    metadata,
+    Column("owner", Text, primary_key=True),
+    Column("state", Text, primary_key=True),
+    Column("replica_id", Text, primary_key=True),  # that has counted; empty for none
+    Column("tasks", BigInteger, nullable=False),
+)
 
 OwnerState = tuple[str, str]
 """An owner of tasks, and the value of a state."""
@@ -49,6 +62,18 @@ def add_counts(connection: Connection, added: Mapping[OwnerState, int], replica:
     _ADD.execute(connection, rows)
 
 
+def write(connection: Connection, commit: JournalCommit) -> None:
+    """The state before is that of the locked row (`records.py`)."""
+    changed: Counter[OwnerState] = Counter()
+    for each in commit.tasks:
+        owner, state = each.batch.newest.owner, each.batch.newest.state.value
+        if each.batch.created:
+            changed[owner, state] += 1
+        elif each.batch.entries:
+            changed.update(moved(owner, each.state, state))
+    add_counts(connection, changed, commit.replica)
+
+
 def moved(owner: str, before: str, after: str) -> Counter[OwnerState]:
     """What a task changes that goes from one state to another, which may be the same."""
     change = Counter({(owner, after): 1})
@@ -63,7 +88,7 @@ async def counts_of_context(connection: AsyncConnection, context_id: ContextKey)
     return Counter({(owner, state): number for owner, state, number in rows})
 
 
-async def fold_counts(database: Database) -> None:
+async def fold_counts(database: Database, now: datetime) -> None:
     """Add the counts of dead replicas to those of none (rule 3)."""
     dead = task_counts.c.replica_id != "", task_counts.c.replica_id.not_in(select(replicas.c.replica_id))
     async with database.read() as connection:

@@ -16,17 +16,18 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Connection, delete, select, tuple_, update
+from sqlalchemy import BigInteger, Column, Connection, Index, LargeBinary, Table, delete, select, tuple_, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from a2a_canvas.server.agent.events import UserMessage
 from a2a_canvas.server.tasks.incoming import DEDUP_WINDOW
 from a2a_canvas.server.tasks.kept_files import Files, KeptFile, NamedFile, files_of
-from a2a_canvas.server.tasks.sql.journal.journal_tables import message_files, unnamed_files
+from a2a_canvas.server.tasks.sql.projections.journal_commit import FileKey, JournalCommit
 from a2a_canvas.store.ids import ContextKey
 from a2a_canvas.store.sql.database import Database, TextSize, insert
 from a2a_canvas.store.sql.kept import add_kept
 from a2a_canvas.store.sql.readable_rows import ReadableRows
+from a2a_canvas.store.sql.tables import Text, metadata
 from a2a_canvas.store.sql.times import to_microseconds
 
 UNNAMED_FOR = 2 * DEDUP_WINDOW
@@ -35,13 +36,29 @@ PRUNED_AT_ONCE = 4
 """Files that are deleted in one transaction."""
 NAMES_PER_QUERY = 200
 
+message_files = Table(
+    "message_files",  # the large files of messages
+    metadata,
+    Column("context_id", Text, primary_key=True),
+    Column("digest", Text, primary_key=True),  # SHA-256 of the content
+    Column("content", LargeBinary, nullable=False),
+)
+
+unnamed_files = Table(
+    "unnamed_files",  # those of them that no task names yet
+    metadata,
+    Column("context_id", Text, primary_key=True),
+    Column("digest", Text, primary_key=True),
+    Column("size", BigInteger, nullable=False),
+    Column("written_at", BigInteger, nullable=False),
+    Index("unnamed_files_by_time", "written_at"),  # `remove_unnamed`
+)
+
 _READABLE = ReadableRows("file of a message")
 _KEY = message_files.c.context_id, message_files.c.digest
 _UNNAMED = unnamed_files.c.context_id, unnamed_files.c.digest
 
 FILE_SIZE = TextSize(message_files.c.content)
-FileKey = tuple[str, str]
-"""Context and digest."""
 
 
 class MessageFiles:
@@ -83,7 +100,11 @@ class MessageFiles:
                 await connection.execute(unnamed.on_conflict_do_nothing())
 
 
-def name_stored(connection: Connection, named: Mapping[FileKey, KeptFile]) -> Counter[str]:
+def write(connection: Connection, commit: JournalCommit) -> None:
+    commit.kept.update(_name_stored(connection, commit.files))
+
+
+def _name_stored(connection: Connection, named: Mapping[FileKey, KeptFile]) -> Counter[str]:
     """See to it that the files which a transaction names are there (rule 2); their bytes, if they were not named."""
     kept: Counter[str] = Counter()
     keys = sorted(named)
@@ -113,7 +134,7 @@ def _add(connection: Connection, key: FileKey, file: KeptFile) -> int:
     return file.size if connection.execute(new.on_conflict_do_nothing()).rowcount else 0
 
 
-async def read_files(connection: AsyncConnection, named: Iterable[tuple[str, NamedFile]]) -> dict[str, Files]:
+async def read_files(connection: AsyncConnection, named: Iterable[tuple[ContextKey, NamedFile]]) -> dict[str, Files]:
     """The files that rows name, with the context of each; by context, without those that are not there (rule 4)."""
     sizes = {(context_id, file.digest): file.size for context_id, file in named}
     keys = sorted(sizes)

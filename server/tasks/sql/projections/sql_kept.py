@@ -14,9 +14,9 @@ from dataclasses import dataclass
 
 from sqlalchemy import func, select
 
-from a2a_canvas.server.accounts.sql.account_tables import owned_contexts
+from a2a_canvas.server.tasks.sql.projections.owned_rows import owned_contexts
 from a2a_canvas.store.sql.database import Database
-from a2a_canvas.store.sql.tables import kept_bytes
+from a2a_canvas.store.sql.kept import kept_bytes
 
 GOOD_FOR = 20
 """Times as long as it took to read."""

@@ -5,8 +5,8 @@ from __future__ import annotations
 from datetime import UTC, datetime
 
 from a2a_canvas.server.agent.events import BlockPosition, BlockStopped, ToolInputAdded
+from a2a_canvas.server.tasks.journal.task_log import TaskLog
 from a2a_canvas.server.tasks.record import TaskRecord
-from a2a_canvas.server.tasks.sql.journal.logs import TaskLog
 
 NOW = datetime(2026, 5, 1, tzinfo=UTC)
 PLACE = BlockPosition(0, 1, 0)

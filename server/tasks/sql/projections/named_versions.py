@@ -12,8 +12,8 @@ from sqlalchemy import Connection
 
 from a2a_canvas.server.agent.events import ArtifactChanged
 from a2a_canvas.server.tasks.codec import NamedVersion
+from a2a_canvas.server.tasks.journal.task_log import TaskBatch
 from a2a_canvas.server.tasks.record import Entry, TaskArtifact, TaskRecord
-from a2a_canvas.server.tasks.sql.journal.logs import TaskBatch
 from a2a_canvas.store.ids import ContextKey
 from a2a_canvas.store.models import Content
 from a2a_canvas.store.sql.reading import VersionKey, version_contents

@@ -14,11 +14,12 @@ from a2a_canvas.server.agent.events import State, UserMessage
 from a2a_canvas.server.agent.model import Attachment
 from a2a_canvas.server.tasks.journal.listing import TaskQuery
 from a2a_canvas.server.tasks.kept_files import LARGE_BYTES, SMALL_BYTES, KeptFile
-from a2a_canvas.server.tasks.sql.journal.journal_tables import inbox_messages, message_files, metadata, unnamed_files
-from a2a_canvas.server.tasks.sql.journal.message_files import UNNAMED_FOR
 from a2a_canvas.server.tasks.sql.journal.prune import Retention, prune
+from a2a_canvas.server.tasks.sql.projections.inbox_messages import inbox_messages
+from a2a_canvas.server.tasks.sql.projections.message_files import UNNAMED_FOR, message_files, unnamed_files
 from a2a_canvas.store.errors import Unavailable
 from a2a_canvas.store.models import FilePart, text_part
+from a2a_canvas.store.sql.tables import metadata
 from tests.fakes import Hold, answer, ask, broken, text
 from tests.server.tasks.kept_count import counted, recounted
 from tests.server.tasks.sql.replica_harness import Replica, Replicas

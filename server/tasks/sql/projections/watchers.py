@@ -12,18 +12,28 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, delete, func, insert, select
+from sqlalchemy import Column, ColumnElement, Connection, Integer, Table, delete, func, insert, select
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from a2a_canvas.server.accounts.sql.account_tables import contexts, owned_contexts
 from a2a_canvas.server.tasks.journal.activity import Activity
-from a2a_canvas.server.tasks.sql.journal.journal_reading import UNSETTLED
-from a2a_canvas.server.tasks.sql.journal.journal_tables import context_watchers, replicas, tasks
+from a2a_canvas.server.tasks.sql.projections.context_rows import contexts
+from a2a_canvas.server.tasks.sql.projections.owned_rows import owned_contexts
+from a2a_canvas.server.tasks.sql.projections.records import UNSETTLED, tasks
+from a2a_canvas.server.tasks.sql.projections.replicas import replicas
 from a2a_canvas.store.errors import Unavailable
 from a2a_canvas.store.ids import ContextKey
 from a2a_canvas.store.sql.artifact_lease import LeaseHolder
 from a2a_canvas.store.sql.database import Database
+from a2a_canvas.store.sql.tables import Text, metadata
 from a2a_canvas.store.sql.times import from_microseconds
+
+context_watchers = Table(
+    "context_watchers",  # the event streams of a context that a replica has
+    metadata,
+    Column("context_id", Text, primary_key=True),
+    Column("replica_id", Text, primary_key=True),
+    Column("streams", Integer, nullable=False),
+)
 
 
 class SqlActivity:

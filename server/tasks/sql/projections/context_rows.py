@@ -1,0 +1,108 @@
+"""The contexts: how many tasks and artifact changes each has had, which numbers the next ones; and the removed ones.
+
+Rule 1: a new row gets a new incarnation, because the context may have been removed before.
+Rule 2: of a removed context whose id can be shared with users a hash of its key stays (`access.py`, rule 5).
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections import defaultdict
+from collections.abc import Collection
+from functools import cache
+from typing import Any
+
+from sqlalchemy import BigInteger, Column, Connection, Integer, Table, false, select, true
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from a2a_canvas.server.accounts.access import KnownContexts
+from a2a_canvas.server.tasks.sql.projections.journal_commit import JournalCommit, StagedTask
+from a2a_canvas.store.ids import ContextKey, is_unique, public_id
+from a2a_canvas.store.sql.database import Dialect, insert, insert_on
+from a2a_canvas.store.sql.tables import Text, incarnation, metadata
+from a2a_canvas.store.sql.times import to_microseconds
+
+contexts = Table(
+    "contexts",
+    metadata,
+    Column("context_id", Text, primary_key=True),
+    Column("tasks", Integer, nullable=False),  # number of tasks that it ever had
+    Column("position", BigInteger, nullable=False),  # of its newest artifact change
+    Column("changed_at", BigInteger, nullable=False),
+    incarnation(),
+)
+
+removed_contexts = Table(
+    "removed_contexts",  # the ids that users have used (`access.py`, rule 5), without a way back to them
+    metadata,
+    Column("key_hash", Text, primary_key=True),
+)
+
+
+@cache
+def _count_changes(dialect: Dialect) -> Any:
+    """Adds tasks and changes to contexts; returns the sums."""
+    upsert = insert_on(dialect, contexts)
+    return upsert.on_conflict_do_update(
+        index_elements=[contexts.c.context_id],
+        set_={
+            "tasks": contexts.c.tasks + upsert.excluded.tasks,
+            "position": contexts.c.position + upsert.excluded.position,
+            "changed_at": upsert.excluded.changed_at,
+        },
+    ).returning(contexts.c.context_id, contexts.c.tasks, contexts.c.position)
+
+
+def write(connection: Connection, commit: JournalCommit) -> None:
+    """Count new tasks and changes, and give them their places."""
+    by_context: defaultdict[ContextKey, list[StagedTask]] = defaultdict(list)
+    for each in commit.tasks:
+        by_context[each.context_id].append(each)
+    added = {
+        context_id: (sum(each.batch.created is not None for each in some), sum(each.changes for each in some))
+        for context_id, some in sorted(by_context.items())  # in order, so that two replicas cannot deadlock
+    }
+    common = {"changed_at": to_microseconds(commit.at), "incarnation": commit.incarnation}
+    rows = [
+        {"context_id": context_id, "tasks": new, "position": changes, **common}
+        for context_id, (new, changes) in added.items()
+        if new or changes
+    ]
+    if not rows:
+        return
+    for context_id, tasks_after, position_after in connection.execute(_count_changes(connection.dialect.name), rows):
+        new, changes = added[context_id]
+        number, position = tasks_after - new, position_after - changes
+        for each in by_context[context_id]:
+            number += each.batch.created is not None
+            each.number, each.position = number, position
+            position += each.changes
+
+
+async def read_known(connection: AsyncConnection, keys: Collection[str]) -> KnownContexts:
+    """Which of these contexts have begun, and which were removed."""
+    hashes = {hash_of_removed(key): key for key in keys}
+    begun = select(contexts.c.context_id, false()).where(contexts.c.context_id.in_(keys), contexts.c.tasks > 0)
+    removed = select(removed_contexts.c.key_hash, true()).where(removed_contexts.c.key_hash.in_([*hashes]))
+    rows = [(found, bool(gone)) for found, gone in await connection.execute(begun.union_all(removed))]
+    return KnownContexts(
+        frozenset(key for key, gone in rows if not gone), frozenset(hashes[key] for key, gone in rows if gone)
+    )
+
+
+async def lock_to_share(connection: AsyncConnection, context_id: ContextKey) -> bool:
+    """Keep a context from being removed in this transaction; False if there is none."""
+    query = select(contexts.c.context_id).where(contexts.c.context_id == context_id).with_for_update(read=True)
+    return await connection.scalar(query) is not None
+
+
+async def remember_removed(connection: AsyncConnection, context_id: ContextKey) -> None:
+    """Store that a context was removed (rule 2)."""
+    if is_unique(public_id(context_id)):
+        row = insert(connection, removed_contexts).values(key_hash=hash_of_removed(context_id))
+        await connection.execute(row.on_conflict_do_nothing())
+
+
+def hash_of_removed(key: str) -> str:
+    """What is stored of the key of a removed context: 128 bits, so that no second key has the same."""
+    return hashlib.sha256(key.encode()).hexdigest()[:32]

@@ -1,0 +1,88 @@
+"""What an owner of tasks in a context sees of it: its name, its first request, and when it last changed.
+
+The rows of a context are removed with it, and none before.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import BigInteger, Column, ColumnElement, Connection, Index, Table, select, update
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from a2a_canvas.server.agent.events import StatusChanged
+from a2a_canvas.server.tasks.journal.owned_contexts import request_of
+from a2a_canvas.server.tasks.record import TaskRecord
+from a2a_canvas.server.tasks.sql.projections.journal_commit import JournalCommit
+from a2a_canvas.store.ids import ContextKey
+from a2a_canvas.store.sql.database import Dialect, insert_on
+from a2a_canvas.store.sql.row_statement import RowStatement
+from a2a_canvas.store.sql.tables import Text, metadata
+from a2a_canvas.store.sql.times import to_microseconds
+
+owned_contexts = Table(
+    "owned_contexts",
+    metadata,
+    Column("context_id", Text, primary_key=True),
+    Column("owner", Text, primary_key=True),
+    Column("name", Text),  # given by the owner; null for none
+    Column("request", Text, nullable=False),  # the beginning of its first message
+    Column("created_at", BigInteger, nullable=False),
+    Column("changed_at", BigInteger, nullable=False),  # when the status of one of its tasks last changed
+    Index("owned_contexts_by_owner", "owner", "changed_at", "context_id"),  # the list of an owner
+)
+
+
+def _upsert(dialect: Dialect) -> Any:
+    upsert = insert_on(dialect, owned_contexts)
+    return upsert.on_conflict_do_update(
+        index_elements=[owned_contexts.c.context_id, owned_contexts.c.owner],
+        set_={"changed_at": upsert.excluded.changed_at},
+    )
+
+
+_TOUCH = RowStatement(_upsert, owned_contexts.c.keys())
+
+
+def write(connection: Connection, commit: JournalCommit) -> None:
+    """Store when the status of an owner's tasks last changed, and with the first of them what it asked for."""
+    rows: dict[tuple[str, str], dict[str, Any]] = {}
+    for batch in (each.batch for each in commit.tasks):
+        if batch.created or any(isinstance(entry.event, StatusChanged) for entry in batch.entries):
+            row = _owned_row(batch.created, batch.newest)
+            before = rows.setdefault((row["context_id"], row["owner"]), row)
+            before["changed_at"] = max(before["changed_at"], row["changed_at"])
+    _TOUCH.execute(connection, [rows[key] for key in sorted(rows)])
+
+
+def _owned_row(created: TaskRecord | None, newest: TaskRecord) -> dict[str, Any]:
+    return {
+        "context_id": newest.context_id,
+        "owner": newest.owner,
+        "name": None,
+        # These two are those of the first task; a row that is there keeps its own.
+        "request": request_of(created.history) if created else "",
+        "created_at": to_microseconds((created or newest).changed_at),
+        "changed_at": to_microseconds(newest.changed_at),
+    }
+
+
+def is_owned(context_id: ContextKey, owner: str) -> tuple[ColumnElement[bool], ...]:
+    """The row of an owner in a context."""
+    return owned_contexts.c.context_id == context_id, owned_contexts.c.owner == owner
+
+
+async def exists(connection: AsyncConnection, context_id: ContextKey, owner: str) -> bool:
+    query = select(owned_contexts.c.context_id).where(*is_owned(context_id, owner))
+    return await connection.scalar(query) is not None
+
+
+async def rename(connection: AsyncConnection, context_id: ContextKey, owner: str, name: str | None) -> None:
+    await connection.execute(update(owned_contexts).where(*is_owned(context_id, owner)).values(name=name))
+
+
+async def touch(connection: AsyncConnection, context_id: ContextKey, owner: str, at: datetime) -> None:
+    """The status of one of its tasks has changed."""
+    changed = update(owned_contexts).where(*is_owned(context_id, owner))
+    await connection.execute(changed.values(changed_at=to_microseconds(at)))

@@ -1,0 +1,31 @@
+"""The table of tables in docs/scaling.md, generated from the code: `python -m tests.docs.scaling_table`."""
+
+from __future__ import annotations
+
+import re
+
+import a2a_canvas.server.backend.durable_backend  # noqa: F401  (it enters all tables)
+from a2a_canvas.store.sql.tables import metadata
+from tests.docs.pages import ROOT
+from tests.table_files import defining
+
+PAGE = ROOT / "docs/scaling.md"
+_GENERATED = re.compile(r"(?<=by `make docs`\. -->\n).*(?=<!-- End of the tables)", re.DOTALL)
+
+
+def table() -> str:
+    """All tables, one line each: primary key, and the file that has everything about it."""
+    lines = ["| table | primary key | file |", "|---|---|---|"]
+    for file, name in sorted((file, name) for name, files in defining().items() for file in files):
+        columns = ", ".join(f"`{column.name}`" for column in metadata.tables[name].primary_key)
+        lines.append(f"| `{name}` | {columns} | `{file}` |")
+    return "\n".join(lines) + "\n"
+
+
+def generated(page: str) -> str:
+    """The page with the tables of the code."""
+    return _GENERATED.sub(lambda _: f"\n{table()}\n", page)
+
+
+if __name__ == "__main__":
+    PAGE.write_text(generated(PAGE.read_text()))

@@ -1,0 +1,124 @@
+"""The statements of a commit, in their order: PostgreSQL answers each of them before the next one is sent."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import AsyncIterator, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from sqlalchemy import event
+
+from a2a_canvas.server.accounts.access import Caller
+from a2a_canvas.server.agent.events import (
+    ArtifactChanged,
+    BlockPosition,
+    MessageReceived,
+    State,
+    StatusChanged,
+    TextAdded,
+    UserMessage,
+)
+from a2a_canvas.server.backend.sql_backend import SqlBackend
+from a2a_canvas.server.tasks.kept_files import LARGE_BYTES, KeptFile
+from a2a_canvas.server.tasks.push import ConfigKey, PushConfig
+from a2a_canvas.server.tasks.record import TaskRecord
+from a2a_canvas.store.models import FilePart, text_part
+from tests.fakes import Clock, said
+from tests.server.tasks.context_harness import open_contexts
+
+FILE = KeptFile.of(bytes(LARGE_BYTES))
+CONFIG = PushConfig(ConfigKey("c", "t", "p"), Caller("ann"), "1.0", "https://a.example/x", "a.example:443")
+CLOSED = ArtifactChanged("doc", "Doc", "", False, (text_part("Text"),), True, 1, "agent", 0)
+PHOTO = UserMessage("m-2", (text_part("Look"), FilePart(FILE, name="photo.bin")))
+STEP = re.compile(r"\s*(?:(SELECT).*?FROM|(INSERT) INTO|(UPDATE)|(DELETE) FROM|(WITH) RECURSIVE) (\w+)", re.DOTALL)
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+async def backend(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[SqlBackend]:
+    async with open_contexts(request.param, tmp_path) as harness:
+        assert isinstance(harness.backend, SqlBackend)
+        yield harness.backend
+
+
+@contextmanager
+def statements(backend: SqlBackend) -> Iterator[list[str]]:
+    """What is written meanwhile, without the lease of the replica and its notification."""
+    steps: list[str] = []
+
+    def listen(*given: object) -> None:
+        found = STEP.match(str(given[2]))
+        if found and found.groups()[-1] != "replicas":
+            steps.append(" ".join(filter(None, found.groups())))
+
+    engine = backend._database._writer.sync_engine
+    event.listen(engine, "before_cursor_execute", listen)
+    try:
+        yield steps
+    finally:
+        event.remove(engine, "before_cursor_execute", listen)
+
+
+async def test_a_task_begins_with_one_statement_for_each_table(backend: SqlBackend) -> None:
+    journal = backend.journal
+    with statements(backend) as made:
+        await journal.create(TaskRecord("t", "c", "ann", Clock()(), history=(said("m", "Go"),)), "key", CONFIG)
+        await journal.append("t", StatusChanged(State.WORKING))
+        await journal.flushed("t")
+    assert made == [
+        "INSERT message_keys",
+        "INSERT contexts",
+        "INSERT tasks",
+        "INSERT task_contexts",
+        "INSERT pages",
+        "INSERT push_configs",
+        "SELECT push_configs",
+        "INSERT push_outbox",
+        "UPDATE push_configs",
+        "INSERT owned_contexts",
+        "UPDATE tasks",
+        "INSERT kept_bytes",
+        "INSERT task_counts",
+    ]
+
+
+async def test_a_task_that_gets_a_message_writes_and_ends_changes_each_table_once(backend: SqlBackend) -> None:
+    journal = backend.journal
+    await journal.create(TaskRecord("t", "c", "ann", Clock()(), history=(said("m", "Go"),)), "key", CONFIG)
+    await journal.keep_files("c", PHOTO)
+    await journal.flushed("t")
+    with statements(backend) as made:
+        await journal.append("t", StatusChanged(State.WORKING), MessageReceived(PHOTO))
+        await journal.acknowledge("t", "inbox", "other-key")
+        await journal.append("t", CLOSED, StatusChanged(State.COMPLETED))
+        await journal.flushed("t")
+    assert made == [
+        "INSERT message_keys",
+        "SELECT tasks",  # locks
+        "INSERT contexts",
+        "INSERT pages",
+        "SELECT push_configs",  # locks
+        "INSERT push_outbox",
+        "UPDATE push_configs",
+        "INSERT latest_changes",
+        "INSERT owned_contexts",
+        "WITH links",  # the versions whose content the record would repeat
+        "SELECT tasks",  # the sizes that the record had
+        "UPDATE tasks",
+        "DELETE inbox_messages",
+        "DELETE unnamed_files",
+        "SELECT message_files",
+        "INSERT kept_bytes",
+        "INSERT task_counts",
+    ]
+
+
+async def test_a_delta_is_one_page(backend: SqlBackend) -> None:
+    journal = backend.journal
+    await journal.create(TaskRecord("t", "c", "ann", Clock()(), history=(said("m", "Go"),)))
+    await journal.flushed("t")
+    with statements(backend) as made:
+        await journal.append("t", TextAdded(BlockPosition(0, 1, 0), "Hello"))
+        await journal.flushed("t")
+    assert made == ["SELECT tasks", "INSERT pages", "UPDATE tasks", "INSERT kept_bytes"]
