@@ -12,12 +12,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from typing import Any
 
 from sqlalchemy import BigInteger, Column, ColumnElement, Connection, Table, delete, literal, select
 
-from a2a_canvas.store.sql.database import Database, Dialect, insert_on
-from a2a_canvas.store.sql.row_statement import RowStatement
+from a2a_canvas.store.sql.database import Database
+from a2a_canvas.store.sql.row_statement import RowStatement, upsert
 from a2a_canvas.store.sql.tables import Text, metadata
 
 kept_bytes = Table(
@@ -30,15 +29,7 @@ kept_bytes = Table(
 EXPIRED_AT_ONCE = 1000
 """Expired rows that are deleted in one transaction."""
 
-
-def _upsert(dialect: Dialect) -> Any:
-    added = insert_on(dialect, kept_bytes)
-    return added.on_conflict_do_update(
-        index_elements=[kept_bytes.c.context_id], set_={"bytes": kept_bytes.c.bytes + added.excluded.bytes}
-    )
-
-
-_ADD = RowStatement(_upsert, kept_bytes.c.keys())
+_ADD = RowStatement(upsert(kept_bytes, added=["bytes"]), kept_bytes.c.keys())
 
 
 def add_kept(connection: Connection, added: Mapping[str, int]) -> None:

@@ -7,10 +7,10 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from functools import cache
 from typing import Any
 
-from sqlalchemy import Connection
+from sqlalchemy import Connection, Table
 from sqlalchemy import Dialect as Driver
 
-from a2a_canvas.store.sql.database import Dialect, count_written, stored_size
+from a2a_canvas.store.sql.database import Dialect, count_written, insert_on, stored_size
 
 Row = Mapping[str, Any]
 
@@ -61,6 +61,18 @@ class RowStatement:
         steps = [(name, processor or _identity) for name, processor in zip(names, processors, strict=True)]
         counted = [place for place, name in enumerate(names) if name in self._counted]
         return str(compiled), lambda row: tuple([processor(row[name]) for name, processor in steps]), counted
+
+
+def upsert(table: Table, replaced: Iterable[str] = (), added: Iterable[str] = ()) -> Callable[[Dialect], Any]:
+    """Inserts a row. One with the same key gets these new values, or has them added to its own."""
+
+    def make(dialect: Dialect) -> Any:
+        new = insert_on(dialect, table)
+        values = {name: new.excluded[name] for name in replaced}
+        values |= {name: table.c[name] + new.excluded[name] for name in added}
+        return new.on_conflict_do_update(index_elements=[*table.primary_key], set_=values)
+
+    return make
 
 
 def _identity(value: Any) -> Any:

@@ -37,7 +37,6 @@ from a2a_canvas.server.tasks.sql.journal.batches import SMALLEST, BatchSize
 from a2a_canvas.server.tasks.sql.journal.removal import FreezeContext, remove_context
 from a2a_canvas.server.tasks.sql.projections import inbox_messages, message_keys, pages
 from a2a_canvas.server.tasks.sql.projections.context_rows import contexts
-from a2a_canvas.server.tasks.sql.projections.journal_commit import TaskKey
 from a2a_canvas.server.tasks.sql.projections.message_files import remove_some, remove_unnamed
 from a2a_canvas.server.tasks.sql.projections.records import UNSETTLED, tasks
 from a2a_canvas.server.tasks.sql.projections.replicas import leased
@@ -275,7 +274,7 @@ def _batches(keys: Sequence[Key]) -> Iterator[Sequence[Key]]:
     return (keys[start : start + SMALLEST] for start in range(0, len(keys), SMALLEST))
 
 
-async def _entries(database: Database, some: Sequence[TaskKey], dry_run: bool) -> dict[TaskKey, int]:
+async def _entries(database: Database, some: Sequence[Key], dry_run: bool) -> dict[Key, int]:
     if dry_run:
         async with database.read() as connection:
             return await pages.sizes_of(connection, some)

@@ -18,7 +18,8 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from a2a_canvas.server.accounts.access import KnownContexts
 from a2a_canvas.server.tasks.sql.projections.journal_commit import JournalCommit, StagedTask
 from a2a_canvas.store.ids import ContextKey, is_unique, public_id
-from a2a_canvas.store.sql.database import Dialect, insert, insert_on
+from a2a_canvas.store.sql.database import Dialect, insert
+from a2a_canvas.store.sql.row_statement import upsert
 from a2a_canvas.store.sql.tables import Text, incarnation, metadata
 from a2a_canvas.store.sql.times import to_microseconds
 
@@ -42,15 +43,8 @@ removed_contexts = Table(
 @cache
 def _count_changes(dialect: Dialect) -> Any:
     """Adds tasks and changes to contexts; returns the sums."""
-    upsert = insert_on(dialect, contexts)
-    return upsert.on_conflict_do_update(
-        index_elements=[contexts.c.context_id],
-        set_={
-            "tasks": contexts.c.tasks + upsert.excluded.tasks,
-            "position": contexts.c.position + upsert.excluded.position,
-            "changed_at": upsert.excluded.changed_at,
-        },
-    ).returning(contexts.c.context_id, contexts.c.tasks, contexts.c.position)
+    added = upsert(contexts, ["changed_at"], ["tasks", "position"])(dialect)
+    return added.returning(contexts.c.context_id, contexts.c.tasks, contexts.c.position)
 
 
 def write(connection: Connection, commit: JournalCommit) -> None:

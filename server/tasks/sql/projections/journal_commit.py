@@ -81,8 +81,8 @@ class JournalCommit:
         replica: the id of this replica when the work was collected.
         at: the time of the transaction.
         staged: the contents of versions (`staged_contents`).
-        kept: the bytes to be counted, by context.
         incarnation: of a context that gets its row.
+        kept: the bytes to be counted, by context.
         files: those that the rows name.
     """
 

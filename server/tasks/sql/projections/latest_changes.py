@@ -13,8 +13,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from a2a_canvas.server.tasks.sql.projections.journal_commit import JournalCommit
 from a2a_canvas.store.ids import ContextKey
-from a2a_canvas.store.sql.database import Dialect, insert_on
-from a2a_canvas.store.sql.row_statement import RowStatement
+from a2a_canvas.store.sql.row_statement import RowStatement, upsert
 from a2a_canvas.store.sql.tables import Text, metadata
 
 latest_changes = Table(
@@ -28,16 +27,7 @@ latest_changes = Table(
     Column("name", Text, nullable=False),  # of the artifact
 )
 
-
-def _upsert(dialect: Dialect) -> Any:
-    new = insert_on(dialect, latest_changes)
-    return new.on_conflict_do_update(
-        index_elements=[latest_changes.c.context_id, latest_changes.c.artifact_id],
-        set_={name: new.excluded[name] for name in ("position", "task_id", "closed", "name")},
-    )
-
-
-_REPLACE = RowStatement(_upsert, latest_changes.c.keys())
+_REPLACE = RowStatement(upsert(latest_changes, ["position", "task_id", "closed", "name"]), latest_changes.c.keys())
 
 
 def write(connection: Connection, commit: JournalCommit) -> None:

@@ -101,23 +101,17 @@ class MessageFiles:
 
 
 def write(connection: Connection, commit: JournalCommit) -> None:
-    commit.kept.update(_name_stored(connection, commit.files))
-
-
-def _name_stored(connection: Connection, named: Mapping[FileKey, KeptFile]) -> Counter[str]:
-    """See to it that the files which a transaction names are there (rule 2); their bytes, if they were not named."""
-    kept: Counter[str] = Counter()
-    keys = sorted(named)
+    """See to it that the files which a transaction names are there, and count those that were not named (rule 2)."""
+    keys = sorted(commit.files)
     for first in range(0, len(keys), NAMES_PER_QUERY):
         some = keys[first : first + NAMES_PER_QUERY]
-        kept.update(_take(connection, some))  # first: a sweep that deletes one of them has it locked
+        commit.kept.update(_take(connection, some))  # first: a sweep that deletes one of them has it locked
         found = {(row[0], row[1]) for row in connection.execute(select(*_KEY).where(tuple_(*_KEY).in_(some)))}
-        lost = [key for key in some if key not in found and named[key].is_whole]
+        lost = [key for key in some if key not in found and commit.files[key].is_whole]
         for key in lost:
-            kept[key[0]] += _add(connection, key, named[key])
+            commit.kept[key[0]] += _add(connection, key, commit.files[key])
         if lost:
-            kept.update(_take(connection, lost))  # another transaction may have written them meanwhile
-    return kept
+            commit.kept.update(_take(connection, lost))  # another transaction may have written them meanwhile
 
 
 def _take(connection: Connection, keys: Sequence[FileKey]) -> Counter[str]:

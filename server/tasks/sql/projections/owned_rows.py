@@ -16,8 +16,7 @@ from a2a_canvas.server.tasks.journal.owned_contexts import request_of
 from a2a_canvas.server.tasks.record import TaskRecord
 from a2a_canvas.server.tasks.sql.projections.journal_commit import JournalCommit
 from a2a_canvas.store.ids import ContextKey
-from a2a_canvas.store.sql.database import Dialect, insert_on
-from a2a_canvas.store.sql.row_statement import RowStatement
+from a2a_canvas.store.sql.row_statement import RowStatement, upsert
 from a2a_canvas.store.sql.tables import Text, metadata
 from a2a_canvas.store.sql.times import to_microseconds
 
@@ -33,16 +32,7 @@ owned_contexts = Table(
     Index("owned_contexts_by_owner", "owner", "changed_at", "context_id"),  # the list of an owner
 )
 
-
-def _upsert(dialect: Dialect) -> Any:
-    upsert = insert_on(dialect, owned_contexts)
-    return upsert.on_conflict_do_update(
-        index_elements=[owned_contexts.c.context_id, owned_contexts.c.owner],
-        set_={"changed_at": upsert.excluded.changed_at},
-    )
-
-
-_TOUCH = RowStatement(_upsert, owned_contexts.c.keys())
+_TOUCH = RowStatement(upsert(owned_contexts, ["changed_at"]), owned_contexts.c.keys())
 
 
 def write(connection: Connection, commit: JournalCommit) -> None:

@@ -120,15 +120,11 @@ def lock(connection: Connection, commit: JournalCommit) -> None:
         return
     keys = [each.key for each in continued.values()]
     rows = {row.task_id: row for row in connection.execute(_LOCK, {"keys": keys, "replica": commit.replica})}
-    lost = [task_id for task_id, each in continued.items() if not _is_epoch(rows.get(task_id), each)]
+    lost = [id_ for id_, each in continued.items() if id_ not in rows or rows[id_].epoch != each.batch.newest.epoch]
     if lost:
         raise LeaseLost(f"Tasks of another replica now: {', '.join(sorted(lost))}")
     for task_id, each in continued.items():
         each.state, each.notifies = rows[task_id].state, rows[task_id].push
-
-
-def _is_epoch(row: Any, each: StagedTask) -> bool:
-    return row is not None and row.epoch == each.batch.newest.epoch
 
 
 def create(connection: Connection, commit: JournalCommit) -> None:

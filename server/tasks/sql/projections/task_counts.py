@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import Any
 
 from sqlalchemy import BigInteger, Column, Connection, Table, delete, func, select, tuple_
 from sqlalchemy.ext.asyncio import AsyncConnection
@@ -21,8 +20,8 @@ from a2a_canvas.server.tasks.sql.projections.journal_commit import JournalCommit
 from a2a_canvas.server.tasks.sql.projections.records import tasks
 from a2a_canvas.server.tasks.sql.projections.replicas import replicas
 from a2a_canvas.store.ids import ContextKey
-from a2a_canvas.store.sql.database import Database, Dialect, insert_on
-from a2a_canvas.store.sql.row_statement import RowStatement
+from a2a_canvas.store.sql.database import Database
+from a2a_canvas.store.sql.row_statement import RowStatement, upsert
 from a2a_canvas.store.sql.tables import Text, metadata
 
 task_counts = Table(
@@ -37,16 +36,7 @@ task_counts = Table(
 OwnerState = tuple[str, str]
 """An owner of tasks, and the value of a state."""
 
-
-def _upsert(dialect: Dialect) -> Any:
-    added = insert_on(dialect, task_counts)
-    return added.on_conflict_do_update(
-        index_elements=[task_counts.c.owner, task_counts.c.state, task_counts.c.replica_id],
-        set_={"tasks": task_counts.c.tasks + added.excluded.tasks},
-    )
-
-
-_ADD = RowStatement(_upsert, task_counts.c.keys())
+_ADD = RowStatement(upsert(task_counts, added=["tasks"]), task_counts.c.keys())
 
 
 def add_counts(connection: Connection, added: Mapping[OwnerState, int], replica: str = "") -> None:

@@ -215,7 +215,7 @@ async def test_what_is_behind_the_snapshot_of_a_working_task_never_weighs_more_t
 
 
 async def test_snapshots_that_are_due_at_the_same_time_are_written_one_after_the_other(several, monkeypatch) -> None:
-    monkeypatch.setattr("a2a_canvas.server.tasks.sql.journal.journal_writing.MAX_SAVED_CHARACTERS", 1)
+    monkeypatch.setattr("a2a_canvas.server.tasks.sql.projections.records.MAX_SAVED_CHARACTERS", 1)
     a = await several.start()
     ids = await working(a, 3, 1)
     taken = []
