@@ -1,7 +1,7 @@
 """API keys in a database.
 
-Rule 1: a key that was made or revoked has its effect on every server within MAX_AGE: what is in memory is compared with
-        the table when a request comes and it is older. Without the database there is no answer.
+Rule 1: a key that was made or revoked has its effect on every server within the MAX_AGE of `recent_reads.py`: then what
+        is in memory is compared with the table. Without the database there is no answer.
 Rule 2: a key of the reserved user is refused: it would open what everyone with the shared token has. None is made, but
         a database may have one from before the name was reserved. The log names it.
 Rule 3: no row is deleted, and none is revoked twice: so the number of rows, and that of revoked ones, tell every
@@ -10,7 +10,6 @@ Rule 3: no row is deleted, and none is revoked twice: so the number of rows, and
 
 from __future__ import annotations
 
-import asyncio
 import logging
 import time
 from collections.abc import Callable, Mapping
@@ -21,15 +20,13 @@ from sqlalchemy import BigInteger, Column, Row, Table, func, insert, select, upd
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from a2a_canvas.server.accounts.api_key import NO_KEYS, SHARED_USER, ApiKey, KeyCount
+from a2a_canvas.server.accounts.sql.recent_reads import RecentReads
 from a2a_canvas.store.sql.database import Database
 from a2a_canvas.store.sql.readable_rows import ReadableRows
 from a2a_canvas.store.sql.tables import Text, metadata
 from a2a_canvas.store.sql.times import from_microseconds, to_microseconds
 
 logger = logging.getLogger(__name__)
-
-MAX_AGE = 1.0
-"""Seconds for which the keys in memory are believed."""
 
 api_keys = Table(
     "api_keys",
@@ -53,38 +50,25 @@ class SqlApiKeys:
 
     def __init__(self, database: Database, clock: Callable[[], float] = time.monotonic) -> None:
         self._database = database
-        self._clock = clock
-        self._in_force: Mapping[str, ApiKey] = {}
-        self._counts = NO_KEYS
-        self._read_at: float | None = None
-        self._reading: asyncio.Task[None] | None = None
+        self._last: tuple[KeyCount, Mapping[str, ApiKey]] = NO_KEYS, {}
+        self._recent = RecentReads(self._read, clock)
 
     async def find(self, key_hash: str) -> ApiKey | None:
-        await self._refresh()
-        return self._in_force.get(key_hash)
+        _, in_force = await self._recent.get(None)
+        return in_force.get(key_hash)
 
     async def exist(self) -> bool:
-        await self._refresh()
-        return self._counts.made > 0
+        counts, _ = await self._recent.get(None)
+        return counts.made > 0
 
-    async def _refresh(self) -> None:
-        if self._read_at is not None and self._clock() - self._read_at < MAX_AGE:
-            return
-        # One for all that wait: if the database does not answer, they learn it together.
-        if self._reading is None or self._reading.done():
-            self._reading = asyncio.create_task(self._read(), name="api keys")
-        await asyncio.shield(self._reading)
-
-    async def _read(self) -> None:
-        asked_at = self._clock()
+    async def _read(self, _: None) -> tuple[KeyCount, Mapping[str, ApiKey]]:
+        """How many there are, and those in force, by hash."""
         async with self._database.read() as connection:
             counts = await count_keys(connection)
-            if counts != self._counts:
-                keys = await _all(connection)
-                in_force = [key for key in keys if key.revoked_at is None]
-                self._in_force = {key.key_hash: key for key in in_force if not _is_reserved(key)}
-                self._counts = counts
-        self._read_at = asked_at
+            if counts != self._last[0]:
+                in_force = (key for key in await _all(connection) if key.revoked_at is None)
+                self._last = counts, {key.key_hash: key for key in in_force if not _is_reserved(key)}
+            return self._last
 
 
 def _is_reserved(key: ApiKey) -> bool:

@@ -7,13 +7,13 @@ Rule 2: a request for a sum that is already being read waits for that read.
 
 from __future__ import annotations
 
-import asyncio
 import time
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 
 from sqlalchemy import func, select
 
+from a2a_canvas.server.accounts.sql.recent_reads import RecentReads
 from a2a_canvas.server.tasks.sql.projections.owned_rows import owned_contexts
 from a2a_canvas.store.sql.database import Database
 from a2a_canvas.store.sql.kept import kept_bytes
@@ -22,11 +22,14 @@ GOOD_FOR = 20
 """Times as long as it took to read."""
 MIN_SECONDS = 0.005
 """A sum that was read faster is read again every time."""
-MAX_SUMS = 1000
-"""Sums in memory."""
 
 _OWN = kept_bytes.join(owned_contexts, owned_contexts.c.context_id == kept_bytes.c.context_id)
 _SUM = select(func.coalesce(func.sum(kept_bytes.c.bytes), 0))
+
+
+def good_for(took: float) -> float:
+    """The seconds for which a sum counts whose reading took so long."""
+    return took * GOOD_FOR if took >= MIN_SECONDS else 0
 
 
 class SqlKeptBytes:
@@ -38,36 +41,18 @@ class SqlKeptBytes:
 
     def __init__(self, database: Database, clock: Callable[[], float] = time.monotonic) -> None:
         self._database = database
-        self._clock = clock
-        self._sums: dict[tuple[str, ...] | None, tuple[float, int]] = {}
-        self._reading: dict[tuple[str, ...] | None, asyncio.Task[int]] = {}
+        self._sums = RecentReads(self._sum, clock, good_for)
 
     async def of(self, owners: Collection[str]) -> int:
-        return await self._sum(tuple(owners))
+        return await self._sums.get(tuple(owners))
 
     async def of_all(self) -> int:
-        return await self._sum(None)
+        return await self._sums.get(None)
 
     async def _sum(self, owners: tuple[str, ...] | None) -> int:
-        begun = self._clock()
-        good_until, sum_of = self._sums.get(owners, (0.0, 0))
-        if begun < good_until:
-            return sum_of
-        if owners not in self._reading:
-            reading = self._reading[owners] = asyncio.create_task(self._read(owners, begun))
-            reading.add_done_callback(lambda _: self._reading.pop(owners, None))
-        return await asyncio.shield(self._reading[owners])
-
-    async def _read(self, owners: tuple[str, ...] | None, begun: float) -> int:
         query = _SUM if owners is None else _SUM.select_from(_OWN).where(owned_contexts.c.owner.in_(owners))
         async with self._database.read() as connection:
-            sum_of = int(await connection.scalar(query) or 0)
-        took = self._clock() - begun
-        if took >= MIN_SECONDS:
-            if len(self._sums) >= MAX_SUMS:
-                self._sums.clear()
-            self._sums[owners] = begun + took * GOOD_FOR, sum_of
-        return sum_of
+            return int(await connection.scalar(query) or 0)
 
 
 @dataclass(frozen=True, slots=True)

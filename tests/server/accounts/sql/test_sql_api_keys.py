@@ -9,7 +9,8 @@ from datetime import UTC, datetime
 import pytest
 
 from a2a_canvas.server.accounts.api_key import SHARED_USER, ApiKey
-from a2a_canvas.server.accounts.sql.sql_api_keys import MAX_AGE, SqlApiKeys, add_key, list_keys, revoke_key
+from a2a_canvas.server.accounts.sql.recent_reads import MAX_AGE
+from a2a_canvas.server.accounts.sql.sql_api_keys import SqlApiKeys, add_key, list_keys, revoke_key
 from a2a_canvas.store.errors import Unavailable
 from a2a_canvas.store.sql.database import Database
 
