@@ -8,13 +8,15 @@ from typing import Any, Final
 
 from a2a_canvas.store.text.wording import format_value
 
-_NEEDED: Final[Mapping[str, str]] = {
+NEEDED: Final[Mapping[str, str]] = {
     "string_type": "a string",
     "bool_type": "true or false",
+    "bool_parsing": "true or false",
     "int_type": "a whole number",
     "int_parsing": "a whole number",
     "int_from_float": "a whole number",
     "float_type": "a number",
+    "float_parsing": "a number",
     "list_type": "a list",
     "dict_type": "an object",
     "model_type": "an object",
@@ -45,7 +47,7 @@ def reason_of(fault: Mapping[str, Any]) -> str:
     kind, context = fault["type"], fault.get("ctx", {})
     if kind in _SENTENCES:
         return _SENTENCES[kind](context)
-    if kind in _NEEDED:
-        return f"is {format_value(fault['input'])} and must be {_NEEDED[kind].format(**context)}"
+    if kind in NEEDED:
+        return f"is {format_value(fault['input'])} and must be {NEEDED[kind].format(**context)}"
     message: str = fault["msg"]
     return re.sub("^.* should ", "must ", message)

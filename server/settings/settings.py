@@ -41,6 +41,7 @@ from a2a_canvas.server.settings.value_types import (
 )
 from a2a_canvas.server.tasks.runtime.admission import MAX_TURNS
 from a2a_canvas.server.wire import TOKEN_VARIABLE, URL_VARIABLE
+from a2a_canvas.tools.faults import NEEDED
 
 PREFIX = "A2A_CANVAS_"
 
@@ -482,20 +483,14 @@ def _suggestion(name: str) -> str:
     return f" Did you mean {PREFIX}{close[0]}?" if close else " See a2a-canvas serve --help for all of them."
 
 
-PYDANTIC_MESSAGES = {
-    "int_parsing": "must be a whole number",
-    "int_parsing_size": "is too large",
-    "int_from_float": "must be a whole number",
-    "int_type": "must be a whole number",
-    "float_parsing": "must be a number",
-    "float_type": "must be a number",
-    "bool_parsing": "must be true or false",
-    "bool_type": "must be true or false",
-    "string_type": "must be text, in quotation marks",
-    "path_type": "must be the name of a file, in quotation marks",
-    "tuple_type": 'must be text in quotation marks, or a list of such: ["…", "…"]',
+_NEEDED = {
+    **NEEDED,
+    "string_type": "text, in quotation marks",
+    "dict_type": "text, in quotation marks",
+    "path_type": "the name of a file, in quotation marks",
+    "tuple_type": 'text in quotation marks, or a list of such: ["…", "…"]',
 }
-"""Our message for each of pydantic's error types that a string, or a value of TOML, can cause."""
+"""What a string, or a value of TOML, must be, by pydantic's type of error."""
 
 
 def _message(fault: Any, places: Mapping[str, str]) -> str:
@@ -508,8 +503,10 @@ def _message(fault: Any, places: Mapping[str, str]) -> str:
             message = f"must be {bounds_of(field)}"
         case "literal_error":
             message = f"must be {fault['ctx']['expected'].replace(chr(39), '')}"
-        case kind:
-            message = PYDANTIC_MESSAGES.get(kind, message)
+        case "int_parsing_size":
+            message = "is too large"
+        case kind if kind in _NEEDED:
+            message = f"must be {_NEEDED[kind]}"
     return f"{places.get(field, field)}={_written(field, fault['input'])}: {message}"
 
 

@@ -148,6 +148,7 @@ def test_a_file_on_the_command_line_is_where_the_user_is(folder: Path) -> None:
         ("context_window = false", "line 1: context_window=false: must be a number, not true or false"),
         ("shutdown_grace = true", "line 1: shutdown_grace=true: must be a number, not true or false"),
         ("host = true", "line 1: host=true: must be text, in quotation marks"),
+        ("agent_tokens = 3", "line 1: agent_tokens='***': must be text, in quotation marks"),
         ("allow_anonymous = 3", "line 1: allow_anonymous=3: must be true or false"),
         ("model = 3", "line 1: model=3: must be text, in quotation marks"),
         ("instructions = 3", "line 1: instructions=3: must be the name of a file, in quotation marks"),
