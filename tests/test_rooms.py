@@ -20,6 +20,21 @@ MAX_SETTINGS = 56
 """A commit that adds one raises the number and says why. A limit is a constant until a user asks."""
 MAX_IMPORTS, MAX_LINES = 25, 40
 """Imports of ours in `app.py`, and lines of a function there: it puts components together, and decides nothing."""
+LINES = {
+    "store": 5_470,
+    "tools": 2_910,
+    "server/accounts": 1_950,
+    "server/agent": 9_790,
+    "server/client": 3_700,
+    "server/commands": 3_030,
+    "server/protocols": 12_140,
+    "server/push": 1_470,
+    "server/settings": 1_120,
+    "server/tasks": 8_570,
+    "server/tool_sources": 3_430,
+}
+"""Lines of Python in each large room. Growth of more than `PLAY` raises its number, with a sentence why."""
+PLAY = 0.05
 ROOMS = [path.parent for top in ("server", "store", "tools") for path in sorted((ROOT / top).rglob("__init__.py"))]
 IDS = [str(room.relative_to(ROOT)) for room in ROOMS]
 
@@ -59,6 +74,12 @@ def test_the_app_only_puts_parts_together() -> None:
 
 def test_settings_are_counted() -> None:
     assert len(Settings.model_fields) <= MAX_SETTINGS
+
+
+@pytest.mark.parametrize(("room", "lines"), LINES.items())
+def test_a_room_keeps_to_its_lines(room: str, lines: int) -> None:
+    count = sum(path.read_text().count("\n") for path in (ROOT / room).rglob("*.py"))
+    assert (1 - PLAY) * lines <= count <= (1 + PLAY) * lines
 
 
 def test_protocols_reach_what_is_in_a_context_through_contexts_alone() -> None:

@@ -91,7 +91,7 @@ async def count_keys(connection: AsyncConnection) -> KeyCount:
 
 
 async def list_keys(database: Database) -> list[ApiKey]:
-    """All keys, those of before first.
+    """All keys, the oldest first.
 
     Raises:
         Unavailable: the database cannot be used now.
