@@ -20,11 +20,14 @@ export function createConflict(decided) {
   /** What the user has made of a place. @type {Map<string, string>} */
   const made = new Map();
   let shown = "null";
+  /** @type {Piece[]|null} */
+  let drawn = null;
 
   return {
     element,
     update(pieces) {
-      const key = JSON.stringify(pieces);
+      const key = pieces === drawn ? shown : JSON.stringify(pieces);
+      drawn = pieces;
       if (key !== shown) {
         shown = key;
         element.hidden = pieces === null;

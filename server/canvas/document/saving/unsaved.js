@@ -147,9 +147,16 @@ function takenBack(state) {
   return state.sent ? { ...state, local: state.sent.changes.compose(state.local), sent: null } : state;
 }
 
+/** Comparing long texts takes longer than a frame has. @type {WeakMap<Unsaved, Piece[]|null>} */
+const decisions = new WeakMap();
+
 /** What there is to decide: the text in pieces, some of which have two forms; null if that is nothing. @param {Unsaved} state @returns {Piece[]|null} */
-export function pieces({ refused, newest, base, text, places }) {
-  return refused && newest ? threeWay(base, newest.text, text, places) : null;
+export function pieces(state) {
+  const { refused, newest, base, text, places } = state;
+  if (!decisions.has(state)) {
+    decisions.set(state, refused && newest ? threeWay(base, newest.text, text, places) : null);
+  }
+  return decisions.get(state) ?? null;
 }
 
 /** The user has decided: this text goes over the newest version. @param {Unsaved} state @param {string} text @returns {Step} */
