@@ -77,7 +77,7 @@ class EventedArtifactStore(StoreWrapper):
         await self._listen(event)
 
     async def complete(self, ref: Ref, change: EditText, completed: EditCompleted) -> Applied:
-        """Apply an edit. `completed` is reported just before the change.
+        """Applies an edit, then reports `completed`, then the change.
 
         Raises:
             StoreError: nothing has changed, and nothing was reported.

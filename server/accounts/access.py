@@ -24,7 +24,7 @@ from a2a_canvas.store.ids import ContextKey, context_key, public_id
 from a2a_canvas.store.text.unicode import MAX_ID
 
 LINK = "link "
-"""How the name begins of whoever came with a link."""
+"""Prefix of the author name of a caller with a link."""
 
 
 def is_user_name(name: str) -> bool:
@@ -40,7 +40,7 @@ class Caller:
     """Who makes a request.
 
     Attributes:
-        name: of the user; empty for anonymous callers, who all are one, and for whoever came with a link.
+        name: of the user; empty for anonymous callers, who all count as one user, and for callers with a link.
         link: the id of the share whose link the caller has; empty for none. Such a caller sees that context alone.
         host: the owner of that share, as far as it is known.
     """
@@ -260,7 +260,7 @@ class Access:
         return (await self.grants(caller)).level(key, owner)
 
     async def below(self, caller: Caller, level: Level) -> bool:
-        """Whether a caller has a link, and it does not allow as much."""
+        """Whether the caller has a link that grants less than `level`."""
         shares = (await self.grants(caller)).shares if caller.link else {}
         return any(share.level < level for share in shares.values())
 

@@ -1,7 +1,7 @@
 """Delivers what is in the outbox, beside the turns.
 
 Rule 1: one attempt for each claim; the next notification of the config follows when it was accepted. A receiver that
-        accepts many in a row makes room for others now and then (`places.py`).
+        accepts many in a row makes room for others now and then (`under_way.py`).
 Rule 2: what is not accepted is tried again, later each time (`retries.py`), and given up in the end: the log says so,
         and so does the config.
 Rule 3: the log names task, config and host: never a path, a token or a credential.
@@ -20,10 +20,10 @@ from typing import Any
 from a2a_canvas.server.log_output import about
 from a2a_canvas.server.metrics import Metrics
 from a2a_canvas.server.push.outbox import Delivery, Outbox
-from a2a_canvas.server.push.places import Places
 from a2a_canvas.server.push.retries import Accepted, NotAccepted, Outcome, delay_after
 from a2a_canvas.server.push.sending import Send
 from a2a_canvas.server.push.signing import headers_of
+from a2a_canvas.server.push.under_way import Places
 from a2a_canvas.server.tasks.errors import TaskError, TaskNotFound
 from a2a_canvas.store.errors import Unavailable
 from a2a_canvas.store.ids import public_id

@@ -22,14 +22,14 @@ from typing import Protocol
 from uuid import uuid4
 
 from a2a_canvas.server.agent.events import ArtifactChanged
-from a2a_canvas.server.push.slots import Due, Room
+from a2a_canvas.server.push.fair_choice import Due, Room
 from a2a_canvas.server.tasks.errors import TooManyPushConfigs
 from a2a_canvas.server.tasks.push import ConfigKey, PushConfig, PushConfigs
 from a2a_canvas.server.tasks.record import Entry, TaskRecord
 from a2a_canvas.store.ids import ContextKey
 
 MAX_CONFIGS = 100
-"""Configs of one task that are its owner's, and of those that are others'."""
+"""Configs of one task: a limit for those of its owner, and one for those of guests."""
 CLAIM_SECONDS = 30.0
 """After which another replica may deliver what one has claimed: longer than an attempt takes."""
 

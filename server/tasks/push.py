@@ -30,7 +30,7 @@ class ConfigKey(NamedTuple):
 
 
 def config_key(record: TaskRecord, registrant: Caller, config_id: str) -> ConfigKey:
-    """The key of a registrant's config: an id is one of its registrant alone, so that nobody replaces another's.
+    """The key of a registrant's config: ids are scoped to their registrant, so that nobody replaces another's.
 
     Args:
         config_id: empty for that of the task, as in A2A's SDK.

@@ -9,9 +9,9 @@ from queue import Queue
 from typing import Any
 
 from a2a_canvas.server.push.outbox import CLAIM_SECONDS, MAX_CONFIGS
-from a2a_canvas.server.push.places import LARGE, MAX_FAILING, MAX_LARGE, MAX_SENDING, PER_TARGET, PER_USER
 from a2a_canvas.server.push.retries import MAX_ATTEMPTS
 from a2a_canvas.server.push.sending import TOTAL_SECONDS
+from a2a_canvas.server.push.under_way import LARGE, MAX_FAILING, MAX_LARGE, MAX_SENDING, PER_TARGET, PER_USER
 from tests.docs.curl import Curl
 from tests.docs.pages import blocks, page
 

@@ -61,7 +61,7 @@ from a2a_canvas.server.agent.edit.reply_fence import (
 )
 from a2a_canvas.server.agent.edit.reply_talk import TalkRules, without_talk
 from a2a_canvas.server.agent.model import EditPrompt
-from a2a_canvas.server.agent.text.markdown import has_fence
+from a2a_canvas.server.agent.text.markdown_code import has_fence
 from a2a_canvas.server.agent.text.visible import THINKING
 
 _LINE_BREAK: Final = re.compile(r"\r?\n")

@@ -25,8 +25,8 @@ from dataclasses import dataclass
 from typing import Final, Literal, NamedTuple
 
 from a2a_canvas.server.agent.model import EditPrompt
-from a2a_canvas.server.agent.text.language import is_markdown, is_prose
-from a2a_canvas.server.agent.text.markdown import FENCE_LINE, Fence, first_fence, has_fence
+from a2a_canvas.server.agent.text.file_language import is_markdown, is_prose
+from a2a_canvas.server.agent.text.markdown_code import FENCE_LINE, Fence, first_fence, has_fence
 
 HEAD: Final = FENCE_LINE
 """Characters at the beginning of a reply within which thinking, a preamble and a wrapper begin, or never."""

@@ -25,8 +25,8 @@ from a2a_canvas.server.agent.endings import MAX_ATTEMPTS, Ending, ending_from_st
 from a2a_canvas.server.agent.intent import SelectionEdit
 from a2a_canvas.server.agent.listener import shield
 from a2a_canvas.server.agent.model import LLM, EditPrompt, ModelError, ModelRequest, NothingToChange, Usage
-from a2a_canvas.server.agent.text.language import is_markdown, language_of
-from a2a_canvas.server.agent.text.markdown import inside_fence
+from a2a_canvas.server.agent.text.file_language import is_markdown, language_of
+from a2a_canvas.server.agent.text.markdown_code import inside_fence
 from a2a_canvas.server.wire import CANVAS
 from a2a_canvas.store.models import Applied, Artifact, JsonValue, text_of
 from a2a_canvas.store.text.spans import format_lines

@@ -1,4 +1,4 @@
-"""Wrappers of models: `FramedLLM` joins deltas, `PacedLLM` reads no faster than the database writes, `MeasuredLLM`
+"""Wrappers of models: `FramedLLM` joins deltas, `PacedLLM` waits while the database is down, `MeasuredLLM`
 counts errors.
 
 The rules of `FramedLLM`, which saves an event per token of a fast model:
@@ -59,12 +59,12 @@ class LLMWrapper:
 
 
 class PacedLLM(LLMWrapper):
-    """Waits between two events of a model while the database is behind.
+    """Waits between two events of a model while the database is down.
 
     The wait is here and not in `Emit`, because a turn emits events that belong together without a wait.
 
     Args:
-        wait_writable: waits while the database is behind.
+        wait_writable: waits while the database is down.
     """
 
     def __init__(self, llm: LLM, wait_writable: Callable[[], Awaitable[None]]) -> None:

@@ -11,8 +11,8 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import Final
 
-from a2a_canvas.server.agent.text.language import is_prose
-from a2a_canvas.server.agent.text.markdown import outside_fences
+from a2a_canvas.server.agent.text.file_language import is_prose
+from a2a_canvas.server.agent.text.markdown_code import outside_fences
 
 MAX_OUTLINE: Final = 2_000
 """Characters of an outline."""

@@ -19,7 +19,7 @@ import re
 from collections.abc import Mapping
 from typing import Final, Literal, NamedTuple
 
-from a2a_canvas.server.agent.text.markdown import CodeFinder
+from a2a_canvas.server.agent.text.markdown_code import CodeFinder
 
 THINKING: Final = (  # also removed where the reply is document text (`edit_reply.py`), at its beginning
     "think",  # DeepSeek, Qwen, GLM, Kimi K2, Granite, MiniMax, Seed; most reasoning models

@@ -105,7 +105,7 @@ def pending_calls(transcript: Transcript) -> tuple[FunctionCall, ...]:
 
 
 def asks_for_credentials(transcript: Transcript) -> bool:
-    """Whether a call waits for an answer that must not be recorded; then no answer is."""
+    """Whether a call waits for an answer that must not be recorded; if one does, none of the answers is."""
     return any(each.credentials for each in _waiting_calls(transcript))
 
 

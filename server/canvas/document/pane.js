@@ -290,7 +290,7 @@ export function createDocumentPane(app) {
     }
   }
 
-  /** With what was typed and is not saved yet, and what is being rewritten, which the text `of` it is without. @param {State} state @param {ArtifactView} artifact */
+  /** The artifact with unsaved typing and running rewrites; its text `of` is without the rewrites. @param {State} state @param {ArtifactView} artifact */
   function textShown(state, artifact) {
     const shown = state.version === null ? typing.withUnsaved(artifact) : artifact;
     return { ...shownText(shown, shown === artifact ? editsOf(state) : []), of: shown.text ?? "" };

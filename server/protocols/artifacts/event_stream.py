@@ -11,8 +11,8 @@ Rule 3: an id that cannot be parsed, is of a removed context, or is newer than t
 Rule 4: beside them, it has the activity of the context as soon as it is known, and whenever it changes: events named
         `activity` without an `id`, which a client that listens to messages does not get. They delay no change.
 Rule 5: it does not end by itself: `:` comments keep it alive. It ends when the server stops (edge/shutdown.py), and
-        when the journal cannot be read or read on, for example because the context was removed, and when its credential
-        ends. The client reconnects with the last id that it has.
+        when the journal cannot be read any further, for example because the context was removed, and when its
+        credential ends. The client reconnects with the last id that it has.
 """
 
 from __future__ import annotations

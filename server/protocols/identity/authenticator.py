@@ -4,8 +4,8 @@ Rule 1: a server without a token, keys or an issuer knows nobody: all callers ar
 Rule 2: what is wrong with a credential is not said to whoever sends it: an unknown key, a revoked one and an expired
         token look the same.
 Rule 3: a credential is never logged.
-Rule 4: a caller comes with what its credential hangs on (`Authenticated`), so that a stream, or a signed address, ends
-        when the credential does.
+Rule 4: a caller comes with what keeps its credential valid (`Authenticated`), so that a stream, or a signed address,
+        ends when the credential does.
 Rule 5: a valid key is let in, however many wrong credentials come from its address: others may send them, and a key
         of 256 random bits cannot be guessed.
 """
@@ -168,7 +168,7 @@ class Authenticator:
         Args:
             headers: of the request, or the metadata of a gRPC call.
             origin: where it comes from.
-            otherwise: whom it names without the header of a credential (`browser_sessions.py`).
+            otherwise: finds the caller of a request that has no header with a credential (`browser_sessions.py`).
 
         Raises:
             Unavailable: the keys cannot be read.

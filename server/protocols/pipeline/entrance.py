@@ -7,8 +7,8 @@ Rule 2: a refusal does not say what is wrong with a credential. It is HTTP 401 w
         every binding, JSON-RPC included, and UNAUTHENTICATED in gRPC. Too many attempts or requests are 429 with
         `Retry-After`, and RESOURCE_EXHAUSTED.
 Rule 3: a stream ends when the credential ends that opened it, because a key is revoked, or a token or session expires.
-        Its last event is an `UnauthenticatedError`, at most CHECK_SECONDS of a cursor after requests are refused. While
-        the database cannot be read, credentials stay valid. Only streams end: an answer without one was let in.
+        Its last event is an `UnauthenticatedError`, at most `cursors.CHECK_SECONDS` after the first refused request.
+        While the database cannot be read, credentials stay valid. Only streams end: an answer without one was let in.
 """
 
 from __future__ import annotations

@@ -20,8 +20,8 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from a2a_canvas.server.accounts.access import Caller
 from a2a_canvas.server.agent.events import ArtifactChanged
+from a2a_canvas.server.push.fair_choice import Due, Room
 from a2a_canvas.server.push.outbox import CLAIM_SECONDS, MAX_CONFIGS, Backlog, Delivery
-from a2a_canvas.server.push.slots import Due, Room
 from a2a_canvas.server.push.sql.outbox_rows import CONFIG_SIZE, KEY, config_row, push_configs, push_outbox
 from a2a_canvas.server.tasks.codec import NO_CONTENTS, Contents, entries_of_json
 from a2a_canvas.server.tasks.errors import TaskNotFound, TooManyPushConfigs

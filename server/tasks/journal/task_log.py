@@ -117,7 +117,7 @@ class TaskLog(ReadableLog):
         self._page_characters = self._saved_characters = 0
 
     def overdue(self, characters: int) -> int:
-        """How much longer the entries since the last saved record are than it, `characters` to be written included.
+        """By how many characters the entries since the last saved record, `characters` included, exceed that record.
 
         A saved record is due if it is more than 0 (rule 4).
         """

@@ -87,7 +87,7 @@ class Runtime:
         ownership: which replica runs which task; None if there is only this process, and it stores nothing.
         admission: how many turns run at once, and how many wait.
         instructions: who the agent is and how it works; they stand before our own rules in each system prompt.
-        push: where push configs of tasks that are there already are stored; the journal stores that of a new one.
+        push: stores the push configs of existing tasks; the journal stores that of a new one.
         metrics: count what the turns do.
         contexts: opens contexts, and the tasks in them, for callers.
         find_tool: waits for a tool that is not there when a task goes on.
@@ -227,7 +227,7 @@ class Runtime:
             raise ReadOnly(OUTSIDE_LINK) from None
 
     async def _accept(self, incoming: Incoming, key: str) -> TaskSubscription:
-        """The task that has taken the message, before anything was done for it."""
+        """Accept the message: the subscription to its task, before any work starts."""
         intent = incoming.message.intent
         await self.meter.check_bytes(incoming.owner, incoming.message.sender, incoming.size)
         if not isinstance(intent, Converse) and not incoming.changes:

@@ -16,7 +16,7 @@ from a2a_canvas.server.tool_sources.mcp_servers.questions import Questions
 from a2a_canvas.tools.functions.results import ToolError
 
 LONGEST = 10
-"""A call that shows progress may take so many times its time-out."""
+"""A call that reports progress may take this many times its time-out."""
 
 Reply = types.ElicitResult | types.ErrorData
 

@@ -1,7 +1,8 @@
 """What one call of an MCP server asks the user, and the answers.
 
 Rule: a call that runs again asks the same in the same order, and so gets the answers that are recorded. Questions of a
-      try whose state the server has lost come first (`repeat`); a later one with the same words has their answer.
+      try whose state the server has lost come first (`repeat`); a later question with the same text
+      reuses their answer.
 """
 
 from __future__ import annotations

@@ -102,13 +102,13 @@ class McpSource:
         self._tools = tuple(tools)
 
     def _check_approval(self, names: set[str]) -> None:
-        """Tell of names that are none of the server's: without a warning their tools would run unasked."""
+        """Warns about names in `approval` that the server does not offer: their tools would run without approval."""
         if self._server.approval == "all":
             return
         for wrong in sorted(self._server.approval - names - self._told):
             near = get_close_matches(wrong, names, n=1)
             logger.warning(
-                "%s has no tool %r, which approval names: no call is asked about. %s",
+                "%s has no tool %r, which `approval` lists, so the entry has no effect. %s",
                 self.name,
                 wrong,
                 f"Perhaps {near[0]} is meant" if near else "Its name must be that which the server has",

@@ -15,11 +15,11 @@ import pytest
 from a2a_canvas.server.accounts.access import Caller
 from a2a_canvas.server.agent.events import State, StatusChanged
 from a2a_canvas.server.metrics import Metrics
-from a2a_canvas.server.push import places
+from a2a_canvas.server.push import under_way
 from a2a_canvas.server.push.delivery import PushDelivery
 from a2a_canvas.server.push.outbox import Delivery, InMemoryPush
-from a2a_canvas.server.push.places import LARGE, MAX_FAILING, MAX_LARGE, MAX_SENDING, PER_TARGET, PER_USER
 from a2a_canvas.server.push.retries import MAX_ATTEMPTS, Accepted, NotAccepted, Outcome
+from a2a_canvas.server.push.under_way import LARGE, MAX_FAILING, MAX_LARGE, MAX_SENDING, PER_TARGET, PER_USER
 from a2a_canvas.server.tasks.errors import TaskNotFound
 from a2a_canvas.server.tasks.push import ConfigKey, PushConfig
 from a2a_canvas.server.tasks.record import Entry, TaskRecord
@@ -364,7 +364,7 @@ async def test_large_bodies_share_a_few_places_and_none_is_written_again_while_i
 
 
 async def test_a_config_with_much_to_deliver_makes_room_for_others(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(places, "MAX_SENDING", 1)
+    monkeypatch.setattr(under_way, "MAX_SENDING", 1)
     async with delivering() as world:
         first, second = world.register("t", "a:443"), world.register("u", "b:443")
         world.tell("t", *[State.WORKING, State.INPUT_REQUIRED] * 20)

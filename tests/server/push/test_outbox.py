@@ -18,8 +18,8 @@ from a2a_canvas.server.accounts.access import Caller
 from a2a_canvas.server.agent.events import AgentMessage, ArtifactChanged, State, StatusChanged
 from a2a_canvas.server.backend.backend import MemoryBackend
 from a2a_canvas.server.backend.sql_backend import SqlBackend
+from a2a_canvas.server.push.fair_choice import Room, UnderWay
 from a2a_canvas.server.push.outbox import CLAIM_SECONDS, MAX_CONFIGS, Backlog, Delivery, PushStore
-from a2a_canvas.server.push.slots import Room, UnderWay
 from a2a_canvas.server.push.sql.outbox_rows import push_configs
 from a2a_canvas.server.push.sql.sql_push import SqlPush
 from a2a_canvas.server.tasks.errors import TaskNotFound, TooManyPushConfigs

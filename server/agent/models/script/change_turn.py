@@ -40,7 +40,7 @@ from a2a_canvas.server.agent.models.script.transforms import (
     transform,
 )
 from a2a_canvas.server.agent.models.script.values import fill, parse_number, parse_whole_number
-from a2a_canvas.server.agent.text.language import language_of
+from a2a_canvas.server.agent.text.file_language import language_of
 from a2a_canvas.store.text.spans import Span, splice
 
 Block = ModelText | ToolUse

@@ -14,7 +14,7 @@ from itertools import pairwise
 from typing import Final
 
 from a2a_canvas.server.agent.models.script.values import Groups
-from a2a_canvas.server.agent.text.markdown import outside_fences
+from a2a_canvas.server.agent.text.markdown_code import outside_fences
 from a2a_canvas.store.text.spans import Span
 
 HEADING: Final = r"^#{1,6}[ \t]+\S.*$"

@@ -27,7 +27,7 @@ from a2a_canvas.server.agent.models.script.values import (
     fill,
 )
 from a2a_canvas.server.agent.models.script.yaml import ScriptError, Source, YamlPath
-from a2a_canvas.server.agent.text.language import media_type_by_name
+from a2a_canvas.server.agent.text.file_language import media_type_by_name
 
 Items = TypeVar("Items", bound=Sequence[object])
 M = TypeVar("M", bound=BaseModel)

@@ -16,8 +16,8 @@ from typing import Final
 
 from a2a_canvas.server.agent.models.script.passages import HEADING, ITEM, headings_of
 from a2a_canvas.server.agent.models.script.values import Groups, capital, fill, parse_number
-from a2a_canvas.server.agent.text.language import is_prose
-from a2a_canvas.server.agent.text.markdown import outside_fences
+from a2a_canvas.server.agent.text.file_language import is_prose
+from a2a_canvas.server.agent.text.markdown_code import outside_fences
 from a2a_canvas.store.text.spans import Span, splice
 
 

@@ -4,7 +4,7 @@
  * beside it that would be in the way.
  */
 
-/** So long after the last change without a pointer, a selection is at rest. */
+/** Delay after the last change from the keyboard, before a selection counts as settled. */
 const REST_MS = 350;
 
 /**

@@ -258,7 +258,7 @@ export function createSaving(app, pane) {
     }
   }
 
-  /** Waits for the version that the server has announced. If it does not come, it came while nobody listened. @param {Entry} entry */
+  /** Waits for the version that the server has announced. If it does not arrive, it was missed while disconnected. @param {Entry} entry */
   async function arrival(entry) {
     if (unsaved.isAhead(entry.state)) {
       const timer = setTimeout(() => entry.come(), UNSEEN_MS);

@@ -39,7 +39,7 @@ import { changesBetween, threeWay, touch } from "./merging.js";
  * @property {string} base
  * @property {{id: string, text: string, changes: any, made: number, early: boolean, steps: Steps|null}|null} sent  `made`: the
  *     version that it has become, 0 if it is not known yet; `early`: that version may have come before this page was there;
- *     `steps`: it is no put but an undo or redo, after which an older version comes once more
+ *     `steps`: it is an undo or redo, which makes an older version current
  * @property {any} local
  * @property {string} text  what is shown
  * @property {boolean} undone  what was changed last was an undo or a redo

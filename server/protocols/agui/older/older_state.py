@@ -17,7 +17,7 @@ from dataclasses import dataclass
 
 from a2a_canvas.server.agent.events import ArtifactChanged, TurnEvent
 from a2a_canvas.server.agent.intent import SelectionEdit
-from a2a_canvas.server.agent.text.language import is_markdown, language_of
+from a2a_canvas.server.agent.text.file_language import is_markdown, language_of
 from a2a_canvas.server.protocols.a2a_v1.projection.turn_ext import RESEND_GROWTH
 from a2a_canvas.server.protocols.agui.json_patch import END, Json, Op, add, remove, replace
 from a2a_canvas.server.protocols.agui.state import CanvasState, VersionsByArtifact

@@ -96,7 +96,7 @@ class JournalWork:
         }
 
     def release(self, connection: Connection) -> None:
-        """Its tasks keep their owner, because this replica lets them fail."""
+        """Nothing to release: this replica fails the tasks itself."""
 
     def failed(self) -> None:
         for batch in self._batches:

@@ -3,7 +3,7 @@
 A step that fails is left for the next time, and fails no other step.
 
 Rule 1 (journals): the entries of a task that has ended are deleted; the task's record stays. Tasks are read in pages,
-        and deleted in batches that grow while they are short (`batches.py`).
+        and deleted in batches that grow while they are short (`sweep_size.py`).
 Rule 2 (versions): the content of an old version is deleted; its number and author stay. The current version is kept,
         however old. A version that is kept as an edit of a deleted one is stored whole before. Tasks that name the
         deleted version say that it is no longer stored. While a task works in the context, or has entries that are not
@@ -33,8 +33,8 @@ from a2a_canvas.server.accounts.sql.sql_shares import prune_shares
 from a2a_canvas.server.agent.events import State
 from a2a_canvas.server.log_output import about
 from a2a_canvas.server.tasks.codec import names_of_json
-from a2a_canvas.server.tasks.sql.journal.batches import SMALLEST, BatchSize
 from a2a_canvas.server.tasks.sql.journal.removal import FreezeContext, remove_context
+from a2a_canvas.server.tasks.sql.journal.sweep_size import SMALLEST, BatchSize
 from a2a_canvas.server.tasks.sql.projections import inbox_messages, message_keys, pages
 from a2a_canvas.server.tasks.sql.projections.context_rows import contexts
 from a2a_canvas.server.tasks.sql.projections.message_files import remove_some, remove_unnamed

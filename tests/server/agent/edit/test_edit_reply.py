@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from a2a_canvas.server.agent.edit.edit_reply import EditReply
 from a2a_canvas.server.agent.edit.reply_fence import HEAD
 from a2a_canvas.server.agent.model import EditPrompt
-from a2a_canvas.server.agent.text.markdown import FENCE_LINE, inside_fence
+from a2a_canvas.server.agent.text.markdown_code import FENCE_LINE, inside_fence
 from tests.property_examples import examples
 
 

@@ -18,7 +18,7 @@ from a2a_canvas.server.accounts.api_key import ApiKey
 from a2a_canvas.server.accounts.sharing import Sharing
 from a2a_canvas.server.accounts.sql.sql_api_keys import add_key, api_keys, list_keys
 from a2a_canvas.server.accounts.sql.sql_shares import shares
-from a2a_canvas.server.push.slots import Room
+from a2a_canvas.server.push.fair_choice import Room
 from a2a_canvas.server.push.sql.outbox_rows import push_outbox
 from a2a_canvas.server.tasks.journal.listing import TaskQuery
 from a2a_canvas.server.tasks.push import ConfigKey, PushConfig

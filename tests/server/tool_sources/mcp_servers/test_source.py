@@ -136,9 +136,9 @@ async def test_an_approval_of_a_tool_that_the_server_does_not_have_is_told_once(
         ):
             await eventually(lambda: bool(one.tools()))
             assert [text for text in caplog.messages if "approval" in text] == [
-                "MCP server ours has no tool 'grown', which approval names: no call is asked about. "
+                "MCP server ours has no tool 'grown', which `approval` lists, so the entry has no effect. "
                 "Perhaps grow is meant",
-                "MCP server ours has no tool 'pictur', which approval names: no call is asked about. "
+                "MCP server ours has no tool 'pictur', which `approval` lists, so the entry has no effect. "
                 "Perhaps picture is meant",
             ]
             caplog.clear()

@@ -16,7 +16,7 @@ from a2a_canvas.server.agent.models.script.passages import named_passage
 from a2a_canvas.server.agent.models.script.rules import ScriptRule, read_rules
 from a2a_canvas.server.agent.models.script.transforms import STEPS, Passage, transform
 from a2a_canvas.server.agent.models.script.values import fill
-from a2a_canvas.server.agent.text.language import language_of
+from a2a_canvas.server.agent.text.file_language import language_of
 from a2a_canvas.store.text.spans import Span
 
 RULES = read_rules(str(SCRIPT))

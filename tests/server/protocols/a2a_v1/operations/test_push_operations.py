@@ -12,9 +12,9 @@ from a2a.utils.errors import InvalidParamsError
 from a2a_canvas.server.accounts.access import Caller
 from a2a_canvas.server.agent.events import State, StatusChanged
 from a2a_canvas.server.protocols.a2a_v1.operations.push_operations import MAX_SECRET, PushOperations
+from a2a_canvas.server.push.fair_choice import Room
 from a2a_canvas.server.push.outbox import InMemoryPush
 from a2a_canvas.server.push.sending import TargetCheck
-from a2a_canvas.server.push.slots import Room
 from a2a_canvas.server.push.targets import AllowedTargets
 from a2a_canvas.server.tasks.errors import PushConfigNotFound
 from a2a_canvas.server.tasks.record import Entry, TaskRecord

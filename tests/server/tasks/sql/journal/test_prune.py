@@ -28,8 +28,8 @@ from a2a_canvas.server.accounts.sql.sql_shares import shares
 from a2a_canvas.server.accounts.sql.sql_usage import usage
 from a2a_canvas.server.agent.events import State
 from a2a_canvas.server.push.sql.outbox_rows import push_configs, push_outbox
-from a2a_canvas.server.tasks.sql.journal import batches
 from a2a_canvas.server.tasks.sql.journal import prune as prune_module
+from a2a_canvas.server.tasks.sql.journal import sweep_size
 from a2a_canvas.server.tasks.sql.journal.prune import BATCH_SIZE, PruneResult, Retention, prune
 from a2a_canvas.server.tasks.sql.journal.removal import of_context, remove_context
 from a2a_canvas.server.tasks.sql.projections.context_rows import contexts, hash_of_removed, removed_contexts
@@ -195,8 +195,8 @@ async def test_many_tasks_go_in_pages_and_in_batches_that_grow_while_they_are_sh
     url: Url, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, page: int
 ) -> None:
     monkeypatch.setattr(prune_module, "TASK_PAGE", page)
-    monkeypatch.setattr(batches, "SMALLEST", 2)
-    monkeypatch.setattr(batches, "SHORT_SECONDS", math.inf)
+    monkeypatch.setattr(sweep_size, "SMALLEST", 2)
+    monkeypatch.setattr(sweep_size, "SHORT_SECONDS", math.inf)
     async with emptied(where := url(tmp_path)) as database:
         for number in range(14):
             await add_task(database, f"t{number}", state=State.CANCELED if number % 2 else State.COMPLETED)
@@ -211,7 +211,7 @@ async def test_many_tasks_go_in_pages_and_in_batches_that_grow_while_they_are_sh
 async def test_a_task_that_cannot_be_pruned_leaves_few_others_for_the_next_time(
     database: Database, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(batches, "SHORT_SECONDS", math.inf)
+    monkeypatch.setattr(sweep_size, "SHORT_SECONDS", math.inf)
     entries = prune_module._entries
 
     async def without_one(database: Database, some: Sequence[Key], dry_run: bool) -> dict[Key, int]:
@@ -226,7 +226,7 @@ async def test_a_task_that_cannot_be_pruned_leaves_few_others_for_the_next_time(
     pruned = await prune(database, Retention(5 * DAY), NOW)
     left = await tasks_with_entries(database)
     assert "t55" in left
-    assert len(left) == batches.SMALLEST
+    assert len(left) == sweep_size.SMALLEST
     assert pruned.journals == 90 - len(left)
     said = [(record.levelname, "this one" in str(record.exc_info)) for record in caplog.records]
     assert said == [("DEBUG", True), ("ERROR", True)]

@@ -19,7 +19,7 @@ from a2a_canvas.server.agent.events import (
     ThinkingAdded,
     TurnEvent,
 )
-from a2a_canvas.server.push.slots import Room
+from a2a_canvas.server.push.fair_choice import Room
 from a2a_canvas.server.tasks.errors import StreamLost, Unreadable
 from a2a_canvas.server.tasks.incoming import Incoming
 from a2a_canvas.server.tasks.journal.listing import TaskQuery

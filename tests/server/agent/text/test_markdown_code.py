@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from a2a_canvas.server.agent.text.markdown import CodeFinder
+from a2a_canvas.server.agent.text.markdown_code import CodeFinder
 
 FRAGMENTS = ["`", "``", "```", "~~~", "~", "\n", "\n\n", "   ", "\t", "a", "py b"]
 TEXTS = st.lists(st.sampled_from(FRAGMENTS)).map("".join)

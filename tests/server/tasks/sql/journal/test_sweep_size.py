@@ -2,7 +2,7 @@
 
 import pytest
 
-from a2a_canvas.server.tasks.sql.journal.batches import LARGEST, SHORT_SECONDS, SMALLEST, BatchSize, next_size
+from a2a_canvas.server.tasks.sql.journal.sweep_size import LARGEST, SHORT_SECONDS, SMALLEST, BatchSize, next_size
 
 ENOUGH = 1.5 * SHORT_SECONDS
 LONG = 2.5 * SHORT_SECONDS

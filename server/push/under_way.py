@@ -12,8 +12,8 @@ from collections import Counter, OrderedDict
 from collections.abc import Hashable
 from typing import TypeVar
 
+from a2a_canvas.server.push.fair_choice import Room, UnderWay
 from a2a_canvas.server.push.outbox import Delivery
-from a2a_canvas.server.push.slots import Room, UnderWay
 from a2a_canvas.server.tasks.push import ConfigKey
 
 MAX_SENDING = 80

@@ -2,7 +2,7 @@
 
 import pytest
 
-from a2a_canvas.server.agent.text.language import is_markdown, language_of
+from a2a_canvas.server.agent.text.file_language import is_markdown, language_of
 
 
 @pytest.mark.parametrize(
