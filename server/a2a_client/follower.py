@@ -163,8 +163,9 @@ class Follower:
 
     async def _read(self, stream: AsyncGenerator[pb.StreamResponse], message: pb.Message | None = None) -> bool:
         self._has_answer = news = False
-        end = fault = None
-        # The stream that answers a question may begin with the task as it was: still asking.
+        end = asked = fault = None
+        # The stream that answers a question may begin with the task as it was: still asking. If that is all, it asks
+        # the next question.
         stale = message is not None and bool(message.task_id) and self.connection.streams
         try:
             async with aclosing(stream) as events:
@@ -173,9 +174,12 @@ class Follower:
                         self._has_answer, news = True, news or not event.HasField("task")
                         stale = stale and event.task.status.state in WAITS
                         await self.take(event)
+                        asked = event if stale else None
                         if not stale and is_over(event, self.answered):
                             end = event
                             break
+            if asked and is_over(asked, self.answered) and not self.persistence.confirms:
+                end = asked
         except AgentFault as raised:
             fault = raised
         if message is not None and not self._has_answer:

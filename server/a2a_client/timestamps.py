@@ -5,6 +5,7 @@ Rule: only a task's status is changed. Data, metadata and text stay as they are.
 
 from __future__ import annotations
 
+import asyncio
 import json
 import re
 from collections.abc import AsyncIterator
@@ -13,6 +14,8 @@ from typing import Any
 import httpx
 
 _STAMP = r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?"
+LARGE = 65_536
+"""Bytes that are not parsed on the event loop."""
 _SUSPECT = re.compile(rf'"timestamp"\s*:\s*"{_STAMP}"'.encode())
 
 
@@ -35,6 +38,10 @@ def zoned(text: bytes) -> bytes:
         return text
 
 
+async def _zoned_apart(text: bytes) -> bytes:
+    return zoned(text) if len(text) < LARGE else await asyncio.to_thread(zoned, text)
+
+
 def _zoned_status(fields: dict[str, Any]) -> dict[str, Any]:
     is_status = "state" in fields and fields.keys() <= {"state", "message", "timestamp"}
     stamp = str(fields.get("timestamp"))
@@ -54,9 +61,9 @@ class _ZonedBody(httpx.AsyncByteStream):
             pending += chunk
             end = pending.rfind(b"\n", len(pending) - len(chunk)) + 1 if self._by_line else 0
             if end:
-                yield b"\n".join(map(zoned, bytes(pending[:end]).split(b"\n")))
+                yield b"\n".join([await _zoned_apart(line) for line in bytes(pending[:end]).split(b"\n")])
                 del pending[:end]
-        yield zoned(bytes(pending))
+        yield await _zoned_apart(bytes(pending))
 
     async def aclose(self) -> None:
         await self._stream.aclose()

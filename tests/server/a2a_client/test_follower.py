@@ -135,3 +135,16 @@ async def test_a_message_is_not_sent_again_to_a_server_that_may_have_it(fault) -
     with pytest.raises(AgentFault, match=str(fault)):
         await follow(agent, Persistence((0.0,), (0.0,)))
     assert agent.sent == 1
+
+
+async def test_a_stream_that_answers_a_question_with_the_next_one_alone_is_over() -> None:
+    class Asking(FakeAgent):
+        async def send(self, message):
+            yield pb.StreamResponse(task=pb.Task(id=message.task_id, status=asks("And when?").status_update.status))
+
+    async def take(event: pb.StreamResponse) -> None: ...
+
+    async def wait(seconds: float, lost: int) -> None:
+        pytest.fail("the connection was not lost")
+
+    await Follower(Asking([]), take, wait, PATIENT).run(pb.Message(message_id="m", task_id="t"))
