@@ -212,7 +212,7 @@ async def test_one_that_blocks_the_event_loop_is_named_in_the_log_and_all_are_an
     served: Served, release: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr(running, "BLOCKED", 0.02)
-    handler = Logged("the tool blocks blocks the event loop", release)
+    handler = Logged("The tool blocks blocks the event loop", release)
     running.logger.addHandler(handler)
     try:
         task, _ = await asyncio.gather(called(served, f"blocks {release}"), answers_others(served))
