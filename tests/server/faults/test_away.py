@@ -74,6 +74,8 @@ async def test_ten_turns_wait_for_a_restarted_database_and_go_on(
     postgresql: PrivatePostgresql, two: list[ServerProcess], mode: Literal["fast", "immediate"], outage: float
 ) -> None:
     """Two servers, so that a turn could be taken over; but who could not say that it lives is not dead."""
+    for server in two:  # its connections may be those that the test before has cut
+        await _accepted(server, message(WRITE, context=str(uuid4())))
     writing = asyncio.Barrier(2 * TURNS + 1)
     turns = [asyncio.create_task(_watched(two[number % 2], two[1 - number % 2], writing)) for number in range(TURNS)]
     late = message(WRITE, context=str(uuid4()))
