@@ -1,4 +1,4 @@
-"""The one way to a context, to its tasks and to its artifacts, for whoever serves a caller.
+"""The one way to a context, its tasks and its artifacts, for every protocol.
 
 Rule 1: what a caller may do is decided before anything is read. What the caller may not read takes as many queries as
         what does not exist, and has the same answer.

@@ -117,7 +117,7 @@ async def test_the_stream_ends_with_the_credential_and_goes_on_with_another(
 
     # Nothing happens on it, and it ends.
     why = await ended(stream)
-    assert "These credentials are not valid any more" in why
+    assert "The credentials have expired or been revoked" in why
     assert stream.task.status.state == pb.TASK_STATE_WORKING
     assert len(text_of(stream.task)) < len(SLOW)
 
@@ -176,7 +176,7 @@ async def test_a_run_of_ag_ui_ends_and_is_joined_by_sending_it_again(
 
     first = await run(credentials.new(kind), lambda: credentials.end(kind))
     assert first.outcome == "unavailable"
-    assert "come back with new ones" in first.end["message"]
+    assert "reconnect with valid credentials" in first.end["message"]
     second = await run(credentials.lasting, served.gate.open)
     assert second.outcome == "success"
     assert second.text("report") == SLOW

@@ -32,6 +32,8 @@ class RecentReads(Generic[K, V]):
     Args:
         clock: seconds, for the age of what is in memory.
         max_age: the seconds for which an answer counts from the beginning of its reading, which took so many.
+        single_flight: nobody starts a query while one is in progress, however long that takes, so that a slow database
+            does not get more of them. Otherwise a query that is older than MAX_AGE is not waited for.
     """
 
     def __init__(
@@ -39,10 +41,13 @@ class RecentReads(Generic[K, V]):
         read: Callable[[K], Coroutine[Any, Any, V]],
         clock: Callable[[], float] = time.monotonic,
         max_age: Callable[[float], float] = default_age,
+        *,
+        single_flight: bool = False,
     ) -> None:
         self._read = read
         self._clock = clock
         self._max_age = max_age
+        self._single_flight = single_flight
         self._reads: OrderedDict[K, tuple[float, asyncio.Task[tuple[V, float]]]] = OrderedDict()
 
     async def get(self, key: K) -> V:
@@ -63,7 +68,7 @@ class RecentReads(Generic[K, V]):
 
     def _counts(self, age: float, reading: asyncio.Task[tuple[V, float]]) -> bool:
         if not reading.done():
-            return age < max(MAX_AGE, self._max_age(age))
+            return self._single_flight or age < MAX_AGE
         failed = reading.cancelled() or reading.exception()
         return not failed and age < self._max_age(reading.result()[1])
 

@@ -51,7 +51,7 @@ class SqlApiKeys:
     def __init__(self, database: Database, clock: Callable[[], float] = time.monotonic) -> None:
         self._database = database
         self._last: tuple[KeyCount, Mapping[str, ApiKey]] = NO_KEYS, {}
-        self._recent = RecentReads(self._read, clock)
+        self._recent = RecentReads(self._read, clock, single_flight=True)
 
     async def find(self, key_hash: str) -> ApiKey | None:
         _, in_force = await self._recent.get(None)

@@ -60,7 +60,7 @@ SIGN_OUT: Final = "/auth/sign-out"
 SESSION: Final = "/auth/session"
 SET_COOKIE: Final = "set-cookie"
 
-ENDED = "These credentials are not valid any more, so this stream ends. Its task goes on: come back with new ones."
+ENDED = "The credentials have expired or been revoked. The task is still running; reconnect with valid credentials."
 
 
 class UnauthenticatedError(A2AError):

@@ -1,6 +1,6 @@
 """The rows of push configs and of the outbox, and how the entries that notifications tell of are written there.
 
-Rule 1: whoever writes to the outbox, or finds it empty, has locked the rows of the configs before: so every config
+Rule 1: a writer of the outbox, or one that finds it empty, has locked the rows of the configs first, so every config
         with notifications waiting has a due time.
 Rule 2: a version is named, not repeated: its content is read when it is delivered.
 """

@@ -41,7 +41,7 @@ class SqlKeptBytes:
 
     def __init__(self, database: Database, clock: Callable[[], float] = time.monotonic) -> None:
         self._database = database
-        self._sums = RecentReads(self._sum, clock, good_for)
+        self._sums = RecentReads(self._sum, clock, good_for, single_flight=True)
 
     async def of(self, owners: Collection[str]) -> int:
         return await self._sums.get(tuple(owners))
