@@ -11,7 +11,7 @@ from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar
 
 from a2a_canvas.store.changes import Change
 from a2a_canvas.store.ids import ContextKey
-from a2a_canvas.store.models import Applied, Artifact, Ref, Version
+from a2a_canvas.store.models import AppliedChange, Artifact, Ref, Version
 
 T = TypeVar("T")
 _Args = ParamSpec("_Args")
@@ -69,7 +69,7 @@ class ArtifactStore(Protocol):
         """
         ...
 
-    async def apply(self, ref: Ref, change: Change) -> Applied:
+    async def apply(self, ref: Ref, change: Change) -> AppliedChange:
         """Change an artifact. An update creates a missing one; a step needs an existing one.
 
         Raises:
@@ -82,11 +82,11 @@ class ArtifactStore(Protocol):
         """Complete the call whose changes were applied with `done=False`."""
         ...
 
-    async def close(self, ref: Ref) -> Applied | None:
+    async def close(self, ref: Ref) -> AppliedChange | None:
         """Close the task's draft into a version; None if the task has no draft."""
         ...
 
-    async def discard(self, ref: Ref) -> Applied | None:
+    async def discard(self, ref: Ref) -> AppliedChange | None:
         """Undo the call being written; None if subscribers need no event."""
         ...
 

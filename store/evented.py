@@ -8,9 +8,9 @@ from dataclasses import replace
 from a2a_canvas.store.artifact_store import ArtifactStore, StoreWrapper
 from a2a_canvas.store.changes import Change, EditText
 from a2a_canvas.store.edits import EditAborted, EditChunk, EditCompleted, EditEvent, EditStarted
-from a2a_canvas.store.models import Applied, Ref
+from a2a_canvas.store.models import AppliedChange, Ref
 
-Listen = Callable[[Applied | EditEvent], Awaitable[None]]
+Listen = Callable[[AppliedChange | EditEvent], Awaitable[None]]
 
 
 class EventedArtifactStore(StoreWrapper):
@@ -37,7 +37,7 @@ class EventedArtifactStore(StoreWrapper):
         self._drafts: dict[str, Ref] = {}
         self._known: dict[str, tuple[int, ...]] = {}
         self.touched = set(self._seen)
-        self.saved: dict[str, Applied] = {}
+        self.saved: dict[str, AppliedChange] = {}
 
     def known_version(self, artifact_id: str) -> int | None:
         """The version that was current when the model last read or wrote the artifact; None if it never did."""
@@ -53,7 +53,7 @@ class EventedArtifactStore(StoreWrapper):
         if artifact_id not in self._drafts:  # no one else can change an artifact with a draft of this turn
             self._known[artifact_id] = (version,)
 
-    async def apply(self, ref: Ref, change: Change) -> Applied:
+    async def apply(self, ref: Ref, change: Change) -> AppliedChange:
         applied = await self._apply(ref, change)
         self._drafts[ref.artifact_id] = ref
         return await self._report_change(applied)
@@ -62,11 +62,11 @@ class EventedArtifactStore(StoreWrapper):
         """Continue a draft that the task left open because its turn crashed."""
         self._drafts[ref.artifact_id] = ref
 
-    async def close(self, ref: Ref) -> Applied | None:
+    async def close(self, ref: Ref) -> AppliedChange | None:
         applied = await self._store.close(ref)
         return await self._report_change(applied) if applied else None
 
-    async def discard(self, ref: Ref) -> Applied | None:
+    async def discard(self, ref: Ref) -> AppliedChange | None:
         applied = await self._store.discard(ref)
         if applied and applied.last_chunk and ref.artifact_id in self._known:
             self._known[ref.artifact_id] = self._known[ref.artifact_id][:1]
@@ -76,7 +76,7 @@ class EventedArtifactStore(StoreWrapper):
         """Report the progress of an edit. Nothing has been changed yet."""
         await self._listen(event)
 
-    async def complete(self, ref: Ref, change: EditText, completed: EditCompleted) -> Applied:
+    async def complete(self, ref: Ref, change: EditText, completed: EditCompleted) -> AppliedChange:
         """Applies an edit, then reports `completed`, then the change.
 
         Raises:
@@ -98,11 +98,11 @@ class EventedArtifactStore(StoreWrapper):
         writer = self._drafts.get(ref.artifact_id)
         if artifact.open and (writer or not versions):
             author = writer.author if writer else ref.author
-            await self._notify(Applied(artifact, False, (), False, len(versions) + 1, author, artifact.version))
+            await self._notify(AppliedChange(artifact, False, (), False, len(versions) + 1, author, artifact.version))
             return
         version = versions[artifact.version - 1]
         closed = replace(artifact, content=version.content, open=False)
-        await self._notify(Applied(closed, False, (), True, version.number, version.author, version.parent))
+        await self._notify(AppliedChange(closed, False, (), True, version.number, version.author, version.parent))
 
     async def prepare_all(self) -> None:
         """Acquire the lease of every draft of this turn, so that `close_all` does not wait."""
@@ -118,14 +118,14 @@ class EventedArtifactStore(StoreWrapper):
             await self.discard(ref)
             await self.close(ref)
 
-    async def _apply(self, ref: Ref, change: Change) -> Applied:
+    async def _apply(self, ref: Ref, change: Change) -> AppliedChange:
         """Apply a change, after reporting the draft that it closed."""
         applied = await self._store.apply(ref, change)
         if applied.closed:
             await self._report_change(applied.closed)
         return applied
 
-    async def _report_change(self, applied: Applied) -> Applied:
+    async def _report_change(self, applied: AppliedChange) -> AppliedChange:
         """Report a change by the model. If the model has not seen the version below it, the known version stays."""
         artifact_id = applied.artifact.artifact_id
         self.touched.add(artifact_id)
@@ -138,7 +138,7 @@ class EventedArtifactStore(StoreWrapper):
             self.saved[artifact_id] = applied
         return await self._notify(applied)
 
-    async def _notify(self, applied: Applied) -> Applied:
+    async def _notify(self, applied: AppliedChange) -> AppliedChange:
         artifact_id = applied.artifact.artifact_id
         if artifact_id not in self._seen:
             self._seen.add(artifact_id)

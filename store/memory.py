@@ -9,7 +9,7 @@ from a2a_canvas.store import mutation
 from a2a_canvas.store.changes import Change
 from a2a_canvas.store.errors import ArtifactNotFound
 from a2a_canvas.store.ids import ContextKey
-from a2a_canvas.store.models import Applied, Artifact, Document, Limits, Ref, Version
+from a2a_canvas.store.models import AppliedChange, Artifact, Document, Limits, Ref, Version
 
 
 class InMemoryArtifactStore:
@@ -49,7 +49,7 @@ class InMemoryArtifactStore:
         self._existing(ref)
         return dict(enumerate(self._times.get((ref.context_id, ref.artifact_id), ()), 1))
 
-    async def apply(self, ref: Ref, change: Change) -> Applied:
+    async def apply(self, ref: Ref, change: Change) -> AppliedChange:
         document, applied = mutation.apply_change(self._document(ref), ref, change, self._limits)
         self._save(ref, document)
         return applied
@@ -57,12 +57,12 @@ class InMemoryArtifactStore:
     async def complete_call(self, ref: Ref) -> None:
         self._save(ref, mutation.complete_call(self._existing(ref), ref))
 
-    async def close(self, ref: Ref) -> Applied | None:
+    async def close(self, ref: Ref) -> AppliedChange | None:
         document, applied = mutation.close_draft(self._existing(ref), ref)
         self._save(ref, document)
         return applied
 
-    async def discard(self, ref: Ref) -> Applied | None:
+    async def discard(self, ref: Ref) -> AppliedChange | None:
         document, applied = mutation.discard_call(self._document(ref), ref)
         if document.exists:
             self._save(ref, document)

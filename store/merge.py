@@ -28,7 +28,7 @@ class Conflict:
 
 
 @dataclass(frozen=True, slots=True)
-class Merged:
+class MergeResult:
     """The text with the changes of both sides."""
 
     text: str
@@ -41,12 +41,12 @@ class Conflicts:
     places: tuple[Conflict, ...]
 
 
-def merge(base: str, current: str, yours: str) -> Merged | Conflicts:
+def merge(base: str, current: str, yours: str) -> MergeResult | Conflicts:
     """Merge the changes of `current` and `yours` to `base`."""
     if yours == base:
-        return Merged(current)
+        return MergeResult(current)
     if current in (base, yours):
-        return Merged(yours)
+        return MergeResult(yours)
     merged, conflicts = [], []
     for place in _places(base, hunks(base, current), hunks(base, yours)):
         span = place.span
@@ -54,7 +54,7 @@ def merge(base: str, current: str, yours: str) -> Merged | Conflicts:
         if place.current and place.yours and ours != theirs:
             conflicts.append(Conflict(span.start, span.extract(base), ours, theirs))
         merged.append(Hunk(span, ours if place.current else theirs))
-    return Conflicts(tuple(conflicts)) if conflicts else Merged(apply_hunks(base, merged))
+    return Conflicts(tuple(conflicts)) if conflicts else MergeResult(apply_hunks(base, merged))
 
 
 @dataclass(slots=True)

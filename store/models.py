@@ -278,7 +278,7 @@ class Document:
 
 
 @dataclass(frozen=True, slots=True)
-class Applied:
+class AppliedChange:
     """The result of a mutation, with instructions for subscribers.
 
     Attributes:
@@ -299,7 +299,7 @@ class Applied:
     version: int
     author: Author
     parent: int
-    closed: Applied | None = None
+    closed: AppliedChange | None = None
 
     @property
     def parts(self) -> Parts:

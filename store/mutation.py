@@ -37,7 +37,7 @@ from a2a_canvas.store.changes import (
 )
 from a2a_canvas.store.errors import ArtifactBusy, ArtifactNotFound, NothingToRedo, NothingToUndo, VersionConflict
 from a2a_canvas.store.models import (
-    Applied,
+    AppliedChange,
     Author,
     Content,
     Document,
@@ -55,7 +55,7 @@ from a2a_canvas.store.models import (
 from a2a_canvas.store.text.unicode import replace_surrogates
 
 
-def apply_change(document: Document, ref: Ref, change: Change, limits: Limits) -> tuple[Document, Applied]:
+def apply_change(document: Document, ref: Ref, change: Change, limits: Limits) -> tuple[Document, AppliedChange]:
     """`document` after `change` by `ref`'s task.
 
     Raises:
@@ -72,7 +72,7 @@ def apply_change(document: Document, ref: Ref, change: Change, limits: Limits) -
             assert_never(change)
 
 
-def _update_draft(document: Document, ref: Ref, change: Update, limits: Limits) -> tuple[Document, Applied]:
+def _update_draft(document: Document, ref: Ref, change: Update, limits: Limits) -> tuple[Document, AppliedChange]:
     if isinstance(change, ReplaceParts):
         _check_base(document, change)
     closed = None
@@ -91,7 +91,7 @@ def _update_draft(document: Document, ref: Ref, change: Update, limits: Limits) 
     return shown, _to_applied(shown, append, group(change.parts), closed)
 
 
-def _step(document: Document, ref: Ref, change: Step, limits: Limits) -> tuple[Document, Applied]:
+def _step(document: Document, ref: Ref, change: Step, limits: Limits) -> tuple[Document, AppliedChange]:
     if not document.exists:
         raise ArtifactNotFound(document.artifact_id)
     if document.draft and document.draft.dirty:
@@ -153,7 +153,7 @@ def complete_call(document: Document, ref: Ref) -> Document:
     return replace(document, draft=replace(draft, completed=draft.shown, dirty=False))
 
 
-def discard_call(document: Document, ref: Ref) -> tuple[Document, Applied | None]:
+def discard_call(document: Document, ref: Ref) -> tuple[Document, AppliedChange | None]:
     """Undo the call being written (rules 3 and 4). None if subscribers need no event."""
     draft = document.draft
     if draft is None or not draft.dirty or draft.task_id != ref.task_id:
@@ -165,7 +165,7 @@ def discard_call(document: Document, ref: Ref) -> tuple[Document, Applied | None
     return document, _to_applied(document, append=False)
 
 
-def close_draft(document: Document, ref: Ref) -> tuple[Document, Applied | None]:
+def close_draft(document: Document, ref: Ref) -> tuple[Document, AppliedChange | None]:
     """Close the draft into a version. None if `ref`'s task has no draft."""
     if document.draft is None or document.draft.task_id != ref.task_id:
         return document, None
@@ -220,7 +220,7 @@ def _content(base: Content, change: Update) -> Content:
     )
 
 
-def _close(document: Document) -> tuple[Document, Applied]:
+def _close(document: Document) -> tuple[Document, AppliedChange]:
     """The draft as a version, and the event for subscribers, which already have its content."""
     assert document.draft is not None
     document = _with_draft_closed(document, document.draft)
@@ -248,10 +248,12 @@ def _with_version(
     return replace(document, versions=(*document.versions, version), draft=None, current=number)
 
 
-def _to_applied(document: Document, append: bool, new: Parts = (), closed: Applied | None = None) -> Applied:
+def _to_applied(
+    document: Document, append: bool, new: Parts = (), closed: AppliedChange | None = None
+) -> AppliedChange:
     draft = document.draft
     writer = draft or document.versions[document.current - 1]
     version = len(document.versions) + 1 if draft else document.current
     parent = document.current if draft else document.parent(version)
     new = new if append else ()
-    return Applied(document.artifact, append, new, draft is None, version, writer.author, parent, closed)
+    return AppliedChange(document.artifact, append, new, draft is None, version, writer.author, parent, closed)

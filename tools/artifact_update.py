@@ -23,7 +23,7 @@ from typing import Annotated, Any
 from pydantic import BeforeValidator, Field
 
 from a2a_canvas.store.changes import AppendParts, ReplaceParts
-from a2a_canvas.store.models import Applied, Kind, Part, Ref, text_part
+from a2a_canvas.store.models import AppliedChange, Kind, Part, Ref, text_part
 from a2a_canvas.tools.json_stream import Begin, Delta, JsonEvent, JsonStream, Path, Value
 from a2a_canvas.tools.part_inputs import ArtifactId, Encodable, PartInput, TextInput, part_input, require_portable
 from a2a_canvas.tools.streaming import InputHead, StreamingCall
@@ -239,7 +239,7 @@ class _UpdateCall(StreamingCall[ArtifactUpdateInput]):
         for part in ready:
             await self._apply(self._ref, part, done=False)
 
-    async def _apply(self, ref: Ref, part: Part, *, done: bool, last_chunk: bool = False) -> Applied:
+    async def _apply(self, ref: Ref, part: Part, *, done: bool, last_chunk: bool = False) -> AppliedChange:
         replaces = not self._head.append and part.kind not in self._kinds
         name, description = self._head.name, self._head.description
         self._kinds.add(part.kind)
@@ -249,7 +249,7 @@ class _UpdateCall(StreamingCall[ArtifactUpdateInput]):
         change = ReplaceParts(*added, store.known_version(ref.artifact_id)) if replaces else AppendParts(*added)
         return await store.apply(ref, change)
 
-    async def _last_change(self, whole: ArtifactUpdateInput) -> Applied | None:
+    async def _last_change(self, whole: ArtifactUpdateInput) -> AppliedChange | None:
         """Make the last change of the call: close the draft, or mark the call as complete."""
         ref = self._workspace.ref(whole.artifact.artifact_id)
         named_late = self._sent_names != (self._head.name, self._head.description)

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from a2a_canvas.store.changes import EditText
 from a2a_canvas.store.edits import EditAborted, EditChunk, EditCompleted, EditStarted, Selection, Strategy
 from a2a_canvas.store.errors import PassageLost, VersionConflict
-from a2a_canvas.store.models import Applied, Author
+from a2a_canvas.store.models import AppliedChange, Author
 from a2a_canvas.store.text.spans import Span, Unit, from_codepoints, length, splice
 from a2a_canvas.store.text.unicode import replace_surrogates
 from a2a_canvas.store.tracking import track
@@ -95,7 +95,7 @@ class EditStream:
             self._pieces.append(text)
             await self._store.report_edit(EditChunk(self._id, self.target.artifact_id, self._selection, text))
 
-    async def complete(self) -> Applied:
+    async def complete(self) -> AppliedChange:
         """Make the change: one new version.
 
         Raises:

@@ -10,7 +10,7 @@ from a2a_canvas.server.agent.events import AgentMessage, State, StatusChanged, T
 from a2a_canvas.server.agent.model import ModelError, StopReason, ToolResult
 from a2a_canvas.server.agent.text.visible import visible
 from a2a_canvas.server.wire import CANVAS
-from a2a_canvas.store.models import NO_METADATA, Applied, JsonValue, Metadata
+from a2a_canvas.store.models import NO_METADATA, AppliedChange, JsonValue, Metadata
 from a2a_canvas.tools.tool import Ask, Decline, Done, Failed, Outcome
 
 INTERNAL_ERROR = "Something went wrong in this server; the operator's log has the details."
@@ -32,7 +32,7 @@ class Ending:
         return StatusChanged(self.state, message)
 
 
-def with_closing_text(ending: Ending, rounds: int, saved: Iterable[Applied]) -> Ending:
+def with_closing_text(ending: Ending, rounds: int, saved: Iterable[AppliedChange]) -> Ending:
     """`ending`, with a text of this server if the model called tools and its last answer has none.
 
     Args:

@@ -14,7 +14,7 @@ from typing import TypeVar
 from a2a_canvas.server.agent.events import ArtifactChanged, Emit
 from a2a_canvas.store.edits import EditEvent
 from a2a_canvas.store.evented import Listen
-from a2a_canvas.store.models import Applied
+from a2a_canvas.store.models import AppliedChange
 
 T = TypeVar("T")
 
@@ -37,13 +37,13 @@ async def shield(step: Awaitable[T]) -> T:
 def listener(emit: Emit) -> Listen:
     """The listener of an evented store that emits its notifications."""
 
-    async def listen(notified: Applied | EditEvent) -> None:
-        await emit(artifact_changed(notified) if isinstance(notified, Applied) else notified)
+    async def listen(notified: AppliedChange | EditEvent) -> None:
+        await emit(artifact_changed(notified) if isinstance(notified, AppliedChange) else notified)
 
     return listen
 
 
-def artifact_changed(applied: Applied) -> ArtifactChanged:
+def artifact_changed(applied: AppliedChange) -> ArtifactChanged:
     """The event of an applied change."""
     artifact = applied.artifact
     return ArtifactChanged(

@@ -20,7 +20,7 @@ from typing import Any
 from a2a_canvas.server.log_output import about
 from a2a_canvas.server.metrics import Metrics
 from a2a_canvas.server.push.outbox import Delivery, Outbox
-from a2a_canvas.server.push.retries import Accepted, NotAccepted, Outcome, delay_after
+from a2a_canvas.server.push.retries import DeliveryAccepted, DeliveryFailed, Outcome, delay_after
 from a2a_canvas.server.push.sending import Send
 from a2a_canvas.server.push.signing import headers_of
 from a2a_canvas.server.push.under_way import Places
@@ -151,9 +151,9 @@ class PushDelivery:
         try:
             body = await self._body(delivery)
         except TaskNotFound:
-            return NotAccepted("who registered it may not read the task any more", final=True)
+            return DeliveryFailed("who registered it may not read the task any more", final=True)
         except TaskError:
-            return NotAccepted("the task cannot be read")
+            return DeliveryFailed("the task cannot be read")
         if body is None:
             return None
         return await self._send(delivery.config.url, headers_of(delivery, body, self._now()), body)
@@ -166,16 +166,16 @@ class PushDelivery:
 
     async def _settle(self, delivery: Delivery, outcome: Outcome) -> Delivery | None:
         """The next notification of the same config, if this one was accepted and there is one."""
-        self._places.settled(delivery, accepted=isinstance(outcome, Accepted))
+        self._places.settled(delivery, accepted=isinstance(outcome, DeliveryAccepted))
         match outcome:
-            case Accepted():
+            case DeliveryAccepted():
                 self._metrics.push_attempts.labels("accepted").inc()
                 return await self._outbox.delivered(delivery)
-            case NotAccepted():
+            case DeliveryFailed():
                 await self._later(delivery, outcome)
                 return None
 
-    async def _later(self, delivery: Delivery, outcome: NotAccepted) -> None:
+    async def _later(self, delivery: Delivery, outcome: DeliveryFailed) -> None:
         failed = delivery.attempts + 1
         said = (public_id(delivery.config.key.config_id), delivery.config.target, outcome.reason)
         delay = delay_after(failed, outcome, self._chance())

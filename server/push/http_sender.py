@@ -16,7 +16,7 @@ import aiohttp
 
 from a2a_canvas.server.outbound import over_aiohttp
 from a2a_canvas.server.outbound.addresses import CONNECT_SECONDS
-from a2a_canvas.server.push.retries import NotAccepted, Outcome, outcome_of
+from a2a_canvas.server.push.retries import DeliveryFailed, Outcome, outcome_of
 from a2a_canvas.server.push.sending import TOTAL_SECONDS, TargetCheck
 from a2a_canvas.server.push.targets import Target, TargetRefused, target_of
 
@@ -35,13 +35,13 @@ class HttpSender:
                 over_aiohttp.checked.set(await self._check.addresses(target))
                 return await self._post(target, headers, body)
         except TargetRefused as refusal:
-            return NotAccepted(f"its url {refusal}")
+            return DeliveryFailed(f"its url {refusal}")
         except TimeoutError:
-            return NotAccepted(f"the receiver did not answer within {TOTAL_SECONDS:g} seconds")
+            return DeliveryFailed(f"the receiver did not answer within {TOTAL_SECONDS:g} seconds")
         except aiohttp.ClientConnectorCertificateError:
-            return NotAccepted("the receiver's certificate is not valid")
+            return DeliveryFailed("the receiver's certificate is not valid")
         except (aiohttp.ClientError, OSError, ValueError) as error:
-            return NotAccepted(f"the receiver cannot be reached ({type(error).__name__})")
+            return DeliveryFailed(f"the receiver cannot be reached ({type(error).__name__})")
 
     async def _post(self, target: Target, headers: Mapping[str, str], body: bytes) -> Outcome:
         session = self._opened()

@@ -13,12 +13,12 @@ MAX_DELAY = 3600.0
 
 
 @dataclass(frozen=True, slots=True)
-class Accepted:
+class DeliveryAccepted:
     """The receiver has answered 2xx."""
 
 
 @dataclass(frozen=True, slots=True)
-class NotAccepted:
+class DeliveryFailed:
     """It has not.
 
     Attributes:
@@ -32,10 +32,10 @@ class NotAccepted:
     wait: float = 0.0
 
 
-Outcome = Accepted | NotAccepted
+Outcome = DeliveryAccepted | DeliveryFailed
 
 
-def delay_after(failed: int, outcome: NotAccepted, chance: float) -> timedelta | None:
+def delay_after(failed: int, outcome: DeliveryFailed, chance: float) -> timedelta | None:
     """How long after a failed attempt the next one is made; None if there is none.
 
     Args:
@@ -51,6 +51,6 @@ def delay_after(failed: int, outcome: NotAccepted, chance: float) -> timedelta |
 def outcome_of(status: int, retry_after: str) -> Outcome:
     """What an answer means: a redirect is not followed."""
     if 200 <= status < 300:
-        return Accepted()
+        return DeliveryAccepted()
     wait = float(retry_after) if retry_after.isascii() and retry_after.isdigit() and len(retry_after) < 9 else 0.0
-    return NotAccepted(f"the receiver answered {status}", final=status == 410, wait=wait)
+    return DeliveryFailed(f"the receiver answered {status}", final=status == 410, wait=wait)

@@ -16,7 +16,7 @@ TaskError
 └── StreamLost          the lease was lost: a subscriber must subscribe again
 
 A lease that was lost, or one task, shows in three places: a transaction raises `LeaseLost` (`store/sql/commit.py`), a
-turn is cancelled by `Detached`, a subscriber gets `StreamLost`.
+turn is cancelled by `TaskDetached`, a subscriber gets `StreamLost`.
 """
 
 from __future__ import annotations
@@ -149,7 +149,7 @@ class StreamLost(TaskError):
         super().__init__("The connection to the task was lost. Subscribe to it again.")
 
 
-class Detached(asyncio.CancelledError):
+class TaskDetached(asyncio.CancelledError):
     """The task belongs to another replica now. The turn ends as if cancelled, and nothing that it emits is stored."""
 
 

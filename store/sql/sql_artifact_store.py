@@ -26,7 +26,7 @@ from a2a_canvas.store import mutation
 from a2a_canvas.store.changes import Change
 from a2a_canvas.store.errors import ArtifactBusy, ArtifactNotFound, ArtifactUnreadable, StoreError, Unavailable
 from a2a_canvas.store.ids import ContextKey
-from a2a_canvas.store.models import Applied, Artifact, Document, Limits, Ref, Version
+from a2a_canvas.store.models import AppliedChange, Artifact, Document, Limits, Ref, Version
 from a2a_canvas.store.sql import reading
 from a2a_canvas.store.sql.artifact_lease import (
     ACQUIRE_SECONDS,
@@ -195,7 +195,7 @@ class SqlArtifactStore:
         with suppress(ArtifactBusy):  # the change itself will raise it
             self._leases.pin(await self._lease(ref))
 
-    async def apply(self, ref: Ref, change: Change) -> Applied:
+    async def apply(self, ref: Ref, change: Change) -> AppliedChange:
         lease = await self._lease(ref)
         try:
             document, applied = mutation.apply_change(lease.newest, ref, change, self._limits)
@@ -213,7 +213,7 @@ class SqlArtifactStore:
         elif lease.draft_task is not None:
             raise ArtifactBusy(ref.artifact_id, lease.draft_task)
 
-    async def close(self, ref: Ref) -> Applied | None:
+    async def close(self, ref: Ref) -> AppliedChange | None:
         lease = await self._writer(ref)
         if isinstance(lease, ArtifactHead):
             return None
@@ -221,7 +221,7 @@ class SqlArtifactStore:
         self._save(lease, document)
         return applied
 
-    async def discard(self, ref: Ref) -> Applied | None:
+    async def discard(self, ref: Ref) -> AppliedChange | None:
         try:
             lease = await self._writer(ref)
         except ArtifactNotFound:

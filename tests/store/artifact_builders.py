@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from a2a_canvas.store.changes import AppendParts, Change, ReplaceParts, group
 from a2a_canvas.store.edits import EditEvent
-from a2a_canvas.store.models import Applied, Content, DataPart, FilePart, Kind, Part, Ref, TextPart, text_part
+from a2a_canvas.store.models import AppliedChange, Content, DataPart, FilePart, Kind, Part, Ref, TextPart, text_part
 
 T = TypeVar("T")
 
@@ -81,13 +81,13 @@ class StockClient:
     """
 
     def __init__(self) -> None:
-        self.told: list[Applied] = []
-        self.heard: list[Applied | EditEvent] = []
+        self.told: list[AppliedChange] = []
+        self.heard: list[AppliedChange | EditEvent] = []
         self._artifacts: dict[str, tuple[str, str, list[Part]]] = {}
 
-    async def listen(self, applied: Applied | EditEvent) -> None:
+    async def listen(self, applied: AppliedChange | EditEvent) -> None:
         self.heard.append(applied)
-        if not isinstance(applied, Applied):
+        if not isinstance(applied, AppliedChange):
             return
         self.told.append(applied)
         artifact = applied.artifact

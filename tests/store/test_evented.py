@@ -18,7 +18,7 @@ from a2a_canvas.store.edits import EditAborted, EditChunk, EditCompleted, EditSt
 from a2a_canvas.store.errors import ArtifactBusy, ArtifactNotFound, EmptyUpdate, StoreError, VersionConflict
 from a2a_canvas.store.evented import EventedArtifactStore
 from a2a_canvas.store.memory import InMemoryArtifactStore
-from a2a_canvas.store.models import Applied, FilePart, Limits, Ref
+from a2a_canvas.store.models import AppliedChange, FilePart, Limits, Ref
 from a2a_canvas.store.text.spans import Span
 from tests.property_examples import examples
 from tests.store.artifact_builders import KINDS, PARTS, StockClient, appending, by, delta, replacing, result, text
@@ -139,7 +139,7 @@ class Watched(RuleBasedStateMachine):
         for artifact in self.seen[task]:
             assert result(self.store.close(by(task, artifact))) is None, "its draft was still open"
 
-    def check(self, task: str, applied: Applied | None, told: int) -> None:
+    def check(self, task: str, applied: AppliedChange | None, told: int) -> None:
         client = self.clients[task]
         assert client.told[told:] == ([*closed_by(applied), applied] if applied else [])
         if applied:
@@ -171,7 +171,7 @@ class Watched(RuleBasedStateMachine):
                 assert told[ends[0]].artifact.content == version.content
 
 
-def closed_by(applied: Applied) -> list[Applied]:
+def closed_by(applied: AppliedChange) -> list[AppliedChange]:
     """The end of a draft that a change has closed is told first."""
     return [applied.closed] if applied.closed else []
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from a2a_canvas.store.merge import Conflict, Conflicts, Merged, merge
+from a2a_canvas.store.merge import Conflict, Conflicts, MergeResult, merge
 from a2a_canvas.store.text.hunks import Hunk, apply_hunks, hunks
 from tests.property_examples import examples
 from tests.store.text.test_hunks import TEXTS
@@ -40,7 +40,7 @@ POOLS = "# Pools\n\nThe sea forgets a pool twice a day.\n\n- crabs\n- snails\n"
     ],
 )
 def test_changes_that_do_not_touch_are_both_kept(base: str, current: str, yours: str, merged: str) -> None:
-    assert merge(base, current, yours) == Merged(merged)
+    assert merge(base, current, yours) == MergeResult(merged)
 
 
 @pytest.mark.parametrize(
@@ -75,7 +75,7 @@ def test_every_place_that_both_have_changed_is_named(
 def test_a_person_types_while_the_agent_rewrites_another_paragraph() -> None:
     rewritten = POOLS.replace("The sea forgets a pool twice a day.", "Twice a day the tide leaves a pool behind.")
     typed = POOLS.replace("- snails\n", "- snails\n- anemones\n")
-    assert merge(POOLS, rewritten, typed) == Merged(rewritten + "- anemones\n")
+    assert merge(POOLS, rewritten, typed) == MergeResult(rewritten + "- anemones\n")
 
 
 # ------------------------------------------------------------------------------ properties
@@ -95,7 +95,7 @@ def test_all_changes_of_both_are_in_the_text_or_none(base: str, current: str, yo
     shared = set(theirs) & set(ours)
     if not any(may_touch(base, one, other) for one in theirs for other in ours if {one, other} - shared):
         together: set[Hunk] = {*theirs, *ours}
-        assert merged == Merged(apply_hunks(base, sorted(together, key=lambda hunk: hunk.span.start)))
+        assert merged == MergeResult(apply_hunks(base, sorted(together, key=lambda hunk: hunk.span.start)))
     elif isinstance(merged, Conflicts):
         assert merged.places
 
@@ -114,7 +114,12 @@ def test_merging_in_either_order_gives_the_same(base: str, current: str, yours: 
 @given(TEXTS, TEXTS)
 @settings(max_examples=examples(500))
 def test_a_side_that_changed_nothing_or_the_same_adds_nothing(base: str, changed: str) -> None:
-    assert merge(base, changed, base) == merge(base, base, changed) == merge(base, changed, changed) == Merged(changed)
+    assert (
+        merge(base, changed, base)
+        == merge(base, base, changed)
+        == merge(base, changed, changed)
+        == MergeResult(changed)
+    )
 
 
 @given(TEXTS, TEXTS, TEXTS)
@@ -147,7 +152,7 @@ def test_of_words_that_each_of_two_people_changes_all_arrive(dice: random.Random
         current.append(changed[0])
         yours.append(changed[1])
         both.append(changed[0] if changed[1] == f"w{number}" else changed[1])
-    assert merge(*(end.join(words) for words in (base, current, yours))) == Merged(end.join(both))
+    assert merge(*(end.join(words) for words in (base, current, yours))) == MergeResult(end.join(both))
 
 
 @pytest.mark.parametrize("end", [".\n", ", ", " "])
@@ -156,4 +161,4 @@ def test_small_changes_of_two_megabytes(end: str) -> None:
     current = base.replace("Sentence 7 ", "Sentence seven ").replace("Sentence 69999 ", "")
     yours = base.replace("Sentence 400 ", "My ").replace("Sentence 35000 ", "Sentence 35000 and a half ")
     both = current.replace("Sentence 400 ", "My ").replace("Sentence 35000 ", "Sentence 35000 and a half ")
-    assert merge(base, current, yours) == Merged(both)
+    assert merge(base, current, yours) == MergeResult(both)

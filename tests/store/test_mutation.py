@@ -26,7 +26,7 @@ from a2a_canvas.store.errors import (
     VersionNotFound,
 )
 from a2a_canvas.store.memory import InMemoryArtifactStore
-from a2a_canvas.store.models import Applied, Artifact, Document, FilePart, Limits, Ref, TextPart, Version
+from a2a_canvas.store.models import AppliedChange, Artifact, Document, FilePart, Limits, Ref, TextPart, Version
 from a2a_canvas.store.text.spans import Span, difference
 from tests.property_examples import examples
 from tests.store.artifact_builders import appending, by, delta, replacing, result, text
@@ -220,7 +220,7 @@ class Drafts(RuleBasedStateMachine):
         applied = self.change(task, change, self.model.step(task, change))
         assert applied is None or not applied.append
 
-    def change(self, task: str, change: Change, after: Model | StoreError) -> Applied | None:
+    def change(self, task: str, change: Change, after: Model | StoreError) -> AppliedChange | None:
         """Make a change of which the model says what comes of it."""
         if isinstance(after, StoreError):
             with pytest.raises(type(after)) as caught:
@@ -235,7 +235,7 @@ class Drafts(RuleBasedStateMachine):
         self.check_told(applied)
         return applied
 
-    def check_closed(self, before: Model, change: Change, closed: Applied | None) -> None:
+    def check_closed(self, before: Model, change: Change, closed: AppliedChange | None) -> None:
         """The end of a draft is told, if the change is one that closes it."""
         draft = before.open
         closes = draft and (isinstance(change, Step) or (draft.replaceable and isinstance(change, ReplaceParts)))
@@ -283,7 +283,7 @@ class Drafts(RuleBasedStateMachine):
             assert applied.last_chunk == (self.model.open is None)
             self.check_told(applied)
 
-    def check_told(self, applied: Applied) -> None:
+    def check_told(self, applied: AppliedChange) -> None:
         assert applied.artifact == result(self.store.get(by("anyone")))
         assert applied.parts == (applied.new if applied.append else applied.artifact.parts)
 
@@ -317,7 +317,9 @@ TestDrafts.settings = settings(max_examples=examples(300), stateful_step_count=2
 # ---------------------------------------------------------------------------------------- fixed examples
 
 
-def after(*steps: Change | str, task: str = "t1", document: Document | None = None) -> tuple[Document, Applied | None]:
+def after(
+    *steps: Change | str, task: str = "t1", document: Document | None = None
+) -> tuple[Document, AppliedChange | None]:
     """The document after changes, and "keep", "close" or "discard", and what the last step told."""
     document, told, ref = document or Document("a"), None, by(task)
     for step in steps:

@@ -222,7 +222,7 @@ async def test_a_draft_has_one_writer_and_others_change_nothing(store: ArtifactS
 async def test_of_tasks_that_write_at_once_one_gets_the_draft(store: ArtifactStore) -> None:
     writers = [store.apply(by(task), appending(task)) for task in ("t1", "t2", "t3")]
     results = await asyncio.gather(*writers, return_exceptions=True)
-    assert sorted(type(each).__name__ for each in results) == ["Applied", "ArtifactBusy", "ArtifactBusy"]
+    assert sorted(type(each).__name__ for each in results) == ["AppliedChange", "ArtifactBusy", "ArtifactBusy"]
 
 
 PLAIN, HTML = text("A", media_type="text/plain"), text("B", media_type="text/html")

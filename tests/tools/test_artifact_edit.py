@@ -219,7 +219,7 @@ async def test_everything_but_the_passage_stays() -> None:
 
 async def test_the_tasks_own_draft_is_closed_first() -> None:
     watched = Watched(document("old"), replacing("abc"))
-    assert await watched.feed(json.dumps(edit())) == ["Applied", "EditStarted", "EditChunk"]
+    assert await watched.feed(json.dumps(edit())) == ["AppliedChange", "EditStarted", "EditChunk"]
     [started] = watched.watcher.edits(EditStarted)
     assert started.version == 2
     assert await watched.stream.finish() == Done("Edited; version 3 of a is saved.")
@@ -262,7 +262,7 @@ async def test_an_edit_of_what_others_have_rewritten_fails_and_is_taken_back() -
     await watched.feed("}")
     outcome = await watched.stream.finish()
     assert_failed(outcome, "cannot be found again.*now at version 2.*Read it again")
-    assert watched.watcher.kinds[2:] == ["EditAborted", "Applied"]
+    assert watched.watcher.kinds[2:] == ["EditAborted", "AppliedChange"]
     assert watched.watcher.reads().parts == (text("something else"),)
 
 
@@ -293,7 +293,7 @@ async def test_input_that_ends_anywhere_leaves_the_artifact_as_it_was(end: str) 
         assert await standing(watched.store) == before
         assert watched.watcher.open == {}
         if watched.watcher.told:
-            assert watched.watcher.kinds[-2:] == ["EditAborted", "Applied"]
+            assert watched.watcher.kinds[-2:] == ["EditAborted", "AppliedChange"]
             assert watched.watcher.reads() == before[0].content  # type: ignore[index]
 
 
@@ -323,7 +323,7 @@ async def test_a_limit_passes_when_the_edit_has_been_taken_back() -> None:
     await watched.feed(json.dumps(edit("b", "123456")))
     with pytest.raises(ArtifactTooLarge):
         await watched.stream.finish()
-    assert watched.watcher.kinds[-2:] == ["EditAborted", "Applied"]
+    assert watched.watcher.kinds[-2:] == ["EditAborted", "AppliedChange"]
     assert (await watched.store.get(by("t1"))).text == "abc"
 
 
@@ -344,7 +344,7 @@ async def test_a_cancel_while_the_change_is_made_takes_the_edit_back() -> None:
     turn.cancel()
     with pytest.raises(asyncio.CancelledError):
         await turn
-    assert watcher.kinds == ["EditStarted", "EditChunk", "EditAborted", "Applied"]
+    assert watcher.kinds == ["EditStarted", "EditChunk", "EditAborted", "AppliedChange"]
     assert watcher.reads().parts == (text("abc"),)
 
 
@@ -421,7 +421,7 @@ async def test_what_is_wrong_with_the_input_comes_before_what_is_not_found() -> 
 async def test_an_edit_that_was_announced_is_taken_back_when_its_input_proves_wrong() -> None:
     watched = Watched()
     await begun(watched)
-    assert await watched.feed(', "old_text": "a"') == ["EditAborted", "Applied"]
+    assert await watched.feed(', "old_text": "a"') == ["EditAborted", "AppliedChange"]
     assert await watched.feed("}") == []
 
 

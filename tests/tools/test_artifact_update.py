@@ -17,7 +17,17 @@ from a2a_canvas.store.changes import AppendParts, Change, ReplaceParts
 from a2a_canvas.store.errors import ArtifactNotFound, ArtifactTooLarge, MediaTypeConflict
 from a2a_canvas.store.evented import EventedArtifactStore
 from a2a_canvas.store.memory import InMemoryArtifactStore
-from a2a_canvas.store.models import Applied, Artifact, DataPart, FilePart, Limits, Part, TextPart, Version, text_part
+from a2a_canvas.store.models import (
+    AppliedChange,
+    Artifact,
+    DataPart,
+    FilePart,
+    Limits,
+    Part,
+    TextPart,
+    Version,
+    text_part,
+)
 from a2a_canvas.tools.artifact_read import artifact_read
 from a2a_canvas.tools.artifact_update import artifact_update
 from a2a_canvas.tools.tool import Done, Failed, Outcome, ToolStream
@@ -180,7 +190,7 @@ def test_a_call_that_streams_in_any_cut_leaves_what_the_whole_call_at_once_leave
         assert_ends_told(client.told[told:], state, result(standing(watched)), whole)
 
 
-def assert_ends_told(told: list[Applied], before: State, after: State, whole: dict[str, Any]) -> None:
+def assert_ends_told(told: list[AppliedChange], before: State, after: State, whole: dict[str, Any]) -> None:
     """Each version has one `last_chunk`, in order; that of the call itself is empty only if its last part is."""
     made = [version.number for version in after[1][len(before[1]) if before else 0 :]] if after else []
     assert [each.version for each in told if each.last_chunk] == made

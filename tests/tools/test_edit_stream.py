@@ -12,7 +12,7 @@ from a2a_canvas.store.changes import EditText, Undo
 from a2a_canvas.store.edits import EditAborted, EditChunk, EditCompleted, EditStarted, Selection, Strategy
 from a2a_canvas.store.errors import ArtifactBusy, ArtifactTooLarge, PassageLost
 from a2a_canvas.store.memory import InMemoryArtifactStore
-from a2a_canvas.store.models import Applied, Artifact, Limits, Ref
+from a2a_canvas.store.models import AppliedChange, Artifact, Limits, Ref
 from a2a_canvas.store.text.spans import Span, Unit, from_codepoints
 from a2a_canvas.tools.edit_stream import EditStream, EditTarget, updated_content
 from tests.property_examples import examples
@@ -72,7 +72,7 @@ def test_what_is_told_makes_the_new_text_of_the_old_one(
     watcher, store = RecordingListener(), result(saved(old))
     edit = EditStream(workspace(store, watcher=watcher), EditTarget("a", 1, old, Span(start, end), unit), strategy)
 
-    async def play() -> Applied:
+    async def play() -> AppliedChange:
         await edit.start()
         for piece in pieces:
             await edit.feed(piece)
@@ -105,7 +105,7 @@ async def test_watchers_see_start_chunks_complete_and_then_the_one_change() -> N
     assert watcher.open == {"edit-1": "A better one."}
     assert (await store.get(by("t1"))).text == TEXT
     applied = await edit.complete()
-    assert watcher.kinds == ["EditStarted", "EditChunk", "EditChunk", "EditCompleted", "Applied"]
+    assert watcher.kinds == ["EditStarted", "EditChunk", "EditChunk", "EditCompleted", "AppliedChange"]
     assert watcher.told[-1] == applied
     assert (applied.append, applied.last_chunk, applied.version, applied.author) == (False, True, 2, "agent")
     assert watcher.reads().text == TEXT.replace(FIRST, "A better one.") == (await store.get(by("t1"))).text
@@ -157,7 +157,7 @@ async def test_of_edits_at_the_same_place_the_second_is_lost_and_changes_nothing
         await two.complete()
     assert (caught.value.artifact_id, caught.value.base, caught.value.current) == ("a", 1, 2)
     await two.abort()
-    assert watcher.kinds == ["EditStarted", "EditChunk", "EditAborted", "Applied"]
+    assert watcher.kinds == ["EditStarted", "EditChunk", "EditAborted", "AppliedChange"]
     assert watcher.reads().text == TEXT.replace(FIRST, "One.") == (await store.get(by("t1"))).text
 
 
@@ -236,7 +236,7 @@ async def test_an_edit_that_is_aborted_shows_the_artifact_as_it_stands_and_chang
     before = await store.versions(by("t1"))
     edit, watcher = await opened(store, FIRST, "One")
     await edit.abort()
-    assert watcher.kinds == ["EditStarted", "EditChunk", "EditAborted", "Applied"]
+    assert watcher.kinds == ["EditStarted", "EditChunk", "EditAborted", "AppliedChange"]
     assert watcher.edits(EditAborted) == [EditAborted("edit-1", "a", Selection(9, 9 + len(FIRST)))]
     (shown,) = watcher.changes()
     assert (shown.append, shown.last_chunk, shown.version) == (False, True, 1)

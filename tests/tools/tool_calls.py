@@ -13,7 +13,7 @@ from a2a_canvas.store.artifact_store import ArtifactStore
 from a2a_canvas.store.edits import EditAborted, EditChunk, EditCompleted, EditEvent, EditStarted
 from a2a_canvas.store.evented import EventedArtifactStore
 from a2a_canvas.store.memory import InMemoryArtifactStore
-from a2a_canvas.store.models import Applied, Content
+from a2a_canvas.store.models import AppliedChange, Content
 from a2a_canvas.tools.tool import Outcome, Tool, Workspace
 from tests.fakes import ids
 from tests.store.artifact_builders import StockClient
@@ -28,14 +28,14 @@ class RecordingListener:
     """
 
     def __init__(self) -> None:
-        self.told: list[Applied | EditEvent] = []
+        self.told: list[AppliedChange | EditEvent] = []
         self.open: dict[str, str] = {}
         self._client = StockClient()
 
-    async def listen(self, told: Applied | EditEvent) -> None:
+    async def listen(self, told: AppliedChange | EditEvent) -> None:
         self.told.append(told)
         match told:
-            case Applied():
+            case AppliedChange():
                 await self._client.listen(told)
             case EditStarted():
                 assert told.edit_id not in self.open
@@ -52,8 +52,8 @@ class RecordingListener:
     def edits(self, kind: Any = EditStarted | EditChunk | EditCompleted | EditAborted) -> list[Any]:
         return [told for told in self.told if isinstance(told, kind)]
 
-    def changes(self) -> list[Applied]:
-        return [told for told in self.told if isinstance(told, Applied)]
+    def changes(self) -> list[AppliedChange]:
+        return [told for told in self.told if isinstance(told, AppliedChange)]
 
     def reads(self, artifact_id: str = "a") -> Content:
         """The artifact as a client that knows of no extension has it."""

@@ -20,8 +20,8 @@ from a2a_canvas.server.agent.intent import Put, Upload
 from a2a_canvas.store.artifact_store import ArtifactStore
 from a2a_canvas.store.changes import EditText, ReplaceParts, apply
 from a2a_canvas.store.errors import ArtifactBusy, ArtifactNotFound, MergeConflict, VersionConflict
-from a2a_canvas.store.merge import Conflict, Merged, merge
-from a2a_canvas.store.models import Applied, Artifact, DataPart, JsonValue, Part, Parts, Ref, text_part
+from a2a_canvas.store.merge import Conflict, MergeResult, merge
+from a2a_canvas.store.models import AppliedChange, Artifact, DataPart, JsonValue, Part, Parts, Ref, text_part
 from a2a_canvas.store.text.comparing import run_comparison
 from a2a_canvas.store.text.spans import difference, from_codepoints
 
@@ -31,13 +31,13 @@ MAX_TEXTS = 50_000
 
 
 @dataclass(frozen=True, slots=True)
-class Unchanged:
+class NoChange:
     """The artifact has this content already (rule 3)."""
 
     artifact: Artifact
 
 
-async def put(operation: Put | Upload, ref: Ref, store: ArtifactStore) -> Applied | Unchanged:
+async def put(operation: Put | Upload, ref: Ref, store: ArtifactStore) -> AppliedChange | NoChange:
     """Make a version, unless it equals the current one (rule 3).
 
     Raises:
@@ -46,15 +46,15 @@ async def put(operation: Put | Upload, ref: Ref, store: ArtifactStore) -> Applie
     while True:
         try:
             change = await _change(operation, ref, store)
-            return change if isinstance(change, Unchanged) else await store.apply(ref, change)
+            return change if isinstance(change, NoChange) else await store.apply(ref, change)
         except VersionConflict:
             if operation.base_version is not None and not (isinstance(operation, Put) and operation.merge):
                 raise
 
 
-def describe_put(operation: Put | Upload, applied: Applied | Unchanged) -> str:
+def describe_put(operation: Put | Upload, applied: AppliedChange | NoChange) -> str:
     """The closing message of the task."""
-    if isinstance(applied, Unchanged):
+    if isinstance(applied, NoChange):
         artifact = applied.artifact
         return f"Nothing has changed: all of it is in version {artifact.version} of {artifact.title} already."
     if operation.base_version not in (None, applied.parent):
@@ -74,7 +74,7 @@ async def get_without_draft(ref: Ref, store: ArtifactStore) -> Artifact:
     return artifact
 
 
-async def _change(operation: Put | Upload, ref: Ref, store: ArtifactStore) -> EditText | ReplaceParts | Unchanged:
+async def _change(operation: Put | Upload, ref: Ref, store: ArtifactStore) -> EditText | ReplaceParts | NoChange:
     try:
         artifact = await get_without_draft(ref, store)
     except ArtifactNotFound:
@@ -83,7 +83,7 @@ async def _change(operation: Put | Upload, ref: Ref, store: ArtifactStore) -> Ed
         return ReplaceParts(_parts(operation, operation.name), name=operation.name, last_chunk=True, base=0)
     change = await _change_existing(artifact, operation, ref, store)
     return (
-        Unchanged(artifact)
+        NoChange(artifact)
         if _comparable_parts(apply(artifact.parts, change)) == _comparable_parts(artifact.parts)
         else change
     )
@@ -121,7 +121,7 @@ async def _text(operation: Put, artifact: Artifact, ref: Ref, store: ArtifactSto
         raise VersionConflict(artifact.artifact_id, base, artifact.version)
     texts = (await store.version(ref, base)).content.text, artifact.text, operation.text
     together = await run_comparison(merge, *texts)
-    if isinstance(together, Merged):
+    if isinstance(together, MergeResult):
         return together.text
     raise MergeConflict(artifact.artifact_id, base, artifact.version, texts[0], together.places)
 

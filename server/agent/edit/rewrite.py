@@ -28,7 +28,7 @@ from a2a_canvas.server.agent.model import LLM, EditPrompt, ModelError, ModelRequ
 from a2a_canvas.server.agent.text.file_language import is_markdown, language_of
 from a2a_canvas.server.agent.text.markdown_code import inside_fence
 from a2a_canvas.server.wire import CANVAS
-from a2a_canvas.store.models import Applied, Artifact, JsonValue, text_of
+from a2a_canvas.store.models import AppliedChange, Artifact, JsonValue, text_of
 from a2a_canvas.store.text.spans import format_lines
 from a2a_canvas.tools.edit_stream import EditStream, EditTarget
 from a2a_canvas.tools.tool import Workspace
@@ -163,7 +163,7 @@ def _unchanged_ending(target: EditTarget, name: str, remarks: str) -> Ending:
     return Ending(ev.State.COMPLETED, f"{text}\n\n{remarks}" if remarks else text, {CANVAS: now})
 
 
-def _edited_ending(applied: Applied, target: EditTarget, name: str, remarks: str) -> Ending:
+def _edited_ending(applied: AppliedChange, target: EditTarget, name: str, remarks: str) -> Ending:
     text = f"Edited {name} at {format_lines(target.text, target.span)}: version {applied.version} is saved."
     return Ending(ev.State.COMPLETED, f"{text}\n\n{remarks}" if remarks else text)
 

@@ -22,7 +22,7 @@ from typing import assert_never
 
 from a2a_canvas.server.agent.blocks import Progress
 from a2a_canvas.server.agent.edit.locate import EditBase, locate
-from a2a_canvas.server.agent.edit.put import Unchanged, conflicts_json, describe_put, get_without_draft, put
+from a2a_canvas.server.agent.edit.put import NoChange, conflicts_json, describe_put, get_without_draft, put
 from a2a_canvas.server.agent.edit.rewrite import EditContext, rewrite
 from a2a_canvas.server.agent.endings import INTERNAL_ERROR, Ending
 from a2a_canvas.server.agent.events import AgentMessage, AssistantOutput, Emit, State, StatusChanged, TranscriptAppended
@@ -45,7 +45,7 @@ from a2a_canvas.store.errors import (
 )
 from a2a_canvas.store.evented import EventedArtifactStore
 from a2a_canvas.store.ids import ContextKey
-from a2a_canvas.store.models import Applied, Artifact, JsonValue, Ref, text_of
+from a2a_canvas.store.models import AppliedChange, Artifact, JsonValue, Ref, text_of
 from a2a_canvas.store.text.wording import choice, numbers
 from a2a_canvas.tools.edit_stream import EditTarget
 from a2a_canvas.tools.tool import Workspace
@@ -211,16 +211,16 @@ async def _target(edit: SelectionEdit, artifact: Artifact, ref: Ref, store: Arti
     return await locate(edit.selection, edit_base)
 
 
-def _put_ending(operation: Put | Upload, done: Applied | Unchanged) -> Ending:
+def _put_ending(operation: Put | Upload, done: AppliedChange | NoChange) -> Ending:
     """The ending. Without a new version there is no artifact event, so the message names the current one."""
     said = describe_put(operation, done)
-    if isinstance(done, Unchanged):
+    if isinstance(done, NoChange):
         now: dict[str, JsonValue] = {"artifactId": done.artifact.artifact_id, "artifactVersion": done.artifact.version}
         return Ending(State.COMPLETED, said, {CANVAS: now})
     return Ending(State.COMPLETED, said)
 
 
-def _step_ending(step: VersionStep, applied: Applied) -> Ending:
+def _step_ending(step: VersionStep, applied: AppliedChange) -> Ending:
     name, version = applied.artifact.title, applied.version
     match step.change:
         case Undo():

@@ -57,7 +57,7 @@ class ActivitySource(Protocol):
         ...
 
 
-class _Watched(Log[None]):
+class _WatchedContext(Log[None]):
     """A context that has watchers here. `elsewhere` is None until it was read."""
 
     def __init__(self) -> None:
@@ -76,7 +76,7 @@ class WatchedContexts:
 
     def __init__(self, source: ActivitySource) -> None:
         self._source = source
-        self._watched: dict[ContextKey, _Watched] = {}
+        self._watched: dict[ContextKey, _WatchedContext] = {}
         self._stale: set[ContextKey] = set()
         self._unreported: set[ContextKey] = set()
         self._refreshing: asyncio.Task[None] | None = None
@@ -86,7 +86,7 @@ class WatchedContexts:
         """The activity of a context, as soon as it is known and whenever it has changed. It never ends."""
         watched = self._watched.get(context_id)
         if watched is None:
-            watched = self._watched[context_id] = _Watched()
+            watched = self._watched[context_id] = _WatchedContext()
             self._stale.add(context_id)
         self._count(context_id, watched, 1)
         shown = None
@@ -101,7 +101,7 @@ class WatchedContexts:
         finally:
             self._count(context_id, watched, -1)
 
-    def _count(self, context_id: ContextKey, watched: _Watched, more: int) -> None:
+    def _count(self, context_id: ContextKey, watched: _WatchedContext, more: int) -> None:
         watched.here += more
         if not watched.here:
             del self._watched[context_id]

@@ -112,12 +112,12 @@ class Journal(Protocol):
         """Append entries; they are stored together.
 
         Raises:
-            Detached: the task belongs to another replica.
+            TaskDetached: the task belongs to another replica.
         """
         ...
 
     def check_runs_here(self, task_id: str) -> None:
-        """Raises `Detached` if the task belongs to another replica."""
+        """Raises `TaskDetached` if the task belongs to another replica."""
         ...
 
     async def remember_message(self, key: str, task_id: str) -> None:

@@ -2,7 +2,7 @@
 
 Rule 1: only the replica that runs a task writes its journal. Another one that wants something of the task asks it.
 Rule 2: any replica may acquire a task that none runs: one that waits for input, or whose replica has died.
-Rule 3: a replica that has lost a task cannot write its journal any more: every attempt raises `Detached`.
+Rule 3: a replica that has lost a task cannot write its journal any more: every attempt raises `TaskDetached`.
 """
 
 from __future__ import annotations

@@ -44,8 +44,8 @@ from a2a_canvas.server.tasks.answering import check_answer, may_answer
 from a2a_canvas.server.tasks.contexts import Context, Contexts
 from a2a_canvas.server.tasks.errors import (
     ContextMismatch,
-    Detached,
     DuplicateMessage,
+    TaskDetached,
     TaskFinished,
     TaskNotCancelable,
     TaskNotFound,
@@ -401,7 +401,7 @@ class Runtime:
         try:
             await accept()
             return await apply_user_changes(incoming.changes, record.context_id, record.task_id, store, emit)
-        except Detached:
+        except TaskDetached:
             raise Unavailable("another server has taken over") from None
         except Unavailable:
             raise  # it was not even accepted
@@ -418,7 +418,7 @@ class Runtime:
     async def _start_durable(self, task_id: str, credentials: str | None) -> TaskSubscription:
         try:
             return await self._start(task_id, credentials)
-        except Detached:  # a `CancelledError`, but the request was not cancelled
+        except TaskDetached:  # a `CancelledError`, but the request was not cancelled
             raise Unavailable("another server has taken over") from None
         except (Unavailable, asyncio.CancelledError):
             # It is on its way to the database, and no other replica will carry it out.
@@ -436,7 +436,7 @@ class Runtime:
 
     async def _start_later(self, task_id: str, credentials: str | None) -> None:
         while True:
-            with suppress(DuplicateMessage, Detached, TaskNotFound, Unwritable):
+            with suppress(DuplicateMessage, TaskDetached, TaskNotFound, Unwritable):
                 try:
                     await self._start(task_id, credentials)
                 except Unavailable:

@@ -51,7 +51,7 @@ from a2a_canvas.server.agent.turn.turn import TurnLimits, TurnRequest, run_turn
 from a2a_canvas.server.agent.turn.window import WindowEstimates
 from a2a_canvas.server.log_output import set_task
 from a2a_canvas.server.metrics import Metrics
-from a2a_canvas.server.tasks.errors import Detached
+from a2a_canvas.server.tasks.errors import TaskDetached
 from a2a_canvas.server.tasks.journal.journal import Journal
 from a2a_canvas.server.tasks.record import TaskRecord
 from a2a_canvas.server.tasks.runtime.admission import Admission, Ticket
@@ -294,7 +294,7 @@ class Turns:
         set_task(record.task_id, record.context_id)
         try:
             await self._run_to_status(record, handle, run, partial(self._emit, record, handle))
-        except Detached:
+        except TaskDetached:
             logger.info("The task is not run here any more")
         finally:
             if handle.ticket:
@@ -305,7 +305,7 @@ class Turns:
 
     async def _emit(self, record: TaskRecord, handle: TurnHandle, event: TurnEvent) -> None:
         if handle.detached:  # the task may have come back, but not to this run
-            raise Detached(record.task_id)
+            raise TaskDetached(record.task_id)
         await self.journal.append(record.task_id, event)
         handle.report = handle.report.after(event)
         handle.metrics.count(event)
@@ -319,7 +319,7 @@ class Turns:
         try:
             handle.mark_started()
             await run(emit)
-        except Detached:
+        except TaskDetached:
             raise
         except asyncio.CancelledError:
             if late := handle.take_new_messages(closing=True):
@@ -479,7 +479,7 @@ class Turns:
 
     def _check(self, task_id: str, handle: TurnHandle | None) -> None:
         if handle and handle.detached:
-            raise Detached(task_id)
+            raise TaskDetached(task_id)
         self.journal.check_runs_here(task_id)
 
     async def _earlier(self, record: TaskRecord) -> tuple[Transcript, ...]:

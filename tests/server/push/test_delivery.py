@@ -18,7 +18,7 @@ from a2a_canvas.server.metrics import Metrics
 from a2a_canvas.server.push import under_way
 from a2a_canvas.server.push.delivery import PushDelivery
 from a2a_canvas.server.push.outbox import Delivery, InMemoryPush
-from a2a_canvas.server.push.retries import MAX_ATTEMPTS, Accepted, NotAccepted, Outcome
+from a2a_canvas.server.push.retries import MAX_ATTEMPTS, DeliveryAccepted, DeliveryFailed, Outcome
 from a2a_canvas.server.push.under_way import LARGE, MAX_FAILING, MAX_LARGE, MAX_SENDING, PER_TARGET, PER_USER
 from a2a_canvas.server.tasks.errors import TaskNotFound
 from a2a_canvas.server.tasks.push import ConfigKey, PushConfig
@@ -27,13 +27,13 @@ from tests.fakes import Clock
 from tests.metric_values import values
 
 Answer = Callable[[str], Awaitable[Outcome]]
-REFUSED = NotAccepted("the receiver answered 500")
+REFUSED = DeliveryFailed("the receiver answered 500")
 SOON = 20.0
 """Seconds after which a test fails because what it waits for has not happened."""
 
 
 async def accept(url: str) -> Outcome:
-    return Accepted()
+    return DeliveryAccepted()
 
 
 class Receivers:
@@ -213,7 +213,7 @@ async def test_what_is_not_accepted_is_tried_again_before_anything_else() -> Non
         refusals = iter([REFUSED, REFUSED])
 
         async def answer(url: str) -> Outcome:
-            return next(refusals, Accepted())
+            return next(refusals, DeliveryAccepted())
 
         world.receivers.answer = answer
         url = world.register("t")
@@ -264,8 +264,8 @@ async def test_receivers_that_hang_hold_nobody_up() -> None:
     async def answer(url: str) -> Outcome:
         if "slow" in url:
             await timed_out.wait()
-            return NotAccepted("the receiver did not answer within 10 seconds")
-        return Accepted()
+            return DeliveryFailed("the receiver did not answer within 10 seconds")
+        return DeliveryAccepted()
 
     async def told(user: str, name: str) -> None:
         """Receivers of a user that answer have all notifications of their tasks."""
@@ -303,7 +303,7 @@ async def test_one_target_gets_only_so_many_at_once() -> None:
     async def answer(url: str) -> Outcome:
         if "busy" in url:
             await open_again.wait()
-        return Accepted()
+        return DeliveryAccepted()
 
     async with delivering() as world:
         world.receivers.answer = answer
@@ -346,7 +346,7 @@ async def test_large_bodies_share_a_few_places_and_none_is_written_again_while_i
             most = max(most, sending)
             await open_again.wait()
             sending -= 1
-        return Accepted()
+        return DeliveryAccepted()
 
     async with delivering() as world:
         world.receivers.answer = answer

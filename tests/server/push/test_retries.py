@@ -6,12 +6,12 @@ from datetime import timedelta
 
 import pytest
 
-from a2a_canvas.server.push.retries import MAX_ATTEMPTS, Accepted, NotAccepted, delay_after, outcome_of
+from a2a_canvas.server.push.retries import MAX_ATTEMPTS, DeliveryAccepted, DeliveryFailed, delay_after, outcome_of
 
-FAILED = NotAccepted("it failed")
+FAILED = DeliveryFailed("it failed")
 
 
-def seconds(failed: int, chance: float = 1.0, outcome: NotAccepted = FAILED) -> float:
+def seconds(failed: int, chance: float = 1.0, outcome: DeliveryFailed = FAILED) -> float:
     delay = delay_after(failed, outcome, chance)
     assert delay is not None
     return delay.total_seconds()
@@ -33,7 +33,7 @@ def test_it_ends_after_about_nine_hours() -> None:
 
 def test_a_receiver_that_is_gone_is_not_tried_again() -> None:
     outcome = outcome_of(410, "")
-    assert isinstance(outcome, NotAccepted)
+    assert isinstance(outcome, DeliveryFailed)
     assert delay_after(1, outcome, 1.0) is None
 
 
@@ -47,15 +47,15 @@ def test_a_receiver_may_ask_for_a_pause_of_up_to_an_hour() -> None:
         ("9" * 99, 1.0),
     ):
         outcome = outcome_of(503, said)
-        assert isinstance(outcome, NotAccepted)
+        assert isinstance(outcome, DeliveryFailed)
         assert seconds(1, outcome=outcome) == expected
 
 
 @pytest.mark.parametrize("status", [200, 201, 202, 204])
 def test_2xx_is_accepted(status: int) -> None:
-    assert outcome_of(status, "") == Accepted()
+    assert outcome_of(status, "") == DeliveryAccepted()
 
 
 @pytest.mark.parametrize("status", [301, 302, 307, 308, 400, 401, 403, 404, 429, 500, 503])
 def test_nothing_else_is(status: int) -> None:
-    assert outcome_of(status, "") == NotAccepted(f"the receiver answered {status}")
+    assert outcome_of(status, "") == DeliveryFailed(f"the receiver answered {status}")

@@ -17,7 +17,7 @@ from aiohttp import web
 from a2a_canvas.server.outbound import addresses
 from a2a_canvas.server.outbound.addresses import SystemLookup
 from a2a_canvas.server.push import http_sender
-from a2a_canvas.server.push.retries import Accepted, NotAccepted, Outcome
+from a2a_canvas.server.push.retries import DeliveryAccepted, DeliveryFailed, Outcome
 from a2a_canvas.server.push.sending import PushSender, TargetCheck
 from a2a_canvas.server.push.targets import AllowedTargets, TargetRefused
 from a2a_canvas.server.push.under_way import PER_USER
@@ -43,7 +43,7 @@ async def send(url: str, *answers: Sequence[str], allowed: AllowedTargets = LOOP
 
 
 async def test_it_posts_to_the_address_of_the_lookup_with_the_name_of_the_url(receiver: Receiver) -> None:
-    assert await send(f"http://hooks.example.com:{receiver.port}/a?b=c%20d") == Accepted()
+    assert await send(f"http://hooks.example.com:{receiver.port}/a?b=c%20d") == DeliveryAccepted()
     [got] = receiver.got
     assert (got.path, got.body) == ("/a?b=c%20d", b"{}")
     assert got.headers["host"] == f"hooks.example.com:{receiver.port}"
@@ -58,7 +58,9 @@ async def test_a_name_that_changes_its_address_after_it_was_registered_is_refuse
     sender = PushSender(check)
     refused = await sender(url, {}, b"{}")
     await sender.close()
-    assert refused == NotAccepted("its url names a host, hooks.example.com, that has no address on the public internet")
+    assert refused == DeliveryFailed(
+        "its url names a host, hooks.example.com, that has no address on the public internet"
+    )
     assert lookup.asked == ["hooks.example.com"] * 2  # once for each: what was checked is connected to
     assert receiver.got == []
 
@@ -141,14 +143,14 @@ async def test_a_redirect_is_not_followed(receiver: Receiver) -> None:
         return web.Response(status=307, headers={"Location": f"http://127.0.0.1:{receiver.port}/secret"})
 
     receiver.answer = elsewhere
-    assert await send(receiver.url) == NotAccepted("the receiver answered 307")
+    assert await send(receiver.url) == DeliveryFailed("the receiver answered 307")
     assert [each.path for each in receiver.got] == ["/hook"]
 
 
 async def test_a_proxy_of_the_environment_is_not_used(receiver: Receiver, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("HTTP_PROXY", "http_proxy", "ALL_PROXY"):
         monkeypatch.setenv(name, "http://127.0.0.1:9")
-    assert await send(receiver.url) == Accepted()
+    assert await send(receiver.url) == DeliveryAccepted()
 
 
 async def test_a_receiver_that_hangs_is_left(receiver: Receiver, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -158,7 +160,7 @@ async def test_a_receiver_that_hangs_is_left(receiver: Receiver, monkeypatch: py
 
     receiver.answer = hang
     monkeypatch.setattr(http_sender, "TOTAL_SECONDS", 0.1)
-    assert await send(receiver.url) == NotAccepted("the receiver did not answer within 0.1 seconds")
+    assert await send(receiver.url) == DeliveryFailed("the receiver did not answer within 0.1 seconds")
 
 
 async def test_a_certificate_must_be_that_of_the_urls_host_at_the_address_that_was_checked(
@@ -167,12 +169,12 @@ async def test_a_certificate_must_be_that_of_the_urls_host_at_the_address_that_w
     certificate, served_with = issue("hooks.example.com", tmp_path)
     async with receiving(served_with) as receiver:
         url = f"https://{{}}:{receiver.port}/hook"
-        refused = NotAccepted("the receiver's certificate is not valid")
+        refused = DeliveryFailed("the receiver's certificate is not valid")
         assert await send(url.format("hooks.example.com")) == refused  # nobody knows who vouches for it
         trusting = ssl.create_default_context(cafile=certificate)
         monkeypatch.setattr("aiohttp.connector._SSL_CONTEXT_VERIFIED", trusting)
-        assert await send(url.format("hooks.example.com")) == Accepted()
-        assert await send(url.format("hooks.example.com.")) == Accepted()
+        assert await send(url.format("hooks.example.com")) == DeliveryAccepted()
+        assert await send(url.format("hooks.example.com.")) == DeliveryAccepted()
         for other in ("other.example.com", "127.0.0.1", "example.com"):
             assert await send(url.format(other)) == refused
         assert len(receiver.got) == 2
@@ -182,7 +184,7 @@ async def test_a_receiver_that_does_not_read_is_left(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(http_sender, "TOTAL_SECONDS", 0.1)
     with socket.create_server(("127.0.0.1", 0)) as nobody:
         url = f"http://127.0.0.1:{nobody.getsockname()[1]}/"
-        assert await send(url, body=b"x" * 2**23) == NotAccepted("the receiver did not answer within 0.1 seconds")
+        assert await send(url, body=b"x" * 2**23) == DeliveryFailed("the receiver did not answer within 0.1 seconds")
 
 
 async def test_a_body_without_end_is_not_read(receiver: Receiver) -> None:
@@ -190,11 +192,11 @@ async def test_a_body_without_end_is_not_read(receiver: Receiver) -> None:
         return web.Response(body=b"x" * 2**23)
 
     receiver.answer = endless
-    assert await send(receiver.url) == Accepted()
+    assert await send(receiver.url) == DeliveryAccepted()
 
 
 async def test_nobody_there_is_a_reason_without_the_url() -> None:
     refused = await send("http://127.0.0.1:9/s3cret?token=s3cret")
-    assert isinstance(refused, NotAccepted)
+    assert isinstance(refused, DeliveryFailed)
     assert refused.reason.startswith("the receiver cannot be reached")
     assert "s3cret" not in refused.reason

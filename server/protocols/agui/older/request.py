@@ -36,7 +36,7 @@ from a2a_canvas.server.protocols.agui.older.older_form import ArtifactForm, Cont
 from a2a_canvas.server.protocols.agui.older.older_state import content_json
 from a2a_canvas.server.tasks.record import TaskRecord
 from a2a_canvas.store.changes import Change, EditText, Redo, ReplaceParts, Restore, Undo
-from a2a_canvas.store.merge import Merged, merge
+from a2a_canvas.store.merge import MergeResult, merge
 from a2a_canvas.store.models import Artifact, Content, JsonValue, TextPart, Version, text_of, text_part
 from a2a_canvas.store.text.spans import difference, find_again, from_codepoints
 from a2a_canvas.store.text.unicode import MAX_ID
@@ -249,7 +249,7 @@ def _from_behind(content: ContentForm, version: Version, known: ThreadArtifact) 
     """What a client gives that does not know the newest version (rule 3)."""
     current = known.versions[known.artifact.version - 1]
     together = merge(version.content.text, current.content.text, content.text)
-    if not isinstance(together, Merged):
+    if not isinstance(together, MergeResult):
         reason = f"is {version.number}, and version {current.number} has changed the same place; take that one first"
         raise invalid_field("artifact.currentIndex", reason)
     own = _own_edit(content.model_copy(update={content.text_field: together.text}), current, current.number, version)

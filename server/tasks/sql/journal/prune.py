@@ -221,7 +221,7 @@ async def _remove(database: Database, context_id: ContextKey, before: datetime, 
 
 
 @dataclass(slots=True)
-class _Ended:
+class _EntryCount:
     """How many tasks have lost their entries, and the bytes of these."""
 
     tasks: int = 0
@@ -232,8 +232,8 @@ class _Ended:
         self.bytes += sum(sizes.values())
 
 
-async def _journals(database: Database, before: datetime, dry_run: bool, gone: Container[str]) -> _Ended:
-    ended, batch = _Ended(), BatchSize()
+async def _journals(database: Database, before: datetime, dry_run: bool, gone: Container[str]) -> _EntryCount:
+    ended, batch = _EntryCount(), BatchSize()
     async for page in _due(database, before):
         keys = [key for key in page if key[0] not in gone]
         while keys:
@@ -256,7 +256,7 @@ async def _due(database: Database, before: datetime) -> AsyncIterator[Sequence[K
         last = found[-1] if len(found) == TASK_PAGE else None
 
 
-async def _end_journals(database: Database, some: Sequence[Key], dry_run: bool, ended: _Ended) -> None:
+async def _end_journals(database: Database, some: Sequence[Key], dry_run: bool, ended: _EntryCount) -> None:
     """Delete the entries of some tasks. If that fails, a few at a time, so that few are left for the next time."""
     if len(some) > SMALLEST:
         try:

@@ -17,7 +17,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from a2a_canvas.server.accounts.access import KnownContexts
 from a2a_canvas.server.agent.events import State, Transcript, TurnEvent, UserMessage
 from a2a_canvas.server.tasks.codec import files_of_json, names_of_json
-from a2a_canvas.server.tasks.errors import Detached, DuplicateMessage, StreamLost, Unwritable
+from a2a_canvas.server.tasks.errors import DuplicateMessage, StreamLost, TaskDetached, Unwritable
 from a2a_canvas.server.tasks.journal.activity import Activity, WatchedContexts
 from a2a_canvas.server.tasks.journal.context_log import ContextSubscription
 from a2a_canvas.server.tasks.journal.journal import TaskSubscription
@@ -175,7 +175,7 @@ class SqlJournal:
         return tuple((log.newest.context_id, task_id) for task_id, log in self._running.items())
 
     def check_runs_here(self, task_id: str) -> None:
-        """Raises `Detached` if a task is not this replica's."""
+        """Raises `TaskDetached` if a task is not this replica's."""
         self._require_running_here(task_id)
 
     def check_open(self) -> None:
@@ -188,7 +188,7 @@ class SqlJournal:
     def _require_running_here(self, task_id: str) -> TaskLog:
         log = self._running.get(task_id)
         if log is None:
-            raise Detached(task_id)
+            raise TaskDetached(task_id)
         return log
 
     # ---------------------------------------------------------------------- writing
@@ -226,7 +226,7 @@ class SqlJournal:
         self._running[record.task_id] = log
 
     def give_up(self) -> None:
-        """Run no task any more: every further `append` raises `Detached`."""
+        """Run no task any more: every further `append` raises `TaskDetached`."""
         self._closed = True
         self._running.clear()
 

@@ -10,7 +10,7 @@ from a2a_canvas.server.agent.edit.run import OperationRequest, run_operation
 from a2a_canvas.server.agent.events import TurnEvent
 from a2a_canvas.server.agent.turn.resume import InterruptedTurn, open_drafts, roll_back_drafts
 from a2a_canvas.server.agent.turn.turn import TurnRequest, run_turn
-from a2a_canvas.server.tasks.errors import Detached
+from a2a_canvas.server.tasks.errors import TaskDetached
 from a2a_canvas.store.errors import Unavailable
 from a2a_canvas.store.retrying import RetryingStore
 from a2a_canvas.tools.registry import TOOLS
@@ -50,7 +50,7 @@ class FlakyLease:
 
     def check(self) -> None:
         if self.lost:
-            raise Detached
+            raise TaskDetached
 
     async def _pause(self) -> None:
         await asyncio.sleep(0)

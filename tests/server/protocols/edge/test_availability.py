@@ -23,7 +23,7 @@ from a2a_canvas.server.protocols.edge.availability import DATABASE_UNAVAILABLE, 
 from a2a_canvas.server.protocols.edge.error_tables import PermissionDeniedError, rpc_code
 from a2a_canvas.server.protocols.edge.shutdown import Shutdown
 from a2a_canvas.server.protocols.pipeline.entrance import UnauthenticatedError
-from a2a_canvas.server.tasks.errors import Detached, StreamLost
+from a2a_canvas.server.tasks.errors import StreamLost, TaskDetached
 from a2a_canvas.server.tasks.runtime.admission import Admission
 from a2a_canvas.store.errors import Unavailable
 from tests.server.protocols.agui.agui_runs import ScriptedRuntime
@@ -387,7 +387,7 @@ async def test_the_event_stream_of_a_context_just_ends(
 # ------------------------------------------------------------------------- what is no answer
 
 
-@pytest.mark.parametrize("end", [Detached, asyncio.CancelledError])
+@pytest.mark.parametrize("end", [TaskDetached, asyncio.CancelledError])
 async def test_a_cancel_is_never_made_an_answer(end: type[BaseException]) -> None:
     journal = FailingJournal()
     journal.error = end()
