@@ -105,7 +105,9 @@ def agent(folder: str | Path, script: str | Path, **settings: Any) -> Iterator[T
 
 async def _await_servers(sources: Sequence[ToolSource]) -> None:
     servers = [source for source in sources if isinstance(source, _Server)]
-    for server, reason in zip(servers, await gather(*(each.tried(_SERVER_SECONDS) for each in servers)), strict=True):
+    for server, reason in zip(
+        servers, await gather(*(each.wait_first_try(_SERVER_SECONDS) for each in servers)), strict=True
+    ):
         if reason:
             raise RuntimeError(f"The {server.name} is not there: {reason}.")
 
@@ -116,7 +118,7 @@ class _Server(Protocol):
 
     name: str
 
-    async def tried(self, within: float) -> str: ...
+    async def wait_first_try(self, within: float) -> str: ...
 
 
 class _RecordedModel(ScriptedModel):

@@ -1,4 +1,4 @@
-"""What a server says when it has started: what runs, where its data is, what to do next, and hints."""
+"""The start-up message of a server: what runs, where its data is, next steps, and hints."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ from a2a_canvas.server.wire import TOKEN_VARIABLE
 DEFAULT_PORT: Final = 8000
 """The port that the client takes without `--url`."""
 OLLAMA_TIMEOUT: Final = 1.0
-"""Seconds that a server at Ollama's address has to answer."""
+"""The timeout of a request to Ollama's address, in seconds."""
 
 _MODEL_NAME = re.compile(r"[\w.:/-]{1,100}")
 
 
 @dataclass(frozen=True, slots=True)
 class DataCount:
-    """What a database has."""
+    """The contents of a database, counted."""
 
     tasks: int = 0
     contexts: int = 0
@@ -45,15 +45,15 @@ class DataCount:
     def __str__(self) -> str:
         if not self.tasks:
             return "no tasks yet"
-        return f"{_counted(self.tasks, 'task')} in {_counted(self.contexts, 'context')}"
+        return f"{_format_count(self.tasks, 'task')} in {_format_count(self.contexts, 'context')}"
 
 
-def _counted(count: int, what: str) -> str:
+def _format_count(count: int, what: str) -> str:
     return f"{count} {what}" if count == 1 else f"{count} {what}s"
 
 
-class OfferedTools(Protocol):
-    """A source of tools, as it is told."""
+class NamedTools(Protocol):
+    """The name and the tools of a source."""
 
     @property
     def name(self) -> str: ...
@@ -62,15 +62,15 @@ class OfferedTools(Protocol):
 
 
 def banner(
-    settings: Settings, model: str, count: DataCount | None, program: str, sources: Sequence[OfferedTools] = ()
+    settings: Settings, model: str, count: DataCount | None, program: str, sources: Sequence[NamedTools] = ()
 ) -> Iterator[str]:
-    """The lines for whoever has started the server.
+    """The lines for the operator.
 
     Args:
         model: its name.
-        count: of what was there before; None if that is not known.
+        count: of existing data; None if unknown.
         program: how the user calls this program.
-        sources: of the agent's own tools, which have started.
+        sources: of the agent's own tools, already started.
     """
     grpc = f" (gRPC: {authority(settings.host, settings.grpc_port)})" if settings.grpc_port else ""
     address = f"http://{authority(settings.host, settings.port)}"
@@ -98,7 +98,7 @@ def banner(
 
 
 def _credentials(settings: Settings, keys: KeyCount, program: str) -> Iterator[str]:
-    """What callers need, where somebody has credentials, or had."""
+    """What callers need, if there are or were credentials."""
     if settings.allow_anonymous:
         yield "Callers without a key or token are served, too; a wrong one is refused."
     elif keys.lock_out_all and not settings.authenticates:
@@ -111,22 +111,22 @@ def _credentials(settings: Settings, keys: KeyCount, program: str) -> Iterator[s
         yield f"Clients need a key or token: {program} send takes it from {TOKEN_VARIABLE}."
 
 
-def _has(settings: Settings, sources: Sequence[OfferedTools]) -> Iterator[str]:
-    """What the agent has of its own."""
+def _has(settings: Settings, sources: Sequence[NamedTools]) -> Iterator[str]:
+    """The agent's own tools."""
     if settings.instructions:
         yield f"Its instructions: {settings.instructions}"
     for source in sources:
         yield f"Tools from {source.name}: {', '.join(tool.name for tool in source.tools()) or 'none, as yet'}"
 
 
-def folded(text: str, columns: int) -> str:
+def wrap_line(text: str, columns: int) -> str:
     """`text` with its first line broken between words. A second line is a command, and stays whole to be copied."""
     said, *command = text.split("\n")
     return "\n".join([fill(said, columns, break_long_words=False, break_on_hyphens=False), *command])
 
 
 def _reachable(settings: Settings, authenticates: bool) -> Iterator[str]:
-    """Who can reach the server, if others than programs on this machine can."""
+    """Who can reach the server, if not only programs on this machine."""
     no_one_asks = "Callers without credentials are served" if authenticates else "There is no authentication"
     open_to_all = f" {no_one_asks}: anyone who reaches it can use it."
     if not settings.reachable_by or (authenticates and not settings.allow_anonymous):
@@ -165,7 +165,7 @@ def _url_option(settings: Settings) -> str:
 
 
 def hints(settings: Settings, environ: Mapping[str, str], program: str) -> Iterator[str]:
-    """What is there and not used. Whoever says where the model is knows that it uses no other key."""
+    """Unused files and settings. With an explicit model there is no hint about unused keys."""
     if not settings.agent and Path(AGENT_FILE).is_file():
         yield f"Hint: {AGENT_FILE} is here, but it is not used. To serve the agent in this folder:\n{program} serve ."
     chosen = settings.model or ""
@@ -179,7 +179,7 @@ def hints(settings: Settings, environ: Mapping[str, str], program: str) -> Itera
 
 
 async def ollama_hint(program: str, address: str, seconds: float = OLLAMA_TIMEOUT) -> str:
-    """How to use the Ollama at this address; empty if none answers soon, or it has no model."""
+    """How to use the Ollama at this address; empty if none answers in time, or it has no model."""
     usable = [name for name in await _models_of_ollama(address, seconds) or () if _MODEL_NAME.fullmatch(name)]
     if not usable:
         return ""
@@ -188,7 +188,7 @@ async def ollama_hint(program: str, address: str, seconds: float = OLLAMA_TIMEOU
 
 
 async def ollama_warning(name: str, address: str, seconds: float = OLLAMA_TIMEOUT) -> str:
-    """What to do before this model of the Ollama at this address can be called; empty if it has the model."""
+    """How to make this model available in the Ollama at this address; empty if it has the model."""
     names = await _models_of_ollama(address, seconds)
     if names is None:
         return f"Warning: no Ollama answers at {address}, so tasks will fail. Is it running? To start it:\nollama serve"
@@ -198,7 +198,7 @@ async def ollama_warning(name: str, address: str, seconds: float = OLLAMA_TIMEOU
 
 
 async def _models_of_ollama(address: str, seconds: float) -> list[str] | None:
-    """Their names; None if no Ollama answers soon. It is asked past any proxy: it is on this machine, or beside it."""
+    """The names of its models; None if no Ollama answers in time. No proxy is used: it is local or nearby."""
     try:
         async with asyncio.timeout(seconds), client(trust_env=False) as http:
             found = json_of((await http.get(f"{address}/api/tags")).raise_for_status())

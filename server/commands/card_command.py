@@ -1,7 +1,7 @@
 """`a2a-canvas card verify`: whether an agent card is signed, and by which key.
 
-Rule 1: without a key of the user's own, the keys are read where the signature says, if that is where the card is from.
-        A signature then says that the card is as its server made it, and no more: who that is, TLS says.
+Rule 1: without --key, the keys are read from where the signature says, if that is the host of the card. A signature
+        then proves only that the card is as its server made it; TLS proves which server that is.
 Rule 2: a signature counts in the form of A2A 1.0, else in that of a2a-sdk, which does not cover empty values
         (`card_canonical.py`): what it leaves open is said.
 """
@@ -38,7 +38,7 @@ TIMEOUT = 10.0
 
 
 class CardNotVerified(Exception):
-    """The card has no valid signature, or cannot be read; `str()` is one line."""
+    """The card has no valid signature, or is unreadable; `str()` is one line."""
 
 
 def verify_card(url: str, key: Path | None, out: TextIO) -> int:
@@ -56,7 +56,7 @@ def verify_card(url: str, key: Path | None, out: TextIO) -> int:
     found = asyncio.run(_read(where))
     card = _card(deepcopy(found), where)  # which changes what it reads
     signed = [(signature, _header(signature)) for signature in card.signatures]
-    published = cache(partial(_published, where))
+    published = cache(partial(_fetch_named_keys, where))
     for verifies, leaves_open in ((partial(_is_valid, found, card), ""), (partial(_is_valid_for_sdk, card), _OPEN)):
         for signature, header in signed:
             jku, kid = (str(header.get(name, "")) for name in ("jku", "kid"))
@@ -117,12 +117,12 @@ def _header(signature: pb.AgentCardSignature) -> Mapping[str, Any]:
     return header if isinstance(header, dict) else {}
 
 
-def _published(card_url: str, jku: str, kid: str) -> Sequence[Any]:
+def _fetch_named_keys(card_url: str, jku: str, kid: str) -> Sequence[Any]:
     """The keys where the signature says that they are (rule 1)."""
     url = urljoin(card_url, jku)
     if urlsplit(url)[:2] != urlsplit(card_url)[:2] or not is_trusted_url(url):
         raise CardNotVerified(f"The signature names keys at {url}, which is elsewhere: pass those you trust as --key.")
-    return list(_of_set(asyncio.run(_read(url)), kid))
+    return list(_keys_of_set(asyncio.run(_read(url)), kid))
 
 
 def _keys_in(path: Path) -> Sequence[Any]:
@@ -135,12 +135,12 @@ def _keys_in(path: Path) -> Sequence[Any]:
     except ValueError:
         pass
     try:
-        return list(_of_set(json.loads(text), ""))
+        return list(_keys_of_set(json.loads(text), ""))
     except ValueError:
         raise CardNotVerified(f"{path} has no public key, in PEM form or as a JSON Web Key Set.") from None
 
 
-def _of_set(found: Any, key_id: str) -> Iterator[Any]:
+def _keys_of_set(found: Any, key_id: str) -> Iterator[Any]:
     keys = found.get("keys") if isinstance(found, dict) else None
     for each in keys if isinstance(keys, list) else ():
         if isinstance(each, dict) and each.get("kty") != "oct" and (not key_id or each.get("kid") == key_id):

@@ -1,8 +1,8 @@
 """The command line: `a2a-canvas serve`, the commands of the client, and `a2a-canvas db`.
 
-Rule 1: a command imports what it needs when it is chosen: `--version`, `--help` and a misspelt command answer at once,
+Rule 1: a command imports its dependencies when it is chosen: `--version`, `--help` and usage errors are immediate,
         and the client does not pay for the server.
-Rule 2: an error is one line on stderr. The exit code is 2 for what was typed wrong, 1 for what failed, 130 on Ctrl+C.
+Rule 2: an error is one line on stderr. The exit code is 2 for a usage error, 1 for a failure, 130 on Ctrl+C.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ COMMANDS = {
         "completion": (__name__, "print the completion of commands and options for a shell"),
     },
 }
-"""The commands in groups: the module whose `command_forms` has the form of each, and what it does."""
+"""The commands in groups: the module whose `command_forms` declares each, and its description."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -82,23 +82,23 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except click.UsageError as error:
         asked = error.ctx.command_path if error.ctx else NAME
         said = error.format_message()
-        return refused(f"{said if said.endswith(('.', '?', '?)')) else f'{said}.'} See {asked} --help.")
+        return print_error(f"{said if said.endswith(('.', '?', '?)')) else f'{said}.'} See {asked} --help.")
     except (click.ClickException, ClientError) as error:
-        return refused(str(error))
+        return print_error(str(error))
     except (click.Abort, KeyboardInterrupt):
         return INTERRUPTED
     except BrokenPipeError:
-        # The reader of the output is gone; Python would complain once more when it flushes.
+        # The reader of the output is gone; Python would complain again when it flushes.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
     except OSError as error:
-        refused(f"{error.filename}: {error.strerror}." if error.filename and error.strerror else str(error))
+        print_error(f"{error.filename}: {error.strerror}." if error.filename and error.strerror else str(error))
         return 1
     return int(code or 0)
 
 
-def refused(text: str) -> int:
-    """Say on the standard error what cannot be done: one line, which a terminal shows broken between words."""
+def print_error(text: str) -> int:
+    """Print an error as one line on the standard error, wrapped on a terminal; returns exit code 2."""
     said = f"{NAME}: {as_called(' '.join(text.split()), program(sys.argv[0]))}"
     if sys.stderr and sys.stderr.isatty():
         columns = shutil.get_terminal_size().columns
@@ -108,7 +108,7 @@ def refused(text: str) -> int:
 
 
 class Commands(click.Group):
-    """The commands, each of which is imported when it is chosen."""
+    """The commands; each is imported when it is chosen."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return [name for group in COMMANDS.values() for name in group]
@@ -142,7 +142,7 @@ cli = click.version_option(version(NAME), prog_name=NAME, message="%(prog)s %(ve
 
 
 def command_forms() -> dict[str, CommandForm]:
-    """The commands that are no client's."""
+    """The commands that are not the client's."""
     from a2a_canvas.server.settings import settings
 
     more = (
@@ -311,14 +311,14 @@ def _new(folder: Path) -> int:
         for line in new_agent(folder, program(sys.argv[0])):
             click.echo(line)
     except FolderError as error:
-        return refused(str(error))
+        return print_error(str(error))
     except OSError as error:
-        return refused(f"The folder {folder} cannot be made: {error.strerror}. Choose another place.")
+        return print_error(f"The folder {folder} cannot be made: {error.strerror}. Choose another place.")
     return 0
 
 
 def _no_workers(_: click.Context, __: click.Parameter, value: str | None) -> None:
-    """For those who know the option from other servers."""
+    """Other servers have this option."""
     if value is not None:
         raise click.UsageError("One process uses one core. To use more, start more servers on one PostgreSQL database")
 
@@ -335,14 +335,14 @@ def _serve(reload: bool, check: bool, **given: Any) -> int:
             return 0
         return serve(given, program(sys.argv[0]))
     except REFUSALS as error:
-        return refused(str(error))
+        return print_error(str(error))
 
 
 @contextmanager
 def _imports_for_good() -> Iterator[None]:
-    """Never search what is imported for garbage: there is none.
+    """Exclude imported objects from garbage collection: they live as long as the process.
 
-    To do so takes a sixth of a start, and each full collection would stop a server that streams for 0.1 s.
+    Collecting takes a sixth of a start, and each full collection would pause a streaming server for 0.1 s.
     """
     gc.disable()
     try:
@@ -354,7 +354,7 @@ def _imports_for_good() -> Iterator[None]:
 
 def _serve_and_reload(folder: str) -> int:
     if not Path(folder or "-").is_dir():
-        return refused("--reload needs the folder of an agent: a2a-canvas serve FOLDER --reload")
+        return print_error("--reload needs the folder of an agent: a2a-canvas serve FOLDER --reload")
     from a2a_canvas.server.commands.reload import serve_and_reload
 
     return serve_and_reload(Path(folder), [word for word in sys.argv[1:] if word != "--reload"])
@@ -368,7 +368,7 @@ def _doctor(url: str | None, grpc_url: str | None, model_call: bool, as_json: bo
     from a2a_canvas.server.wire import TOKEN_VARIABLE
 
     if grpc_url and not url:
-        return refused("--grpc-url needs --url.")
+        return print_error("--grpc-url needs --url.")
     log_output.configure("critical", "text")
     out, token = sys.stdout or io.StringIO(), os.environ.get(TOKEN_VARIABLE, "")
     outside = {"url": url or "", "grpc_url": grpc_url or "", "token": token}
@@ -391,10 +391,10 @@ def _db(action: str, dry_run: bool = False, force: bool = False, **given: Any) -
     from a2a_canvas.server.settings.settings import SettingsError
 
     try:
-        # Python has no standard output if the shell has closed it (`>&-`): then nobody reads it.
+        # Python has no standard output if the shell has closed it (`>&-`).
         return asyncio.run(database_command(action, given, sys.stdout or io.StringIO(), dry_run=dry_run, force=force))
     except (SettingsError, DatabaseError) as error:
-        return refused(str(error))
+        return print_error(str(error))
 
 
 def _key(action: str, name: str = "", user: str = "", no_store: bool = False, **given: Any) -> int:
@@ -418,7 +418,7 @@ def _key(action: str, name: str = "", user: str = "", no_store: bool = False, **
             case _:
                 return asyncio.run(end_sessions(name, given, out))
     except (SettingsError, DatabaseError) as error:
-        return refused(str(error))
+        return print_error(str(error))
 
 
 def _verify_card(url: str, key: Path | None) -> int:
@@ -427,7 +427,7 @@ def _verify_card(url: str, key: Path | None) -> int:
     try:
         return verify_card(url, key, sys.stdout or io.StringIO())
     except CardNotVerified as error:
-        refused(str(error))
+        print_error(str(error))
         return 1
 
 
@@ -443,7 +443,7 @@ def _usage(user: str | None, days: int, as_json: bool, **given: Any) -> int:
         out, now = sys.stdout or io.StringIO(), datetime.now(UTC)
         return asyncio.run(show_usage(given, out, now, days=days, user=user, as_json=as_json))
     except (SettingsError, DatabaseError) as error:
-        return refused(str(error))
+        return print_error(str(error))
 
 
 def _completion(shell: str) -> int:
@@ -459,7 +459,7 @@ def _completion(shell: str) -> int:
 
 
 def program(called: str) -> str:
-    """How a user calls this program: what was typed, as far as the system tells."""
+    """The name by which the user called this program, as far as the system reveals it."""
     path = Path(called)
     if path.name == "__main__.py":
         return "python -m a2a_canvas"

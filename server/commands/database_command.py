@@ -22,7 +22,7 @@ async def database_command(
 
     Args:
         given: the options of the command line, as `load` takes them.
-        force: upgrade also while servers use the database.
+        force: upgrade even while servers use the database.
 
     Returns:
         The exit code.
@@ -41,11 +41,11 @@ async def database_command(
 
     reads = action == "check" or (action == "prune" and dry_run)
     async with open_database(settings.database, shared=reads, new=action == "upgrade") as database:
-        write_line(await _done(action, settings, database, write_line, dry_run=dry_run, force=force))
+        write_line(await _run_action(action, settings, database, write_line, dry_run=dry_run, force=force))
     return 0
 
 
-async def _done(
+async def _run_action(
     action: str,
     settings: Settings,
     database: Database,
@@ -59,21 +59,23 @@ async def _done(
     revision = await check(database)
     if action == "prune":
         found = await prune(database, retention_of(settings), datetime.now(UTC), dry_run=dry_run)
-        return pruned_in_words(found, dry_run)
+        return describe_pruned(found, dry_run)
     async with database.read() as connection:
         anonymous = await count_anonymous(connection)
-    return f"The database {database.name} is of schema {revision}, as this version needs it.{_of_anonymous(anonymous)}"
+    return (
+        f"The database {database.name} is of schema {revision}, as this version needs it.{_anonymous_note(anonymous)}"
+    )
 
 
-def _of_anonymous(tasks: int) -> str:
+def _anonymous_note(tasks: int) -> str:
     if not tasks:
         return ""
     has = "It has 1 task" if tasks == 1 else f"It has {tasks} tasks"
     return f" {has} of anonymous callers: a server with users shows them to the one that --adopt-anonymous names."
 
 
-def pruned_in_words(pruned: PruneResult, dry_run: bool) -> str:
-    """What was removed, or would be, as a sentence."""
+def describe_pruned(pruned: PruneResult, dry_run: bool) -> str:
+    """A sentence about what was removed, or would be."""
     counts = (
         (pruned.journals, "journal", "journals"),
         (pruned.versions, "old version", "old versions"),

@@ -30,7 +30,7 @@ from rich.text import Text
 
 from a2a_canvas.server.a2a_client.agent_connection import AgentConnection
 from a2a_canvas.server.a2a_client.follower import task_of
-from a2a_canvas.server.client.commands.arguments import typed
+from a2a_canvas.server.client.commands.arguments import value_type
 from a2a_canvas.server.client.conversation.connection import connected
 from a2a_canvas.server.client.conversation.errors import INTERRUPTED, ClientError
 from a2a_canvas.server.client.conversation.exchange import converse, new_message
@@ -60,7 +60,7 @@ def command_forms() -> dict[str, CommandForm]:
     """What the command takes."""
     speed = click.Option(
         ["--speed"],
-        type=typed(speed_of),
+        type=value_type(speed_of),
         default=1.0,
         metavar="N",
         help="so many times faster, 0.1 to 100 (default: 1)",

@@ -24,12 +24,12 @@ VARIABLE = f"{PREFIX}API_KEYS"
 async def make_key(
     name: str, user: str, given: Mapping[str, Any], out: TextIO, remarks: TextIO, *, stored: bool, program: str
 ) -> int:
-    """Run `key new`: the key is written once, alone in its stream, so that a shell can put it where it belongs.
+    """Run `key new`: the key is written once, alone on its stream, so that a shell can redirect it.
 
     Args:
         user: the name if it is empty.
         given: the options of the command line, as `load` takes them.
-        stored: put it into the database; otherwise its line for the settings is written.
+        stored: store it in the database; otherwise write its line for the settings.
         program: how the user calls this program.
 
     Raises:
@@ -39,7 +39,7 @@ async def make_key(
     _check_names(name, user or name)
     text = new_key()
     key = ApiKey(name, user or name, hash_of(text), made_at=datetime.now(UTC))
-    said = [line async for line in _add(key, given, program)] if stored else [_of_unstored(key)]
+    said = [line async for line in _add(key, given, program)] if stored else [_describe_unstored(key)]
     out.write(f"{text}\n")
     out.flush()
     remarks.writelines(f"{line}\n" for line in said)
@@ -47,7 +47,7 @@ async def make_key(
 
 
 async def _add(key: ApiKey, given: Mapping[str, Any], program: str) -> AsyncIterator[str]:
-    """Store a key. Yields what to tell the user of it, and of the database that it is in."""
+    """Store a key. Yields sentences for the user about it and its database."""
     settings = load(given)
     file = file_of(settings.database)
     is_new = file is not None and not file.exists()
@@ -56,7 +56,7 @@ async def _add(key: ApiKey, given: Mapping[str, Any], program: str) -> AsyncIter
             keys, anonymous = await count_keys(connection), await count_anonymous(connection)
         if not await add_key(database, key):
             raise SettingsError(f"There is a key {key.name} in force: revoke it first, or choose another name.")
-    yield f"{_named(key)} It is not shown again: only its hash is stored, in {place_of(settings.database)}."
+    yield f"{_describe_key(key)} It is not shown again: only its hash is stored, in {place_of(settings.database)}."
     if is_new:
         named = "database" in settings.model_fields_set  # by an option, a variable or the folder of an agent
         advice = "" if named else f" If you serve a folder, name it: {program} {_command_of(key)} FOLDER"
@@ -104,7 +104,7 @@ async def end_key(name: str, given: Mapping[str, Any], out: TextIO, program: str
 
 
 async def end_sessions(user: str, given: Mapping[str, Any], out: TextIO) -> int:
-    """Run `session revoke`; raises as `make_key` does. Whether the user has sessions is not known here."""
+    """Run `session revoke`; raises as `make_key` does. The user may have no sessions."""
     async with _database_of(given) as database:
         await end_sessions_of(database, user, datetime.now(UTC))
     out.write(f"{user} is signed out on all servers of this database within two seconds.\n")
@@ -113,7 +113,7 @@ async def end_sessions(user: str, given: Mapping[str, Any], out: TextIO) -> int:
 
 @asynccontextmanager
 async def _database_of(given: Mapping[str, Any], *, new: bool = False) -> AsyncIterator[Database]:
-    """The database, which a server may have open, too; a new SQLite file gets its schema."""
+    """The database, which a server may have open as well; a new SQLite file gets its schema."""
     url = load(given).database
     if url == "memory":
         raise DatabaseError(f"--database memory stores no keys: name the server's database, or set {VARIABLE}.")
@@ -134,15 +134,15 @@ def _check_names(name: str, user: str) -> None:
         if not valid_name(given):
             raise SettingsError(f"The {what} {given!r} must be 1 to 128 characters, without spaces, commas and =.")
     if user == SHARED_USER:
-        raise SettingsError(f"The user {user!r} is everybody who has the shared token: choose another.")
+        raise SettingsError(f"The user {user!r} is reserved for holders of the shared token: choose another.")
 
 
-def _of_unstored(key: ApiKey) -> str:
+def _describe_unstored(key: ApiKey) -> str:
     setting = f"{VARIABLE}={key.name}={HASH_PREFIX}{key.key_hash}"
-    return f"{_named(key)} It is stored nowhere: a server accepts it with {setting}"
+    return f"{_describe_key(key)} It is stored nowhere: a server accepts it with {setting}"
 
 
-def _named(key: ApiKey) -> str:
+def _describe_key(key: ApiKey) -> str:
     return f'Key "{key.name}" for user {key.user}.'
 
 

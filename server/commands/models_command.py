@@ -1,6 +1,6 @@
-"""`a2a-canvas models`: the models that can be asked with the environment as it is, each as `--model` takes it.
+"""`a2a-canvas models`: lists the models available in this environment, as values for `--model`.
 
-Rule 1: every provider is asked for its list at once, and has a few seconds. One that does not answer is told in a line.
+Rule 1: all providers are asked for their lists concurrently, with a timeout. One that fails is reported in a line.
 Rule 2: no key is shown.
 """
 
@@ -22,7 +22,7 @@ from a2a_canvas.server.settings.model_choice import EXTRA, OLLAMA, OPENAI, SCRIP
 from a2a_canvas.server.settings.settings import REHEARSAL, SettingsError
 
 SECONDS: Final = 3.0
-"""That a provider has to answer."""
+"""The timeout of a provider, in seconds."""
 
 _NO_CHAT: Final = re.compile(
     r"embed|whisper|tts|dall-e|image|moderation|realtime|audio|transcribe|sora|rerank|ocr|davinci|babbage",
@@ -36,13 +36,13 @@ class ModelSource:
     """A provider, and where it lists its models.
 
     Attributes:
-        name: what it is called.
-        address: where it is, without a password; empty if nothing says where.
+        name: for the user.
+        address: without a password; empty if unknown.
         unset: why it is not asked.
         path: of its list, below the address.
         password: user and password in the address.
-        prefix: what stands before a model's name.
-        remark: what its models need besides.
+        prefix: precedes a model's name.
+        remark: a further requirement of its models.
     """
 
     name: str
@@ -57,7 +57,7 @@ class ModelSource:
 
 @dataclass(frozen=True, slots=True)
 class ListedModels:
-    """What a provider answered: the names of its models, or why there are none."""
+    """The names of a provider's models, or why there are none."""
 
     source: ModelSource
     names: tuple[str, ...] = ()
@@ -65,7 +65,7 @@ class ListedModels:
 
 
 def sources(environ: Mapping[str, str]) -> tuple[ModelSource, ...]:
-    """The providers, by what the environment has."""
+    """The providers, according to the environment."""
     return (_anthropic(environ), _openai(environ), _ollama(environ))
 
 
@@ -90,7 +90,7 @@ def _openai(environ: Mapping[str, str]) -> ModelSource:
 
 
 def _bearer(key: str) -> dict[str, str]:
-    """The header of a key; none for what cannot be sent, with which the server refuses to start."""
+    """The header of a key; none for an invalid key, with which the server refuses to start."""
     return {"authorization": f"Bearer {key}"} if key.isascii() and key.isprintable() and key else {}
 
 
@@ -119,7 +119,7 @@ async def ask(source: ModelSource, seconds: float = SECONDS) -> ListedModels:
     """The models of one provider."""
     if not source.address:
         return ListedModels(source, fault=f"is not asked: {source.unset}")
-    # What is on this machine is asked past any proxy.
+    # Requests to this machine bypass any proxy.
     local = httpx.URL(source.address).host in ("127.0.0.1", "localhost", "::1")
     try:
         async with asyncio.timeout(seconds), client(trust_env=not local, auth=source.password) as http:
@@ -130,7 +130,7 @@ async def ask(source: ModelSource, seconds: float = SECONDS) -> ListedModels:
 
 
 def read_list(source: ModelSource, response: httpx.Response) -> ListedModels:
-    """What a provider says with its answer."""
+    """The models in a provider's answer."""
     match response.status_code:
         case 401 | 403:
             return ListedModels(source, fault="refuses the API key")
@@ -154,7 +154,7 @@ def _names(response: httpx.Response) -> Iterator[str]:
 
 
 def report(listed: Sequence[ListedModels]) -> Iterator[str]:
-    """The lines for the user: the models by provider, those without one, and who was not reached."""
+    """The lines for the user: the models by provider, those without one, and the providers that failed."""
     for each in listed:
         if each.names:
             yield f"{each.source.name} at {each.source.address}{each.source.remark}"

@@ -1,4 +1,4 @@
-"""`a2a-canvas new`: the folder of an agent that runs and passes its tests."""
+"""`a2a-canvas new`: creates the folder of an agent that runs and passes its tests."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ _HIDDEN = ("gitignore", "dockerignore")
 
 
 def new_agent(folder: Path, program: str) -> Iterator[str]:
-    """Make an agent in a folder that is not there or empty.
+    """Create an agent in a new or empty folder.
 
     Args:
         program: how the user calls this program.
 
     Yields:
-        what to tell the user.
+        lines for the user.
 
     Raises:
-        FolderError: there is something.
+        FolderError: the folder is not empty.
         OSError: the folder cannot be written.
     """
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
@@ -63,7 +63,7 @@ def _target(source: Path) -> Path:
 
 
 def _python(program: str) -> str:
-    """The Python that has this program, as the user would call it."""
+    """The Python that has this program installed, as the user would call it."""
     if program.startswith("python "):
         return "python"
     return f"{program.rpartition('/')[0]}/python" if "/" in program else "python"

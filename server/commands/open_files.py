@@ -1,8 +1,8 @@
-"""How many files the server may have open: each connection is one.
+"""The limit of open files, of which each connection is one.
 
-Rule 1: the soft limit of the process is raised to what the settings need, as far as the hard limit allows. Where that
-        is not enough, there are fewer connections: a refused one gets an answer, one that cannot be accepted none.
-Rule 2: asyncio reports each connection that it could not accept, a hundred times a second. The log has one record a
+Rule 1: the soft limit of the process is raised to what the settings need, as far as the hard limit allows. If that is
+        not enough, fewer connections are allowed: a refused one gets an answer, one that cannot be accepted none.
+Rule 2: asyncio reports each connection that it could not accept, a hundred times a second. The log gets one record a
         minute.
 """
 
@@ -19,23 +19,23 @@ from a2a_canvas.server.settings.settings import Settings
 logger = logging.getLogger(__name__)
 
 OWN_FILES: Final = 100
-"""Files that a server has open besides its connections: the database, its log, what it serves."""
+"""Open files of a server besides its connections: the database, its log, static files."""
 CALLS: Final = 256
 """Connections that gRPC and the metrics add, roughly."""
 NOT_ACCEPTED: Final = "socket.accept() out of system resource"
-"""asyncio's words for rule 2."""
+"""asyncio's message for rule 2."""
 QUIET_SECONDS: Final = 60.0
 
 Handler = Callable[[asyncio.AbstractEventLoop, dict[str, Any]], None]
 
 
 def needed_files(settings: Settings) -> int:
-    """Files that a server with these settings may have open."""
+    """The number of files that a server with these settings may have open."""
     return settings.max_connections + _own_files(settings)
 
 
 def connections_within(limit: int, settings: Settings) -> int:
-    """How many HTTP connections there may be if so many files may be open; at least one."""
+    """The number of HTTP connections allowed by a limit of open files; at least one."""
     return max(1, min(settings.max_connections, limit - _own_files(settings)))
 
 
@@ -44,7 +44,7 @@ def _own_files(settings: Settings) -> int:
 
 
 def make_room(settings: Settings) -> int:
-    """Raise the limit as needed; how many HTTP connections there may be then (rule 1)."""
+    """Raise the limit as needed; returns the allowed number of HTTP connections (rule 1)."""
     need, (soft, hard) = needed_files(settings), resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft == resource.RLIM_INFINITY:
         return settings.max_connections
@@ -62,7 +62,7 @@ def make_room(settings: Settings) -> int:
 
 
 def quiet_about_accepting(clock: Callable[[], float]) -> Handler:
-    """An event loop's handler of exceptions, with rule 2."""
+    """An exception handler for an event loop, with rule 2."""
     last = -QUIET_SECONDS
 
     def handle(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:

@@ -23,7 +23,7 @@ from a2a_canvas.server import log_output
 from a2a_canvas.server.agent.model import LLM
 from a2a_canvas.server.agent.models.claude_params import is_configured
 from a2a_canvas.server.app import create_app
-from a2a_canvas.server.commands.banner import DataCount, banner, folded, hints, ollama_hint, ollama_warning
+from a2a_canvas.server.commands.banner import DataCount, banner, hints, ollama_hint, ollama_warning, wrap_line
 from a2a_canvas.server.commands.open_files import make_room, quiet_about_accepting
 from a2a_canvas.server.listening import is_reloaded, lent_socket, listen
 from a2a_canvas.server.protocols.a2a_v1.card.card_file import CardError
@@ -39,17 +39,17 @@ from a2a_canvas.store.errors import Unavailable
 logger = logging.getLogger(__name__)
 
 CUT_OFF_SECONDS = 1
-"""After so long beyond its grace period, a stopping server closes connections that do not even read the end of an
+"""Seconds beyond its grace period after which a stopping server closes connections that do not read the end of an
 answer."""
 
 SWITCH_INTERVAL = 0.0005
-"""Seconds after which a thread that computes hands over to another one, such as that of the event loop. Python's 5 ms
-add up: a turn waits for threads some dozens of times."""
+"""Seconds after which a computing thread yields to another one, such as that of the event loop. Python's 5 ms add up:
+a turn waits for threads dozens of times."""
 INTERRUPTED = 130
-"""The exit code after Ctrl+C, as shells have it."""
+"""The exit code after Ctrl+C, as in shells."""
 
 REFUSALS = (SettingsError, CardError)
-"""What `serve` raises if it cannot start as it was asked to; `str()` is one line that says what to do."""
+"""The errors with which `serve` refuses to start; `str()` is one line that says what to do."""
 
 
 def serve(given: Mapping[str, Any], program: str = "a2a-canvas") -> int:
@@ -101,9 +101,9 @@ def serve(given: Mapping[str, Any], program: str = "a2a-canvas") -> int:
 
 
 def check_agent(given: Mapping[str, Any]) -> str:
-    """Whether a server could be started, apart from its ports, with all the agent's tools; what to tell the user.
+    """Check that a server could start, apart from its ports, with all the agent's tools; returns a line for the user.
 
-    Of the database only the number of keys is read, and only if they decide whether the server may start.
+    Only the number of keys is read from the database, if it decides whether the server may start.
 
     Raises:
         One of `REFUSALS`.
@@ -121,7 +121,7 @@ def check_agent(given: Mapping[str, Any]) -> str:
 
 
 async def _has_had_keys(url: str) -> bool:
-    """Whether there is such a database, and keys were ever made in it."""
+    """Whether the database exists, and keys were ever made in it."""
     from a2a_canvas.server.accounts.sql.sql_api_keys import count_keys
     from a2a_canvas.server.backend.open_database import DatabaseError, open_database
 
@@ -143,15 +143,15 @@ def _llm(settings: Settings, given: Mapping[str, Any]) -> LLM:
 
 
 def _end_at_once(*_: object) -> None:
-    # What is to last is committed. Everything else that Python does at an end could be interrupted again.
+    # Durable data is committed. Python's own shutdown could be interrupted again.
     os._exit(INTERRUPTED)
 
 
 class ForegroundServer(GracefulServer):
-    """A server that tells whoever has started it that it serves, and that a second Ctrl+C ends it at once.
+    """A server that reports its start on the terminal, and ends immediately on a second Ctrl+C.
 
     Args:
-        lines: what it says as soon as it serves.
+        lines: printed as soon as it serves.
         program: how the user calls this program.
     """
 
@@ -192,8 +192,8 @@ class ForegroundServer(GracefulServer):
             logger.info(line.replace("\n", " "))
             return
         try:
-            print(folded(line, get_terminal_size().columns) if sys.stdout.isatty() else line, flush=True)
-        except BrokenPipeError:  # nobody reads it; Python would complain once more when it flushes
+            print(wrap_line(line, get_terminal_size().columns) if sys.stdout.isatty() else line, flush=True)
+        except BrokenPipeError:  # the reader is gone; Python would complain again when it flushes
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
     async def serve(self, sockets: list[socket.socket] | None = None) -> None:
@@ -202,17 +202,17 @@ class ForegroundServer(GracefulServer):
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         grace = self._settings.shutdown_grace
-        logger.info("The server stops; its streams end within %g seconds. Ctrl+C ends it at once.", grace)
+        logger.info("The server is stopping; its streams end within %g seconds. Ctrl+C ends it immediately.", grace)
         await super().shutdown(sockets)
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         if self.should_exit and sig == signal.SIGINT:
             _end_at_once()
-        self.should_exit = True  # uvicorn's own handler would let the signal end the process once more, at its end
+        self.should_exit = True  # uvicorn's own handler would raise the signal again at the end
 
 
 async def _leave_what_does_not_end() -> None:
-    """Cancel what still runs. asyncio would wait for a tool that ignores it for ever, so it does not learn of it."""
+    """Cancel running tasks, and hide those that do not end from asyncio, which would wait for them forever."""
     rest = asyncio.all_tasks() - {asyncio.current_task()}
     for task in rest:
         task.cancel()
@@ -226,7 +226,7 @@ async def _leave_what_does_not_end() -> None:
 
 
 async def _check_database(settings: Settings) -> DataCount | None:
-    """What is in the database, if it counts that in time; a SQLite file is created and upgraded.
+    """The contents of the database, if counted in time; a SQLite file is created and upgraded.
 
     Raises:
         SettingsError: the server could not use it.

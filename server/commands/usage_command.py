@@ -1,4 +1,4 @@
-"""The command `a2a-canvas usage`: what users have used, by day, and what is kept of them now."""
+"""The command `a2a-canvas usage`: the users' consumption by day, and their stored bytes."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ Row = tuple[str, ...]
 async def show_usage(
     given: Mapping[str, Any], out: TextIO, now: datetime, *, days: int, user: str | None, as_json: bool
 ) -> int:
-    """Write what users have used in the last `days` days, today included, and what is kept of them now.
+    """Print the users' consumption in the last `days` days, today included, and their stored bytes.
 
     Args:
         given: the options of the command line, as `load` takes them.
-        user: this one only; everybody if None.
+        user: only this one; all if None.
 
     Returns:
         The exit code.
@@ -59,7 +59,7 @@ def _objects(used: Sequence[DayUsage], kept: Sequence[UserBytes]) -> Iterator[st
 
 def _tables(used: Sequence[DayUsage], kept: Sequence[UserBytes]) -> Iterator[str]:
     if not used:
-        yield "Nobody has used anything in these days."
+        yield "No usage in this period."
     else:
         yield from _table(("DAY", "USER"), COLUMNS, [(_date(each.day), *_row(each, COLUMNS)) for each in used])
     if kept:

@@ -52,6 +52,6 @@ def test_alerts_and_scraping_name_metrics_that_there_are() -> None:
 
 def test_the_checks_of_the_doctor_are_those_of_the_code() -> None:
     source = "".join(path.read_text() for path in (ROOT / "server/commands/doctor").glob("*.py"))
-    made = set(re.findall(r'\b(?:ok|warning|failed)\)?\(\s*"(\w+)"', source))
+    made = set(re.findall(r'\b(?:ok|warning|failure)\)?\(\s*"(\w+)"', source))
     told = re.findall(r"^\| (`[^|]*`) \|", section(PAGE, "Doctor"), re.MULTILINE)
     assert {name for names in told for name in re.findall(r"`(\w+)`", names)} == made

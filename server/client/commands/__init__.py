@@ -1,1 +1,1 @@
-"""The commands of the terminal client, their arguments, and the completion of their values in a shell."""
+"""The commands of the terminal client, their arguments, and shell completion of their values."""

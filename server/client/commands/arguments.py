@@ -1,7 +1,7 @@
-"""What the commands of the client have in common: the options for the server and the output, and how one is run.
+"""Common code of the client's commands: the options for the server and the output, and running a command.
 
-Rule: neither this module nor one that has command forms imports the A2A SDK, httpx, asyncio or a console, so `--help`
-      and a misspelt option answer at once. A command's own module is imported when it runs.
+Rule: modules with command forms, and this one, do not import the A2A SDK, httpx, asyncio or a console, so `--help` and
+      usage errors are immediate. A command's own module is imported when it runs.
 """
 
 from __future__ import annotations
@@ -55,12 +55,12 @@ def option(*names: str, group: str = "Options", **how: Any) -> click.Option:
 
 
 def completing(kind: str) -> Callable[[click.Context, click.Parameter, str], list[Any]]:
-    """What completes a value in a shell: `task`, `context`, `task or context` or `artifact`."""
+    """The shell completion of a value: `task`, `context`, `task or context` or `artifact`."""
 
     def complete(ctx: click.Context, _: click.Parameter, incomplete: str) -> list[Any]:
-        from a2a_canvas.server.client.commands.completion import completed
+        from a2a_canvas.server.client.commands.completion import complete_value
 
-        return completed(incomplete, kind, ctx.params)
+        return complete_value(incomplete, kind, ctx.params)
 
     return complete
 
@@ -68,8 +68,8 @@ def completing(kind: str) -> Callable[[click.Context, click.Parameter, str], lis
 # ------------------------------------------------------------------------- types of values
 
 
-def typed(parse: Callable[[str], Any]) -> click.ParamType[Any]:
-    """The type of a value that `parse` reads; what its `ValueError` says is told, and not what was typed."""
+def value_type(parse: Callable[[str], Any]) -> click.ParamType[Any]:
+    """The type of a value that `parse` reads; the text of its `ValueError` is the whole error message."""
 
     def convert(text: Any) -> Any:
         if not isinstance(text, str):
@@ -82,8 +82,8 @@ def typed(parse: Callable[[str], Any]) -> click.ParamType[Any]:
     return click.types.FuncParamType(convert)
 
 
-def given(text: str) -> str:
-    """A text that is not empty."""
+def non_empty(text: str) -> str:
+    """A non-empty text."""
     if not text:
         raise ValueError("must not be empty")
     return text
@@ -115,7 +115,7 @@ def version_or_nothing(text: str) -> int:
 
 
 def limit(text: str) -> int:
-    """How many things are listed at most."""
+    """The most items to list."""
     if not re.fullmatch("[0-9]{1,4}", text, re.ASCII) or not 1 <= int(text) <= 1000:
         raise ValueError(f"must be a whole number from 1 to 1000: {text!r}")
     return int(text)
@@ -125,7 +125,7 @@ _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800}
 
 
 def expiry(text: str) -> int | str:
-    """When something ends: seconds, as 7d says, or a time, which the server reads."""
+    """An expiry: a span such as 7d, in seconds, or a time, which the server parses."""
     span = re.fullmatch(r"([1-9][0-9]{0,8})([smhdw])", text, re.ASCII)
     if span:
         return int(span[1]) * _SECONDS[span[2]]
@@ -143,8 +143,8 @@ _COLOR = "auto (if the output is a terminal and NO_COLOR is not set), always or 
 _COLORS = click.Choice(["auto", "always", "never"])
 _COMMON = (
     _SERVER("--url", metavar="URL", default=DEFAULT_URL, envvar=URL_VARIABLE, help=_URL),
-    _SERVER("--token", metavar="TOKEN", type=typed(token_header), help=_TOKEN),
-    _SERVER("--header", "headers", metavar="'NAME: VALUE'", type=typed(header), multiple=True, help=_HEADER),
+    _SERVER("--token", metavar="TOKEN", type=value_type(token_header), help=_TOKEN),
+    _SERVER("--header", "headers", metavar="'NAME: VALUE'", type=value_type(header), multiple=True, help=_HEADER),
     _OUTPUT("--json", is_flag=True, help="print what the server says as JSON"),
     _OUTPUT("--color", metavar="COLOR", type=_COLORS, default="auto", help=_COLOR),
 )

@@ -1,7 +1,7 @@
-"""`a2a-canvas artifacts`, `show`, `versions` and `diff`: what `GET /artifacts/…` of an a2a-canvas server says, printed.
+"""`a2a-canvas artifacts`, `show`, `versions` and `diff`: print the answers of a server's `GET /artifacts/…`.
 
-On a terminal the server's text is cleaned, Markdown is styled, and diffs have colours. An output that is not a terminal
-gets contents and diffs byte for byte, so that they can be stored, patched with and put back.
+On a terminal the server's text is sanitised, Markdown is styled, and diffs are coloured. Any other output gets contents
+and diffs byte for byte, so that they can be stored, applied as patches and put back.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ async def versions(invocation: Invocation, artifact: str | None, context: str | 
 
 
 async def diff(invocation: Invocation, artifact: str | None, numbers: tuple[int, ...], context: str | None) -> None:
-    """Print what the current version changed, or the one version that is named, or the difference of two."""
+    """Print the changes of the current version, or of a given one, or the difference of two."""
     async with opened(invocation, context) as canvas:
         if artifact and artifact.isdecimal() and not canvas.has(artifact):
             numbers, artifact = (int(artifact), *numbers), None
@@ -83,7 +83,7 @@ def show_diff(invocation: Invocation, diff: str) -> None:
     if not invocation.console.is_terminal:
         invocation.print_exact(diff)
         return
-    head, rest = (lines := clean(line_breaks_marked(diff)).splitlines())[:2], lines[2:]
+    head, rest = (lines := clean(mark_line_breaks(diff)).splitlines())[:2], lines[2:]
     styled = [(line, "bold") for line in head] + [(line, _STYLES.get(line[:1], "dim")) for line in rest]
     for line, style in styled:
         invocation.console.print(Text(line, style), soft_wrap=True)
@@ -110,7 +110,7 @@ def version_row(version: dict[str, Any]) -> tuple[str, ...]:
 
 
 def made_by(version: dict[str, Any]) -> str:
-    """Who made a version: the user, or the agent, and for whom, if that has a name."""
+    """The maker of a version: the user, or the agent and the user it worked for, if named."""
     author, by = str(version.get("author", "")), str(version.get("by", ""))
     return author if not by else by if author == "user" else f"{author} for {by}"
 
@@ -127,8 +127,8 @@ def artifact_row(artifact: dict[str, Any]) -> tuple[str, ...]:
     )
 
 
-def line_breaks_marked(diff: str) -> str:
-    """A unified diff with visible carriage returns, if only some of its lines end with one.
+def mark_line_breaks(diff: str) -> str:
+    """A unified diff with visible carriage returns, if only some of its lines end in one.
 
     If all lines do, they need no mark.
     """

@@ -1,4 +1,4 @@
-"""`a2a-canvas chat`: a conversation, line by line, with the commands for artifacts as `/show`, `/edit` and so on."""
+"""`a2a-canvas chat`: a conversation, line by line, with artifact commands such as `/show` and `/edit`."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ OWN = {"/new": "begin a new conversation", "/help": "see this list", "/quit": "e
 
 @dataclass
 class _Chat:
-    """What is known between two lines."""
+    """The state between two lines."""
 
     context: str = ""
     seen: SeenTask = field(default_factory=SeenTask)
     artifacts: dict[str, str] = field(default_factory=dict)
-    """The names of those that were seen, by id; the newest is last."""
+    """The names of the artifacts seen, by id, the newest last."""
 
     def keep(self, seen: SeenTask) -> None:
         self.seen, self.context = seen, seen.context_id or self.context
@@ -43,7 +43,7 @@ class _Chat:
 
 
 def chat(invocation: Invocation, context: str, go_on: bool) -> int:
-    """Talk until the user has enough."""
+    """Talk until the user quits."""
     chat = _Chat(context or (last_conversation(invocation, "chat") if go_on else ""))
     if code := invoke(_greeting, invocation, {"chat": chat}):
         return code
@@ -101,7 +101,7 @@ def _slash(invocation: Invocation, group: click.Group, chat: _Chat, line: str) -
             near = get_close_matches(f"/{name}", [*(f"/{each}" for each in SLASH), *OWN])
             raise click.exceptions.NoSuchCommand(name, said, near)
         words = _with_artifact(command, words, chat.artifacts)
-        context = chat.context or _begun(name)
+        context = chat.context or _new_context(name)
         if context and "--context" not in words and any(param.name == "context" for param in command.params):
             words += ["--context", context]
         headers = [word for each in invocation.headers for word in ("--header", f"{each.name}: {each.value}")]
@@ -117,11 +117,11 @@ def _slash(invocation: Invocation, group: click.Group, chat: _Chat, line: str) -
         invocation.fail(error.format_message() if isinstance(error, click.ClickException) else str(error))
 
 
-def _begun(name: str) -> str:
-    """The context of a command that is typed before the conversation has one; never that of the conversation before.
+def _new_context(name: str) -> str:
+    """The context of a command typed before the conversation has one; never that of the previous conversation.
 
     Raises:
-        CannotBeDone: the command is for an artifact that is there.
+        CannotBeDone: the command needs an existing artifact.
     """
     if name == "put":
         return str(uuid4())
@@ -131,7 +131,7 @@ def _begun(name: str) -> str:
 
 
 def _with_artifact(command: click.Command, words: list[str], artifacts: Mapping[str, str]) -> list[str]:
-    """The words, and before them the newest artifact of the conversation if the command wants one and none is named."""
+    """The words, preceded by the newest artifact of the conversation if the command needs one and none is named."""
     wants = any(param.name == "artifact" for param in command.params)
     texts = [*artifacts, *artifacts.values()]
     named = any(word and text.startswith(word) for word in words for text in texts)
@@ -139,7 +139,7 @@ def _with_artifact(command: click.Command, words: list[str], artifacts: Mapping[
 
 
 def _lines() -> Iterator[str]:
-    """What is typed, line by line; what is piped if the standard input is no terminal."""
+    """The lines typed, or piped if the standard input is not a terminal."""
     if not sys.stdin.isatty():
         yield from sys.stdin
         return

@@ -1,4 +1,4 @@
-"""What each command of the client takes. The first ones talk to any A2A server, the others to an a2a-canvas server."""
+"""The arguments of the client's commands. The first group works with any A2A server, the rest with a2a-canvas."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from a2a_canvas.server.client.commands.arguments import (
     client_command,
     completing,
     expiry,
-    given,
     limit,
     lines,
+    non_empty,
     option,
-    typed,
+    value_type,
     version,
     version_or_nothing,
 )
@@ -20,7 +20,7 @@ from a2a_canvas.server.command_form import CommandForm
 
 STATES = ("submitted", "working", "completed", "failed", "canceled", "rejected", "input-required", "auth-required")
 _FILE = click.Path()
-_NUMBER = typed(version)
+_NUMBER = value_type(version)
 _THINKING = option("--thinking", is_flag=True, help="on a terminal, show the model's thinking in the status line")
 _GO_ON = option("-c", "--continue", "go_on", is_flag=True, help="go on with the last conversation")
 _KNOWN_CONTEXT = completing("context")
@@ -28,18 +28,20 @@ _KNOWN_ARTIFACT = completing("artifact")
 _CONTEXT = option(
     "--context", shell_complete=_KNOWN_CONTEXT, default="", metavar="ID", help="go on with this conversation"
 )
-_LIMIT = option("--limit", type=typed(limit), default=20, metavar="N", help="at most so many, up to 1000 (default: 20)")
-_ARTIFACT = click.Argument(["artifact"], type=typed(given), shell_complete=_KNOWN_ARTIFACT)
-_ONLY = click.Argument(["artifact"], type=typed(given), required=False, shell_complete=_KNOWN_ARTIFACT)
+_LIMIT = option(
+    "--limit", type=value_type(limit), default=20, metavar="N", help="at most so many, up to 1000 (default: 20)"
+)
+_ARTIFACT = click.Argument(["artifact"], type=value_type(non_empty), shell_complete=_KNOWN_ARTIFACT)
+_ONLY = click.Argument(["artifact"], type=value_type(non_empty), required=False, shell_complete=_KNOWN_ARTIFACT)
 _LAST = option(
     "--context",
     shell_complete=_KNOWN_CONTEXT,
-    type=typed(given),
+    type=value_type(non_empty),
     metavar="ID",
     help="the conversation (default: the last one)",
 )
 _STEP = option("--step", is_flag=True, help="by one version, not by all that one task made")
-_SHARED = click.Argument(["context"], type=typed(given), metavar="CONTEXT", shell_complete=_KNOWN_CONTEXT)
+_SHARED = click.Argument(["context"], type=value_type(non_empty), metavar="CONTEXT", shell_complete=_KNOWN_CONTEXT)
 _ID = "The beginning of an id is enough."
 _NAME = "ARTIFACT is an id, a name, or the beginning of one; so is the ID of the conversation."
 
@@ -47,7 +49,7 @@ _LEFT_OUT = "It may be left out if the conversation has only one."
 
 
 def command_forms() -> dict[str, CommandForm]:
-    """What each command takes."""
+    """The form of each command."""
     return {
         "chat": client_command(
             "chat:chat",
@@ -75,9 +77,13 @@ def command_forms() -> dict[str, CommandForm]:
         "share": client_command(
             "shares:share",
             click.Argument(
-                ["context"], type=typed(given), required=False, metavar="CONTEXT", shell_complete=_KNOWN_CONTEXT
+                ["context"],
+                type=value_type(non_empty),
+                required=False,
+                metavar="CONTEXT",
+                shell_complete=_KNOWN_CONTEXT,
             ),
-            option("--with", "user", metavar="USER", type=typed(given), help="share it with this user"),
+            option("--with", "user", metavar="USER", type=value_type(non_empty), help="share it with this user"),
             option("--link", is_flag=True, help="make a link, for anyone who has it, and print it"),
             option(
                 "--level",
@@ -86,7 +92,10 @@ def command_forms() -> dict[str, CommandForm]:
                 help="what they may do: read (the default), edit as well, or also approve calls of tools",
             ),
             option(
-                "--expires", metavar="WHEN", type=typed(expiry), help="a span, as 7d or 12h, or a time with its zone"
+                "--expires",
+                metavar="WHEN",
+                type=value_type(expiry),
+                help="a span, as 7d or 12h, or a time with its zone",
             ),
             more=f"{_ID} Without it, the last conversation is shared. Sharing with a user once more replaces what was "
             "shared with that user before.",
@@ -95,7 +104,11 @@ def command_forms() -> dict[str, CommandForm]:
         "shares": client_command(
             "shares:shares",
             click.Argument(
-                ["context"], type=typed(given), required=False, metavar="CONTEXT", shell_complete=_KNOWN_CONTEXT
+                ["context"],
+                type=value_type(non_empty),
+                required=False,
+                metavar="CONTEXT",
+                shell_complete=_KNOWN_CONTEXT,
             ),
             more=f"{_ID} Without it, that of the last conversation.",
             examples=("shares 7c8d", "shares --json"),
@@ -103,7 +116,7 @@ def command_forms() -> dict[str, CommandForm]:
         "unshare": client_command(
             "shares:unshare",
             _SHARED,
-            click.Argument(["typed"], type=typed(given), metavar="SHARE|USER"),
+            click.Argument(["typed"], type=value_type(non_empty), metavar="SHARE|USER"),
             more=_ID,
             examples=("unshare 7c8d bob", "unshare 7c8d 19f3"),
         ),
@@ -170,7 +183,7 @@ def command_forms() -> dict[str, CommandForm]:
         "diff": _form(
             "artifacts:diff",
             _ONLY,
-            click.Argument(["numbers"], nargs=-1, type=typed(version_or_nothing), metavar="[[OLD] NEW]"),
+            click.Argument(["numbers"], nargs=-1, type=value_type(version_or_nothing), metavar="[[OLD] NEW]"),
             more="Without versions, what the current one changed; with one, what that changed; 0 is the empty text.",
             examples=("diff report", "diff report 3", "diff report 1 4"),
         ),
@@ -178,8 +191,10 @@ def command_forms() -> dict[str, CommandForm]:
             "edit:edit",
             _ARTIFACT,
             click.Argument(["words"], nargs=-1, required=True, metavar="INSTRUCTION"),
-            option("--lines", type=typed(lines), metavar="N[-M]", help="the passage: these lines"),
-            option("--match", type=typed(given), metavar="TEXT", help="the passage: this text, which occurs once"),
+            option("--lines", type=value_type(lines), metavar="N[-M]", help="the passage: these lines"),
+            option(
+                "--match", type=value_type(non_empty), metavar="TEXT", help="the passage: this text, which occurs once"
+            ),
             option("--before", is_flag=True, help="write something new before the passage and leave it as it is"),
             option("--after", is_flag=True, help="write something new after the passage and leave it as it is"),
             option(

@@ -1,4 +1,4 @@
-"""What a shell offers for an id or a name: what the server says within a second, else nothing."""
+"""Shell completion of ids and names: what the server returns within a second, else nothing."""
 
 from __future__ import annotations
 
@@ -15,23 +15,23 @@ from a2a_canvas.server.client.conversation.invocation import Invocation
 
 SECONDS = 1.0
 _PLAIN = re.compile(r"[\w.@%+=,/-]+")
-"""What means nothing else to a shell: a name comes from the server."""
+"""Characters without a special meaning in a shell: names come from the server."""
 
 
-def completed(incomplete: str, kind: str, params: Mapping[str, Any]) -> list[str]:
-    """The ids and names that begin so.
+def complete_value(incomplete: str, kind: str, params: Mapping[str, Any]) -> list[str]:
+    """The ids and names that begin with `incomplete`.
 
     Args:
         kind: `task`, `context`, `task or context` or `artifact`.
-        params: what has been typed of the command.
+        params: the command's arguments typed so far.
     """
     with suppress(Exception):
-        known = asyncio.run(asyncio.wait_for(_known(kind, params), SECONDS))
+        known = asyncio.run(asyncio.wait_for(_candidates(kind, params), SECONDS))
         return sorted({each for each in known if each.startswith(incomplete) and _PLAIN.fullmatch(each)})
     return []
 
 
-async def _known(kind: str, params: Mapping[str, Any]) -> Iterable[str]:
+async def _candidates(kind: str, params: Mapping[str, Any]) -> Iterable[str]:
     token = [params["token"]] if params.get("token") else []
     headers = all_headers((*params.get("headers", ()), *token))
     invocation = Invocation(server_url(params["url"]), headers, err=io.StringIO())

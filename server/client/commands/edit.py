@@ -1,10 +1,10 @@
 """`a2a-canvas edit`, `undo`, `redo` and `restore`: one operation on one artifact.
 
-Rule 1: on a terminal the new passage is shown while it is written. An output that is not a terminal gets it once,
-        when the edit is complete, ending in a newline; an edit that breaks off prints nothing there. Statuses and
-        results go to `err` then.
+Rule 1: on a terminal the new passage is shown while it is written. An output that is not a terminal gets it once, when
+        the edit is complete, ending in a newline, and nothing if the edit fails. Statuses and results then go to
+        `err`.
 Rule 2: the artifact itself is not shown: `show` and `diff` do that.
-Rule 3: the complete passage replaces its pieces, because some may have been missed.
+Rule 3: the complete passage replaces its pieces, because some may be missing.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ async def edit(
     base: int | None,
     context: str | None,
 ) -> None:
-    """Have a passage rewritten, or something written beside it."""
+    """Have a passage rewritten, or a text written next to it."""
     instruction = " ".join(words)
     if (lines is None) == (match is None):
         send = "type it without /edit" if invocation.in_chat else invocation.line("send", "-c", instruction)
@@ -53,7 +53,7 @@ async def edit(
         said, _ = await canvas.operate(id_, instruction, operation, partial(_show, invocation, canvas.title(id_)))
         if not invocation.json:
             screen = invocation.screen
-            (screen.final if invocation.console.is_terminal else screen.status)(said)
+            (screen.closing_reply if invocation.console.is_terminal else screen.status)(said)
 
 
 def _show(invocation: Invocation, title: str, response: pb.StreamResponse, seen: SeenTask) -> None:
@@ -67,14 +67,14 @@ def _show(invocation: Invocation, title: str, response: pb.StreamResponse, seen:
 
 
 async def _matching(canvas: CanvasSession, artifact: str, match: str, base: int | None) -> tuple[dict[str, Any], int]:
-    """The selection in the text that the user saw, and the number of its version."""
+    """The selection in the text shown to the user, and the number of its version."""
     seen = await canvas.read_complete(artifact, *(("versions", str(base)) if base else ()))
     version = base or int(seen.get("version", 0))
     return match_selection(match, text_of(seen), version), version
 
 
 async def undo(invocation: Invocation, artifact: str | None, context: str | None, step: bool) -> None:
-    """Go back to what was before the newest task, or one version."""
+    """Undo the newest task, or one version."""
     await _operate(invocation, artifact, context, "Undo", op="undo", group=not step)
 
 
@@ -97,7 +97,7 @@ async def _operate(
 
 @dataclass(frozen=True, slots=True)
 class PassagePiece:
-    """What an edit writes: with `append` the next piece of it, else all so far. `complete`: the edit is done."""
+    """The output of an edit: with `append` the next piece, else everything so far. `complete`: the edit is done."""
 
     text: str
     append: bool = False
@@ -105,7 +105,7 @@ class PassagePiece:
 
 
 def passage_pieces(response: pb.StreamResponse) -> list[PassagePiece]:
-    """What a response says of passages, by `urn:a2a-canvas:canvas:v1`; nothing if it is malformed."""
+    """The passages in a response, by `urn:a2a-canvas:canvas:v1`; empty if malformed."""
     if response.HasField("task"):
         edits = extension_data(response.task.metadata, CANVAS).get("openEdits")
         known = [each for each in edits if isinstance(each, dict)] if isinstance(edits, list) else []
@@ -121,7 +121,7 @@ def passage_pieces(response: pb.StreamResponse) -> list[PassagePiece]:
             "selection": {"start": int(at)},
             "written": {"start": int(start), "end": int(end)},
         }:
-            # Beside an insertion `updatedContent` has the selected text, too. All places are in code points.
+            # With an insertion, `updatedContent` also has the selected text. All offsets are in code points.
             return [PassagePiece(text[start - at : end - at], complete=True)]
         case _:
             return []

@@ -1,10 +1,10 @@
-"""`a2a-canvas put`, `pull` and `open`: an artifact and a file.
+"""`a2a-canvas put`, `pull` and `open`: copy between an artifact and a file.
 
-Rule 1: nobody's text is lost. A file is put on the version that it came from: if another version is current by then,
-        the server merges the two. Where it refuses, both texts are kept, each in a file that is named. A file is
+Rule 1: no text is lost. A file is saved on top of the version that it came from: if another version is current by then,
+        the server merges the two. If it refuses, both texts are kept in files, whose names are printed. A file is
         overwritten only if its text is that of a version, or was merged into one.
-Rule 2: a file is watched by its size and the time of its last change, an artifact by its number of versions: a step
-        every half second needs no library, and works on every file system.
+Rule 2: a file is watched by its size and its modification time, an artifact by its number of versions: polling every
+        half second needs no library, and works on every file system.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from a2a_canvas.server.client.conversation.invocation import Invocation, is_pipe
 from a2a_canvas.server.client.screen.display import size_of
 
 INTERVAL = 0.25
-"""Seconds between two looks at a file that is followed."""
+"""Seconds between two checks of a followed file."""
 EMPTY_LOOKS = 8
 PULL_INTERVAL = 1.0
 
@@ -41,30 +41,30 @@ PULL_INTERVAL = 1.0
 async def put(
     invocation: Invocation, artifact: str, file: str | None, base: int | None, context: str | None, follow: bool
 ) -> None:
-    """Make the text of a file a new version; make the artifact if it is not there. `follow`: at each save."""
+    """Save the text of a file as a new version, of a new artifact if necessary. `follow`: at each save."""
     if file is None and (follow or not (sys.stdin and is_piped(sys.stdin))):
         artifact, file = PurePath(artifact).name, artifact
     if follow and (file == "-" or base):
         raise CannotBeDone("--follow needs a FILE, and no --base")
     text = text_of_file(file or "-")
     async with opened(invocation, context, may_begin=True) as canvas:
-        # A file is not put on what only begins alike.
+        # A prefix of another artifact's name is not a match here.
         known = canvas.has(artifact)
         id_ = canvas.find(artifact) if known or base else artifact
         if follow:
             invocation.tell(f"Each save of {file} is a version of {id_}. Ctrl+C ends it.")
-            await _Saving(canvas, id_, Path(file or "")).follow()
+            await _FileSaver(canvas, id_, Path(file or "")).follow()
         await canvas.put(id_, text, base, name=None if known else artifact)
 
 
-class _Following:
-    """Tries steps that a lost connection must not end; tells each reason once."""
+class _RetriedSteps:
+    """Runs steps that survive a lost connection; prints each reason once."""
 
     def __init__(self, invocation: Invocation) -> None:
         self._invocation, self._told = invocation, ""
 
-    async def tried(self, step: Awaitable[bool]) -> bool:
-        """Whether the step is done."""
+    async def try_step(self, step: Awaitable[bool]) -> bool:
+        """Run a step; whether it is done."""
         try:
             done = await step
         except Interrupted:
@@ -80,11 +80,11 @@ class _Following:
 
 
 @dataclass
-class _Saving:
+class _FileSaver:
     """Saves a file as new versions.
 
     Attributes:
-        version, text: what the file came from; 0 if the artifact is not there.
+        version, text: the version that the file came from; 0 if the artifact does not exist.
     """
 
     canvas: CanvasSession
@@ -94,18 +94,18 @@ class _Saving:
     text: str = ""
 
     async def follow(self) -> None:
-        """Save the text of the file whenever it has changed. Does not end."""
-        following, stamp, read, saved, looks = _Following(self.canvas.invocation), _stamp(self.path), None, True, 0
+        """Save the text of the file whenever it changes. Never returns."""
+        following, stamp, read, saved, looks = _RetriedSteps(self.canvas.invocation), _stamp(self.path), None, True, 0
         if number := self.canvas.version(self.artifact):
             await self._read(number)
         while True:
             await self.canvas.invocation.pause(INTERVAL)
             last, stamp = stamp, _stamp(self.path)
             looks = looks + 1 if stamp == last else 0
-            # A file that has just changed may be half written; one that is empty will mostly be written next.
+            # A file that has just changed may be half written; an empty one is usually written next.
             if stamp != read and looks >= (1 if stamp[0] > 0 else EMPTY_LOOKS):
                 saved, read = False, stamp
-            saved = saved or await following.tried(self._save())
+            saved = saved or await following.try_step(self._save())
 
     async def _read(self, number: int) -> None:
         self.version, self.text = number, text_of(await self.canvas.read(self.artifact, "versions", str(number)))
@@ -117,7 +117,7 @@ class _Saving:
             return True
         name = None if self.version else self.artifact
         try:
-            await self._saved(text, await self.canvas.put(self.artifact, text, self.version, name=name))
+            await self._record_saved(text, await self.canvas.put(self.artifact, text, self.version, name=name))
         except OperationFailed as error:
             if error.busy:
                 raise
@@ -127,25 +127,25 @@ class _Saving:
                 invocation.tell(f"{self.path} is not saved: {error}")
         return True
 
-    async def _saved(self, text: str, number: int) -> None:
+    async def _record_saved(self, text: str, number: int) -> None:
         if number == self.version + 1:
             self.version, self.text = number, text
             return
         merged = text_of(await self.canvas.read(self.artifact, "versions", str(number)))
         if merged != text:
             if text_of_file(str(self.path)) != text:
-                return  # it came from the version before this one, and is merged with that again
+                return  # it came from the previous version, and is merged again
             self.path.write_bytes(merged.encode())
-            self.canvas.invocation.tell(f"{self.path} has what others have changed, too.")
+            self.canvas.invocation.tell(f"{self.path} now includes the changes of others.")
         self.version, self.text = number, merged
 
     async def _conflict(self, text: str, number: int) -> None:
         await self._read(number)
-        if self.text != text:  # else this save was stored, or somebody wrote the same
+        if self.text != text:  # else this save was stored, or someone wrote the same
             kept = _keep(self.path, number, self.text.encode())
             self.canvas.invocation.tell(
-                f"{self.path} is not saved: somebody made version {number}. It is in {kept}. "
-                f"Take over what you want of it, and save {self.path} again."
+                f"{self.path} is not saved: version {number} was made in the meantime. It is in {kept}. "
+                f"Copy what you need from it, and save {self.path} again."
             )
 
 
@@ -161,25 +161,25 @@ async def pull(
     follow: bool,
     force: bool,
 ) -> None:
-    """Write an artifact to a file, with `follow` whenever it has a new version."""
+    """Write an artifact to a file; with `follow`, again at each new version."""
     if follow and version:
         raise CannotBeDone("--follow goes with the current version: leave out --version")
     async with opened(invocation, context) as canvas:
         id_ = canvas.find(artifact)
-        pulling = _Pulling(canvas, id_, Path(file or canvas.file_name(id_)), follow, force)
+        pulling = _FileWriter(canvas, id_, Path(file or canvas.file_name(id_)), follow, force)
         if not follow:
             await pulling.pull(version or canvas.version(id_))
             return
-        following = _Following(invocation)
+        following = _RetriedSteps(invocation)
         while True:
-            await following.tried(pulling.pull(canvas.version(id_)))
+            await following.try_step(pulling.pull(canvas.version(id_)))
             await invocation.pause(PULL_INTERVAL)
-            await following.tried(canvas.look())
+            await following.try_step(canvas.look())
 
 
 @dataclass
-class _Pulling:
-    """Writes versions of an artifact to a file. `version`: the last one that was written."""
+class _FileWriter:
+    """Writes versions of an artifact to a file. `version`: the last one written."""
 
     canvas: CanvasSession
     artifact: str
@@ -189,7 +189,7 @@ class _Pulling:
     version: int = 0
 
     async def pull(self, number: int) -> bool:
-        """Write a version, unless it was the last one."""
+        """Write a version, unless it was written last."""
         if number == self.version:
             return True
         if not number:
@@ -203,7 +203,7 @@ class _Pulling:
             said = f"{self.path} has changed here. Version {number} is in {_keep(self.path, number, content)}."
         elif there != content:
             save = self.canvas.invocation.line("put", self.artifact, str(self.path), "--context", self.canvas.context)
-            refused = f"{self.path} has a text that is no version of {self.artifact}. --force overwrites it"
+            refused = f"The text of {self.path} is not a version of {self.artifact}. --force overwrites it"
             raise CannotBeDone(refused, f"To save it: {save}")
         self.canvas.invocation.say(said)
         self.version = number
@@ -222,7 +222,7 @@ class _Pulling:
 
 
 async def open_artifact(invocation: Invocation, artifact: str | None, context: str | None) -> None:
-    """Open an artifact in the user's editor, and save what it writes."""
+    """Open an artifact in the user's editor, and save the result."""
     async with opened(invocation, context) as canvas:
         id_ = canvas.find(artifact)
         seen = await canvas.read_complete(id_)
@@ -230,7 +230,7 @@ async def open_artifact(invocation: Invocation, artifact: str | None, context: s
             raise ClientError(f"{id_} has no text to edit")
         path = Path(tempfile.mkdtemp(prefix="a2a-canvas-")) / canvas.file_name(id_)
         path.write_bytes(text_of(seen).encode())
-        await _edited(path)
+        await _run_editor(path)
         text = text_of_file(str(path))
         if text == text_of(seen):
             invocation.tell("Nothing is changed, and nothing is saved.")
@@ -240,7 +240,7 @@ async def open_artifact(invocation: Invocation, artifact: str | None, context: s
 
 
 async def _save_edited(canvas: CanvasSession, artifact: str, path: Path, text: str, base: int) -> None:
-    """Put the text on its base version. Whatever fails, the text stays in its file, which is named."""
+    """Save the text on top of its base version. If that fails, the text stays in its file, whose name is printed."""
     invocation = canvas.invocation
     try:
         await canvas.put(artifact, text, base)
@@ -255,7 +255,7 @@ async def _save_edited(canvas: CanvasSession, artifact: str, path: Path, text: s
         raise ClientError(str(error), kept, f"To save it on top of version {error.version}: {put}") from error
 
 
-async def _edited(path: Path) -> None:
+async def _run_editor(path: Path) -> None:
     """Have the user edit a file; returns when the editor has ended."""
     editor = shlex.split(os.environ.get("VISUAL") or os.environ.get("EDITOR") or "vi")
     # Ctrl+C is for the editor. A handler of Python is not inherited by it, which SIG_IGN would be.
@@ -279,7 +279,7 @@ def text_of_file(file: str) -> str:
     """The text of a file, `-` for the standard input.
 
     Raises:
-        CannotBeDone: it cannot be read, or is no text.
+        CannotBeDone: it cannot be read, or is not text.
     """
     try:
         return (sys.stdin.buffer.read() if file == "-" else Path(file).read_bytes()).decode()
@@ -290,7 +290,7 @@ def text_of_file(file: str) -> str:
 
 
 def _stamp(path: Path) -> tuple[int, int, int]:
-    """The size of a file, and what else changes when it does; (-1, 0, 0) while there is none."""
+    """The size of a file, and other marks of a change; (-1, 0, 0) while it does not exist."""
     try:
         now = path.stat()
     except FileNotFoundError:
@@ -299,7 +299,7 @@ def _stamp(path: Path) -> tuple[int, int, int]:
 
 
 def _keep(path: Path, version: int, content: bytes) -> Path:
-    """Write a version beside a file, under a name that is free."""
+    """Write a version next to a file, under a free name."""
     names = (
         path.with_name(f"{path.stem}.v{version}{more}{path.suffix}") for more in ("", *map("-{}".format, range(2, 100)))
     )
@@ -309,5 +309,5 @@ def _keep(path: Path, version: int, content: bytes) -> Path:
 
 
 def _lines(text: str) -> list[str]:
-    """The lines with their ends; the last one gets one, too."""
+    """The lines with their line ends; the last one gets one, too."""
     return [f"{line}\n" for line in text.split("\n")]

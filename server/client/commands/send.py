@@ -1,4 +1,4 @@
-"""`a2a-canvas send`: one message to any A2A server, and everything that comes back."""
+"""`a2a-canvas send`: sends one message to any A2A server, and shows the answer."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ MAX_ATTACHED = 7 * 1024 * 1024
 MAX_IMAGE = 3_900_000
 """Bytes of an image: models accept 5 MB of base64."""
 RECENT = 20
-"""Of so many tasks of a conversation, the newest ones, the one that works is looked for."""
+"""The running task is searched among this number of a conversation's newest tasks."""
 _BEGINNING = re.compile("[0-9a-f-]{4,31}")
-"""Of an id that a server made, a UUID."""
+"""The length of an id made by a server, a UUID."""
 _IMAGES = {".png": "image/png", ".jpg": "image/jpeg", ".jpeg": "image/jpeg", ".gif": "image/gif", ".webp": "image/webp"}
 _FOR_PROGRAMS = re.compile(r" [^.]*\bGetTask\b[^.]*\.")
-"""Advice that names operations of A2A: users of the terminal get other advice."""
+"""Advice in terms of A2A operations, which the terminal replaces."""
 
 
 async def send(
@@ -46,7 +46,7 @@ async def send(
     attach: tuple[str, ...] = (),
     output: str = "",
 ) -> int:
-    """Send a message and show replies, artifacts and ids until the task ends or asks."""
+    """Send a message and show replies, artifacts and ids until the task ends or asks a question."""
     if go_on and context:
         raise CannotBeDone("Give -c or --context, not both")
     if go_on:
@@ -67,7 +67,7 @@ def last_conversation(invocation: Invocation, command: str) -> str:
     """The id of the last conversation with the server.
 
     Raises:
-        CannotBeDone: there is none. It names the server that has one.
+        CannotBeDone: there is none. The message names the server that has one.
     """
     if context := last_context(invocation.url):
         return context
@@ -76,7 +76,7 @@ def last_conversation(invocation: Invocation, command: str) -> str:
 
 
 async def known_context(invocation: Invocation, session: Session, typed: str) -> str:
-    """The id of the conversation of which the beginning was typed; what begins none is the id of a new one."""
+    """The id of the conversation that begins with `typed`; without a match, `typed` is the id of a new one."""
     try:
         if not typed or await session.tasks(1, context_id=typed):
             return typed
@@ -90,7 +90,7 @@ async def known_context(invocation: Invocation, session: Session, typed: str) ->
 
 
 async def _known_task(session: Session, typed: str) -> str:
-    """The id of the task of which the beginning was typed; the server decides where there are too many to know all."""
+    """The id of the task that begins with `typed`; `typed` itself if there are too many tasks to list."""
     try:
         known = {task.id: "" for task in await session.tasks()} if typed else {}
     except (ClientError, A2AError):
@@ -99,13 +99,13 @@ async def _known_task(session: Session, typed: str) -> str:
 
 
 async def wait_for_last_task(invocation: Invocation, session: Session, context: str) -> None:
-    """Follow the task that still works in a conversation, so that the next message finds what it has made."""
+    """Follow a conversation's running task, so that the next message finds its results."""
     try:
         newest = await session.tasks(RECENT, context_id=context)
     except (ClientError, A2AError):
         return
     if working := next((task for task in newest if task.status.state not in OVER), None):
-        invocation.tell("The last task still works: your message is sent when it has ended.")
+        invocation.tell("The last task is still running: your message is sent when it has ended.")
         waiting = replace(invocation, json=False, quiet=invocation.json or invocation.quiet)
         seen = await converse(waiting, session, working.id, (TURN,))
         if not waiting.quiet:
@@ -121,12 +121,12 @@ async def say(
     *,
     brief: bool = False,
 ) -> int:
-    """Send a message and show what comes back; returns the exit code.
+    """Send a message and show the answer; returns the exit code.
 
     Args:
         output: the file to write the artifact to, if any.
-        keep: is called with what is known of the task, again and again.
-        brief: without the ids.
+        keep: called with the state of the task after each response.
+        brief: omit the ids.
     """
     made: dict[str, pb.Artifact] = {}
 
@@ -147,7 +147,7 @@ async def say(
         is_none = f"There is no task {message.task_id!r}"
         refused = _FOR_PROGRAMS.sub("", explain(error, invocation.url))
         said = is_none if isinstance(error, TaskNotFoundError) else refused
-        advice = "Leave out --task; -c or --context goes on with the conversation."
+        advice = "Omit --task; -c or --context continues the conversation."
         raise ClientError(said, advice) from None
     if not invocation.json:
         conclude(invocation, seen, made, brief=brief)
@@ -158,7 +158,7 @@ async def say(
 
 
 async def _approval(invocation: Invocation, seen: SeenTask) -> str:
-    """What the user answers to a call that waits for approval; empty if nobody is there, or nobody wants to."""
+    """The user's answer to a call that waits for approval; empty without one, or without a terminal."""
     stdin_is_terminal = sys.stdin is not None and sys.stdin.isatty()
     if not (seen.asked and stdin_is_terminal and invocation.out.isatty()) or invocation.json or invocation.quiet:
         return ""
@@ -174,21 +174,21 @@ async def _approval(invocation: Invocation, seen: SeenTask) -> str:
 
 
 def verdict(invocation: Invocation, seen: SeenTask, answer: str) -> None:
-    """Say what was answered to the calls that waited for approval."""
+    """Print the answer to the calls that waited for approval."""
     tools = ", ".join(call.tool for call in seen.asked)
     if tools and not (invocation.json or invocation.quiet):
         invocation.tell(f"{'Approved' if is_yes(answer) else 'Not approved'}: {tools}")
 
 
 def conclude(invocation: Invocation, seen: SeenTask, made: dict[str, pb.Artifact], *, brief: bool = False) -> None:
-    """Show how a task ended: with `quiet` what it has made, else the reply and the ids."""
+    """Show the end of a task: with `quiet` its results, else the reply and the ids."""
     if invocation.quiet:
         result = [part_bytes(artifact) for artifact in made.values()] or [f"{seen.message}\n".encode()]
         invocation.print_exact(b"".join(result) if seen.state not in ENDED_BADLY else b"")
         return
     screen = invocation.screen
     screen.approval(seen)
-    screen.final("" if seen.asked or seen.state in ENDED_BADLY else seen.message)
+    screen.closing_reply("" if seen.asked or seen.state in ENDED_BADLY else seen.message)
     if not brief:
         screen.facts(seen)
     if seen.asked and brief:
@@ -228,10 +228,10 @@ def part_bytes(artifact: pb.Artifact) -> bytes:
 
 
 def typed_text(words: Sequence[str], stdin: TextIO | None) -> str:
-    """What was typed, and below it what was piped; `-` stands for the standard input.
+    """The typed text, followed by the piped one; `-` is the standard input.
 
     Raises:
-        CannotBeDone: there is nothing, or what is piped is no text.
+        CannotBeDone: there is no text, or the piped input is not text.
     """
     piped = stdin is not None and (list(words) == ["-"] or is_piped(stdin))
     said = "" if list(words) == ["-"] else " ".join(words)
@@ -249,7 +249,7 @@ def attachments(files: Sequence[str]) -> list[pb.Part]:
     """Files as parts of a message.
 
     Raises:
-        CannotBeDone: one cannot be read, is of no kind that a model reads, or they are too large.
+        CannotBeDone: one cannot be read, or has a type that models do not read, or they are too large.
     """
     parts = [_attachment(Path(file)) for file in files]
     if (size := sum(len(part.raw) for part in parts)) > MAX_ATTACHED:

@@ -1,6 +1,6 @@
-"""`a2a-canvas share`, `shares` and `unshare`: to whom a conversation is given. They are operations over A2A.
+"""`a2a-canvas share`, `shares` and `unshare`: with whom a conversation is shared. They are operations over A2A.
 
-Rule: the token of a link is told once, on the standard output, alone on its line: it can be kept, and piped on.
+Rule: the token of a link is printed once, on its own line of the standard output, so that it can be piped.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ async def shares(invocation: Invocation, context: str | None) -> None:
 
 
 async def unshare(invocation: Invocation, context: str, typed: str) -> None:
-    """End a share: it is named by its id, or by its user."""
+    """End a share, given by its id or its user."""
     async with opened(invocation, context) as canvas:
         known = (await _operate(canvas, "shares")).get("shares", [])
         ended = resolve(typed, {each["shareId"]: each.get("user", "") for each in known}, "share")
@@ -85,9 +85,11 @@ def share_row(share: dict[str, Any]) -> tuple[str, ...]:
 
 
 async def _operate(canvas: CanvasSession, op: str, **fields: Any) -> dict[str, Any]:
-    """What the server answers to an operation; fields that are None are left out."""
+    """The server's answer to an operation; fields that are None are omitted."""
     if not canvas.session.offers(CANVAS):
-        raise ClientError(f"The agent at {canvas.invocation.url} shares nothing: its card does not list {CANVAS}")
+        raise ClientError(
+            f"The agent at {canvas.invocation.url} does not support sharing: its card does not list {CANVAS}"
+        )
     message = new_message(op, canvas.context)
     given = {name: value for name, value in fields.items() if value is not None}
     message.metadata.update({CANVAS: {"op": op, **given}})
@@ -95,4 +97,4 @@ async def _operate(canvas: CanvasSession, op: str, **fields: Any) -> dict[str, A
     async for response in canvas.session.client.send_message(request, context=canvas.session.call(CANVAS)):
         if response.HasField("message") and response.message.parts:
             return dict(MessageToDict(response.message.parts[0].data))
-    raise ClientError("The server does not share: it took the operation for a message")
+    raise ClientError("The server does not support sharing: it treated the operation as a message")

@@ -1,4 +1,4 @@
-"""`a2a-canvas tasks`, `contexts`, `watch` and `cancel`: the tasks of any A2A server that lists them."""
+"""`a2a-canvas tasks`, `contexts`, `watch` and `cancel`: the tasks of any A2A server that can list them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from a2a_canvas.server.client.screen.fold import OVER
 from a2a_canvas.server.wire import CANVAS, TURN
 
 MESSAGES = 20
-"""Of each task, among which its request is."""
+"""Messages of each task, which include its request."""
 
 
 async def tasks(invocation: Invocation, state: str | None, context: str, limit: int) -> None:
@@ -98,14 +98,14 @@ async def cancel(invocation: Invocation, typed: str) -> None:
 
 
 def _shared_row(invocation: Invocation, context: dict[str, Any]) -> tuple[str, str, str, str, str]:
-    """A conversation that another user shares; that is told in place of its state."""
+    """A conversation shared by another user, whose name replaces the state."""
     told = f"shared by {context['shared'].get('owner')} ({context['shared'].get('level')})"
     changed, request = local_time(str(context.get("updatedAt", ""))), excerpt(str(context.get("request", "")))
     return _id(invocation, str(context["contextId"])), str(context.get("tasks", "")), told, changed, request
 
 
 def _latest(tasks: list[pb.Task]) -> pb.Task:
-    """The newest one; what was rejected did nothing, so it counts only if there is nothing else."""
+    """The newest task; a rejected one counts only if there is no other, because it did nothing."""
     return next((task for task in tasks if task.status.state != pb.TASK_STATE_REJECTED), tasks[0])
 
 
@@ -115,16 +115,16 @@ def _row(task: pb.Task) -> tuple[str, str]:
 
 
 def _id(invocation: Invocation, id_: str) -> str:
-    """On a terminal the beginning is as good."""
+    """An id; on a terminal its beginning, which is enough."""
     return short(id_) if invocation.console.is_terminal else id_
 
 
 def state_of(task: pb.Task) -> str:
-    """The state as it is typed: `input-required`."""
+    """The state as users type it: `input-required`."""
     return pb.TaskState.Name(task.status.state).removeprefix("TASK_STATE_").lower().replace("_", "-")
 
 
 def request_of(task: pb.Task) -> str:
-    """What the user asked for."""
+    """The user's request."""
     asked = next((message for message in task.history if message.role == pb.ROLE_USER), pb.Message())
     return " ".join(part.text for part in asked.parts)

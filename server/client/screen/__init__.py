@@ -1,1 +1,1 @@
-"""What the terminal client shows: a task as it runs, folded from its events, and texts that fit the terminal."""
+"""The output of the terminal client: a running task, folded from its events, and texts that fit the terminal."""

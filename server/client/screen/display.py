@@ -1,4 +1,4 @@
-"""How text from a server is made safe and cut to fit, sizes and times as a user reads them. Pure."""
+"""Sanitises and truncates text from a server, and formats sizes and times. Pure."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ MAX_REQUEST: Final = 200
 
 
 def clean(text: str) -> str:
-    """Text without control characters and bidirectional overrides, newline and tab excepted."""
+    """Text without control characters, except newline and tab, and without bidirectional overrides."""
     return _CONTROL.sub("", text)
 
 
@@ -28,7 +28,7 @@ def one_line(text: str) -> str:
 
 
 def fit(text: str, columns: int) -> str:
-    """Text cut to at most `columns` cells of a terminal; what is cut ends in `…`."""
+    """Text truncated to at most `columns` cells of a terminal, with `…` at the end."""
     return text if cell_len(text) <= columns else f"{set_cell_size(text, columns - 1).rstrip()}…"
 
 
@@ -38,7 +38,7 @@ def excerpt(text: str) -> str:
 
 
 def short(id_: str) -> str:
-    """The beginning of an id that a server made, which is enough to name it; an id that a person chose as it is."""
+    """The beginning of an id made by a server, which is enough to name it; an id chosen by a person unchanged."""
     return id_[:8] if len(id_) >= 32 else id_
 
 
@@ -49,7 +49,7 @@ def size_of(size: int) -> str:
 
 
 def local_time(stamp: str) -> str:
-    """A time stamp as a user reads it: the time of this day, or day and time; empty if it cannot be read."""
+    """A time stamp for users: the time if today, else with the day; empty if unreadable."""
     try:
         at = datetime.fromisoformat(stamp.replace("Z", "+00:00")).astimezone()
     except ValueError:

@@ -1,4 +1,4 @@
-"""What a server's responses say, folded into what is known of the task; parts of A2A as text. Pure."""
+"""Folds a server's responses into the state of a task, and converts A2A parts to text. Pure."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from a2a_canvas.server.wire import CANVAS, TURN, whole_numbers
 MAX_DATA_CELLS = 60
 """Of a data part's JSON."""
 _PIECE = ("adk_partial", "kagent_adk_partial")
-BROKE_OFF = "The answer broke off, asking again…"
+BROKE_OFF = "The answer was interrupted, asking again…"
 
 ENDED_BADLY = {
     pb.TASK_STATE_FAILED: "Task failed",
@@ -57,7 +57,7 @@ class SeenTask:
 
     @property
     def over(self) -> bool:
-        """Whether there is nothing more to wait for."""
+        """Whether the task has ended or waits for the user."""
         return self.answered or self.state in OVER
 
     @property
@@ -68,14 +68,14 @@ class SeenTask:
 
 
 def fold(seen: SeenTask, response: pb.StreamResponse) -> SeenTask:
-    """What is known after one more response."""
+    """The state after one more response."""
     match response.WhichOneof("payload"):
         case "task":
             task = response.task
             seen = _with_status(_with_ids(seen, task.id, task.context_id), task.status)
             for artifact in task.artifacts:
                 seen = _with_artifact(seen, artifact)
-            seen = replace(seen, broke_off=False, reply="")  # what happened in between is not known
+            seen = replace(seen, broke_off=False, reply="")  # the events in between are unknown
         case "status_update":
             update = response.status_update
             seen = _with_status(_with_ids(seen, update.task_id, update.context_id), update.status)
@@ -121,7 +121,7 @@ def _with_turn(seen: SeenTask, turn: dict[str, Any]) -> SeenTask:
 
 
 def is_piece(update: pb.TaskStatusUpdateEvent) -> bool:
-    """Whether the text of a status is a piece of the reply, as google-adk marks them; the whole follows."""
+    """Whether the text of a status is a piece of the reply, as google-adk marks them; the whole reply follows."""
     return any(
         key in metadata and metadata[key] is True
         for metadata in (update.metadata, update.status.message.metadata)
@@ -136,7 +136,7 @@ def _with_piece(seen: SeenTask, update: pb.TaskStatusUpdateEvent) -> SeenTask:
 
 
 def contents(made: dict[str, pb.Artifact], response: pb.StreamResponse) -> None:
-    """Keep in `made`, by their ids, the artifacts as they are after one more response."""
+    """Update `made`, the artifacts by id, with one more response."""
     for artifact in response.task.artifacts:
         made[artifact.artifact_id] = artifact
     change = response.artifact_update
@@ -147,12 +147,12 @@ def contents(made: dict[str, pb.Artifact], response: pb.StreamResponse) -> None:
 
 
 def asked_again(before: SeenTask, after: SeenTask, response: pb.StreamResponse) -> bool:
-    """Whether the response, which led from `before` to `after`, says that the model answers again after a break."""
+    """Whether the response from `before` to `after` says that the model answers again after an interruption."""
     return before.broke_off and not after.broke_off and response.HasField("status_update")
 
 
 def extension_data(metadata: Struct, extension: str) -> dict[str, Any]:
-    """What an extension says in the metadata; empty if it says nothing, or nothing that can be read."""
+    """The data of an extension in the metadata; empty if missing or unreadable."""
     if extension not in metadata or not isinstance(data := metadata[extension], Struct):
         return {}
     said: dict[str, Any] = whole_numbers(MessageToDict(data))
@@ -172,7 +172,7 @@ def asked_calls(message: pb.Message) -> tuple[AskedCall, ...]:
 
 
 def part_label(part: pb.Part) -> str:
-    """The one line that stands for a part that is not text; empty for text."""
+    """One line for a part that is not text; empty for text."""
     match part.WhichOneof("content"):
         case "raw" | "url" as kind:
             size = size_of(len(part.raw)) if kind == "raw" else ""

@@ -1,11 +1,11 @@
-"""What a person sees of a task: responses of A2A in, text out.
+"""Shows a task to a person: A2A responses in, text out.
 
-Rule 1: nothing from a server reaches the screen with control characters in it, newline and tab excepted.
-Rule 2: text is printed once. What was printed of an artifact or a reply is remembered; text that extends it
-        adds only the rest, text that does not is printed anew, below.
-Rule 3: on a terminal Markdown and code are styled. What is written just now is below the rest, with the status line
-        under it; both are drawn anew until the text is complete.
-Rule 4: an output that is not a terminal gets the same text as it is; statuses are lines on `err` then.
+Rule 1: control characters from a server never reach the screen, except newline and tab.
+Rule 2: text is printed once. The printed text of an artifact or a reply is remembered; of a text that extends it only
+        the rest is printed, any other text is printed whole, below.
+Rule 3: on a terminal Markdown and code are styled. The text being written is below the rest, with the status line under
+        it; both are redrawn until the text is complete.
+Rule 4: an output that is not a terminal gets the same text unstyled; statuses are then lines on `err`.
 """
 
 from __future__ import annotations
@@ -34,22 +34,22 @@ from a2a_canvas.server.client.screen.fold import OVER, AskedCall, SeenTask, exte
 from a2a_canvas.server.wire import TURN
 
 MAX_ERROR = 300
-"""Of the line that says that a call of a tool has failed."""
+"""Characters of a line about a failed tool call."""
 
 _RULE = 40
 """Columns of a horizontal rule."""
 _REDRAWN = 0.1
-"""Seconds after which what is in progress is drawn anew."""
+"""Seconds between two redraws of the text in progress."""
 _PREVIEW = 8_000
-"""Characters of a passage in progress that are drawn: more than any screen shows."""
+"""The most characters drawn of a passage in progress: more than any screen shows."""
 _VALUE = 4_000
-"""Characters that are shown of a value in the input of a call."""
+"""The most characters shown of a value in the input of a call."""
 _REPLY = "reply"
 _BLOCKS = MarkdownIt().enable(["table", "strikethrough"])
 
 
 @dataclass(slots=True)
-class _Shown:
+class _PrintedArtifact:
     name: str
     text: str = ""
     labels: list[str] = field(default_factory=list)
@@ -60,7 +60,7 @@ class Screen:
 
     Args:
         console: for text, with a status line if it is a terminal.
-        messages: for statuses if it is none.
+        messages: for statuses if `console` is not a terminal.
         thinking: show the model's thinking in the status line.
     """
 
@@ -69,15 +69,15 @@ class Screen:
         self._paper = StyledPaper(console) if styled else PlainPaper(console, messages)
         self._thinking = thinking
         self._area = ""
-        self._shown: dict[str, _Shown] = {}
+        self._shown: dict[str, _PrintedArtifact] = {}
         self._said = self._asked = ""
         self._calls: dict[str, str] = {}
 
     def show(self, response: pb.StreamResponse, seen: SeenTask, *, artifacts: bool = True) -> None:
-        """Show what one response says, which led to `seen`. The closing message is for `final`.
+        """Show what one response says, which led to `seen`. The closing message is for `closing_reply`.
 
         Args:
-            artifacts: show their contents, too.
+            artifacts: also show their contents.
         """
         match response.WhichOneof("payload"):
             case "task":
@@ -109,7 +109,7 @@ class Screen:
             case _ if not turn or turn.get("label") is True:
                 self._working(seen)
             case _:
-                # The text of a round that is over, which was shown as it came.
+                # Otherwise the text of a finished round, which was shown as it arrived.
                 self.status("")
 
     def _working(self, seen: SeenTask) -> None:
@@ -124,27 +124,29 @@ class Screen:
         self._area = ""
 
     def status(self, text: str) -> None:
-        """What the agent is doing; empty when there is nothing to say."""
+        """Show what the agent is doing; empty to clear."""
         text = one_line(text)
         if not text or text != one_line(self._said):
             self._paper.status(text)
 
     def line(self, text: str) -> None:
-        """One line of this program's own."""
+        """Print a line of this program itself."""
         self.close()
         self._paper.line(one_line(text), dim=False)
 
     def artifact(self, artifact: pb.Artifact, *, append: bool = False) -> None:
-        """All of an artifact, or what is appended to it."""
+        """Show an artifact, or what is appended to it."""
         labels = [line for part in artifact.parts if (line := part_label(part))]
         text = clean("".join(part.text for part in artifact.parts))
         shown = self._shown.get(artifact.artifact_id)
         note = " (continued)"
         if shown is None and text and text.strip() == self._said.strip() and not labels:  # it was the reply
-            self._shown[artifact.artifact_id] = _Shown(one_line(artifact.name) or one_line(artifact.artifact_id), text)
+            self._shown[artifact.artifact_id] = _PrintedArtifact(
+                one_line(artifact.name) or one_line(artifact.artifact_id), text
+            )
             return
         if shown is None:
-            shown = self._shown[artifact.artifact_id] = _Shown(
+            shown = self._shown[artifact.artifact_id] = _PrintedArtifact(
                 one_line(artifact.name) or one_line(artifact.artifact_id)
             )
             note, self._area = "", ""
@@ -167,7 +169,7 @@ class Screen:
             self._area = area
 
     def reply(self, text: str) -> None:
-        """The whole text of the reply so far; it replaces the previous one."""
+        """Show the whole text of the reply so far, which replaces the previous one."""
         text = clean(text)
         said, self._said = self._said, text
         self._paper.status("")
@@ -181,14 +183,14 @@ class Screen:
             self._area = _REPLY
         self._paper.text(rest)
 
-    def final(self, text: str) -> None:
-        """The reply at the end of the task; may be empty, may have been shown already."""
+    def closing_reply(self, text: str) -> None:
+        """Show the reply at the end of the task, which may be empty, or shown already."""
         if (text := clean(text).strip()) != self._said.strip():
             self.reply(text)
         self._paper.close()
 
     def approval(self, seen: SeenTask) -> None:
-        """The calls that wait for the user, with all of their input; once for each question."""
+        """Show the calls that wait for the user, with all of their input, once per question."""
         if seen.asked and (key := f"{seen.task_id}\n{seen.message}") != self._asked:
             self._asked = key
             self.close()
@@ -200,7 +202,7 @@ class Screen:
                     self._paper.line(line, dim=False)
 
     def facts(self, seen: SeenTask) -> None:
-        """The ids that a person needs for the next command."""
+        """Print the ids needed for the next command."""
         self.close()
         for word, *values in (
             ("context", seen.context_id),
@@ -223,7 +225,7 @@ def _call_lines(call: AskedCall) -> list[str]:
 
 
 def _same_file(out: IO[str], err: IO[str]) -> bool:
-    """Whether both are written to one file or pipe, as after `2>&1`."""
+    """Whether both write to the same file or pipe, as after `2>&1`."""
     try:
         return os.path.sameopenfile(out.fileno(), err.fileno())
     except (OSError, ValueError):
@@ -330,7 +332,7 @@ class StyledPaper:
 
     def _draw(self) -> None:
         if self._drawn and not self._live and (self._open or self._label):
-            # Not by rich's own thread: it erases what this one prints meanwhile.
+            # Not by rich's own thread: it would erase what this one prints concurrently.
             self._live = Live(console=self._console, transient=True, get_renderable=self._view, auto_refresh=False)
             self._live.start()
             self._redraw()
@@ -362,7 +364,7 @@ class _StyledLines:
     whole: bool = True
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        lines = [_without_end(line) for line in console.render_lines(_styled(self.text, self.name), options, pad=False)]
+        lines = [_without_end(line) for line in console.render_lines(_style(self.text, self.name), options, pad=False)]
         filled = [at for at, line in enumerate(lines) if line] if _is_markdown(self.name) else range(len(lines))
         first, end = (filled[0], filled[-1] + 1) if filled else (0, 0)
         for line in lines[first if self.whole else max(first, end - max(1, console.height - 4)) : end]:
@@ -376,8 +378,8 @@ def _without_end(line: list[Segment]) -> list[Segment]:
     return next(iter(Segment.divide(line, [cell_len(text)])), []) if text else []
 
 
-def _styled(text: str, name: str) -> RenderableType:
-    """A passage of something with this name; without a suffix it is Markdown."""
+def _style(text: str, name: str) -> RenderableType:
+    """A passage of an artifact with this name; without a suffix it is Markdown."""
     if _is_markdown(name):
         return _markdown(text)
     text, lexer = text.removesuffix("\n"), Syntax.guess_lexer(name)
@@ -387,7 +389,7 @@ def _styled(text: str, name: str) -> RenderableType:
 
 
 def _markdown(text: str) -> Markdown:
-    """With the line breaks that a text has: the lines of a poem are lines."""
+    """Markdown that keeps line breaks, as in a poem."""
     markdown = Markdown(text, code_theme="ansi_dark", hyperlinks=False)
     for child in (child for token in markdown.parsed for child in token.children or ()):
         child.type = "hardbreak" if child.type == "softbreak" else child.type
@@ -399,7 +401,7 @@ def _is_markdown(name: str) -> bool:
 
 
 def _blocks(text: str, name: str) -> list[str]:
-    """A text in pieces; all but the last one look the same whatever follows: the blocks of Markdown, else lines."""
+    """A text in pieces that do not change when more follows, except the last: Markdown blocks, else lines."""
     if not _is_markdown(name):
         end = text.rfind("\n") + 1 if Syntax.guess_lexer(name) in ("default", "text") else 0
         return [text[:end], text[end:]] if end else [text]
@@ -409,5 +411,5 @@ def _blocks(text: str, name: str) -> list[str]:
 
 
 def _failure(tool: str, error: str) -> str:
-    """What is said of a call that failed; many errors begin with the name of their tool."""
+    """The line about a failed call; many errors begin with the name of their tool."""
     return error if error.startswith(tool) else f"{tool} failed: {error}"

@@ -1,1 +1,1 @@
-"""`a2a-canvas doctor`: whether a server could run here as it is set up, and how it looks from outside."""
+"""`a2a-canvas doctor`: checks whether a server could run here with its settings, and how it looks from outside."""

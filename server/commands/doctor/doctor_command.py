@@ -1,19 +1,19 @@
-"""`a2a-canvas doctor`: runs the checks and says what they have found."""
+"""`a2a-canvas doctor`: runs the checks and prints their findings."""
 
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping
 from typing import Any, TextIO
 
-from a2a_canvas.server.commands.doctor.findings import Finding, as_json, as_lines, exit_code, failed, ok
-from a2a_canvas.server.commands.doctor.here import (
+from a2a_canvas.server.commands.doctor.findings import Finding, as_json, as_lines, exit_code, failure, ok
+from a2a_canvas.server.commands.doctor.local_checks import (
     check_database,
     check_issuer,
     check_model,
     check_open_files,
     check_ports,
 )
-from a2a_canvas.server.commands.doctor.outside import check_outside
+from a2a_canvas.server.commands.doctor.remote_checks import check_outside
 from a2a_canvas.server.settings.settings import SettingsError, load
 from a2a_canvas.server.settings.value_types import without_password
 
@@ -28,13 +28,13 @@ async def doctor_command(
     model_call: bool = True,
     json: bool = False,
 ) -> int:
-    """Check what a server would find, and how it looks at `url`.
+    """Check a server's environment, and how the server at `url` looks to clients.
 
     Args:
         given: the options of the command line, as `load` takes them.
-        url: where clients find the server; empty to look at nothing from outside.
-        grpc_url: where they find gRPC; empty for what the card at `url` says.
-        token: what a client would send there.
+        url: where clients find the server; empty for no check from outside.
+        grpc_url: where they find gRPC; empty for the address in the card at `url`.
+        token: sent as a client would.
         model_call: whether the model is called.
         json: write one JSON object.
 
@@ -52,7 +52,7 @@ async def _here(given: Mapping[str, Any], model_call: bool) -> AsyncIterator[Fin
     try:
         settings = load(given)
     except SettingsError as error:
-        yield failed("settings", str(error))
+        yield failure("settings", str(error))
         return
     yield ok("settings", f"The settings are valid; the database is {without_password(settings.database)}.")
     async for finding in check_model(settings, call=model_call):

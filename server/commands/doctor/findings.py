@@ -1,7 +1,7 @@
-"""What a check has found, as lines for people and as JSON. Pure.
+"""Findings of checks, as lines for people and as JSON. Pure.
 
-Rule 1: a finding that is not ok says what to do.
-Rule 2: no finding has a secret in it: what is said of settings and addresses is what `serve` says of them.
+Rule 1: a finding other than ok says what to do.
+Rule 2: no finding contains a secret: settings and addresses appear as `serve` prints them.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ class Verdict(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """What was found.
+    """The result of a check.
 
     Attributes:
-        check: what was looked at, in one word.
+        check: the subject, in one word.
         message: one sentence.
         advice: what to do (rule 1).
     """
@@ -43,13 +43,13 @@ def warning(check: str, message: str, advice: str) -> Finding:
     return Finding(check, Verdict.WARNING, message, advice)
 
 
-def failed(check: str, message: str, advice: str = "") -> Finding:
-    """A failure; its message may say itself what to do."""
+def failure(check: str, message: str, advice: str = "") -> Finding:
+    """A failure; without `advice` the message itself says what to do."""
     return Finding(check, Verdict.FAILED, message, advice)
 
 
 def as_lines(findings: Sequence[Finding]) -> Iterator[str]:
-    """A line for each finding, another one for what to do, and a sum."""
+    """A line per finding, another for its advice, and a summary."""
     width = max(len(each.check) for each in findings)
     for each in findings:
         yield f"{each.status:<7}  {each.check:<{width}}  {each.message}"
@@ -66,5 +66,5 @@ def as_json(findings: Sequence[Finding]) -> str:
 
 
 def exit_code(findings: Sequence[Finding]) -> int:
-    """1 if anything failed; what is to be looked at is no failure."""
+    """1 if anything failed; a warning is not a failure."""
     return int(any(each.status is Verdict.FAILED for each in findings))

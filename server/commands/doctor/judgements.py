@@ -1,4 +1,4 @@
-"""What a figure or an answer means. Pure: whoever measures is in `here.py` and `outside.py`."""
+"""Turns measurements and answers into findings. Pure: `local_checks.py` and `remote_checks.py` measure."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from urllib.parse import urlsplit
 
 from a2a_canvas.server.accounts.api_key import KeyCount
-from a2a_canvas.server.commands.doctor.findings import Finding, failed, ok, warning
+from a2a_canvas.server.commands.doctor.findings import Finding, failure, ok, warning
 from a2a_canvas.server.commands.open_files import needed_files
 from a2a_canvas.server.push.targets import AllowedTargets
 from a2a_canvas.server.settings.settings import ALL_ADDRESSES, Settings
@@ -14,9 +14,9 @@ from a2a_canvas.server.settings.value_types import is_loopback
 from a2a_canvas.store.text.wording import choice
 
 SLOW_DATABASE = 0.05
-"""Seconds of a query. Each message that is accepted waits for several."""
+"""Seconds of a query. Accepting a message takes several."""
 LITTLE_SPACE, NO_SPACE = 2**30, 50 * 2**20
-"""Bytes that are free on the disk of a SQLite file."""
+"""Free bytes on the disk of a SQLite file."""
 CLOCKS_DIFFER = 2.0
 """Seconds between two clocks that are noticed: a token may be refused, and times of entries look wrong."""
 
@@ -32,7 +32,7 @@ def judge_latency(seconds: float) -> Finding:
 def judge_space(free: int, folder: str) -> Finding:
     said = f"{free / 2**30:.1f} GB are free in {folder}."
     if free < NO_SPACE:
-        return failed("disk", said, "With a full disk nothing is accepted: free some space.")
+        return failure("disk", said, "With a full disk nothing is accepted: free some space.")
     if free < LITTLE_SPACE:
         return warning("disk", said, "Free some space, or shorten the --keep options (a2a-canvas db prune --dry-run).")
     return ok("disk", said)
@@ -56,7 +56,7 @@ def judge_open_files(limit: int, settings: Settings) -> Finding:
 
 
 def judge_card(settings: Settings) -> Finding:
-    """Of a card that can be served: whether clients find what it says."""
+    """Whether clients can reach the address in a valid card."""
     if settings.host in ALL_ADDRESSES and not settings.public_url:
         said = f"The card says {settings.url}, which only this machine finds."
         return warning("card", said, "Set --public-url to the address that clients use.")
@@ -71,7 +71,7 @@ def judge_card(settings: Settings) -> Finding:
 
 
 def judge_openness(settings: Settings, keys: KeyCount) -> Iterator[Finding]:
-    """Who is served. That `serve` would refuse to start is found by itself (`app.check_open`)."""
+    """Who is served. Whether `serve` would refuse to start is a separate check (`app.check_open`)."""
     if settings.allow_anonymous and settings.reachable_by:
         said = "Callers without credentials are served, and others can reach the server."
         yield warning("access", said, "Leave out --allow-anonymous unless everybody may use the model at your cost.")
@@ -79,7 +79,7 @@ def judge_openness(settings: Settings, keys: KeyCount) -> Iterator[Finding]:
         yield ok("access", "Callers without credentials are served; only programs on this machine reach the server.")
     elif keys.lock_out_all and not settings.authenticates:
         advice = "Make a key with a2a-canvas key new NAME, or serve everybody with --allow-anonymous."
-        yield failed("access", "No key is in force, so nobody can call the server.", advice)
+        yield failure("access", "No key is in force, so nobody can call the server.", advice)
     elif settings.authenticates or keys.made:
         yield ok("access", "Callers need credentials.")
     else:
@@ -90,7 +90,7 @@ def judge_openness(settings: Settings, keys: KeyCount) -> Iterator[Finding]:
 
 
 def judge_limits(settings: Settings) -> Iterator[Finding]:
-    """What users may ask of a server that others can reach."""
+    """The limits for users of a server that others can reach."""
     limits = {
         "requests": (settings.max_requests_per_user, settings.max_requests),
         "turns": (settings.max_turns_per_user,),
@@ -104,7 +104,7 @@ def judge_limits(settings: Settings) -> Iterator[Finding]:
 
 
 def judge_trust(settings: Settings, trusted_proxies: str) -> Iterator[Finding]:
-    """What is believed of everybody. Args: trusted_proxies: FORWARDED_ALLOW_IPS."""
+    """Settings that trust everyone. Args: trusted_proxies: FORWARDED_ALLOW_IPS."""
     if trusted_proxies == "*":
         said = "FORWARDED_ALLOW_IPS=* lets every client choose the address that its wrong keys count for."
         yield warning("trust", said, "Name the address or the network of the proxy instead.")
@@ -132,9 +132,9 @@ def judge_anonymous(answers: Mapping[str, int], local: bool) -> Finding:
     if let_in:
         said = f"Without credentials it answers at {', '.join(let_in)}."
         advice = "Anyone who finds the address can use it: make a key with a2a-canvas key new NAME."
-        return (warning if local else failed)("anonymous", said, advice)
+        return (warning if local else failure)("anonymous", said, advice)
     if broken:
-        advice = "Look at what stands before the server, and at its log."
+        advice = "Check the proxy in front of the server, and the server's log."
         return warning("anonymous", f"Without credentials it fails at {', '.join(broken)}.", advice)
     return ok("anonymous", "Without credentials it refuses every operation.")
 
@@ -145,16 +145,16 @@ def judge_grpc(address: str, alone: str, authenticated: str, local: bool) -> Fin
         case "OK":
             said = f"Without credentials gRPC answers at {address}."
             advice = "Anyone who finds the address can use it: make a key with a2a-canvas key new NAME."
-            return (warning if local else failed)("grpc", said, advice)
+            return (warning if local else failure)("grpc", said, advice)
         case "UNAUTHENTICATED" | "PERMISSION_DENIED" if authenticated in ("", "OK"):
             taken = " and takes yours" if authenticated else ""
             return ok("grpc", f"gRPC at {address} refuses callers without credentials{taken}.")
         case "UNAUTHENTICATED" | "PERMISSION_DENIED":
             said = f"gRPC at {address} answers to the credentials with {authenticated}."
-            return failed("grpc", said, "Get a valid key: a2a-canvas key list says which there are.")
+            return failure("grpc", said, "Get a valid key: a2a-canvas key list says which there are.")
         case _:
             said = f"gRPC at {address} answers with {alone}."
-            return failed("grpc", said, "Check the name, the port, and that the proxy speaks HTTP/2 on both sides.")
+            return failure("grpc", said, "Check the name, the port, and that the proxy speaks HTTP/2 on both sides.")
 
 
 def judge_credentials(status: int, variable: str) -> Finding:
@@ -163,9 +163,9 @@ def judge_credentials(status: int, variable: str) -> Finding:
             return ok("credentials", f"The credentials in {variable} are taken.")
         case 401 | 403:
             said = f"The credentials in {variable} are refused (HTTP {status})."
-            return failed("credentials", said, "Get a valid key: a2a-canvas key list says which there are.")
+            return failure("credentials", said, "Get a valid key: a2a-canvas key list says which there are.")
         case 429:
             return warning("credentials", "Too many wrong credentials came from here.", "Try again in some minutes.")
         case _:
             said = f"With the credentials in {variable} it answers with HTTP {status}."
-            return failed("credentials", said, "Look at what stands before the server, and at its log.")
+            return failure("credentials", said, "Check the proxy in front of the server, and the server's log.")

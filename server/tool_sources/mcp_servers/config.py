@@ -179,7 +179,8 @@ class _EntryReader:
         kind = self._kind(place, entry, "stdio" if has_command else "auto")
         if (kind == "stdio") != has_command:
             raise self.wrong(
-                f"{place}.type", f"is {format_value(entry.get('type'))}, which does not go with {_of(has_url)}"
+                f"{place}.type",
+                f"is {format_value(entry.get('type'))}, which does not go with {_connection_key(has_url)}",
             )
         return self._command(place, entry) if has_command else self._endpoint(place, entry, kind)  # type: ignore[arg-type]
 
@@ -262,9 +263,9 @@ class _EntryReader:
     def _text(self, place: str, given: object) -> str:
         if not isinstance(given, str) or "\0" in given:
             raise self.wrong(place, f"is {format_value(given)} and must be a string")
-        return "".join(self._expanded(place, given))
+        return "".join(self._expand(place, given))
 
-    def _expanded(self, place: str, text: str) -> Iterator[str]:
+    def _expand(self, place: str, text: str) -> Iterator[str]:
         end = 0
         for match in _VARIABLE.finditer(text):
             name, default = match.groups()
@@ -281,5 +282,5 @@ def _misspelt(key: str) -> tuple[str, ...]:
     return () if key in (*known, *_DESCRIPTIVE) else tuple(nearest(key, known))
 
 
-def _of(has_url: bool) -> str:
+def _connection_key(has_url: bool) -> str:
     return "a url" if has_url else "a command"

@@ -3,7 +3,7 @@
 Rule 1: a question with one field is answered by its value. One with several is answered by JSON, or by lines of
         `name: value`; values left out are those that may be.
 Rule 2: `decline` and `cancel` are answers to any question; as a value, they are written in quotation marks.
-Rule 3: an answer that does not fit is asked for again, with the reason (`Unclear`).
+Rule 3: an answer that does not fit is asked for again, with the reason (`UnclearAnswer`).
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ Value = str | int | float | bool | list[str] | None
 
 
 @dataclass(frozen=True, slots=True)
-class Answered:
+class ElicitationAnswer:
     """What the server is told."""
 
     action: Literal["accept", "decline", "cancel"]
@@ -27,13 +27,13 @@ class Answered:
 
 
 @dataclass(frozen=True, slots=True)
-class Unclear:
+class UnclearAnswer:
     """The answer does not fit the form."""
 
     reason: str
 
 
-class _Wrong(Exception):
+class _InvalidAnswer(Exception):
     pass
 
 
@@ -57,7 +57,7 @@ def question(server: str, request: Mapping[str, Any]) -> str:
     properties, required = _form(request)
     if not properties:
         return f"{asked}\n\nAnswer “yes”, or “decline”."
-    fields = [f"- {_described(name, field, name in required)}" for name, field in properties.items()]
+    fields = [f"- {_describe_field(name, field, name in required)}" for name, field in properties.items()]
     if len(fields) == 1:
         return f"{asked}\n\n{fields[0][2:]}\n\n{DECLINE}"
     how = "Answer with one line for each, such as:"
@@ -65,21 +65,21 @@ def question(server: str, request: Mapping[str, Any]) -> str:
     return "\n\n".join((asked, "\n".join(fields), f"{how}\n\n{example}", DECLINE))
 
 
-def answer(request: Mapping[str, Any], text: str) -> Answered | Unclear:
+def answer(request: Mapping[str, Any], text: str) -> ElicitationAnswer | UnclearAnswer:
     """What an answer of the user says to a question."""
     given = text.strip()
     plain = given.rstrip(".!").lower()
     if plain in ("decline", "cancel"):
-        return Answered("decline" if plain == "decline" else "cancel")
+        return ElicitationAnswer("decline" if plain == "decline" else "cancel")
     if request.get("mode") == "url":
-        return Answered("decline") if plain in NO else Answered("accept")
+        return ElicitationAnswer("decline") if plain in NO else ElicitationAnswer("accept")
     properties, required = _form(request)
     if not properties:
-        return Answered("decline") if plain in NO else Answered("accept", {})
+        return ElicitationAnswer("decline") if plain in NO else ElicitationAnswer("accept", {})
     try:
-        return Answered("accept", _content(properties, required, given))
-    except _Wrong as wrong:
-        return Unclear(str(wrong))
+        return ElicitationAnswer("accept", _content(properties, required, given))
+    except _InvalidAnswer as wrong:
+        return UnclearAnswer(str(wrong))
 
 
 def _form(request: Mapping[str, Any]) -> tuple[Mapping[str, Mapping[str, Any]], Sequence[str]]:
@@ -92,11 +92,11 @@ def _form(request: Mapping[str, Any]) -> tuple[Mapping[str, Mapping[str, Any]], 
     return fields, required if isinstance(required, list) else ()
 
 
-def _described(name: str, field: Mapping[str, Any], required: bool) -> str:
+def _describe_field(name: str, field: Mapping[str, Any], required: bool) -> str:
     title = field.get("title")
     words = [f"{name} ({title})" if title and str(title).lower() != name.lower() else name]
     words += [f": {field['description']}"] if field.get("description") else []
-    allowed = _allowed(field)
+    allowed = _allowed_values(field)
     kind = f"one of {', '.join(_labels(allowed))}" if allowed else _KINDS.get(str(field.get("type")), "text")
     if field.get("type") == "array":
         kind = f"any of {', '.join(_labels(allowed))}, separated by commas" if allowed else "values separated by commas"
@@ -113,7 +113,7 @@ def _labels(allowed: Mapping[str, str]) -> list[str]:
     return [value if value == title else f"{value} ({title})" for value, title in allowed.items()]
 
 
-def _allowed(field: Mapping[str, Any]) -> Mapping[str, str]:
+def _allowed_values(field: Mapping[str, Any]) -> Mapping[str, str]:
     """The values that a field may have, with their titles; none if any text will do."""
     source = field.get("items", {}) if field.get("type") == "array" else field
     if not isinstance(source, dict):
@@ -131,7 +131,7 @@ def _content(properties: Mapping[str, Mapping[str, Any]], required: Sequence[str
         if name not in content and "default" in field:
             content[name] = field["default"]
     if missing := [name for name in required if name in properties and name not in content]:
-        raise _Wrong(f"{' and '.join(missing)} {'is' if len(missing) == 1 else 'are'} missing")
+        raise _InvalidAnswer(f"{' and '.join(missing)} {'is' if len(missing) == 1 else 'are'} missing")
     return content
 
 
@@ -149,7 +149,9 @@ def _values(properties: Mapping[str, Mapping[str, Any]], required: Sequence[str]
     needed = [name for name in properties if name in required]
     only = list(properties) if len(properties) == 1 else needed
     if len(only) != 1:
-        raise _Wrong(f"the answer needs a line for each of {', '.join(needed or properties)}, such as “{needed[0]}: …”")
+        raise _InvalidAnswer(
+            f"the answer needs a line for each of {', '.join(needed or properties)}, such as “{needed[0]}: …”"
+        )
     return {only[0]: whole if isinstance(whole, str | list) else text}
 
 
@@ -189,7 +191,7 @@ def _read(name: str, field: Mapping[str, Any], given: object) -> Value:
     text = _one(name, field, given)
     if not field.get("minLength", 0) <= len(text) <= field.get("maxLength", math.inf):
         shortest, longest = field.get("minLength", 0), field.get("maxLength", "any number of")
-        raise _Wrong(f"{name} must have {shortest} to {longest} characters")
+        raise _InvalidAnswer(f"{name} must have {shortest} to {longest} characters")
     return text
 
 
@@ -199,19 +201,19 @@ def _items(given: object) -> list[str]:
 
 
 def _one(name: str, field: Mapping[str, Any], given: str) -> str:
-    allowed = _allowed(field)
+    allowed = _allowed_values(field)
     if not allowed or given in allowed:
         return given
     for value, title in allowed.items():
         if given.strip().lower() in (value.lower(), title.lower()):
             return value
-    raise _Wrong(f"{name} is “{given[:60]}” and must be one of {', '.join(_labels(allowed))}")
+    raise _InvalidAnswer(f"{name} is “{given[:60]}” and must be one of {', '.join(_labels(allowed))}")
 
 
 def _yes_or_no(name: str, given: object) -> bool:
     plain = str(given).strip().rstrip(".!").lower()
     if plain not in YES | NO:
-        raise _Wrong(f"{name} must be yes or no")
+        raise _InvalidAnswer(f"{name} must be yes or no")
     return plain in YES
 
 
@@ -222,9 +224,9 @@ def _number(name: str, field: Mapping[str, Any], given: object) -> int | float:
     except ValueError:
         number = math.nan
     if not math.isfinite(number) or (whole and not number.is_integer()):
-        raise _Wrong(f"{name} must be {_KINDS['integer' if whole else 'number']}")
+        raise _InvalidAnswer(f"{name} must be {_KINDS['integer' if whole else 'number']}")
     if not field.get("minimum", -math.inf) <= number <= field.get("maximum", math.inf):
-        raise _Wrong(
+        raise _InvalidAnswer(
             f"{name} must be from {field.get('minimum', 'any number')} to {field.get('maximum', 'any number')}"
         )
     return int(number) if whole else number

@@ -86,7 +86,7 @@ def _is_of(kind: str, value: Any) -> bool:
             return kind == "object"
 
 
-def mended(given: object) -> Schema:
+def normalise(given: object) -> Schema:
     """A schema as its server sent it, made one that providers take."""
     if not isinstance(given, dict) or not _is_sound(given):
         return Schema(ANYTHING)
@@ -99,7 +99,7 @@ def mended(given: object) -> Schema:
 
 
 def _with_own_root(given: dict[str, Any]) -> Schema:
-    root = _flattened(given, given, depth=0)
+    root = _flatten(given, given, depth=0)
     kept = {key: value for key, value in root.items() if key not in _DROPPED}
     properties = root.get("properties", {})
     names = unique_names({name: (name,) for name in properties})
@@ -123,32 +123,32 @@ def _is_sound(schema: Mapping[str, Any]) -> bool:
     return True
 
 
-def _flattened(node: Mapping[str, Any], root: Mapping[str, Any], depth: int) -> dict[str, Any]:
+def _flatten(node: Mapping[str, Any], root: Mapping[str, Any], depth: int) -> dict[str, Any]:
     """A node with its references and combinations taken into one object."""
     if depth > 8:
         return dict(node)
-    parts = [_resolved(node["$ref"], root)] if "$ref" in node else []
+    parts = [_resolve(node["$ref"], root)] if "$ref" in node else []
     merged = dict(node)
     merged.setdefault("properties", {})
     for part in (*parts, *_list(node.get("allOf"))):
-        other = _flattened(part, root, depth + 1)
-        merged = _both(merged, other, [*merged.get("required", ()), *other.get("required", ())])
+        other = _flatten(part, root, depth + 1)
+        merged = _merge(merged, other, [*merged.get("required", ()), *other.get("required", ())])
     for key in ("anyOf", "oneOf"):
-        choices = [_flattened(part, root, depth + 1) for part in _list(node.get(key))]
+        choices = [_flatten(part, root, depth + 1) for part in _list(node.get(key))]
         needed = set.intersection(*(set(each.get("required", ())) for each in choices)) if choices else set()
         for other in choices:
-            merged = _both(merged, other, merged.get("required", ()))
+            merged = _merge(merged, other, merged.get("required", ()))
         merged["required"] = [*merged.get("required", ()), *sorted(needed)]
     merged["required"] = list(dict.fromkeys(merged.get("required", ())))
     return merged
 
 
-def _both(one: Mapping[str, Any], other: Mapping[str, Any], required: Iterable[str]) -> dict[str, Any]:
+def _merge(one: Mapping[str, Any], other: Mapping[str, Any], required: Iterable[str]) -> dict[str, Any]:
     properties = {**other.get("properties", {}), **one.get("properties", {})}
     return {**other, **one, "properties": properties, "required": list(required)}
 
 
-def _resolved(reference: object, root: Mapping[str, Any]) -> Mapping[str, Any]:
+def _resolve(reference: object, root: Mapping[str, Any]) -> Mapping[str, Any]:
     node: Any = root
     for step in str(reference).removeprefix("#").split("/")[1:]:
         node = node.get(step.replace("~1", "/").replace("~0", "~"), {}) if isinstance(node, dict) else {}

@@ -21,7 +21,7 @@ from pydantic import ValidationError
 
 from a2a_canvas.server.tool_sources.mcp_servers.config import McpServer
 from a2a_canvas.server.tool_sources.mcp_servers.resources import resource_lines
-from a2a_canvas.server.tool_sources.mcp_servers.transports import again_after, ended, reason_of, ways
+from a2a_canvas.server.tool_sources.mcp_servers.transports import again_after, end_reason, reason_of, ways
 
 logger = logging.getLogger(__name__)
 
@@ -95,7 +95,7 @@ class Connection:
         if not await _within(START_TIMEOUT, self._tried):
             logger.warning("%s has not answered within %g seconds: the agent goes on", self._name, START_TIMEOUT)
 
-    async def tried(self, within: float) -> str:
+    async def wait_first_try(self, within: float) -> str:
         """Wait until the first try to connect has ended; why there is no connection, or an empty text."""
         await _within(within, self._tried)
         return "" if self._client else self.reason
@@ -129,7 +129,7 @@ class Connection:
             began = clock()
             try:
                 await self._connection()
-                self.reason = ended(self._server.connection)
+                self.reason = end_reason(self._server.connection)
             except Exception as error:  # whatever a server does, it is tried again (rule 1)
                 self.reason = reason_of(error, self._server.connection)
             self._client = None
@@ -146,7 +146,7 @@ class Connection:
     async def _connection(self) -> None:
         """One connection, from its beginning until it is lost, or the source stops."""
         self._lost = self._changed = False
-        async with asyncio.timeout(CONNECT_TIMEOUT) as limit, self._connected() as client:
+        async with asyncio.timeout(CONNECT_TIMEOUT) as limit, self._connect() as client:
             await self._read(client)
             limit.reschedule(None)
             self._client = client
@@ -171,7 +171,7 @@ class Connection:
                 self._wake.set()
 
     @asynccontextmanager
-    async def _connected(self) -> AsyncIterator[Client]:
+    async def _connect(self) -> AsyncIterator[Client]:
         """A client, by the first way that works; it is the first to be tried the next time."""
         failures: list[Exception] = []
         for number, (open_streams, mode) in enumerate(ways(self._server, self._note_end)):
@@ -182,7 +182,7 @@ class Connection:
                 mode=mode,
                 client_info=CLIENT,
                 cache=None,
-                message_handler=self._notified,
+                message_handler=self._on_notification,
                 elicitation_callback=self._elicited,
             )
             try:
@@ -192,7 +192,7 @@ class Connection:
                 self._lost = False
                 continue
             self._way = number
-            async with _entered(client):
+            async with _enter(client):
                 yield client
             return
         raise failures[0]
@@ -201,7 +201,7 @@ class Connection:
         self._lost = True
         self._wake.set()
 
-    async def _notified(self, message: object) -> None:
+    async def _on_notification(self, message: object) -> None:
         if isinstance(message, types.ToolListChangedNotification | types.ResourceListChangedNotification):
             self._note_change()
 
@@ -263,7 +263,7 @@ async def _within(seconds: float, event: asyncio.Event) -> bool:
 
 
 @asynccontextmanager
-async def _entered(client: Client) -> AsyncIterator[None]:
+async def _enter(client: Client) -> AsyncIterator[None]:
     """The rest of `async with client`."""
     try:
         yield

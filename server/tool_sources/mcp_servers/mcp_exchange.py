@@ -52,7 +52,7 @@ class Exchange:
     ) -> Any:
         shape = _READ_RESULT if isinstance(request, types.ReadResourceRequest) else _CALL_RESULT
         token = running.set(self)
-        sending = asyncio.create_task(client.session.send_request(request, shape, progress_callback=self._progressed))
+        sending = asyncio.create_task(client.session.send_request(request, shape, progress_callback=self._on_progress))
         running.reset(token)
         sending.add_done_callback(lambda sent: sent.cancelled() or sent.exception())  # also if nobody waits any more
         clock = asyncio.get_running_loop().time
@@ -91,7 +91,7 @@ class Exchange:
             "something is unknown."
         )
 
-    async def _progressed(self, progress: float, total: float | None, message: str | None) -> None:
+    async def _on_progress(self, progress: float, total: float | None, message: str | None) -> None:
         self.label = progress_label(self.name, progress, total, message)
         self.wake.set()
 

@@ -1,6 +1,6 @@
 """A program that is spoken to in lines, over its stdin and stdout, and whose stderr goes to the log.
 
-Rule 1: a line longer than the limit is not kept: its beginning and its end are (`Overlong`), and reading goes on.
+Rule 1: a line longer than the limit is not kept: its beginning and its end are (`OverlongLine`), and reading goes on.
 Rule 2: what the program writes to stderr is logged, with limits: a line's length, and lines per second.
 Rule 3: `stop` ends the program and what it has started: stdin is closed, then SIGTERM, then SIGKILL.
 """
@@ -30,7 +30,7 @@ LOGGED_PER_SECOND = 20
 
 
 @dataclass(frozen=True, slots=True)
-class Overlong:
+class OverlongLine:
     """A line of `size` bytes that was not kept."""
 
     beginning: bytes
@@ -48,10 +48,10 @@ class LineSplitter:
         self._beginning = b""
         self._end = b""
 
-    def feed(self, chunk: bytes) -> list[bytes | Overlong]:
+    def feed(self, chunk: bytes) -> list[bytes | OverlongLine]:
         """The lines that are complete with `chunk`."""
         *complete, rest = chunk.split(b"\n")
-        lines: list[bytes | Overlong] = []
+        lines: list[bytes | OverlongLine] = []
         for piece in complete:
             self._add(piece)
             lines.append(self._take())
@@ -68,10 +68,10 @@ class LineSplitter:
         else:
             self._pieces.append(piece)
 
-    def _take(self) -> bytes | Overlong:
-        line: bytes | Overlong = b"".join(self._pieces)
+    def _take(self) -> bytes | OverlongLine:
+        line: bytes | OverlongLine = b"".join(self._pieces)
         if self._size > self._limit:
-            line = Overlong(self._beginning, self._end, self._size)
+            line = OverlongLine(self._beginning, self._end, self._size)
         self._pieces, self._size, self._beginning, self._end = [], 0, b"", b""
         return line
 
@@ -104,7 +104,7 @@ class ServerProcess:
         )
         return cls(process, name, limit)
 
-    async def lines(self) -> AsyncIterator[bytes | Overlong]:
+    async def lines(self) -> AsyncIterator[bytes | OverlongLine]:
         """What it writes to stdout, until it ends."""
         stdout = self._process.stdout
         assert stdout
@@ -130,10 +130,10 @@ class ServerProcess:
             if self._process.stdin:
                 self._process.stdin.close()
             for kill in (signal.SIGTERM, signal.SIGKILL):
-                if await self._ended(GRACE):
+                if await self._ends_within(GRACE):
                     break
                 self._signal(kill)
-            await self._ended(GRACE)
+            await self._ends_within(GRACE)
             self._signal(signal.SIGKILL)  # what it has started and left behind
         finally:
             for task in self._tasks:
@@ -142,7 +142,7 @@ class ServerProcess:
             self._process._transport.close()  # type: ignore[attr-defined]  # others may hold its pipes open
         return f"ended with code {self._process.returncode}" if by_itself else "was stopped"
 
-    async def _ended(self, within: float) -> bool:
+    async def _ends_within(self, within: float) -> bool:
         """Whether it ends within some seconds."""
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(within):
@@ -171,7 +171,7 @@ class ServerProcess:
         clock = asyncio.get_running_loop().time
         while chunk := await stderr.read(CHUNK):
             for line in splitter.feed(chunk):
-                raw = line.beginning + b"\xe2\x80\xa6" if isinstance(line, Overlong) else line
+                raw = line.beginning + b"\xe2\x80\xa6" if isinstance(line, OverlongLine) else line
                 self._log(raw.decode(errors="replace").rstrip(), throttle, clock())
 
     def _log(self, text: str, throttle: Throttle, now: float) -> None:

@@ -76,17 +76,17 @@ class Questions:
         if known:
             self._again.remove(known)
             return known[1]
-        reply = await self._asked(asked, text)
+        reply = await self._ask_until_clear(asked, text)
         self.asked.append(asked)
         self._given.append((text, reply))
         return reply
 
-    async def _asked(self, asked: Asked, text: str) -> types.ElicitResult:
+    async def _ask_until_clear(self, asked: Asked, text: str) -> types.ElicitResult:
         if asked.get("mode") == "url":
             return types.ElicitResult(action=await self._login(asked, text))
         reply = elicitation.answer(asked, await self.canvas.ask(text))
         for _ in range(MAX_ROUNDS):
-            if isinstance(reply, elicitation.Answered):
+            if isinstance(reply, elicitation.ElicitationAnswer):
                 content = None if reply.content is None else dict(reply.content)
                 return types.ElicitResult(action=reply.action, content=content)
             reply = elicitation.answer(asked, await self.canvas.ask(f"That does not fit: {reply.reason}.\n\n{text}"))
@@ -100,6 +100,6 @@ class Questions:
             self.canvas.skip_question()
             return cast(Action, known)
         reply = elicitation.answer(asked, await self.canvas.ask(text, authentication=True))
-        action = reply.action if isinstance(reply, elicitation.Answered) else "cancel"
+        action = reply.action if isinstance(reply, elicitation.ElicitationAnswer) else "cancel"
         await self.canvas.remember(name, action)
         return action

@@ -23,7 +23,7 @@ from pydantic import ValidationError
 
 from a2a_canvas.server.tool_sources.mcp_servers import resources
 from a2a_canvas.server.tool_sources.mcp_servers.config import Command, McpServer
-from a2a_canvas.server.tool_sources.mcp_servers.input_schema import mended
+from a2a_canvas.server.tool_sources.mcp_servers.input_schema import normalise
 from a2a_canvas.server.tool_sources.mcp_servers.mcp_connection import DELAYS, Connection, Listing
 from a2a_canvas.server.tool_sources.mcp_servers.mcp_exchange import LONGEST, Exchange, Reply, running
 from a2a_canvas.server.tool_sources.mcp_servers.questions import MAX_ROUNDS, Questions
@@ -60,14 +60,14 @@ class McpSource:
     def __init__(self, server: McpServer, delays: Sequence[float] = DELAYS) -> None:
         self.name = f"MCP server {server.name}"
         self._server = server
-        self._connection = Connection(self.name, server, self._take, self._elicited, delays)
+        self._connection = Connection(self.name, server, self._take, self._on_elicitation, delays)
         self._tools: tuple[FunctionTool, ...] = ()
         self._told = frozenset[str]()
         self._exchanges: set[Exchange] = set()
         self._given_up = -LATE
         self.start = self._connection.start
         self.stop = self._connection.stop
-        self.tried = self._connection.tried
+        self.wait_first_try = self._connection.wait_first_try
 
     def tools(self) -> Sequence[FunctionTool]:
         return self._tools
@@ -116,7 +116,7 @@ class McpSource:
             self._told |= {wrong}
 
     def _tool(self, name: str, tool: Mapping[str, Any], reader: str) -> FunctionTool:
-        schema = mended(tool.get("inputSchema"))
+        schema = normalise(tool.get("inputSchema"))
         hints = tool.get("annotations") or {}
         reads = hints.get("readOnlyHint") is True
 
@@ -128,11 +128,15 @@ class McpSource:
         about = str(tool.get("description") or tool.get("title") or tool["name"])[:MAX_DESCRIPTION]
         again = reads or hints.get("idempotentHint") is True
         check = partial(schema.fault, name)
-        return self._made(name, tool["name"], about, schema.json, run, idempotent=again, parallel=reads, check=check)
+        return self._make_tool(
+            name, tool["name"], about, schema.json, run, idempotent=again, parallel=reads, check=check
+        )
 
     def _resource_tools(self, reader: str, lister: str, lines: Sequence[str]) -> list[FunctionTool]:
         about = resources.read_description(self._server.name, lines, lister)
-        read = self._made(reader, "read_resource", about, resources.READ_INPUT, partial(self._read_resource, reader))
+        read = self._make_tool(
+            reader, "read_resource", about, resources.READ_INPUT, partial(self._read_resource, reader)
+        )
         if lister not in about:
             return [read]
 
@@ -140,9 +144,9 @@ class McpSource:
             return resources.listing(lines, str(given.get("contains") or ""))
 
         about = f"List the resources of the MCP server {self._server.name}, which {reader} reads."
-        return [read, self._made(lister, "list_resources", about, resources.LIST_INPUT, listing)]
+        return [read, self._make_tool(lister, "list_resources", about, resources.LIST_INPUT, listing)]
 
-    def _made(
+    def _make_tool(
         self,
         name: str,
         plain: str,
@@ -250,7 +254,7 @@ class McpSource:
             "Repeat the call only if it does no harm to do it twice."
         )
 
-    async def _elicited(self, context: object, params: types.ElicitRequestParams) -> Reply:
+    async def _on_elicitation(self, context: object, params: types.ElicitRequestParams) -> Reply:
         """A question that came as a request of its own; it waits in the call that it belongs to (rule 4)."""
         exchange = running.get() or self._only_one()
         if exchange is None or exchange not in self._exchanges:

@@ -26,7 +26,7 @@ def unique_names(parts: Mapping[K, tuple[str, ...]], limit: int = MAX_NAME) -> d
     for key, words in parts.items():
         plain = SEPARATOR.join(_NOT_ALLOWED.sub("_", word) or "_" for word in words)
         is_new = plain not in names.values()
-        names[key] = plain if is_new and len(plain) <= limit else _hashed(plain, words, limit)
+        names[key] = plain if is_new and len(plain) <= limit else _hash_name(plain, words, limit)
     return names
 
 
@@ -35,6 +35,6 @@ def name_prefix(word: str) -> str:
     return _NOT_ALLOWED.sub("_", word) + SEPARATOR
 
 
-def _hashed(plain: str, words: tuple[str, ...], limit: int) -> str:
+def _hash_name(plain: str, words: tuple[str, ...], limit: int) -> str:
     digest = hashlib.sha256("\0".join(words).encode(errors="replace")).hexdigest()[:8]
     return f"{plain[: limit - 9]}_{digest}"

@@ -33,7 +33,7 @@ from pydantic import ValidationError
 from a2a_canvas.server.outbound.answers import COMPRESSED, MAX_MESSAGE, is_compressed
 from a2a_canvas.server.outbound.over_httpx2 import LimitedClient
 from a2a_canvas.server.tool_sources.mcp_servers.config import Command, Endpoint, McpServer
-from a2a_canvas.server.tool_sources.mcp_servers.process import Overlong, ServerProcess, Throttle
+from a2a_canvas.server.tool_sources.mcp_servers.process import OverlongLine, ServerProcess, Throttle
 
 logger = logging.getLogger(__name__)
 
@@ -125,8 +125,8 @@ async def _write(
         to_session.close()
 
 
-def _message(line: bytes | Overlong) -> types.JSONRPCMessage | None:
-    if isinstance(line, Overlong):
+def _message(line: bytes | OverlongLine) -> types.JSONRPCMessage | None:
+    if isinstance(line, OverlongLine):
         request = request_of(line)
         if request is None:
             return None
@@ -137,7 +137,7 @@ def _message(line: bytes | Overlong) -> types.JSONRPCMessage | None:
         return None
 
 
-def request_of(line: Overlong) -> int | None:
+def request_of(line: OverlongLine) -> int | None:
     """The id of the request that an answer of too many bytes belongs to; at its beginning or at its end."""
     at_beginning = re.match(rb'\s*\{\s*(?:"jsonrpc"\s*:\s*"2.0"\s*,\s*)?"id"\s*:\s*(\d+)\s*,', line.beginning)
     at_end = re.search(rb'\}\s*,\s*(?:"jsonrpc"\s*:\s*"2.0"\s*,\s*)?"id"\s*:\s*(\d+)\s*\}\s*$', line.end)
@@ -151,8 +151,8 @@ def too_large(size: int) -> types.ErrorData:
     return types.ErrorData(code=types.INTERNAL_ERROR, message=message)
 
 
-def _excerpt(line: bytes | Overlong) -> str:
-    raw = line.beginning if isinstance(line, Overlong) else line
+def _excerpt(line: bytes | OverlongLine) -> str:
+    raw = line.beginning if isinstance(line, OverlongLine) else line
     return raw[:200].decode(errors="replace")
 
 
@@ -248,7 +248,7 @@ def _reason_of_address(error: BaseException, endpoint: Endpoint) -> str:
             return ""
 
 
-def ended(connection: Command | Endpoint) -> str:
+def end_reason(connection: Command | Endpoint) -> str:
     """Why there is no connection after one that worked."""
     return "it ended" if isinstance(connection, Command) else "it closed the connection"
 
@@ -263,7 +263,7 @@ def again_after(seconds: float, connection: Command | Endpoint) -> str:
 def _reason(error: BaseException, connection: Command | Endpoint) -> str:
     match error:
         case MCPError(code=types.CONNECTION_CLOSED):
-            return ended(connection)
+            return end_reason(connection)
         case TimeoutError():
             return "it does not answer"
         case MCPError(code=code) if code == UNREADABLE:

@@ -17,7 +17,7 @@ import pytest
 from a2a_canvas.server.accounts.api_key import KeyCount
 from a2a_canvas.server.agent.model import ToolSpec
 from a2a_canvas.server.agent.models.rehearsal import START_NOTICE
-from a2a_canvas.server.commands.banner import DataCount, banner, folded, hints, ollama_hint, ollama_warning
+from a2a_canvas.server.commands.banner import DataCount, banner, hints, ollama_hint, ollama_warning, wrap_line
 from a2a_canvas.server.settings.settings import Settings
 from tests.free_port import free_port
 
@@ -161,13 +161,14 @@ def test_the_rehearsal_says_that_it_is_one() -> None:
 
 def test_a_terminal_breaks_lines_between_words_and_no_command() -> None:
     said = [
-        folded(line, 80) for line in lines("rehearsal", DataCount(), host="0.0.0.0", database=f"/{'data/' * 30}my.db")
+        wrap_line(line, 80)
+        for line in lines("rehearsal", DataCount(), host="0.0.0.0", database=f"/{'data/' * 30}my.db")
     ]
     assert " ".join(said[1].split("\n")) == START_NOTICE
     folds = [line for text in said[:-1] for line in text.split("\n")]
     assert [line for line in folds if len(line) > 80] == [f"/{'data/' * 30}my.db"]
     assert said[-1].endswith(SEND)
-    assert folded(f"To use it:\n{'word ' * 20}", 80) == f"To use it:\n{'word ' * 20}"
+    assert wrap_line(f"To use it:\n{'word ' * 20}", 80) == f"To use it:\n{'word ' * 20}"
 
 
 @pytest.fixture

@@ -17,7 +17,7 @@ import pytest
 
 from a2a_canvas.server.backend.migrations import REVISIONS, newest
 from a2a_canvas.server.commands.cli import main
-from a2a_canvas.server.commands.database_command import pruned_in_words
+from a2a_canvas.server.commands.database_command import describe_pruned
 from a2a_canvas.server.settings.settings import PREFIX
 from a2a_canvas.server.tasks.sql.journal.prune import PruneResult
 from a2a_canvas.store.sql.sqlite_file import FileLock
@@ -430,4 +430,4 @@ def test_an_empty_database_has_nothing_to_prune(tmp_path: Path, capsys: pytest.C
     ],
 )
 def test_a_prune_says_how_many_tasks_show_a_version_that_is_gone(tasks: int, dry_run: bool, said: str) -> None:
-    assert pruned_in_words(PruneResult(0, 3, tasks, 0, 10), dry_run).endswith(f"about 10 bytes. {said}")
+    assert describe_pruned(PruneResult(0, 3, tasks, 0, 10), dry_run).endswith(f"about 10 bytes. {said}")

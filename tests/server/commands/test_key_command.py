@@ -89,8 +89,11 @@ def test_a_name_is_taken_until_its_key_is_revoked(run: Run) -> None:
         (("revoke", "ann"), "There is no key ann in force. List them with `a2a-canvas key list`."),
         (("new", "a b"), "The name 'a b' must be 1 to 128 characters, without spaces, commas and =."),
         (("new", "ann", "--user", "a,b"), "The user 'a,b' must be 1 to 128 characters, without spaces, commas and =."),
-        (("new", "shared"), "The user 'shared' is everybody who has the shared token: choose another."),
-        (("new", "ci", "--user", "shared"), "The user 'shared' is everybody who has the shared token: choose another."),
+        (("new", "shared"), "The user 'shared' is reserved for holders of the shared token: choose another."),
+        (
+            ("new", "ci", "--user", "shared"),
+            "The user 'shared' is reserved for holders of the shared token: choose another.",
+        ),
         (("new", "ann", "--database", "memory"), "--database memory stores no keys: name the server's database"),
     ],
 )

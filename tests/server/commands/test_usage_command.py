@@ -77,5 +77,5 @@ def test_it_shows_what_is_kept_of_users_now(url: str, capsys: pytest.CaptureFixt
 
 def test_of_others_it_says_that_there_is_nothing(url: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["usage", "--database", url, "--user", "joe"]) == 0
-    assert capsys.readouterr().out == "Nobody has used anything in these days.\n"
+    assert capsys.readouterr().out == "No usage in this period.\n"
     assert main(["usage", "--database", "memory"]) == 2

@@ -36,7 +36,7 @@ def test_a_client_is_opened_in_outbound_alone(source: str) -> None:
 def test_clients_of_the_server_and_what_looks_for_its_faults_open_their_own() -> None:
     for path in (
         "server/client/conversation/connection.py",
-        "server/commands/doctor/outside.py",
+        "server/commands/doctor/remote_checks.py",
         "tests/test_x.py",
         "bench/x.py",
     ):

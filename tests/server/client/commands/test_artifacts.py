@@ -17,7 +17,7 @@ from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp
 
-from a2a_canvas.server.client.commands.artifacts import artifacts, diff, line_breaks_marked, show, versions
+from a2a_canvas.server.client.commands.artifacts import artifacts, diff, mark_line_breaks, show, versions
 from a2a_canvas.server.client.conversation.canvas_session import resource_path
 from a2a_canvas.server.client.conversation.invocation import Invocation
 from a2a_canvas.server.client.conversation.state_file import remember
@@ -127,7 +127,7 @@ async def test_line_breaks_that_differ_are_seen_on_a_terminal_and_only_there(doc
 @pytest.mark.parametrize("last", ["", "\n\\ No newline at end of file"])
 def test_line_breaks_are_not_marked_where_all_are_alike(text: str, last: str) -> None:
     alike = "--- version 1\n+++ version 2\n@@ -0,0 +1 @@\n" + text.replace("a", "+a").replace("b", f"+b{last}")
-    assert line_breaks_marked(alike) == alike
+    assert mark_line_breaks(alike) == alike
 
 
 async def test_markdown_is_styled_on_a_terminal(doc: Doc) -> None:

@@ -107,7 +107,7 @@ async def test_on_a_terminal_the_passage_is_seen_while_it_is_written(doc: Doc) -
 async def test_an_edit_that_breaks_off_and_succeeds_is_on_out_once(doc: Doc) -> None:
     got = await edited(doc, "break 1 times, then say wonderful", lines=(1, 1))
     assert (got.code, got.out) == (0, "wonderful\n")
-    assert "The answer broke off, asking again…\n" in got.err
+    assert "The answer was interrupted, asking again…\n" in got.err
 
 
 async def test_an_edit_that_fails_leaves_nothing_on_out_and_exits_1(doc: Doc) -> None:

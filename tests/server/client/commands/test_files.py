@@ -150,7 +150,9 @@ async def test_a_conflict_keeps_both_texts_and_the_next_save_goes_on_top(doc: Do
     ]
     got = await saved(doc, file, follow=True, steps=steps)
     assert got.out == "Saved doc.md as version 3.\n"
-    assert f"{file} is not saved: somebody made version 2. It is in {file.with_name('doc.v2.md')}." in got.err
+    assert (
+        f"{file} is not saved: version 2 was made in the meantime. It is in {file.with_name('doc.v2.md')}." in got.err
+    )
     assert read(file.with_name("doc.v2.md")) == "theirs\n"
     assert await doc.read() == (3, "theirs, mine\n")
 
@@ -163,7 +165,7 @@ async def test_what_others_change_elsewhere_comes_into_the_file(doc: Doc, file: 
     ]
     got = await saved(doc, file, follow=True, steps=steps)
     assert got.out == "Merged with version 2: version 3 is saved.\nSaved doc.md as version 4.\n"
-    assert f"{file} has what others have changed, too." in got.err
+    assert f"{file} now includes the changes of others." in got.err
 
 
 async def test_a_file_that_was_saved_again_meanwhile_is_left_alone(
@@ -189,7 +191,7 @@ async def test_a_file_that_was_saved_again_meanwhile_is_left_alone(
 async def test_an_artifact_that_somebody_emptied_is_a_conflict_too(doc: Doc, file: Path) -> None:
     steps = [LOOK, LOOK, theirs(doc, ""), writing(file, "mine\n"), LOOK]
     got = await saved(doc, file, follow=True, steps=steps)
-    assert "is not saved: somebody made version 2." in got.err
+    assert "is not saved: version 2 was made in the meantime." in got.err
     assert await doc.read() == (2, "")
 
 
@@ -227,7 +229,7 @@ async def test_pull_writes_a_file_of_the_artifacts_name_and_overwrites_only_vers
     write(file, "mine\n")
     refused = await pulled(doc)
     assert refused.code == 2
-    assert "doc.md has a text that is no version of doc. --force overwrites it" in refused.err
+    assert "The text of doc.md is not a version of doc. --force overwrites it" in refused.err
     assert read(file) == "mine\n"
     assert (await pulled(doc, version=1, force=True)).code == 0
     assert read(file) == "one\n"

@@ -217,7 +217,7 @@ async def test_an_unknown_task_is_refused_with_the_way_to_go_on() -> None:
     assert (got.code, got.out) == (1, "")
     refused, advice = got.err.splitlines()
     assert refused == "a2a-canvas: There is no task 'none'"
-    assert advice.startswith("Leave out --task; ")
+    assert advice.startswith("Omit --task; ")
 
 
 async def test_an_interrupt_offers_to_watch_the_task_or_to_cancel_it() -> None:
@@ -357,7 +357,7 @@ async def test_an_answer_that_broke_off_is_announced() -> None:
     ]
     async with serving(Script([spoken], TURN).app) as url:
         got = await run(url)
-    assert (got.out, got.err) == (f"Half\nWhole.\n{FACTS}", "The answer broke off, asking again…\n")
+    assert (got.out, got.err) == (f"Half\nWhole.\n{FACTS}", "The answer was interrupted, asking again…\n")
 
 
 async def test_an_answer_that_broke_off_and_is_not_asked_for_again_is_a_failure_alone() -> None:
@@ -393,7 +393,7 @@ async def test_a_task_that_takes_no_message_is_answered_with_the_way_to_go_on() 
             got = await run(url, task="t1", context=context)
         assert got.err.splitlines() == [
             "a2a-canvas: The server refused: Task 't1' is completed.",
-            "Leave out --task; -c or --context goes on with the conversation.",
+            "Omit --task; -c or --context continues the conversation.",
         ]
 
 

@@ -195,7 +195,7 @@ async def test_a_name_that_is_no_conversation_begins_one_and_says_so(served: Ser
 
 async def test_the_last_conversation_goes_on_when_the_task_that_was_left_has_ended(served: Served) -> None:
     served.gate.close()
-    first, then = Screen("Half"), Screen("still works")
+    first, then = Screen("Half"), Screen("still running")
     invocation = Invocation(served.url, out=first, err=Screen())
     sending = asyncio.create_task(carried_out(invocation, send(invocation, ("hang",))))
     await first.written.wait()
@@ -209,7 +209,7 @@ async def test_the_last_conversation_goes_on_when_the_task_that_was_left_has_end
     assert "Half of it\n" in out.getvalue()
     [context] = json.loads((await at(served, "contexts", "--json")).out)["contexts"]
     assert f"Fine.\ncontext   {context['contextId']}\ntask      {context['tasks'][0]}\n" in out.getvalue()
-    assert "The last task still works: your message is sent when it has ended." in then.getvalue()
+    assert "The last task is still running: your message is sent when it has ended." in then.getvalue()
 
 
 async def test_a_task_that_has_ended_is_not_canceled(served: Served) -> None:

@@ -65,7 +65,7 @@ def reply(text: str) -> Step:
 
 
 def final(text: str) -> Step:
-    return methodcaller("final", text)
+    return methodcaller("closing_reply", text)
 
 
 def status(text: str) -> Step:

@@ -23,7 +23,7 @@ from aiohttp import web
 from a2a_canvas.server.agent.model import ModelError, ModelEvent, ModelRequest, TextDelta
 from a2a_canvas.server.backend.migrations import newest
 from a2a_canvas.server.commands.cli import main
-from a2a_canvas.server.commands.doctor import here
+from a2a_canvas.server.commands.doctor import local_checks
 from a2a_canvas.server.commands.doctor.doctor_command import doctor_command
 from a2a_canvas.server.protocols.identity.issuer import Issuer
 from a2a_canvas.server.settings.settings import PREFIX, Settings
@@ -118,7 +118,7 @@ def model(monkeypatch: pytest.MonkeyPatch) -> Iterator[OneWord]:
         asked.append(settings.max_output_tokens)
         return llm
 
-    monkeypatch.setattr(here, "choose_llm", choose)
+    monkeypatch.setattr(local_checks, "choose_llm", choose)
     yield llm
     assert asked[1:] in ([], [1])
 
@@ -145,7 +145,7 @@ async def test_what_a_provider_refuses_is_said_unless_it_is_the_single_token(
 
 
 async def test_a_model_that_does_not_answer_fails(model: OneWord, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(here, "MODEL_SECONDS", 0.01)
+    monkeypatch.setattr(local_checks, "MODEL_SECONDS", 0.01)
     model.hangs = True
     status, said = (await examined(model_call=True))["model"]
     assert (status, "did not answer within" in said) == ("failed", True)
@@ -212,7 +212,7 @@ async def test_a_full_disk_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 
 
 async def test_a_database_that_does_not_answer_fails(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(here, "SECONDS", 0.1)
+    monkeypatch.setattr(local_checks, "SECONDS", 0.1)
     with socket.create_server(("127.0.0.1", 0)) as silent:
         url = f"postgresql://me@127.0.0.1:{silent.getsockname()[1]}/x"
         status, said = (await examined(database=url))["database"]

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 
-from a2a_canvas.server.commands.doctor.findings import as_json, as_lines, exit_code, failed, ok, warning
+from a2a_canvas.server.commands.doctor.findings import as_json, as_lines, exit_code, failure, ok, warning
 
 FOUND = [ok("settings", "Valid."), warning("disk", "Nearly full.", "Free some space.")]
-BROKEN = [*FOUND, failed("model", "It refuses the key.")]
+BROKEN = [*FOUND, failure("model", "It refuses the key.")]
 
 
 def test_each_finding_is_a_line_with_what_to_do_below_it() -> None:

@@ -2,7 +2,7 @@ from typing import Any
 
 import pytest
 
-from a2a_canvas.server.tool_sources.mcp_servers.elicitation import Answered, Unclear, answer, question
+from a2a_canvas.server.tool_sources.mcp_servers.elicitation import ElicitationAnswer, UnclearAnswer, answer, question
 
 NAME = {"type": "string", "title": "Full name", "maxLength": 10}
 COLOUR = {"type": "string", "enum": ["red", "blue"]}
@@ -39,15 +39,15 @@ def test_a_field_is_shown_with_its_description() -> None:
 def test_a_question_without_fields_is_answered_with_yes() -> None:
     asked = form()
     assert "Answer “yes”, or “decline”." in question("shop", asked)
-    assert answer(asked, "Yes") == Answered("accept", {})
-    assert answer(asked, "no") == Answered("decline")
+    assert answer(asked, "Yes") == ElicitationAnswer("accept", {})
+    assert answer(asked, "no") == ElicitationAnswer("decline")
 
 
 def test_an_address_to_open_is_shown() -> None:
     asked = {"mode": "url", "message": "Log in.", "url": "https://h/login"}
     assert "Open https://h/login and answer “done” after that." in question("shop", asked)
-    assert answer(asked, "done") == Answered("accept")
-    assert answer(asked, "Decline.") == Answered("decline")
+    assert answer(asked, "done") == ElicitationAnswer("accept")
+    assert answer(asked, "Decline.") == ElicitationAnswer("decline")
 
 
 @pytest.mark.parametrize(
@@ -71,22 +71,22 @@ def test_an_address_to_open_is_shown() -> None:
     ],
 )
 def test_a_field_is_answered_by_its_value(field: dict[str, Any], text: str, value: Any) -> None:
-    assert answer(form(field=field), text) == Answered("accept", {"field": value})
+    assert answer(form(field=field), text) == ElicitationAnswer("accept", {"field": value})
 
 
 @pytest.mark.parametrize("text", ['{"name": "Ann", "Age": 30}', "name: Ann\nage: 30", "- Full name = Ann\n- AGE = 30"])
 def test_several_fields_are_answered_by_json_or_by_lines(text: str) -> None:
-    assert answer(form(name=NAME, age=AGE), text) == Answered("accept", {"name": "Ann", "age": 30})
+    assert answer(form(name=NAME, age=AGE), text) == ElicitationAnswer("accept", {"name": "Ann", "age": 30})
 
 
 def test_what_may_be_left_out_has_its_default() -> None:
     asked = form(["name"], name=NAME, colour={**COLOUR, "default": "blue"}, size=SIZE)
-    assert answer(asked, "Ann") == Answered("accept", {"name": "Ann", "colour": "blue"})
+    assert answer(asked, "Ann") == ElicitationAnswer("accept", {"name": "Ann", "colour": "blue"})
 
 
 @pytest.mark.parametrize("text", ["decline", "Decline.", "CANCEL"])
 def test_the_user_may_decline_or_cancel(text: str) -> None:
-    assert answer(form(name=NAME, age=AGE), text) == Answered(
+    assert answer(form(name=NAME, age=AGE), text) == ElicitationAnswer(
         "cancel" if "C" in text[:1] and "D" not in text else "decline"
     )
 
@@ -105,4 +105,4 @@ def test_the_user_may_decline_or_cancel(text: str) -> None:
     ],
 )
 def test_an_answer_that_does_not_fit_says_why(fields: dict[str, Any], text: str, reason: str) -> None:
-    assert answer(form(**fields), text) == Unclear(reason)
+    assert answer(form(**fields), text) == UnclearAnswer(reason)

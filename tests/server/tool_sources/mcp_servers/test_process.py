@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from a2a_canvas.server.tool_sources.mcp_servers import process as process_module
-from a2a_canvas.server.tool_sources.mcp_servers.process import ENDS, LineSplitter, Overlong, ServerProcess, Throttle
+from a2a_canvas.server.tool_sources.mcp_servers.process import ENDS, LineSplitter, OverlongLine, ServerProcess, Throttle
 
 
 @given(st.binary(max_size=60), st.lists(st.integers(0, 60)))
@@ -30,7 +30,7 @@ def test_of_a_line_that_is_too_long_both_ends_are_kept(chunk: int) -> None:
     assert lines[0] == b"one"
     assert lines[2] == b"two"
     long = lines[1]
-    assert isinstance(long, Overlong)
+    assert isinstance(long, OverlongLine)
     assert (long.beginning, long.end, long.size) == (line[:ENDS], line[-ENDS:], len(line))
 
 

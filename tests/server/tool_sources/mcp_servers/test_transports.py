@@ -11,7 +11,7 @@ from pydantic import TypeAdapter, ValidationError
 from typing_extensions import TypeAliasType
 
 from a2a_canvas.server.tool_sources.mcp_servers.config import Command, Endpoint, McpServer
-from a2a_canvas.server.tool_sources.mcp_servers.process import Overlong
+from a2a_canvas.server.tool_sources.mcp_servers.process import OverlongLine
 from a2a_canvas.server.tool_sources.mcp_servers.source import McpSource
 from a2a_canvas.server.tool_sources.mcp_servers.transports import again_after, reason_of, request_of
 
@@ -34,7 +34,7 @@ HERE = Endpoint("https://user:secret@example.com/mcp?key=secret")
 def test_an_answer_that_is_too_large_tells_which_request_it_was_for(
     beginning: bytes, end: bytes, request_id: int | None
 ) -> None:
-    assert request_of(Overlong(beginning, end, 20_000_000)) == request_id
+    assert request_of(OverlongLine(beginning, end, 20_000_000)) == request_id
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,6 @@
-"""How a server looks from outside: what a client gets at its address, with and without credentials.
+"""Checks of a server from outside: the answers to clients with and without credentials.
 
-Rule 1: only what reads is asked, and redirects are not followed: credentials go to the address that was given.
+Rule 1: requests only read, and redirects are not followed: credentials go only to the given address.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import grpc.aio
 import httpx
 from a2a.types import ListTasksRequest
 
-from a2a_canvas.server.commands.doctor.findings import Finding, failed, ok, warning
+from a2a_canvas.server.commands.doctor.findings import Finding, failure, ok, warning
 from a2a_canvas.server.commands.doctor.judgements import judge_anonymous, judge_clocks, judge_credentials, judge_grpc
 from a2a_canvas.server.settings.value_types import is_loopback, without_password
 from a2a_canvas.server.wire import TOKEN_VARIABLE, VERSION_HEADER, why_untrusted
@@ -26,20 +26,20 @@ from a2a_canvas.server.wire import TOKEN_VARIABLE, VERSION_HEADER, why_untrusted
 SECONDS: Final = 5.0
 CARD: Final = "/.well-known/agent-card.json"
 ASKED: Final = ("/", "/rest/tasks", "/artifacts", "/metrics")
-"""The paths that nobody should be answered at without credentials. At `/` the tasks are listed by JSON-RPC."""
+"""Paths that require credentials. At `/`, JSON-RPC lists the tasks."""
 _GRPC_LIST: Final = "/lf.a2a.v1.A2AService/ListTasks"
 _LIST = {"jsonrpc": "2.0", "id": 1, "method": "ListTasks", "params": {}}
 
 
 async def check_outside(url: str, token: str, grpc_url: str = "") -> AsyncIterator[Finding]:
-    """What clients get at `url`, and over gRPC.
+    """Check the answers at `url`, and over gRPC.
 
     Args:
-        token: what a client would send; empty for none.
+        token: of a client; empty for none.
         grpc_url: where gRPC is, encrypted if this begins with https; empty for the address in the card, if it has one.
     """
     if (parts := _parts(url)) is None:
-        yield failed("outside", "--url is no address.", "Give one such as https://agent.example.com.")
+        yield failure("outside", "--url is not an address.", "Give one such as https://agent.example.com.")
         return
     url, token, local = url.rstrip("/"), token.strip(), is_loopback(parts.hostname or "")
     shown = without_password(url)
@@ -51,21 +51,21 @@ async def check_outside(url: str, token: str, grpc_url: str = "") -> AsyncIterat
                 yield finding
     except (httpx.HTTPError, httpx.InvalidURL) as error:
         if why := why_untrusted(error):
-            yield failed("tls", f"{shown} answers, but {why}.", "Clients without that file need another certificate.")
+            yield failure("tls", f"{shown} answers, but {why}.", "Clients without that file need another certificate.")
         else:
             said = f"{shown} does not answer: {str(error) or type(error).__name__}."
-            yield failed("outside", said, "Check the name, the proxy and the firewall.")
+            yield failure("outside", said, "Check the name, the proxy and the firewall.")
 
 
 def _encryption(parts: SplitResult, shown: str) -> Finding | None:
     if parts.scheme == "https" or is_loopback(parts.hostname or ""):
         return None
     said = f"{shown} is not encrypted: keys and documents can be read on the way."
-    return failed("tls", said, "Put a proxy with TLS before the server, and use https://.")
+    return failure("tls", said, "Put a proxy with TLS before the server, and use https://.")
 
 
 def _parts(url: str) -> SplitResult | None:
-    """An address that can be asked; None for anything else, of which nothing is repeated."""
+    """The parts of an HTTP address; None for anything else."""
     try:
         parts = urlsplit(url)
         return parts if parts.scheme in ("http", "https") and parts.hostname and parts.port != 0 else None
@@ -81,7 +81,7 @@ async def _ask(client: httpx.AsyncClient, url: str, local: bool, token: str, grp
         yield judge_clocks(parsedate_to_datetime(when).timestamp() - int(time.time()), url)
     yield judge_anonymous({path: await _status(client, path) for path in ASKED}, local)
     if token and not re.fullmatch("[!-~]+", token):
-        yield failed("credentials", f"{TOKEN_VARIABLE} has characters that no key has.", "Copy it again.")
+        yield failure("credentials", f"{TOKEN_VARIABLE} has characters that no key has.", "Copy it again.")
         token = ""
     elif token:
         credentials = {"Authorization": f"Bearer {token}"}
@@ -108,9 +108,9 @@ async def _status(client: httpx.AsyncClient, path: str, headers: Mapping[str, st
 
 async def _ask_grpc(url: str, token: str) -> AsyncIterator[Finding]:
     if (parts := _parts(url)) is None:
-        yield failed(
+        yield failure(
             "grpc",
-            "--grpc-url, or what the card has for gRPC, is no address.",
+            "--grpc-url, or the card's address for gRPC, is not an address.",
             "Give one such as https://grpc.example.com.",
         )
         return
@@ -126,7 +126,7 @@ async def _ask_grpc(url: str, token: str) -> AsyncIterator[Finding]:
 
 
 async def _code(channel: grpc.aio.Channel, token: str = "") -> str:
-    """The name of the status code that a caller who lists tasks gets."""
+    """The status code of a gRPC call that lists tasks."""
     metadata = [(VERSION_HEADER.lower(), "1.0"), *([("authorization", f"Bearer {token}")] if token else [])]
     listing: grpc.aio.UnaryUnaryMultiCallable[ListTasksRequest, bytes]
     listing = channel.unary_unary(_GRPC_LIST, ListTasksRequest.SerializeToString, None)
@@ -134,7 +134,7 @@ async def _code(channel: grpc.aio.Channel, token: str = "") -> str:
 
 
 def _interfaces(answer: httpx.Response) -> list[tuple[str, str]] | None:
-    """The bindings in a card with their addresses; None if there is no card."""
+    """The bindings in a card, with their addresses; None without a card."""
     try:
         card: Any = answer.json() if answer.status_code == 200 else None
         return [(str(each["protocolBinding"]), str(each["url"])) for each in card["supportedInterfaces"]]
@@ -145,7 +145,7 @@ def _interfaces(answer: httpx.Response) -> list[tuple[str, str]] | None:
 def _card(interfaces: list[tuple[str, str]] | None, status: int, url: str) -> Finding:
     if interfaces is None:
         said = f"There is no agent card at {url}{CARD} (HTTP {status})."
-        return failed("card", said, "Check that the proxy passes this path to the server.")
+        return failure("card", said, "Check that the proxy passes this path to the server.")
     addresses = {address for _, address in interfaces if "://" in address}
     if not any(each.startswith(url) for each in addresses):
         said = f"The card names {', '.join(sorted(addresses))}, not {url}."

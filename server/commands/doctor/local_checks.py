@@ -1,7 +1,7 @@
-"""The checks of what a server would find on this machine. Nothing is written, and no port stays open.
+"""The checks of a server's environment on this machine. They write nothing, and leave no port open.
 
-Rule 1: a check has a few seconds.
-Rule 2: what a server refuses to start with is said in its own words.
+Rule 1: a check takes a few seconds at most.
+Rule 2: reasons for which a server refuses to start are reported in its own words.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from a2a_canvas.server.agent.model import (
     close_llm,
 )
 from a2a_canvas.server.app import create_app
-from a2a_canvas.server.commands.doctor.findings import Finding, Verdict, failed, ok, warning
+from a2a_canvas.server.commands.doctor.findings import Finding, Verdict, failure, ok, warning
 from a2a_canvas.server.commands.doctor.judgements import (
     judge_card,
     judge_clocks,
@@ -52,23 +52,23 @@ if TYPE_CHECKING:
     from a2a_canvas.store.sql.database import Database
 
 SECONDS: Final = 5.0
-"""That the database has to answer."""
+"""The timeout of the database, in seconds."""
 PORT_SECONDS: Final = 1.0
-"""That a server on this machine has to answer."""
+"""The timeout of a server on this machine, in seconds."""
 MODEL_SECONDS: Final = 30.0
-"""That the model has for its first token; one that is loaded first takes long."""
+"""The timeout of the model's first token, in seconds; loading a model takes long."""
 _CUT_OFF = re.compile(r"max_(completion_|output_)?tokens|output limit", re.IGNORECASE)
-"""What a provider says that answers, but not with a single token."""
+"""The error of a provider that answers, but rejects a limit of one token."""
 
 _REQUEST = ModelRequest("Answer in one word.", (ModelMessage("user", (ModelText("Are you there?"),)),))
 
 
 async def check_model(settings: Settings, *, call: bool) -> AsyncIterator[Finding]:
-    """The model, and the agent that is made with it."""
+    """Check the model, and the agent that uses it."""
     try:
         llm = choose_llm(settings, os.environ)
     except SettingsError as error:
-        yield failed("model", str(error))
+        yield failure("model", str(error))
         return
     for finding in _check_agent(settings, llm):
         yield finding
@@ -85,26 +85,26 @@ def _check_agent(settings: Settings, llm: LLM) -> Iterator[Finding]:
     try:
         create_app(settings, llm)
     except CardError as error:
-        yield failed("card", str(error))
+        yield failure("card", str(error))
     except SettingsError as error:
-        yield failed("agent", str(error))
+        yield failure("agent", str(error))
     else:
         yield ok("agent", f"{settings.agent or 'The agent'} can be served.")
         yield judge_card(settings)
 
 
 async def _call(settings: Settings) -> Finding:
-    """A call of one token."""
+    """Call the model for one token."""
     llm = choose_llm(settings.model_copy(update={"max_output_tokens": 1, "thinking": "off"}), os.environ)
     begun = time.perf_counter()
     try:
         async with asyncio.timeout(MODEL_SECONDS):
             await _first_token(llm)
     except TimeoutError:
-        return failed("model", f"{llm.name} did not answer within {MODEL_SECONDS:g} seconds.", "Try another model.")
+        return failure("model", f"{llm.name} did not answer within {MODEL_SECONDS:g} seconds.", "Try another model.")
     except ModelError as error:
         if not _CUT_OFF.search(str(error)):
-            return failed("model", f"{llm.name}: {error}")
+            return failure("model", f"{llm.name}: {error}")
     finally:
         await close_llm(llm)
     return ok("model", f"{llm.name} answers in {time.perf_counter() - begun:.1f} seconds.")
@@ -121,7 +121,7 @@ async def _first_token(llm: LLM) -> None:
 
 
 async def check_database(settings: Settings) -> AsyncIterator[Finding]:
-    """The database, and who is let in by the keys in it."""
+    """Check the database, and who its keys let in."""
     keys = NO_KEYS
     if settings.database == "memory":
         said = "Tasks and artifacts are lost when the server stops."
@@ -138,7 +138,7 @@ async def check_database(settings: Settings) -> AsyncIterator[Finding]:
 
 
 def _look_at_file(database: str) -> Finding | None:
-    """Whether a server can use the file, or make it; None if the database is to be opened."""
+    """Whether a server can use or create the file; None if the database must be opened to tell."""
     from a2a_canvas.server.backend.open_database import DatabaseError, check_file, file_of
 
     if (file := file_of(database)) is None:
@@ -146,12 +146,12 @@ def _look_at_file(database: str) -> Finding | None:
     try:
         check_file(file, database, new=True, writes=True)
     except DatabaseError as error:
-        return failed("database", str(error))
+        return failure("database", str(error))
     return None if file.exists() else ok("database", f"{file.absolute()} is not there yet; the server makes it.")
 
 
 async def _look_into(url: str, findings: list[Finding]) -> KeyCount:
-    """Add what is found of a database that is there; how many API keys it has."""
+    """Add the findings about an existing database; returns its number of API keys."""
     from a2a_canvas.server.accounts.sql.sql_api_keys import count_keys
     from a2a_canvas.server.backend.open_database import DatabaseError, file_of, open_database
     from a2a_canvas.store.errors import Unavailable
@@ -166,10 +166,10 @@ async def _look_into(url: str, findings: list[Finding]) -> KeyCount:
             async with database.read() as connection:
                 return await count_keys(connection)
     except (DatabaseError, Unavailable) as error:
-        findings.append(failed("database", str(error)))
+        findings.append(failure("database", str(error)))
     except TimeoutError:
         said = f"The database does not answer within {SECONDS:g} seconds."
-        findings.append(failed("database", said, "Look at the network, and at its own log."))
+        findings.append(failure("database", said, "Look at the network, and at its own log."))
     return NO_KEYS
 
 
@@ -185,7 +185,7 @@ async def _schema(database: Database) -> Finding:
         if database.dialect == "sqlite" and can_upgrade(found):
             said = f"{database.name} {f'is of the older schema {found}' if found else 'has no schema yet'}."
             return warning("database", said, "The server upgrades it when it starts: make a backup first.")
-        return failed("database", str(error))
+        return failure("database", str(error))
 
 
 async def _version(database: Database) -> str:
@@ -197,11 +197,11 @@ async def _version(database: Database) -> str:
 
 
 async def _latency(database: Database) -> float:
-    """Seconds of a query: the least of three, without the connection that the first one makes."""
-    return min([await _timed(database) for _ in range(3)])
+    """Seconds of a query: the fastest of three, without connecting."""
+    return min([await _measure_query(database) for _ in range(3)])
 
 
-async def _timed(database: Database) -> float:
+async def _measure_query(database: Database) -> float:
     begun = time.perf_counter()
     async with database.read() as connection:
         await connection.exec_driver_sql("SELECT 1")
@@ -221,7 +221,7 @@ def _who_is_let_in(settings: Settings, keys: KeyCount) -> Iterator[Finding]:
     try:
         check_open(settings, keys=keys.made > 0)
     except SettingsError as error:
-        yield failed("access", str(error))
+        yield failure("access", str(error))
     else:
         yield from judge_openness(settings, keys)
         yield from judge_limits(settings)
@@ -229,7 +229,7 @@ def _who_is_let_in(settings: Settings, keys: KeyCount) -> Iterator[Finding]:
 
 
 async def check_issuer(settings: Settings) -> AsyncIterator[Finding]:
-    """Whether the keys of the issuer of tokens can be read, if there is one."""
+    """Check whether the keys of the token issuer can be read, if there is one."""
     if not settings.jwt_issuer:
         return
     from a2a_canvas.server.protocols.identity.authenticator import IssuerUnavailable
@@ -238,7 +238,9 @@ async def check_issuer(settings: Settings) -> AsyncIterator[Finding]:
     try:
         keys = await Issuer(settings.jwt_issuer, settings.jwt_jwks_url or "").keys()
     except IssuerUnavailable as error:
-        yield failed("issuer", str(error), "Without its keys no token is valid: check --jwt-issuer and --jwt-jwks-url.")
+        yield failure(
+            "issuer", str(error), "Without its keys no token is valid: check --jwt-issuer and --jwt-jwks-url."
+        )
     else:
         yield ok("issuer", f"The issuer of tokens has {len(keys)} {'key' if len(keys) == 1 else 'keys'}.")
 
@@ -247,14 +249,14 @@ async def check_issuer(settings: Settings) -> AsyncIterator[Finding]:
 
 
 async def check_ports(settings: Settings) -> AsyncIterator[Finding]:
-    """Whether each port is free, or has a server of ours."""
+    """Check whether each port is free, or used by an a2a-canvas server."""
     ports = [port for port in (settings.port, settings.grpc_port, settings.metrics_port) if port]
     faults = [_fault(settings.host, port) for port in ports]
     served = any(faults) and await _is_ours(settings.host, settings.port)
     for port, fault in zip(ports, faults, strict=True):
         place = authority(settings.host, port)
         if fault and not served:
-            yield failed("ports", fault)
+            yield failure("ports", fault)
         else:
             yield ok(
                 "ports", f"{place} is in use: an a2a-canvas serves here already." if fault else f"{place} is free."
@@ -262,7 +264,7 @@ async def check_ports(settings: Settings) -> AsyncIterator[Finding]:
 
 
 def _fault(host: str, port: int) -> str:
-    """Why a server could not listen there; empty if it could."""
+    """Why a server could not listen on the port; empty if it could."""
     try:
         listen(host, port).close()
     except OSError as error:
