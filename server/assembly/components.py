@@ -116,8 +116,8 @@ def make_components(engine: Engine) -> Components:
 def _bodies(engine: Engine) -> Bodies:
     settings = engine.settings
     limits = BodyLimits(settings.max_body_bytes)
-    budget = BodyBudget(max(limits.max_bodies_bytes, limits.max_body_bytes))
-    return Bodies(limits, budget, ParsingThread(), partial(refuse_readers, engine.runtime.contexts))
+    refuse = partial(refuse_readers, engine.runtime.contexts)
+    return Bodies(limits, BodyBudget.for_limits(limits), ParsingThread(), refuse)
 
 
 def _card(engine: Engine) -> LoadedCard:

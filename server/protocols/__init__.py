@@ -1,5 +1,5 @@
-"""Everything that is spoken over the network: one package per protocol, built on `pipeline`.
+"""Everything that the server speaks over the network: one package per protocol, behind `pipeline`.
 
-`pipeline` has the way of a request to its protocol: it uses `edge` (connections, shutdown, metrics), `identity` (who
-calls) and `guard` (limits, parsing).
+`pipeline` takes a request to its protocol: it uses `edge` (connections, shutdown, metrics), `identity` (the caller) and
+`guard` (limits, parsing).
 """

@@ -10,8 +10,8 @@ import pytest
 
 from a2a_canvas.server.commands.cli import main
 from a2a_canvas.server.protocols.identity.attempts import BURST, SECONDS_PER_ATTEMPT
+from a2a_canvas.server.protocols.identity.cached_fetch import MAX_AGE, MIN_INTERVAL
 from a2a_canvas.server.protocols.identity.json_web_tokens import ALGORITHMS, LEEWAY
-from a2a_canvas.server.protocols.identity.published import MAX_AGE, MIN_INTERVAL
 from a2a_canvas.server.settings.settings import PREFIX, load
 from tests.command_line import parsed
 from tests.docs.pages import page, section

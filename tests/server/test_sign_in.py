@@ -127,9 +127,9 @@ async def test_a_code_is_refused_in_a_browser_that_has_not_begun(
 
 
 NOT_SIGNED_IN: dict[str, tuple[dict[str, str], int, str]] = {
-    "denied": ({"code": "", "error": "access_denied"}, 403, "The provider has not signed you in."),
-    "another state": ({"state": "another"}, 400, "This sign-in was not begun in this browser, or took too long."),
-    "a used code": ({"code": "used"}, 403, "The provider does not take this sign-in"),
+    "denied": ({"code": "", "error": "access_denied"}, 403, "The provider did not sign you in."),
+    "another state": ({"state": "another"}, 400, "This sign-in was started in another browser, or took too long."),
+    "a used code": ({"code": "used"}, 403, "The provider rejected this sign-in"),
 }
 
 

@@ -5,13 +5,13 @@ Rules:
    one is not read.
 2. `BodyBudget` limits the bytes of all bodies, over all connections and bindings, as they arrive. A body beyond it is
    refused with "try again" and discarded; the others are not affected. No user can use all of it: apart from a single
-   body, a user's bytes may not exceed what is left for others. That body is the user's first one, so a second one that
-   is too much is refused itself. Anonymous callers may use all of it until a named user sends a request: they are one
-   account, and until then the only one.
+   body, a user's bytes may not exceed what is left for others. That body is the user's first, so it is a second one
+   that is refused. Anonymous callers may use all of it until a named user sends a request: they are one account, and
+   until then the only one.
 3. A body counts until its answer begins: until then the server may hold it in several forms.
-4. Small bodies do not count. The limit of connections limits them, and a cancel must pass when the budget is used up.
-5. Only what has messages and files in it may be large: A2A's requests and AG-UI's runs. Everywhere else a larger body
-   than a small one is refused before it is read.
+4. Small bodies do not count. The limit of connections bounds them, and a cancel must pass when the budget is used up.
+5. Only bodies with messages and files may be large: A2A's requests and AG-UI's runs. Elsewhere a body that is not small
+   is refused before it is read.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from starlette.datastructures import Headers
 from starlette.types import Message, Receive, Scope, Send
 
 from a2a_canvas.server.protocols.edge.availability import OverloadedError
-from a2a_canvas.server.protocols.guard.checks import Refusal, check_content_encoding, too_large
+from a2a_canvas.server.protocols.guard.checks import BodyLimits, Refusal, check_content_encoding, too_large
 from a2a_canvas.server.protocols.guard.parsing import SMALL_BODY_BYTES
 from a2a_canvas.server.wire import AGUI_PATH, BELOW_REST
 
@@ -41,11 +41,16 @@ class BodyBudget:
     """The bytes of request bodies in memory.
 
     Args:
-        limit: the most that there may be.
+        limit: how many bytes there may be.
 
     Attributes:
-        used: those that there are.
+        used: how many bytes there are.
     """
+
+    @classmethod
+    def for_limits(cls, limits: BodyLimits) -> BodyBudget:
+        """A budget that has room for at least one body of the largest size."""
+        return cls(max(limits.max_bodies_bytes, limits.max_body_bytes))
 
     def __init__(self, limit: int) -> None:
         self.limit = limit
@@ -69,7 +74,7 @@ class BodyBudget:
         self._first.setdefault(body.account, body)
 
     def give_back(self, body: BodyReservation) -> None:
-        """Count a body no more."""
+        """Stop counting a body."""
         self.used -= body.size
         self._of_users[body.account] -= body.size
         if not self._of_users[body.account]:
@@ -105,7 +110,7 @@ class BodyReservation:
         return size <= SMALL_BODY_BYTES or self._budget.fits(self, size - self.size)
 
     def grow(self, size: int) -> bool:
-        """Reserve `size` bytes in all; whether there was room for them."""
+        """Reserve `size` bytes in all. Returns whether there was room for them."""
         fits = self.fits(size)
         if fits and size > SMALL_BODY_BYTES:
             self._budget.take(self, size - self.size)

@@ -1,17 +1,16 @@
-"""Slows down whoever tries credentials: an address may fail a few times at once, and then now and again.
+"""Slows down attempts to guess credentials: an address may fail a few times in a row, then once per interval.
 
-What this counts are credentials that somebody could guess, and wrong ones of the others: `authenticator.py`.
+This counts credentials that could be guessed, and wrong ones of the other kinds: `authenticator.py`.
 
-Rule 1: an attempt counts before it is checked, so that many at once are no way around the limit; it is given back if
+Rule 1: an attempt counts before it is checked, so that many at once do not get around the limit; it is given back if
         the credential was right.
-Rule 2: a credential that was right is not slowed at the address where it was: others there, behind a NAT, may attack.
-        At other addresses it is: it could be guessed from there.
-Rule 3: the memory is bounded. Of many addresses the one that tried last is remembered; the addresses of one IPv6
-        network of a customer (/64) count as one.
-Rule 4: a proxy says where its requests come from, and whoever can say that can say something else each time. So there
-        is another count, ten times as large, for the other end of the connection.
-Rule 5: the log has a line for each address that is slowed down, once in LOG_SECONDS: with fewer failures there is none,
-        so nobody floods it.
+Rule 2: a credential that was right is not slowed down at the address that sent it: an attacker may share that address,
+        behind a NAT. At other addresses it is: it could be guessed from there.
+Rule 3: the memory is bounded: the addresses that tried last are remembered. The addresses of one customer's IPv6
+        network (/64) count as one.
+Rule 4: a proxy states where its requests come from, and a client that can state it can state another address each
+        time. So there is a second count, ten times as large, for the other end of the connection.
+Rule 5: each address that is slowed down is logged at most once in LOG_SECONDS, so that attacks do not flood the log.
 """
 
 from __future__ import annotations
@@ -33,10 +32,10 @@ K = TypeVar("K")
 V = TypeVar("V")
 
 BURST = 20
-"""Attempts of one address that may fail one after the other."""
+"""Attempts of one address that may fail in a row."""
 SECONDS_PER_ATTEMPT = 6.0
 PROXY_FACTOR = 10
-"""How much more may fail that comes by one connection's other end (rule 4)."""
+"""How many times as many may fail through one proxy (rule 4)."""
 LOG_SECONDS = 60.0
 MAX_REMEMBERED = 10_000
 """Addresses, and credentials that were right."""
@@ -68,7 +67,7 @@ class FailedAttempts:
         self._known: OrderedDict[bytes, None] = OrderedDict()
 
     def begin(self, origin: Origin, credential: str) -> int:
-        """Count an attempt; 0, or the seconds to wait because there were too many."""
+        """Count an attempt. Returns 0, or the seconds to wait because there were too many."""
         if _digest(origin, credential) in self._known:
             return 0
         allowances = self._allowances_of(origin)
@@ -81,19 +80,19 @@ class FailedAttempts:
                 logger.warning("Wrong credentials come from %s: its attempts are slowed down", network)
         return wait
 
-    def succeeded(self, origin: Origin, credential: str) -> None:
-        """It was right (rules 1 and 2)."""
-        self.undone(origin, credential)
+    def record_success(self, origin: Origin, credential: str) -> None:
+        """The credential was right (rules 1 and 2)."""
+        self.cancel(origin, credential)
         _remember(self._known, _digest(origin, credential), None)
 
-    def undone(self, origin: Origin, credential: str) -> None:
-        """It could not be checked: it does not count."""
+    def cancel(self, origin: Origin, credential: str) -> None:
+        """Give back an attempt that could not be checked."""
         if _digest(origin, credential) not in self._known:
             for allowance in self._allowances_of(origin).values():
                 allowance.attempts = min(BURST * allowance.factor, allowance.attempts + 1)
 
-    def failed(self, origin: Origin, credential: str) -> None:
-        """It was wrong, or is not right any more."""
+    def record_failure(self, origin: Origin, credential: str) -> None:
+        """The credential is wrong; if it was right before, it has expired or been revoked."""
         self._known.pop(_digest(origin, credential), None)
 
     def _allowances_of(self, origin: Origin) -> dict[str, _Allowance]:

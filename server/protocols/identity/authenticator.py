@@ -1,12 +1,12 @@
-"""Who makes a request: its credential is checked against what the server has, in one way for all bindings.
+"""Authenticates the caller of a request by its credential, in the same way for all bindings.
 
-Rule 1: a server without a token, keys or an issuer knows nobody: all callers are anonymous, whatever they send.
-Rule 2: what is wrong with a credential is not said to whoever sends it: an unknown key, a revoked one and an expired
-        token look the same.
+Rule 1: on a server without a token, keys or an issuer all callers are anonymous, whatever they send.
+Rule 2: an answer does not reveal what is wrong with a credential: an unknown key, a revoked one and an expired token
+        look the same.
 Rule 3: a credential is never logged.
-Rule 4: a caller comes with what keeps its credential valid (`Authenticated`), so that a stream, or a signed address,
-        ends when the credential does.
-Rule 5: a valid key is let in, however many wrong credentials come from its address: others may send them, and a key
+Rule 4: a caller comes with what keeps its credential valid (`AuthenticatedCaller`), so that a stream or a signed
+        address ends when the credential does.
+Rule 5: a valid key is accepted, however many wrong credentials come from its address: others may send them, and a key
         of 256 random bits cannot be guessed.
 """
 
@@ -31,7 +31,7 @@ from a2a_canvas.server.protocols.identity.attempts import FailedAttempts
 from a2a_canvas.server.protocols.identity.credentials import (
     HEADER,
     Credential,
-    Malformed,
+    MalformedHeader,
     OpaqueToken,
     PresentedJwt,
     PresentedKey,
@@ -43,17 +43,17 @@ from a2a_canvas.server.protocols.identity.security import Security
 from a2a_canvas.store.errors import Unavailable
 
 AUTHENTICATED: Final = "a2a_canvas.authenticated"
-"""Where authentication leaves what it has found, in the scope of a request."""
+"""Key of the `AuthenticatedCaller` in the scope of a request."""
 
 
 @dataclass(frozen=True, slots=True)
-class Authenticated:
-    """A caller, and for how long its credential lets it in (rule 4). The end of a share is looked at where it is used.
+class AuthenticatedCaller:
+    """A caller, and what ends its credential (rule 4). The end of a share is checked where the share is used.
 
     Attributes:
         key_hash: of its API key, which may be revoked; empty if it has none.
         session: of its browser, which may be ended; None if it has none.
-        expires_at: seconds since 1970, at which its streams end.
+        expires_at: seconds since 1970 at which its streams end.
     """
 
     caller: Caller
@@ -68,38 +68,38 @@ class Authenticated:
 
 
 @dataclass(frozen=True, slots=True)
-class Missing:
-    """There is no credential."""
+class MissingCredential:
+    """The request has no credential."""
 
 
 @dataclass(frozen=True, slots=True)
-class Invalid:
+class InvalidCredential:
     """The credential is not valid (rule 2)."""
 
 
 @dataclass(frozen=True, slots=True)
 class TooManyAttempts:
-    """This address has tried too many wrong ones; it may try again after so many seconds."""
+    """Too many wrong credentials came from this address; it may try again after `seconds`."""
 
     seconds: int
 
 
 @dataclass(frozen=True, slots=True)
 class OverQuota:
-    """The caller is known, and has made as many requests as it may; it may make others after so many seconds."""
+    """The caller is known and has reached its limit of requests; it may send others after `seconds`."""
 
     reason: str
     seconds: int
 
 
-Denial: TypeAlias = Missing | Invalid | TooManyAttempts | OverQuota
+Denial: TypeAlias = MissingCredential | InvalidCredential | TooManyAttempts | OverQuota
 
 
 class JwtVerifier(Protocol):
     """Checks JSON Web Tokens."""
 
     async def verify(self, token: str) -> ValidToken | None:
-        """What a token says; None if it is not valid.
+        """The claims of a token; None if it is not valid.
 
         Raises:
             IssuerUnavailable: the keys that it may be signed with cannot be read.
@@ -108,21 +108,21 @@ class JwtVerifier(Protocol):
 
 
 class IssuerUnavailable(Exception):
-    """What an issuer of tokens publishes cannot be read; `str()` is for an operator."""
+    """An issuer's keys or description cannot be read; `str()` is for the operator."""
 
 
 class Authenticator:
-    """Decides who makes a request.
+    """Finds the caller of a request.
 
     Args:
-        token: one that everybody shares; empty for none.
+        token: the shared token; empty for none.
         keys: each store of API keys.
         links: the shares whose links are credentials; None if there are none.
         jwts: checks bearer tokens of an issuer; None if there is none.
         openid_url: where the issuer describes itself; empty if it does not.
-        anonymous: whoever presents nothing is let in.
-        count: counts a request of a user; raises `QuotaReached` if that may not make it.
-        ended: sessions of browsers that are not valid any more; None if there are none.
+        anonymous: requests without a credential are accepted.
+        count: counts a request of a user; raises `QuotaReached` if the user has reached the limit.
+        ended: sessions of browsers that were signed out; None if there are none.
         clock: seconds since 1970.
     """
 
@@ -152,17 +152,20 @@ class Authenticator:
         self._anonymous = anonymous
 
     async def security(self) -> Security:
-        """What a request needs now.
+        """The credentials that a request needs now.
 
         Raises:
-            Unavailable: whether there are keys cannot be read.
+            Unavailable: the database does not say whether there are keys.
         """
         bearer = bool(self._token) or bool(self._jwts and not self._openid_url) or await self._has_keys()
         return Security(bearer, self._openid_url, optional=self._anonymous)
 
     async def authenticate(
-        self, headers: Headers, origin: Origin, otherwise: Callable[[], Awaitable[Authenticated | None]] | None = None
-    ) -> Authenticated | Denial:
+        self,
+        headers: Headers,
+        origin: Origin,
+        otherwise: Callable[[], Awaitable[AuthenticatedCaller | None]] | None = None,
+    ) -> AuthenticatedCaller | Denial:
         """The caller of a request, which is counted, or why it is refused.
 
         Args:
@@ -171,63 +174,63 @@ class Authenticator:
             otherwise: finds the caller of a request that has no header with a credential (`browser_sessions.py`).
 
         Raises:
-            Unavailable: the keys cannot be read.
-            IssuerUnavailable: those of the issuer of tokens cannot.
+            Unavailable: the API keys cannot be read.
+            IssuerUnavailable: the issuer's keys cannot be read.
         """
         found = await self._identify(headers, origin, otherwise)
-        if isinstance(found, Authenticated) and found.caller.link and not found.caller.host:
+        if isinstance(found, AuthenticatedCaller) and found.caller.link and not found.caller.host:
             found = await self._guest(found)
-        if isinstance(found, Authenticated):
+        if isinstance(found, AuthenticatedCaller):
             try:
                 self._count(found.caller.account)
             except QuotaReached as error:
                 return OverQuota(str(error), error.retry_after)
         return found
 
-    async def _guest(self, found: Authenticated) -> Authenticated | Invalid:
-        """A caller with a link, and whose link it is; a link that was revoked is not valid."""
+    async def _guest(self, found: AuthenticatedCaller) -> AuthenticatedCaller | InvalidCredential:
+        """A caller with a link, with the owner who shared it; a revoked link is not valid."""
         shares = await self._links.of(found.caller) if self._links else ()
-        return replace(found, caller=replace(found.caller, host=shares[0].owner)) if shares else Invalid()
+        return replace(found, caller=replace(found.caller, host=shares[0].owner)) if shares else InvalidCredential()
 
     async def _identify(
-        self, headers: Headers, origin: Origin, otherwise: Callable[[], Awaitable[Authenticated | None]] | None
-    ) -> Authenticated | Denial:
+        self, headers: Headers, origin: Origin, otherwise: Callable[[], Awaitable[AuthenticatedCaller | None]] | None
+    ) -> AuthenticatedCaller | Denial:
         if not (await self.security()).required:
-            return Authenticated(ANONYMOUS)
+            return AuthenticatedCaller(ANONYMOUS)
         credential = read_credential(headers)
         if credential is None:
-            named = await otherwise() if otherwise else None
-            if named and await self.in_force(named):
-                return named
-            return Authenticated(ANONYMOUS) if self._anonymous else Missing()
+            other = await otherwise() if otherwise else None
+            if other and await self.in_force(other):
+                return other
+            return AuthenticatedCaller(ANONYMOUS) if self._anonymous else MissingCredential()
         if isinstance(credential, PresentedJwt):
-            return await self.verify(credential) or Invalid()
+            return await self.verify(credential) or InvalidCredential()
         presented = ",".join(headers.getlist(HEADER))
         if isinstance(credential, PresentedKey):
             return await self.verify(credential) or self._wrong_key(presented, origin)
         return await self._attempt(credential, presented, origin)
 
     def _wrong_key(self, presented: str, origin: Origin) -> Denial:
-        """Rule 5: a key has been looked up before this is counted."""
+        """Count a wrong key, after it was looked up (rule 5)."""
         seconds = self._attempts.begin(origin, presented)
-        return TooManyAttempts(seconds) if seconds else Invalid()
+        return TooManyAttempts(seconds) if seconds else InvalidCredential()
 
-    async def _attempt(self, credential: Credential, presented: str, origin: Origin) -> Authenticated | Denial:
-        """The caller of what can be guessed, unlike a key, or costs a query of the database."""
+    async def _attempt(self, credential: Credential, presented: str, origin: Origin) -> AuthenticatedCaller | Denial:
+        """The caller of a credential that can be guessed, unlike a key, or whose check costs a database query."""
         if seconds := self._attempts.begin(origin, presented):
             return TooManyAttempts(seconds)
         try:
             found = await self.verify(credential)
         except Unavailable:
-            self._attempts.undone(origin, presented)
+            self._attempts.cancel(origin, presented)
             raise
         if found is None:
-            self._attempts.failed(origin, presented)
-            return Invalid()
-        self._attempts.succeeded(origin, presented)
+            self._attempts.record_failure(origin, presented)
+            return InvalidCredential()
+        self._attempts.record_success(origin, presented)
         return found
 
-    async def in_force(self, found: Authenticated) -> bool:
+    async def in_force(self, found: AuthenticatedCaller) -> bool:
         """Whether a caller's credential is still valid.
 
         Raises:
@@ -239,22 +242,22 @@ class Authenticator:
             return False
         return not found.key_hash or await self._owner_of_key(found.key_hash) is not None
 
-    async def verify(self, credential: Credential) -> Authenticated | None:
-        """Whose credential it is; None if it is not valid."""
+    async def verify(self, credential: Credential) -> AuthenticatedCaller | None:
+        """The caller that a credential identifies; None if it is not valid."""
         match credential:
             case OpaqueToken():
-                return Authenticated(Caller(SHARED_USER)) if self._is_shared_token(credential.text) else None
+                return AuthenticatedCaller(Caller(SHARED_USER)) if self._is_shared_token(credential.text) else None
             case PresentedKey():
                 key_hash = hash_of(credential.text)
                 owner = await self._owner_of_key(key_hash)
-                return Authenticated(owner, key_hash) if owner else None
+                return AuthenticatedCaller(owner, key_hash) if owner else None
             case PresentedLink():
                 share = await self._links.link(hash_of_link(credential.text)) if self._links else None
-                return Authenticated(Caller(link=share.share_id, host=share.owner)) if share else None
+                return AuthenticatedCaller(Caller(link=share.share_id, host=share.owner)) if share else None
             case PresentedJwt():
                 token = await self._jwts.verify(credential.text) if self._jwts else None
-                return Authenticated(Caller(token.user), expires_at=token.expires_at) if token else None
-            case Malformed():
+                return AuthenticatedCaller(Caller(token.user), expires_at=token.expires_at) if token else None
+            case MalformedHeader():
                 return None
             case _:
                 assert_never(credential)
@@ -277,7 +280,7 @@ class Authenticator:
 
 
 class ConfiguredKeys:
-    """`ApiKeys` that the settings have."""
+    """`ApiKeys` of the settings."""
 
     def __init__(self, keys: Iterable[ApiKey]) -> None:
         self._keys = {key.key_hash: key for key in keys}

@@ -1,14 +1,14 @@
-"""Callers whom a browser names without the header Authorization: by the cookie of a session, or by a signed address.
+"""Authenticates browsers that send no Authorization header: by the cookie of a session, or by a signed address.
 
-Rule 1: a cookie is sent by the browser, whoever asks it to. So a request must come from this origin, as far as the
-        browser says; one that changes anything also needs a header that no page of another origin can send. Another
-        page may link to what can be read, because the browser shows it to the user alone; embed it, it may not.
-Rule 2: a signed address is for one GET of one path with its query, of the caller that it was made for, and for
-        SIGNED_SECONDS. It is for what cannot send a header, such as EventSource or a download. When the credential that
-        it was made with has ended it opens nothing, and a stream that it has opened ends with that credential.
-Rule 3: cookies are HttpOnly and SameSite=Lax, for the paths of this server, and Secure where the browser has HTTPS.
-        There, if the server has no path of its own, their names begin with `__Host-`, so that no other host of the
-        domain can set them. Two of a name are none: one of them is somebody else's.
+Rule 1: a browser sends its cookie whichever page makes the request. So a request must come from this origin, as far as
+        the browser says; one that changes anything also needs a header that no page of another origin can send. Another
+        page may link to what can be read, because the browser shows it to the user alone, but may not embed it.
+Rule 2: a signed address is for one GET of one path with its query, by the caller it was made for, within
+        SIGNED_SECONDS. It is for what cannot send a header, such as EventSource or a download. It stops working when
+        the credential it was made with ends, and a stream opened with it ends then, too.
+Rule 3: cookies are HttpOnly and SameSite=Lax, for the paths of this server, and Secure over HTTPS. Over HTTPS, if the
+        server has no path of its own, their names begin with `__Host-`, so that no other host of the domain can set
+        them. If two cookies have the same name, neither counts: one of them was set by another host.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from starlette.types import Scope
 
 from a2a_canvas.server.accounts.access import Caller
 from a2a_canvas.server.accounts.browser_session import BrowserSession, EndedSessions, new_session
-from a2a_canvas.server.protocols.identity.authenticator import Authenticated
+from a2a_canvas.server.protocols.identity.authenticator import AuthenticatedCaller
 from a2a_canvas.server.protocols.identity.signed_claims import Claims, read_signed, sign
 
 COOKIE = "a2a-canvas-session"
 SIGNED_SECONDS = 60
 OWN_PAGE = "A2A-Canvas-Page"
-"""The header that only the page of this server sends (rule 1)."""
+"""The header that only this server's page sends (rule 1)."""
 
 _SESSION, _ADDRESS = "session", "address"
 _SIGNATURE = re.compile(r"[?&]signature=([\w.-]+)$", re.ASCII)
@@ -37,11 +37,11 @@ _SIGNATURE = re.compile(r"[?&]signature=([\w.-]+)$", re.ASCII)
 
 @dataclass(frozen=True, slots=True)
 class BrowserSessions:
-    """Makes and reads what a browser brings back.
+    """Makes and reads the cookies and signed addresses that a browser sends back.
 
     Attributes:
-        secret: what it is signed with, the same on all servers of a database.
-        ended: sessions that are not valid any more.
+        secret: signs them; the same on all servers of a database.
+        ended: sessions that were signed out.
         url: the address of this server for browsers, without a slash at its end.
         clock: seconds since 1970.
     """
@@ -52,29 +52,29 @@ class BrowserSessions:
     clock: Callable[[], float]
 
     async def begin(self, user: str, scope: Scope) -> str:
-        """The header Set-Cookie of a new session."""
+        """The Set-Cookie header of a new session."""
         return await self._session_cookie(new_session(user, self.clock()), scope)
 
-    async def renewed(self, found: Authenticated, scope: Scope) -> str:
-        """The header Set-Cookie after a request; empty if it renews no session. Only its own cookie is renewed."""
+    async def renewal_cookie(self, found: AuthenticatedCaller, scope: Scope) -> str:
+        """The Set-Cookie header after a request; empty if it renews no session. Only its own cookie is renewed."""
         session = await self._session(scope) if found.session else None
         if session is None or session != found.session or session == (now := session.at(self.clock())):
             return ""
         return await self._session_cookie(now, scope)
 
     async def end(self, scope: Scope) -> None:
-        """End the session that a browser has, if it has one; raises `Unavailable`."""
+        """End the browser's session, if it has one; raises `Unavailable`."""
         if session := await self._session(scope):
             await self.ended.add(session)
 
     def cookie(self, name: str, value: str, seconds: int, scope: Scope) -> str:
-        """A header Set-Cookie (rule 3); one for no second takes the cookie back."""
+        """A Set-Cookie header (rule 3); with 0 seconds it deletes the cookie."""
         attributes = f"HttpOnly; Max-Age={seconds}; Path={urlsplit(self.url).path}/; SameSite=lax"
         secure = "; Secure" if self._has_https(scope) else ""
         return f"{self._name_of(name, scope)}={value}; {attributes}{secure}"
 
     def value_of(self, name: str, scope: Scope) -> str:
-        """What a request has in a cookie; empty if it has none, or two (rule 3)."""
+        """The value of a request's cookie; empty if there is none, or if there are two (rule 3)."""
         name = self._name_of(name, scope)
         pairs = [each.strip().partition("=") for each in ";".join(Headers(scope=scope).getlist("cookie")).split(";")]
         values = [value for found, _, value in pairs if found == name]
@@ -97,25 +97,25 @@ class BrowserSessions:
             BrowserSession(claims["id"], claims["user"], int(claims["began"]), int(claims["ends"])) if claims else None
         )
 
-    async def signed(self, purpose: str, claims: Claims, seconds: float) -> str:
-        """A text that `read` takes, for so long."""
+    async def sign(self, purpose: str, claims: Claims, seconds: float) -> str:
+        """A text that `read` accepts for `seconds`."""
         return sign(await self.secret(), purpose, claims, self.clock() + seconds)
 
     async def read(self, purpose: str, text: str) -> Claims | None:
-        """What was signed for this; None if it was not, or is over."""
+        """The claims of a signed text; None if it was not signed for this purpose, or has expired."""
         return read_signed(await self.secret(), purpose, text, self.clock()) if text else None
 
-    async def signed_address(self, found: Authenticated, path: str) -> str:
+    async def signed_address(self, found: AuthenticatedCaller, path: str) -> str:
         """A path with its query, signed for a caller (rule 2)."""
-        of_caller = {"user": found.caller.name, "link": found.caller.link}
+        caller = {"user": found.caller.name, "link": found.caller.link}
         session = (found.session.session_id, str(found.session.began_at)) if found.session else ("", "0")
-        hangs_on = {"key": found.key_hash, "session": session[0], "began": session[1], "expires": str(found.expires_at)}
-        claims = of_caller | hangs_on | {"path": path}
+        ends = {"key": found.key_hash, "session": session[0], "began": session[1], "expires": str(found.expires_at)}
+        claims = caller | ends | {"path": path}
         separator = "&" if "?" in path else "?"
-        return f"{path}{separator}signature={await self.signed(_ADDRESS, claims, SIGNED_SECONDS)}"
+        return f"{path}{separator}signature={await self.sign(_ADDRESS, claims, SIGNED_SECONDS)}"
 
-    async def find(self, scope: Scope) -> Authenticated | None:
-        """Whom a request without Authorization names; None for nobody.
+    async def find(self, scope: Scope) -> AuthenticatedCaller | None:
+        """The caller of a request without an Authorization header; None if there is none.
 
         Raises:
             Unavailable: the secret cannot be read.
@@ -127,12 +127,12 @@ class BrowserSessions:
         session = await self._session(scope)
         if session is None:
             return None
-        # A request that comes late enough renews the session, and its stream is one of the renewed one.
+        # A request that comes late enough renews the session; its stream belongs to the renewed session.
         ends = session.at(self.clock()).streams_end_at
-        return Authenticated(Caller(session.user), session=session, expires_at=ends)
+        return AuthenticatedCaller(Caller(session.user), session=session, expires_at=ends)
 
     def may_use_cookie(self, method: str, headers: Headers) -> bool:
-        """Whether a request with a cookie is not that of another page (rule 1)."""
+        """Whether a request with a cookie does not come from another origin's page (rule 1)."""
         site = headers.get("sec-fetch-site", "same-origin")
         if method in ("GET", "HEAD", "OPTIONS"):
             return site in ("same-origin", "none") or headers.get("sec-fetch-dest") == "document"
@@ -143,17 +143,17 @@ class BrowserSessions:
             and urlsplit(headers.get("origin", self.url)).netloc.lower() in own
         )
 
-    async def _of_address(self, scope: Scope, signature: str) -> Authenticated | None:
+    async def _of_address(self, scope: Scope, signature: str) -> AuthenticatedCaller | None:
         claims = await self.read(_ADDRESS, signature)
         if not claims or scope["method"] != "GET" or claims["path"] != _SIGNATURE.sub("", address_of(scope)):
             return None
         caller, ends = Caller(claims["user"], claims["link"]), float(claims["expires"])
         session = BrowserSession(claims["session"], caller.name, int(claims["began"]), 0) if claims["session"] else None
-        return Authenticated(caller, claims["key"], session, ends)
+        return AuthenticatedCaller(caller, claims["key"], session, ends)
 
 
 def address_of(scope: Scope) -> str:
-    """The path of a request, below that of the server, with its query, as they were sent."""
+    """The path of a request, below the server's own path, and its query, as they were sent."""
     path: bytes = scope.get("raw_path") or scope["path"].encode()
     query: bytes = scope["query_string"]
     sent = (path + (b"?" + query if query else b"")).decode("latin-1")

@@ -1,4 +1,4 @@
-"""Who is let in, as the settings say."""
+"""Makes the authenticator that the settings ask for."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def make_authenticator(
     """The authenticator of a server.
 
     Args:
-        api_keys: those in the database; None without one.
+        api_keys: those in the database; None without a database.
 
     Raises:
         SettingsError: tokens of the issuer could not be checked.
@@ -55,7 +55,7 @@ def _jwts(settings: Settings) -> JwtVerifier | None:
     if not settings.jwt_audience:
         raise SettingsError(
             f"{option_name('jwt_issuer')} needs {option_name('jwt_audience')}: otherwise tokens that it issues for "
-            "other services would be taken, too."
+            "other services would be accepted, too."
         )
     from a2a_canvas.server.protocols.identity.issuer import IssuedTokens, Issuer
 
@@ -66,12 +66,12 @@ def _jwts(settings: Settings) -> JwtVerifier | None:
 
 
 def reserved_users(settings: Settings) -> frozenset[str]:
-    """The users that no token of the issuer may name: people may choose their names there."""
+    """The users that no token of the issuer may name: people may be able to choose their names there."""
     return frozenset((SHARED_USER,)) if settings.shared_token else frozenset()
 
 
 def check_open(settings: Settings, *, keys: bool) -> None:
-    """Raises `SettingsError` if others could reach the server, and it could not tell who they are.
+    """Raise `SettingsError` if others could reach the server without authenticating.
 
     Args:
         keys: the database has API keys, or had some.

@@ -1,8 +1,8 @@
-"""What a request presents of its caller. Pure: whether it is right is decided in `authenticator.py`.
+"""Reads the credential of a request. Pure: `authenticator.py` checks it.
 
 Rule 1: there is one credential, in one header: `Authorization: Bearer …`, over HTTP and in gRPC's metadata.
-Rule 2: what kind it is follows from its form alone, so each is checked in one way. A new kind is a class here, a line
-        in `_bearer`, and a case in `Authenticator.verify`.
+Rule 2: its form alone decides its kind, so each is checked in one way. A new kind is a class here, a line in `_bearer`,
+        and a case in `Authenticator.verify`.
 """
 
 from __future__ import annotations
@@ -23,21 +23,21 @@ _JWT = re.compile(r"[\w-]+\.[\w-]+\.[\w-]+", re.ASCII)
 
 @dataclass(frozen=True, slots=True, repr=False)
 class OpaqueToken:
-    """A token without a form, such as the shared one."""
+    """A token of no particular form, such as the shared token."""
 
     text: str
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class PresentedKey:
-    """An API key, whose checksum is right."""
+    """An API key with a correct checksum."""
 
     text: str
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class PresentedLink:
-    """The token of the link of a share."""
+    """The token of a share's link."""
 
     text: str
 
@@ -50,21 +50,21 @@ class PresentedJwt:
 
 
 @dataclass(frozen=True, slots=True)
-class Malformed:
-    """A header that no credential can be read from."""
+class MalformedHeader:
+    """An Authorization header without a readable credential."""
 
 
-Credential: TypeAlias = OpaqueToken | PresentedKey | PresentedLink | PresentedJwt | Malformed
+Credential: TypeAlias = OpaqueToken | PresentedKey | PresentedLink | PresentedJwt | MalformedHeader
 
 
 def read_credential(headers: Headers) -> Credential | None:
-    """What a request presents; None if it presents nothing."""
+    """The credential of a request; None if it has none."""
     given = headers.getlist(HEADER)
     if not given:
         return None
     scheme, _, text = given[0].strip().partition(" ")
     if len(given) > 1 or scheme.lower() != SCHEME.lower() or not text.strip():
-        return Malformed()
+        return MalformedHeader()
     return _bearer(text.strip())
 
 

@@ -1,7 +1,7 @@
-"""The issuer of tokens, over HTTP: how it describes itself (OpenID Connect discovery), and its keys.
+"""Reads the discovery document (OpenID Connect) and the keys of the issuer of tokens, over HTTP.
 
-Rule 1: only HTTPS is trusted with keys, or HTTP on this machine. No redirect is followed, an answer has at most
-        MAX_BYTES and takes TIMEOUT seconds, and a description must be of the issuer that was asked for.
+Rule 1: keys are read over HTTPS, or over HTTP on this machine. No redirect is followed, an answer has at most
+        MAX_BYTES and takes at most TIMEOUT seconds, and a discovery document must name the issuer that was asked.
 """
 
 from __future__ import annotations
@@ -27,15 +27,15 @@ JSON = {"Accept": "application/json"}
 
 
 class IssuerRefuses(IssuerUnavailable):
-    """The issuer answers a request with an error."""
+    """The issuer answered a request with an error."""
 
 
 class Issuer:
-    """Reads what an issuer publishes.
+    """Reads an issuer's discovery document and keys.
 
     Args:
-        name: as it is in its tokens (`iss`).
-        jwks_url: where its keys are; empty if its description says it.
+        name: as in its tokens (`iss`).
+        jwks_url: where its keys are; empty if its discovery document says so.
     """
 
     def __init__(self, name: str, jwks_url: str = "") -> None:
@@ -43,23 +43,23 @@ class Issuer:
         self._jwks_url = jwks_url
 
     async def description(self) -> Mapping[str, Any]:
-        """What the issuer says of itself.
+        """The issuer's discovery document.
 
         Raises:
-            IssuerUnavailable: it cannot be read, or is another one's.
+            IssuerUnavailable: it cannot be read, or describes another issuer.
         """
         url = discovery_url(self.name)
-        found = await asked("GET", url, headers=JSON)
+        found = await request_json("GET", url, headers=JSON)
         if found.get("issuer") != self.name:
             raise IssuerUnavailable(f"{url} describes another issuer than {self.name}.")
         return found
 
     async def keys(self) -> Sequence[Jwk]:
-        """Its keys; raises `IssuerUnavailable`."""
+        """The issuer's keys; raises `IssuerUnavailable`."""
         url = self._jwks_url or str((await self.description()).get("jwks_uri", ""))
         if not is_trusted_url(url):
-            raise IssuerUnavailable(f"The issuer {self.name} names no HTTPS address of its keys.")
-        keys = (await asked("GET", url, headers=JSON)).get("keys")
+            raise IssuerUnavailable(f"The issuer {self.name} names no HTTPS address for its keys.")
+        keys = (await request_json("GET", url, headers=JSON)).get("keys")
         if not isinstance(keys, list):
             raise IssuerUnavailable(f"{url} has no keys.")
         return [key for key in keys if isinstance(key, dict)]
@@ -86,18 +86,18 @@ class IssuedTokens:
         return next((each for each in read if each), None)
 
 
-async def asked(method: str, url: str, **options: Any) -> Mapping[str, Any]:
-    """The JSON object that an issuer answers with (rule 1).
+async def request_json(method: str, url: str, **options: Any) -> Mapping[str, Any]:
+    """Send a request to an issuer; the JSON object that it answers with (rule 1).
 
     Args:
-        options: those of httpx for a request.
+        options: httpx's options for a request.
 
     Raises:
-        IssuerUnavailable: there is none.
+        IssuerUnavailable: there is no answer, or it is not a JSON object.
         IssuerRefuses: it answers with an error.
     """
     try:
-        # An issuer on this machine is asked past any proxy.
+        # Requests to an issuer on this machine bypass any proxy.
         async with asyncio.timeout(TIMEOUT), client(MAX_BYTES, trust_env=not is_loopback(_host(url))) as http:
             response = await http.request(method, url, **options)
         response.raise_for_status()
@@ -110,7 +110,7 @@ async def asked(method: str, url: str, **options: Any) -> Mapping[str, Any]:
         why = why_untrusted(error) or type(error).__name__
         raise IssuerUnavailable(f"The issuer at {_host(url)} cannot be read: {why}.") from error
     if not isinstance(found, dict):
-        raise IssuerUnavailable(f"{url} is no JSON object.")
+        raise IssuerUnavailable(f"{url} is not a JSON object.")
     return found
 
 

@@ -1,8 +1,8 @@
-"""JSON Web Tokens of an issuer: whether one is valid, and whom it names. Pure, but for the time of day and the log.
+"""Checks the JSON Web Tokens of an issuer. Pure, except for the time of day and the log.
 
-Rule 1: the algorithms are those below, whatever a token says of itself: signatures with a public key only. One that the
-        key is not for is refused.
-Rule 2: a token has an issuer, an audience, an end and a user. Clocks may differ by LEEWAY.
+Rule 1: only the algorithms below are accepted, whatever a token says: signatures with a public key. The algorithm must
+        fit the key.
+Rule 2: a token has an issuer, an audience, an expiry time and a user. Clocks may differ by LEEWAY.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ LEEWAY = 60
 """Seconds by which the clocks of the issuer and of this server may differ."""
 
 _FAR_AWAY = 2**40
-"""Seconds since 1970: no credential needs a later end, and a float has every second until then."""
+"""Seconds since 1970: no credential needs a later expiry time, and a float holds every second until then."""
 
 ALGORITHMS: Mapping[str, tuple[str, ...]] = {
     "RSA": ("RS256", "RS384", "RS512", "PS256", "PS384", "PS512"),
@@ -36,15 +36,15 @@ ALGORITHMS: Mapping[str, tuple[str, ...]] = {
 
 
 _INVALID = (jwt.PyJWTError, RecursionError, OverflowError)
-"""What a token can be made to raise: also by JSON that is nested deeply, and by numbers that are too large."""
+"""What a hostile token can raise, for example with deeply nested JSON or numbers that are too large."""
 
 
 @dataclass(frozen=True, slots=True)
 class TokenRules:
-    """What a token must say.
+    """What a token must contain.
 
     Attributes:
-        user_claim: which of its claims is the user.
+        user_claim: the claim that names the user.
         reserved: users that a token may not name, because other credentials identify them.
     """
 
@@ -59,7 +59,7 @@ class ValidToken:
     """What a valid token says.
 
     Attributes:
-        expires_at: seconds since 1970, from which on it is not valid any more.
+        expires_at: seconds since 1970 at which it expires.
     """
 
     user: str
@@ -68,14 +68,14 @@ class ValidToken:
 
 @dataclass(frozen=True, slots=True)
 class TokenHeader:
-    """What a token says of its signature; nothing of it is proved yet."""
+    """What a token says about its signature, not yet verified."""
 
     algorithm: str
     key_id: str = ""
 
 
 def header_of(token: str) -> TokenHeader | None:
-    """The header of a token that may be valid; None for any other."""
+    """The header of a token that may be valid; None for any other token."""
     try:
         header = jwt.get_unverified_header(token)
     except _INVALID:

@@ -1,15 +1,15 @@
-"""The public keys of an issuer, in memory (`published.py`)."""
+"""The public keys of an issuer, in memory (`cached_fetch.py`)."""
 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
 
+from a2a_canvas.server.protocols.identity.cached_fetch import CachedFetch
 from a2a_canvas.server.protocols.identity.json_web_tokens import Jwk, TokenHeader, fits
-from a2a_canvas.server.protocols.identity.published import Published
 
 
 class KeySet:
-    """The keys.
+    """The keys that an issuer publishes.
 
     Args:
         fetch: reads them; raises `IssuerUnavailable`.
@@ -17,13 +17,13 @@ class KeySet:
     """
 
     def __init__(self, fetch: Callable[[], Awaitable[Sequence[Jwk]]], clock: Callable[[], float]) -> None:
-        self._published = Published("keys", fetch, clock)
+        self._published = CachedFetch("keys", fetch, clock)
 
     async def keys_for(self, header: TokenHeader) -> Sequence[Jwk]:
         """The keys that a token may be signed with.
 
         Raises:
-            IssuerUnavailable: none were ever read.
+            IssuerUnavailable: no keys have ever been read.
         """
         keys = await self._published.get(lambda keys: bool(_fitting(keys, header)))
         return _fitting(keys, header)

@@ -1,7 +1,7 @@
-"""What the agent card says of credentials: its `securitySchemes` and `securityRequirements`. Pure.
+"""The agent card's `securitySchemes` and `securityRequirements`. Pure.
 
 Rule 1: each requirement is an alternative: a request needs what one of them names.
-Rule 2: where callers may present nothing, the last alternative is empty, as OpenAPI has it.
+Rule 2: where a credential is optional, the last alternative is empty, as in OpenAPI.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ def discovery_url(issuer: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Security:
-    """What a request needs.
+    """The credentials that a request needs.
 
     Attributes:
-        bearer: a token, a key, or a token of an issuer that does not describe itself.
-        openid_url: where the issuer describes itself, whose tokens are taken; empty for none.
-        optional: a request may also have nothing.
+        bearer: the shared token, a key, or a token of an issuer without a discovery document.
+        openid_url: the discovery document of the issuer whose tokens are accepted; empty for none.
+        optional: a request may also come without a credential.
     """
 
     bearer: bool = False
@@ -40,7 +40,7 @@ class Security:
         return self.bearer or bool(self.openid_url)
 
     def describe(self, card: pb.AgentCard) -> pb.AgentCard:
-        """The card of a server that needs this; what needs nothing leaves it as it is."""
+        """The card with these requirements; unchanged if there are none."""
         if not self.required:
             return card
         described = pb.AgentCard()
@@ -58,7 +58,7 @@ class Security:
     def _schemes(self) -> dict[str, pb.SecurityScheme]:
         schemes: dict[str, pb.SecurityScheme] = {}
         if self.bearer:
-            text = "A key or a token that the operator of this server has given you."
+            text = "A key or token that you received from the operator of this server."
             http = pb.HTTPAuthSecurityScheme(scheme="Bearer", description=text)
             schemes[BEARER_SCHEME] = pb.SecurityScheme(http_auth_security_scheme=http)
         if self.openid_url:

@@ -1,14 +1,14 @@
-"""Who may enter: the first step of every request, over HTTP and gRPC. Its body is not read before.
+"""Authentication: the first step of every request, over HTTP and gRPC, before its body is read.
 
-Rule 1: without credentials a request gets the agent card and the key of its signature, the health of the server, the
-        page's files, which are the same for everybody, and what signs people in. All other paths, known or not, are
-        refused in the same way. `/auth/session` passes without credentials, but not with wrong ones.
+Rule 1: without credentials a request can read the agent card and the key of its signature, the server's health and the
+        page's files, which are the same for all users, and can sign in. All other paths, known or not, are refused in
+        the same way. `/auth/session` is answered without credentials, but not with wrong ones.
 Rule 2: a refusal does not say what is wrong with a credential. It is HTTP 401 with `WWW-Authenticate` (RFC 6750) in
         every binding, JSON-RPC included, and UNAUTHENTICATED in gRPC. Too many attempts or requests are 429 with
         `Retry-After`, and RESOURCE_EXHAUSTED.
-Rule 3: a stream ends when the credential ends that opened it, because a key is revoked, or a token or session expires.
+Rule 3: a stream ends when the credential that opened it ends, because a key is revoked, or a token or session expires.
         Its last event is an `UnauthenticatedError`, at most `cursors.CHECK_SECONDS` after the first refused request.
-        While the database cannot be read, credentials stay valid. Only streams end: an answer without one was let in.
+        While the database cannot be read, credentials stay valid. Only streams are cut off; other answers complete.
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ from a2a_canvas.server.protocols.guard.hosts import Hosts
 from a2a_canvas.server.protocols.guard.startup import Startup
 from a2a_canvas.server.protocols.identity.authenticator import (
     AUTHENTICATED,
-    Authenticated,
+    AuthenticatedCaller,
     Authenticator,
     Denial,
-    Invalid,
+    InvalidCredential,
     IssuerUnavailable,
-    Missing,
+    MissingCredential,
     OverQuota,
     TooManyAttempts,
 )
@@ -64,20 +64,20 @@ ENDED = "The credentials have expired or been revoked. The task is still running
 
 
 class UnauthenticatedError(A2AError):
-    """The caller is not known. A2A leaves it to the transport."""
+    """The caller is not authenticated. A2A leaves this error to the transport."""
 
 
 enter(UnauthenticatedError, 401, "UNAUTHENTICATED", "UNAUTHENTICATED", -32000)
 
 
-def _unauthenticated(text: str, challenge: str = f"{SCHEME} {REALM}") -> Refusal:
+def _credential_refusal(text: str, challenge: str = f"{SCHEME} {REALM}") -> Refusal:
     return Refusal(UnauthenticatedError, text, http_status=401, headers={"WWW-Authenticate": challenge})
 
 
-NO_CREDENTIAL: Final = _unauthenticated(
+NO_CREDENTIAL: Final = _credential_refusal(
     f"This agent needs credentials: send {HEADER}: {SCHEME} and a key or token. Its card says which."
 )
-WRONG_CREDENTIAL: Final = _unauthenticated(
+WRONG_CREDENTIAL: Final = _credential_refusal(
     "These credentials are not valid. Use a valid key or token.", f'{SCHEME} {REALM}, error="invalid_token"'
 )
 
@@ -93,8 +93,8 @@ async def identify(
     authenticator: Authenticator,
     headers: Headers,
     origin: Origin,
-    otherwise: Callable[[], Awaitable[Authenticated | None]] | None = None,
-) -> Authenticated | Refusal:
+    otherwise: Callable[[], Awaitable[AuthenticatedCaller | None]] | None = None,
+) -> AuthenticatedCaller | Refusal:
     """The caller of a request that may enter, or why it may not (rule 2). The arguments are those of `authenticate`."""
     try:
         found = await authenticator.authenticate(headers, origin, otherwise)
@@ -102,15 +102,15 @@ async def identify(
         return Refusal(UnavailableError, unavailable_error(error).message)
     except IssuerUnavailable as error:
         logger.warning("A request could not be answered. %s", error)
-        return Refusal(UnavailableError, "The issuer of your token cannot be asked just now. Try again in a moment.")
-    return found if isinstance(found, Authenticated) else _refusal(found)
+        return Refusal(UnavailableError, "The issuer of your token cannot be reached now. Try again in a moment.")
+    return found if isinstance(found, AuthenticatedCaller) else _refusal(found)
 
 
 def _refusal(denial: Denial) -> Refusal:
     match denial:
-        case Missing():
+        case MissingCredential():
             return NO_CREDENTIAL
-        case Invalid():
+        case InvalidCredential():
             return WRONG_CREDENTIAL
         case TooManyAttempts(seconds):
             text = f"Too many wrong credentials came from your address. Try again in {seconds} seconds."
@@ -121,8 +121,8 @@ def _refusal(denial: Denial) -> Refusal:
             assert_never(denial)
 
 
-def stream_check(authenticator: Authenticator, found: Authenticated) -> Check | None:
-    """What ends the streams of a request (rule 3); None if its credential stays valid."""
+def stream_check(authenticator: Authenticator, found: AuthenticatedCaller) -> Check | None:
+    """The check that ends the streams of a request (rule 3); None if its credential stays valid."""
 
     async def check() -> None:
         try:
@@ -137,7 +137,7 @@ def stream_check(authenticator: Authenticator, found: Authenticated) -> Check | 
 
 @dataclass(frozen=True, slots=True)
 class HttpEntrance:
-    """Which requests may enter."""
+    """Authenticates HTTP requests, after checking their host and that the server has started."""
 
     hosts: Hosts
     startup: Startup
@@ -145,7 +145,7 @@ class HttpEntrance:
     sessions: BrowserSessions
 
     async def check(self, scope: Scope, path: str) -> tuple[ErrorForm, Refusal] | None:
-        """Why a request may not enter; None if it may: then its caller is in the scope."""
+        """Why a request may not enter; None if it may, with its caller in the scope."""
         method, headers = scope["method"], Headers(scope=scope)
         if refusal := self.hosts.check(headers.get("host"), headers.get("origin")):
             return RestForm(), refusal
@@ -165,7 +165,7 @@ class HttpEntrance:
         return None
 
     async def renew(self, scope: Scope) -> Mapping[str, str]:
-        """The header that renews a browser's session, if the request does."""
-        found: Authenticated | None = scope.get(AUTHENTICATED)
-        cookie = await self.sessions.renewed(found, scope) if found else ""
+        """The header that renews a browser's session, if the request renews it."""
+        found: AuthenticatedCaller | None = scope.get(AUTHENTICATED)
+        cookie = await self.sessions.renewal_cookie(found, scope) if found else ""
         return {SET_COOKIE: cookie} if cookie else {}

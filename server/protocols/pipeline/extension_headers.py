@@ -1,7 +1,7 @@
 """The extensions that a request activates, by its headers, and their echo in its answer (A2A 1.0, section 4.6).
 
-Rule 1: those that the operator's card adds are echoed, and required where the card says so; what they mean is the
-        matter of the operator's agent.
+Rule 1: extensions that the operator's card adds are echoed, and required where the card says so; what they mean is up
+        to the operator's agent.
 """
 
 from __future__ import annotations

@@ -1,15 +1,15 @@
-"""The way of a gRPC call to its handler, as the only server interceptor.
+"""Takes a gRPC call to its handler, as the only server interceptor.
 
 Rules:
-1. Every call is refused in the same way, also that of a method that does not exist, and before its message is read.
+1. Every call is refused in the same way, even for a method that does not exist, and before its message is read.
 2. The metadata `a2a-version` may be missing: each service speaks one version. If present it must be that version.
-3. Requests are deserialized and answers serialized here: bytes that are no message, and messages that cannot be
+3. Requests are deserialized and answers serialized here: bytes that are not a message, and messages that cannot be
    written as JSON, are InvalidParams.
 4. An error has the SDK's form: status and message, `ErrorInfo` and `BadRequest` in `grpc-status-details-bin`, for the
    0.3 service as well. There the name of the error comes before the message.
 5. An exception is logged and becomes INTERNAL without text. Cancellation and the handler's aborts pass.
-6. Retryable errors have the status of `availability.py`, and `RetryInfo`: the SDK has neither. Those that have no
-   reason of their own have none here: the SDK's client would take them for a failure of the server.
+6. Retryable errors have the status of `availability.py`, and `RetryInfo`: the SDK has neither. Those without a reason
+   of their own get none here: the SDK's client would take them for a failure of the server.
 7. A message is parsed as over HTTP (`parsing.py`), and its fields are counted first (`proto_wire.py`).
 8. Calls of other services are counted, and their callers identified; what they carry is not checked. The size of a
    message is the server's option `grpc.max_receive_message_length`; the budget of all bodies (`bodies.py`) counts
@@ -24,7 +24,7 @@ import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Set
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cached_property, partial
 from typing import Any, Final, NoReturn, TypeAlias
 
 import grpc
@@ -82,21 +82,25 @@ class GrpcPipeline(grpc.aio.ServerInterceptor):
     """Identifies the caller of each call, reads and checks its message, counts it, and sends refusals.
 
     Attributes:
-        budget: of all request bodies, shared with HTTP.
+        budget: of all request bodies, to be shared with HTTP; one of its own, for `limits`, if not given.
         parsing: where large messages are parsed, shared with HTTP.
         refuse_message: for callers who may send no message.
-        authenticator: who may enter; without one all callers are anonymous.
+        authenticator: finds the callers; without one all callers are anonymous.
         extensions: URIs of those that calls may activate.
     """
 
     limits: BodyLimits = field(default_factory=BodyLimits)
-    budget: BodyBudget = field(default_factory=lambda: BodyBudget(BodyLimits().max_bodies_bytes))
+    budget: BodyBudget | None = None
     parsing: ParsingThread = field(default_factory=ParsingThread)
     refuse_message: RefuseMessage = refuse_none
     authenticator: Authenticator | None = None
     origins: GrpcOrigins = field(default_factory=lambda: GrpcOrigins({}))
     metrics: Metrics = field(default_factory=Metrics)
     extensions: Set[str] = SUPPORTED
+
+    @cached_property
+    def bodies(self) -> BodyBudget:
+        return self.budget or BodyBudget.for_limits(self.limits)
 
     async def intercept_service(
         self,
@@ -141,8 +145,8 @@ class _GrpcCall:
     wrong_version: Refusal | None
 
     def handler(self) -> grpc.RpcMethodHandler[Any, Any]:
-        """A handler that asks for the message once the caller may enter: gRPC holds no more of a message that nobody
-        asks for than its window. It is one of bytes: gRPC itself has no serializer that could fail."""
+        """A handler that reads the message once the caller may enter: until then gRPC holds no more of a message than
+        its window. The handler takes and returns bytes: gRPC itself gets no serializer that could fail."""
         other = self.inner if not self.version else None
         form = (other.request_deserializer, other.response_serializer) if other else ()
         if self.inner and self.inner.response_streaming:
@@ -150,28 +154,28 @@ class _GrpcCall:
         return grpc.stream_unary_rpc_method_handler(self._unary, *form)
 
     async def _unary(self, requests: AsyncIterator[Any], context: Context) -> Any:
-        async with self._entered(requests, context) as entered:
-            return self._write(await self.inner.unary_unary(entered.request, entered.context))
+        async with self._admit(requests, context) as call:
+            return self._write(await self.inner.unary_unary(call.request, call.context))
 
     async def _stream(self, requests: AsyncIterator[Any], context: Context) -> AsyncIterator[Any]:
-        async with self._entered(requests, context) as entered:
-            async for response in self.inner.unary_stream(entered.request, entered.context):
-                entered.reservation.release()
-                entered.count.begin(200, streams=True)
+        async with self._admit(requests, context) as call:
+            async for response in self.inner.unary_stream(call.request, call.context):
+                call.reservation.release()
+                call.count.begin(200, streams=True)
                 yield self._write(response)
 
     @asynccontextmanager
-    async def _entered(self, requests: AsyncIterator[Any], context: Context) -> AsyncIterator[_Entered]:
-        """What the handler gets of a call that passes every step; any other call ends here."""
+    async def _admit(self, requests: AsyncIterator[Any], context: Context) -> AsyncIterator[_AdmittedCall]:
+        """A call that passes every step; any other call ends here."""
         with AnswerCount(self.pipeline.metrics, "GRPC", partial(http_status_of, context)) as count:
             try:
                 identified = await self._identify(context)
                 data = await self._only(requests, context)
-                with self.pipeline.budget.reserve(identified.caller.account) as reservation:
+                with self.pipeline.bodies.reserve(identified.caller.account) as reservation:
                     request = await self._read(data, identified, reservation)
                     if echo := activated_extensions(self.headers, self.version, self.pipeline.extensions):
                         await context.send_initial_metadata([(name.lower(), uris) for name, uris in echo.items()])
-                    yield _Entered(request, identified, reservation, count)
+                    yield _AdmittedCall(request, identified, reservation, count)
             except grpc.aio.AbortError:
                 raise
             except Exception as error:
@@ -205,18 +209,18 @@ class _GrpcCall:
             refusal = await self.pipeline.refuse_message(caller)
         if refusal is not None:
             await self._abort(refusal, context.inner)
-        read = await self.pipeline.parsing.run(caller.account, len(data), partial(self._parsed, data))
+        read = await self.pipeline.parsing.run(caller.account, len(data), partial(self._parse, data))
         if isinstance(read, Refusal):
             await self._abort(read, context.inner)
         return read
 
-    def _parsed(self, data: bytes) -> Message | Refusal:
+    def _parse(self, data: bytes) -> Message | Refusal:
         if has_more_fields(data, _SERVICES[self.service].methods_by_name[self.name].input_type, MAX_FIELDS):
             return too_many_values()
         try:
             request: Message = self.inner.request_deserializer(data)
         except DecodeError:
-            return Refusal(InvalidParamsError, f"The request is no protobuf message of /{self.service}/{self.name}")
+            return Refusal(InvalidParamsError, f"The request is not a protobuf message of /{self.service}/{self.name}")
         refusal = self._check(request)
         return refusal if isinstance(refusal, Refusal) else request
 
@@ -244,10 +248,10 @@ def _no_such_method(service: str, name: str) -> str:
 
 
 class _IdentifiedContext:
-    """A call's context for the SDK's handlers, with its caller, what ends its stream, and rule 6 for the errors that
-    they abort with.
+    """A call's context for the SDK's handlers, with its caller and the check that ends its stream.
 
-    So have errors that A2A lacks, and the SDK therefore calls UNKNOWN.
+    Rule 6 applies to the errors that the handlers abort with, and to errors that A2A lacks, which the SDK maps to
+    UNKNOWN.
     """
 
     def __init__(self, inner: Context, caller: Caller = ANONYMOUS, check: Check | None = None) -> None:
@@ -266,8 +270,8 @@ class _IdentifiedContext:
 
 
 @dataclass(frozen=True, slots=True)
-class _Entered:
-    """A call whose handler may run."""
+class _AdmittedCall:
+    """A call that passed every step: its handler may run."""
 
     request: Any
     context: _IdentifiedContext

@@ -1,10 +1,10 @@
-"""What every answer over HTTP says of who else may have it, and how it is counted.
+"""Sets the headers for caches and browsers on every HTTP answer, and counts it.
 
-Rule 1: no cache stores an answer that does not say that it may: `Cache-Control: no-store`, also of errors.
-Rule 2: what is for its caller alone, and says that it may be stored, depends on what tells the caller: `Vary`.
-Rule 3: no page of another origin embeds an answer for its caller, as a script or an image:
-        `Cross-Origin-Resource-Policy`. Pages of `--cors-origin` read answers nevertheless, because they ask with CORS.
-        The page itself and errors are for everybody: another server's page finds out with them that a server is there.
+Rule 1: an answer that does not say how it may be cached is not: `Cache-Control: no-store`, errors included.
+Rule 2: an answer for its caller alone that may be cached varies with the caller's credential: `Vary`.
+Rule 3: pages of other origins cannot embed an answer for its caller, as a script or an image:
+        `Cross-Origin-Resource-Policy`. Pages of `--cors-origin` can still read answers, because they use CORS. The page
+        itself and errors are public: with them another server's page finds out that there is a server.
 Rule 4: no browser guesses the type of an answer: `X-Content-Type-Options`.
 Rule 5: the metrics count it: `edge/request_metrics.py` has the rules.
 """
@@ -20,11 +20,11 @@ from a2a_canvas.server.protocols.edge.request_metrics import AnswerCount, bindin
 
 SAME_ORIGIN = {"Cross-Origin-Resource-Policy": "same-origin"}
 NO_SNIFF = {"X-Content-Type-Options": "nosniff"}
-TELL_THE_CALLER = "Authorization, Cookie"
+CREDENTIAL_HEADERS = "Authorization, Cookie"
 
 
 class Answers:
-    """ASGI middleware around all that answer.
+    """ASGI middleware, the outermost one.
 
     Args:
         metrics: count the answers.
@@ -56,6 +56,6 @@ def _complete(headers: MutableHeaders, status: int) -> None:
     headers.update(NO_SNIFF)
     caching = headers.setdefault("Cache-Control", NO_STORE["Cache-Control"])
     if "private" in caching:
-        headers.add_vary_header(TELL_THE_CALLER)
+        headers.add_vary_header(CREDENTIAL_HEADERS)
     if status < 400 and ("private" in caching or "no-store" in caching):
         headers.update(SAME_ORIGIN)

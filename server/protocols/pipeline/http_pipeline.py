@@ -1,8 +1,8 @@
-"""The way of an HTTP request to its route, as ASGI middleware.
+"""Takes an HTTP request to its route, as ASGI middleware.
 
 Rules:
-1. Host and origin are checked first, then whether the server has started, then who calls (`entrance.py`). The body is
-   read after that (`bodies.py`), unless its sender may send none (`guests.py`), and replayed; then the app's `receive`
+1. Host and origin are checked first, then whether the server has started, then the caller (`entrance.py`). After that
+   the body is read (`bodies.py`), unless its sender may send none (`guests.py`), and replayed; then the app's `receive`
    is the server's, so a disconnect still reaches the app. No answer is buffered: streams pass through unchanged.
 2. JSON-RPC is `POST /`; REST is every path below its prefix. On all other paths only the size of the body is checked.
 3. A refusal has the binding's form: JSON-RPC an error object with HTTP 200, REST a `google.rpc.Status` with its HTTP
@@ -11,12 +11,12 @@ Rules:
 5. An exception of the app is logged and becomes InternalError without text, or the last event of a stream that has
    begun.
 6. A 503 has `Retry-After`.
-7. The scope has the caller, the credential that names it, and the request as it was parsed, a `Call` (`calls.py`).
-8. The parameter `A2A-Version` of the query counts where the header is missing or empty (A2A 1.0, section 3.6.1): a
-   browser's `EventSource` can set no header. From here on it is the header. Several headers with different versions are
-   one with all of them, which is no version.
-9. `%2F` is part of a name, and only names below `/artifacts/` have one. Elsewhere there is nothing at such a path: were
-   it decoded, a proxy that allows or forbids paths would see another one than this server.
+7. The scope has the caller, its credential, and the parsed request, a `Call` (`calls.py`).
+8. The query parameter `A2A-Version` counts where the header is missing or empty (A2A 1.0, section 3.6.1): a browser's
+   `EventSource` can set no header. It is copied to the header here. Several headers with different versions become one
+   that lists them all, which is not a valid version.
+9. `%2F` is part of a name, and only names below `/artifacts/` may contain it. Elsewhere such a path is not found: if it
+   were decoded, a proxy that allows or forbids paths would see a different path than this server.
 10. The extensions that a request activates are named in the header of the app's answer.
 """
 
@@ -79,10 +79,10 @@ class HttpPipeline:
     """ASGI middleware, around the app or among its middleware.
 
     Args:
-        budget: of all request bodies, to be shared with gRPC; one of its own if not given.
+        budget: of all request bodies, to be shared with gRPC; one of its own, for `limits`, if not given.
         parsing: where large ones are parsed, to be shared with gRPC and AG-UI.
         refuse_message: for callers who may send none; their messages are not parsed.
-        entrance: which requests may enter; all, anonymously, if not given.
+        entrance: authenticates requests; all may enter, anonymously, if not given.
         extensions: URIs of those that requests may activate.
     """
 
@@ -99,7 +99,7 @@ class HttpPipeline:
     ) -> None:
         self._app = app
         self._limits = limits
-        self._budget = budget or BodyBudget(limits.max_bodies_bytes)
+        self._budget = budget or BodyBudget.for_limits(limits)
         self._parsing = parsing or ParsingThread()
         self._one_per_step = asyncio.Lock()
         self._refuse_message = refuse_message
@@ -134,7 +134,7 @@ class HttpPipeline:
     async def _read(
         self, scope: Scope, receive: Receive, path: str, reservation: BodyReservation
     ) -> bytes | Refusal | None:
-        """The body, or a refusal for what is wrong with its size or its sender."""
+        """The body, or a refusal because of its size or its sender."""
         method, large = scope["method"], self._limits.max_body_bytes
         small = min(SMALL_BODY_BYTES, large)
         if not takes_messages(method, path):
@@ -168,7 +168,7 @@ class HttpPipeline:
             else:
                 if call is not None:
                     scope[CALL] = call
-                await _GuardedAnswer(connection, form, self._echo(scope)).run(self._app)
+                await _BindingAnswer(connection, form, self._echo(scope)).run(self._app)
 
     def _echo(self, scope: Scope) -> Mapping[str, str]:
         headers = Headers(scope=scope)
@@ -176,7 +176,7 @@ class HttpPipeline:
 
 
 def _binding(method: str, path: str) -> ErrorForm | None:
-    """The form of errors where A2A is spoken; None elsewhere."""
+    """The form of errors on A2A's paths; None elsewhere."""
     if f"{path}/".startswith(BELOW_REST):
         return RestForm()
     return JsonRpcForm() if path == "/" and method not in ("GET", "HEAD") else None
@@ -185,7 +185,7 @@ def _binding(method: str, path: str) -> ErrorForm | None:
 def _check(
     binding: ErrorForm, scope: Scope, path: str, body: bytes, limits: BodyLimits
 ) -> tuple[ErrorForm, Call | Refusal | None]:
-    """The call, or why it is refused; None for what the router refuses. With it the form of the call's errors."""
+    """The form of the call's errors, with the call or its refusal; None for what the router refuses."""
     headers = Headers(scope=scope)
     version = headers.get(VERSION_HEADER)
     posted = scope["method"] == "POST"
@@ -211,7 +211,7 @@ _ENCODED_SLASH = Refusal(
 
 
 def encodes_slash(scope: Scope) -> bool:
-    """Whether there is a slash in a path that is none to a proxy (rule 9)."""
+    """Whether a path has a slash that a proxy does not see as one (rule 9)."""
     raw: bytes = scope.get("raw_path") or b""
     before, encoded, _ = raw.removeprefix(scope.get("root_path", "").encode()).lower().partition(b"%2f")
     return bool(encoded) and not before.startswith(b"/artifacts/")
@@ -232,7 +232,7 @@ def with_headers(send: Send, headers: Mapping[str, str]) -> Send:
 
 
 def _read_version(scope: Scope) -> None:
-    """Rule 8. Names of parameters are compared as those of headers are, without case."""
+    """Rule 8. Parameter names are compared case-insensitively, as header names are."""
     headers = MutableHeaders(scope=scope)
     if versions := dict.fromkeys(filter(None, headers.getlist(VERSION_HEADER))):
         headers[VERSION_HEADER] = ", ".join(versions)
@@ -258,7 +258,7 @@ class _HttpExchange:
         await JSONResponse(payload, status, headers)(self.scope, self.receive, self.send)
 
 
-class _GuardedAnswer:
+class _BindingAnswer:
     """One run of the app behind a binding: its answer is sent on at once, unless it is an error that is not JSON."""
 
     def __init__(self, connection: _HttpExchange, binding: ErrorForm, headers: Mapping[str, str]) -> None:

@@ -1,4 +1,4 @@
 """Signing in on the page with OpenID Connect, signing out, and signed addresses that are valid for a minute.
 
-It makes the credentials that `identity` checks.
+It issues the credentials of browsers; `identity` checks them.
 """

@@ -1,9 +1,9 @@
 """Signing in with the issuer of tokens: OpenID Connect, authorization code flow with PKCE (RFC 7636).
 
-Rule 1: state, nonce and PKCE's verifier are random, and in a signed cookie of the browser that began: a code that comes
-        back in another browser, or for another sign-in, is refused.
-Rule 2: of the answer only the ID token counts, checked like any token, for the audience of this client.
-Rule 3: a browser is sent on only to a path of this server.
+Rule 1: state, nonce and PKCE's verifier are random and kept in a signed cookie: a code that comes back in another
+        browser, or for another sign-in, is refused.
+Rule 2: only the ID token of the answer counts; it is checked like any token, with this client as its audience.
+Rule 3: a browser is redirected only to a path of this server.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ import httpx
 import jwt
 
 from a2a_canvas.server.protocols.identity.authenticator import IssuerUnavailable, JwtVerifier
+from a2a_canvas.server.protocols.identity.cached_fetch import CachedFetch
 from a2a_canvas.server.protocols.identity.configuration import reserved_users
-from a2a_canvas.server.protocols.identity.issuer import JSON, IssuedTokens, Issuer, IssuerRefuses, asked
-from a2a_canvas.server.protocols.identity.published import Published
+from a2a_canvas.server.protocols.identity.issuer import JSON, IssuedTokens, Issuer, IssuerRefuses, request_json
 from a2a_canvas.server.protocols.identity.signed_claims import Claims
 from a2a_canvas.server.protocols.pipeline.entrance import CALLBACK
 from a2a_canvas.server.settings.settings import Settings, SettingsError, option_name
@@ -36,19 +36,19 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Endpoints:
-    """Where an issuer signs people in, and says who they are."""
+    """An issuer's authorization and token endpoints."""
 
     authorization: str
     token: str
 
     @classmethod
-    def of(cls, description: Mapping[str, Any]) -> Endpoints:
-        """Those in its discovery document; raises `IssuerUnavailable`."""
+    def from_description(cls, description: Mapping[str, Any]) -> Endpoints:
+        """The endpoints in a discovery document; raises `IssuerUnavailable`."""
         return cls(_endpoint(description, "authorization_endpoint"), _endpoint(description, "token_endpoint"))
 
 
 class SignInRefused(Exception):
-    """Somebody could not be signed in; `str()` is for them."""
+    """A user could not be signed in; `str()` is for the user."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,10 +58,10 @@ class OpenIdClient:
     Attributes:
         endpoints: those of the issuer.
         redirect_uri: where the issuer sends browsers back.
-        id_tokens: checks those for this client.
+        id_tokens: checks the ID tokens for this client.
     """
 
-    endpoints: Published[Endpoints]
+    endpoints: CachedFetch[Endpoints]
     id_tokens: JwtVerifier
     client_id: str
     redirect_uri: str
@@ -69,7 +69,7 @@ class OpenIdClient:
 
     async def address_for(self, flow: Claims) -> str:
         """Where a browser signs in; raises `IssuerUnavailable`."""
-        asked = {
+        query = {
             "response_type": "code",
             "client_id": self.client_id,
             "redirect_uri": self.redirect_uri,
@@ -80,28 +80,28 @@ class OpenIdClient:
             "code_challenge_method": "S256",
         }
         endpoint = (await self.endpoints.get()).authorization
-        return f"{endpoint}{'&' if '?' in endpoint else '?'}{urlencode(asked)}"
+        return f"{endpoint}{'&' if '?' in endpoint else '?'}{urlencode(query)}"
 
     async def user_of(self, code: str, flow: Claims) -> str:
-        """Who has signed in.
+        """The user who has signed in.
 
         Raises:
-            SignInRefused: nobody that is known.
-            IssuerUnavailable: the issuer cannot be asked.
+            SignInRefused: the issuer's answer does not identify a user.
+            IssuerUnavailable: the issuer cannot be reached.
         """
-        token = (await self._redeemed(code, flow)).get("id_token")
+        token = (await self._redeem(code, flow)).get("id_token")
         if not isinstance(token, str):
-            raise SignInRefused("The provider has not said who signed in.")
+            raise SignInRefused("The provider did not say who signed in.")
         valid = await self.id_tokens.verify(token)
         if valid is None:
-            raise SignInRefused("What the provider says of who signed in is not valid.")
+            raise SignInRefused("The provider sent an ID token that is not valid.")
         # Its signature has just been checked.
         claims = jwt.decode(token, options={"verify_signature": False})
         if not is_for(claims, flow["nonce"], self.client_id):
-            raise SignInRefused("What the provider says is of another sign-in.")
+            raise SignInRefused("The provider's answer belongs to another sign-in.")
         return valid.user
 
-    async def _redeemed(self, code: str, flow: Claims) -> Mapping[str, Any]:
+    async def _redeem(self, code: str, flow: Claims) -> Mapping[str, Any]:
         form = {
             "grant_type": "authorization_code",
             "code": code,
@@ -112,21 +112,21 @@ class OpenIdClient:
         credentials = httpx.BasicAuth(self.client_id, self.client_secret) if self.client_secret else httpx.Auth()
         endpoint = (await self.endpoints.get()).token
         try:
-            return await asked("POST", endpoint, data=form, auth=credentials, headers=JSON)
+            return await request_json("POST", endpoint, data=form, auth=credentials, headers=JSON)
         except IssuerRefuses:
             raise SignInRefused(
-                "The provider does not take this sign-in: perhaps it is over, or was used before."
+                "The provider rejected this sign-in: it may have expired or been used already."
             ) from None
         except IssuerUnavailable as error:
-            logger.warning("Somebody could not sign in. %s", error)
+            logger.warning("A sign-in failed. %s", error)
             raise
 
 
 def open_id_client(settings: Settings) -> OpenIdClient | None:
-    """The client of the issuer that people sign in with; None if there is none.
+    """The client of the issuer that users sign in with; None if there is none.
 
     Raises:
-        SettingsError: the settings lack the issuer, or name one that does not describe itself.
+        SettingsError: the settings lack the issuer, or name one without a discovery document.
     """
     if not settings.oidc_client_id:
         return None
@@ -138,9 +138,9 @@ def open_id_client(settings: Settings) -> OpenIdClient | None:
     issuer = Issuer(settings.jwt_issuer)
 
     async def read_endpoints() -> Endpoints:
-        return Endpoints.of(await issuer.description())
+        return Endpoints.from_description(await issuer.description())
 
-    endpoints = Published("endpoints", read_endpoints, time.monotonic)
+    endpoints = CachedFetch("endpoints", read_endpoints, time.monotonic)
     reserved = reserved_users(settings)
     id_tokens = IssuedTokens(issuer, settings.oidc_client_id, settings.jwt_user_claim, time.monotonic, reserved)
     redirect_uri = f"{settings.url}{CALLBACK}"
@@ -150,18 +150,18 @@ def open_id_client(settings: Settings) -> OpenIdClient | None:
 def _endpoint(description: Mapping[str, Any], name: str) -> str:
     found = description.get(name)
     if not isinstance(found, str) or not is_trusted_url(found):
-        raise IssuerUnavailable(f"The issuer of tokens names no HTTPS address of its {name}.")
+        raise IssuerUnavailable(f"The issuer of tokens names no HTTPS address for its {name}.")
     return found
 
 
-def begun(back: str, start: str) -> Claims:
-    """What a sign-in remembers in the browser that began it (rule 1), which goes on to `back` after it."""
+def new_flow(back: str, start: str) -> Claims:
+    """The state of a new sign-in (rule 1), after which the browser is redirected to `back`."""
     values = {name: secrets.token_urlsafe(32) for name in ("state", "nonce", "verifier")}
     return values | {"return": local_path(back, start)}
 
 
 def local_path(given: str, start: str) -> str:
-    """A path of this server to go on to; that of the start page for anything else (rule 3)."""
+    """`given` if it is a path of this server, otherwise `start` (rule 3)."""
     # Browsers take a backslash for a slash, and leave out control characters.
     safe = given.startswith("/") and not given.startswith("//") and "\\" not in given and given.isprintable()
     return given if safe else start

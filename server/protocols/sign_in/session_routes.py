@@ -1,10 +1,9 @@
-"""`/auth/…`: whom the server takes a browser for, signing in and out, and signed addresses.
+"""`/auth/…`: the user of a browser's session, signing in and out, and signed addresses.
 
-Rule 1: `GET /auth/session` is answered without credentials, too, as `entrance.py` lets it pass; wrong ones
-        are refused as everywhere.
-Rule 2: the cookie of a sign-in that has begun is taken back when it ends, in whatever way.
-Rule 3: a browser that cannot be signed in is shown a page that says why, and leads to another try. It has nothing in it
-        that came with the request, or from the provider.
+Rule 1: `GET /auth/session` is also answered without credentials (`entrance.py`); wrong ones are refused as everywhere.
+Rule 2: the cookie of a sign-in is deleted when the sign-in ends, successful or not.
+Rule 3: a browser that cannot be signed in is shown a page that says why and links to another try. The page contains
+        nothing from the request or the provider.
 """
 
 from __future__ import annotations
@@ -38,7 +37,7 @@ from a2a_canvas.server.protocols.identity.browser_sessions import (
     BrowserSessions,
 )
 from a2a_canvas.server.protocols.pipeline.entrance import CALLBACK, SESSION, SIGN_IN, SIGN_OUT
-from a2a_canvas.server.protocols.sign_in.open_id_sign_in import OpenIdClient, SignInRefused, begun
+from a2a_canvas.server.protocols.sign_in.open_id_sign_in import OpenIdClient, SignInRefused, new_flow
 from a2a_canvas.store.errors import Unavailable
 
 logger = logging.getLogger(__name__)
@@ -55,8 +54,8 @@ class SessionRoutes:
 
     Attributes:
         url: the address of this server, without a slash at its end.
-        attempts: counts sign-ins that fail, as wrong credentials: each asks the issuer.
-        open_id: None if nobody signs in with an issuer.
+        attempts: counts failed sign-ins as wrong credentials: each of them costs the issuer a request.
+        open_id: None if there is no sign-in with an issuer.
         limits: of the JSON in bodies.
     """
 
@@ -67,7 +66,7 @@ class SessionRoutes:
     limits: BodyLimits = field(default_factory=BodyLimits)
 
     def routes(self) -> list[Route]:
-        """All that there are."""
+        """All routes; those for signing in only with an issuer."""
         always = [
             Route(SESSION, self._session, methods=["GET"]),
             Route(SIGNED_URLS, self._signed_url, methods=["POST"]),
@@ -76,7 +75,7 @@ class SessionRoutes:
             return always
         return [
             *always,
-            Route(SIGN_IN, _or_why_not(self._sign_in), methods=["GET"]),
+            Route(SIGN_IN, _or_failure_page(self._sign_in), methods=["GET"]),
             Route(CALLBACK, self._callback, methods=["GET"]),
             Route(SIGN_OUT, self._sign_out, methods=["POST"]),
         ]
@@ -105,30 +104,30 @@ class SessionRoutes:
 
     async def _sign_in(self, request: Request) -> Response:
         assert self.open_id
-        flow = begun(request.query_params.get("return", ""), self._start)
+        flow = new_flow(request.query_params.get("return", ""), self._start)
         response = RedirectResponse(await self.open_id.address_for(flow), 303, NO_STORE)
-        signed = await self.sessions.signed(_FLOW, flow, FLOW_SECONDS)
+        signed = await self.sessions.sign(_FLOW, flow, FLOW_SECONDS)
         response.headers.append("set-cookie", self.sessions.cookie(FLOW_COOKIE, signed, FLOW_SECONDS, request.scope))
         return response
 
     async def _callback(self, request: Request) -> Response:
-        response = await _or_why_not(self._signed_in)(request)
+        response = await _or_failure_page(self._complete_sign_in)(request)
         response.headers.append("set-cookie", self.sessions.cookie(FLOW_COOKIE, "", 0, request.scope))
         return response
 
-    async def _signed_in(self, request: Request) -> Response:
+    async def _complete_sign_in(self, request: Request) -> Response:
         assert self.open_id
         query = request.query_params
         flow = await self.sessions.read(_FLOW, self.sessions.value_of(FLOW_COOKIE, request.scope))
         if not flow or not hmac.compare_digest(query.get("state", "").encode(), flow["state"].encode()):
-            return _failed(400, "This sign-in was not begun in this browser, or took too long.")
+            return _failure_page(400, "This sign-in was started in another browser, or took too long.")
         if not query.get("code"):
-            return _failed(403, "The provider has not signed you in.")
+            return _failure_page(403, "The provider did not sign you in.")
         origin = origin_of(request.scope)
         if seconds := self.attempts.begin(origin, query["code"]):
-            return _failed(429, f"Too many sign-ins have failed. Try again in {seconds} seconds.")
+            return _failure_page(429, f"Too many sign-ins have failed. Try again in {seconds} seconds.")
         user = await self.open_id.user_of(query["code"], flow)
-        self.attempts.undone(origin, query["code"])
+        self.attempts.cancel(origin, query["code"])
         response = RedirectResponse(flow["return"], 303, NO_STORE)
         response.headers.append("set-cookie", await self.sessions.begin(user, request.scope))
         logger.info("Somebody has signed in", extra=about(user=user))
@@ -176,31 +175,31 @@ _PAGE: Final = """<!doctype html>
 """
 
 
-def _failed(status: int, text: str) -> Response:
-    """The page that says why somebody is not signed in (rule 3)."""
+def _failure_page(status: int, text: str) -> Response:
+    """The page that says why a sign-in failed (rule 3)."""
     return HTMLResponse(_PAGE.format(text=escape(text)), status, _PAGE_HEADERS)
 
 
-def _or_why_not(answer: Callable[[Request], Awaitable[Response]]) -> Callable[[Request], Awaitable[Response]]:
-    """An answer to a browser that is being signed in, or the page that says why it is not."""
+def _or_failure_page(answer: Callable[[Request], Awaitable[Response]]) -> Callable[[Request], Awaitable[Response]]:
+    """The answer to a step of a sign-in, or the page that says why it failed."""
 
     async def respond(request: Request) -> Response:
         try:
             return await answer(request)
         except SignInRefused as error:
-            logger.warning("Somebody could not sign in. %s", error)
-            return _failed(403, str(error))
-        except IssuerUnavailable:  # logged where the issuer was asked
-            return _failed(503, "The provider cannot be reached now. Try again in a moment.")
+            logger.warning("A sign-in failed. %s", error)
+            return _failure_page(403, str(error))
+        except IssuerUnavailable:  # logged where the issuer was called
+            return _failure_page(503, "The provider cannot be reached now. Try again in a moment.")
         except Unavailable as error:
-            logger.warning("Somebody could not sign in. %s", error)
-            return _failed(503, "The server cannot sign anybody in now. Try again in a moment.")
+            logger.warning("A sign-in failed. %s", error)
+            return _failure_page(503, "The server cannot sign you in now. Try again in a moment.")
 
     return respond
 
 
 def session_json(caller: Caller | None) -> dict[str, str | bool]:
-    """What the page is told of its user; None is nobody where somebody must sign in."""
+    """The session as JSON for the page; a caller of None has to sign in."""
     known = caller or ANONYMOUS
     return {"signedIn": known != ANONYMOUS, "required": caller is None, "user": known.name}
 

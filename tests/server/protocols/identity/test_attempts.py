@@ -29,7 +29,7 @@ class Attempts(FailedAttempts):
         waits = []
         for number in range(count):
             waits.append(self.begin(origin, f"wrong {number}"))
-            self.failed(origin, f"wrong {number}")
+            self.record_failure(origin, f"wrong {number}")
         return waits
 
 
@@ -68,7 +68,7 @@ def test_what_was_right_is_no_attempt_and_passes_while_others_of_its_address_wai
     tried = Attempts()
     for _ in range(BURST * 2):
         assert tried.begin(HERE, "right") == 0
-        tried.succeeded(HERE, "right")
+        tried.record_success(HERE, "right")
     tried.fail(BURST)
     assert tried.fail(1) == [SECONDS_PER_ATTEMPT]
     assert tried.begin(HERE, "right") == 0
@@ -77,7 +77,7 @@ def test_what_was_right_is_no_attempt_and_passes_while_others_of_its_address_wai
 def test_what_was_right_at_one_address_is_an_attempt_at_another() -> None:
     tried = Attempts()
     tried.begin(HERE, "right")
-    tried.succeeded(HERE, "right")
+    tried.record_success(HERE, "right")
     tried.fail(BURST, ELSEWHERE)
     assert tried.begin(ELSEWHERE, "right") == SECONDS_PER_ATTEMPT
 
@@ -99,14 +99,14 @@ def test_what_is_right_counts_for_the_proxy_as_little_as_for_the_address() -> No
     tried = Attempts()
     for number in range(BURST * PROXY_FACTOR + 1):
         assert tried.begin(made_up(number), "right") == 0
-        tried.succeeded(made_up(number), "right")
+        tried.record_success(made_up(number), "right")
 
 
 def test_what_is_not_right_any_more_counts_again() -> None:
     tried = Attempts()
     tried.begin(HERE, "right")
-    tried.succeeded(HERE, "right")
-    tried.failed(HERE, "right")
+    tried.record_success(HERE, "right")
+    tried.record_failure(HERE, "right")
     tried.fail(BURST)
     assert tried.begin(HERE, "right") == SECONDS_PER_ATTEMPT
 
@@ -121,7 +121,7 @@ def test_it_remembers_a_bounded_number(monkeypatch: pytest.MonkeyPatch) -> None:
     tried = Attempts()
     for number in range(10):
         tried.begin(Origin(f"192.0.2.{number}"), "wrong")
-        tried.succeeded(HERE, str(number))
+        tried.record_success(HERE, str(number))
     assert len(tried._allowances) == len(tried._known) == 3
 
 
@@ -141,7 +141,7 @@ def test_one_network_counts_as_one_address(address: str, network: str) -> None:
     assert network_of(address) == network
 
 
-@pytest.mark.parametrize("settle", ["succeeded", "undone"])
+@pytest.mark.parametrize("settle", ["record_success", "cancel"])
 def test_what_does_not_count_gives_back_its_own_attempt_and_no_other(settle: str) -> None:
     tried = Attempts()
     tried.fail(BURST - 1)
@@ -152,5 +152,5 @@ def test_what_does_not_count_gives_back_its_own_attempt_and_no_other(settle: str
 
 def test_an_address_never_has_more_attempts_than_at_first() -> None:
     tried = Attempts()
-    tried.undone(HERE, "unchecked")
+    tried.cancel(HERE, "unchecked")
     assert tried.fail(BURST + 1) == [*[0] * BURST, SECONDS_PER_ATTEMPT]

@@ -12,12 +12,12 @@ from a2a_canvas.server.accounts.api_key import ApiKey, hash_of
 from a2a_canvas.server.protocols.edge.origins import Origin
 from a2a_canvas.server.protocols.identity.attempts import BURST, FailedAttempts
 from a2a_canvas.server.protocols.identity.authenticator import (
-    Authenticated,
+    AuthenticatedCaller,
     Authenticator,
     ConfiguredKeys,
     Denial,
-    Invalid,
-    Missing,
+    InvalidCredential,
+    MissingCredential,
     TooManyAttempts,
 )
 from a2a_canvas.server.protocols.identity.credentials import (
@@ -51,7 +51,7 @@ def authenticator(**options: object) -> Authenticator:
 async def asked(given: Authenticator, credential: str | None = None) -> Caller | Denial:
     headers = Headers({"Authorization": f"Bearer {credential}"} if credential else {})
     found = await given.authenticate(headers, Origin("192.0.2.1"))
-    return found.caller if isinstance(found, Authenticated) else found
+    return found.caller if isinstance(found, AuthenticatedCaller) else found
 
 
 @pytest.mark.parametrize("credential", [None, TOKEN, KEY, "a.b.c"])
@@ -73,7 +73,7 @@ async def test_each_credential_is_somebodys(credential: str, caller: Caller) -> 
 @pytest.mark.parametrize("credential", [TOKEN[:-1], TOKEN + "x", OTHER_KEY, "a.b.d", "ü", hash_of(KEY)])
 async def test_any_other_is_not_valid(credential: str) -> None:
     all_of_them = authenticator(token=TOKEN, keys=(KEYS,), jwts=FakeJwts())
-    assert await asked(all_of_them, credential) == Invalid()
+    assert await asked(all_of_them, credential) == InvalidCredential()
 
 
 @pytest.mark.parametrize("credential", [TOKEN, KEY, "a.b.c"])
@@ -81,31 +81,31 @@ async def test_any_other_is_not_valid(credential: str) -> None:
 async def test_a_credential_of_a_kind_that_the_server_does_not_have_is_not_valid(
     options: dict[str, object], credential: str
 ) -> None:
-    expected = Caller("joe") if "jwts" in options and credential == "a.b.c" else Invalid()
+    expected = Caller("joe") if "jwts" in options and credential == "a.b.c" else InvalidCredential()
     assert await asked(authenticator(**options), credential) == expected
 
 
 async def test_no_credential_is_missing_unless_anonymous_callers_are_served() -> None:
-    assert await asked(authenticator(token=TOKEN)) == Missing()
+    assert await asked(authenticator(token=TOKEN)) == MissingCredential()
     assert await asked(authenticator(token=TOKEN, anonymous=True)) == ANONYMOUS
 
 
 async def test_a_wrong_credential_is_not_valid_even_where_anonymous_callers_are_served() -> None:
-    assert await asked(authenticator(token=TOKEN, anonymous=True), "wrong") == Invalid()
+    assert await asked(authenticator(token=TOKEN, anonymous=True), "wrong") == InvalidCredential()
 
 
 async def test_whoever_tries_many_has_to_wait_also_with_the_right_one() -> None:
     slow = authenticator(token=TOKEN)
     for number in range(BURST):
-        assert await asked(slow, f"wrong{number}") == Invalid()
+        assert await asked(slow, f"wrong{number}") == InvalidCredential()
     assert isinstance(await asked(slow, TOKEN), TooManyAttempts)
-    assert await asked(slow) == Missing()
+    assert await asked(slow) == MissingCredential()
 
 
 async def test_a_valid_key_is_let_in_however_many_wrong_ones_others_of_its_address_try() -> None:
     slow = authenticator(token=TOKEN, keys=(KEYS,))
     for _ in range(BURST):
-        assert await asked(slow, OTHER_KEY) == Invalid()
+        assert await asked(slow, OTHER_KEY) == InvalidCredential()
     assert isinstance(await asked(slow, OTHER_KEY), TooManyAttempts)
     assert isinstance(await asked(slow, TOKEN), TooManyAttempts)
     assert await asked(slow, KEY) == ANN
@@ -176,6 +176,6 @@ class OneLink:
 
 
 async def test_a_stream_goes_on_while_nobody_can_say_whether_its_key_is_in_force() -> None:
-    check = stream_check(authenticator(keys=(KeysAway(),)), Authenticated(ANN, hash_of(KEY)))
+    check = stream_check(authenticator(keys=(KeysAway(),)), AuthenticatedCaller(ANN, hash_of(KEY)))
     assert check
     await check()

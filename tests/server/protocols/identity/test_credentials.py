@@ -7,7 +7,7 @@ from starlette.datastructures import Headers
 
 from a2a_canvas.server.protocols.identity.credentials import (
     Credential,
-    Malformed,
+    MalformedHeader,
     OpaqueToken,
     PresentedJwt,
     PresentedKey,
@@ -46,7 +46,7 @@ def test_the_form_says_what_kind_it_is(value: str, credential: Credential) -> No
     "values", [("",), ("Bearer",), ("Bearer ",), ("Basic YTpi",), ("secret",), ("Bearer a", "Bearer b")]
 )
 def test_anything_else_is_malformed(values: tuple[str, ...]) -> None:
-    assert read(*values) == Malformed()
+    assert read(*values) == MalformedHeader()
 
 
 def test_no_representation_has_the_secret() -> None:

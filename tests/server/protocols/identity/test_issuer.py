@@ -14,7 +14,7 @@ import respx
 
 from a2a_canvas.server.protocols.identity import issuer
 from a2a_canvas.server.protocols.identity.authenticator import IssuerUnavailable
-from a2a_canvas.server.protocols.identity.issuer import MAX_BYTES, IssuedTokens, Issuer, asked
+from a2a_canvas.server.protocols.identity.issuer import MAX_BYTES, IssuedTokens, Issuer, request_json
 from a2a_canvas.server.protocols.identity.security import discovery_url
 from tests.extreme_values import deep
 from tests.server.protocols.identity.tokens import AUDIENCE, ISSUER, SigningKey
@@ -130,7 +130,7 @@ async def test_an_answer_that_drips_has_the_time_of_a_whole_one(method: str, mon
     monkeypatch.setattr(issuer, "TIMEOUT", 0.2)
     async with dripping() as url:
         with pytest.raises(IssuerUnavailable, match="cannot be read: TimeoutError"):
-            await asked(method, url)
+            await request_json(method, url)
 
 
 async def test_an_issuer_is_asked_for_plain_answers_and_no_secret_follows_a_redirect(
@@ -139,7 +139,7 @@ async def test_an_issuer_is_asked_for_plain_answers_and_no_secret_follows_a_redi
     elsewhere = respx_mock.post("https://evil.example.com/token").respond(json={})
     token = respx_mock.post(f"{ISSUER}/token").respond(307, headers={"Location": "https://evil.example.com/token"})
     with pytest.raises(IssuerUnavailable):
-        await asked("POST", f"{ISSUER}/token", auth=httpx.BasicAuth("us", "s3cret"))
+        await request_json("POST", f"{ISSUER}/token", auth=httpx.BasicAuth("us", "s3cret"))
     assert token.calls.last.request.headers["accept-encoding"] == "identity"
     assert not elsewhere.called
 
@@ -153,4 +153,4 @@ async def test_an_issuer_on_this_machine_is_asked_past_any_proxy(monkeypatch: py
 
     monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:1")  # where nobody listens
     async with await asyncio.start_server(answer, "127.0.0.1", 0) as server:
-        assert await asked("GET", f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/keys") == {}
+        assert await request_json("GET", f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/keys") == {}

@@ -8,9 +8,9 @@ from collections.abc import Sequence
 import pytest
 
 from a2a_canvas.server.protocols.identity.authenticator import IssuerUnavailable
+from a2a_canvas.server.protocols.identity.cached_fetch import MAX_AGE, MIN_INTERVAL
 from a2a_canvas.server.protocols.identity.json_web_tokens import Jwk, TokenHeader
 from a2a_canvas.server.protocols.identity.key_set import KeySet
-from a2a_canvas.server.protocols.identity.published import MAX_AGE, MIN_INTERVAL
 
 OLD, NEW = ({"kty": "EC", "kid": key_id} for key_id in ("old", "new"))
 SIGNED_OLD, SIGNED_NEW, MADE_UP = (TokenHeader("ES256", key_id) for key_id in ("old", "new", "made up"))
@@ -106,6 +106,6 @@ async def test_the_log_tells_whether_there_are_keys_while_the_issuer_is_down(cap
     issuer.now += MAX_AGE
     await issuer.set.keys_for(SIGNED_OLD)
     assert caplog.messages == [
-        "it is down No keys were read before.",
-        "it is down The keys that count were read before.",
+        "it is down There are no cached keys.",
+        "it is down The cached keys stay valid.",
     ]

@@ -22,7 +22,8 @@ from a2a.utils.grpc_status import status_from_call
 from google.protobuf import struct_pb2
 from google.rpc import error_details_pb2
 
-from a2a_canvas.server.protocols.guard.checks import MAX_ITEMS, MAX_JSON_DEPTH, MAX_VALUES
+from a2a_canvas.server.protocols.guard.bodies import BodyBudget
+from a2a_canvas.server.protocols.guard.checks import MAX_ITEMS, MAX_JSON_DEPTH, MAX_VALUES, BodyLimits
 from a2a_canvas.server.protocols.pipeline.grpc_pipeline import MAX_FIELDS, GrpcPipeline
 from tests.server.protocols.echo_handler import Echo
 
@@ -304,6 +305,13 @@ async def test_cancelling_a_stream_reaches_the_handler_and_is_no_error(
 async def test_odd_metadata_does_no_harm(served: Served) -> None:
     metadata = (("a2a-version-bin", b"\xff\x00"), ("a2a-extensions", ",,"), ("x-odd", "\x7e" * 500))
     assert (await served.new.SendMessage(new_request(), metadata=metadata)).task.id == "t"
+
+
+def test_the_budget_of_a_pipeline_follows_its_limits_unless_it_is_given() -> None:
+    assert GrpcPipeline(BodyLimits(max_body_bytes=10, max_bodies_bytes=30)).bodies.limit == 30
+    assert GrpcPipeline(BodyLimits(max_body_bytes=20, max_bodies_bytes=10)).bodies.limit == 20  # one body must fit
+    shared = BodyBudget(5)
+    assert GrpcPipeline(BodyLimits(), shared).bodies is shared
 
 
 async def test_a_version_in_bytes_is_read_as_text() -> None:

@@ -1,9 +1,9 @@
-"""What an issuer publishes, in memory.
+"""Caches what an issuer publishes.
 
-Rule 1: it is fetched when it is needed first, when it is older than MAX_AGE, and when what is needed is not in it:
-        issuers change their keys. Between two attempts there are at least MIN_INTERVAL seconds, so that whoever makes
-        up keys, or begins to sign in, costs the issuer nothing.
-Rule 2: while it cannot be fetched, what was read before counts.
+Rule 1: it is fetched when it is first needed, when it is older than MAX_AGE, and when it lacks what is needed: issuers
+        change their keys. Fetches are at least MIN_INTERVAL seconds apart, so that requests with invented keys, or many
+        sign-ins, do not burden the issuer.
+Rule 2: while it cannot be fetched, the cached value remains valid.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ MIN_INTERVAL = 10.0
 T = TypeVar("T")
 
 
-class Published(Generic[T]):
-    """One thing that an issuer publishes.
+class CachedFetch(Generic[T]):
+    """One cached value.
 
     Args:
-        what: its name for an operator, in the plural.
+        what: its name in messages for the operator, in the plural.
         fetch: reads it; raises `IssuerUnavailable`.
         clock: seconds.
     """
@@ -41,19 +41,19 @@ class Published(Generic[T]):
         self._fetching: asyncio.Task[None] | None = None
 
     async def get(self, is_enough: Callable[[T], bool] = lambda value: True) -> T:
-        """It, as far as it is known.
+        """The value, fetched if necessary (rule 1).
 
         Args:
-            is_enough: whether what is needed is in it.
+            is_enough: whether the value has what is needed.
 
         Raises:
-            IssuerUnavailable: it was never read.
+            IssuerUnavailable: it has never been read.
         """
         is_old = self._clock() - self._fetched_at >= MAX_AGE
         if is_old or self._value is None or not is_enough(self._value):
             await self._refresh()
         if self._value is None:
-            raise IssuerUnavailable(f"The {self._what} of the issuer of tokens could not be read yet.")
+            raise IssuerUnavailable(f"The {self._what} of the token issuer have not been read yet.")
         return self._value
 
     async def _refresh(self) -> None:
@@ -69,5 +69,7 @@ class Published(Generic[T]):
             self._value = await self._fetch()
             self._fetched_at = self._clock()
         except IssuerUnavailable as error:
-            known = f"No {self._what} were" if self._value is None else f"The {self._what} that count were"
-            logger.warning("%s %s read before.", error, known)
+            known = (
+                f"There are no cached {self._what}" if self._value is None else f"The cached {self._what} stay valid"
+            )
+            logger.warning("%s %s.", error, known)
