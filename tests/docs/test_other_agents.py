@@ -29,7 +29,7 @@ def test_other_agents_are_settings() -> None:
 
 def test_the_tool_of_another_agent_is_as_it_is_described() -> None:
     assert [row[0].strip("`") for row in rows(PAGE, "Other agents")] == list(INPUT["properties"])
-    named, tool = re.findall(r"“(.*?)” it is\n`(.*?)`", OTHERS)[0]
+    named, tool = re.findall(r"“(.*?)” it is\s`(.*?)`", OTHERS)[0]
     assert tool_name(named, ()) == tool
 
 
