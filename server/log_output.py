@@ -51,7 +51,7 @@ _SECRETS = (
 )
 
 
-def masked(text: str) -> str:
+def mask_secrets(text: str) -> str:
     """A text without what looks like a secret (rule 4)."""
     for secret in _SECRETS:
         text = secret.sub(rf"\1{MASK}", text)
@@ -89,7 +89,7 @@ class LineFormatter(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
         fields = {**_task.get(), **getattr(record, "fields", _NO_FIELDS)}
         trace = _ROW.sub("", self.formatException(record.exc_info)) if record.exc_info else ""
-        return masked(self._line(record, fields, trace))
+        return mask_secrets(self._line(record, fields, trace))
 
 
 def _text_line(record: logging.LogRecord, fields: Fields, trace: str) -> str:

@@ -120,6 +120,6 @@ class Metrics:
             ["binding", "reason"],
         )
 
-    def sent(self, at: datetime) -> None:
+    def record_sent(self, at: datetime) -> None:
         """An entry that was appended at this time has been sent to a stream."""
         self.entry_delay.observe(max((self._now() - at).total_seconds(), 0))  # the clocks of two servers may differ

@@ -1,9 +1,14 @@
-"""One name, one meaning: no class and no module of the product has the name of another one."""
+"""One name, one meaning: no class and no module of the product has the name of another one.
+
+A function is a verb or a noun, and a class a noun: neither is a bare participle or `of`, unless it returns a `bool`.
+"""
 
 from __future__ import annotations
 
 import ast
+import re
 from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
@@ -28,3 +33,161 @@ def test_no_class_name_is_used_twice() -> None:
 def test_a_module_name_is_used_twice_only_for_the_same_subject() -> None:
     names = [path.stem for path in MODULES if path.stem != "__init__"]
     assert repeated(names) == set(SAME_SUBJECT)
+
+
+PARTICIPLE = re.compile(
+    "(?!(?:embed|feed|need|seed|shed)$)(?:of|[a-z]+ed|begun|bound|broken|brought|built|caught|chosen|drawn|fed|found|given|"
+    "gone|held|hidden|kept|known|laid|left|lost|made|meant|paid|seen|sent|shown|spent|spoken|taken|thrown|told|torn|"
+    "understood|written)"
+)
+CALLBACKS = frozenset({"done", "edited", "failed", "flushed"})
+"""Methods that report an event that has happened."""
+LEFT: frozenset[str] = frozenset(
+    {
+        "server/accounts/access.py:known",
+        "server/accounts/access.py:of",
+        "server/accounts/access.py:shared",
+        "server/accounts/quotas.py:_asked",
+        "server/accounts/quotas.py:_counted",
+        "server/accounts/quotas.py:of",
+        "server/accounts/sharing.py:_given",
+        "server/accounts/sharing.py:of",
+        "server/accounts/sql/recent_reads.py:_timed",
+        "server/accounts/sql/sql_secrets.py:_made",
+        "server/accounts/sql/sql_secrets.py:_stored",
+        "server/accounts/sql/sql_shares.py:of",
+        "server/agent/attachments.py:shortened",
+        "server/agent/edit/edit_prompt.py:tagged",
+        "server/agent/model.py:changed",
+        "server/protocols/a2a_v1/card/card.py:_Served",
+        "server/protocols/a2a_v1/card/card.py:of",
+        "server/protocols/a2a_v1/card/card_file.py:Described",
+        "server/protocols/a2a_v1/card/card_file.py:_converted",
+        "server/protocols/a2a_v1/card/card_file.py:_parsed",
+        "server/protocols/a2a_v1/card/card_file.py:filled",
+        "server/protocols/a2a_v1/operations/dispatch.py:encoded",
+        "server/protocols/a2a_v1/operations/handler.py:_activated",
+        "server/protocols/a2a_v1/operations/handler.py:_checked",
+        "server/protocols/a2a_v1/projection/extensions.py:of",
+        "server/protocols/a2a_v1/projection/projection.py:_changed",
+        "server/protocols/a2a_v1/projection/projection.py:_shown",
+        "server/protocols/a2a_v1/projection/turn_ext.py:_renumbered",
+        "server/protocols/a2a_v1/projection/turn_ext.py:completed",
+        "server/protocols/a2a_v1/projection/turn_ext.py:shown",
+        "server/protocols/agui/input.py:_decoded",
+        "server/protocols/agui/messages.py:_shown",
+        "server/protocols/agui/messages.py:_unused",
+        "server/protocols/agui/older/older_form.py:_given",
+        "server/protocols/agui/older/older_form.py:_shared",
+        "server/protocols/agui/older/older_state.py:_Sent",
+        "server/protocols/agui/older/older_state.py:_changed",
+        "server/protocols/agui/older/older_state.py:_closed",
+        "server/protocols/agui/older/older_state.py:of",
+        "server/protocols/agui/older/request.py:_Given",
+        "server/protocols/agui/older/request.py:_known",
+        "server/protocols/agui/older/request.py:_shown",
+        "server/protocols/agui/older/request.py:translated",
+        "server/protocols/agui/routes.py:_begun",
+        "server/protocols/agui/run_events.py:_finished",
+        "server/protocols/agui/run_events.py:rejected",
+        "server/protocols/agui/sent_messages.py:recorded",
+        "server/protocols/agui/state.py:_changed",
+        "server/protocols/agui/state.py:of",
+        "server/protocols/agui/stream.py:_refused",
+        "server/protocols/artifacts/diff.py:_finished",
+        "server/protocols/artifacts/file_names.py:unused",
+        "server/protocols/artifacts/json_forms.py:of",
+        "server/protocols/artifacts/routes.py:_negotiated",
+        "server/protocols/artifacts/routes.py:_unshared",
+        "server/protocols/edge/http_requests.py:Guarded",
+        "server/protocols/edge/sse_response.py:begun",
+        "server/protocols/guard/checks.py:of",
+        "server/protocols/guard/hosts.py:of",
+        "server/protocols/guard/parsing.py:_parsed",
+        "server/protocols/guard/parsing.py:used",
+        "server/protocols/guard/proto_messages.py:_expected",
+        "server/protocols/guard/proto_messages.py:_named",
+        "server/protocols/guard/rpc_calls.py:_named",
+        "server/protocols/guard/unrouted.py:_allowed",
+        "server/protocols/identity/attempts.py:succeeded",
+        "server/protocols/identity/authenticator.py:Authenticated",
+        "server/protocols/identity/browser_sessions.py:renewed",
+        "server/protocols/identity/browser_sessions.py:signed",
+        "server/protocols/identity/credentials.py:Malformed",
+        "server/protocols/identity/issuer.py:asked",
+        "server/protocols/identity/published.py:Published",
+        "server/protocols/identity/signed_claims.py:_encoded",
+        "server/protocols/page/assets.py:encoded",
+        "server/protocols/pipeline/entrance.py:_unauthenticated",
+        "server/protocols/pipeline/grpc_pipeline.py:_Entered",
+        "server/protocols/pipeline/grpc_pipeline.py:_entered",
+        "server/protocols/pipeline/grpc_pipeline.py:_parsed",
+        "server/protocols/sign_in/open_id_sign_in.py:_redeemed",
+        "server/protocols/sign_in/open_id_sign_in.py:begun",
+        "server/protocols/sign_in/open_id_sign_in.py:of",
+        "server/push/http_sender.py:_opened",
+        "server/push/outbox.py:_claimed",
+        "server/push/outbox.py:delivered",
+        "server/push/sql/sql_push.py:_of",
+        "server/push/sql/sql_push.py:delivered",
+        "server/push/targets.py:of",
+        "server/push/under_way.py:settled",
+        "server/tasks/contexts.py:_opened",
+        "server/tasks/journal/activity.py:changed",
+        "server/tasks/journal/journal.py:_of",
+        "server/tasks/journal/journal.py:known",
+        "server/tasks/journal/journal.py:settled",
+        "server/tasks/journal/round_robin.py:_left",
+        "server/tasks/journal/round_robin.py:admitted",
+        "server/tasks/kept_files.py:_named",
+        "server/tasks/kept_files.py:_unnamed",
+        "server/tasks/kept_files.py:named",
+        "server/tasks/kept_files.py:of",
+        "server/tasks/runtime/turns.py:_interrupted",
+        "server/tasks/runtime/turns.py:_metered",
+        "server/tasks/sql/journal/context_tails.py:changed",
+        "server/tasks/sql/journal/prune.py:_counted",
+        "server/tasks/sql/journal/prune.py:_isolated",
+        "server/tasks/sql/journal/prune.py:_of",
+        "server/tasks/sql/journal/sql_journal.py:_committed",
+        "server/tasks/sql/journal/sql_journal.py:followed",
+        "server/tasks/sql/journal/sql_journal.py:known",
+        "server/tasks/sql/journal/sweep_size.py:measured",
+        "server/tasks/sql/projections/journal_commit.py:continued",
+        "server/tasks/sql/projections/journal_commit.py:created",
+        "server/tasks/sql/projections/journal_commit.py:of",
+        "server/tasks/sql/projections/replicas.py:leased",
+        "server/tasks/sql/projections/sql_kept.py:of",
+        "server/tasks/sql/projections/task_counts.py:moved",
+        "server/tasks/sql/replica/notifications.py:_notified",
+        "server/tasks/sql/replica/notifications.py:of",
+        "server/tasks/sql/replica/takeover.py:_unowned",
+        "tools/tool.py:Failed",
+    }
+)
+"""Names that are still to be replaced."""
+
+
+def is_participle(name: str) -> bool:
+    """Whether a name is a single word that is a participle or `of`, such as `_known` or `Merged`."""
+    word = name.strip("_")
+    return bool(PARTICIPLE.fullmatch(word[:1].lower() + word[1:])) and word not in CALLBACKS
+
+
+def participles(tree: ast.Module) -> Iterator[str]:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ClassDef):
+            named = True
+        elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            named = not (node.returns and ast.unparse(node.returns).startswith(("bool", "TypeGuard", "TypeIs")))
+        else:
+            continue
+        if named and is_participle(node.name):
+            yield node.name
+
+
+def test_functions_are_verbs_or_nouns_and_classes_are_nouns() -> None:
+    found = {
+        f"{path.relative_to(ROOT)}:{name}" for path in MODULES for name in participles(ast.parse(path.read_text()))
+    }
+    assert found == LEFT

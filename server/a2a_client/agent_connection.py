@@ -64,16 +64,16 @@ class AgentConnection:
         self, call: Callable[[Client], AsyncIterator[pb.StreamResponse]]
     ) -> AsyncGenerator[pb.StreamResponse, None]:
         with agent_faults():
-            async with aclosing(cast("AsyncGenerator[pb.StreamResponse]", call(self._connected()))) as events:
+            async with aclosing(cast("AsyncGenerator[pb.StreamResponse]", call(self._require_client()))) as events:
                 async for event in events:
                     yield event
 
     async def _answer(self, call: Callable[[Client], Awaitable[T]]) -> T:
         with agent_faults():
             async with asyncio.timeout(self._silence):
-                return await call(self._connected())
+                return await call(self._require_client())
 
-    def _connected(self) -> Client:
+    def _require_client(self) -> Client:
         if self._client is None:
-            raise AgentFault("its card has not been read yet", passing=True)
+            raise AgentFault("its card has not been read yet", retryable=True)
         return self._client

@@ -31,13 +31,13 @@ class AgentFault(Exception):
     """An agent cannot be reached, refuses, or answers what is not A2A; `str()` is for a model and the log.
 
     Attributes:
-        passing: another try may succeed.
+        retryable: another try may succeed.
         streamless: it does not stream this task, which may have ended.
     """
 
-    def __init__(self, reason: str, *, passing: bool = False, streamless: bool = False) -> None:
+    def __init__(self, reason: str, *, retryable: bool = False, streamless: bool = False) -> None:
         super().__init__(reason)
-        self.passing = passing
+        self.retryable = retryable
         self.streamless = streamless
 
 
@@ -62,25 +62,25 @@ def fault_of(error: Exception) -> AgentFault:
             return AgentFault(_status(cause.response.status_code), streamless=True)
         case A2AError() if not isinstance(error, A2AClientError):
             streamless = isinstance(error, UnsupportedOperationError | MethodNotFoundError)
-            passing = _has(error.data, "retryable") or _asks_for_another_try(cause)
-            return AgentFault(f"it refuses: {error.message[:500]}", passing=passing, streamless=streamless)
+            retryable = _has(error.data, "retryable") or _is_retryable(cause)
+            return AgentFault(f"it refuses: {error.message[:500]}", retryable=retryable, streamless=streamless)
     match cause:
         case UnreadableAnswer():
             return AgentFault(str(cause))
         case httpx.HTTPStatusError():
-            passing = cause.response.status_code >= 500 or _asks_for_another_try(cause)
-            return AgentFault(_status(cause.response.status_code), passing=passing)
+            retryable = cause.response.status_code >= 500 or _is_retryable(cause)
+            return AgentFault(_status(cause.response.status_code), retryable=retryable)
         case httpx.TimeoutException() | TimeoutError() | A2AClientTimeoutError():
-            return AgentFault("it does not answer", passing=True)
-        case grpc.aio.AioRpcError() if not _asks_for_another_try(cause):
+            return AgentFault("it does not answer", retryable=True)
+        case grpc.aio.AioRpcError() if not _is_retryable(cause):
             return AgentFault("it refuses")
         case httpx.RequestError() | OSError() | grpc.aio.AioRpcError():
-            return AgentFault("the connection to it broke, or nothing answers there", passing=True)
+            return AgentFault("the connection to it broke, or nothing answers there", retryable=True)
         case _:
             return AgentFault("it answers what is not A2A")
 
 
-def _asks_for_another_try(cause: BaseException) -> bool:
+def _is_retryable(cause: BaseException) -> bool:
     match cause:
         case httpx.HTTPStatusError(response=response):
             return response.status_code in (408, 429, 503)

@@ -111,7 +111,7 @@ class Follower:
     _polling: bool = False
     _has_answer: bool = False
     _end_announced: bool = False
-    _last_fault: AgentFault = field(default_factory=lambda: AgentFault("the connection to it broke", passing=True))
+    _last_fault: AgentFault = field(default_factory=lambda: AgentFault("the connection to it broke", retryable=True))
 
     async def run(self, message: pb.Message | None = None) -> None:
         """Send a message, if there is one, and follow the task until it is over.
@@ -135,7 +135,7 @@ class Follower:
                 return await self._read(self.connection.send(message), message)
             except AgentFault as fault:
                 delay = next(delays, None)
-                if self._has_answer or not fault.passing or delay is None:
+                if self._has_answer or not fault.retryable or delay is None:
                     raise
             await self.wait(delay, 0)
 
@@ -150,7 +150,7 @@ class Follower:
         try:
             task = await self.connection.get(self.task_id)
         except AgentFault as fault:
-            if not self._end_announced and not fault.passing:
+            if not self._end_announced and not fault.retryable:
                 raise
             self._last_fault, self._tries = fault, self._tries.after_loss()
             return self._end_announced
@@ -183,7 +183,7 @@ class Follower:
         except AgentFault as raised:
             fault = raised
         if message is not None and not self._has_answer:
-            raise fault or AgentFault("it ends without an answer", passing=True)
+            raise fault or AgentFault("it ends without an answer", retryable=True)
         return await self._decide(news, end, fault)
 
     def _is_ours(self, event: pb.StreamResponse, names_task: bool) -> bool:
@@ -198,7 +198,7 @@ class Follower:
         confirms = self.persistence.confirms
         if end and (end.HasField("message") or not confirms):
             return True
-        refused = fault is not None and not fault.passing
+        refused = fault is not None and not fault.retryable
         if fault and refused and not (fault.streamless or confirms):
             raise fault
         if end or (refused and not self._has_answer):

@@ -27,22 +27,22 @@ async def zoned_answer(response: httpx.Response) -> None:
         response.stream = _ZonedBody(response)
 
 
-def zoned(text: bytes) -> bytes:
+def add_zones(text: bytes) -> bytes:
     """JSON, or a line of an event stream with JSON in it, with time stamps of UTC in place of those without a zone."""
     if not _SUSPECT.search(text):
         return text
     start = text.find(b"{")
     try:
-        return text[:start] + json.dumps(json.loads(text[start:], object_hook=_zoned_status)).encode()
+        return text[:start] + json.dumps(json.loads(text[start:], object_hook=_add_zone)).encode()
     except (ValueError, RecursionError):
         return text
 
 
-async def _zoned_apart(text: bytes) -> bytes:
-    return zoned(text) if len(text) < LARGE else await asyncio.to_thread(zoned, text)
+async def _add_zones_off_loop(text: bytes) -> bytes:
+    return add_zones(text) if len(text) < LARGE else await asyncio.to_thread(add_zones, text)
 
 
-def _zoned_status(fields: dict[str, Any]) -> dict[str, Any]:
+def _add_zone(fields: dict[str, Any]) -> dict[str, Any]:
     is_status = "state" in fields and fields.keys() <= {"state", "message", "timestamp"}
     stamp = str(fields.get("timestamp"))
     return fields | {"timestamp": f"{stamp}Z"} if is_status and re.fullmatch(_STAMP, stamp, re.ASCII) else fields
@@ -61,9 +61,9 @@ class _ZonedBody(httpx.AsyncByteStream):
             pending += chunk
             end = pending.rfind(b"\n", len(pending) - len(chunk)) + 1 if self._by_line else 0
             if end:
-                yield b"\n".join([await _zoned_apart(line) for line in bytes(pending[:end]).split(b"\n")])
+                yield b"\n".join([await _add_zones_off_loop(line) for line in bytes(pending[:end]).split(b"\n")])
                 del pending[:end]
-        yield await _zoned_apart(bytes(pending))
+        yield await _add_zones_off_loop(bytes(pending))
 
     async def aclose(self) -> None:
         await self._stream.aclose()

@@ -115,12 +115,12 @@ async def _close_on_failure(database: Database) -> AsyncIterator[None]:
         yield
     except BaseException as error:
         await database.close()
-        if translated := _translated(database.name, error):
+        if translated := _translate(database.name, error):
             raise translated from error
         raise
 
 
-def _translated(url: str, error: BaseException) -> DatabaseError | None:
+def _translate(url: str, error: BaseException) -> DatabaseError | None:
     match error:
         case DatabaseInUse() | SchemaError():
             return DatabaseError(str(error))
@@ -138,11 +138,11 @@ def _translated(url: str, error: BaseException) -> DatabaseError | None:
 def _unusable(url: str, reason: str) -> DatabaseError:
     words = re.sub(r"^\[Errno -?\d+\] ", "", (reason.splitlines() or ["it does not answer"])[0])
     if url.startswith("sqlite:"):
-        return _unopened(url, f"{words}. {_OTHER_FILE.capitalize()}")
+        return _cannot_open(url, f"{words}. {_OTHER_FILE.capitalize()}")
     return DatabaseError(f"The database {without_password(url)} cannot be used: {words}. {_CHECK_ADDRESS}")
 
 
-def _unopened(url: str, fault: str) -> DatabaseError:
+def _cannot_open(url: str, fault: str) -> DatabaseError:
     return DatabaseError(f"The database {url} cannot be opened: {fault}.")
 
 
@@ -161,10 +161,10 @@ def check_file(path: Path, name: str, *, new: bool, writes: bool) -> None:
         DatabaseError: it cannot be opened, is of another program, or could not be created.
     """
     if fault := _fault_of_place(path) or _fault_of_permissions(path, writes):
-        raise _unopened(name, fault)
+        raise _cannot_open(name, fault)
     if not (new or path.exists()):
         fault = "there is no such file yet; a2a-canvas serve makes it, and so does a2a-canvas db upgrade"
-        raise _unopened(name, fault)
+        raise _cannot_open(name, fault)
     if tables := _tables_of_another(path, name):
         has = "the table" if len(tables) == 1 else "the tables"
         raise DatabaseError(
@@ -213,7 +213,7 @@ def _tables_of_another(path: Path, name: str) -> Sequence[str]:
         except sqlite3.OperationalError:
             continue  # opening it raises the error
         except sqlite3.DatabaseError:
-            raise _unopened(name, f"it is not a SQLite database. {_OTHER_FILE.capitalize()}") from None
+            raise _cannot_open(name, f"it is not a SQLite database. {_OTHER_FILE.capitalize()}") from None
         return () if REVISIONS in tables else tables
     return ()
 

@@ -31,7 +31,7 @@ from rich.text import Text
 from a2a_canvas.server.a2a_client.agent_connection import AgentConnection
 from a2a_canvas.server.a2a_client.follower import task_of
 from a2a_canvas.server.client.commands.arguments import value_type
-from a2a_canvas.server.client.conversation.connection import connected
+from a2a_canvas.server.client.conversation.connection import connect
 from a2a_canvas.server.client.conversation.errors import INTERRUPTED, ClientError
 from a2a_canvas.server.client.conversation.exchange import converse, new_message
 from a2a_canvas.server.client.conversation.invocation import Invocation
@@ -308,7 +308,7 @@ class Demo:
         message = new_message(text, CONTEXT)
         if operation:
             message.metadata.update({CANVAS: {"artifactId": ARTIFACT, **operation}})
-        async with connected(self._url) as session, aclosing(AgentConnection(session.client).send(message)) as events:
+        async with connect(self._url) as session, aclosing(AgentConnection(session.client).send(message)) as events:
             return task_of(await anext(events))[0]
 
     def _follow(self, task_id: str, *watchers: Watcher) -> None:
@@ -321,5 +321,5 @@ class Demo:
             await self._answering.wait()
 
         invocation = Invocation(url=self._url, quiet=True, pause=reconnect)
-        async with connected(self._url) as session:
+        async with connect(self._url) as session:
             await converse(invocation, session, task_id, (CANVAS,), lambda each, _: watcher.take(each))

@@ -92,7 +92,7 @@ class _Server:
     process: subprocess.Popen[bytes]
     channel: socket.socket
 
-    def loaded(self) -> tuple[str, int] | None:
+    def wait_until_loaded(self) -> tuple[str, int] | None:
         """Its host and port, when it has loaded the agent; None if it could not, and has ended."""
         said = self.channel.recv(4096)
         if not said:
@@ -160,7 +160,7 @@ class _Servers:
         self._listener = self._address = self._running = None
 
     def _replaced_by(self, new: _Server) -> bool:
-        address = new.loaded()
+        address = new.wait_until_loaded()
         listener = self._listener_at(address) if address else None
         if not listener:
             return False

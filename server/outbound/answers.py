@@ -49,7 +49,7 @@ class AnswerMeter:
         self._end = b""
 
     @classmethod
-    def of(cls, response: Any, most: int, *, by_event: bool = True) -> AnswerMeter:
+    def for_response(cls, response: Any, most: int, *, by_event: bool = True) -> AnswerMeter:
         """That of an answer as httpx and httpx2 have it."""
         request, headers = response.request, response.headers
         accept, content_type = request.headers.get("accept", ""), headers.get("content-type", "")

@@ -23,7 +23,7 @@ def limiting(most: int = MAX_MESSAGE) -> Callable[[httpx.Response], Awaitable[No
     """A hook that limits each answer of a client, which has the headers `UNCOMPRESSED`."""
 
     async def limit(response: httpx.Response) -> None:
-        response.stream = _HttpxBody(response.stream, AnswerMeter.of(response, most))
+        response.stream = _HttpxBody(response.stream, AnswerMeter.for_response(response, most))
 
     return limit
 

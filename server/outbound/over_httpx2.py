@@ -14,7 +14,7 @@ class UnreadableMessage(httpx2.StreamError):
     """An answer is too large or compressed; `str()` says why. MCP's SDK fails one call for it, not the connection."""
 
 
-def guarded(client: httpx2.AsyncClient, most: int = MAX_MESSAGE, *, by_event: bool = True) -> httpx2.AsyncClient:
+def limit_answers(client: httpx2.AsyncClient, most: int = MAX_MESSAGE, *, by_event: bool = True) -> httpx2.AsyncClient:
     """The client, whose answers are limited from now on, and which follows no redirect.
 
     Args:
@@ -23,7 +23,7 @@ def guarded(client: httpx2.AsyncClient, most: int = MAX_MESSAGE, *, by_event: bo
     """
 
     async def limit(response: httpx2.Response) -> None:
-        response.stream = _Httpx2Body(response.stream, AnswerMeter.of(response, most, by_event=by_event))
+        response.stream = _Httpx2Body(response.stream, AnswerMeter.for_response(response, most, by_event=by_event))
 
     client.event_hooks["response"].append(limit)
     client.headers.update(UNCOMPRESSED)
@@ -41,7 +41,7 @@ class LimitedClient(httpx2.AsyncClient):
         auth: httpx2.Auth | None = None,
     ) -> None:
         super().__init__(headers=headers, timeout=timeout, auth=auth)
-        guarded(self)
+        limit_answers(self)
 
 
 class _Httpx2Body(httpx2.AsyncByteStream):

@@ -23,7 +23,7 @@ class TokenOrigin(NamedTuple):
         return host if self.port == _PORTS.get(self.scheme) else f"{host}:{self.port}"
 
     @classmethod
-    def of(cls, url: str) -> TokenOrigin:
+    def parse(cls, url: str) -> TokenOrigin:
         try:
             parts = urlsplit(url)
             port = parts.port or _PORTS.get(parts.scheme, 0)
@@ -41,7 +41,7 @@ def token_for(url: str, configured: str, tokens: Mapping[str, str]) -> str:
         tokens: by `host:port`, or by host: then for the port that the operator gave. An IPv6 address has brackets if a
             port follows.
     """
-    to, own = TokenOrigin.of(url), TokenOrigin.of(configured)
+    to, own = TokenOrigin.parse(url), TokenOrigin.parse(configured)
     if not to.host or is_downgrade(url, configured):
         return ""
     of_host = tokens.get(to.host, "") if to[1:] == own[1:] else ""
@@ -51,4 +51,4 @@ def token_for(url: str, configured: str, tokens: Mapping[str, str]) -> str:
 
 def is_downgrade(url: str, configured: str) -> bool:
     """Whether an address without TLS is used in place of one with it."""
-    return TokenOrigin.of(configured).scheme == "https" and TokenOrigin.of(url).scheme != "https"
+    return TokenOrigin.parse(configured).scheme == "https" and TokenOrigin.parse(url).scheme != "https"

@@ -66,8 +66,8 @@ def choose_llm(settings: Settings, environ: Mapping[str, str]) -> LLM:
     if name == REHEARSAL or (name is None and not has_key):
         return _rehearsal()
     if name and not (has_key and _may_be_served(name, environ)):
-        meant = (f"Did you mean {meant}?" for meant in _meant(name))
-        raise SettingsError(" ".join((f"The model {name} has no provider.", *meant, _WAYS, *unused_keys(environ))))
+        near = (f"Did you mean {each}?" for each in _suggest_names(name))
+        raise SettingsError(" ".join((f"The model {name} has no provider.", *near, _WAYS, *unused_keys(environ))))
     for variable in ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN"):
         _check_key(variable, environ)
     return _claude(name, settings)
@@ -77,10 +77,10 @@ def _may_be_served(name: str, environ: Mapping[str, str]) -> bool:
     """Whether the Messages API may have a model of this name. Anthropic itself has no model of other makers."""
     if environ.get("ANTHROPIC_BASE_URL", "").strip() or _CLAUDE in name:
         return True
-    return ":" not in name and not list(_meant(name))
+    return ":" not in name and not list(_suggest_names(name))
 
 
-def _meant(name: str) -> Iterator[str]:
+def _suggest_names(name: str) -> Iterator[str]:
     """The name that was probably meant."""
     kind, colon, rest = name.partition(":")
     if colon:

@@ -507,10 +507,10 @@ def _message(fault: Any, places: Mapping[str, str]) -> str:
             message = "is too large"
         case kind if kind in _NEEDED:
             message = f"must be {_NEEDED[kind]}"
-    return f"{places.get(field, field)}={_written(field, fault['input'])}: {message}"
+    return f"{places.get(field, field)}={_format_input(field, fault['input'])}: {message}"
 
 
-def _written(field: str, value: Any) -> str:
+def _format_input(field: str, value: Any) -> str:
     if not Settings.model_fields[field].repr:
         return "'***'"
     match value:

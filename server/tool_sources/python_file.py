@@ -51,7 +51,7 @@ def load_python_file(path: Path) -> PythonFile:
         ToolFileError: it cannot be imported, or has no tools.
     """
     try:
-        found = tuple(_tools_of(_imported(path)))
+        found = tuple(_tools_of(_import_file(path)))
     except (Exception, SystemExit) as error:
         raise ToolFileError(" ".join(_fault(path, error).split())) from error
     if not found:
@@ -62,7 +62,7 @@ def load_python_file(path: Path) -> PythonFile:
     return PythonFile(str(path), found)
 
 
-def _imported(path: Path) -> object:
+def _import_file(path: Path) -> object:
     folder = str(path.resolve().parent)
     if folder not in sys.path:
         sys.path.insert(0, folder)  # as Python does for a program
@@ -89,7 +89,7 @@ def _fault(path: Path, error: BaseException) -> str:
             return str(error).replace(str(path.absolute()), str(path))
         case SyntaxError():
             line = f", line {error.lineno}" if error.lineno else ""
-            return f"{_shown(path, error.filename or str(path))}{line}: {error.msg}. Correct it."
+            return f"{_display_path(path, error.filename or str(path))}{line}: {error.msg}. Correct it."
         case ModuleNotFoundError():
             root = (error.name or "").partition(".")[0]
             return f"{_place(path, error)}: {error}. Install it where a2a-canvas runs: pip install {root}"
@@ -101,10 +101,10 @@ def _place(path: Path, error: BaseException) -> str:
     """The last line of the user's own files that was being run."""
     folder = path.resolve().parent
     lines = [each for each in extract_tb(error.__traceback__) if Path(each.filename).resolve().is_relative_to(folder)]
-    return f"{_shown(path, lines[-1].filename)}, line {lines[-1].lineno}" if lines else str(path)
+    return f"{_display_path(path, lines[-1].filename)}, line {lines[-1].lineno}" if lines else str(path)
 
 
-def _shown(path: Path, name: str) -> Path:
+def _display_path(path: Path, name: str) -> Path:
     """A file as the user has named it, or one beside it."""
     folder = path.resolve().parent
     file = Path(name).resolve()

@@ -24,7 +24,7 @@ def test_labels_beyond_the_limit_are_counted_together() -> None:
 def test_the_delay_of_an_entry_is_measured_by_the_clock_of_the_entries_and_never_below_zero() -> None:
     metrics = Metrics(lambda: NOW)
     for seconds in (2, -1):
-        metrics.sent(NOW - timedelta(seconds=seconds))
+        metrics.record_sent(NOW - timedelta(seconds=seconds))
     assert values(metrics.entry_delay) == {(): 2}
     assert metrics.registry.get_sample_value("a2a_canvas_entry_delay_seconds_sum") == 2.0
 

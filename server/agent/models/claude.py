@@ -37,7 +37,7 @@ from a2a_canvas.server.agent.models.provider_errors import (
 )
 from a2a_canvas.server.agent.models.sse_decoder import EventStreamDecoder
 from a2a_canvas.server.agent.models.token_limits import TokenLimits
-from a2a_canvas.server.outbound.over_httpx2 import UnreadableMessage, guarded
+from a2a_canvas.server.outbound.over_httpx2 import UnreadableMessage, limit_answers
 
 logger = logging.getLogger(__name__)
 
@@ -105,7 +105,7 @@ def client_from(environ: Mapping[str, str], http_client: httpx2.AsyncClient | No
     key = environ.get("ANTHROPIC_API_KEY", "").strip()
     token = None if key else environ.get("ANTHROPIC_AUTH_TOKEN", "").strip() or None
     url, auth = address_in(environ, "ANTHROPIC_BASE_URL", "https://api.anthropic.com", example="http://127.0.0.1:11434")
-    http_client = guarded(http_client or anthropic.DefaultAioHttpClient(), MAX_ANSWER, by_event=False)
+    http_client = limit_answers(http_client or anthropic.DefaultAioHttpClient(), MAX_ANSWER, by_event=False)
     if auth:
         http_client.auth = auth
     return anthropic.AsyncAnthropic(

@@ -37,7 +37,7 @@ from a2a_canvas.server.agent.models.provider_errors import (
 )
 from a2a_canvas.server.agent.models.sse_decoder import EventStreamDecoder
 from a2a_canvas.server.agent.models.token_limits import TokenLimits
-from a2a_canvas.server.outbound.over_httpx2 import UnreadableMessage, guarded
+from a2a_canvas.server.outbound.over_httpx2 import UnreadableMessage, limit_answers
 
 logger = logging.getLogger(__name__)
 
@@ -58,7 +58,7 @@ def client_from(environ: Mapping[str, str], http_client: httpx2.AsyncClient | No
     """
     key = environ.get("OPENAI_API_KEY", "").strip()
     url, auth = address_in(environ, "OPENAI_BASE_URL", ADDRESS, example="http://127.0.0.1:8080/v1")
-    http_client = guarded(http_client or openai.DefaultAioHttpClient(), MAX_ANSWER, by_event=False)
+    http_client = limit_answers(http_client or openai.DefaultAioHttpClient(), MAX_ANSWER, by_event=False)
     if auth:
         http_client.auth = auth
     return openai.AsyncOpenAI(api_key=key or NO_KEY, base_url=url, http_client=http_client)

@@ -12,7 +12,7 @@ from typing import Any
 
 from rich.text import Text
 
-from a2a_canvas.server.client.conversation.canvas_session import NotServed, opened, proto_of
+from a2a_canvas.server.client.conversation.canvas_session import NotServed, open_canvas, proto_of
 from a2a_canvas.server.client.conversation.errors import CannotBeDone, ClientError
 from a2a_canvas.server.client.conversation.invocation import Invocation
 from a2a_canvas.server.client.screen.display import clean, local_time, size_of
@@ -24,17 +24,17 @@ _STYLES = {"@": "cyan", "+": "green", "-": "red", " ": ""}
 
 async def artifacts(invocation: Invocation, context: str | None) -> None:
     """Print the artifacts of a conversation."""
-    async with opened(invocation, context) as canvas:
+    async with open_canvas(invocation, context) as canvas:
         if invocation.json:
-            invocation.print_json({"contextId": canvas.context, "artifacts": canvas.listed})
+            invocation.print_json({"contextId": canvas.context, "artifacts": canvas.artifacts})
         else:
-            invocation.table(ARTIFACT_COLUMNS, map(artifact_row, canvas.listed), "There are no artifacts yet.")
+            invocation.table(ARTIFACT_COLUMNS, map(artifact_row, canvas.artifacts), "There are no artifacts yet.")
 
 
 async def show(invocation: Invocation, artifact: str | None, context: str | None, version: int | None) -> None:
     """Print the current version of an artifact, or one of its versions."""
     below = () if version is None else ("versions", str(version))
-    async with opened(invocation, context) as canvas:
+    async with open_canvas(invocation, context) as canvas:
         id_ = canvas.find(artifact)
         try:
             if invocation.json:
@@ -51,7 +51,7 @@ async def show(invocation: Invocation, artifact: str | None, context: str | None
 
 async def versions(invocation: Invocation, artifact: str | None, context: str | None) -> None:
     """Print all versions of an artifact, the current one marked."""
-    async with opened(invocation, context) as canvas:
+    async with open_canvas(invocation, context) as canvas:
         answer = await canvas.read(canvas.find(artifact), "versions")
         if invocation.json:
             invocation.print_json(answer)
@@ -61,7 +61,7 @@ async def versions(invocation: Invocation, artifact: str | None, context: str | 
 
 async def diff(invocation: Invocation, artifact: str | None, numbers: tuple[int, ...], context: str | None) -> None:
     """Print the changes of the current version, or of a given one, or the difference of two."""
-    async with opened(invocation, context) as canvas:
+    async with open_canvas(invocation, context) as canvas:
         if artifact and artifact.isdecimal() and not canvas.has(artifact):
             numbers, artifact = (int(artifact), *numbers), None
         if len(numbers) > 2:

@@ -73,7 +73,7 @@ def _help(invocation: Invocation, group: click.Group) -> None:
 
 
 async def _greeting(invocation: Invocation, chat: _Chat) -> None:
-    async with invocation.connected() as session:
+    async with invocation.connect() as session:
         chat.context = await known_context(invocation, session, chat.context)
         if sys.stdin.isatty():
             goes_on = f" This continues the conversation {chat.context}." if chat.context else ""
@@ -86,7 +86,7 @@ async def _turn(invocation: Invocation, chat: _Chat, text: str) -> None:
     if asked:
         verdict(invocation, chat.seen, text)
     chat.seen = SeenTask(context_id=chat.context)
-    async with invocation.connected() as session:
+    async with invocation.connect() as session:
         if chat.context and not asked:
             await wait_for_last_task(invocation, session, chat.context)
         await say(invocation, session, new_message(text, chat.context, asked), keep=chat.keep, brief=True)

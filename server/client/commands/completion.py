@@ -10,7 +10,7 @@ from contextlib import suppress
 from typing import Any
 
 from a2a_canvas.server.client.conversation.address import all_headers, server_url
-from a2a_canvas.server.client.conversation.canvas_session import opened
+from a2a_canvas.server.client.conversation.canvas_session import open_canvas
 from a2a_canvas.server.client.conversation.invocation import Invocation
 
 SECONDS = 1.0
@@ -36,9 +36,9 @@ async def _candidates(kind: str, params: Mapping[str, Any]) -> Iterable[str]:
     headers = all_headers((*params.get("headers", ()), *token))
     invocation = Invocation(server_url(params["url"]), headers, err=io.StringIO())
     if kind == "artifact":
-        async with opened(invocation, params.get("context")) as canvas:
-            return [str(each.get(field, "")) for each in canvas.listed for field in ("artifactId", "name")]
-    async with invocation.connected() as session:
+        async with open_canvas(invocation, params.get("context")) as canvas:
+            return [str(each.get(field, "")) for each in canvas.artifacts for field in ("artifactId", "name")]
+    async with invocation.connect() as session:
         tasks = await session.tasks()
     ids = {"task": [task.id for task in tasks], "context": [task.context_id for task in tasks]}
     return [id_ for word in kind.split(" or ") for id_ in ids[word]]

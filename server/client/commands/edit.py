@@ -15,7 +15,7 @@ from typing import Any
 
 from a2a.types import a2a_pb2 as pb
 
-from a2a_canvas.server.client.conversation.canvas_session import CanvasSession, opened, text_of
+from a2a_canvas.server.client.conversation.canvas_session import CanvasSession, open_canvas, text_of
 from a2a_canvas.server.client.conversation.errors import CannotBeDone
 from a2a_canvas.server.client.conversation.invocation import Invocation
 from a2a_canvas.server.client.conversation.passage import match_selection
@@ -42,7 +42,7 @@ async def edit(
         raise CannotBeDone("Give --lines or --match, to say which passage", whole)
     if before and after:
         raise CannotBeDone("Give --before or --after, not both")
-    async with opened(invocation, context) as canvas:
+    async with open_canvas(invocation, context) as canvas:
         id_ = canvas.find(artifact)
         if lines:
             selection = {"lineStart": lines[0], "lineEnd": lines[1], "unit": "codepoint"}
@@ -91,7 +91,7 @@ async def restore(invocation: Invocation, artifact: str, version: int, context: 
 async def _operate(
     invocation: Invocation, artifact: str | None, context: str | None, request: str, **fields: Any
 ) -> None:
-    async with opened(invocation, context) as canvas:
+    async with open_canvas(invocation, context) as canvas:
         await canvas.operate_and_say(canvas.find(artifact), request, **fields)
 
 

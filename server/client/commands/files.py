@@ -24,8 +24,8 @@ from pathlib import Path, PurePath
 
 from a2a_canvas.server.client.commands.artifacts import show_diff
 from a2a_canvas.server.client.conversation import connection
-from a2a_canvas.server.client.conversation.canvas_session import CanvasSession, OperationFailed, opened, text_of
-from a2a_canvas.server.client.conversation.errors import CannotBeDone, ClientError, Interrupted
+from a2a_canvas.server.client.conversation.canvas_session import CanvasSession, OperationFailed, open_canvas, text_of
+from a2a_canvas.server.client.conversation.errors import CannotBeDone, ClientError, UserInterrupt
 from a2a_canvas.server.client.conversation.invocation import Invocation, is_piped
 from a2a_canvas.server.client.screen.display import size_of
 
@@ -47,7 +47,7 @@ async def put(
     if follow and (file == "-" or base):
         raise CannotBeDone("--follow needs a FILE, and no --base")
     text = text_of_file(file or "-")
-    async with opened(invocation, context, may_begin=True) as canvas:
+    async with open_canvas(invocation, context, may_begin=True) as canvas:
         # A prefix of another artifact's name is not a match here.
         known = canvas.has(artifact)
         id_ = canvas.find(artifact) if known or base else artifact
@@ -67,7 +67,7 @@ class _RetriedSteps:
         """Run a step; whether it is done."""
         try:
             done = await step
-        except Interrupted:
+        except UserInterrupt:
             raise
         except Exception as error:
             reason = connection.explain(error, self._invocation.url)
@@ -164,7 +164,7 @@ async def pull(
     """Write an artifact to a file; with `follow`, again at each new version."""
     if follow and version:
         raise CannotBeDone("--follow goes with the current version: leave out --version")
-    async with opened(invocation, context) as canvas:
+    async with open_canvas(invocation, context) as canvas:
         id_ = canvas.find(artifact)
         pulling = _FileWriter(canvas, id_, Path(file or canvas.file_name(id_)), follow, force)
         if not follow:
@@ -223,7 +223,7 @@ class _FileWriter:
 
 async def open_artifact(invocation: Invocation, artifact: str | None, context: str | None) -> None:
     """Open an artifact in the user's editor, and save the result."""
-    async with opened(invocation, context) as canvas:
+    async with open_canvas(invocation, context) as canvas:
         id_ = canvas.find(artifact)
         seen = await canvas.read_complete(id_)
         if not any("text" in part for part in seen.get("parts", [])):

@@ -54,7 +54,7 @@ async def send(
     if output and not (folder := Path(output).parent).is_dir():
         raise CannotBeDone(f"{output} cannot be written: there is no folder {folder}")
     message = new_message(typed_text(words, sys.stdin), context, task, attachments(attach))
-    async with invocation.connected() as session:
+    async with invocation.connect() as session:
         if go_on:
             await wait_for_last_task(invocation, session, context)
         else:

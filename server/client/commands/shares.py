@@ -10,7 +10,7 @@ from typing import Any
 from a2a.types import a2a_pb2 as pb
 from google.protobuf.json_format import MessageToDict
 
-from a2a_canvas.server.client.conversation.canvas_session import CanvasSession, opened
+from a2a_canvas.server.client.conversation.canvas_session import CanvasSession, open_canvas
 from a2a_canvas.server.client.conversation.errors import CannotBeDone, ClientError
 from a2a_canvas.server.client.conversation.exchange import new_message
 from a2a_canvas.server.client.conversation.invocation import Invocation
@@ -31,7 +31,7 @@ async def share(
     if not link and user is None:
         raise CannotBeDone("With whom? Give --with USER, or --link")
     fields = {"user": user, "link": link or None, "level": level, "expires": expires}
-    async with opened(invocation, context) as canvas:
+    async with open_canvas(invocation, context) as canvas:
         answer = await _operate(canvas, "share", **fields)
     made = answer.get("share", {})
     if invocation.json:
@@ -51,7 +51,7 @@ async def share(
 
 async def shares(invocation: Invocation, context: str | None) -> None:
     """Print with whom a conversation is shared."""
-    async with opened(invocation, context) as canvas:
+    async with open_canvas(invocation, context) as canvas:
         answer = await _operate(canvas, "shares")
     if invocation.json:
         invocation.print_json(answer)
@@ -61,7 +61,7 @@ async def shares(invocation: Invocation, context: str | None) -> None:
 
 async def unshare(invocation: Invocation, context: str, typed: str) -> None:
     """End a share, given by its id or its user."""
-    async with opened(invocation, context) as canvas:
+    async with open_canvas(invocation, context) as canvas:
         known = (await _operate(canvas, "shares")).get("shares", [])
         ended = resolve(typed, {each["shareId"]: each.get("user", "") for each in known}, "share")
         answer = await _operate(canvas, "unshare", shareId=ended)

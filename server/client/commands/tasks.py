@@ -24,7 +24,7 @@ MESSAGES = 20
 async def tasks(invocation: Invocation, state: str | None, context: str, limit: int) -> None:
     """Print the newest tasks."""
     status = f"TASK_STATE_{(state or 'unspecified').upper().replace('-', '_')}"
-    async with invocation.connected() as session:
+    async with invocation.connect() as session:
         of = context and resolve(context, await session.contexts(), "context")
         found = await session.tasks(limit, context_id=of, status=status, history_length=MESSAGES)
     if invocation.json:
@@ -39,8 +39,8 @@ async def tasks(invocation: Invocation, state: str | None, context: str, limit: 
 
 async def contexts(invocation: Invocation, limit: int) -> None:
     """Print the conversations, the newest first, each with its first request; then those that others share."""
-    async with invocation.connected() as session:
-        listed = await session.listed()
+    async with invocation.connect() as session:
+        listed = await session.list_contexts()
         found: dict[str, list[pb.Task]] = {}
         for task in await session.tasks(history_length=MESSAGES):
             found.setdefault(task.context_id, []).append(task)
@@ -69,7 +69,7 @@ async def contexts(invocation: Invocation, limit: int) -> None:
 
 async def watch(invocation: Invocation, typed: str) -> int:
     """Follow a task, or the newest task of a conversation."""
-    async with invocation.connected() as session:
+    async with invocation.connect() as session:
         known = await session.tasks()
         found = resolve(typed, {id_: "" for task in known for id_ in (task.id, task.context_id)}, "task or context")
         of = [task for task in known if found in (task.id, task.context_id)]
@@ -82,7 +82,7 @@ async def watch(invocation: Invocation, typed: str) -> int:
 
 async def cancel(invocation: Invocation, typed: str) -> None:
     """Cancel a task."""
-    async with invocation.connected() as session:
+    async with invocation.connect() as session:
         task_id = resolve(typed, {task.id: "" for task in await session.tasks()}, "task")
         try:
             task = await session.client.cancel_task(pb.CancelTaskRequest(id=task_id), context=session.call())

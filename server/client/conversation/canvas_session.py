@@ -23,7 +23,7 @@ from a2a_canvas.server.client.conversation.connection import CONNECT_SECONDS, Se
 from a2a_canvas.server.client.conversation.errors import CannotBeDone, ClientError, leads_nowhere
 from a2a_canvas.server.client.conversation.exchange import Take, converse, new_message
 from a2a_canvas.server.client.conversation.invocation import Invocation, elsewhere
-from a2a_canvas.server.client.conversation.names import NotKnown, listed, resolve
+from a2a_canvas.server.client.conversation.names import NotKnown, format_names, resolve
 from a2a_canvas.server.client.conversation.state_file import last_context, last_server
 from a2a_canvas.server.client.screen.display import fit, one_line, short
 from a2a_canvas.server.client.screen.fold import ENDED_BADLY, SeenTask, extension_data
@@ -60,7 +60,9 @@ class NoSuchArtifact(NotKnown):
 
 
 @asynccontextmanager
-async def opened(invocation: Invocation, typed: str | None, *, may_begin: bool = False) -> AsyncIterator[CanvasSession]:
+async def open_canvas(
+    invocation: Invocation, typed: str | None, *, may_begin: bool = False
+) -> AsyncIterator[CanvasSession]:
     """The artifacts of the conversation that was typed; of the last one if none was.
 
     Args:
@@ -70,7 +72,7 @@ async def opened(invocation: Invocation, typed: str | None, *, may_begin: bool =
         CannotBeDone: it is not clear which conversation is meant.
     """
     context = typed or last_context(invocation.url)
-    async with invocation.connected() as session:
+    async with invocation.connect() as session:
         canvas = CanvasSession(invocation, session, context)
         if not context and not may_begin:
             how = f"To list them: {invocation.line('contexts')}"
@@ -81,7 +83,7 @@ async def opened(invocation: Invocation, typed: str | None, *, may_begin: bool =
         try:
             yield canvas
         except NoSuchArtifact as error:
-            raise _not_there(error, await session.listed(), canvas, is_last=not typed) from None
+            raise _not_there(error, await session.list_contexts(), canvas, is_last=not typed) from None
 
 
 @dataclass
@@ -90,13 +92,13 @@ class CanvasSession:
 
     Attributes:
         context: its id; empty until the first operation begins it.
-        listed: what `GET /artifacts/{context}` says of each artifact.
+        artifacts: what `GET /artifacts/{context}` says of each artifact.
     """
 
     invocation: Invocation
     session: Session
     context: str
-    listed: list[dict[str, Any]] = field(default_factory=list)
+    artifacts: list[dict[str, Any]] = field(default_factory=list)
 
     @property
     def base(self) -> str:
@@ -112,9 +114,9 @@ class CanvasSession:
             NoSuchArtifact: there is none of that name.
             CannotBeDone: there is none, or there are several.
         """
-        known = {str(each["artifactId"]): str(each.get("name", "")) for each in self.listed}
+        known = {str(each["artifactId"]): str(each.get("name", "")) for each in self.artifacts}
         if typed is None and len(known) != 1:
-            several = f"Which artifact? Type one of: {listed([*known], known)}"
+            several = f"Which artifact? Type one of: {format_names([*known], known)}"
             raise CannotBeDone(several if known else "The conversation has no artifacts yet")
         if typed is None:
             return next(iter(known))
@@ -125,7 +127,7 @@ class CanvasSession:
 
     def has(self, typed: str) -> bool:
         """Whether an artifact has exactly this id or name."""
-        return any(typed in (each["artifactId"], each.get("name")) for each in self.listed)
+        return any(typed in (each["artifactId"], each.get("name")) for each in self.artifacts)
 
     def version(self, artifact: str) -> int:
         """The number of the artifact's current version, when it was looked at; 0 if there is none."""
@@ -140,7 +142,7 @@ class CanvasSession:
         return str(self._entry(artifact).get("name") or artifact)
 
     def _entry(self, artifact: str) -> dict[str, Any]:
-        return next((each for each in self.listed if each["artifactId"] == artifact), {})
+        return next((each for each in self.artifacts if each["artifactId"] == artifact), {})
 
     async def read(self, artifact: str, *below: str, **query: str | int) -> dict[str, Any]:
         """The artifact, or the resource below it: `versions`, `versions/3`, `versions/3/diff`."""
@@ -160,14 +162,14 @@ class CanvasSession:
     async def look(self, *, may_begin: bool = False) -> bool:
         """Read which artifacts there are; a context that is not there may be the beginning of one that is."""
         try:
-            self.listed = await self._listing() if self.context else []
+            self.artifacts = await self._listing() if self.context else []
         except NotServed as error:
             if error.status != httpx.codes.NOT_FOUND:
                 raise
             known = await self.session.contexts()
             if not (may_begin and not any(each.startswith(self.context) for each in known)):
                 self.context = resolve(self.context, known, "context")
-                self.listed = await self._listing()
+                self.artifacts = await self._listing()
         return True
 
     async def _listing(self) -> list[dict[str, Any]]:
@@ -195,7 +197,7 @@ class CanvasSession:
         except httpx.RequestError as error:
             raise ClientError(leads_nowhere(self.base, error)) from error
         if answer.status_code != httpx.codes.OK:
-            raise _refused(answer, self.base)
+            raise _refusal(answer, self.base)
         return answer.content
 
     # ----------------------------------------------------------------------- changing
@@ -217,11 +219,11 @@ class CanvasSession:
         """
         if not self.session.offers(CANVAS):
             raise ClientError(f"The agent at {self.invocation.url} takes no edits: its card does not list {CANVAS}")
-        told: dict[str, Any] = {}
+        data: dict[str, Any] = {}
 
         def fold(response: pb.StreamResponse, seen: SeenTask) -> None:
-            nonlocal told
-            told = _told(response, artifact) or told
+            nonlocal data
+            data = _version_data(response, artifact) or data
             if not self.invocation.json:
                 take(response, seen)
 
@@ -229,9 +231,9 @@ class CanvasSession:
         given = {name: value for name, value in fields.items() if value is not None}
         message.metadata.update({CANVAS: {"artifactId": artifact, **given}})
         seen = await converse(self.invocation, self.session, message, (TURN, CANVAS), fold)
-        version = int(told.get("artifactVersion", 0))
+        version = int(data.get("artifactVersion", 0))
         if seen.state in ENDED_BADLY:
-            raise OperationFailed(seen.message or f"{ENDED_BADLY[seen.state]}.", version, told.get("busy") is True)
+            raise OperationFailed(seen.message or f"{ENDED_BADLY[seen.state]}.", version, data.get("busy") is True)
         self.context = seen.context_id
         return seen.message, version
 
@@ -252,7 +254,7 @@ class CanvasSession:
         return await self.operate_and_say(artifact, f"Save {name or self.title(artifact)}", op="put", **fields)
 
 
-def _told(response: pb.StreamResponse, artifact: str) -> dict[str, Any]:
+def _version_data(response: pb.StreamResponse, artifact: str) -> dict[str, Any]:
     """What a response says of the artifact's version: of the one that is made, or why there is none."""
     if response.HasField("artifact_update"):
         return extension_data(response.artifact_update.metadata, CANVAS)
@@ -266,17 +268,17 @@ def _not_there(
 ) -> CannotBeDone:
     """The error with the conversation that was searched and, if there is one, the newest that has such an artifact."""
     known = {str(each["contextId"]): each for each in contexts}
-    searched = _called(canvas.context, known)
+    searched = _describe_context(canvas.context, known)
     where = f"the last conversation ({searched})" if is_last else f"conversation {searched}"
     text = f"There is no artifact {error.typed!r} in {where}{error.others}"
     there = next((each for each, said in known.items() if _lists(said, error.typed)), "")
     if not there:
         others = f"For another conversation use --context. To list them: {canvas.invocation.line('contexts')}"
         return CannotBeDone(text, others)
-    return CannotBeDone(text, f"It is in conversation {_called(there, known)}. Add: --context {short(there)}")
+    return CannotBeDone(text, f"It is in conversation {_describe_context(there, known)}. Add: --context {short(there)}")
 
 
-def _called(context: str, known: dict[str, dict[str, Any]]) -> str:
+def _describe_context(context: str, known: dict[str, dict[str, Any]]) -> str:
     said = known.get(context, {})
     request = fit(one_line(str(said.get("name") or said.get("request") or "")), _TITLE)
     return f'{short(context)}, "{request}"' if request else short(context)
@@ -306,7 +308,7 @@ def proto_of(artifact: dict[str, Any]) -> pb.Artifact:
         raise ClientError(f"The server's answer cannot be used: {error}") from error
 
 
-def _refused(answer: httpx.Response, base: str) -> ClientError:
+def _refusal(answer: httpx.Response, base: str) -> ClientError:
     if sentence := error_sentence(answer):
         return NotServed(sentence, answer.status_code)
     return _not_ours(base, f"HTTP {answer.status_code}")

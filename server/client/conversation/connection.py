@@ -80,7 +80,7 @@ class Session:
         wanted = [uri for uri in extensions if self.offers(uri)]
         parameters = ServiceParametersFactory.create([with_a2a_extensions(wanted)])
         # gRPC has no other way to send the headers.
-        return ClientCallContext(service_parameters=_named(self.headers) | parameters)
+        return ClientCallContext(service_parameters=_header_fields(self.headers) | parameters)
 
     async def tasks(self, limit: int = SEARCHED, **filters: Any) -> list[pb.Task]:
         """The newest tasks, without their messages; `filters` are fields of `ListTasksRequest`.
@@ -107,9 +107,9 @@ class Session:
         Those that others share come last.
         """
         own = {task.context_id: "" for task in await self.tasks()}
-        return own | {str(each["contextId"]): "" for each in await self.listed() if "shared" in each}
+        return own | {str(each["contextId"]): "" for each in await self.list_contexts() if "shared" in each}
 
-    async def listed(self) -> list[dict[str, Any]]:
+    async def list_contexts(self) -> list[dict[str, Any]]:
         """The newest conversations, own and shared, as `GET /artifacts` of an a2a-canvas server lists them."""
         if not self.offers(CANVAS):
             return []
@@ -122,11 +122,11 @@ class Session:
 
 
 @asynccontextmanager
-async def connected(url: str, headers: RequestHeaders = ()) -> AsyncIterator[Session]:
+async def connect(url: str, headers: RequestHeaders = ()) -> AsyncIterator[Session]:
     """Connect to the agent at an address. Raises what `explain` explains."""
     async with httpx.AsyncClient(
         # `zoned_answer` reads bodies before they are decompressed.
-        headers={"Accept-Encoding": "identity", **_named(headers)},
+        headers={"Accept-Encoding": "identity", **_header_fields(headers)},
         timeout=httpx.Timeout(CONNECT_SECONDS, read=None),
         event_hooks={"response": [zoned_answer, partial(_read_refusal, headers)]},
     ) as http:
@@ -177,7 +177,7 @@ def card_place(url: str) -> tuple[str, str]:
     return (base, f".well-known/{name}") if well_known and name else (url, AGENT_CARD_WELL_KNOWN_PATH)
 
 
-def _named(headers: RequestHeaders) -> dict[str, str]:
+def _header_fields(headers: RequestHeaders) -> dict[str, str]:
     return {header.name: header.value for header in headers}
 
 
@@ -257,7 +257,7 @@ def _explain_call(error: A2AClientError, url: str) -> str:
             return _explain_status(status.response)
         case httpx.ConnectError() as cause:
             return leads_nowhere(cause.request.url, cause)
-        case _ if fault_of(error).passing:
+        case _ if fault_of(error).retryable:
             return f"The connection to {url} was lost: {error.message}"
         case grpc.aio.AioRpcError() as call:
             unknown = call.code() is grpc.StatusCode.UNAUTHENTICATED

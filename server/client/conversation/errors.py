@@ -4,7 +4,7 @@ ClientError          the request failed; exit code 1
   CannotBeDone       it cannot be done as it was typed, and nothing was sent; exit code 2
   TaskWaits          the task waits for the user, who cannot answer here; exit code 3
   ConnectionLost     the connection broke while the task was running
-  Interrupted        Ctrl+C; exit code 130
+  UserInterrupt      Ctrl+C; exit code 130
   NotServed          the server refused to show an artifact
 """
 
@@ -55,7 +55,7 @@ class TaskWaits(ClientError):
     exit_code = WAITS
 
 
-class Interrupted(ClientError):
+class UserInterrupt(ClientError):
     """The user pressed Ctrl+C; what had been sent goes on."""
 
     exit_code = INTERRUPTED

@@ -20,7 +20,7 @@ from a2a_canvas.server.a2a_client.agent_connection import AgentConnection
 from a2a_canvas.server.a2a_client.agent_fault import AgentFault
 from a2a_canvas.server.a2a_client.follower import Follower, Persistence
 from a2a_canvas.server.client.conversation.connection import ConnectionLost, Session, explain
-from a2a_canvas.server.client.conversation.errors import WAITS, ClientError, Interrupted, TaskWaits
+from a2a_canvas.server.client.conversation.errors import WAITS, ClientError, TaskWaits, UserInterrupt
 from a2a_canvas.server.client.conversation.invocation import Invocation
 from a2a_canvas.server.client.conversation.state_file import remember
 from a2a_canvas.server.client.screen.fold import BROKE_OFF, ENDED_BADLY, PAUSED, SeenTask, asked_again, fold
@@ -92,8 +92,8 @@ class _Conversation:
                 await self._follower.run()
         except asyncio.CancelledError:
             if not self.seen.task_id:
-                raise Interrupted("Interrupted before the server named a task") from None
-            raise Interrupted("Interrupted; the task goes on", *self._next()) from None
+                raise UserInterrupt("Interrupted before the server named a task") from None
+            raise UserInterrupt("Interrupted; the task goes on", *self._next()) from None
         except BrokenPipeError:
             raise
         except Exception as raised:
@@ -106,7 +106,7 @@ class _Conversation:
 
     def _error(self, fault: AgentFault) -> Exception:
         cause = fault.__cause__
-        if self.seen.task_id and fault.passing:
+        if self.seen.task_id and fault.retryable:
             return ConnectionLost(self._invocation.url)
         if self.seen.task_id and isinstance(cause, TaskNotFoundError):
             return ClientError("The server no longer knows the task; it may have been restarted")

@@ -28,7 +28,7 @@ from a2a_canvas.server.client.conversation.address import (
     is_local,
     server_url,
 )
-from a2a_canvas.server.client.conversation.connection import Session, absent, connected, explain
+from a2a_canvas.server.client.conversation.connection import Session, absent, connect, explain
 from a2a_canvas.server.client.conversation.errors import INTERRUPTED, ClientError
 from a2a_canvas.server.client.conversation.state_file import last_server
 from a2a_canvas.server.client.screen.display import fit, one_line
@@ -96,9 +96,9 @@ class Invocation:
         """What is seen of tasks."""
         return Screen(self.console, self.messages, thinking=self.thinking)
 
-    def connected(self) -> AbstractAsyncContextManager[Session]:
+    def connect(self) -> AbstractAsyncContextManager[Session]:
         """A connection to the server."""
-        return connected(self.url, self.headers)
+        return connect(self.url, self.headers)
 
     def show(self, response: pb.StreamResponse, seen: SeenTask) -> None:
         """Show what a response says, which led to `seen`, unless the output is JSON or the result alone."""
@@ -215,7 +215,7 @@ def invoke(
             stream.reconfigure(errors="replace")
     try:
         running = command(invocation, **values)
-        return running if isinstance(running, int) else asyncio.run(carried_out(invocation, running))
+        return running if isinstance(running, int) else asyncio.run(await_command(invocation, running))
     except ClientError as error:
         invocation.fail(str(error), *error.advice)
         return error.exit_code
@@ -223,7 +223,7 @@ def invoke(
         return INTERRUPTED
 
 
-async def carried_out(invocation: Invocation, command: Awaitable[int | None]) -> int:
+async def await_command(invocation: Invocation, command: Awaitable[int | None]) -> int:
     """Await a command and say what went wrong, if anything did (`invoke`)."""
     try:
         return await command or 0

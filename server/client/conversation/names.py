@@ -44,8 +44,10 @@ def resolve(typed: str, known: Mapping[str, str], what: str) -> str:
             if len(found) == 1:
                 return found[0]
             if found:
-                raise CannotBeDone(f"{typed!r} may be any of several {what}s: {listed(found, known)}. Type more of it")
-    others = did_you_mean(typed, known) or (f". There are: {listed([*known], known)}" if known else "")
+                raise CannotBeDone(
+                    f"{typed!r} may be any of several {what}s: {format_names(found, known)}. Type more of it"
+                )
+    others = did_you_mean(typed, known) or (f". There are: {format_names([*known], known)}" if known else "")
     raise NotKnown(typed, what, others)
 
 
@@ -53,10 +55,10 @@ def did_you_mean(typed: str, known: Mapping[str, str]) -> str:
     """The ends of a sentence about what is not there: the nearest that is; empty if nothing is near."""
     texts = {text.casefold(): id_ for id_, name in known.items() for text in (name, id_) if text}
     near = [*dict.fromkeys(texts[text] for text in get_close_matches(typed.casefold(), texts, 3))]
-    return f". Did you mean {listed(near, known)}?" if near else ""
+    return f". Did you mean {format_names(near, known)}?" if near else ""
 
 
-def listed(ids: list[str], known: Mapping[str, str]) -> str:
+def format_names(ids: list[str], known: Mapping[str, str]) -> str:
     """Things in a sentence."""
     named = [one_line(f"{id_} ({known[id_]})" if known[id_] not in ("", id_) else short(id_)) for id_ in ids]
     return ", ".join(named[:MAX_CANDIDATES] + ["…"] * (len(named) > MAX_CANDIDATES))

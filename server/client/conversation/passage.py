@@ -36,13 +36,13 @@ def _find(match: str, text: str, name: str) -> tuple[int, int]:
     if len(starts) == 1:
         return starts[0], starts[0] + len(needle)
     if not starts:
-        raise CannotBeDone(f"{_quoted(match)} does not occur in {name}. Copy it from what show prints, or give --lines")
+        raise CannotBeDone(f"{_quote(match)} does not occur in {name}. Copy it from what show prints, or give --lines")
     lines = dict.fromkeys(text.count("\n", 0, start) + 1 for start in starts[:MAX_LINES_NAMED])
     named = ", ".join(map(str, lines)) + (", …" if len(starts) > MAX_LINES_NAMED else "")
     where = f"on line{'s' if len(lines) > 1 else ''} {named}"
-    times = f"{_quoted(match)} occurs {len(starts)} times in {name}"
+    times = f"{_quote(match)} occurs {len(starts)} times in {name}"
     raise CannotBeDone(f"{times}, {where}. Match more of the text, or give --lines")
 
 
-def _quoted(text: str) -> str:
+def _quote(text: str) -> str:
     return f'"{fit(one_line(text), MAX_QUOTE_CELLS)}"' if text.strip() else repr(text)

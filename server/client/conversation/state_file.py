@@ -13,17 +13,17 @@ from pathlib import Path
 
 def last_context(url: str) -> str:
     """The conversation that the newest message to a server belonged to; empty if none is known."""
-    return _known().get(url, "")
+    return _read_contexts().get(url, "")
 
 
 def last_server() -> str:
     """The server that the newest message went to; empty if none is known."""
-    return next(reversed(_known()), "")
+    return next(reversed(_read_contexts()), "")
 
 
 def remember(url: str, context_id: str) -> None:
     """Remember the conversation of a message."""
-    known = _known()
+    known = _read_contexts()
     if context_id and [*known.items()][-1:] != [(url, context_id)]:
         known.pop(url, None)  # the newest is the last
         with suppress(OSError, RuntimeError):
@@ -37,7 +37,7 @@ def state_file(name: str) -> Path:
     return Path(os.environ.get("XDG_STATE_HOME") or Path.home() / ".local/state") / "a2a-canvas" / name
 
 
-def _known() -> dict[str, str]:
+def _read_contexts() -> dict[str, str]:
     with suppress(OSError, ValueError, AttributeError, RuntimeError):
         known = json.loads(state_file("contexts.json").read_text())
         return {url: context for url, context in known.items() if isinstance(context, str)}

@@ -73,7 +73,7 @@ async def _run(run: RunProjection, following: TaskSubscription, metrics: Metrics
             async for entry in following:
                 for event in run.project(entry, behind=following.has_next):
                     yield _sse(event)
-                metrics.sent(entry.at)
+                metrics.record_sent(entry.at)
                 if run.ended:
                     break
     except StreamLost:

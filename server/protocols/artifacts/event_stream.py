@@ -95,7 +95,7 @@ async def _events(
             at = change.entry.at
             yield _sse(_id(change.incarnation, change.position), change_json(context_id, change))
             del change
-            metrics.sent(at)
+            metrics.record_sent(at)
 
 
 def activity_json(activity: Activity) -> dict[str, Any]:

@@ -68,7 +68,7 @@ def _line(text: str, most: int) -> str:
     return line if len(line) <= most else f"{line[:most]}…"
 
 
-def spoken(card: pb.AgentCard) -> tuple[pb.AgentInterface, ...]:
+def usable_interfaces(card: pb.AgentCard) -> tuple[pb.AgentInterface, ...]:
     """The interfaces that we can use, as the agent prefers them."""
     interfaces = card.supported_interfaces
     return tuple(each for each in interfaces if each.protocol_binding in BINDINGS and host_of(each.url))

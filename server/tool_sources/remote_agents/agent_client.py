@@ -27,8 +27,8 @@ from a2a_canvas.server.tool_sources.remote_agents.agent_card import (
     BINDINGS,
     host_of,
     needs_credentials,
-    spoken,
     token_header,
+    usable_interfaces,
     without_downgrades,
 )
 from a2a_canvas.server.tool_sources.remote_agents.agent_network import AgentNetwork, into_private_network
@@ -68,11 +68,11 @@ class AgentClient(AgentConnection):
         self._http.event_hooks["response"] += [self._note_refusal, zoned_answer]
 
     async def read_card(self) -> pb.AgentCard:
-        """The agent's card, from which on it can be spoken to."""
+        """The agent's card, from which on it can be usable_interfaces to."""
         with agent_faults():
             async with asyncio.timeout(CARD_TIMEOUT):
                 card = await self._card()
-                card = await self._checked(card)
+                card = await self._check_card(card)
             self._note_tokens(card)
             self._header = token_header(card)
             config = ClientConfig(httpx_client=self._http, supported_protocol_bindings=list(BINDINGS), polling=True)
@@ -90,11 +90,11 @@ class AgentClient(AgentConnection):
                 raise
         return await A2ACardResolver(self._http, self._url, OLDER_CARD).get_agent_card()
 
-    async def _checked(self, card: pb.AgentCard) -> pb.AgentCard:
+    async def _check_card(self, card: pb.AgentCard) -> pb.AgentCard:
         """The card with the interfaces that may be used."""
         if not card.name.strip():
             raise AgentFault("its card has no name")
-        if not (interfaces := spoken(card)):
+        if not (interfaces := usable_interfaces(card)):
             raise AgentFault(f"its card offers neither of {' and '.join(BINDINGS)}")
         await self._network.confine()
         allowed = [each for each in interfaces if await self._network.allows(each.url)]
@@ -111,7 +111,7 @@ class AgentClient(AgentConnection):
         urls = [each.url for each in card.supported_interfaces]
         if not needs_credentials(card) or any(token_for(url, self._url, self._tokens) for url in urls):
             return
-        needed = TokenOrigin.of(urls[0]).authority
+        needed = TokenOrigin.parse(urls[0]).authority
         if is_downgrade(urls[0], self._url):
             logger.warning("The agent at %s has an address without TLS in its card: no token is sent there", needed)
         else:
@@ -128,7 +128,7 @@ class AgentClient(AgentConnection):
 
     async def _note_refusal(self, response: httpx.Response) -> None:
         if response.status_code in (401, 403):
-            where = TokenOrigin.of(str(response.request.url)).authority
+            where = TokenOrigin.parse(str(response.request.url)).authority
             given = "the token that it was sent" if self._header[0] in response.request.headers else "no token"
             form = "The agent at %s refuses access (HTTP %d) with %s: set %s=%s=TOKEN"
             logger.warning(form, where, response.status_code, given, TOKENS, where)

@@ -44,7 +44,7 @@ class AgentNetwork:
 
     async def allows(self, url: str) -> bool:
         """Whether it may lead us there."""
-        to = TokenOrigin.of(url)
+        to = TokenOrigin.parse(url)
         try:
             return to.host == self._host or bool(await self.addresses(to.host, to.port))
         except UnreadableAnswer:

@@ -34,8 +34,8 @@ from a2a_canvas.server.tool_sources.remote_agents.task_parts import (
     fingerprint,
     is_from,
     line,
+    message_text,
     parts_of,
-    said,
     title_of,
     to_wire,
 )
@@ -134,12 +134,12 @@ class RemoteTask:
         if begun["agent"] != self.agent.url:
             raise ToolError(f"{self.agent.title} is another agent than the one that was asked.")
         message: pb.Message | None = None
-        if known := self._recalled("task"):
+        if known := self._recall("task"):
             self.task = pb.Task(id=known["id"], context_id=known["context"])
         else:
             message = await self._message(begun["id"], text, context_id)
         for number in range(MAX_QUESTIONS):
-            asked = self._recalled(f"question {number}")
+            asked = self._recall(f"question {number}")
             if not asked:
                 await self._settle(message, f"answered {number - 1}")
                 if self.task.status.state not in WAITS:
@@ -148,7 +148,7 @@ class RemoteTask:
             message = await self._answer(number, asked)
         raise AgentFault(f"it asked {MAX_QUESTIONS} times")
 
-    def _recalled(self, name: str) -> dict[str, Any]:
+    def _recall(self, name: str) -> dict[str, Any]:
         kept: Any = self.canvas.recall(name)
         return kept or {}
 
@@ -156,7 +156,7 @@ class RemoteTask:
         return {"id": str(uuid4()), "agent": self.agent.url}
 
     async def _message(self, message_id: str, text: str, context_id: str) -> pb.Message:
-        message = pb.Message(message_id=message_id, role=pb.ROLE_USER, context_id=self._known(context_id))
+        message = pb.Message(message_id=message_id, role=pb.ROLE_USER, context_id=self._find_conversation(context_id))
         message.parts.add(text=text)
         for artifact_id in self.shared:
             artifact = await self.canvas.read(artifact_id)
@@ -165,7 +165,7 @@ class RemoteTask:
             message.parts.extend(to_wire(artifact))
         return message
 
-    def _known(self, context_id: str) -> str:
+    def _find_conversation(self, context_id: str) -> str:
         """The conversation that the model means."""
         found = ["", *self._conversations()]
         if (known := next((each for each in found if line(each) == context_id), None)) is None:
@@ -187,7 +187,7 @@ class RemoteTask:
         login = status.state == pb.TASK_STATE_AUTH_REQUIRED
         default = f"{title} needs you to log in." if login else f"{title} needs more to go on."
         asked: dict[str, Any] = {
-            "text": said(status.message)[:MAX_QUESTION] or default,
+            "text": message_text(status.message)[:MAX_QUESTION] or default,
             "login": login,
             "status": status_key(status),
             "seen": dict(self._seen),
@@ -259,7 +259,7 @@ class RemoteTask:
 
     async def _take_status(self, status: pb.TaskStatus) -> None:
         if status.state not in (*ENDED, *WAITS) and status != self.task.status:
-            await self.canvas.progress(said(status.message))
+            await self.canvas.progress(message_text(status.message))
         self.task.status.CopyFrom(status)
 
     async def _take_update(self, update: pb.TaskArtifactUpdateEvent) -> None:
@@ -345,22 +345,22 @@ class RemoteTask:
 
     async def _result(self) -> Result:
         if self.reply is not None:
-            return [await self._noted(said(self.reply), self.reply.context_id), *files_of(self.reply)]
+            return [await self._with_notes(message_text(self.reply), self.reply.context_id), *files_of(self.reply)]
         status = self.task.status
         answered = [message for message in self.task.history[-1:] if message.role == pb.ROLE_AGENT]
-        text = said(status.message) or "\n".join(map(said, answered))
+        text = message_text(status.message) or "\n".join(map(message_text, answered))
         if status.state != pb.TASK_STATE_COMPLETED:
             raise await self._failure(f"{WORDS[status.state]}: {text}" if text else WORDS[status.state])
-        return [await self._noted(text, self.task.context_id), *files_of(status.message)]
+        return [await self._with_notes(text, self.task.context_id), *files_of(status.message)]
 
     async def _failure(self, reason: str) -> ToolError:
         """Why there is no result. What was written stays (rule 3)."""
         with suppress(ToolError):
             await self.canvas.save()
-        return ToolError(await self._noted(f"The task of {self.agent.title} {reason}", self.task.context_id))
+        return ToolError(await self._with_notes(f"The task of {self.agent.title} {reason}", self.task.context_id))
 
-    async def _noted(self, text: str, context_id: str) -> str:
-        notes = [text or "It said nothing."]
+    async def _with_notes(self, text: str, context_id: str) -> str:
+        notes = [text or "It message_text nothing."]
         if self._ids:
             notes.append(f"[Its artifacts here: {', '.join(map(repr, self._ids.values()))}]")
         notes += [f"[Artifact {line(each)!r} is not complete: {reason}]" for each, reason in self._refused.items()]

@@ -93,7 +93,9 @@ def is_from(artifact: Artifact, origin: Origin) -> bool:
 def catching_up(ours: Parts, theirs: Parts) -> AppendParts | ReplaceParts | None:
     """The change that makes our parts those of a snapshot; None if they are."""
     mine = {kind: [_content(part) for part in parts] for kind, parts in by_kind(ours).items()}
-    new = {kind: parts for kind, parts in by_kind(theirs).items() if _contents(parts) != _joined(mine.get(kind, []))}
+    new = {
+        kind: parts for kind, parts in by_kind(theirs).items() if _contents(parts) != _join_texts(mine.get(kind, []))
+    }
     if not new:
         return None
     before, after = text_of(ours), _text(theirs)
@@ -103,10 +105,10 @@ def catching_up(ours: Parts, theirs: Parts) -> AppendParts | ReplaceParts | None
 
 
 def _contents(parts: Sequence[Part]) -> list[JsonValue]:
-    return _joined([_content(part) for part in parts])
+    return _join_texts([_content(part) for part in parts])
 
 
-def _joined(contents: list[JsonValue]) -> list[JsonValue]:
+def _join_texts(contents: list[JsonValue]) -> list[JsonValue]:
     """Texts are compared as one."""
     texts = [each for each in contents if isinstance(each, str)]
     return ["".join(texts)] if texts else contents
@@ -134,7 +136,7 @@ def fingerprint(artifact: pb.Artifact) -> str:
     return hashlib.sha256(artifact.SerializeToString(deterministic=True)).hexdigest()
 
 
-def said(message: pb.Message) -> str:
+def message_text(message: pb.Message) -> str:
     """What a message says, as text; its data as JSON."""
     texts = []
     for part in message.parts:

@@ -22,7 +22,7 @@ def call(code: grpc.StatusCode) -> grpc.aio.AioRpcError:
 
 
 @pytest.mark.parametrize(
-    ("error", "cause", "reason", "passing", "streamless"),
+    ("error", "cause", "reason", "retryable", "streamless"),
     [
         (A2AClientError("x"), httpx.ReadError("x"), "the connection to it broke", True, False),
         (A2AClientError("x"), httpx.ReadTimeout("x"), "it does not answer", True, False),
@@ -41,8 +41,8 @@ def call(code: grpc.StatusCode) -> grpc.aio.AioRpcError:
         (a2a.MethodNotFoundError("http://secret@h/"), http(404), "it answers with HTTP 404", False, True),
     ],
 )
-def test_a_fault_has_a_reason_and_says_whether_another_try_may_succeed(error, cause, reason, passing, streamless):
+def test_a_fault_has_a_reason_and_says_whether_another_try_may_succeed(error, cause, reason, retryable, streamless):
     error.__cause__ = cause
     fault = fault_of(error)
     assert str(fault).startswith(reason)
-    assert (fault.passing, fault.streamless) == (passing, streamless)
+    assert (fault.retryable, fault.streamless) == (retryable, streamless)

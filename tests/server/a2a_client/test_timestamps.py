@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from a2a_canvas.server.a2a_client.timestamps import zoned, zoned_answer
+from a2a_canvas.server.a2a_client.timestamps import add_zones, zoned_answer
 from tests.server.client.client_harness import Script, serving, typed
 
 NAIVE = "2026-11-22T09:45:07.123456"
@@ -58,7 +58,7 @@ async def test_a_task_with_such_time_stamps_is_shown_as_any_other(streaming: boo
 )
 def test_a_time_stamp_without_a_zone_is_of_utc(stamp: str, read: str) -> None:
     status = {"state": "working", "message": {"parts": []}, "timestamp": stamp}
-    assert json.loads(zoned(json.dumps({"result": {"status": status}}).encode())) == {
+    assert json.loads(add_zones(json.dumps({"result": {"status": status}}).encode())) == {
         "result": {"status": status | {"timestamp": read}}
     }
 
@@ -77,9 +77,9 @@ def test_everything_else_stays_as_it_is(text: bytes) -> None:
     try:
         before = json.loads(text)
     except ValueError:
-        assert zoned(text) == text
+        assert add_zones(text) == text
     else:
-        assert json.loads(zoned(text)) == before
+        assert json.loads(add_zones(text)) == before
 
 
 class Pieces(httpx.AsyncByteStream):

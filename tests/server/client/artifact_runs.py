@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from io import StringIO
 from typing import Any
 
-from a2a_canvas.server.client.conversation.invocation import Invocation, carried_out
+from a2a_canvas.server.client.conversation.invocation import Invocation, await_command
 from tests.server.canvas_client import Doc
 from tests.server.client.client_harness import Result, Screen
 
@@ -43,7 +43,7 @@ async def run(
     out, err = Screen(tty=tty), StringIO()
     color = "always" if tty else "auto"
     invocation = Invocation(url=url, json=json, color=color, out=out, err=err, pause=Steps(steps))
-    code = await carried_out(invocation, command(invocation, **values))
+    code = await await_command(invocation, command(invocation, **values))
     return Result(code, out.getvalue(), err.getvalue())
 
 

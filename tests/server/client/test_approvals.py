@@ -19,7 +19,7 @@ from prompt_toolkit.input import create_pipe_input
 from prompt_toolkit.output import DummyOutput
 
 from a2a_canvas.server.client.commands.send import send
-from a2a_canvas.server.client.conversation.invocation import Invocation, carried_out
+from a2a_canvas.server.client.conversation.invocation import Invocation, await_command
 from a2a_canvas.server.client.screen.fold import AskedCall, asked_calls
 from a2a_canvas.server.wire import CANVAS
 from tests.server.app_server import Served, serving
@@ -91,7 +91,7 @@ async def sent(served: Served, typed_keys: str, text: str = "go") -> Result:
     out, err = Screen(tty=True), StringIO()
     invocation = Invocation(served.url, out=out, err=err, color="never")
     with keys(typed_keys):
-        code = await carried_out(invocation, send(invocation, (text,)))
+        code = await await_command(invocation, send(invocation, (text,)))
     return Result(code, out.getvalue(), err.getvalue())
 
 

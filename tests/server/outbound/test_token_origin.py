@@ -40,9 +40,9 @@ def test_a_token_goes_to_the_origin_that_it_was_configured_for(url: str, configu
     ],
 )
 def test_an_authority_has_no_port_that_goes_without_saying(url: str, authority: str) -> None:
-    assert TokenOrigin.of(url).authority == authority
+    assert TokenOrigin.parse(url).authority == authority
 
 
 def test_the_port_of_an_origin_is_that_of_its_scheme_unless_it_says() -> None:
-    assert TokenOrigin.of("https://a.example") == ("https", "a.example", 443)
-    assert TokenOrigin.of("nonsense") == ("", "", 0)
+    assert TokenOrigin.parse("https://a.example") == ("https", "a.example", 443)
+    assert TokenOrigin.parse("nonsense") == ("", "", 0)

@@ -234,7 +234,7 @@ class A2AHandler(RequestHandler):
                 for each in together:
                     yield each
                 ready.clear()
-                self._metrics.sent(oldest)
+                self._metrics.record_sent(oldest)
             if ended:
                 return
 

@@ -18,7 +18,7 @@ from starlette.types import ASGIApp
 
 from a2a_canvas.server.client.commands.edit import edit, redo, restore, undo
 from a2a_canvas.server.client.commands.files import put
-from a2a_canvas.server.client.conversation.invocation import Invocation, carried_out
+from a2a_canvas.server.client.conversation.invocation import Invocation, await_command
 from a2a_canvas.server.wire import CANVAS
 from tests.server.app_server import Served, asking
 from tests.server.canvas_client import Doc, made
@@ -95,7 +95,7 @@ async def test_on_a_terminal_the_passage_is_seen_while_it_is_written(doc: Doc) -
     invocation = Invocation(url=doc.served.url, color="always", out=out, err=StringIO())
     values = NO_PLACE | {"lines": (1, 1)}
     command = edit(invocation, "doc", ("slowly say long and",), context=doc.context, **values)
-    editing = asyncio.create_task(carried_out(invocation, command))
+    editing = asyncio.create_task(await_command(invocation, command))
     await out.written.wait()
     assert (await doc.read())[0] == 1
     doc.served.gate.open()

@@ -12,7 +12,7 @@ import pytest
 
 from a2a_canvas.server.client.commands.files import EMPTY_LOOKS, open_artifact, pull, put
 from a2a_canvas.server.client.conversation.canvas_session import CanvasSession
-from a2a_canvas.server.client.conversation.errors import Interrupted
+from a2a_canvas.server.client.conversation.errors import UserInterrupt
 from a2a_canvas.server.client.conversation.state_file import last_context
 from tests.server.app_server import Served
 from tests.server.canvas_client import Doc, made
@@ -211,7 +211,7 @@ async def test_what_cannot_be_saved_now_is_told_and_tried_again(doc: Doc, file: 
 
 async def test_an_interrupt_while_it_saves_ends_it(doc: Doc, file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     async def interrupted(*_: object, **__: object) -> int:
-        raise Interrupted("Interrupted before the server named a task")
+        raise UserInterrupt("Interrupted before the server named a task")
 
     monkeypatch.setattr(CanvasSession, "put", interrupted)
     got = await saved(doc, file, follow=True, steps=[LOOK, writing(file, "two\n"), *[LOOK] * 9])

@@ -30,7 +30,7 @@ from starlette.routing import Route
 from starlette.types import ASGIApp
 
 from a2a_canvas.server.client.commands.send import MAX_ATTACHED, MAX_IMAGE, send, typed_text
-from a2a_canvas.server.client.conversation.invocation import Invocation, carried_out
+from a2a_canvas.server.client.conversation.invocation import Invocation, await_command
 from a2a_canvas.server.client.conversation.state_file import last_context, last_server, remember
 from a2a_canvas.server.client.screen.fold import SeenTask, fold
 from a2a_canvas.server.wire import TURN
@@ -59,7 +59,7 @@ async def run(url: str, text: str = "go", out: StringIO | None = None, **options
     out, err = out or StringIO(), StringIO()
     how = {name: options.pop(name) for name in ("json", "program", "quiet") if name in options}
     invocation = Invocation(url, out=out, err=err, pause=no_pause, **how)
-    code = await carried_out(invocation, send(invocation, (text,), **options))
+    code = await await_command(invocation, send(invocation, (text,), **options))
     return Result(code, out.getvalue(), err.getvalue())
 
 
@@ -224,7 +224,7 @@ async def test_an_interrupt_offers_to_watch_the_task_or_to_cancel_it() -> None:
     err = Screen("Hanging…")
     async with serving(sdk_app(jsonrpc)) as url:
         invocation = Invocation(url, program=".venv/bin/a2a-canvas", out=StringIO(), err=err)
-        sending = asyncio.create_task(carried_out(invocation, send(invocation, ("hang",), context="c1")))
+        sending = asyncio.create_task(await_command(invocation, send(invocation, ("hang",), context="c1")))
         await err.written.wait()
         sending.cancel()
         assert await sending == 130

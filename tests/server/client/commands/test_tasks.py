@@ -12,7 +12,7 @@ import pytest
 from a2a.types import a2a_pb2 as pb
 
 from a2a_canvas.server.client.commands.send import send
-from a2a_canvas.server.client.conversation.invocation import Invocation, carried_out
+from a2a_canvas.server.client.conversation.invocation import Invocation, await_command
 from a2a_canvas.server.client.screen.display import clean
 from tests.server.app_server import Served, asking, sent, serving
 from tests.server.canvas_client import CANVAS, with_metadata
@@ -185,7 +185,7 @@ async def test_a_name_that_is_no_conversation_begins_one_and_says_so(served: Ser
     for context in ("garden", "gardem", "x"):
         err = Screen(tty=True)
         invocation = Invocation(served.url, out=Screen(), err=err)
-        assert await carried_out(invocation, send(invocation, ("hello",), context)) == 0
+        assert await await_command(invocation, send(invocation, ("hello",), context)) == 0
         notes += [line for line in err.getvalue().splitlines() if "begins" in line]
     assert [clean(re.sub(r"\x1b\[\d*m", "", note)) for note in notes] == [
         "A new conversation begins: gardem. Did you mean garden?",
@@ -197,12 +197,12 @@ async def test_the_last_conversation_goes_on_when_the_task_that_was_left_has_end
     served.gate.close()
     first, then = Screen("Half"), Screen("still running")
     invocation = Invocation(served.url, out=first, err=Screen())
-    sending = asyncio.create_task(carried_out(invocation, send(invocation, ("hang",))))
+    sending = asyncio.create_task(await_command(invocation, send(invocation, ("hang",))))
     await first.written.wait()
     sending.cancel()
     assert await sending == 130
     invocation = Invocation(served.url, out=(out := Screen()), err=then)
-    going_on = asyncio.create_task(carried_out(invocation, send(invocation, ("more",), go_on=True)))
+    going_on = asyncio.create_task(await_command(invocation, send(invocation, ("more",), go_on=True)))
     await then.written.wait()
     served.gate.open()
     assert await going_on == 0

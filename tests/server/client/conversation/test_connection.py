@@ -58,9 +58,9 @@ def test_an_answer_of_grpc_is_no_lost_connection(code: grpc.StatusCode) -> None:
     )
     said = explain(error, "http://there")
     answers = ["ALREADY", "FAILED", "INVALID", "NOT", "OUT", "PERMISSION", "UNAUTHENTICATED", "UNIMPLEMENTED"]
-    assert fault_of(error).passing == (code.name.partition("_")[0] not in answers)
+    assert fault_of(error).retryable == (code.name.partition("_")[0] not in answers)
     assert said.startswith(
-        "The connection to http://there was lost" if fault_of(error).passing else "The server refused: Send its"
+        "The connection to http://there was lost" if fault_of(error).retryable else "The server refused: Send its"
     )
     assert (TOKEN_VARIABLE in said) == (code is grpc.StatusCode.UNAUTHENTICATED)
 

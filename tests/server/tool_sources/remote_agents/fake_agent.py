@@ -15,7 +15,7 @@ from a2a_canvas.server.tool_sources.remote_agents.remote_task import RemoteAgent
 from a2a_canvas.tools.functions.function_tool import FunctionTool
 
 Event = pb.StreamResponse
-LOST = AgentFault("the connection to it broke", passing=True)
+LOST = AgentFault("the connection to it broke", retryable=True)
 
 
 def status(state: int, text: str = "", message_id: str = "") -> Event:

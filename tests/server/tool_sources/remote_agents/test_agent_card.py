@@ -8,9 +8,9 @@ from a2a.types import a2a_pb2 as pb
 from a2a_canvas.server.tool_sources.remote_agents.agent_card import (
     MAX_DESCRIPTION,
     may_lead,
-    spoken,
     tool_description,
     tool_name,
+    usable_interfaces,
 )
 
 
@@ -50,7 +50,7 @@ def test_only_interfaces_that_can_be_spoken_count() -> None:
         ("JSONRPC", "http://h"),
     ):
         card.supported_interfaces.add(protocol_binding=binding, url=url)
-    assert [each.url for each in spoken(card)] == ["https://h/rest", "http://h"]
+    assert [each.url for each in usable_interfaces(card)] == ["https://h/rest", "http://h"]
 
 
 @pytest.mark.parametrize(

@@ -221,7 +221,7 @@ async def test_a_task_that_waits_is_cancelled_also_when_the_agent_is_gone(tmp_pa
         other.gate.open()
         served = await stack.enter_async_context(serving(script, grpc=False, agents=(other.url,)))
         task = await sent(served, ("JSONRPC", "1.0"), app_asking("draft then ask"))
-        with mock.patch.object(AgentClient, "cancel", side_effect=AgentFault("it does not answer", passing=True)):
+        with mock.patch.object(AgentClient, "cancel", side_effect=AgentFault("it does not answer", retryable=True)):
             cancelled = await served.client().cancel_task(pb.CancelTaskRequest(id=task.id))
         assert cancelled.status.state == pb.TASK_STATE_CANCELED
         assert "is not cancelled: it does not answer" in caplog.text
@@ -246,7 +246,7 @@ async def test_a_call_waits_for_an_agent_whose_card_cannot_be_read_after_a_resta
 
     async def read_card(self: AgentClient) -> pb.AgentCard:
         if away.is_set():
-            raise AgentFault("it does not answer", passing=True)
+            raise AgentFault("it does not answer", retryable=True)
         return await read(self)
 
     monkeypatch.setattr(AgentClient, "read_card", read_card)

@@ -148,7 +148,7 @@ async def test_a_stream_that_had_events_is_subscribed_to_again_also_after_a_last
             async for event in super().subscribe(task_id):
                 yield event
                 if self.subscriptions < 3 and event.HasField("artifact_update"):
-                    raise AgentFault("it answers what is not A2A", passing=self.subscriptions < 2)
+                    raise AgentFault("it answers what is not A2A", retryable=self.subscriptions < 2)
 
     agent = Faulty(REPORT)
     turn = await run(agent)
@@ -264,7 +264,7 @@ async def test_an_agent_that_refuses_to_be_followed_is_looked_at() -> None:
 async def test_an_agent_that_never_comes_back_is_given_up_and_what_it_wrote_stays() -> None:
     class Dies(FakeAgent):
         async def get(self, task_id):
-            raise AgentFault("nothing answers there", passing=True)
+            raise AgentFault("nothing answers there", retryable=True)
 
     agent = Dies(REPORT)
     agent.breaks = [3] + [0] * 100
@@ -284,7 +284,7 @@ async def test_a_message_is_sent_again_under_its_id_when_its_answer_was_lost() -
                 if len(sent) > 2:
                     yield event
                 else:
-                    raise AgentFault("the connection broke", passing=True)
+                    raise AgentFault("the connection broke", retryable=True)
 
     turn = await run(Loses(REPORT))
     assert (len(sent), len(set(sent))) == (3, 1)
