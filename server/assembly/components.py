@@ -124,7 +124,7 @@ def _card(engine: Engine) -> LoadedCard:
     settings, rehearses = engine.settings, engine.llm.name == REHEARSAL
     return load_card(
         settings.agent_card,
-        Addresses.of(settings.url, settings.grpc_port, settings.public_grpc or ""),
+        Addresses.from_settings(settings.url, settings.grpc_port, settings.public_grpc or ""),
         advertise_0_3=settings.advertise_0_3,
         note=NOTICE if rehearses else "",
         name=settings.agent.resolve().name if settings.agent else "",

@@ -1,8 +1,8 @@
 """Maps errors of tasks, operations and the store to A2A's errors.
 
-Rule 1: no exception's text reaches a client but our own sentences.
-Rule 2: a cancellation is no error and never becomes an answer.
-Rule 3: fields have the names that they have in JSON (`messageId`), in every binding.
+Rule 1: clients get our own sentences only, never the text of other exceptions.
+Rule 2: a cancellation is not an error and never becomes an answer.
+Rule 3: fields are named as in JSON (`messageId`), in every binding.
 """
 
 from __future__ import annotations

@@ -46,7 +46,7 @@ from a2a_canvas.server.protocols.agui.state import CanvasState, RunState, Versio
 from a2a_canvas.server.protocols.agui.stream import OpenedRun, run_response
 from a2a_canvas.server.protocols.edge.http_requests import caller_of, end_with_credential
 from a2a_canvas.server.protocols.edge.shutdown import final_event_of
-from a2a_canvas.server.protocols.edge.sse_response import begun
+from a2a_canvas.server.protocols.edge.sse_response import wait_for_start
 from a2a_canvas.server.protocols.guard.checks import BodyLimits, Refusal, check_content_type, check_json
 from a2a_canvas.server.protocols.guard.error_forms import method_not_allowed, rest_response
 from a2a_canvas.server.protocols.guard.parsing import ParsingThread
@@ -110,7 +110,7 @@ class _RunEndpoint:
         with ExitStack() as counted:
             try:
                 counted.enter_context(self._runtime.meter.stream(caller_of(request).account))
-                opened = await begun(self._open(request, watch))
+                opened = await wait_for_start(self._open(request, watch))
             except Exception as error:
                 await rest_response(_refusal(error))(scope, receive, send)
                 return

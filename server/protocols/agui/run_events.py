@@ -99,7 +99,7 @@ class RunProjection:
         """
         event = entry.event
         yield from map(_custom, self._reply.send_before(event))
-        if shown := self._filter.shown(event):
+        if shown := self._filter.filter(event):
             yield from self._messages.project(shown)
             yield from _turn_event(shown)
         yield from map(_custom, self._reply.follow(event, behind=behind))
@@ -127,7 +127,7 @@ class RunProjection:
         self.ended = True
         text = message.text if message else ""
         yield from self._messages.take_back(state)
-        yield _custom(turn_ext.completed(text))
+        yield _custom(turn_ext.completed_event(text))
         yield _custom(turn_ext.STREAM_END)
         match state:
             case ev.State.COMPLETED:

@@ -87,7 +87,7 @@ from a2a_canvas.server.protocols.edge.http_requests import (
     negotiate,
 )
 from a2a_canvas.server.protocols.edge.share_forms import new_share_json, share_request, shared_json, shares_json
-from a2a_canvas.server.protocols.edge.sse_response import begun
+from a2a_canvas.server.protocols.edge.sse_response import wait_for_start
 from a2a_canvas.server.protocols.guard.checks import BodyLimits, Refusal
 from a2a_canvas.server.protocols.guard.error_forms import method_not_allowed, rest_response
 from a2a_canvas.server.protocols.guard.json_bodies import json_body
@@ -180,7 +180,7 @@ class _ArtifactsEndpoint:
             return await self._rename(request, context, prefix)
         if isinstance(resource, ContextEvents):
             counted.enter_context(self._meter.stream(caller_of(request).account))
-            followed = await begun(_follow(context, request))
+            followed = await wait_for_start(_follow(context, request))
             last = request.headers.get("last-event-id")
             return event_stream(resource.context_id, followed, context.activity(), last, self._metrics)
         await context.check_begun()

@@ -1,8 +1,8 @@
-"""What the server's own HTTP routes read of a request: the caller, a conditional header, the rest of a path.
+"""What the server's own HTTP routes read from a request: the caller, conditional headers, the rest of a path.
 
 Rules:
-1. Authentication, if there is any, leaves the caller in the scope. Without it all callers are anonymous. It also leaves
-   there what ends a stream when the credential does that opened it.
+1. Authentication, if configured, puts the caller into the scope; without it all callers are anonymous. It also puts the
+   check there that ends a stream when the credential that opened it ends.
 2. A body has a strong ETag, over its bytes and its media type; an ETag beats a date (RFC 9110, section 13.2.2).
 """
 
@@ -25,36 +25,36 @@ from a2a_canvas.server.tasks.journal.cursors import Check
 
 _QUALITY = re.compile(r"\s*q\s*=\s*(0(?:\.[0-9]{0,3})?|1(?:\.0{0,3})?)\s*", re.IGNORECASE)
 CALLER = "a2a_canvas.caller"
-"""Where authentication leaves the `Caller`: in the scope of a request, and in the state of A2A's call contexts."""
+"""Key of the `Caller` in the scope of a request, and in the state of A2A's call contexts."""
 
 STREAM_CHECK: Final = "a2a_canvas.stream_check"
-"""Where it leaves a `Check`, in the same two places, unless the credential stays valid."""
+"""Key of the `Check` in the same two places; it is missing if the credential cannot end."""
 
 
-class Guarded(Protocol):
-    """A subscription that ends with what a check raises."""
+class CheckedSubscription(Protocol):
+    """A subscription that ends with the error that a check raises."""
 
     def guard(self, check: Check) -> None: ...
 
 
 def caller_of(request: Request) -> Caller:
-    """Who makes a request (rule 1)."""
+    """The caller of a request (rule 1)."""
     return caller_in(request.scope)
 
 
 def caller_in(state: Mapping[str, Any]) -> Caller:
-    """The same, by the scope of the request."""
+    """The caller in the scope of a request."""
     caller: Caller = state.get(CALLER, ANONYMOUS)
     return caller
 
 
 def caller_of_call(context: ServerCallContext) -> Caller:
-    """The same for an operation of A2A."""
+    """The caller of an A2A operation."""
     return caller_in(context.state)
 
 
-def end_with_credential(following: Guarded, state: Mapping[str, Any]) -> None:
-    """Have a stream end when the credential of its request is not valid any more.
+def end_with_credential(following: CheckedSubscription, state: Mapping[str, Any]) -> None:
+    """End a stream when the credential of its request expires or is revoked.
 
     Args:
         state: the scope of the request, or the state of the call context.
@@ -89,7 +89,7 @@ def conditional_response(request: Request, body: bytes, media_type: str, headers
 
 
 def negotiate(accept: str, offers: Sequence[str]) -> str | None:
-    """The one of `offers`, in the server's order of preference, that an Accept header prefers; None for none."""
+    """The media type among `offers` that an Accept header prefers, the first of equals; None if it accepts none."""
     best = max(offers, key=lambda offer: _quality(accept, offer))
     return best if _quality(accept, best) > 0 else None
 

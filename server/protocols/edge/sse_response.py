@@ -3,12 +3,12 @@
 Rules:
 1. Clients give up after 5 s without a byte. A stream that is silent for PING_SECONDS sends a comment, the first one a
    second after its headers; the headers wait FIRST_EVENT_SECONDS at most for the first event.
-2. What fails within these FIRST_EVENT_SECONDS has an ordinary answer (`begun`). What fails later ends the stream: the
-   route or the pipeline says why in its last event.
+2. A failure within these FIRST_EVENT_SECONDS gets an ordinary answer (`wait_for_start`). A later one ends the stream:
+   the route or the pipeline says why in the last event.
 3. A client that disconnects cancels the stream, and so does a server that stops (shutdown.py).
-4. A second source of events may stand beside the first: its events are sent as they come, between those of the first,
-   which never wait for them. The stream ends with the first.
-5. Events arrive encoded, those that are ready at once joined, and are sent as they are, with one `send`.
+4. There may be a second source of events: they are sent as they come, between those of the first source, which never
+   wait for them. The stream ends with the first source.
+5. Events arrive encoded, with those that are ready together already joined, and are sent as they are, with one `send`.
 """
 
 from __future__ import annotations
@@ -34,22 +34,22 @@ HEADERS: Final = {
     "content-type": "text/event-stream; charset=utf-8",
     "cache-control": "no-store",
     "connection": "keep-alive",
-    "x-accel-buffering": "no",  # nginx shall pass events on at once
+    "x-accel-buffering": "no",  # nginx must not hold events back
 }
 
 
 def sse_event(data: bytes, *, event_id: str = "", name: str = "", line_end: str = LINE_END) -> bytes:
-    """An event, by default without id and name; none of the arguments may have a line break, and JSON has none."""
+    """An event, by default without id and name. No argument may contain a line break; JSON never does."""
     end = line_end.encode()
     identified = b"id: %b%b" % (event_id.encode(), end) if event_id else b""
     named = b"event: %b%b" % (name.encode(), end) if name else b""
     return b"%b%bdata: %b%b%b" % (identified, named, data, end, end)
 
 
-async def begun(step: Awaitable[T]) -> asyncio.Future[T]:
-    """What a stream begins with, such as its first event: done, or under way for FIRST_EVENT_SECONDS (rule 2).
+async def wait_for_start(step: Awaitable[T]) -> asyncio.Future[T]:
+    """Wait up to FIRST_EVENT_SECONDS for the first step of a stream, such as its first event (rule 2).
 
-    Raises what `step` raises until then.
+    Returns the step, done or still running. Raises what it raises within that time.
     """
     future = asyncio.ensure_future(step)
     try:
@@ -67,8 +67,8 @@ class SseResponse:
 
     Args:
         events: encoded events (`sse_event`); the answer ends with them.
-        beside: more of them (rule 4).
-        headers: besides `HEADERS`.
+        beside: the second source of events (rule 4).
+        headers: in addition to `HEADERS`.
         line_end: that of `events`, for the comments between them.
         on_disconnect: called when the client disconnects before the end, after `events` is closed.
     """

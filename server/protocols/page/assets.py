@@ -69,7 +69,7 @@ class Asset:
         """The content codings that it is available in, the best first."""
         return (*CODINGS, IDENTITY) if self.media_type.endswith("charset=utf-8") else (IDENTITY,)
 
-    def encoded(self, coding: str) -> bytes:
+    def encode(self, coding: str) -> bytes:
         """The body in one of `codings`."""
         if coding == IDENTITY:
             return self.body

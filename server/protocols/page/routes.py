@@ -164,7 +164,7 @@ class _PageEndpoint:
 
     async def _send(self, request: Request, asset: Asset, caching: Mapping[str, str]) -> Response:
         coding = _coding(request, asset)
-        body = await asyncio.to_thread(asset.encoded, coding)
+        body = await asyncio.to_thread(asset.encode, coding)
         return conditional_response(request, body, asset.media_type, {**caching, **self._headers, **_encoding(coding)})
 
     def _not_found(self, text: str) -> Response:

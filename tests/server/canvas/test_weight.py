@@ -28,7 +28,7 @@ def imported(name: str, found: set[str]) -> set[str]:
 
 
 def weight(asset: Asset) -> int:
-    return len(asset.encoded("gzip")) + HEADERS
+    return len(asset.encode("gzip")) + HEADERS
 
 
 def test_the_start_is_one_module() -> None:

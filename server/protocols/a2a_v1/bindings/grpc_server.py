@@ -29,9 +29,8 @@ CONNECTION_OPTIONS = {
     "grpc.keepalive_permit_without_calls": 1,
     "grpc.max_connection_idle_ms": 600_000,
 }
-"""What bounds one connection: the metadata of a call; the calls on it at once, the rest wait in the client; how long it
-may take to begin, to answer a ping, and to have no call. gRPC has nothing that bounds connections, or the messages on
-all of them, in sum."""
+"""Bounds of one connection: the metadata of a call; concurrent calls, the rest wait in the client; the time for the
+handshake, for the answer to a ping, and without a call. gRPC has no bound on all connections or their messages."""
 
 
 class GrpcError(Exception):
@@ -49,8 +48,8 @@ def grpc_server(
     """A server that is bound but not started.
 
     Args:
-        pipeline: what calls pass before the handler; one without authentication if not given.
-        max_calls: how many calls there may be at once; any number if not given.
+        pipeline: calls pass it before the handler; one without authentication if not given.
+        max_calls: the most concurrent calls; unlimited if not given.
 
     Raises:
         GrpcError: the port is not free.
@@ -74,7 +73,7 @@ def grpc_server(
 
 
 class _CallContexts(DefaultGrpcServerCallContextBuilder):
-    """A2A's call contexts, with the caller that authentication has found."""
+    """A2A's call contexts, with the authenticated caller."""
 
     def build(self, context: Any) -> ServerCallContext:
         built = super().build(context)

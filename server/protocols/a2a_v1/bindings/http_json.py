@@ -1,11 +1,10 @@
 """A2A over HTTP+JSON, below a prefix: 1.0, and 0.3 below `/v1`.
 
 Rules:
-1. The pipeline runs before this (`pipeline/http_pipeline.py`): it has parsed and checked the call, and left it in the
-   scope.
-   Without a call there is no such path (404), or it has other methods (405).
-2. What fails before a stream begins has an ordinary answer with the error's HTTP status, in both versions
-   (`edge/sse_response.py`, rule 2). What fails later the pipeline makes the stream's last event, with `event: error`.
+1. The pipeline runs before this (`pipeline/http_pipeline.py`): it has parsed and checked the call, and put it into the
+   scope. Without a call there is no such path (404), or it has other methods (405).
+2. A failure before a stream begins gets an ordinary answer with the error's HTTP status, in both versions
+   (`edge/sse_response.py`, rule 2). The pipeline makes a later failure the stream's last event, with `event: error`.
 3. Errors are `google.rpc.Status` in both versions.
 4. The handler raises only `A2AError`; any other exception is a bug, and the pipeline answers it.
 """
@@ -70,7 +69,7 @@ class _RestEndpoint:
             payload = rest_error_payload(error)
             return JSONResponse(payload, payload["error"]["code"], retry_header(error))
         if isinstance(answer, EventStream):
-            return SseResponse(answer.encoded(_legacy_event if call.legacy else event_json))
+            return SseResponse(answer.encode(_legacy_event if call.legacy else event_json))
         if call.legacy:
             return JSONResponse(_legacy_answer(call, answer))
         return JSONResponse(answer_json(call, answer) if answer else {}, media_type=A2A_JSON_MEDIA_TYPE)

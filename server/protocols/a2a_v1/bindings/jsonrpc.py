@@ -1,13 +1,12 @@
 """A2A over JSON-RPC, `POST /`, 1.0 and 0.3.
 
 Rules:
-1. The pipeline runs before this (`pipeline/http_pipeline.py`): it has parsed and checked the call, and left it in the
+1. The pipeline runs before this (`pipeline/http_pipeline.py`): it has parsed and checked the call, and put it into the
    scope.
 2. An answer has HTTP status 200, or 401 if only the caller's credentials are missing, the request's id, and `result`
    or `error`.
-3. What fails before a stream begins has an ordinary answer (`edge/sse_response.py`, rule 2). What fails later the
-   pipeline makes the stream's last event, with `event: error`. In 0.3 both are data events: its clients read nothing
-   else.
+3. A failure before a stream begins gets an ordinary answer (`edge/sse_response.py`, rule 2). The pipeline makes a later
+   failure the stream's last event, with `event: error`. In 0.3 both are data events: its clients read nothing else.
 4. The handler raises only `A2AError`; any other exception is a bug, and the pipeline answers it.
 """
 
@@ -57,7 +56,7 @@ class _JsonRpcEndpoint:
         except A2AError as error:
             note_refusal(request.scope, type(error))
             if call.legacy and self._operations.streams(call):
-                return SseResponse(_failed(call, error))
+                return SseResponse(_error_event(call, error))
             return JSONResponse(_error(call, error), 401 if isinstance(error, UnauthenticatedError) else 200)
         if isinstance(answer, EventStream):
             return SseResponse(_legacy_sse(call, answer) if call.legacy else _sse(call, answer))
@@ -65,19 +64,19 @@ class _JsonRpcEndpoint:
 
 
 def _sse(call: Call, events: EventStream) -> AsyncGenerator[bytes, None]:
-    return events.encoded(lambda event: _response(call, event_json(event)))
+    return events.encode(lambda event: _response(call, event_json(event)))
 
 
 async def _legacy_sse(call: Call, events: EventStream) -> AsyncGenerator[bytes, None]:
     try:
-        async for event in events.encoded(lambda event: _response(call, _legacy_json(event))):
+        async for event in events.encode(lambda event: _response(call, _legacy_json(event))):
             yield event
     except A2AError as error:
-        async for event in _failed(call, error):
+        async for event in _error_event(call, error):
             yield event
 
 
-async def _failed(call: Call, error: A2AError) -> AsyncGenerator[bytes, None]:
+async def _error_event(call: Call, error: A2AError) -> AsyncGenerator[bytes, None]:
     yield sse_event(to_json(_error(call, error)))
 
 

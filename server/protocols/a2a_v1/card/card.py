@@ -1,7 +1,7 @@
 """The agent card: read from its file, filled in (`card_file.py`), checked at start-up, served.
 
-Rule: a card that has no skills of its own has those of the tools that there are when it is asked for. Its ETag is that
-      of its content, and each new content has a later date.
+Rule: a card without skills of its own lists the tools that exist at the time of the request. Its ETag is made from its
+      content, and each new content has a later date.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from a2a_canvas.server.protocols.a2a_v1.card.card_file import (
-    Described,
+    ToolDescription,
     declare_quick_actions,
-    filled,
+    fill_card,
     invalid,
     read_card,
     with_tools,
@@ -49,11 +49,11 @@ class Addresses:
     grpc: str = ""
 
     @classmethod
-    def of(cls, url: str, grpc_port: int | None, public_grpc: str = "") -> Addresses:
-        """gRPC is listed only if it is on and asked for: some clients refuse a card that has it.
+    def from_settings(cls, url: str, grpc_port: int | None, public_grpc: str = "") -> Addresses:
+        """gRPC is listed only if it is on and has a public address: some clients refuse a card that lists it.
 
         Args:
-            public_grpc: where it is published, with or without the port; empty for not at all.
+            public_grpc: its public address, with or without the port; empty if it has none.
         """
         if not (grpc_port and public_grpc):
             return cls(url)
@@ -61,7 +61,7 @@ class Addresses:
 
 
 PACKAGED_CARD = Path(__file__).parents[4] / "agent_card.json"
-"""The card of the agent that every server has."""
+"""The card of the built-in agent."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,15 +69,15 @@ class LoadedCard:
     """A card that can be served.
 
     Attributes:
-        content: all that it says, but for the skills of tools.
-        names_skills: its file has skills, to which none are added.
+        content: the card without the skills made from tools.
+        names_skills: its file lists skills, so none are added.
     """
 
     content: pb.AgentCard
     names_skills: bool
 
-    def with_tools(self, tools: Sequence[Described]) -> pb.AgentCard:
-        """The card of a server that has these tools."""
+    def with_tools(self, tools: Sequence[ToolDescription]) -> pb.AgentCard:
+        """The card of a server with these tools."""
         return self.content if self.names_skills else with_tools(self.content, tools)
 
 
@@ -90,20 +90,20 @@ def load_card(
     name: str = "",
     quick_actions: Sequence[Mapping[str, str]] = (),
 ) -> LoadedCard:
-    """The card that this server serves.
+    """The card of this server.
 
     Args:
-        path: the card's file; the packaged one if it is None.
+        path: the card's file; None for the packaged one.
         note: a sentence to add to the description.
-        name: the agent's, unless the file has it.
+        name: the agent's, unless the file has one.
         quick_actions: those that the model supports, declared unless the file has its own; empty if the model supports
             any.
 
     Raises:
         CardError: the file cannot be read, is not a card, lacks what A2A requires, or promises what is not offered.
     """
-    said = read_card(path) if path else {}
-    card = filled({"name": name, **said} if name else said, read_card(PACKAGED_CARD))
+    fields = read_card(path) if path else {}
+    card = fill_card({"name": name, **fields} if name else fields, read_card(PACKAGED_CARD))
     if quick_actions:
         declare_quick_actions(card, quick_actions)
     card.description = " ".join(filter(None, (card.description, note)))
@@ -114,7 +114,7 @@ def load_card(
     except InvalidParamsError as error:
         faults = "; ".join(f"{fault['field']}: {fault['message']}" for fault in (error.data or {}).get("errors", ()))
         raise invalid(path or PACKAGED_CARD, faults) from None
-    return LoadedCard(card, names_skills=bool(said.get("skills")))
+    return LoadedCard(card, names_skills=bool(fields.get("skills")))
 
 
 def _interfaces(addresses: Addresses, advertise_0_3: bool) -> Iterator[pb.AgentInterface]:
@@ -129,27 +129,27 @@ class CurrentCard:
     """The card as it is now.
 
     Args:
-        tools: lists those that there are.
-        security: tells what a request needs; None if it needs nothing.
-        sign: signs what the card says; None if it has no signature of this server's.
+        tools: lists the tools that exist now.
+        security: the credentials that a request needs; None if it needs none.
+        sign: signs the card; None if this server does not sign it.
     """
 
     def __init__(
         self,
         loaded: LoadedCard,
-        tools: Callable[[], Sequence[Described]] = tuple,
+        tools: Callable[[], Sequence[ToolDescription]] = tuple,
         security: Callable[[], Awaitable[Security]] | None = None,
         sign: Callable[[pb.AgentCard], pb.AgentCard] | None = None,
     ) -> None:
         self._loaded, self._tools, self._security, self._sign = loaded, tools, security, sign
-        self._made_of: tuple[Sequence[Described], Security] | None = None
+        self._made_of: tuple[Sequence[ToolDescription], Security] | None = None
         self._needed = Security()
         self._card = loaded.content
 
     async def __call__(self) -> pb.AgentCard:
         """The card; the same object until something changes."""
         if self._security:
-            with suppress(Unavailable):  # then it is as it was
+            with suppress(Unavailable):  # keep the last known requirements
                 self._needed = await self._security()
         made_of = self._tools(), self._needed
         if made_of != self._made_of:
@@ -159,7 +159,7 @@ class CurrentCard:
         return self._card
 
 
-class _Served:
+class _EncodedCard:
     """The bytes of a card, their tag, and the time of their last change."""
 
     def __init__(self, now: Callable[[], datetime]) -> None:
@@ -190,12 +190,12 @@ class _Served:
 
 def card_route(current: CurrentCard, now: Callable[[], datetime]) -> Route:
     """`GET /.well-known/agent-card.json`, with `ETag`, `Last-Modified` and `Cache-Control`."""
-    served = _Served(now)
+    encoded = _EncodedCard(now)
 
     async def serve(request: Request) -> Response:
-        served.refresh(await current())
-        if is_not_modified(request, served.etag, served.modified):
-            return Response(status_code=304, headers=served.headers)
-        return Response(served.body, media_type="application/json", headers=served.headers)
+        encoded.refresh(await current())
+        if is_not_modified(request, encoded.etag, encoded.modified):
+            return Response(status_code=304, headers=encoded.headers)
+        return Response(encoded.body, media_type="application/json", headers=encoded.headers)
 
     return Route(AGENT_CARD_WELL_KNOWN_PATH, serve, methods=["GET"])

@@ -1,10 +1,11 @@
-"""What the signatures of an agent card are made over. Pure.
+"""The canonical form of an agent card, over which its signatures are made. Pure.
 
 Rule 1: A2A 1.0 (section 8.4.1) signs the card's JSON without `signatures`, in the form of RFC 8785: members that are
-        set stay, also empty ones, such as `{"schemes": {"bearer": {}}}`.
-Rule 2: a2a-sdk drops all empty values first. So its signature says nothing about `securityRequirements`, and verifiers
-        of the one do not accept the other: a card of this server has both. What the SDK signs is also the canonical
-        form of the card without its empty values: so a card whose requirements were removed has a valid signature.
+        set stay, even empty ones, such as `{"schemes": {"bearer": {}}}`.
+Rule 2: a2a-sdk drops all empty values first. So its signature does not cover `securityRequirements`, and verifiers of
+        one form do not accept the other: a card of this server has both signatures. What the SDK signs is also the
+        canonical form of the card without its empty values: a card whose requirements were removed still has a valid
+        signature.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""The file of an agent card: a few lines are enough, what they leave out is filled in.
+"""The file of an agent card: a few lines are enough, the rest is filled in.
 
 Rule 1: the server sets the interfaces and our extensions, except their `params`; the file sets everything else. It may
         switch streams and push notifications off.
-Rule 2: skills that the file leaves out are made from the tools, with those that every agent here has. The tools of
+Rule 2: if the file lists no skills, they are made from the tools and the skills that every agent here has. The tools of
         other servers and agents come and go.
 Rule 3: a card of A2A 0.3 is converted.
 """
@@ -24,13 +24,13 @@ from a2a_canvas.server.wire import CANVAS
 Fields = Mapping[str, Any]
 
 MAX_DESCRIPTION = 500
-"""Characters of the description of a skill that is made from a tool: MCP servers write pages."""
+"""Characters of the description of a skill that is made from a tool: those of MCP servers can be very long."""
 
 OLD_FIELDS = (
     *("url", "preferredTransport", "protocolVersion", "additionalInterfaces"),
     *("supportsAuthenticatedExtendedCard", "security"),
 )
-"""The fields of a card that A2A 0.3 has, and 1.0 has not."""
+"""The fields of a card that exist in A2A 0.3 but not in 1.0."""
 
 PLACEHOLDERS: Fields = {
     "name": "-",
@@ -42,11 +42,11 @@ PLACEHOLDERS: Fields = {
     "defaultOutputModes": [],
     "skills": [],
 }
-"""What a card of A2A 0.3 must have, for one that leaves it out."""
+"""Values for the fields that A2A 0.3 requires and a card may leave out here."""
 
 
-class Described(Protocol):
-    """A tool, as a card tells of it."""
+class ToolDescription(Protocol):
+    """What a card says about a tool."""
 
     @property
     def name(self) -> str: ...
@@ -60,7 +60,7 @@ class CardError(Exception):
 
 
 def read_card(path: Path) -> Fields:
-    """What a file says, as fields of A2A 1.0.
+    """The content of a file, as fields of A2A 1.0.
 
     Raises:
         CardError: it cannot be read, is not a card, or promises what is not offered.
@@ -70,7 +70,7 @@ def read_card(path: Path) -> Fields:
         if not isinstance(fields, dict):
             raise ValueError("it must be a JSON object")
         _check_types(fields)
-        card = _parsed(_with_ids(fields))
+        card = _parse(_with_ids(fields))
     except OSError as error:
         raise CardError(f"The agent card {path} cannot be read: {error.strerror}.") from None
     except (ValueError, ParseError) as error:
@@ -83,7 +83,7 @@ def read_card(path: Path) -> Fields:
 
 
 def _check_types(fields: Fields) -> None:
-    """Name what has a wrong type: the messages of the parser speak of Python."""
+    """Report wrong types in our words: the parser's messages are about Python types."""
     for name in ("name", "description", "version"):
         if not isinstance(fields.get(name, ""), str):
             raise ValueError(f'"{name}" must be a text in quotes')
@@ -96,12 +96,12 @@ def invalid(path: Path, why: str) -> CardError:
     return CardError(f"The agent card {path} is not valid: {why}")
 
 
-def filled(fields: Fields, defaults: Fields) -> pb.AgentCard:
-    """The card with what it leaves out, but for the skills of its tools.
+def fill_card(fields: Fields, defaults: Fields) -> pb.AgentCard:
+    """The card, completed from the defaults, without the skills of its tools.
 
     Args:
-        fields: what its file says.
-        defaults: the card of the agent that every server has.
+        fields: those of its file.
+        defaults: the card of the built-in agent.
     """
     capabilities = {**defaults["capabilities"], **fields.get("capabilities", {})}
     own = defaults["capabilities"]["extensions"]
@@ -111,7 +111,7 @@ def filled(fields: Fields, defaults: Fields) -> pb.AgentCard:
     added = [each for uri, each in theirs.items() if uri not in [each["uri"] for each in own]]
     card = {**defaults, **fields, "capabilities": {**capabilities, "extensions": [*ours, *added]}}
     modes = {"inputModes": card["defaultInputModes"], "outputModes": card["defaultOutputModes"]}
-    # Some clients want the modes in each skill.
+    # Some clients require the modes in each skill.
     card["skills"] = [{"tags": [each.get("id", "")], **modes, **each} for each in card["skills"]]
     return ParseDict(card, pb.AgentCard())
 
@@ -128,7 +128,7 @@ def is_off(card: pb.AgentCard, capability: str) -> bool:
     return card.capabilities.HasField(capability) and not getattr(card.capabilities, capability)
 
 
-def with_tools(card: pb.AgentCard, tools: Iterable[Described]) -> pb.AgentCard:
+def with_tools(card: pb.AgentCard, tools: Iterable[ToolDescription]) -> pb.AgentCard:
     """The card with a skill for each tool, in front of its own."""
     made = pb.AgentCard()
     made.CopyFrom(card)
@@ -137,14 +137,14 @@ def with_tools(card: pb.AgentCard, tools: Iterable[Described]) -> pb.AgentCard:
     return made
 
 
-def _skill_of(tool: Described, card: pb.AgentCard) -> pb.AgentSkill:
+def _skill_of(tool: ToolDescription, card: pb.AgentCard) -> pb.AgentSkill:
     server, _, of_server = tool.name.partition("__")  # of a tool of an MCP server
     words = re.sub(r"[_\W]+", " ", of_server or tool.name).strip()
-    told = " ".join(tool.description.strip().partition("\n\n")[0].split())
+    summary = " ".join(tool.description.strip().partition("\n\n")[0].split())
     return pb.AgentSkill(
         id=tool.name,
         name=words[:1].upper() + words[1:],
-        description=(told if len(told) <= MAX_DESCRIPTION else f"{told[:MAX_DESCRIPTION]}…") or words,
+        description=(summary if len(summary) <= MAX_DESCRIPTION else f"{summary[:MAX_DESCRIPTION]}…") or words,
         tags=["tool", *((server,) if of_server else ())],
         input_modes=card.default_input_modes,
         output_modes=card.default_output_modes,
@@ -152,7 +152,7 @@ def _skill_of(tool: Described, card: pb.AgentCard) -> pb.AgentSkill:
 
 
 def _with_ids(fields: Fields) -> Fields:
-    """The fields, with an id for each skill that has a name."""
+    """The fields, with an id for each skill that has a name but no id."""
     skills = fields.get("skills")
     if not isinstance(skills, list):
         return fields
@@ -164,15 +164,15 @@ def _slug(skill: Fields) -> str:
     return re.sub(r"\W+", "-", str(skill.get("name", "")).lower()).strip("-")
 
 
-def _parsed(fields: Fields) -> pb.AgentCard:
+def _parse(fields: Fields) -> pb.AgentCard:
     old = [name for name in OLD_FIELDS if name in fields]
-    if "supportedInterfaces" in fields:  # a card for both versions, such as the one that this server serves
+    if "supportedInterfaces" in fields:  # a card for both versions, such as this server's own
         return ParseDict({name: value for name, value in fields.items() if name not in old}, pb.AgentCard())
-    return _converted(fields) if old else ParseDict(dict(fields), pb.AgentCard())
+    return _convert_legacy(fields) if old else ParseDict(dict(fields), pb.AgentCard())
 
 
-def _converted(fields: Fields) -> pb.AgentCard:
-    """A card of A2A 0.3 (rule 3)."""
+def _convert_legacy(fields: Fields) -> pb.AgentCard:
+    """Convert a card of A2A 0.3 (rule 3)."""
     from a2a.compat.v0_3 import conversions, types
 
     if unknown := fields.keys() - {info.alias or name for name, info in types.AgentCard.model_fields.items()}:
@@ -193,8 +193,8 @@ def _reason(error: ValueError | ParseError) -> str:
         fault = faults()[0]
         return f"A2A 0.3: {'.'.join(map(str, fault['loc']))}: {fault['msg']}"
     # protobuf adds lines that list what it would have accepted.
-    said, _, more = str(error).partition("\n")
-    if not (unknown := re.search(r'Message type "[\w.]*?(\w+)" has no field named "(.*?)"', said)):
-        return said
+    text, _, more = str(error).partition("\n")
+    if not (unknown := re.search(r'Message type "[\w.]*?(\w+)" has no field named "(.*?)"', text)):
+        return text
     close = get_close_matches(unknown[2], re.findall(r"'(\w+)'", more), n=1)
     return f'{unknown[1]} has no field "{unknown[2]}".' + (f' Did you mean "{close[0]}"?' if close else "")

@@ -1,9 +1,9 @@
-"""Signs the agent card (A2A 1.0, section 8.4), and publishes the key that it is verified with.
+"""Signs the agent card (A2A 1.0, section 8.4), and publishes the key that verifies it.
 
-Rule 1: the algorithm follows from the key. The key's id is its thumbprint (RFC 7638), so that another key has another
-        id.
-Rule 2: a card has two signatures of the same key (`card_canonical.py`).
-Rule 3: no message has anything of the file but its name.
+Rule 1: the algorithm follows from the key. The key's id is its thumbprint (RFC 7638), so that different keys have
+        different ids.
+Rule 2: a card has two signatures, by the same key (`card_canonical.py`).
+Rule 3: messages name the key's file, but never quote its content.
 """
 
 from __future__ import annotations
@@ -40,10 +40,10 @@ _THUMBPRINT = {"EC": ("crv", "kty", "x", "y"), "RSA": ("e", "kty", "n"), "OKP": 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class CardKey:
-    """A key that cards are signed with.
+    """A key that signs cards.
 
     Attributes:
-        public: what is published of it, a JSON Web Key.
+        public: its public part, a JSON Web Key.
     """
 
     private: Any
@@ -77,7 +77,7 @@ def load_card_key(path: Path) -> CardKey:
     except OSError as error:
         raise CardError(f"The signing key {path} cannot be read: {error.strerror}.") from None
     except (ValueError, TypeError, UnsupportedAlgorithm):
-        raise CardError(f"The signing key {path} is no private key in PEM form, without a password.") from None
+        raise CardError(f"The signing key {path} must be a private key in PEM form, without a password.") from None
     match private:
         case ec.EllipticCurvePrivateKey() if private.curve.name in _CURVES:
             return _card_key(private, _CURVES[private.curve.name], ECAlgorithm.to_jwk(private.public_key()))

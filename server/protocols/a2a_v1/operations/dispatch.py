@@ -1,4 +1,4 @@
-"""Runs the operation of a `Call`, whatever its binding and version, and writes what it answers as A2A's JSON."""
+"""Runs the operation of a `Call`, whatever its binding and version, and writes its answer as A2A's JSON."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from starlette.requests import Request
 from a2a_canvas.server.protocols.a2a_v1.projection.projection import Streamed
 from a2a_canvas.server.protocols.a2a_v1.projection.update_json import AS_JSON, LEGACY, JsonUpdate
 from a2a_canvas.server.protocols.edge.http_requests import CALLER, STREAM_CHECK, caller_of
-from a2a_canvas.server.protocols.edge.sse_response import begun, sse_event
+from a2a_canvas.server.protocols.edge.sse_response import sse_event, wait_for_start
 from a2a_canvas.server.protocols.guard.calls import Call
 from a2a_canvas.server.protocols.guard.parsing import SMALL_BODY_BYTES
 from a2a_canvas.server.tasks.journal.round_robin import round_robin
@@ -30,12 +30,12 @@ Json = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class EventStream:
-    """The events of a streaming operation. `first` is None if there are none; it may be under way (`begun`)."""
+    """The events of a streaming operation. `first` may be pending (`wait_for_start`); None if there is no event."""
 
     first: asyncio.Future[Streamed | None]
     rest: AsyncIterator[Streamed]
 
-    async def encoded(self, write: Callable[[Any], Json]) -> AsyncGenerator[bytes, None]:
+    async def encode(self, write: Callable[[Any], Json]) -> AsyncGenerator[bytes, None]:
         """The events of an `SseResponse`."""
         event = await self.first
         while event is not None:
@@ -70,14 +70,14 @@ class Operations:
         return call.operation in self._streaming
 
     async def run(self, call: Call, request: Request) -> Message | EventStream | None:
-        """The answer of the operation. What fails before a stream begins is raised here."""
+        """The answer of the operation. Failures before a stream begins are raised here."""
         context = (self._legacy_context if call.legacy else self._context)(request)
         context.state[AS_JSON], context.state[CALLER] = not call.legacy, caller_of(request)
         context.state[STREAM_CHECK] = request.scope.get(STREAM_CHECK)
         context.state[LEGACY] = call.legacy
         if self.streams(call):
             events = self._streaming[call.operation](call.params, context)
-            return EventStream(await begun(anext(events, None)), events)
+            return EventStream(await wait_for_start(anext(events, None)), events)
         answer: Message | None = await self._unary[call.operation](call.params, context)
         if answer and answer.ByteSize() > SMALL_BODY_BYTES:
             await round_robin().long_step()
@@ -95,17 +95,17 @@ _ALTERNATIVES: Mapping[type[Message], str] = {
 """The members of `SendMessageResponse` and `StreamResponse`."""
 
 EMPTY_PAGE_JSON: Json = {"tasks": [], "nextPageToken": "", "pageSize": 0, "totalSize": 0}
-"""The members of `ListTasksResponse`. A2A requires all of them, also those that are empty."""
+"""The members of `ListTasksResponse`. A2A requires all of them, even if they are empty."""
 
 
 def _legacy_card(card: pb.AgentCard) -> Any:
-    """A card in 0.3, also if it offers this version to nobody: whoever asks speaks it."""
-    offered = pb.AgentCard()
-    offered.CopyFrom(card)
-    if not any(each.protocol_version.startswith("0.3") for each in offered.supported_interfaces):
-        for each in offered.supported_interfaces:
+    """A card in 0.3, even if it does not advertise this version: the client that asks speaks it."""
+    legacy = pb.AgentCard()
+    legacy.CopyFrom(card)
+    if not any(each.protocol_version.startswith("0.3") for each in legacy.supported_interfaces):
+        for each in legacy.supported_interfaces:
             each.protocol_version = "0.3"
-    return conversions.to_compat_agent_card(offered)
+    return conversions.to_compat_agent_card(legacy)
 
 
 _LEGACY: Mapping[type[Message], Callable[[Any], Any]] = {

@@ -1,7 +1,7 @@
-"""The operations of A2A over the runtime, as routes call them. Every error leaves here as an `A2AError`.
+"""The operations of A2A on the runtime, as the routes call them. Every error leaves here as an `A2AError`.
 
-Rule 1: what the card says counts: extensions that it requires are required, and streams and push configs that it says
-        are not offered are refused.
+Rule 1: the card binds the server: the extensions that it requires are required, and streams and push configs that it
+        does not offer are refused.
 """
 
 from __future__ import annotations
@@ -51,14 +51,14 @@ from a2a_canvas.server.tasks.record import TaskRecord
 from a2a_canvas.server.tasks.runtime.runtime import Runtime
 
 MOST_READY = 50
-"""Events that are sent together at most: a subscriber that is far behind does not delay the others."""
+"""The most events that are sent together: a subscriber that is far behind does not delay the others."""
 
 T = TypeVar("T")
 M = TypeVar("M", bound=Message)
 
 
 @contextmanager
-def _checked(params: Message, card: pb.AgentCard, context: ServerCallContext) -> Iterator[None]:
+def _check_and_map_errors(params: Message, card: pb.AgentCard, context: ServerCallContext) -> Iterator[None]:
     check_required(card, context.requested_extensions)
     check_ids(params)
     check_tenant(params)
@@ -71,7 +71,7 @@ def _checked(params: Message, card: pb.AgentCard, context: ServerCallContext) ->
 def _unary(method: Callable[[A2AHandler, M, ServerCallContext], Awaitable[T]]) -> Callable[..., Any]:
     @wraps(method)
     async def wrapper(self: A2AHandler, params: M, context: ServerCallContext, /) -> T:
-        with _checked(params, self.card, context):
+        with _check_and_map_errors(params, self.card, context):
             return await method(self, params, context)
 
     return wrapper
@@ -82,7 +82,7 @@ def _stream(
 ) -> Callable[..., Any]:
     @wraps(method)
     async def wrapper(self: A2AHandler, params: M, context: ServerCallContext, /) -> AsyncGenerator[Streamed, None]:
-        with _checked(params, self.card, context):
+        with _check_and_map_errors(params, self.card, context):
             if is_off(self.card, "streaming"):
                 raise UnsupportedOperationError("This agent does not stream. Use SendMessage, then GetTask.")
             await round_robin().next_slice()
@@ -104,7 +104,7 @@ class A2AHandler(RequestHandler):
         sharing: None if nothing can be shared.
         expose_thinking: clients of turn:v1 may see the model's thinking.
         metrics: measure how late entries are sent.
-        current_card: the card as it is now, which is the extended one for callers that are known; None for none.
+        current_card: the current card, served to authenticated callers as the extended one; None if there is none.
     """
 
     def __init__(
@@ -140,7 +140,7 @@ class A2AHandler(RequestHandler):
             record = await following.settled()
         if params.ByteSize() > SMALL_BODY_BYTES:
             await round_robin().long_step()
-        return apply_history_length(to_task(record, _activated(context)), params.configuration)
+        return apply_history_length(to_task(record, _activated_extensions(context)), params.configuration)
 
     @_stream
     async def on_message_send_stream(
@@ -172,8 +172,8 @@ class A2AHandler(RequestHandler):
         self._check_media_types(message)
         parsed = user_message(message, params.metadata)
         check_text(parsed, self._limits.max_text_bytes, "message.parts")
-        if self._sharing and (asked := share_operation(parsed.metadata)):
-            return await answer_share_operation(asked, message, caller_of_call(context), self._sharing)
+        if self._sharing and (operation := share_operation(parsed.metadata)):
+            return await answer_share_operation(operation, message, caller_of_call(context), self._sharing)
         push = await self._push_config(params.configuration, context)
         incoming = Incoming(parsed, context_id=message.context_id, task_id=message.task_id, push=push)
         return await self._runtime.send(incoming, caller_of_call(context))
@@ -192,17 +192,16 @@ class A2AHandler(RequestHandler):
     def _check_media_types(self, message: pb.Message) -> None:
         """Raises `ContentTypeNotSupportedError`.
 
-        If the card accepts plain text, any text is accepted; if it accepts JSON, a data part is, whatever its type: it
-        is JSON.
+        If the card accepts plain text, any text is accepted; if it accepts JSON, any data part is, because it is JSON.
         """
-        taken = set(self.card.default_input_modes)
+        accepted = set(self.card.default_input_modes)
         for part in message.parts:
             bare = part.media_type.partition(";")[0].strip().lower()
-            is_text = bare.startswith("text/") and "text/plain" in taken
-            is_json = part.HasField("data") and "application/json" in taken
-            if bare and bare not in taken and not (is_text or is_json):
+            is_text = bare.startswith("text/") and "text/plain" in accepted
+            is_json = part.HasField("data") and "application/json" in accepted
+            if bare and bare not in accepted and not (is_text or is_json):
                 raise ContentTypeNotSupportedError(
-                    f"Media type {bare} is not supported. Send text, or one of {', '.join(sorted(taken))}."
+                    f"Media type {bare} is not supported. Send text, or one of {', '.join(sorted(accepted))}."
                 )
 
     async def _events(
@@ -213,7 +212,7 @@ class A2AHandler(RequestHandler):
         end_with_credential(following, context.state)
         projection = TaskProjection(
             following.snapshot,
-            _activated(context),
+            _activated_extensions(context),
             ends_at_pause=ends_at_pause,
             expose_thinking=self._expose_thinking,
             as_json=as_json,
@@ -242,7 +241,7 @@ class A2AHandler(RequestHandler):
     async def on_get_task(self, params: pb.GetTaskRequest, context: ServerCallContext) -> pb.Task:
         _check_history_length(params)
         record = await self._runtime.get(params.id, caller_of_call(context))
-        return apply_history_length(to_task(record, _activated(context)), params)
+        return apply_history_length(to_task(record, _activated_extensions(context)), params)
 
     @_unary
     async def on_list_tasks(self, params: pb.ListTasksRequest, context: ServerCallContext) -> pb.ListTasksResponse:
@@ -253,7 +252,7 @@ class A2AHandler(RequestHandler):
     async def on_cancel_task(self, params: pb.CancelTaskRequest, context: ServerCallContext) -> pb.Task:
         # A cancellation is completed even if the caller disconnects.
         cancelled = await asyncio.shield(self._runtime.cancel(params.id, caller_of_call(context)))
-        return to_task(cancelled, _activated(context))
+        return to_task(cancelled, _activated_extensions(context))
 
     @_unary
     async def on_create_task_push_notification_config(
@@ -322,5 +321,5 @@ def _version(context: ServerCallContext) -> str:
     return "0.3" if context.state.get(LEGACY) else "1.0"
 
 
-def _activated(context: ServerCallContext) -> ActivatedExtensions:
-    return ActivatedExtensions.of(context.requested_extensions)
+def _activated_extensions(context: ServerCallContext) -> ActivatedExtensions:
+    return ActivatedExtensions.from_uris(context.requested_extensions)

@@ -1,7 +1,7 @@
-"""`ListTasks` (A2A 1.0, section 3.1.4): from its request to queries of the journal, to a page and its token.
+"""`ListTasks` (A2A 1.0, section 3.1.4): turns a request into queries of the journal, and their results into a page.
 
 A page token encodes the position of the last task of its page (`listing.py`), so it stays valid while tasks change. A
-page ends at PAGE_BYTES, but has one task at least; the next page continues there.
+page ends at PAGE_BYTES, but has at least one task; the next page continues there.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ PAGE_SIZE = 50
 PAGE_BYTES = 3 * 2**20
 """Bytes of the tasks on one page, unless the first has more. gRPC clients accept 4 MiB by default."""
 READ_BYTES = 16 * 2**20
-"""Bytes that are read at once for a page: more, because they include histories that are not sent."""
+"""Bytes that one query reads for a page: more, because they include histories that are not sent."""
 
 _OF_STATUS = {status: state for state, status in STATES.items()}
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -38,7 +38,7 @@ async def list_tasks(params: pb.ListTasksRequest, caller: Caller, contexts: Cont
     """A page of the caller's tasks, or of those of a context that it may read, newest first.
 
     Raises:
-        InvalidParamsError: the page size is out of range, the token is not one of this server's, or there is no such
+        InvalidParamsError: the page size is out of range, the token is not from this server, or there is no such
             status.
     """
     visible = await contexts.tasks(caller, params.context_id)
@@ -77,7 +77,8 @@ def to_query(params: pb.ListTasksRequest) -> TaskQuery:
     """The query of `params`.
 
     Raises:
-        InvalidParamsError: the page size is out of range, the token is not one of ours, or there is no such status.
+        InvalidParamsError: the page size is out of range, the token is not from this server, or there is no such
+            status.
     """
     if params.status not in pb.TaskState.values():
         raise invalid_field("status", f"is {params.status} and must be one of {', '.join(pb.TaskState.keys())}")
@@ -95,7 +96,7 @@ def to_query(params: pb.ListTasksRequest) -> TaskQuery:
 
 
 def can_match(params: pb.ListTasksRequest) -> bool:
-    """Whether the status asked for, if any, is one that our tasks can have."""
+    """Whether our tasks can have the requested status, if there is one."""
     return not params.status or params.status in _OF_STATUS
 
 

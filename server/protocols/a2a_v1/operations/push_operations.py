@@ -1,11 +1,11 @@
 """The four operations of push notification configs, and the config that comes with a message.
 
-Rule 1: whoever may edit a task has configs of its own there; the handler has found the task for the caller. The owner
-        of the task also lists, gets and deletes those of others. Nobody replaces another's.
-Rule 2: credentials are in no answer, and the token, and the url beyond its host, only in those to the caller who
-        registered it.
-Rule 3: an id that is left out is the task's, as in A2A's SDK: so the one config that most tasks have needs no name, and
-        a client of 0.3 may ask for it without one.
+Rule 1: each caller who may edit a task has its own configs there; the handler has found the task for the caller. The
+        owner of the task also lists, gets and deletes the configs of others. No caller replaces another's config.
+Rule 2: no answer contains credentials. The token, and the url beyond its host, are sent only to the caller who
+        registered the config.
+Rule 3: an id that is left out is the task's, as in A2A's SDK: the one config that most tasks have needs no name, and a
+        client of 0.3 may request it without one.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ from a2a_canvas.store.text.unicode import MAX_ID
 MAX_SECRET = 4096
 """Characters of a token, and of credentials."""
 
-_OF = "~"
-"""Between the id of somebody else's config and whose it is, as the owner of the task is told them."""
+_REGISTRANT_MARK = "~"
+"""Separates, in answers to the owner of a task, the id of another caller's config from that caller's mark."""
 _SCHEME = re.compile(r"[A-Za-z][\w.+-]{0,63}", re.ASCII)
 _SECRET = re.compile(r"(?! )[ -~]*(?<! )", re.ASCII)
-"""What a header can have as it is."""
+"""Text that a header can carry unchanged."""
 
 
 class PushOperations:
@@ -53,10 +53,10 @@ class PushOperations:
     async def read(
         self, given: pb.TaskPushNotificationConfig, caller: Caller, version: str, within: str = ""
     ) -> PushConfig:
-        """A config as a client gave it, without its task.
+        """A config as the client sent it, without its task.
 
         Args:
-            within: where it is in the request, as its fields are named in an error.
+            within: its path in the request, for the names of fields in errors.
 
         Raises:
             InvalidParamsError: it cannot be used.
@@ -106,29 +106,29 @@ class PushOperations:
         )
 
     async def delete(self, record: TaskRecord, config_id: str, caller: Caller) -> None:
-        """One that is not there is deleted already."""
+        """Deleting a config that does not exist succeeds."""
         if config := await self._find(record, config_id, caller):
             await self._configs.remove(config.key)
 
     async def _find(self, record: TaskRecord, config_id: str, caller: Caller) -> PushConfig | None:
         found = await self._configs.get(config_key(record, caller, config_id))
-        name, mark, digest = config_id.rpartition(_OF)
+        name, mark, digest = config_id.rpartition(_REGISTRANT_MARK)
         if found or not mark or not _is_owner(caller, record):
             return found
         return await self._configs.get(ConfigKey(record.context_id, record.task_id, f"{name}{SEPARATOR}{digest}"))
 
 
 def _answer(config: PushConfig, caller: Caller) -> pb.TaskPushNotificationConfig:
-    """A config as a caller is told of it (rule 2)."""
+    """A config as a caller may see it (rule 2)."""
     name, _, digest = config.key.config_id.partition(SEPARATOR)
-    told = pb.TaskPushNotificationConfig(id=name, task_id=config.key.task_id, url=config.url, token=config.token)
+    answer = pb.TaskPushNotificationConfig(id=name, task_id=config.key.task_id, url=config.url, token=config.token)
     if config.registrant != caller:
-        told.id = f"{name}{_OF}{digest}" if digest else name
-        told.url = f"{config.url.partition(':')[0]}://{config.target}"
-        told.token = ""
+        answer.id = f"{name}{_REGISTRANT_MARK}{digest}" if digest else name
+        answer.url = f"{config.url.partition(':')[0]}://{config.target}"
+        answer.token = ""
     if config.scheme:
-        told.authentication.scheme = config.scheme
-    return told
+        answer.authentication.scheme = config.scheme
+    return answer
 
 
 def _is_owner(caller: Caller, record: TaskRecord) -> bool:

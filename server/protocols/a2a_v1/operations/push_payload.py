@@ -1,6 +1,7 @@
-"""The bodies of push notifications, in the form of the version of A2A that registered the config.
+"""The bodies of push notifications, in the version of A2A that registered the config.
 
-Rule 1: in 1.0 a body is a `StreamResponse` with the update that a stream would have, but for a version: it is whole.
+Rule 1: in 1.0 a body is a `StreamResponse` with the update that a stream would have, except that a version is sent
+        whole.
 Rule 2: in 0.3 it is the `Task` as it is now, with the status that it had at the event: statuses come in their order,
         however late they are delivered. A version is closed while its task works.
 Rule 3: extensions are activated for a request; a notification has none.
@@ -40,7 +41,7 @@ class PushPayloads:
         """The body of a notification.
 
         Raises:
-            TaskNotFound: the caller who registered the config may not read the task any more.
+            TaskNotFound: the caller who registered the config can no longer read the task.
             TaskError: the task cannot be read.
         """
         update, whose = update_of(delivery), (delivery.config.key.task_id, delivery.config.registrant)
@@ -62,7 +63,7 @@ def _status_at(entry: Entry, update: A2AEvent) -> pb.TaskStatus:
 
 
 def update_of(delivery: Delivery) -> A2AEvent:
-    """The update that a notification tells of."""
+    """The update that a notification reports."""
     key, entry = delivery.config.key, delivery.entry
     snapshot = TaskRecord(key.task_id, key.context_id, "", entry.at)
     projection = TaskProjection(snapshot, ActivatedExtensions(turn=False, canvas=False), ends_at_pause=False)

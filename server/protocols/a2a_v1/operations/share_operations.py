@@ -1,8 +1,8 @@
-"""The operations `share`, `shares` and `unshare` of `canvas:v1`: what an owner does with the shares of a
-context, and a user with the one that it was given.
+"""The operations `share`, `shares` and `unshare` of `canvas:v1`: an owner manages the shares of a context, and a user
+leaves one.
 
-Rule 1: such a message is answered by a message. It begins no task: whoever has a share reads the tasks of the context,
-        and the token of a link is told to the owner alone, and stored nowhere.
+Rule 1: such a message is answered by a message. It starts no task: everyone with a share can read the tasks of the
+        context, and the token of a link is sent to the owner only and never stored.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def share_operation(metadata: Metadata) -> Mapping[str, JsonValue] | None:
 
 
 async def answer_share_operation(
-    asked: Mapping[str, JsonValue], message: pb.Message, caller: Caller, sharing: Sharing
+    operation: Mapping[str, JsonValue], message: pb.Message, caller: Caller, sharing: Sharing
 ) -> pb.Message:
     """The answer to a message (rule 1).
 
@@ -50,20 +50,20 @@ async def answer_share_operation(
         raise InvalidOperation("message.taskId", "must be left out: shares are of the whole context")
     if not message.context_id:
         raise InvalidOperation("message.contextId", "is missing: say which context")
-    told = await _carry_out(asked, message.context_id, caller, sharing)
+    result = await _carry_out(operation, message.context_id, caller, sharing)
     answer = pb.Message(message_id=str(uuid4()), context_id=message.context_id, role=pb.ROLE_AGENT, extensions=[CANVAS])
-    ParseDict(told, answer.parts.add(media_type="application/json").data)
+    ParseDict(result, answer.parts.add(media_type="application/json").data)
     return answer
 
 
 async def _carry_out(
-    asked: Mapping[str, JsonValue], context_id: str, caller: Caller, sharing: Sharing
+    operation: Mapping[str, JsonValue], context_id: str, caller: Caller, sharing: Sharing
 ) -> dict[str, Any]:
-    fields = {name: value for name, value in asked.items() if name != "op"}
-    if asked["op"] == "share":
+    fields = {name: value for name, value in operation.items() if name != "op"}
+    if operation["op"] == "share":
         new = await sharing.share(caller, context_id, share_request(fields, sharing.now()))
         return {"contextId": context_id, "share": new_share_json(new, sharing)}
-    if asked["op"] == "unshare":
+    if operation["op"] == "unshare":
         left = await sharing.revoke(caller, context_id, read_form(_RevokeForm, fields).share_id)
         return shares_json(context_id, left)
     read_form(_ListForm, fields)

@@ -1,4 +1,4 @@
-"""Which extensions a request activates for the operations, and which a card lists and requires."""
+"""The extensions that a request activates, and those that a card lists and requires."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class ActivatedExtensions:
     canvas: bool = False
 
     @classmethod
-    def of(cls, uris: Container[str]) -> ActivatedExtensions:
+    def from_uris(cls, uris: Container[str]) -> ActivatedExtensions:
         return cls(TURN in uris, CANVAS in uris)
 
 
@@ -30,7 +30,7 @@ def extensions_of(card: pb.AgentCard) -> frozenset[str]:
 
 
 def check_required(card: pb.AgentCard, requested: Container[str]) -> None:
-    """Raises `ExtensionSupportRequiredError` if a request does not name each extension that a card requires."""
+    """Raises `ExtensionSupportRequiredError` if a request lacks an extension that the card requires."""
     missing = [each.uri for each in card.capabilities.extensions if each.required and each.uri not in requested]
     if missing:
         raise ExtensionSupportRequiredError(

@@ -20,16 +20,16 @@ from a2a_canvas.store.models import Content, DataPart, FilePart, JsonValue, Meta
 from a2a_canvas.store.text.unicode import MAX_ID, valid_id
 
 _IDS = ("id", "message_id", "context_id", "task_id", "reference_task_ids", "message")
-"""The fields of a request that are ids, and `message`, which has some."""
+"""The fields of a request that are ids, and `message`, which contains some."""
 
 OPERATION_LIMITS = BodyLimits(max_depth=8)
-"""Of an operation in a string: it is nested below the levels of its request."""
+"""Limits of an operation in a string: it is nested below the levels of its request."""
 
 # ------------------------------------------------------------------------- reading
 
 
 def check_ids(request: Message, within: str = "") -> None:
-    """Raises `InvalidParamsError` that names the first id with a character that no id may have, as JSON names it."""
+    """Raises `InvalidParamsError` with the JSON name of the first id that has a forbidden character."""
     for field, value in request.ListFields():
         where = within + field.json_name
         if field.name not in _IDS:
@@ -61,7 +61,7 @@ def user_message(message: pb.Message, of_request: Struct | None = None) -> UserM
     """The user's message in a request.
 
     Args:
-        of_request: the request's own metadata: operations count there too (`with_operations`).
+        of_request: the request's own metadata, which may also contain operations (`with_operations`).
 
     Raises:
         InvalidParamsError: its role is not the user's, it is empty, an id is too long, or it has two operations.
@@ -90,7 +90,7 @@ def user_message(message: pb.Message, of_request: Struct | None = None) -> UserM
 
 
 def with_operations(metadata: Metadata, of_request: Metadata) -> dict[str, JsonValue]:
-    """A message's metadata with the operations that its request has, each as an object.
+    """A message's metadata with the operations in its request's metadata, each as an object.
 
     Raises:
         InvalidParamsError: message and request have different ones.
@@ -128,14 +128,14 @@ def check_text(message: UserMessage, limit: int, field: str) -> None:
 
 
 def _without_put(metadata: Mapping[str, JsonValue]) -> Mapping[str, JsonValue]:
-    asked = metadata.get(CANVAS)
-    if isinstance(asked, dict) and asked.get("op") == "put":
-        return {**metadata, CANVAS: {**asked, "text": ""}}
+    operation = metadata.get(CANVAS)
+    if isinstance(operation, dict) and operation.get("op") == "put":
+        return {**metadata, CANVAS: {**operation, "text": ""}}
     return metadata
 
 
 def has_content(parts: Parts) -> bool:
-    """Whether there is a part that is more than white space."""
+    """Whether any part is more than white space."""
     return any(not isinstance(part, TextPart) or part.text.strip() for part in parts)
 
 

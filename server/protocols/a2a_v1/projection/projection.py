@@ -1,12 +1,12 @@
 """Projects journal entries to the A2A events of one subscriber.
 
-Rule 1: a client that activates nothing gets statuses and artifacts, and misses nothing that is stored.
+Rule 1: a client that activates no extension gets statuses and artifacts, and misses nothing that is stored.
 Rule 2: with `urn:a2a-canvas:turn:v1` it also gets every turn event, in order, and with every event the `epoch` and
         `generation` of its entry.
 Rule 3: with `urn:a2a-canvas:canvas:v1` it gets edits while they are written, and the versions of artifacts; without
         it an edit is one replacement of the artifact.
-Rule 4: a client without turn events cannot tell a label from what the agent says. It gets a label only if it is of a
-        tool, and not within a second after another one; all others are statuses without a message.
+Rule 4: a client without turn events cannot tell a label from what the agent says. It gets the labels of tools only, at
+        most one a second; all others become statuses without a message.
 Rule 5: `assistant`, `completed` and `stream_end` are made here: the journal keeps deltas. Every end of a turn has
         one `completed`; `stream_end` is the last turn event of a stream.
 """
@@ -37,13 +37,13 @@ from a2a_canvas.store.edits import EditAborted, EditChunk, EditCompleted, EditSt
 from a2a_canvas.store.ids import public_id
 
 LABEL_INTERVAL = timedelta(seconds=1)
-"""The time between two labels for a client without turn events."""
+"""The least time between two labels for a client without turn events."""
 
 A2AEvent = pb.Task | pb.TaskStatusUpdateEvent | pb.TaskArtifactUpdateEvent | JsonUpdate
 """What a subscriber is sent; a `JsonUpdate` only if it reads A2A's JSON."""
 
 Streamed = A2AEvent | pb.Message | tuple[A2AEvent, ...]
-"""What a handler streams: an event, or those that are ready together; or one message."""
+"""What a handler streams: an event, or several that are ready together; or one message."""
 
 STATES = {
     State.SUBMITTED: pb.TASK_STATE_SUBMITTED,
@@ -62,27 +62,27 @@ def to_task(record: TaskRecord, activated: ActivatedExtensions | None = None, *,
     ids = (record.task_id, public_id(record.context_id))
     task = pb.Task(id=ids[0], context_id=ids[1])
     turn = activated is not None and activated.turn
-    task.status.CopyFrom(_status(record.state, _shown(record.message, turn=turn), ids, record.changed_at))
+    task.status.CopyFrom(_status(record.state, _visible_message(record.message, turn=turn), ids, record.changed_at))
     task.history.extend(to_message(message, *ids) for message in record.history)
     if artifacts:
         task.artifacts.extend(
             to_artifact(artifact.artifact_id, artifact.content) for artifact in record.artifacts.values()
         )
     if activated:
-        task.metadata.update(_of_snapshot(activated, record))
+        task.metadata.update(_snapshot_metadata(activated, record))
     return task
 
 
-def _of_snapshot(activated: ActivatedExtensions, record: TaskRecord) -> dict[str, Any]:
-    # Turn events include the chunks of edits, so a subscriber to them needs the edits that have begun.
+def _snapshot_metadata(activated: ActivatedExtensions, record: TaskRecord) -> dict[str, Any]:
+    # Turn events include the chunks of edits, so a subscriber to them needs the edits in progress.
     edits = canvas_ext.open_edits(record) if activated.turn else []
     turn = {"openEdits": edits} if edits else {}
     canvas = canvas_ext.snapshot_metadata(record) if activated.canvas else {}
     return _metadata(activated, record, turn=turn, canvas=canvas)
 
 
-def _shown(message: AgentMessage | None, *, turn: bool) -> AgentMessage | None:
-    """What a client is shown of the message of a status (rule 4)."""
+def _visible_message(message: AgentMessage | None, *, turn: bool) -> AgentMessage | None:
+    """The message of a status as a client sees it (rule 4)."""
     return message if message and (turn or message.of_tool or not message.label) else None
 
 
@@ -103,7 +103,7 @@ class TaskProjection:
         activated: the extensions that the subscriber has activated.
         ends_at_pause: its stream ends when the task asks for input.
         expose_thinking: turn events include thinking.
-        as_json: the subscriber reads A2A's JSON: frequent updates are made as such (update_json.py).
+        as_json: the subscriber reads A2A's JSON: frequent updates are written as JSON directly (update_json.py).
     """
 
     def __init__(
@@ -145,22 +145,22 @@ class TaskProjection:
         """The events of an entry.
 
         Args:
-            behind: the next entry is there already, so that the reply so far would be stale at once.
+            behind: the next entry exists already: the reply so far would be out of date.
         """
         if self._activated.turn:
             yield from (self._event(entry, turn=wire) for wire in self._turn_wires(entry, behind))
         event = entry.event
         match event:
             case ArtifactChanged():
-                yield self._changed(event, entry)
+                yield self._artifact_update(event, entry)
             case StatusChanged():
-                yield self._status_update(event.state, self._due(event.message, entry.at), entry)
+                yield self._status_update(event.state, self._status_message(event.message, entry.at), entry)
             case EditStarted() | EditChunk() | EditCompleted() | EditAborted() if self._activated.canvas:
                 yield self._event(entry, canvas=canvas_ext.edit_metadata(event))
             case _:
                 pass
 
-    def _changed(self, event: ArtifactChanged, entry: Entry) -> A2AEvent:
+    def _artifact_update(self, event: ArtifactChanged, entry: Entry) -> A2AEvent:
         canvas = canvas_ext.change_metadata(event) if self._activated.canvas else {}
         metadata = _metadata(self._activated, entry, canvas=canvas)
         if self._as_json and (written := artifact_update_json(event, *self._ids, metadata)):
@@ -169,9 +169,9 @@ class TaskProjection:
         update.metadata.update(metadata)
         return update
 
-    def _due(self, message: AgentMessage | None, at: datetime) -> AgentMessage | None:
-        """The message of a status, unless the client is not shown it (rule 4)."""
-        message = _shown(message, turn=self._activated.turn)
+    def _status_message(self, message: AgentMessage | None, at: datetime) -> AgentMessage | None:
+        """The message of a status; None if the client does not see it (rule 4)."""
+        message = _visible_message(message, turn=self._activated.turn)
         if self._activated.turn or message is None or not message.label:
             return message
         if self._labelled_at and abs(at - self._labelled_at) < LABEL_INTERVAL:
@@ -208,13 +208,13 @@ class TaskProjection:
     def _turn_wires(self, entry: Entry, behind: bool) -> Iterator[turn_ext.TurnEventJson]:
         event = entry.event
         yield from self._reply.send_before(event)
-        shown = self._filter.shown(event)
+        shown = self._filter.filter(event)
         own = turn_ext.to_turn_event(shown) if shown else None
         if own:
             yield own
         yield from self._reply.follow(event, behind=behind)
         if isinstance(event, StatusChanged) and event.state.settled:
-            yield turn_ext.completed(event.message.text if event.message else "")
+            yield turn_ext.completed_event(event.message.text if event.message else "")
             if self.ends(event.state):
                 yield turn_ext.STREAM_END
 

@@ -24,12 +24,12 @@ def turn_event(event_type: str, **data: Any) -> TurnEventJson:
     return {"event_type": event_type, "data": data}
 
 
-def assistant(content: str) -> TurnEventJson:
+def assistant_event(content: str) -> TurnEventJson:
     """The whole visible text of the round so far; it replaces the text shown before."""
     return turn_event("assistant", content=content, replace=True)
 
 
-def completed(content: str) -> TurnEventJson:
+def completed_event(content: str) -> TurnEventJson:
     """The turn has ended or pauses: clients clear every streaming area."""
     return turn_event("completed", content=content) if content else turn_event("completed")
 
@@ -38,7 +38,8 @@ STREAM_END = turn_event("stream_end")
 
 
 RESEND_GROWTH = 1 / 8
-"""A text that a client cannot append to is sent again once it has grown by this part: in sum at most ten times."""
+"""A text that a client cannot append to is sent again once it has grown by this fraction: at most ten times its size in
+all."""
 
 
 class ReplySoFar:
@@ -57,7 +58,7 @@ class ReplySoFar:
         """The reply so far, if there is one."""
         self._due, self._sent_length = False, len(self._text)
         if self._text:
-            yield assistant(str(self._text))
+            yield assistant_event(str(self._text))
 
     def send_before(self, event: ev.TurnEvent) -> Iterator[TurnEventJson]:
         """The reply, if it has grown since it was sent and `event` ends its text."""
@@ -67,7 +68,7 @@ class ReplySoFar:
         """The reply after `event`, if it has grown enough.
 
         Args:
-            behind: the next event is there already: a reply sent now would be stale at once.
+            behind: the next event exists already: a reply sent now would be out of date.
         """
         match event:
             case ev.MessageStarted():
@@ -82,14 +83,14 @@ class ReplySoFar:
 
 
 class ThinkingFilter:
-    """The turn events as one subscriber is sent them: without `exposed`, neither thinking nor its blocks.
+    """Filters turn events for one subscriber: without `exposed` it gets neither thinking nor its blocks.
 
-    The other blocks are then numbered as if there were no blocks of thinking, so that no number is missing. A block of
-    which nothing was sent may be one of thinking, so its stop is not sent either.
+    The other blocks are then numbered as if there were no thinking blocks, so that no number is missing. The stop of a
+    block that nothing was sent of is left out as well: it may be a thinking block.
 
     Args:
         exposed: the subscriber may see thinking.
-        thinking: the indices of the turn's blocks of thinking where the subscriber's stream begins, in order.
+        thinking: the indices of the turn's thinking blocks when the subscriber's stream begins, in order.
     """
 
     def __init__(self, exposed: bool, thinking: tuple[int, ...] = ()) -> None:
@@ -97,8 +98,8 @@ class ThinkingFilter:
         self._thinking = list(thinking)
         self._seen: set[int] = set()
 
-    def shown(self, event: ev.TurnEvent) -> ev.TurnEvent | None:
-        """The event as it is sent; None if it is not."""
+    def filter(self, event: ev.TurnEvent) -> ev.TurnEvent | None:
+        """The event as it is sent; None if it is left out."""
         if self._exposed:
             return event
         match event:
@@ -109,16 +110,16 @@ class ThinkingFilter:
                 return None
             case ev.TextBlockStarted() | ev.TextAdded() | ev.ToolUseStarted() | ev.ToolInputAdded():
                 self._seen.add(event.place.index)
-                return replace(event, place=self._renumbered(event.place))
+                return replace(event, place=self._renumber(event.place))
             case ev.BlockStopped():
                 seen = event.place.index in self._seen
-                return replace(event, place=self._renumbered(event.place)) if seen else None
+                return replace(event, place=self._renumber(event.place)) if seen else None
             case ev.ToolInputCompleted() | ev.ToolSucceeded() | ev.ToolFailed():
                 return replace(event, index=self._number(event.index))
             case _:
                 return event
 
-    def _renumbered(self, place: ev.BlockPosition) -> ev.BlockPosition:
+    def _renumber(self, place: ev.BlockPosition) -> ev.BlockPosition:
         return replace(place, index=self._number(place.index))
 
     def _number(self, index: int) -> int:
@@ -152,8 +153,8 @@ def to_turn_event(event: ev.TurnEvent) -> TurnEventJson | None:
             ids = {"tool_use_id": event.tool_use_id, "tool_id": event.tool_use_id}
             return turn_event("tool_use_start", **_place(event.place), **ids, name=event.name)
         case ev.ToolInputAdded():
-            given = {"tool_use_id": event.tool_use_id, "partial_json": event.partial_json}
-            return turn_event("tool_use_input_delta", **_place(event.place), **given)
+            delta = {"tool_use_id": event.tool_use_id, "partial_json": event.partial_json}
+            return turn_event("tool_use_input_delta", **_place(event.place), **delta)
         case ev.BlockStopped():
             return turn_event("content_block_stop", **_place(event.place))
         case _:
@@ -187,7 +188,7 @@ def _result(event: ev.TurnEvent) -> TurnEventJson | None:
 
 
 def _carriable(value: Any) -> bool:
-    """A model may write JSON that no transport holds, such as half a surrogate pair or endless nesting."""
+    """A model may write JSON that no transport can carry, such as half a surrogate pair or very deep nesting."""
     try:
         require_portable(value, MAX_DEPTH - LEVELS_AROUND_INPUT)
     except ValueError:

@@ -1,8 +1,8 @@
-"""The frequent updates of a stream as A2A's JSON, without protobuf in between: what `MessageToDict` makes of the same
-updates (projection.py), at a fraction of its cost. Pure.
+"""Writes the frequent updates of a stream as A2A's JSON, without protobuf in between. Pure.
 
-Rule 1: the result is equal to that of `MessageToDict`, numbers of metadata included, which are doubles there.
-Rule 2: what is not frequent is not here: `None` says that protobuf is needed.
+Rule 1: the result equals that of `MessageToDict` for the same update (projection.py), at a fraction of its cost. That
+        includes the numbers of metadata, which are doubles there.
+Rule 2: updates that are not frequent are left to protobuf: the result is None.
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ import pytest
 from starlette.types import Message
 
 from a2a_canvas.server.protocols.edge import sse_response
-from a2a_canvas.server.protocols.edge.sse_response import SseResponse, begun, sse_event
+from a2a_canvas.server.protocols.edge.sse_response import SseResponse, sse_event, wait_for_start
 from a2a_canvas.store.errors import Unavailable
 from tests.server.protocols.bindings_harness import MESSAGE, MESSAGE_03, REST_03, RUN, V10, Edge, edge, rpc
 
@@ -273,12 +273,12 @@ async def test_an_error_of_the_events_is_raised_without_an_end() -> None:
 
 async def test_what_a_stream_begins_with_is_done_or_fails_or_is_under_way(monkeypatch: pytest.MonkeyPatch) -> None:
     events = Events(b"one")()
-    assert await (await begun(anext(events))) == b"one"
+    assert await (await wait_for_start(anext(events))) == b"one"
     with pytest.raises(KeyError):
-        await begun(anext(Events(KeyError("x"))()))
+        await wait_for_start(anext(Events(KeyError("x"))()))
     monkeypatch.setattr(sse_response, "FIRST_EVENT_SECONDS", 0)
     waiting = Events(wait=True)
-    first = await begun(anext(waiting()))
+    first = await wait_for_start(anext(waiting()))
     assert not first.done()
     first.cancel()
     await asyncio.wait((first,))
@@ -287,7 +287,7 @@ async def test_what_a_stream_begins_with_is_done_or_fails_or_is_under_way(monkey
 
 async def test_a_request_that_is_cancelled_meanwhile_cancels_what_it_begins_with() -> None:
     waiting = Events(wait=True)
-    request = asyncio.create_task(begun(anext(waiting())))
+    request = asyncio.create_task(wait_for_start(anext(waiting())))
     await asyncio.sleep(0)
     await asyncio.sleep(0)
     request.cancel()

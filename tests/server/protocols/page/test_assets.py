@@ -72,14 +72,14 @@ def test_the_digest_is_that_of_all_names_and_contents(folder: Path) -> None:
 def test_a_text_is_available_in_every_coding_and_a_picture_as_it_is() -> None:
     text, picture = Asset(b"run();" * 100, media_type_of("a.js")), Asset(b"\x89PNG", media_type_of("a.png"))
     assert (text.codings, picture.codings) == (("zstd", "gzip", IDENTITY), (IDENTITY,))
-    assert gzip.decompress(text.encoded("gzip")) == text.body
-    assert zstandard.ZstdDecompressor().decompress(text.encoded("zstd")) == text.body
-    assert text.encoded(IDENTITY) == text.body
+    assert gzip.decompress(text.encode("gzip")) == text.body
+    assert zstandard.ZstdDecompressor().decompress(text.encode("zstd")) == text.body
+    assert text.encode(IDENTITY) == text.body
 
 
 def test_it_is_compressed_once(monkeypatch: pytest.MonkeyPatch) -> None:
     made: list[bytes] = []
     monkeypatch.setattr(assets, "CODINGS", {"gzip": lambda body: made.append(body) or b"small"})
     asset = Asset(b"run()", media_type_of("a.js"))
-    assert [asset.encoded("gzip") for _ in range(3)] == [b"small"] * 3
+    assert [asset.encode("gzip") for _ in range(3)] == [b"small"] * 3
     assert made == [b"run()"]

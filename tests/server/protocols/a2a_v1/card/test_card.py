@@ -14,12 +14,12 @@ from google.protobuf.json_format import MessageToDict
 from starlette.applications import Starlette
 
 from a2a_canvas.server.protocols.a2a_v1.card.card import Addresses, CurrentCard, LoadedCard, card_route, load_card
-from a2a_canvas.server.protocols.a2a_v1.card.card_file import CardError, Described
+from a2a_canvas.server.protocols.a2a_v1.card.card_file import CardError, ToolDescription
 from a2a_canvas.server.protocols.pipeline.extension_headers import SUPPORTED
 from a2a_canvas.server.wire import CANVAS
 
 CARD = Path(__file__).parents[5] / "agent_card.json"
-HERE = Addresses.of("https://agent.example.com", None)
+HERE = Addresses.from_settings("https://agent.example.com", None)
 MODIFIED = datetime(2026, 11, 21, 9, 0, 0, 500_000, tzinfo=UTC)
 PATH = "/.well-known/agent-card.json"
 
@@ -53,7 +53,7 @@ def interfaces(card: pb.AgentCard) -> list[tuple[str, str, str]]:
 
 
 def test_it_lists_every_binding_of_both_versions_1_0_first() -> None:
-    addresses = Addresses.of("https://agent.example.com", 50051, "agent.example.com")
+    addresses = Addresses.from_settings("https://agent.example.com", 50051, "agent.example.com")
     assert interfaces(load(addresses=addresses)) == [
         ("JSONRPC", "1.0", "https://agent.example.com/"),
         ("HTTP+JSON", "1.0", "https://agent.example.com/rest"),
@@ -67,7 +67,7 @@ def test_it_lists_every_binding_of_both_versions_1_0_first() -> None:
 @pytest.mark.parametrize("public_grpc", ["", "grpc.example.com:443"])
 @pytest.mark.parametrize("port", [None, 9000])
 def test_grpc_is_listed_only_if_it_is_on_and_asked_for(port: int | None, public_grpc: str) -> None:
-    addresses = Addresses.of("https://agent.example.com", port, public_grpc)
+    addresses = Addresses.from_settings("https://agent.example.com", port, public_grpc)
     listed = {binding for binding, _, _ in interfaces(load(addresses=addresses))}
     assert ("GRPC" in listed) == (port is not None and public_grpc != "")
 
@@ -77,12 +77,15 @@ def test_grpc_is_listed_only_if_it_is_on_and_asked_for(port: int | None, public_
     [("localhost", "localhost:9000"), ("[::1]", "[::1]:9000"), ("a.b:443", "a.b:443"), ("[::1]:443", "[::1]:443")],
 )
 def test_the_address_of_grpc_is_a_bare_host_and_port(public_grpc: str, expected: str) -> None:
-    assert Addresses.of("https://agent.example.com", 9000, public_grpc).grpc == expected
+    assert Addresses.from_settings("https://agent.example.com", 9000, public_grpc).grpc == expected
 
 
 def test_behind_a_proxy_grpc_is_where_it_is_published_if_it_is_on() -> None:
-    assert Addresses.of("https://agent.example.com", 9000, "grpc.example.com:443").grpc == "grpc.example.com:443"
-    assert Addresses.of("https://agent.example.com", None, "grpc.example.com:443").grpc == ""
+    assert (
+        Addresses.from_settings("https://agent.example.com", 9000, "grpc.example.com:443").grpc
+        == "grpc.example.com:443"
+    )
+    assert Addresses.from_settings("https://agent.example.com", None, "grpc.example.com:443").grpc == ""
 
 
 def test_it_says_what_this_server_can_do() -> None:
@@ -369,7 +372,7 @@ class Changing:
     """A server whose tools change, at a time that goes on when a test says so."""
 
     def __init__(self, card: LoadedCard) -> None:
-        self.tools: Sequence[Described] = []
+        self.tools: Sequence[ToolDescription] = []
         self.time = MODIFIED
         self.app = Starlette(routes=[card_route(CurrentCard(card, lambda: list(self.tools)), lambda: self.time)])
 

@@ -114,12 +114,12 @@ def test_the_name_of_a_key_is_its_thumbprint() -> None:
 @pytest.mark.parametrize(
     ("content", "says"),
     [
-        (b"", "is no private key in PEM form, without a password."),
-        (b"-----BEGIN PRIVATE KEY-----\nc2VjcmV0\n-----END PRIVATE KEY-----\n", "is no private key in PEM form"),
-        (pem(KEYS["ES256"], BestAvailableEncryption(b"pass")), "is no private key in PEM form, without a password."),
+        (b"", "must be a private key in PEM form, without a password."),
+        (b"-----BEGIN PRIVATE KEY-----\nc2VjcmV0\n-----END PRIVATE KEY-----\n", "must be a private key in PEM form"),
+        (pem(KEYS["ES256"], BestAvailableEncryption(b"pass")), "in PEM form, without a password."),
         (
             KEYS["ES256"].public_key().public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo),
-            "is no private key in PEM form",
+            "must be a private key in PEM form",
         ),
         (pem(ec.generate_private_key(ec.SECP256K1())), "must be of P-256, P-384, P-521, Ed25519, or RSA with 2048"),
         (pem(rsa.generate_private_key(65537, 1024)), "must be of P-256, P-384, P-521, Ed25519, or RSA with 2048"),

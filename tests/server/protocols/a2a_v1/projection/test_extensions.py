@@ -11,6 +11,6 @@ def test_canvas_is_supported_under_both_names() -> None:
 
 
 def test_only_our_own_name_asks_for_our_events() -> None:
-    assert ActivatedExtensions.of({AGENTSTACK}) == ActivatedExtensions()
-    assert ActivatedExtensions.of({CANVAS}) == ActivatedExtensions(canvas=True)
-    assert ActivatedExtensions.of({TURN, CANVAS}) == ActivatedExtensions(turn=True, canvas=True)
+    assert ActivatedExtensions.from_uris({AGENTSTACK}) == ActivatedExtensions()
+    assert ActivatedExtensions.from_uris({CANVAS}) == ActivatedExtensions(canvas=True)
+    assert ActivatedExtensions.from_uris({TURN, CANVAS}) == ActivatedExtensions(turn=True, canvas=True)

@@ -67,9 +67,9 @@ def test_what_standard_events_say_or_nobody_needs_has_none(event: ev.TurnEvent) 
 
 
 def test_the_events_made_by_the_projection() -> None:
-    assert turn_ext.assistant("x") == {"event_type": "assistant", "data": {"content": "x", "replace": True}}
-    assert turn_ext.completed("x") == {"event_type": "completed", "data": {"content": "x"}}
-    assert turn_ext.completed("") == {"event_type": "completed", "data": {}}
+    assert turn_ext.assistant_event("x") == {"event_type": "assistant", "data": {"content": "x", "replace": True}}
+    assert turn_ext.completed_event("x") == {"event_type": "completed", "data": {"content": "x"}}
+    assert turn_ext.completed_event("") == {"event_type": "completed", "data": {}}
     assert turn_ext.STREAM_END == {"event_type": "stream_end", "data": {}}
 
 
@@ -100,11 +100,11 @@ LABEL = ev.AgentMessage("a", "Writing reply…", label=True)
 
 def test_a_reply_is_sent_again_when_it_has_grown_by_an_eighth_and_when_its_text_ends() -> None:
     reply = turn_ext.ReplySoFar(Rope("x" * 80))
-    assert [*reply.send(), *reply.send_before(STOP)] == [turn_ext.assistant("x" * 80)]
+    assert [*reply.send(), *reply.send_before(STOP)] == [turn_ext.assistant_event("x" * 80)]
     sent = [list(reply.follow(ev.TextAdded(PLACE, "y" * 5), behind=False)) for _ in range(3)]
-    assert sent == [[], [], [turn_ext.assistant("x" * 80 + "y" * 15)]]
+    assert sent == [[], [], [turn_ext.assistant_event("x" * 80 + "y" * 15)]]
     assert list(reply.follow(ev.TextAdded(PLACE, "z" * 50), behind=True)) == []
-    assert list(reply.send_before(STOP)) == [turn_ext.assistant("x" * 80 + "y" * 15 + "z" * 50)]
+    assert list(reply.send_before(STOP)) == [turn_ext.assistant_event("x" * 80 + "y" * 15 + "z" * 50)]
     assert list(reply.send_before(STOP)) == []
 
 
@@ -124,7 +124,7 @@ def test_a_reply_is_sent_again_when_it_has_grown_by_an_eighth_and_when_its_text_
 def test_what_ends_a_text(event: ev.TurnEvent, ends: bool) -> None:
     reply = turn_ext.ReplySoFar(Rope("x"))
     list(reply.follow(ev.TextAdded(PLACE, "y"), behind=True))
-    assert list(reply.send_before(event)) == [turn_ext.assistant("xy")] * ends
+    assert list(reply.send_before(event)) == [turn_ext.assistant_event("xy")] * ends
 
 
 def test_a_round_that_begins_anew_owes_nothing() -> None:
@@ -132,4 +132,4 @@ def test_a_round_that_begins_anew_owes_nothing() -> None:
     assert list(reply.follow(ev.TextAdded(PLACE, "a"), behind=True)) == []
     assert list(reply.follow(ev.MessageStarted(2), behind=False)) == []
     assert [*reply.send_before(STOP), *reply.send()] == []
-    assert list(reply.follow(ev.TextAdded(PLACE, "b"), behind=False)) == [turn_ext.assistant("b")]
+    assert list(reply.follow(ev.TextAdded(PLACE, "b"), behind=False)) == [turn_ext.assistant_event("b")]
