@@ -40,7 +40,7 @@ MARKED = {
     "tests/server/agent/turn/test_too_long.py": "slow",
     "tests/server/canvas/browser": "process",
     "tests/server/faults": "process",
-    "tests/server/tasks/sql/journal/test_named_versions.py": "slow",
+    "tests/server/tasks/sql/projections/test_named_versions.py": "slow",
     "tests/server/tasks/sql/replica": "postgres",
     "tests/server/test_stock_clients.py": "slow",
     "tests/server/tool_sources/mcp_servers/test_hostile_servers.py": "process",
@@ -58,6 +58,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    gone = [place for place in MARKED if not (ROOT / place).exists()]
+    assert not gone, f"MARKED names files that do not exist: {gone}"
     state = tempfile.mkdtemp(prefix="a2a-canvas-state-")
     os.environ["XDG_STATE_HOME"] = state
     config.add_cleanup(lambda: shutil.rmtree(state, ignore_errors=True))

@@ -6,6 +6,7 @@ import asyncio
 import gzip
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from functools import cache
 from typing import Any
 
 import pytest
@@ -18,8 +19,12 @@ from tests.server.tool_sources.mcp_servers.call_canvas import outcome
 from tests.server.tool_sources.mcp_servers.test_source import server_at, started, tool
 
 Answer = Callable[[Send], Awaitable[None]]
-BOMB = gzip.compress(b" " * 300_000_000, compresslevel=6)
-"""300 MB in 0.3 MB."""
+
+
+@cache
+def bomb() -> bytes:
+    """300 MB in 0.3 MB. It takes a second to make, so no process makes it that does not need it."""
+    return gzip.compress(b" " * 300_000_000, compresslevel=6)
 
 
 def instead_of_calls(answer: Answer) -> Callable[[ASGIApp], ASGIApp]:
@@ -92,7 +97,7 @@ async def is_well(source: McpSource) -> bool:
 
 @pytest.mark.parametrize("content_type", ["application/json", "text/event-stream"])
 async def test_a_compressed_answer_is_refused_and_not_decompressed(content_type: str) -> None:
-    async with hostile(answering(BOMB, content_type, content_encoding="gzip")) as source:
+    async with hostile(answering(bomb(), content_type, content_encoding="gzip")) as source:
         failed = await picture(source)
         assert failed == "ToolError: ours__picture failed: it compresses its answers although it was asked not to"
         assert await is_well(source)
@@ -100,13 +105,13 @@ async def test_a_compressed_answer_is_refused_and_not_decompressed(content_type:
 
 async def test_a_server_that_compresses_from_the_first_is_not_there(caplog: pytest.LogCaptureFixture) -> None:
     def wrap(app: ASGIApp) -> ASGIApp:
-        async def bomb(scope: Scope, receive: Receive, send: Send) -> None:
+        async def compressing(scope: Scope, receive: Receive, send: Send) -> None:
             if scope["type"] == "http":
-                await answering(BOMB, "application/json", content_encoding="gzip")(send)
+                await answering(bomb(), "application/json", content_encoding="gzip")(send)
             else:
                 await app(scope, receive, send)
 
-        return bomb
+        return compressing
 
     async with our_server.over_http(our_server.made(), wrap=wrap) as url:
         for kind in ("http", "sse"):
