@@ -25,6 +25,10 @@ _REFUSALS = frozenset(
     )
 )
 """The statuses of gRPC with which a server has answered; with any other one the connection may have failed."""
+_TEMPORARY = frozenset(
+    (grpc.StatusCode.DEADLINE_EXCEEDED, grpc.StatusCode.RESOURCE_EXHAUSTED, grpc.StatusCode.UNAVAILABLE)
+)
+"""The statuses of gRPC with which another try may succeed if they name an error of A2A: the server has answered."""
 
 
 class AgentFault(Exception):
@@ -72,7 +76,7 @@ def fault_of(error: Exception) -> AgentFault:
             return AgentFault(_status(cause.response.status_code), retryable=retryable)
         case httpx.TimeoutException() | TimeoutError() | A2AClientTimeoutError():
             return AgentFault("it does not answer", retryable=True)
-        case grpc.aio.AioRpcError() if not _is_retryable(cause):
+        case grpc.aio.AioRpcError() if cause.code() in _REFUSALS:
             return AgentFault("it refuses")
         case httpx.RequestError() | OSError() | grpc.aio.AioRpcError():
             return AgentFault("the connection to it broke, or nothing answers there", retryable=True)
@@ -81,11 +85,12 @@ def fault_of(error: Exception) -> AgentFault:
 
 
 def _is_retryable(cause: BaseException) -> bool:
+    """Whether an error of A2A that came with this status may be temporary."""
     match cause:
         case httpx.HTTPStatusError(response=response):
             return response.status_code in (408, 429, 503)
         case grpc.aio.AioRpcError():
-            return cause.code() not in _REFUSALS
+            return cause.code() in _TEMPORARY
         case _:
             return False
 
