@@ -26,7 +26,7 @@ from a2a_canvas.server.agent.turn.call import TurnOutput, log_failure
 from a2a_canvas.server.agent.turn.pending_calls import FunctionCall, pending_calls
 from a2a_canvas.server.wire import is_yes
 from a2a_canvas.store.models import JsonValue
-from a2a_canvas.tools.functions.canvas import CallPaused, CallRecord, CallServices, Canvas, CanvasArtifact, StepKind
+from a2a_canvas.tools.functions.canvas import CallPaused, CallServices, Canvas, CanvasArtifact, StepKind
 from a2a_canvas.tools.functions.function_tool import FindTool, FunctionTool
 from a2a_canvas.tools.functions.results import TO_THE_MODEL, File, ToolError, digest
 from a2a_canvas.tools.functions.running import HANDED_OVER, CallTimeout, run_within
@@ -36,6 +36,8 @@ logger = logging.getLogger(__name__)
 
 LABEL_SECONDS = 0.1
 """Seconds between two labels of one call; those in between are dropped."""
+APPROVAL = 0
+"""The number of the question for approval among those of a call; the questions of the tool itself follow it."""
 
 
 async def find_no_tool(name: str) -> str:
@@ -105,15 +107,12 @@ class FunctionCalls:
             return await self._end(call, Failed(_missing_tool_message(call, self._missing.get(call.name, ""))))
         if call.interrupted and not tool.idempotent:
             return await self._end(call, Failed(_unknown_outcome_message(tool)))
-        answers = call.record.answers
-        if tool.approval != "never":
-            if refused := await self._check_approval(tool, call):
-                return refused
-            answers = answers[1:]
+        if _needs_approval(tool) and (refused := await self._check_approval(tool, call)):
+            return refused
         await self._step(call, "began")
         if not tool.idempotent:
             await self.flushed()
-        record = CallRecord(answers, call.record.kept, call.record.changes)
+        record = replace(call.record, answers=call.record.answers[_first_own_question(tool) :])
         canvas = Canvas(call.id, self.workspace, self._services(call), record)
         await self.output.label(f"Running {tool.name}…", of_tool=True)
         try:
@@ -132,7 +131,8 @@ class FunctionCalls:
 
     async def _check_approval(self, tool: FunctionTool, call: FunctionCall) -> Outcome | None:
         """The outcome of a call that is not approved yet; None if it may run."""
-        answer = next(iter(call.record.answers), None)
+        answers = call.record.answers
+        answer = answers[APPROVAL] if answers else None
         if answer is None:
             if tool.check and (fault := tool.check(call.input)):
                 return await self._end(call, Failed(fault))
@@ -206,7 +206,7 @@ class FunctionCalls:
             if canvas:
                 await canvas.undo()
             return await self._end(call, shown)
-        number = canvas.question_count - 1 + (self.tools[call.name].approval != "never") if canvas else 0
+        number = _first_own_question(self.tools[call.name]) + canvas.question_count - 1 if canvas else APPROVAL
         await self._step(call, "authentication" if ask.authentication else "asked", shown.question, str(number))
         self.asked.append(call.id)
         await self.output.emit(to_tool_result(call.index, call.id, shown)[1])
@@ -220,6 +220,15 @@ class FunctionCalls:
         await self.output.emit(event)
         await self.output.append_transcript((result,) if result else ())
         return outcome
+
+
+def _needs_approval(tool: FunctionTool) -> bool:
+    return tool.approval != "never"
+
+
+def _first_own_question(tool: FunctionTool) -> int:
+    """The number of the first question that the tool itself asks."""
+    return APPROVAL + 1 if _needs_approval(tool) else 0
 
 
 def _without_credentials(call: FunctionCall, outcome: Outcome) -> Outcome:
