@@ -84,7 +84,7 @@ class Level(IntEnum):
         return self.name.lower()
 
     @classmethod
-    def of(cls, word: str) -> Level:
+    def from_word(cls, word: str) -> Level:
         """Raises `KeyError` if no level has that word."""
         return cls[word.upper()]
 
@@ -120,7 +120,7 @@ class Shares(Protocol):
     What was added, has expired or was revoked has its effect on every server within 2 seconds.
     """
 
-    async def of(self, caller: Caller) -> tuple[Share, ...]:
+    async def for_caller(self, caller: Caller) -> tuple[Share, ...]:
         """Those that a caller has, the oldest first."""
         ...
 
@@ -169,7 +169,7 @@ class ContextKeys(Protocol):
         """Whether an owner has a task in the context with a key."""
         ...
 
-    async def known(self, keys: Collection[str]) -> KnownContexts:
+    async def find_known_contexts(self, keys: Collection[str]) -> KnownContexts:
         """Which of these keys contexts have, or had."""
         ...
 
@@ -251,7 +251,7 @@ class Access:
 
     async def grants(self, caller: Caller) -> Grants:
         """What a caller may see now."""
-        found = await self._shares.of(caller) if self._shares and caller != ANONYMOUS else ()
+        found = await self._shares.for_caller(caller) if self._shares and caller != ANONYMOUS else ()
         shares = {share.context: share for share in found}
         return Grants(caller, shares, adopts=bool(self._adopter) and caller.name == self._adopter)
 
@@ -259,7 +259,7 @@ class Access:
         """What a caller may do with a context of `owner` now."""
         return (await self.grants(caller)).level(key, owner)
 
-    async def below(self, caller: Caller, level: Level) -> bool:
+    async def link_is_below(self, caller: Caller, level: Level) -> bool:
         """Whether the caller has a link that grants less than `level`."""
         shares = (await self.grants(caller)).shares if caller.link else {}
         return any(share.level < level for share in shares.values())
@@ -271,13 +271,13 @@ class Access:
         """
         candidates = (await self.grants(caller)).candidates(context_id)
         keys = [each.key for each in candidates]
-        return choose(candidates, await self._contexts.known(keys) if len(keys) > 1 else KnownContexts())
+        return choose(candidates, await self._contexts.find_known_contexts(keys) if len(keys) > 1 else KnownContexts())
 
     async def exists(self, context: ContextGrant) -> bool:
         """Whether a context that was found has begun."""
         return await self._contexts.has_context(context.key, context.owner)
 
-    async def shared(self, caller: Caller) -> dict[ContextKey, Share]:
+    async def find_shares(self, caller: Caller) -> dict[ContextKey, Share]:
         """The shares of the contexts that the caller finds by their ids, by their keys.
 
         A share is left out if the caller has, or had, a context of its own with the same id, or has an older share.
@@ -285,6 +285,6 @@ class Access:
         grants = await self.grants(caller)
         choices = [*grants.shared_candidates()]
         keys = [found.key for candidates in choices for found in candidates]
-        known = await self._contexts.known(keys) if keys else KnownContexts()
+        known = await self._contexts.find_known_contexts(keys) if keys else KnownContexts()
         found = {each.key for candidates in choices if (each := choose(candidates, known))}
         return {key: share for key, share in grants.shares.items() if key in found}

@@ -62,11 +62,11 @@ class Quota:
 class KeptBytes(Protocol):
     """How many bytes are kept. Both may raise `Unavailable`, and answer with a number that is a moment old."""
 
-    async def of(self, owners: Collection[str]) -> int:
+    async def sum_of(self, owners: Collection[str]) -> int:
         """Those of the contexts of some owners."""
         ...
 
-    async def of_all(self) -> int: ...
+    async def sum_of_all(self) -> int: ...
 
 
 @dataclass(slots=True)
@@ -198,12 +198,12 @@ class Meter:
             QuotaReached: it may not pass.
         """
         second = self._now().timestamp() % MINUTE
-        for scope, account, quota in self._asked(user):
+        for scope, account, quota in self._limits_of(user):
             if quota.requests is not None:
                 wait = wait_for_request(quota.requests, *account.requests_lately(), second)
                 if wait > 0:
                     raise QuotaReached(f"Request limit{scope} reached ({quota.requests} per minute).", wait)
-        for tally in self._counted(user):
+        for tally in self._tallies_to_change(user):
             tally.requests += 1
             tally.in_minute += 1
 
@@ -220,13 +220,13 @@ class Meter:
                 text = f"Stream limit{scope} reached ({quota.streams} open). Close one."
                 raise QuotaReached(text, STREAM_RETRY_SECONDS)
         self._check_share(user)
-        tallies = self._counted(user)
+        tallies = self._tallies_to_change(user)
         for tally in tallies:
             tally.streams += 1
         try:
             yield
         finally:
-            self._counted(user)
+            self._tallies_to_change(user)
             for tally in tallies:
                 tally.streams -= 1
 
@@ -251,26 +251,26 @@ class Meter:
     @contextmanager
     def turn(self, user: str) -> Iterator[None]:
         """A turn of a user, while it runs."""
-        tallies = self._counted(user)
+        tallies = self._tallies_to_change(user)
         for tally in tallies:
             tally.turns += 1
             tally.running += 1
         try:
             yield
         finally:
-            self._counted(user)
+            self._tallies_to_change(user)
             for tally in tallies:
                 tally.running -= 1
 
     def spend(self, user: str, tokens_in: int, tokens_out: int) -> None:
         """A model call for a user has ended."""
-        for tally in self._counted(user):
+        for tally in self._tallies_to_change(user):
             tally.tokens_in += tokens_in
             tally.tokens_out += tokens_out
 
     def check_tokens(self, user: str) -> None:
         """Raises `QuotaReached` if a user, or all together, have used the tokens of today."""
-        for scope, account, quota in self._asked(user):
+        for scope, account, quota in self._limits_of(user):
             if quota.tokens is not None and account.tokens_today() >= quota.tokens:
                 text = f"Token limit{scope} reached ({quota.tokens} per day). It resets at midnight UTC."
                 raise QuotaReached(text, DAY - self._now().timestamp() % DAY)
@@ -292,11 +292,11 @@ class Meter:
             return
         user, most, most_of_all = owner or self._adopter, self._of_user.bytes, self._of_all.bytes
         if most is not None:
-            kept = await self.kept.of((user, "") if user and user == self._adopter else (user,))
+            kept = await self.kept.sum_of((user, "") if user and user == self._adopter else (user,))
             if kept + max(new, 1) > most:
                 yours = f"You keep {kept} of the {most} bytes that you may, and this has {new}."
                 raise StorageFull(yours if reader == user else "The owner of this context has no room for more.")
-        if most_of_all is not None and await self.kept.of_all() + max(new, 1) > most_of_all:
+        if most_of_all is not None and await self.kept.sum_of_all() + max(new, 1) > most_of_all:
             raise StorageFull("This server is full.")
 
     # ------------------------------------------------------------------------ sharing
@@ -326,12 +326,12 @@ class Meter:
 
     # ---------------------------------------------------------------------- accounts
 
-    def _asked(self, user: str) -> tuple[tuple[str, _Account, Quota], ...]:
+    def _limits_of(self, user: str) -> tuple[tuple[str, _Account, Quota], ...]:
         """The limits that count: what a sentence adds to their name, who has used what, how much that may be."""
         everybody = self._account(EVERYBODY)
         return ("", self._account(user), self._of_user), (" of this server", everybody, self._of_all)
 
-    def _counted(self, user: str) -> tuple[Tally, Tally]:
+    def _tallies_to_change(self, user: str) -> tuple[Tally, Tally]:
         """What is about to change."""
         found = self._account(user).here, self._account(EVERYBODY).here
         self._changed |= {self._name(user), EVERYBODY}

@@ -164,7 +164,7 @@ class Sharing:
         """
         found = await self._access.find(caller, context_id)
         if found and caller.name and found.level < Level.OWN:
-            return tuple(each for each in await self._given(caller, context_id) if each.context == found.key)
+            return tuple(each for each in await self._find_received(caller, context_id) if each.context == found.key)
         return await self._shares.list((await self.check_owner(caller, context_id)).key)
 
     async def revoke(self, caller: Caller, context_id: str, share_id: str) -> tuple[Share, ...]:
@@ -177,7 +177,7 @@ class Sharing:
             ContextNotFound, OwnerOnly, NobodyToShare: the caller can end no shares there.
             ShareNotFound: there is no such share of it.
         """
-        for given in await self._given(caller, context_id):
+        for given in await self._find_received(caller, context_id):
             if given.share_id == share_id:
                 await self._shares.revoke(given.context, share_id)
                 logger.info("A share was ended", extra=_about(given.context, share_id, caller))
@@ -192,7 +192,7 @@ class Sharing:
         """The page with a link's token, in the fragment, which no server gets; empty if there is no page."""
         return f"{self._page}/#share={token}" if self._page else ""
 
-    async def _given(self, caller: Caller, context_id: str) -> list[Share]:
+    async def _find_received(self, caller: Caller, context_id: str) -> list[Share]:
         """The shares that a user was given of contexts of this id."""
         shares = (await self._access.grants(caller)).shares.values() if caller.name else ()
         return [each for each in shares if public_id(each.context) == context_id]
@@ -228,7 +228,7 @@ class InMemoryShares:
         self._now = now
         self._shares: dict[str, Share] = {}
 
-    async def of(self, caller: Caller) -> tuple[Share, ...]:
+    async def for_caller(self, caller: Caller) -> tuple[Share, ...]:
         if caller.link:
             return self._where(lambda share: share.share_id == caller.link)
         return self._where(lambda share: bool(share.user) and share.user == caller.name)

@@ -91,7 +91,7 @@ class DurableBackend(SqlBackend):
         await super().stop()
 
     async def _report_kept(self) -> None:
-        self._metrics.kept_bytes.set(await self._kept.of_all())
+        self._metrics.kept_bytes.set(await self._kept.sum_of_all())
 
     async def _prune_regularly(self) -> None:
         while True:

@@ -67,7 +67,7 @@ class Contexts:
         """
         set_task(task_id)
         grants = await self.access.grants(caller)
-        key, owner = await self.journal.owner_of(task_id)
+        key, owner = await self.journal.find_context_and_owner(task_id)
         granted = grants.level(key, owner)
         if granted < Level.READ:
             raise TaskNotFound(task_id)
@@ -86,12 +86,12 @@ class Contexts:
 
     async def check_link(self, caller: Caller, level: Level) -> None:
         """Raises `ReadOnly` if the caller has a link that allows less than `level`, before anything is named."""
-        if caller.link and await self.access.below(caller, level):
+        if caller.link and await self.access.link_is_below(caller, level):
             raise ReadOnly
 
     async def list(self, caller: Caller, query: ContextQuery) -> tuple[ContextPage, Mapping[ContextKey, Share]]:
         """A page of the caller's contexts, and of those that others share with it; these shares, by key."""
-        shared = await self.access.shared(caller)
+        shared = await self.access.find_shares(caller)
         owners = (await self.access.grants(caller)).owners
         return await self.owned.list(replace(query, owners=owners, shared=tuple(shared))), shared
 

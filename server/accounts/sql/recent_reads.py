@@ -55,7 +55,7 @@ class RecentReads(Generic[K, V]):
         now = self._clock()
         begun, reading = self._reads.get(key, (now, None))
         if reading is None or not self._counts(now - begun, reading):
-            reading = asyncio.create_task(self._timed(key, now), name="recent read")
+            reading = asyncio.create_task(self._read_and_time(key, now), name="recent read")
             self._reads[key] = now, reading
             self._reads.move_to_end(key)
             if len(self._reads) > MAX_REMEMBERED:
@@ -72,5 +72,5 @@ class RecentReads(Generic[K, V]):
         failed = reading.cancelled() or reading.exception()
         return not failed and age < self._max_age(reading.result()[1])
 
-    async def _timed(self, key: K, begun: float) -> tuple[V, float]:
+    async def _read_and_time(self, key: K, begun: float) -> tuple[V, float]:
         return await self._read(key), self._clock() - begun

@@ -32,21 +32,21 @@ class SqlSecrets:
 
     async def secret(self, name: str) -> bytes:
         if name not in self._known:
-            self._known[name] = await self._stored(name) or await self._made(name)
+            self._known[name] = await self._read(name) or await self._make(name)
         return self._known[name]
 
-    async def _stored(self, name: str) -> bytes | None:
+    async def _read(self, name: str) -> bytes | None:
         async with self._database.read() as connection:
             found = await connection.scalar(select(server_secrets.c.secret).where(server_secrets.c.name == name))
         return bytes.fromhex(found) if found else None
 
-    async def _made(self, name: str) -> bytes:
+    async def _make(self, name: str) -> bytes:
         """Another server may make it at the same time: what is stored first counts for both."""
         row = {"name": name, "secret": secrets.token_hex(SECRET_BYTES), "made_at": to_microseconds(self._now())}
         async with self._database.write() as connection:
             await connection.run_sync(
                 lambda sync: sync.execute(insert(sync, server_secrets).values(row).on_conflict_do_nothing())
             )
-        stored = await self._stored(name)
+        stored = await self._read(name)
         assert stored
         return stored

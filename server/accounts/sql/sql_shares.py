@@ -72,7 +72,7 @@ class SqlShares:
         self._recent = RecentReads(self._with, clock)
         self._readable = ReadableRows("share", clock)
 
-    async def of(self, caller: Caller) -> Found:
+    async def for_caller(self, caller: Caller) -> Found:
         if caller.link:
             return self._in_force(await self._recent.get(("share_id", caller.link)))
         return self._in_force(await self._recent.get(("user_name", caller.name))) if caller.name else ()
@@ -139,7 +139,14 @@ def _share_of(row: Row[Any]) -> Share:
     expires_at = None if row.expires_at is None else from_microseconds(row.expires_at)
     made_at = from_microseconds(row.made_at)
     return Share(
-        row.share_id, row.context_id, row.owner, Level.of(row.level), made_at, row.user_name, row.token_hash, expires_at
+        row.share_id,
+        row.context_id,
+        row.owner,
+        Level.from_word(row.level),
+        made_at,
+        row.user_name,
+        row.token_hash,
+        expires_at,
     )
 
 

@@ -47,7 +47,7 @@ def share_request(given: Mapping[str, JsonValue], now: datetime) -> ShareRequest
     if form.link == (form.user is not None):
         raise InvalidOperation("user", "or link must be given, and not both: a user's name, or true for a link")
     expires_at = None if form.expires is None else _expiry(form.expires, now)
-    return ShareRequest(Level.of(form.level), form.user or "", expires_at)
+    return ShareRequest(Level.from_word(form.level), form.user or "", expires_at)
 
 
 def share_json(share: Share) -> Json:

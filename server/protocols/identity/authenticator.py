@@ -189,7 +189,7 @@ class Authenticator:
 
     async def _guest(self, found: AuthenticatedCaller) -> AuthenticatedCaller | InvalidCredential:
         """A caller with a link, with the owner who shared it; a revoked link is not valid."""
-        shares = await self._links.of(found.caller) if self._links else ()
+        shares = await self._links.for_caller(found.caller) if self._links else ()
         return replace(found, caller=replace(found.caller, host=shares[0].owner)) if shares else InvalidCredential()
 
     async def _identify(

@@ -145,7 +145,7 @@ class Journal(Protocol):
         """
         ...
 
-    async def owner_of(self, task_id: str) -> tuple[ContextKey, str]:
+    async def find_context_and_owner(self, task_id: str) -> tuple[ContextKey, str]:
         """The key of a task's context, and its owner; nothing else of the task is read.
 
         Raises:
@@ -177,7 +177,7 @@ class Journal(Protocol):
         """Whether an owner has a task in a context."""
         ...
 
-    async def known(self, keys: Collection[str]) -> KnownContexts:
+    async def find_known_contexts(self, keys: Collection[str]) -> KnownContexts:
         """Which of these contexts there are, or were."""
         ...
 
@@ -291,7 +291,7 @@ class InMemoryJournal:
     async def get(self, task_id: str) -> TaskRecord:
         return self._log(task_id).record
 
-    async def owner_of(self, task_id: str) -> tuple[ContextKey, str]:
+    async def find_context_and_owner(self, task_id: str) -> tuple[ContextKey, str]:
         record = self._log(task_id).record
         return record.context_id, record.owner
 
@@ -311,7 +311,7 @@ class InMemoryJournal:
     async def has_context(self, context_id: ContextKey, owner: str) -> bool:
         return any(task.owner == owner for task in await self.context(context_id))
 
-    async def known(self, keys: Collection[str]) -> KnownContexts:
+    async def find_known_contexts(self, keys: Collection[str]) -> KnownContexts:
         return KnownContexts(self._contexts.keys() & keys, self._removed & {*keys})
 
     async def waiting_tasks(self, context_id: ContextKey, owner: str) -> tuple[str, ...]:

@@ -266,10 +266,10 @@ class Stored:
     def __init__(self, **of_users: int) -> None:
         self._of_users = of_users
 
-    async def of(self, owners: Collection[str]) -> int:
+    async def sum_of(self, owners: Collection[str]) -> int:
         return sum(self._of_users.get(owner or "anonymous", 0) for owner in owners)
 
-    async def of_all(self) -> int:
+    async def sum_of_all(self) -> int:
         return sum(self._of_users.values())
 
 

@@ -61,12 +61,12 @@ async def test_those_who_have_a_share_are_told_of_it_the_oldest_first(world) -> 
     first, link = share("2"), share("3", user="", token_hash="hash")
     for each in (first, plan, link):
         await shares.add(each)
-    assert await shares.of(BOB) == (plan, first)
-    assert await shares.of(Caller(link="3")) == (link,)
+    assert await shares.for_caller(BOB) == (plan, first)
+    assert await shares.for_caller(Caller(link="3")) == (link,)
     assert await shares.list(NOTES) == (first, link)
     assert (await shares.link("hash"), await shares.link("other")) == (link, None)
     for nobody in (CAROL, ANONYMOUS, Caller("3"), Caller(link="1 ")):
-        assert await shares.of(nobody) == ()
+        assert await shares.for_caller(nobody) == ()
 
 
 async def test_a_second_share_with_a_user_replaces_the_first(world) -> None:
@@ -74,7 +74,7 @@ async def test_a_second_share_with_a_user_replaces_the_first(world) -> None:
     for each in (share("1"), share("2", user="carol"), share("3", level=Level.EDIT)):
         await shares.add(each)
     assert [each.share_id for each in await shares.list(NOTES)] == ["2", "3"]
-    assert [each.level for each in await shares.of(BOB)] == [Level.EDIT]
+    assert [each.level for each in await shares.for_caller(BOB)] == [Level.EDIT]
 
 
 async def test_the_shares_of_a_user_are_counted_by_their_givers(world) -> None:
@@ -166,17 +166,17 @@ async def test_a_share_is_revoked_in_its_own_context_alone(world) -> None:
     assert not await shares.revoke(context_key("ann", "plan"), "1")
     assert await shares.revoke(NOTES, "1")
     assert not await shares.revoke(NOTES, "1")
-    assert (await shares.of(BOB), await shares.list(NOTES)) == ((), ())
+    assert (await shares.for_caller(BOB), await shares.list(NOTES)) == ((), ())
 
 
 async def test_an_expired_share_is_none(world) -> None:
     shares, soon = world.backend.shares, world.clock() + timedelta(seconds=1)
     await shares.add(share("1", expires_at=soon))
     await shares.add(share("2", user="", token_hash="hash", expires_at=soon))
-    assert await shares.of(BOB)
+    assert await shares.for_caller(BOB)
     assert await shares.link("hash")
     world.clock.move(timedelta(seconds=1))
-    assert (await shares.of(BOB), await shares.list(NOTES), await shares.link("hash")) == ((), (), None)
+    assert (await shares.for_caller(BOB), await shares.list(NOTES), await shares.link("hash")) == ((), (), None)
 
 
 async def test_a_removed_context_loses_its_shares(world) -> None:
@@ -198,7 +198,7 @@ async def test_shared_contexts_are_listed_among_the_own_ones(world) -> None:
     for number, context in enumerate(("notes", "plan")):
         await shares.add(share(str(number), context_key("ann", context)))
     access = Access(world.backend.journal, shares)
-    listed = tuple(await access.shared(BOB))
+    listed = tuple(await access.find_shares(BOB))
     found = await world.page("bob", shared=listed)
     assert [each.title for each in found.contexts] == ["Go"] * 3
     assert [each.context_id for each in found.contexts] == [NOTES, context_key("bob", "mine"), listed[1]]
@@ -209,11 +209,11 @@ async def test_an_own_context_hides_a_shared_one_of_the_same_id(world) -> None:
     await world.backend.shares.add(share("1"))
     found = await access.find(BOB, "notes")
     assert found
-    assert (found.key, found.level, list(await access.shared(BOB))) == (NOTES, Level.READ, [NOTES])
+    assert (found.key, found.level, list(await access.find_shares(BOB))) == (NOTES, Level.READ, [NOTES])
     await world.run("t3", "notes", "bob")
     found = await access.find(BOB, "notes")
     assert found
-    assert (found.key, found.level, await access.shared(BOB)) == (context_key("bob", "notes"), Level.OWN, {})
+    assert (found.key, found.level, await access.find_shares(BOB)) == (context_key("bob", "notes"), Level.OWN, {})
 
 
 async def test_an_id_that_a_user_has_used_never_means_anothers_context(world, sharing) -> None:
@@ -224,7 +224,7 @@ async def test_an_id_that_a_user_has_used_never_means_anothers_context(world, sh
     own, shared = ContextGrant(context_key("ann", OLD), "ann", Level.OWN), context_key("bob", OLD)
     for user in ("ann", "carol"):
         await sharing.share(BOB, OLD, ShareRequest(Level.EDIT, user))
-    assert (await access.find(Caller("ann"), OLD), await access.shared(Caller("ann"))) == (own, {})
+    assert (await access.find(Caller("ann"), OLD), await access.find_shares(Caller("ann"))) == (own, {})
     assert await access.find(CAROL, OLD) == ContextGrant(shared, "bob", Level.EDIT)
     await world.run("t5", OLD, "ann")
     assert await access.find(Caller("ann"), OLD) == own
@@ -251,14 +251,14 @@ class Seconds:
 async def test_another_server_knows_of_a_change_when_what_it_has_is_too_old(world) -> None:
     seconds = Seconds()
     here, there = world.backend.shares, SqlShares(world.backend._database, lock_to_share, world.clock, seconds)
-    assert await there.of(BOB) == ()
+    assert await there.for_caller(BOB) == ()
     await here.add(share("1"))
-    assert (len(await here.of(BOB)), await there.of(BOB)) == (1, ())
+    assert (len(await here.for_caller(BOB)), await there.for_caller(BOB)) == (1, ())
     seconds.now += MAX_AGE
-    assert len(await there.of(BOB)) == 1
+    assert len(await there.for_caller(BOB)) == 1
     await here.revoke(NOTES, "1")
     seconds.now += MAX_AGE
-    assert (await here.of(BOB), await there.of(BOB)) == ((), ())
+    assert (await here.for_caller(BOB), await there.for_caller(BOB)) == ((), ())
     assert MAX_AGE < 1
 
 
@@ -271,7 +271,7 @@ async def test_a_hundred_shares_are_found_with_one_query(world) -> None:
     access = Access(world.backend.journal, shares)
     await access.grants(BOB)
     event.listen(world.backend._database._reader.sync_engine, "before_cursor_execute", lambda *a: asked.append(a[2]))
-    assert len(await access.shared(BOB)) == 100
+    assert len(await access.find_shares(BOB)) == 100
     assert len(asked) == 1
 
 
@@ -280,7 +280,7 @@ async def test_the_same_question_is_asked_of_the_database_once(world) -> None:
     shares, asked = world.backend.shares, []
     event.listen(world.backend._database._reader.sync_engine, "before_cursor_execute", lambda *a: asked.append(a[2]))
     for _ in range(3):
-        await shares.of(BOB)
+        await shares.for_caller(BOB)
     assert len(asked) == 1
 
 
@@ -304,8 +304,8 @@ async def test_after_a_failure_the_database_is_asked_again(world, monkeypatch: p
         patch.setattr(database, "read", away)
         for _ in range(2):
             with pytest.raises(Unavailable):
-                await shares.of(BOB)
-    assert len(await shares.of(BOB)) == 1
+                await shares.for_caller(BOB)
+    assert len(await shares.for_caller(BOB)) == 1
 
 
 async def test_whoever_has_adopted_a_context_of_anonymous_callers_shares_it(world) -> None:

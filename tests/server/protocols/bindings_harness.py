@@ -90,9 +90,9 @@ class FailingJournal(InMemoryJournal):
         await self._answer()
         return await super().get(task_id)
 
-    async def owner_of(self, task_id: str) -> tuple[str, str]:
+    async def find_context_and_owner(self, task_id: str) -> tuple[str, str]:
         await self._answer()
-        return await super().owner_of(task_id)
+        return await super().find_context_and_owner(task_id)
 
     async def follow(self, task_id: str) -> TaskSubscription:
         await self._answer()

@@ -302,7 +302,7 @@ class SqlJournal:
             return log.record
         return await read_record(self._database, task_id, self._versions)
 
-    async def owner_of(self, task_id: str) -> tuple[ContextKey, str]:
+    async def find_context_and_owner(self, task_id: str) -> tuple[ContextKey, str]:
         log = self._running.get(task_id)
         if log and not log.unsaved_new:
             return log.record.context_id, log.record.owner
@@ -329,7 +329,7 @@ class SqlJournal:
         async with self._database.read() as connection:
             return await owned_rows.exists(connection, context_id, owner)
 
-    async def known(self, keys: Collection[str]) -> KnownContexts:
+    async def find_known_contexts(self, keys: Collection[str]) -> KnownContexts:
         async with self._database.read() as connection:
             return await read_known(connection, keys)
 

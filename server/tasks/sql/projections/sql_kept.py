@@ -43,10 +43,10 @@ class SqlKeptBytes:
         self._database = database
         self._sums = RecentReads(self._sum, clock, good_for, single_flight=True)
 
-    async def of(self, owners: Collection[str]) -> int:
+    async def sum_of(self, owners: Collection[str]) -> int:
         return await self._sums.get(tuple(owners))
 
-    async def of_all(self) -> int:
+    async def sum_of_all(self) -> int:
         return await self._sums.get(None)
 
     async def _sum(self, owners: tuple[str, ...] | None) -> int:

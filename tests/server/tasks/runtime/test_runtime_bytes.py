@@ -24,11 +24,11 @@ class Room:
     def __init__(self, looks: int) -> None:
         self.looks = looks
 
-    async def of(self, owners: Collection[str]) -> int:
+    async def sum_of(self, owners: Collection[str]) -> int:
         self.looks -= 1
         return 0 if self.looks >= 0 else 10**9
 
-    async def of_all(self) -> int:
+    async def sum_of_all(self) -> int:
         raise AssertionError("nobody limits it")
 
 

@@ -68,10 +68,10 @@ async def test_a_share(world: ContextHarness, values: dict[str, Any], caplog: py
     for number, context in enumerate((NOTES, PLAN)):
         await world.backend.shares.add(Share(f"s{number}", context, "ann", Level.READ, MADE, "bob"))
     await spoil(world, shares, shares.c.share_id == "s0", **values)
-    assert [each.context for each in await world.backend.shares.of(BOB)] == [PLAN]
+    assert [each.context for each in await world.backend.shares.for_caller(BOB)] == [PLAN]
     assert await world.backend.shares.list(NOTES) == ()
     await sharing(world).revoke(BOB, "plan", "s1")
-    assert await world.backend.shares.of(BOB) == ()
+    assert await world.backend.shares.for_caller(BOB) == ()
     assert "A stored share cannot be read and is skipped" in caplog.text
 
 
@@ -79,10 +79,10 @@ async def test_a_share(world: ContextHarness, values: dict[str, Any], caplog: py
 async def test_a_time_beyond_the_calendar_is_read_as_its_end(world: ContextHarness, column: str) -> None:
     await world.backend.shares.add(Share("s", NOTES, "ann", Level.READ, MADE, "bob", expires_at=None))
     await spoil(world, shares, **{column: AFTER_9999})
-    [share] = await world.backend.shares.of(BOB)
+    [share] = await world.backend.shares.for_caller(BOB)
     assert getattr(share, column) == datetime.max.replace(tzinfo=UTC)
     await sharing(world).revoke(BOB, "notes", "s")
-    assert await world.backend.shares.of(BOB) == ()
+    assert await world.backend.shares.for_caller(BOB) == ()
 
 
 async def test_a_key(world: ContextHarness) -> None:

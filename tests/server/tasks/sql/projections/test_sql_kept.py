@@ -117,11 +117,11 @@ async def test_users_are_told_from_one_another_and_the_largest_comes_first(
     found = await read_kept(database)
     assert [(each.user, each.contexts) for each in found] == [("joe", 2), ("ann", 1)]
     kept = SqlKeptBytes(database)
-    ann, joe = await kept.of(("ann",)), await kept.of(("joe",))
+    ann, joe = await kept.sum_of(("ann",)), await kept.sum_of(("joe",))
     assert [each.kept_bytes for each in found] == [joe, ann]
-    assert await kept.of(("ann", "")) == ann
-    assert await kept.of_all() == await kept.of(("ann", "joe")) == ann + joe
-    assert await kept.of(("bob",)) == 0
+    assert await kept.sum_of(("ann", "")) == ann
+    assert await kept.sum_of_all() == await kept.sum_of(("ann", "joe")) == ann + joe
+    assert await kept.sum_of(("bob",)) == 0
     assert await read_kept(database, "joe") == [UserBytes("joe", joe, 2)]
 
 
@@ -131,7 +131,7 @@ async def test_who_asks_at_once_shares_one_reading(several: Replicas, database: 
     asked: list[str] = []
     event.listen(database._reader.sync_engine, "before_cursor_execute", lambda *given: asked.append(given[2]))
     kept = SqlKeptBytes(database)
-    sums = await asyncio.gather(*(kept.of([""]) for _ in range(10)), kept.of_all())
+    sums = await asyncio.gather(*(kept.sum_of([""]) for _ in range(10)), kept.sum_of_all())
     assert len(set(sums)) == 1
     assert sum("sum(" in each for each in asked) == 2
 
@@ -139,8 +139,8 @@ async def test_who_asks_at_once_shares_one_reading(several: Replicas, database: 
 async def test_a_sum_that_took_long_is_good_for_longer(several: Replicas, database: Database) -> None:
     time = iter([0.0, 1.0, GOOD_FOR - 0.5, GOOD_FOR + 0.5, GOOD_FOR + 0.5])
     kept = SqlKeptBytes(database, lambda: next(time))
-    assert await kept.of_all() == 0
+    assert await kept.sum_of_all() == 0
     replica = await several.start(*writing("Tide"))
     await write_in(replica, "c")
-    assert await kept.of_all() == 0
-    assert await kept.of_all() > 0
+    assert await kept.sum_of_all() == 0
+    assert await kept.sum_of_all() > 0
