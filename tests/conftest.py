@@ -42,6 +42,7 @@ MARKED = {
     "tests/server/faults": "process",
     "tests/server/tasks/sql/projections/test_named_versions.py": "slow",
     "tests/server/tasks/sql/replica": "postgres",
+    "tests/server/test_mcp.py": "process",
     "tests/server/test_stock_clients.py": "slow",
     "tests/server/tool_sources/mcp_servers/test_hostile_servers.py": "process",
     "tests/server/tool_sources/mcp_servers/test_process.py": "process",

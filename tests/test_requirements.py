@@ -140,11 +140,13 @@ def make_server(wheel: Path, pin: str) -> subprocess.CompletedProcess[str]:
     )
 
 
+@pytest.mark.process
 def test_a_file_with_the_hash_is_installed(wheel: Path) -> None:
     made = make_server(wheel, f"tiny==1 --hash=sha256:{sha256(wheel.read_bytes()).hexdigest()}\n")
     assert made.returncode == 0, made.stderr
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("pin", ["tiny==1", f"tiny==1 --hash=sha256:{sha256().hexdigest()}"], ids=["none", "another"])
 def test_a_file_with_another_hash_is_refused(wheel: Path, pin: str) -> None:
     made = make_server(wheel, f"{pin}\n")

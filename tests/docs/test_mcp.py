@@ -26,6 +26,7 @@ rules:
 """
 
 
+@pytest.mark.process
 def test_the_agent_of_the_page_tells_the_time(tmp_path: Path) -> None:
     (tmp_path / "agent.toml").touch()
     (tmp_path / "mcp.json").write_text(EXAMPLES[0])

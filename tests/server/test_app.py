@@ -641,7 +641,7 @@ async def test_an_sse_answer_is_one_that_proxies_leave_alone_and_ends_with_the_t
 
 
 async def test_streams_are_kept_alive_by_pings(monkeypatch: pytest.MonkeyPatch, served: Served) -> None:
-    monkeypatch.setattr(sse_response, "FIRST_PING_SECONDS", 0)
+    monkeypatch.setattr(sse_response, "PING_SECONDS", 0.01)
     body = envelope("SendStreamingMessage", {"message": {**USER, "parts": [{"text": "slowly notes"}]}})
     async with served.http.stream("POST", "/", json=body, headers={"A2A-Version": "1.0"}) as response:
         lines = response.aiter_lines()

@@ -38,7 +38,6 @@ KEYS = {name: new_key() for name in (VICTIM, FRIEND, "bob")}
 CREDENTIALS = {name: {"Authorization": f"Bearer {key}"} for name, key in KEYS.items()}
 # Codes that the provider refuses slow down the sign-ins from an address.
 CREDENTIALS["bob"]["X-Forwarded-For"] = "10.0.0.1"
-BACKENDS = ("memory", "sqlite", "postgresql")
 DEEP = tuple(deep(100_000, closed=closed).encode() for closed in (True, False))
 _WRITES = {"append": False, "last_chunk": True, "artifact": {"artifact_id": "report", "parts": [{"text": "Hello"}]}}
 _SAYS: list[dict[str, Any]] = [{"tools": [{"name": "artifact_update", "input": _WRITES}]}, {"text": "Done."}]
@@ -84,7 +83,7 @@ def _is_sendable(headers: Mapping[str, str]) -> bool:
     )
 
 
-@pytest.fixture(params=BACKENDS)
+@pytest.fixture(params=[pytest.param("memory", marks=pytest.mark.slow), "sqlite", "postgresql"])
 async def database(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     if request.param == "memory":
         return "memory"

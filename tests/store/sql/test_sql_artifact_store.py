@@ -829,7 +829,7 @@ async def test_who_cannot_get_hold_is_told_so_and_lets_others_run(
         return
 
     monkeypatch.setattr(harness.store._leases, "acquire", nothing)
-    monkeypatch.setattr("a2a_canvas.store.sql.sql_artifact_store.COMMIT_TIMEOUT", 0.05)
+    monkeypatch.setattr("a2a_canvas.store.sql.sql_artifact_store.ACQUIRE_SECONDS", 0.05)
     others = asyncio.Event()
     asyncio.get_running_loop().call_soon(others.set)
     with pytest.raises(Unavailable):

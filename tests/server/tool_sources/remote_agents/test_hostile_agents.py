@@ -169,10 +169,10 @@ async def test_more_at_once_than_may_be_is_refused_and_the_task_cancelled() -> N
 
     def answers(method: str, params: Any, request: Request) -> Response:
         if method == "SendStreamingMessage":
-            return stream({"task": task()}, chunk("Half."), chunk("x" * 50_000_000))
+            return stream({"task": task()}, chunk("Half."), chunk("x" * 20_000_000))
         if method == "CancelTask":
             cancelled.append(params["id"])
-        return answer(task("COMPLETED", artifacts=[artifact("x" * 50_000_000)]))
+        return answer(task("COMPLETED", artifacts=[artifact("x" * 20_000_000)]))
 
     told, written = await run(answers)
     assert told.startswith(f"{LOST}it sends more than 16 MB at once")
@@ -180,7 +180,9 @@ async def test_more_at_once_than_may_be_is_refused_and_the_task_cancelled() -> N
     assert cancelled == ["t"]
 
 
-async def test_an_endless_flood_of_events_ends_with_the_time() -> None:
+async def test_an_endless_flood_of_events_ends_with_the_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(remote_task, "CANCEL_TIMEOUT", 0.1)
+
     def answers(method: str, params: Any, request: Request) -> Response:
         async def flood() -> AsyncIterator[bytes]:
             event = {"task": task()}
