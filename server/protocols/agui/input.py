@@ -1,14 +1,14 @@
 """The request body of `POST /canvas/stream`: AG-UI's `RunAgentInput`. Pure.
 
-Rule 1: the server keeps the conversation; of the client's messages only the last one is read. All of them are what the
-        client shows: a MESSAGES_SNAPSHOT has them again (messages.py).
+Rule 1: the server keeps the conversation and reads only the last of the client's messages. Together they are what the
+        client shows: a MESSAGES_SNAPSHOT repeats them (messages.py).
 Rule 2: the value of `forwardedProps` under the URI of a canvas extension becomes the message's metadata: an operation,
         or what the user is looking at (docs/canvas.md).
-Rule 3: `resume` answers an interrupt; the interrupt's id is that of the task that waits. A run has one at most.
+Rule 3: `resume` answers an interrupt; the interrupt's id is that of the waiting task. A run has at most one.
 Rule 4: `context` becomes text before the message, unless the message is an operation. Tools of the client are not
         called.
-Rule 5: the parts that become part of the task are bounded as in A2A (`MAX_VALUES`); the thread's history, which the
-        client sends along, has `MAX_MESSAGES`. Lists are counted before they are read, and read up to the first fault.
+Rule 5: the parts that become part of the task are bounded as in A2A (`MAX_VALUES`), the thread's history, which the
+        client sends along, by `MAX_MESSAGES`. Lists are counted before they are read, and read up to the first fault.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ MAX_MESSAGES = 10_000
 """Messages of a request, which has the thread's whole history."""
 
 RUN_METADATA = "ag-ui"
-"""The key under which the message's metadata name the run. So another run of the same message is another task."""
+"""The key of the run in the message's metadata. So another run of the same message is another task."""
 
 F = TypeVar("F", bound=BaseModel)
 _MESSAGE: TypeAdapter[core.Message] = TypeAdapter(core.Message)
@@ -49,10 +49,10 @@ class RunInput:
     """One run.
 
     Attributes:
-        message: the user's message; None to cancel the task that waits.
+        message: the user's message; None to cancel the waiting task.
         task_id: the task whose interrupt this answers; empty for none.
-        history: all messages of the request, the new one as well: what the client shows. None for a client that keeps
-            its messages to itself.
+        history: all messages of the request, including the new one: what the client shows. None for a client that sends
+            only the new one.
     """
 
     thread_id: str
@@ -63,7 +63,7 @@ class RunInput:
 
 
 def run_input(value: Mapping[str, JsonValue]) -> RunInput:
-    """The run that a request body asks for.
+    """Parse a request body.
 
     Raises:
         InvalidParamsError, InvalidOperation: it is not a `RunAgentInput`, has no content, or has an operation that
@@ -121,7 +121,7 @@ def parse(form: type[F], value: Any, within: str = "") -> F:
 
 
 def _fault(error: ValidationError, value: Any, within: str) -> A2AError:
-    # Every member of a union reports an error; the one that was meant parses deepest.
+    # Every member of a union reports an error; the intended member parses deepest.
     first = max(error.errors(include_url=False), key=lambda found: len(found["loc"]))
     path = map(str, _path(first["loc"], value, missing=first["type"] == "missing"))
     return invalid_field(".".join((within, *path) if within else path), reason_of(first))
@@ -147,7 +147,7 @@ def _check_lengths(value: Mapping[str, JsonValue]) -> None:
 
 
 def _path(loc: Sequence[int | str], value: Any, *, missing: bool) -> Iterator[int | str]:
-    """The path in `value` for pydantic's `loc`, which also has the names of union members in it."""
+    """The path in `value` for pydantic's `loc`, which also contains the names of union members."""
     for step in loc:
         match value:
             case dict() if step in value:
@@ -240,7 +240,7 @@ def _parts(message: core.UserMessage, where: str) -> Iterator[Part]:
 def _file(source: core.PartSource, where: str) -> FilePart:
     match source:
         case core.DataSource():
-            return FilePart(_decoded(source.value, f"{where}.value"), media_type=source.mime_type)
+            return FilePart(_decode(source.value, f"{where}.value"), media_type=source.mime_type)
         case core.UrlSource() if not source.value:
             raise invalid_field(f"{where}.value", "must be a URL")
         case core.UrlSource():
@@ -251,7 +251,7 @@ def _file(source: core.PartSource, where: str) -> FilePart:
             assert_never(source)
 
 
-def _decoded(value: str, where: str) -> bytes:
+def _decode(value: str, where: str) -> bytes:
     try:
         return b64decode(value, validate=True)
     except ValueError:  # of binascii, and for what is not ASCII

@@ -1,20 +1,20 @@
-"""AG-UI's text messages, reasoning and tool calls: what one subscriber of a turn is sent of each event.
+"""Projects a turn to AG-UI's text messages, reasoning and tool calls, for one subscriber.
 
 Rule 1: the visible text of a round is one message, and the parent of the round's tool calls. A round that is repeated
         after its answer broke off is another message.
-Rule 2: every start has an end, at the latest with the model call, and every tool call has a result: a client takes a
-        call without one for a call that it has to carry out itself.
+Rule 2: every start has an end, at the latest with the model call, and every tool call has a result: a client treats a
+        call without one as a call that it must carry out itself.
 Rule 3: a subscriber that joins in the middle of a round gets the text so far. Reasoning and calls that started before
         are left out.
 Rule 4: an agent's message is a message of its own, unless its text is the streamed text of the round.
-Rule 5: a client keeps every message that it is sent. So at the end of a run MESSAGES_SNAPSHOT takes back the texts of
-        earlier rounds and of tries that broke off, with the calls that were not carried out. What stays is the text of
-        the last round, or the message with which a task is completed in its place; a question and the reason of a
-        failure stay beside that text. If the task is cancelled, what was being written stays.
-Rule 6: a snapshot has all messages that its client shows: those that it sent with the run, as they are, and those of
-        the run. Nothing is taken back from a client that sent none.
-Rule 7: a client of the older form keeps its messages to itself, so no snapshot could name them. It is sent a text as a
-        message only when the run ends, and only one that stays. CUSTOM events have every text while it is written.
+Rule 5: a client keeps every message that it receives. So at the end of a run MESSAGES_SNAPSHOT removes the texts of
+        earlier rounds and of attempts that broke off, with the calls that were not carried out. It keeps the text of
+        the last round, or the message that completed the task instead; a question, or the reason of a failure, is kept
+        beside that text. If the task is cancelled, unfinished text is kept.
+Rule 6: a snapshot has all messages that its client shows: those that it sent with the run, unchanged, and those of the
+        run. Nothing is removed from a client that sent none.
+Rule 7: a client of the older form does not send its messages, so no snapshot could name them. It gets a text as a
+        message only when the run ends, and only a text that is kept. CUSTOM events have every text as it is written.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class MessageEvents:
 
     Args:
         task_id: prefix of the message ids.
-        history: the messages that the client sent with the run; None for a client that keeps them to itself.
+        history: the messages that the client sent with the run; None for a client that sends none.
     """
 
     def __init__(self, task_id: str, history: Sequence[core.Message] | None) -> None:
@@ -45,7 +45,7 @@ class MessageEvents:
         self._history = history
         self._sent = SentMessages()
         self._texts: set[str] = set()  # ids of all messages with a text
-        self._round_text = self._own_text = ""  # the newest of each kind, of this try
+        self._round_text = self._own_text = ""  # the newest of each kind in this attempt
         self._broke_off = False
         self._broken_calls: set[str] = set()
         self._used: set[str] = set()
@@ -58,21 +58,21 @@ class MessageEvents:
 
     def begin(self, round_: int, reply: Rope) -> Iterator[core.BaseEvent]:
         """The text of a round that was written before the subscriber joined (rule 3)."""
-        return self._shown(self._text(round_, str(reply)))
+        return self._record_and_filter(self._text(round_, str(reply)))
 
     def project(self, event: ev.TurnEvent) -> Iterator[core.BaseEvent]:
-        return self._shown(self._project(event))
+        return self._record_and_filter(self._project(event))
 
     def project_message(self, message: ev.AgentMessage) -> Iterator[core.BaseEvent]:
         """The agent's message (rule 4)."""
-        return self._shown(self._project_message(message))
+        return self._record_and_filter(self._project_message(message))
 
     def end(self) -> Iterator[core.BaseEvent]:
         """Ends everything that is open."""
-        return self._shown(self._end())
+        return self._record_and_filter(self._end())
 
     def take_back(self, state: ev.State) -> Iterator[core.BaseEvent]:
-        """The messages that stay when the task is `state`, unless the client has just these (rules 5 and 7)."""
+        """The messages to keep when the task ends in `state`, unless the client has just these (rules 5 and 7)."""
         if self._history is None:
             yield from self._sent.texts(self._staying_texts(state))
             return
@@ -81,8 +81,8 @@ class MessageEvents:
         if self._history and (texts or calls):
             yield core.MessagesSnapshotEvent(messages=[*self._history, *self._sent.without(texts, calls)])
 
-    def _shown(self, events: Iterator[core.BaseEvent]) -> Iterator[core.BaseEvent]:
-        recorded = self._sent.recorded(events)
+    def _record_and_filter(self, events: Iterator[core.BaseEvent]) -> Iterator[core.BaseEvent]:
+        recorded = self._sent.record(events)
         if self._history is not None:
             return recorded
         return (event for event in recorded if not isinstance(event, _TEXT_EVENTS))
@@ -152,10 +152,10 @@ class MessageEvents:
 
     def _round_message_id(self, round_: int) -> str:
         if not self._message_id:
-            self._message_id = self._unused(f"{self._task_id}:{round_}")
+            self._message_id = self._unused_id(f"{self._task_id}:{round_}")
         return self._message_id
 
-    def _unused(self, name: str) -> str:
+    def _unused_id(self, name: str) -> str:
         """`name`, or if it is taken, `name:2`, `name:3`…"""
         number, unused = 1, name
         while unused in self._used:
@@ -187,7 +187,7 @@ class MessageEvents:
             yield core.ReasoningEndEvent(message_id=message_id)
 
     def _start_call(self, event: ev.ToolUseStarted) -> Iterator[core.BaseEvent]:
-        call_id = self._calls[event.place.index] = self._unused(event.tool_use_id)
+        call_id = self._calls[event.place.index] = self._unused_id(event.tool_use_id)
         self._open_inputs.add(event.place.index)
         yield core.ToolCallStartEvent(
             tool_call_id=call_id,

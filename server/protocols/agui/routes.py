@@ -5,10 +5,10 @@ Rule 2: a client that disconnects does not stop the task, unless `cancel_on_disc
         follows the task.
 Rule 3: if one task of a thread waits for an answer, the next message that is not an operation answers it, whether or
         not it names the interrupt. The runtime decides that, as for A2A.
-Rule 4: a run that is sent again joins the task of the first time, even if that waits or has ended.
-Rule 5: the older request is translated here (older/), its run is one like any other.
-Rule 6: a guest who may not send messages is refused before anything is parsed. A large body is parsed, and translated,
-        in the thread that users share (guard/parsing.py).
+Rule 4: a run that is sent again joins its first task, even if that waits or has ended.
+Rule 5: the older request is translated here (older/); its run is a run like any other.
+Rule 6: a guest who may not send messages is refused before anything is parsed. A large body is parsed and translated in
+        the thread that all users share (guard/parsing.py).
 """
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ from a2a_canvas.server.protocols.agui.older.older_state import OlderState
 from a2a_canvas.server.protocols.agui.older.request import (
     ThreadArtifact,
     TranslatedRun,
-    begun_run,
+    find_run,
     in_older_names,
     needs_tasks,
     thread_artifact,
-    translated,
+    translate_request,
 )
 from a2a_canvas.server.protocols.agui.run_events import RunProjection
 from a2a_canvas.server.protocols.agui.state import CanvasState, RunState, VersionsByArtifact, at_record
@@ -65,7 +65,7 @@ from a2a_canvas.store.models import JsonValue, text_of
 from a2a_canvas.store.text.wording import format_value
 
 MAX_BODY_VALUES = 100_000
-"""JSON values in a request, which has the thread's whole history. The new part of it is bounded in input.py."""
+"""JSON values in a request, which has the thread's whole history. `input.py` bounds its new part."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +90,7 @@ class AgUiConfig:
 
 
 def agui_routes(agui: AgUiConfig) -> list[Route]:
-    """The route. It takes every method: a wrong one is refused in REST's form."""
+    """The route. It accepts every method, so that a wrong one is refused in REST's form."""
     return [Route(AGUI_PATH, _RunEndpoint(agui))]
 
 
@@ -127,11 +127,11 @@ class _RunEndpoint:
         await self._runtime.contexts.check_link(caller, Level.EDIT)
         raw, content_type = await request.body(), request.headers.get("content-type")
         parse = partial(_parse, raw, content_type, self._agui)
-        asked = await self._agui.parsing.run(caller.account, len(raw), parse)
-        if isinstance(asked, OlderRequest):
-            run, following = await self._open_older(asked, caller, len(raw))
+        parsed = await self._agui.parsing.run(caller.account, len(raw), parse)
+        if isinstance(parsed, OlderRequest):
+            run, following = await self._open_older(parsed, caller, len(raw))
         else:
-            run, following = await self._open_run(*asked, caller)
+            run, following = await self._open_run(*parsed, caller)
         end_with_credential(following, request.scope)
         watch.caller = caller
         watch.start(run, following.snapshot)
@@ -158,12 +158,12 @@ class _RunEndpoint:
         async def translate(request: OlderRequest, known: ThreadArtifact | None = None) -> TranslatedRun:
             """In the parsing thread, because the changes of both sides may have to be merged."""
             text = text_of(known.artifact.parts) if known else None
-            translation = partial(translated, request, known, run_id)
+            translation = partial(translate_request, request, known, run_id)
             return await self._agui.parsing.run(caller.account, size + len(text.text if text else ""), translation)
 
         try:
             thread = await self._runtime.contexts.open(caller, request.thread_id)
-            joined = await self._begun((await translate(plain)).run, thread, caller) if request.run_id else None
+            joined = await self._find_run((await translate(plain)).run, thread, caller) if request.run_id else None
             if joined:
                 older, following = await translate(plain, await _thread_artifact(thread)), joined
             else:
@@ -182,11 +182,11 @@ class _RunEndpoint:
         if run.message:
             check_text(run.message, self._agui.limits.max_text_bytes, field)
 
-    async def _begun(self, run: RunInput, thread: Context, caller: Caller) -> TaskSubscription | None:
-        """The run that the same request has begun before."""
+    async def _find_run(self, run: RunInput, thread: Context, caller: Caller) -> TaskSubscription | None:
+        """The run that an earlier copy of the same request started."""
         tasks = await thread.tasks()
-        begun = begun_run(run, [task for task in tasks if task.history and task.sender == caller.author])
-        return await self._runtime.follow(begun.task_id, caller) if begun else None
+        found = find_run(run, [task for task in tasks if task.history and task.sender == caller.author])
+        return await self._runtime.follow(found.task_id, caller) if found else None
 
     async def _send(
         self, run: RunInput, caller: Caller, changes: tuple[tuple[str, Change], ...] = ()
@@ -200,7 +200,7 @@ class _RunEndpoint:
         record = await self._runtime.get(task_id, caller)
         if public_id(record.context_id) != thread_id:
             raise ContextMismatch(task_id, thread_id)
-        with suppress(TaskNotCancelable):  # it has ended: the run tells how
+        with suppress(TaskNotCancelable):  # it has ended: the run shows how
             await self._runtime.cancel(task_id, caller)
         return await self._runtime.follow(task_id, caller)
 
@@ -224,7 +224,7 @@ class _RunEndpoint:
     async def _leave(self, watch: _Watch) -> None:
         """Rule 2."""
         if watch.stop() and watch.record and watch.run and not watch.run.ended:
-            # Nobody is connected any more who could be sent these errors.
+            # The client has disconnected: these errors cannot be sent.
             with suppress(TaskNotCancelable, ReadOnly, TaskNotFound, Unavailable):
                 await self._runtime.cancel(watch.record.task_id, watch.caller)
 
@@ -239,10 +239,10 @@ async def _thread_artifact(thread: Context) -> ThreadArtifact | None:
 
 
 class _Watch:
-    """That one client follows a task, from the moment in which its run is open.
+    """One client following a task, from the moment its run is open.
 
     Args:
-        watching: the runs that are followed, by task; of all clients.
+        watching: the followed runs of all clients, by task.
     """
 
     def __init__(self, watching: dict[str, set[RunProjection]]) -> None:
@@ -256,7 +256,7 @@ class _Watch:
         self._watching.setdefault(record.task_id, set()).add(run)
 
     def stop(self) -> bool:
-        """Returns whether no client follows the task any more."""
+        """Stop following. Returns whether this was the last client that followed the task."""
         if self.run is None or self.record is None:
             return False
         watching = self._watching.get(self.record.task_id, set())
@@ -269,7 +269,7 @@ class _Watch:
 def _parse(
     raw: bytes, content_type: str | None, agui: AgUiConfig
 ) -> OlderRequest | tuple[RunInput, Mapping[str, JsonValue]]:
-    """A body as the older request, or as a run, with the body for the names of its fields."""
+    """A body as the older request, or as a run together with the body, for the names of its fields."""
     body = check_content_type(content_type) or check_json(raw, agui.limits, MAX_BODY_VALUES)
     if isinstance(body, Refusal):
         raise body.error()

@@ -1,7 +1,7 @@
-"""From journal entries to the events of an AG-UI run: what one subscriber is sent.
+"""Projects journal entries to the events of an AG-UI run, for one subscriber.
 
 Rule 1: a run begins with RUN_STARTED and the state, and ends with RUN_FINISHED or RUN_ERROR; a pause of the task ends
-        it with an interrupt. Everything that was started is ended before. Only a lost stream ends with RUN_ERROR
+        it with an interrupt. Everything that was started is ended first. Only a lost stream ends with RUN_ERROR
         alone, because its task has not ended.
 Rule 2: messages, reasoning and tool calls are AG-UI's own events (messages.py); changes of the state are STATE_DELTA.
 Rule 3: everything else is CUSTOM, with `event_type` as its name and `data` as its value: the events of the turn, and
@@ -9,7 +9,7 @@ Rule 3: everything else is CUSTOM, with `event_type` as its name and `data` as i
         journal keeps deltas; `stream_end` is the last of them.
 Rule 4: thinking is sent only if it is exposed.
 Rule 5: `assistant` is the whole reply, which cannot be appended to. While the reply grows it is sent again whenever it
-        has grown by an eighth, and when a text ends: the deltas are sent one by one besides.
+        has grown by an eighth, and when a text ends: the deltas are also sent one by one.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ class RunProjection:
         self._reply = turn_ext.ReplySoFar(snapshot.reply)
 
     def begin(self) -> Iterator[core.BaseEvent]:
-        """The state, and what is being written so far; the whole run if the task has ended or waits for input."""
+        """The state, and what has been written so far; the whole run if the task has ended or waits for input."""
         record = self._snapshot
         yield core.RunStartedEvent(
             thread_id=self._thread_id, run_id=self._run_id, protocol_version=core.PROTOCOL_VERSION
@@ -92,10 +92,10 @@ class RunProjection:
                 yield from _turn_event(EditChunk(*of, str(edit.text)))
 
     def project(self, entry: Entry, *, behind: bool = False) -> Iterator[core.BaseEvent]:
-        """What the subscriber is sent for an entry.
+        """The events for an entry.
 
         Args:
-            behind: the next entry is there already, so that the reply so far would be stale at once.
+            behind: the next entry exists already: the reply so far would be out of date.
         """
         event = entry.event
         yield from map(_custom, self._reply.send_before(event))
@@ -131,29 +131,31 @@ class RunProjection:
         yield _custom(turn_ext.STREAM_END)
         match state:
             case ev.State.COMPLETED:
-                yield self._finished(core.RunFinishedSuccessOutcome())
+                yield self._finish(core.RunFinishedSuccessOutcome())
             case ev.State.CANCELED:
-                yield self._finished(core.RunFinishedCancelledOutcome())
+                yield self._finish(core.RunFinishedCancelledOutcome())
             case ev.State.INPUT_REQUIRED | ev.State.AUTH_REQUIRED:
                 reason = state.value.replace("-", "_")
-                asked = core.Interrupt(id=self._snapshot.task_id, reason=reason, message=text, **_approvals(message))
-                yield self._finished(core.RunFinishedInterruptOutcome(interrupts=[asked]))
+                interrupt = core.Interrupt(
+                    id=self._snapshot.task_id, reason=reason, message=text, **_approvals(message)
+                )
+                yield self._finish(core.RunFinishedInterruptOutcome(interrupts=[interrupt]))
             case _:
-                rejected = message.metadata.get(CANVAS) if message else None
-                if rejected is not None:
-                    yield core.CustomEvent(name="rejected", value=rejected)
+                rejection = message.metadata.get(CANVAS) if message else None
+                if rejection is not None:
+                    yield core.CustomEvent(name="rejected", value=rejection)
                 yield core.RunErrorEvent(message=text or f"The task is {state.value}.", code=state.value)
 
-    def _finished(self, outcome: core.RunFinishedOutcome) -> core.BaseEvent:
+    def _finish(self, outcome: core.RunFinishedOutcome) -> core.BaseEvent:
         return core.RunFinishedEvent(thread_id=self._thread_id, run_id=self._run_id, outcome=outcome)
 
 
 def unavailable(message: str) -> core.BaseEvent:
-    """The last event of a stream that is lost while its task runs on. `message` says how to rejoin."""
+    """The last event of a stream that is lost while its task is still running. `message` says how to rejoin."""
     return core.RunErrorEvent(message=message, code=UNAVAILABLE)
 
 
-def rejected(message: str) -> core.BaseEvent:
+def refusal(message: str) -> core.BaseEvent:
     """The only event of a run that is refused after its stream has begun."""
     return core.RunErrorEvent(message=message, code=ev.State.REJECTED.value)
 
@@ -169,7 +171,7 @@ def _turn_event(event: ev.TurnEvent) -> Iterator[core.BaseEvent]:
 
 
 def _approvals(message: ev.AgentMessage | None) -> dict[str, Any]:
-    """What an interrupt says of the calls that the user is asked to approve."""
+    """The fields of an interrupt for the calls that the user is asked to approve."""
     approvals: Any = approvals_of(message)
     if not (message and approvals):
         return {}

@@ -1,4 +1,4 @@
-"""The messages of one run as its client keeps them, folded from the events that it is sent. Pure.
+"""The messages of one run as its client has them, folded from the events sent to it. Pure.
 
 Rule 1: an assistant message is a text, tool calls, or both. Reasoning and the result of a call are messages of their
         own.
@@ -37,8 +37,8 @@ class SentMessages:
         self._messages: dict[str, _SentMessage | core.ToolMessage] = {}
         self._calls: dict[str, _SentCall] = {}
 
-    def recorded(self, events: Iterable[core.BaseEvent]) -> Iterator[core.BaseEvent]:
-        """The same events, which become part of the messages."""
+    def record(self, events: Iterable[core.BaseEvent]) -> Iterator[core.BaseEvent]:
+        """Pass events through and add them to the messages."""
         for event in events:
             self._add(event)
             yield event
@@ -57,7 +57,7 @@ class SentMessages:
                 yield left
 
     def texts(self, wanted: Container[str]) -> Iterator[core.BaseEvent]:
-        """Some texts, by message id, each as a message that is sent whole."""
+        """Some texts, by message id, each sent as a whole message."""
         for message_id, message in self._messages.items():
             if message_id in wanted and isinstance(message, _SentMessage):
                 yield core.TextMessageStartEvent(message_id=message_id, role="assistant")

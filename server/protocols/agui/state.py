@@ -1,4 +1,4 @@
-"""The canvas as AG-UI's state: the snapshot that a run begins with, and a JSON patch for each later change. Pure.
+"""The canvas as AG-UI's state: a snapshot at the start of a run, and a JSON patch for each later change. Pure.
 
     {"phase", "taskId", "contextId", "status",
      "artifacts": {id: {"name", "description", "version", "author", "open", "parts", "versions"}}}
@@ -6,9 +6,9 @@
 Rule 1: `phase` is the state of the task; `status` is the newest progress label, or empty.
 Rule 2: `version` is the version shown, `author` its author. While a draft is `open` that is the draft's version, which
         is not among the `versions` yet.
-Rule 3: a patch is made from its event and costs as much as the event, not as the artifact. So appended text is one
-        more element of `parts`; when the draft closes, `parts` are grouped (store/changes.py). Adjacent texts mean the
-        same as one joined text.
+Rule 3: the size of a patch follows that of its event, not that of the artifact. So appended text is one more element of
+        `parts`; when the draft closes, `parts` are grouped (store/changes.py). Adjacent texts mean the same as one
+        joined text.
 Rule 4: a version that the store listed before its entry arrived is not listed twice.
 Rule 5: an event with an older version leaves no draft open: the draft was discarded.
 Rule 6: what the task has done since the record was read is not in the snapshot: its entries follow (`at_record`).
@@ -69,8 +69,8 @@ class ArtifactView:
     Attributes:
         versions: `{number, author, parent}` by number, in order.
         pieces: the text is more than one element of `parts`.
-        overtaken: the parts as the task had left them, if others have changed them since (rule 7). Entries from before
-            that may still arrive, and append to these.
+        overtaken: the parts as the task left them, if others have changed them since (rule 7). Earlier entries may
+            still arrive; they append to these parts.
     """
 
     artifact_id: str
@@ -83,7 +83,7 @@ class ArtifactView:
     overtaken: Parts | None = None
 
     @classmethod
-    def of(
+    def at_snapshot(
         cls, artifact_id: str, record: TaskRecord, stored: Artifact | None, versions: Sequence[Version]
     ) -> ArtifactView:
         """The view at the snapshot (rule 7)."""
@@ -106,7 +106,7 @@ class ArtifactView:
         return {**self._fields(), "parts": parts, "versions": list(self.versions.values())}
 
     def apply(self, event: ArtifactChanged) -> list[Op]:
-        """Take in a change. Returns the patch."""
+        """Apply a change. Returns the patch."""
         before, path = self._fields(), ("artifacts", self.artifact_id)
         closed = self._closed_by(event)
         ops = self._apply_parts(event)
@@ -160,7 +160,7 @@ def _version_json(number: int, author: Author, parent: int) -> Json:
 def at_record(
     record: TaskRecord, artifacts: Iterable[Artifact], versions: VersionsByArtifact
 ) -> tuple[tuple[Artifact, ...], VersionsByArtifact]:
-    """Artifacts and versions, read after the record, without what its task has done since then (rule 6)."""
+    """Artifacts and versions that were read after the record, without what its task has done since (rule 6)."""
     known = {artifact_id: _known_at(record, artifact_id, listed) for artifact_id, listed in versions.items()}
     shown = (_artifact_at(record, artifact, versions, known) for artifact in artifacts)
     return tuple(artifact for artifact in shown if artifact), known
@@ -174,9 +174,9 @@ def _known_at(record: TaskRecord, artifact_id: str, versions: Sequence[Version])
             return True
         if changed is None:
             return False
-        if version.number == changed.version:  # a draft that the store has closed since had not all of its parts yet
+        if version.number == changed.version:  # a draft that the store has closed since may have had fewer parts
             return version.pruned or version.content.parts == changed.content.parts
-        # Changes that came with the message were made before the record was read: it may be an earlier one of them.
+        # Changes that came with the message were made before the record was read: this may be one of the earlier ones.
         return version.number < changed.version or version.author == "user"
 
     return tuple(filter(is_known, versions))
@@ -213,7 +213,9 @@ class CanvasState:
         self._status = _status(record.state, record.message)
         stored = {artifact.artifact_id: artifact for artifact in artifacts}
         self.artifacts = {
-            artifact_id: ArtifactView.of(artifact_id, record, stored.get(artifact_id), versions.get(artifact_id, ()))
+            artifact_id: ArtifactView.at_snapshot(
+                artifact_id, record, stored.get(artifact_id), versions.get(artifact_id, ())
+            )
             for artifact_id in dict.fromkeys((*stored, *record.artifacts))
         }
 
@@ -224,14 +226,14 @@ class CanvasState:
     def apply(self, event: TurnEvent) -> list[Op]:
         match event:
             case ArtifactChanged():
-                return self._changed(event)
+                return self._apply_change(event)
             case StatusChanged():
                 before, self._status = self._status, _status(event.state, event.message)
                 return replace_changed(before, self._status)
             case _:
                 return []
 
-    def _changed(self, event: ArtifactChanged) -> list[Op]:
+    def _apply_change(self, event: ArtifactChanged) -> list[Op]:
         if view := self.artifacts.get(event.artifact_id):
             return view.apply(event)
         view = self.artifacts[event.artifact_id] = ArtifactView(event.artifact_id)

@@ -1,10 +1,10 @@
 """The answer of `POST /canvas/stream`: a run over SSE.
 
-Rule 1: a stream that cannot continue ends with RUN_ERROR and the code `unavailable`: its task runs on, and the client
-        rejoins it by sending the run again. A stream that is cut when the server stops ends the same way, and so does
-        one whose credential has ended: its client needs another one.
+Rule 1: a stream that cannot continue ends with RUN_ERROR and the code `unavailable`: its task is still running, and the
+        client rejoins it by sending the run again. A stream that is cut when the server stops ends the same way, and so
+        does one whose credential has ended: its client needs another credential.
 Rule 2: a run that is refused after its stream has begun (edge/sse_response.py, rule 2) is one RUN_ERROR, with the code
-        `rejected` unless it may be sent again. So does the stream of a guest whose share has ended.
+        `rejected` unless it may be sent again. The stream of a guest whose share has ended ends with `rejected`, too.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from ag_ui.core import BaseEvent
 
 from a2a_canvas.server.metrics import Metrics
 from a2a_canvas.server.protocols.a2a_v1.errors import to_a2a_error
-from a2a_canvas.server.protocols.agui.run_events import RunProjection, rejected, unavailable
+from a2a_canvas.server.protocols.agui.run_events import RunProjection, refusal, unavailable
 from a2a_canvas.server.protocols.edge.availability import UnavailableError, unavailable_error
 from a2a_canvas.server.protocols.edge.shutdown import FinalEvent
 from a2a_canvas.server.protocols.edge.sse_response import SseResponse, sse_event
@@ -28,7 +28,7 @@ from a2a_canvas.server.tasks.journal.round_robin import round_robin
 from a2a_canvas.store.errors import Unavailable
 
 LINE_END = "\n"
-"""AG-UI's own client accepts no other one."""
+"""AG-UI's own client accepts no other line end."""
 
 OpenedRun: TypeAlias = tuple[RunProjection, TaskSubscription]
 
@@ -39,7 +39,7 @@ def run_response(
     on_disconnect: Callable[[], Awaitable[None]] | None,
     metrics: Metrics,
 ) -> SseResponse:
-    """The SSE response for a run, which may still be opened.
+    """The SSE response for a run, which may still be opening.
 
     Args:
         on_disconnect: called when the client disconnects.
@@ -56,7 +56,7 @@ async def _events(
     try:
         run, following = await opened
     except Exception as error:
-        yield _sse(_refused(error))
+        yield _sse(_refusal(error))
     else:
         async for event in _run(run, following, metrics):
             yield event
@@ -79,16 +79,16 @@ async def _run(run: RunProjection, following: TaskSubscription, metrics: Metrics
     except StreamLost:
         yield _sse(unavailable("The connection to the task was lost. Send the run again to join it."))
     except TaskNotFound:
-        yield _sse(rejected("This thread is not shared with you any more."))
+        yield _sse(refusal("This thread is no longer shared with you."))
     except UnauthenticatedError as error:
         yield _sse(unavailable(error.message))
     except Unavailable as error:
         yield _sse(unavailable(unavailable_error(error).message))
 
 
-def _refused(error: Exception) -> BaseEvent:
+def _refusal(error: Exception) -> BaseEvent:
     known = to_a2a_error(error)
-    return unavailable(known.message) if isinstance(known, UnavailableError) else rejected(known.message)
+    return unavailable(known.message) if isinstance(known, UnavailableError) else refusal(known.message)
 
 
 def _sse(event: BaseEvent) -> bytes:

@@ -1,1 +1,1 @@
-"""The older form of AG-UI's requests, translated to the current one, and its state on the way back."""
+"""The older form of AG-UI's requests: translates it to the current form, and its state back."""

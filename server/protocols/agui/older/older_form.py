@@ -1,4 +1,4 @@
-"""The body of the older request, and what marks one. Pure.
+"""The body of the older request, and how it is recognised. Pure.
 
     {message, thread_id?, run_id?, selectedText?: {start, end, text, lineStart, lineEnd},
      artifact?: {currentIndex, contents: [{index, type, code | fullMarkdown, language, title}]}}
@@ -6,8 +6,8 @@
 Rule 1: in place of `message` it may have the `messages` of a RunAgentInput, of which the last one counts. Their ids are
         optional. `threadId` and `runId` mean the same as `thread_id` and `run_id`.
 Rule 2: a body with `messages` is of this form if it names an artifact or a selection, at the top or in AG-UI's shared
-        `state`. An answer to an interrupt and a canvas operation in `forwardedProps` say themselves what is meant, so
-        these bodies are a RunAgentInput. No selection is ignored: beside these two it is refused.
+        `state`. An answer to an interrupt and a canvas operation in `forwardedProps` need neither, so a body with one
+        of them is a RunAgentInput. A selection is never ignored: beside one of these it is refused.
 Rule 3: unknown fields are ignored: such clients send more than this server needs. Known fields are read strictly.
 """
 
@@ -41,7 +41,7 @@ class SelectedTextForm(_OlderForm):
 
 
 class OlderRequest(_OlderForm):
-    """The body. Its artifact is parsed once it is known whether the thread has one."""
+    """The body. Its artifact is parsed later, when it is known whether the thread has one."""
 
     message: str | None = None
     messages: list[dict[str, Any]] = Field(default_factory=list)
@@ -69,7 +69,7 @@ class OlderRequest(_OlderForm):
         return bool(self.messages) and all("id" in message for message in self.messages)
 
     def run_agent_input(self, run_id: str, operation: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
-        """The same as a RunAgentInput. A message without an id gets that of the run."""
+        """The body as a RunAgentInput. A message without an id gets the run's."""
         given = self.messages if self.message is None else [{"role": "user", "content": self.message}]
         last = len(given) - 1
         numbered = enumerate(given)
@@ -83,7 +83,7 @@ class OlderRequest(_OlderForm):
         }
 
     def without_artifact(self) -> OlderRequest:
-        """The same, about the artifact that the thread has."""
+        """The body without artifact and selection: it is about the thread's own artifact."""
         return self.model_copy(update={"artifact": None, "selected_text": None})
 
 
@@ -97,33 +97,33 @@ class ContentForm(_OlderForm):
 
     @model_validator(mode="after")
     def _has_its_text(self) -> ContentForm:
-        if self._given is None:
+        if self._own_text is None:
             raise ValueError(f"needs {TEXT_FIELD[self.type]}, because its type is {self.type}")
         return self
 
     @property
-    def _given(self) -> str | None:
+    def _own_text(self) -> str | None:
         text: str | None = getattr(self, self.text_field)
         return text
 
     @property
     def text_field(self) -> str:
-        """The field that has its text."""
+        """The name of the field with its text."""
         return "code" if self.type == "code" else "full_markdown"
 
     @property
     def text(self) -> str:
-        return self._given or ""
+        return self._own_text or ""
 
     @property
     def head(self) -> dict[str, JsonValue]:
-        """The fields that are given, except index and text."""
+        """The fields that are set, except index and text."""
         fields = {"type": self.type, "language": self.language, "title": self.title}
         return {name: value for name, value in fields.items() if value is not None}
 
     @property
     def kind(self) -> dict[str, JsonValue]:
-        """Its type, and its language if that is given: a text part keeps them as metadata."""
+        """Its type, and its language if there is one: a text part keeps them as metadata."""
         return {name: value for name, value in self.head.items() if name != "title"}
 
 
@@ -139,14 +139,14 @@ def is_older(value: Mapping[str, JsonValue]) -> bool:
     if value.get("resume") or _has_operation(value):
         return False
     without_ids = "thread_id" in value and any(_lacks_id(each) for each in _items(value["messages"]))
-    return without_ids or any(name in value for name in _CANVAS_FIELDS) or bool(_shared(value))
+    return without_ids or any(name in value for name in _CANVAS_FIELDS) or bool(_shared_state(value))
 
 
 def check_no_selection(value: Mapping[str, JsonValue]) -> None:
     """Raises `InvalidParamsError` for a selection in a body that is not of the older form (rule 2)."""
     if "messages" not in value:
         return  # `run_input` reports what is missing
-    for within, fields in (("", value), ("state.", _shared(value))):
+    for within, fields in (("", value), ("state.", _shared_state(value))):
         if fields.get("selectedText") is not None:
             other = "resume" if value.get("resume") else "an operation in forwardedProps"
             raise invalid_field(f"{within}selectedText", f"must be left out, because the body has {other}")
@@ -156,12 +156,12 @@ def older_request(value: Mapping[str, JsonValue], thread_id: str = "") -> OlderR
     """Parse a body.
 
     Args:
-        thread_id: that of a body without one.
+        thread_id: used if the body has none.
 
     Raises:
         InvalidParamsError: it is not of the older form.
     """
-    given = {**value, **{name: shared for name, shared in _shared(value).items() if value.get(name) is None}}
+    given = {**value, **{name: shared for name, shared in _shared_state(value).items() if value.get(name) is None}}
     if given.get("thread_id", given.get("threadId")) is None:
         given = {**given, "thread_id": thread_id}
     request = parse(OlderRequest, given)
@@ -176,7 +176,7 @@ def older_request(value: Mapping[str, JsonValue], thread_id: str = "") -> OlderR
 _CANVAS_FIELDS = ("artifact", "selectedText")
 
 
-def _shared(value: Mapping[str, JsonValue]) -> Mapping[str, JsonValue]:
+def _shared_state(value: Mapping[str, JsonValue]) -> Mapping[str, JsonValue]:
     """The artifact and the selection in AG-UI's shared state.
 
     Another application's `artifact` may have the same name.

@@ -3,12 +3,11 @@
     {"artifact": {"currentIndex", "contents": [{"index", "type", "language", "title", "code" | "fullMarkdown"}]} | null,
      "artifactAction": "partial_update" | null}
 
-Rule 1: an `index` is the number of a version. The draft that is being written is the last one. A pruned version is left
-        out.
+Rule 1: an `index` is the number of a version. An open draft is the last one. A pruned version is left out.
 Rule 2: `type` and `language` are those of the text part's metadata; without them they follow from the language of the
         text.
 Rule 3: a text is one string here and cannot be appended to. While it grows it is sent again whenever it has grown by
-        an eighth, and when its draft closes: in sum at most ten times the text.
+        an eighth, and when its draft closes: at most ten times the text in all.
 """
 
 from __future__ import annotations
@@ -51,14 +50,14 @@ def _text(content: Content) -> TextPart:
 
 
 @dataclass(frozen=True, slots=True)
-class _Sent:
-    """What the client has of the version shown: its fields, and the length of its text."""
+class _SentVersion:
+    """What the client has of the version that it shows: its fields, and the length of its text."""
 
     head: Json
     length: int
 
     @classmethod
-    def of(cls, number: int, content: Content) -> _Sent:
+    def from_content(cls, number: int, content: Content) -> _SentVersion:
         return cls(_head(number, content), len(_text(content).body))
 
     def is_due(self, content: Content) -> bool:
@@ -70,20 +69,20 @@ class OlderState:
 
     Args:
         record: the task where the subscriber's stream begins.
-        versions: of every artifact of the context, as they were then.
-        artifact_id: the thread's artifact; if it is empty, the first that the task changes.
+        versions: of every artifact of the context, at that time.
+        artifact_id: the thread's artifact; if it is empty, the first artifact that the task changes.
     """
 
     def __init__(self, state: CanvasState, record: TaskRecord, versions: VersionsByArtifact, artifact_id: str) -> None:
         self._state = state
         self._versions = versions
         self._artifact_id = artifact_id or next(iter(record.artifacts), "")
-        self._contents = self._closed()
+        self._contents = self._closed_versions()
         view, content = state.artifacts.get(self._artifact_id), Content()
         self._current, self._open = (view.version, view.open) if view else (0, False)
         if view:
             content = self._contents[view.version] = view.content
-        self._sent = _Sent.of(self._current, content)
+        self._sent = _SentVersion.from_content(self._current, content)
         self._action = PARTIAL_UPDATE if _is_edited(record, self._artifact_id) else None
 
     def snapshot(self) -> Json:
@@ -93,13 +92,13 @@ class OlderState:
         ops = self._state.apply(event)
         match event:
             case ArtifactChanged():
-                return ops + self._changed(event)
+                return ops + self._apply_change(event)
             case EditStarted() | EditAborted():
                 return ops + self._edit(event)
             case _:
                 return ops
 
-    def _closed(self) -> dict[int, Content]:
+    def _closed_versions(self) -> dict[int, Content]:
         versions = self._versions.get(self._artifact_id, ())
         return {version.number: version.content for version in versions if not version.pruned}
 
@@ -116,13 +115,13 @@ class OlderState:
         self._action = action
         return [replace(action, "artifactAction")]
 
-    def _changed(self, event: ArtifactChanged) -> list[Op]:
+    def _apply_change(self, event: ArtifactChanged) -> list[Op]:
         if event.artifact_id != (self._artifact_id or event.artifact_id):
             return []
         known = bool(self._contents)
         if not self._artifact_id:
             self._artifact_id = event.artifact_id
-            self._contents = self._closed()
+            self._contents = self._closed_versions()
         ops = [*self._leave(event.version), *self._show(event, self._state.artifacts[event.artifact_id].content)]
         if self._current != event.version:
             ops.append(replace(event.version, "artifact", "currentIndex"))
@@ -130,7 +129,7 @@ class OlderState:
         return ops if known else [replace(self._artifact(), "artifact")]
 
     def _leave(self, version: int) -> list[Op]:
-        """Operations for the draft that was shown, if another version follows it: it was closed, or discarded."""
+        """Operations for the draft that was shown, if another version follows: the draft was closed or discarded."""
         if not self._open or version == self._current:
             return []
         if version > self._current:
@@ -143,7 +142,7 @@ class OlderState:
         number = event.version
         if number not in self._contents:
             self._contents[number] = content
-            self._sent = _Sent.of(number, content)
+            self._sent = _SentVersion.from_content(number, content)
             return [add(content_json(number, content), "artifact", "contents", END)]
         if not (self._open and number == self._current):
             return []  # a closed version does not change
@@ -153,8 +152,8 @@ class OlderState:
         return self._send(content) if event.last_chunk or self._sent.is_due(content) else []
 
     def _send(self, content: Content, *, replaced: bool = False) -> list[Op]:
-        """What the client does not have yet of the version shown. `replaced`: its text was not only appended to."""
-        before, self._sent = self._sent, _Sent.of(self._current, content)
+        """What the client lacks of the version that it shows. `replaced`: its text changed other than by appending."""
+        before, self._sent = self._sent, _SentVersion.from_content(self._current, content)
         path = ("artifact", "contents", self._index(self._current))
         if replaced or before.head != self._sent.head:
             return [replace(content_json(self._current, content), *path)]

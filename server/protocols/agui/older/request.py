@@ -1,24 +1,23 @@
 """Translates the older JSON request of `POST /canvas/stream` (older_form.py) into a `RunAgentInput`. Pure.
 
-It is about the thread's one artifact: the one that such a client has made (ARTIFACT_ID), otherwise the first with text
-that a task of the thread has made. Later artifacts do not change that, so a request is about what the last answer
+The request is about the thread's one artifact: the one that such a client made (ARTIFACT_ID), otherwise the first with
+text that a task of the thread made. Later artifacts do not change that, so a request is about what the last answer
 showed.
 
-Rule 1: an artifact that the thread does not have is made of `contents`, as versions 1…n in their order; the one at
-        `currentIndex` becomes the current version.
+Rule 1: an artifact that the thread does not have yet is made from `contents`, as versions 1…n in their order; the one
+        at `currentIndex` becomes the current version.
 Rule 2: of an artifact that the thread has, only the content at `currentIndex` is read. Where it differs from our
         version of that number (as older_state.py shows it), it is the user's own edit, and is stored as a new version.
-        Fields that are left out keep their values. A draft that is being written cannot have been edited.
-Rule 3: `currentIndex` is the version that the message is about. If `contents` has the newest version and another one is
-        current by `currentIndex`, the user has gone back or on: that version becomes current first (undo, redo, or a
-        restored copy), so an edit branches from it; no version is lost. Without the newest version its sender is only
-        behind: nothing is undone, a selection is tracked to the current version, and an edit of the user's own is
-        merged with what others have changed, or refused where both changed the same place.
+        Fields that are left out keep their values. An open draft cannot have been edited.
+Rule 3: `currentIndex` is the version that the message is about. If `contents` has the newest version and `currentIndex`
+        names another one, the user has undone or redone changes: that version becomes current first (undo, redo, or a
+        restored copy), so an edit branches from it; no version is lost. Without the newest version the client is only
+        behind: nothing is undone, a selection is tracked to the current version, and the user's own edit is merged with
+        the changes of others, or refused where both changed the same place.
 Rule 4: with a selection the message is an edit; without an artifact anywhere it is conversation.
-Rule 5: a request with the `run_id` and the message of an earlier one joins its run, whatever artifact it has: that has
+Rule 5: a request with the `run_id` and the message of an earlier one joins its run, whatever its artifact: that has
         changed meanwhile.
-Rule 6: the messages of a client that gives each an id are the history of its run. Any other keeps its messages to
-        itself.
+Rule 6: if each message has an id, they are the history of the run. Otherwise the run has no history.
 """
 
 from __future__ import annotations
@@ -42,7 +41,7 @@ from a2a_canvas.store.text.spans import difference, find_again, from_codepoints
 from a2a_canvas.store.text.unicode import MAX_ID
 
 ARTIFACT_ID = "canvas"
-"""The id of an artifact that such a client has made."""
+"""The id of an artifact that such a client makes."""
 
 MAX_CONTENTS = 1000
 """Versions that one request can give a new artifact."""
@@ -60,14 +59,14 @@ FIELDS = {
 
 @dataclass(frozen=True, slots=True)
 class ThreadArtifact:
-    """The thread's one artifact now."""
+    """The thread's one artifact, in its current state."""
 
     artifact: Artifact
     versions: Sequence[Version]
 
 
 def needs_tasks(artifacts: Sequence[Artifact]) -> bool:
-    """Whether only the thread's tasks tell which of its artifacts `thread_artifact` returns."""
+    """Whether `thread_artifact` needs the thread's tasks to choose among its artifacts."""
     with_text = _with_text(artifacts)
     return bool(with_text) and ARTIFACT_ID not in with_text
 
@@ -89,7 +88,7 @@ def _with_text(artifacts: Sequence[Artifact]) -> Mapping[str, Artifact]:
 
 @dataclass(frozen=True, slots=True)
 class TranslatedRun:
-    """A run, and what its user has changed before.
+    """A run, and the changes that its user made before it.
 
     Attributes:
         artifact_id: the thread's artifact; empty while it has none.
@@ -101,14 +100,14 @@ class TranslatedRun:
     changes: tuple[tuple[str, Change], ...]
 
 
-def translated(request: OlderRequest, known: ThreadArtifact | None, run_id: str) -> TranslatedRun:
-    """The run that `request` asks for in a thread with this artifact.
+def translate_request(request: OlderRequest, known: ThreadArtifact | None, run_id: str) -> TranslatedRun:
+    """Translate a request in a thread with this artifact.
 
     Raises:
         InvalidParamsError, InvalidOperation: it cannot be carried out.
     """
     value = request.artifact
-    given = None if value is None else _known(value, known) if known else _new(value)
+    given = None if value is None else _known_artifact(value, known) if known else _new_artifact(value)
     artifact_id = known.artifact.artifact_id if known else ARTIFACT_ID if given else ""
     operation = _operation(request, artifact_id, given.version if given else None)
     run = run_input(request.run_agent_input(run_id, operation))
@@ -119,20 +118,20 @@ def translated(request: OlderRequest, known: ThreadArtifact | None, run_id: str)
     return TranslatedRun(run, artifact_id, tuple((artifact_id, change) for change in changes))
 
 
-def begun_run(run: RunInput, tasks: Sequence[TaskRecord]) -> TaskRecord | None:
-    """Which of the thread's tasks the same request has begun before, or continued by an answer (rule 5).
+def find_run(run: RunInput, tasks: Sequence[TaskRecord]) -> TaskRecord | None:
+    """The task of the thread that an earlier copy of this request started, or continued by an answer (rule 5).
 
     Args:
         run: the request without its artifact and selection.
     """
-    asked = run.message
+    new = run.message
 
     def is_same(message: UserMessage | AgentMessage) -> bool:
-        if not isinstance(message, UserMessage) or asked is None or message.message_id != asked.message_id:
+        if not isinstance(message, UserMessage) or new is None or message.message_id != new.message_id:
             return False
         # An operation has no `context` before the message.
-        own_parts = asked.parts[-len(message.parts) :]
-        return message.metadata.get(RUN_METADATA) == asked.metadata[RUN_METADATA] and message.parts == own_parts
+        own_parts = new.parts[-len(message.parts) :]
+        return message.metadata.get(RUN_METADATA) == new.metadata[RUN_METADATA] and message.parts == own_parts
 
     return next((task for task in tasks if any(map(is_same, task.history))), None)
 
@@ -157,7 +156,7 @@ def _operation(request: OlderRequest, artifact_id: str, version: int | None) -> 
 
 
 @dataclass(frozen=True, slots=True)
-class _Given:
+class _RequestedVersion:
     """The version that a request is about, once `changes` are stored, and its text.
 
     Attributes:
@@ -170,12 +169,12 @@ class _Given:
     shown: str | None = None
 
 
-def _moved_selection(run: RunInput, artifact_id: str, given: _Given) -> dict[str, JsonValue] | None:
+def _moved_selection(run: RunInput, artifact_id: str, given: _RequestedVersion) -> dict[str, JsonValue] | None:
     """Where the selection is in a text that others' changes are merged into; None if it has not moved.
 
     Raises:
-        InvalidOperation: the text that the client shows has no such selection, or the merged one has not. Nothing is
-            stored yet.
+        InvalidOperation: the text that the client shows, or the merged text, has no such selection. Nothing is stored
+            yet.
     """
     intent = run.message.intent if run.message else None
     if not isinstance(intent, SelectionEdit):
@@ -191,8 +190,8 @@ def _moved_selection(run: RunInput, artifact_id: str, given: _Given) -> dict[str
     return {"start": start, "end": end, "text": found.extract(given.text)}
 
 
-def _new(value: Mapping[str, Any]) -> _Given:
-    """Rule 1, unless somebody else makes the artifact at the same time."""
+def _new_artifact(value: Mapping[str, Any]) -> _RequestedVersion:
+    """Rule 1, unless another client makes the artifact at the same time."""
     form = parse(ArtifactForm, value, "artifact")
     if len(form.contents) > MAX_CONTENTS:
         raise invalid_field("artifact.contents", f"must not be more than {MAX_CONTENTS}")
@@ -208,11 +207,11 @@ def _new(value: Mapping[str, Any]) -> _Given:
         for number, content in enumerate(contents)
     )
     undone = tuple(Undo(number) for number in range(len(made), current + 1, -1))
-    return _Given(current + 1, contents[current].text, made + undone)
+    return _RequestedVersion(current + 1, contents[current].text, made + undone)
 
 
 def _check_head(content: ContentForm, number: int, shown: Mapping[str, Any]) -> None:
-    """Raises for a title or language that is too long, unless it is what the client was shown."""
+    """Raises for a title or language that is too long, unless the client got it from the server."""
     for name in ("title", "language"):
         given = getattr(content, name) or ""
         if len(given) > MAX_ID and given != shown.get(name):
@@ -220,7 +219,7 @@ def _check_head(content: ContentForm, number: int, shown: Mapping[str, Any]) -> 
             raise invalid_field(f"artifact.contents.{number}.{name}", reason)
 
 
-def _known(value: Mapping[str, Any], known: ThreadArtifact) -> _Given:
+def _known_artifact(value: Mapping[str, Any], known: ThreadArtifact) -> _RequestedVersion:
     """Rules 2 and 3."""
     form = parse(ArtifactForm, value, "artifact")
     indices = [each.get("index") if isinstance(each, dict) else None for each in form.contents]
@@ -231,35 +230,37 @@ def _known(value: Mapping[str, Any], known: ThreadArtifact) -> _Given:
     if not 1 <= index <= last:
         raise invalid_field("artifact.currentIndex", f"is {index} and must be a version of the artifact, 1 to {last}")
     if index > count:
-        return _Given(index, content.text)
+        return _RequestedVersion(index, content.text)
     version = known.versions[index - 1]
     if version.pruned:
-        reason = f"is {index}, a version that is no longer kept; go on from a newer one"
+        reason = f"is {index}, a version that is no longer kept; continue from a newer one"
         raise invalid_field("artifact.currentIndex", reason)
-    _check_head(content, position, _shown(version))
+    _check_head(content, position, _version_json(version))
     if not known.artifact.open and count not in indices:
         return _from_behind(content, version, known)
     steps = () if known.artifact.open else _steps(known.artifact.version, index, known.versions)
     base = count + 1 if any(isinstance(step, Restore) for step in steps) else index
     own = _own_edit(content, version, base)
-    return _Given(max(count, base) + 1, content.text, (*steps, own)) if own else _Given(base, content.text, steps)
+    if own is None:
+        return _RequestedVersion(base, content.text, steps)
+    return _RequestedVersion(max(count, base) + 1, content.text, (*steps, own))
 
 
-def _from_behind(content: ContentForm, version: Version, known: ThreadArtifact) -> _Given:
-    """What a client gives that does not know the newest version (rule 3)."""
+def _from_behind(content: ContentForm, version: Version, known: ThreadArtifact) -> _RequestedVersion:
+    """The version of a client that does not have the newest one (rule 3)."""
     current = known.versions[known.artifact.version - 1]
     together = merge(version.content.text, current.content.text, content.text)
     if not isinstance(together, MergeResult):
-        reason = f"is {version.number}, and version {current.number} has changed the same place; take that one first"
+        reason = f"is {version.number}, and version {current.number} has changed the same place; load that one first"
         raise invalid_field("artifact.currentIndex", reason)
     own = _own_edit(content.model_copy(update={content.text_field: together.text}), current, current.number, version)
     if own is None:
-        return _Given(version.number, content.text)
-    return _Given(len(known.versions) + 1, together.text, (own,), content.text)
+        return _RequestedVersion(version.number, content.text)
+    return _RequestedVersion(len(known.versions) + 1, together.text, (own,), content.text)
 
 
 def _steps(current: int, target: int, versions: Sequence[Version]) -> tuple[Change, ...]:
-    """What makes version `target` current: undo or redo where that leads to it, otherwise a restored copy."""
+    """The changes that make version `target` current: undo or redo if they lead to it, otherwise a restored copy."""
     parents = {version.number: version.parent for version in versions}
     back = _line(current, target, parents)
     if back is not None:
@@ -271,7 +272,7 @@ def _steps(current: int, target: int, versions: Sequence[Version]) -> tuple[Chan
 
 
 def _line(start: int, end: int, parents: Mapping[int, int]) -> list[int] | None:
-    """The versions from `start` back to the one that was made from `end`; None if `end` is not before `start`."""
+    """The versions from `start` back to the child of `end`; None if `end` is not an ancestor of `start`."""
     line = []
     while start and start != end:
         line.append(start)
@@ -290,13 +291,13 @@ def _new_part(content: ContentForm) -> TextPart:
 
 
 def _own_edit(content: ContentForm, version: Version, base: int, known: Version | None = None) -> Change | None:
-    """The change from `version` to what the client has; None if that is the same (rule 2).
+    """The change from `version` to the client's content; None if they are equal (rule 2).
 
     Args:
-        base: the number of `version` then.
+        base: the number that `version` then has.
         known: the version that the client shows, if it is another one.
     """
-    described = _shown(known or version)
+    described = _version_json(known or version)
     if not content.head.items() <= described.items():
         part = _redescribed_part(content, described, version.content)
         return ReplaceParts((part,), content.title, last_chunk=True, base=base)
@@ -307,12 +308,12 @@ def _own_edit(content: ContentForm, version: Version, base: int, known: Version 
     return EditText(span, text, base, passage=False)
 
 
-def _shown(version: Version) -> Mapping[str, Any]:
+def _version_json(version: Version) -> Mapping[str, Any]:
     return content_json(version.number, version.content)
 
 
 def _redescribed_part(content: ContentForm, shown: Mapping[str, Any], before: Content) -> TextPart:
-    """The text of a content with another type, language or title. A new type resets the language."""
+    """The text part of a content with a new type, language or title. A new type resets the language."""
     if content.kind.items() <= shown.items():
         media_type = next((part.media_type for part in before.parts if isinstance(part, TextPart)), "")
         return text_part(content.text, media_type, content.kind)

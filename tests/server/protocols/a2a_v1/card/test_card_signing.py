@@ -116,7 +116,7 @@ def test_the_name_of_a_key_is_its_thumbprint() -> None:
     [
         (b"", "must be a private key in PEM form, without a password."),
         (b"-----BEGIN PRIVATE KEY-----\nc2VjcmV0\n-----END PRIVATE KEY-----\n", "must be a private key in PEM form"),
-        (pem(KEYS["ES256"], BestAvailableEncryption(b"pass")), "in PEM form, without a password."),
+        (pem(KEYS["ES256"], BestAvailableEncryption(b"pass")), "must be a private key in PEM form"),
         (
             KEYS["ES256"].public_key().public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo),
             "must be a private key in PEM form",

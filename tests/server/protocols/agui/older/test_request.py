@@ -25,7 +25,7 @@ from a2a_canvas.server.protocols.agui.older.request import (
     in_older_names,
     needs_tasks,
     thread_artifact,
-    translated,
+    translate_request,
 )
 from a2a_canvas.server.protocols.agui.state import CanvasState
 from a2a_canvas.server.tasks.record import TaskArtifact, TaskRecord
@@ -82,7 +82,7 @@ class Thread:
         return ThreadArtifact(found, result(self.store.versions(AGENT))) if found else None
 
     def meaning(self, **fields: Any) -> TranslatedRun:
-        return translated(older_request(request(**fields)), self.canvas, "run")
+        return translate_request(older_request(request(**fields)), self.canvas, "run")
 
     def take(self, **fields: Any) -> TranslatedRun:
         """What a request means, once its changes are stored."""
@@ -120,7 +120,7 @@ def said(run: TranslatedRun) -> UserMessage:
 def refused(value: Json, thread: Thread | None = None) -> str:
     """The field that a refusal names."""
     with pytest.raises((InvalidParamsError, InvalidOperation)) as raised:
-        translated(older_request(value), (thread or Thread()).canvas, "run")
+        translate_request(older_request(value), (thread or Thread()).canvas, "run")
     error = raised.value
     if isinstance(error, InvalidOperation):
         return in_older_names(error).field
@@ -676,7 +676,7 @@ def test_whatever_is_sent_is_taken_or_refused_and_what_is_taken_can_be_stored(
     thread = with_versions(*known)
     value = request(artifact=given_artifact, selectedText=selection)
     try:
-        run = translated(older_request(value), thread.canvas, "run")
+        run = translate_request(older_request(value), thread.canvas, "run")
     except (InvalidParamsError, InvalidOperation):
         return
     try:
@@ -730,7 +730,7 @@ def test_a_version_that_is_no_longer_kept_is_not_shown_and_cannot_be_gone_on_fro
     state = older_state(replace(canvas, versions=versions))
     assert [content["index"] for content in state.snapshot()["artifact"]["contents"]] == [2, 3]
     with pytest.raises(InvalidParamsError, match=r"artifact\.currentIndex is 1, a version that is no longer kept"):
-        translated(
+        translate_request(
             older_request(request(artifact=artifact(1, code(1, "a")))), replace(canvas, versions=versions), "run"
         )
 
