@@ -300,4 +300,4 @@ def _refusal(error: Exception) -> Refusal:
     known = to_a2a_error(error)
     fields = (known.data or {}).get("errors", ())
     at_fault = tuple((field["field"], field["message"].removesuffix(".")) for field in fields)
-    return replace(Refusal.of(known), fields=at_fault)
+    return replace(Refusal.from_error(known), fields=at_fault)

@@ -13,7 +13,7 @@ from io import BytesIO
 from typing import assert_never
 from zipfile import ZIP_DEFLATED, ZipFile, ZipInfo
 
-from a2a_canvas.server.protocols.artifacts.file_names import file_name, split_extension, unused
+from a2a_canvas.server.protocols.artifacts.file_names import file_name, split_extension, unused_name
 from a2a_canvas.store.models import Artifact, DataPart, FilePart, Part, TextPart
 
 ZIP = "application/zip"
@@ -35,12 +35,12 @@ def _files(artifacts: Iterable[Artifact]) -> Iterator[tuple[str, bytes]]:
             case ():
                 pass
             case (part,):
-                yield unused(_name(artifact, part), taken), _content(part)
+                yield unused_name(_name(artifact, part), taken), _content(part)
             case parts:
-                folder = unused(split_extension(file_name(artifact.name, artifact.artifact_id))[0], taken)
+                folder = unused_name(split_extension(file_name(artifact.name, artifact.artifact_id))[0], taken)
                 below: set[str] = set()
                 for part in parts:
-                    yield f"{folder}/{unused(_name(artifact, part), below)}", _content(part)
+                    yield f"{folder}/{unused_name(_name(artifact, part), below)}", _content(part)
 
 
 def _name(artifact: Artifact, part: Part) -> str:

@@ -36,7 +36,7 @@ def unified_diff(old: str, new: str, old_name: str, new_name: str) -> str:
         lines = _one_block(before, after, head - start, tail - cut)
     else:
         lines = islice(difflib.unified_diff(before, after, n=CONTEXT), 2, None)
-    return f"--- {old_name}\n+++ {new_name}\n" + "".join(_finished(line, start) for line in lines)
+    return f"--- {old_name}\n+++ {new_name}\n" + "".join(_finish_line(line, start) for line in lines)
 
 
 def _lines(text: str) -> list[str]:
@@ -63,7 +63,7 @@ def _one_block(before: Sequence[str], after: Sequence[str], head: int, tail: int
     yield from (" " + line for line in before[old_end:])
 
 
-def _finished(line: str, start: int) -> str:
+def _finish_line(line: str, start: int) -> str:
     """A line of a hunk; `start`: lines of both texts before the compared stretch."""
     if line.startswith("@@"):
         return re.sub(r"(?<=[-+])\d+", lambda number: str(int(number[0]) + start), line)

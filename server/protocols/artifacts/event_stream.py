@@ -49,7 +49,7 @@ from a2a_canvas.store.models import Author
 
 def event_stream(
     context_id: str,
-    followed: asyncio.Future[ContextSubscription],
+    opening: asyncio.Future[ContextSubscription],
     activity: AsyncGenerator[Activity, None],
     last_event_id: str | None,
     metrics: Metrics,
@@ -57,20 +57,20 @@ def event_stream(
     """The response to a client that has everything up to `last_event_id`.
 
     Args:
-        followed: the subscription, which may still be opened, or refused.
+        opening: the subscription, which may still be opened, or refused.
         activity: of the context; it is not begun before the subscription is opened.
         metrics: measure how late changes are sent.
     """
-    events = _events(context_id, followed, last_event_id, metrics)
-    return SseResponse(events, beside=_activity(followed, activity))
+    events = _events(context_id, opening, last_event_id, metrics)
+    return SseResponse(events, beside=_activity(opening, activity))
 
 
 async def _activity(
-    followed: asyncio.Future[ContextSubscription], activities: AsyncGenerator[Activity, None]
+    opening: asyncio.Future[ContextSubscription], activities: AsyncGenerator[Activity, None]
 ) -> AsyncGenerator[bytes, None]:
-    await asyncio.wait((followed,))
-    opened = not followed.cancelled() and followed.exception() is None
-    del followed
+    await asyncio.wait((opening,))
+    opened = not opening.cancelled() and opening.exception() is None
+    del opening
     if opened:
         async with aclosing(activities):
             async for activity in activities:
@@ -78,15 +78,15 @@ async def _activity(
 
 
 async def _events(
-    context_id: str, followed: asyncio.Future[ContextSubscription], last_event_id: str | None, metrics: Metrics
+    context_id: str, opening: asyncio.Future[ContextSubscription], last_event_id: str | None, metrics: Metrics
 ) -> AsyncGenerator[bytes, None]:
     try:
-        following = await followed
+        following = await opening
     except Exception:
         return  # the client reconnects, and is told why
     await round_robin().next_slice()
     begin, changes = _begin(following.snapshot, last_event_id), aiter(following)
-    del following, followed  # a stream that waits must not hold what it has sent
+    del following, opening  # a stream that waits must not hold what it has sent
     for event_id, artifact in begin:
         yield _sse(event_id, snapshot_json(context_id, artifact))
         del artifact

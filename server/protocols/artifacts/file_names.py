@@ -32,7 +32,7 @@ def file_name(*wanted: str, media_type: str = "") -> str:
     return f"{_cut(stem, MAX_BYTES - len(extension))}{extension}"
 
 
-def unused(name: str, taken: set[str]) -> str:
+def unused_name(name: str, taken: set[str]) -> str:
     """`name`, or with a number the first that is not in `taken`; it is added there (rule 2)."""
     stem, extension = split_extension(name)
     number = 1

@@ -39,7 +39,7 @@ class VersionOrigins:
     times: Mapping[int, datetime] = field(default_factory=dict)
     messages: Mapping[str, UserMessage] = field(default_factory=dict)
 
-    def of(self, version: Version) -> Json:
+    def describe(self, version: Version) -> Json:
         """`timestamp` as in A2A's JSON, `request`, the beginning of the text, and `by`, the user who sent it.
 
         Each is left out if it is not known.
@@ -66,7 +66,7 @@ def version_summary(artifact: Artifact, origins: VersionOrigins, version: Versio
         "incomplete": version.incomplete,
         "size": parts_size(version.content.parts),
         "current": version.number == artifact.version,
-        **origins.of(version),
+        **origins.describe(version),
         **({"pruned": True} if version.pruned else {}),
     }
 

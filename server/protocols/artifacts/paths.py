@@ -25,17 +25,17 @@ from urllib.parse import unquote
 
 
 @dataclass(frozen=True, slots=True)
-class _OfContext:
+class _ContextPath:
     context_id: str
 
 
 @dataclass(frozen=True, slots=True)
-class _OfArtifact(_OfContext):
+class _ArtifactPath(_ContextPath):
     artifact_id: str
 
 
 @dataclass(frozen=True, slots=True)
-class _OfVersion(_OfArtifact):
+class _VersionPath(_ArtifactPath):
     """`number` as it is written in the path."""
 
     number: str
@@ -45,30 +45,30 @@ class _OfVersion(_OfArtifact):
 class ContextList: ...
 
 
-class ArtifactList(_OfContext): ...
+class ArtifactList(_ContextPath): ...
 
 
-class ContextEvents(_OfContext): ...
+class ContextEvents(_ContextPath): ...
 
 
-class ShareList(_OfContext): ...
+class ShareList(_ContextPath): ...
 
 
 @dataclass(frozen=True, slots=True)
-class OneShare(_OfContext):
+class OneShare(_ContextPath):
     share_id: str
 
 
-class CurrentArtifact(_OfArtifact): ...
+class CurrentArtifact(_ArtifactPath): ...
 
 
-class VersionList(_OfArtifact): ...
+class VersionList(_ArtifactPath): ...
 
 
-class ArtifactVersion(_OfVersion): ...
+class ArtifactVersion(_VersionPath): ...
 
 
-class VersionDiff(_OfVersion): ...
+class VersionDiff(_VersionPath): ...
 
 
 ArtifactResource = CurrentArtifact | VersionList | ArtifactVersion | VersionDiff

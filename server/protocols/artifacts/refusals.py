@@ -12,7 +12,7 @@ from a2a_canvas.server.accounts.errors import (
     ReadOnly,
     ShareNotFound,
 )
-from a2a_canvas.server.protocols.edge.error_tables import PermissionDeniedError, enter
+from a2a_canvas.server.protocols.edge.error_tables import PermissionDeniedError, register_error
 from a2a_canvas.server.protocols.guard.checks import Refusal, invalid
 from a2a_canvas.server.tasks.errors import ContextInUse, TaskError
 
@@ -20,7 +20,7 @@ from a2a_canvas.server.tasks.errors import ContextInUse, TaskError
 def _new_kind(reason: str, http_status: int, status: str) -> type[A2AError]:
     """An error that A2A lacks."""
     kind = type(reason.title().replace("_", ""), (A2AError,), {})
-    enter(kind, http_status, status, reason)
+    register_error(kind, http_status, status, reason)
     return kind
 
 

@@ -158,7 +158,7 @@ class _ArtifactsEndpoint:
         except Unavailable as error:
             return rest_response(Refusal(UnavailableError, unavailable_error(error).message))
         except (ArtifactUnreadable, QuotaReached, StorageFull) as error:
-            return rest_response(Refusal.of(to_a2a_error(error)))
+            return rest_response(Refusal.from_error(to_a2a_error(error)))
 
     async def _answer(self, request: Request, counted: ExitStack) -> ASGIApp:
         prefix, rest = _raw_path(request)
@@ -180,9 +180,9 @@ class _ArtifactsEndpoint:
             return await self._rename(request, context, prefix)
         if isinstance(resource, ContextEvents):
             counted.enter_context(self._meter.stream(caller_of(request).account))
-            followed = await wait_for_start(_follow(context, request))
+            opening = await wait_for_start(_follow(context, request))
             last = request.headers.get("last-event-id")
-            return event_stream(resource.context_id, followed, context.activity(), last, self._metrics)
+            return event_stream(resource.context_id, opening, context.activity(), last, self._metrics)
         await context.check_begun()
         try:
             return await _read(request, resource, context, prefix)
@@ -279,7 +279,7 @@ async def _listing(context: Context, prefix: str) -> dict[str, Any]:
 
 async def _archive(request: Request, context: Context) -> Response:
     summary = await context.summary()
-    artifacts = [replace(each, content=_unshared(each.content)) for each in await context.artifacts.list()]
+    artifacts = [replace(each, content=_copy_for_thread(each.content)) for each in await context.artifacts.list()]
     disposition = {"Content-Disposition": attachment(f"{file_name(summary.title)}.zip")}
     body = await asyncio.to_thread(archive, artifacts)
     return conditional_response(request, body, ZIP, CACHING | SANDBOXED | disposition)
@@ -378,14 +378,14 @@ async def _document(request: Request, artifact_id: str, document: D, wire: Calla
 
     def answer(document: D) -> Response:
         named = document.content.name, artifact_id
-        return _negotiated(request, wire(document), raw_content(document.content), named)
+        return _negotiate_response(request, wire(document), raw_content(document.content), named)
 
     if parts_size(document.content.parts) <= THREAD_THRESHOLD:
         return answer(document)
-    return await asyncio.to_thread(answer, replace(document, content=_unshared(document.content)))
+    return await asyncio.to_thread(answer, replace(document, content=_copy_for_thread(document.content)))
 
 
-def _unshared(content: Content) -> Content:
+def _copy_for_thread(content: Content) -> Content:
     """A copy for another thread: ropes share state that both reading and appending change."""
     parts = (replace(part, body=Rope(part.text)) if isinstance(part, TextPart) else part for part in content.parts)
     return replace(content, parts=tuple(parts))
@@ -395,10 +395,10 @@ def _diff_answer(request: Request, old: tuple[int, str], new: tuple[int, str]) -
     """The diff between two versions, each a number and its text."""
     diff = unified_diff(old[1], new[1], f"version {old[0]}", f"version {new[0]}")
     raw = RawContent(diff.encode(), "text/x-diff; charset=utf-8")
-    return _negotiated(request, {"from": old[0], "to": new[0], "diff": diff}, (raw,), ("changes.diff",))
+    return _negotiate_response(request, {"from": old[0], "to": new[0], "diff": diff}, (raw,), ("changes.diff",))
 
 
-def _negotiated(
+def _negotiate_response(
     request: Request, value: dict[str, Any], raw: tuple[RawContent, ...] | NoRawContent, named: tuple[str, ...] = ()
 ) -> Response:
     """JSON or the raw content (raw_content.py, rule 2).

@@ -22,7 +22,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from a2a_canvas.server.protocols.edge.error_tables import INTERNAL_REASON, enter
+from a2a_canvas.server.protocols.edge.error_tables import INTERNAL_REASON, register_error
 from a2a_canvas.store.errors import Unavailable
 
 logger = logging.getLogger(__name__)
@@ -67,10 +67,10 @@ class StorageFullError(A2AError):
 
 
 # A2A has no reason for the first two.
-enter(UnavailableError, 503, "UNAVAILABLE", INTERNAL_REASON)
-enter(OverloadedError, 503, "RESOURCE_EXHAUSTED", INTERNAL_REASON)
-enter(TooManyRequestsError, 429, "RESOURCE_EXHAUSTED", "RATE_LIMITED")
-enter(StorageFullError, 413, "RESOURCE_EXHAUSTED", "STORAGE_FULL", -32013)
+register_error(UnavailableError, 503, "UNAVAILABLE", INTERNAL_REASON)
+register_error(OverloadedError, 503, "RESOURCE_EXHAUSTED", INTERNAL_REASON)
+register_error(TooManyRequestsError, 429, "RESOURCE_EXHAUSTED", "RATE_LIMITED")
+register_error(StorageFullError, 413, "RESOURCE_EXHAUSTED", "STORAGE_FULL", -32013)
 
 
 def retry_after(error: A2AError) -> int:

@@ -74,7 +74,7 @@ def _check_head(request: h11.Request) -> None:
         raise _HeadRefused("A request has Content-Length or Transfer-Encoding, not both", error_status_hint=400)
 
 
-class _Closing:
+class _DelegatingTransport:
     """A transport that asks somebody else to close it."""
 
     def __init__(self, inner: asyncio.BaseTransport, close: Callable[[], None]) -> None:
@@ -99,7 +99,7 @@ class LimitedConnection(H11Protocol):
         self._lingers_until = 0.0
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        super().connection_made(_Closing(transport, self._close))  # type: ignore[arg-type]
+        super().connection_made(_DelegatingTransport(transport, self._close))  # type: ignore[arg-type]
         self._socket = transport
         # Each scope has a copy of this state; its "client" may be what a proxy says.
         self.app_state = {**self.app_state, PEER: self.client[0] if self.client else ""}

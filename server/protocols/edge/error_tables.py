@@ -22,7 +22,7 @@ INTERNAL_REASON: Final = A2A_ERROR_REASONS[InternalError]
 _CODES: dict[type[A2AError], int] = {}
 
 
-def enter(kind: type[A2AError], http_status: int, status: str, reason: str, code: int = INTERNAL) -> None:
+def register_error(kind: type[A2AError], http_status: int, status: str, reason: str, code: int = INTERNAL) -> None:
     """Give an error its form in each binding.
 
     The SDK looks it up by the class, in its tables alone. Its table of JSON-RPC's codes is left as it is: its clients,
@@ -47,4 +47,4 @@ class PermissionDeniedError(A2AError):
     """The caller may not do that with something that it may see. What it may not see does not exist for it."""
 
 
-enter(PermissionDeniedError, 403, "PERMISSION_DENIED", "PERMISSION_DENIED", -32043)
+register_error(PermissionDeniedError, 403, "PERMISSION_DENIED", "PERMISSION_DENIED", -32043)

@@ -93,7 +93,7 @@ class Refusal:
     headers: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, error: A2AError) -> Refusal:
+    def from_error(cls, error: A2AError) -> Refusal:
         """An error as a refusal, without the fields at fault."""
         return cls(type(error), error.message, retry_after=(error.data or {}).get(SECONDS))
 
@@ -200,7 +200,11 @@ def check_json(body: bytes, limits: BodyLimits, max_values: int = MAX_VALUES) ->
         return refusal
     try:
         value: JsonValue = json.loads(
-            text, parse_constant=_no_constant, parse_float=_finite, parse_int=_whole, object_pairs_hook=_unique
+            text,
+            parse_constant=_refuse_constant,
+            parse_float=_parse_finite,
+            parse_int=_parse_whole,
+            object_pairs_hook=_build_object,
         )
         if _SURROGATE_ESCAPE.search(text):
             json.dumps(value, ensure_ascii=False).encode("utf-8")
@@ -236,11 +240,11 @@ def _check_size(text: str, limits: BodyLimits, max_values: int) -> Refusal | Non
     return None
 
 
-def _no_constant(name: str) -> float:
+def _refuse_constant(name: str) -> float:
     raise _JsonRefused(Refusal(JSONParseError, f"{name} is not JSON; send null or a number"))
 
 
-def _finite(text: str) -> float:
+def _parse_finite(text: str) -> float:
     if len(text) > MAX_NUMBER:
         reason = f"A number has {len(text)} characters and may have {MAX_NUMBER}; send it as a string"
         raise _JsonRefused(Refusal(InvalidRequestError, reason))
@@ -250,12 +254,12 @@ def _finite(text: str) -> float:
     return number
 
 
-def _whole(text: str) -> int:
-    _finite(text)
+def _parse_whole(text: str) -> int:
+    _parse_finite(text)
     return int(text)
 
 
-def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _build_object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
     if len(found) != len(pairs):
         seen: set[str] = set()

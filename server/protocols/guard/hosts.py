@@ -48,7 +48,7 @@ class Hosts:
     origins: frozenset[str] = frozenset()
 
     @classmethod
-    def of(
+    def for_server(
         cls, host: str, public_url: str | None = None, more: Iterable[str] = (), cors_origins: Iterable[str] = ()
     ) -> Hosts:
         """The names of a server.
@@ -85,7 +85,7 @@ class Hosts:
 
 def hosts_of(settings: Settings) -> Hosts:
     """The hosts and origins of a server with these settings."""
-    return Hosts.of(settings.host, settings.public_url, settings.allowed_hosts, settings.cors_origin)
+    return Hosts.for_server(settings.host, settings.public_url, settings.allowed_hosts, settings.cors_origin)
 
 
 _ADVICE = (

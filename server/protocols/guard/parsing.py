@@ -1,14 +1,14 @@
 """Where request bodies are parsed: small ones on the event loop, large ones in a thread that all users share.
 
 Rules:
-1. A body of up to PARSED_AT_ONCE is parsed on the event loop, which takes milliseconds. A larger one is parsed in a
+1. A body of up to INLINE_PARSE_BYTES is parsed on the event loop, which takes milliseconds. A larger one is parsed in a
    thread, so that other requests continue, and one at a time: each thread that computes takes the interpreter from the
    event loop.
 2. Users share the thread by time. Of those that wait, the user that has had the least of it lately is next, however
    many bodies the others send; of one user, the first that came.
 3. A thread that computes cannot be stopped. If its caller leaves, the next body waits until the thread has ended, and
    the user has had its time all the same.
-4. After a body the thread rests RESTS times as long as it took, and leaves the interpreter to everything else.
+4. After a body the thread rests REST_FACTOR times as long as it took, and leaves the interpreter to everything else.
    Requests change threads some ten times, and wait for the interpreter each time: without the rests a parser that is
    always busy makes them several times as slow. A user that has hardly had the thread lately need not wait for a rest.
 """
@@ -25,14 +25,14 @@ from typing import Any, Final, Generic, TypeVar
 
 SMALL_BODY_BYTES: Final = 64 * 1024
 """Bodies of up to this size are small: they do not count (`bodies.py`), and only messages may be larger."""
-PARSED_AT_ONCE: Final = 8 * 1024
+INLINE_PARSE_BYTES: Final = 8 * 1024
 """Bytes. A body of this size has at most a few thousand values; one of 64 KB, with 10,000, takes up to 0.4 s."""
 
 HALF_LIFE: Final = 2.0
 """Seconds after which half of the time that a user has had is forgotten."""
-RESTS: Final = 2
+REST_FACTOR: Final = 2
 """With 1, the writes of a user among six others that send the worst bodies waited 1.5 times as long."""
-HARDLY: Final = 0.02
+LIGHT_USE_SECONDS: Final = 0.02
 """Seconds of the thread: what a message of a megabyte takes."""
 
 T = TypeVar("T")
@@ -62,7 +62,7 @@ class TimeShares(Generic[T]):
     @property
     def next_user(self) -> str | None:
         """Whose item is next; None if none waits."""
-        return min(self._waiting, key=self.used, default=None)
+        return min(self._waiting, key=self.recent_seconds, default=None)
 
     def take(self, user: str) -> T:
         """Remove and return the first item of a user that has one."""
@@ -70,15 +70,17 @@ class TimeShares(Generic[T]):
         self._forget(user)
         return item
 
-    def used(self, user: str) -> float:
+    def recent_seconds(self, user: str) -> float:
         """The seconds that a user has had lately."""
         seconds, at = self._used.get(user, (0.0, 0.0))
         return seconds * math.pow(0.5, (self._clock() - at) / HALF_LIFE)
 
     def charge(self, user: str, seconds: float) -> None:
         """A user has had the thread for so long."""
-        self._used[user] = (self.used(user) + seconds, self._clock())
-        self._used = {each: used for each, used in self._used.items() if self.used(each) > HARDLY / 100}
+        self._used[user] = (self.recent_seconds(user) + seconds, self._clock())
+        self._used = {
+            each: used for each, used in self._used.items() if self.recent_seconds(each) > LIGHT_USE_SECONDS / 100
+        }
 
     def _forget(self, user: str) -> None:
         if not self._waiting[user]:
@@ -102,19 +104,19 @@ class ParsingThread:
             user: the account of the caller.
             size: bytes of the body.
         """
-        if size <= PARSED_AT_ONCE:
+        if size <= INLINE_PARSE_BYTES:
             return parse()
         await self._turn(user)
         parsed = asyncio.ensure_future(asyncio.to_thread(parse))
-        parsed.add_done_callback(partial(self._parsed, user, self._clock()))
+        parsed.add_done_callback(partial(self._finish, user, self._clock()))
         return await asyncio.shield(parsed)
 
-    def _parsed(self, user: str, begun: float, parsed: asyncio.Future[Any]) -> None:
+    def _finish(self, user: str, begun: float, parsed: asyncio.Future[Any]) -> None:
         if not parsed.cancelled():
             parsed.exception()  # which nobody reads if the caller has gone
         took = self._clock() - begun
         self._shares.charge(user, took)
-        self._rested_at = self._clock() + RESTS * took
+        self._rested_at = self._clock() + REST_FACTOR * took
         self._busy = False
         self._next()
 
@@ -140,7 +142,7 @@ class ParsingThread:
         if self._busy or user is None:
             return
         rest = self._rested_at - self._clock()
-        if rest > 0 and self._shares.used(user) > HARDLY:
+        if rest > 0 and self._shares.recent_seconds(user) > LIGHT_USE_SECONDS:
             self._resting = asyncio.get_running_loop().call_later(rest, self._next)
         else:
             self._busy = True

@@ -64,29 +64,29 @@ def parse_params(params: object, kind: type[M], limits: BodyLimits, parse: Parse
     if not isinstance(params, Mapping):
         return invalid([("params", f"is {format_value(params)} and must be an object")])
     message = kind()
-    if refusal := _too_many(params, message.DESCRIPTOR):
+    if refusal := _check_list_lengths(params, message.DESCRIPTOR):
         return refusal
-    if too_long := _too_long(params, message.DESCRIPTOR, limits.max_text_bytes):
+    if too_long := _find_long_text(params, message.DESCRIPTOR, limits.max_text_bytes):
         return invalid([too_long])
     if not _fits(params, message, parse):
         return invalid([_fault(params, kind, parse)])
-    if misread := next(_misread(params, message.DESCRIPTOR), None):
+    if misread := next(_find_misread(params, message.DESCRIPTOR), None):
         return invalid([misread])
     return check_message(message, limits, from_json=True) or message
 
 
-def _too_many(params: Mapping[str, Any], descriptor: Descriptor | Any, above: str = "") -> Refusal | None:
+def _check_list_lengths(params: Mapping[str, Any], descriptor: Descriptor | Any, above: str = "") -> Refusal | None:
     """The refusal of a list of messages that is too long: protobuf's parser takes long over it."""
     for field, name, given in _fields(params, descriptor):
         inner = _inner(field)
         if inner and isinstance(given, list) and len(given) > MAX_ITEMS:
             return too_many_items(f"{above}{name}", len(given))
-        if inner and isinstance(given, dict) and (refusal := _too_many(given, inner, f"{above}{name}.")):
+        if inner and isinstance(given, dict) and (refusal := _check_list_lengths(given, inner, f"{above}{name}.")):
             return refusal
     return None
 
 
-def _too_long(params: Mapping[str, Any], descriptor: Descriptor | Any, most: int) -> tuple[str, str] | None:
+def _find_long_text(params: Mapping[str, Any], descriptor: Descriptor | Any, most: int) -> tuple[str, str] | None:
     """The text with which a request has far more than it may: protobuf's parser takes long over it.
 
     Whoever has parsed the message counts exactly. What is no text of a message has less than SMALL_BODY_BYTES.
@@ -143,10 +143,10 @@ def _fault_in(field: FieldDescriptor, name: str, value: Any, kind: type[Message]
     if inner and isinstance(item, dict):
         below, reason = _fault(item, GetMessageClass(inner), parse_json)
         return _path(name, index, below), reason
-    return _path(name, index), f"is {format_value(item)} and must be {_expected(field, item)}"
+    return _path(name, index), f"is {format_value(item)} and must be {_expected_value(field, item)}"
 
 
-def _expected(field: FieldDescriptor, value: Any) -> str:
+def _expected_value(field: FieldDescriptor, value: Any) -> str:
     if field.is_repeated and not isinstance(value, list | dict) and field.message_type is None:
         return "a list"
     if field.message_type is Timestamp.DESCRIPTOR:
@@ -167,15 +167,15 @@ def _members(enum: EnumDescriptor) -> list[str]:
     return [value.name for value in enum.values if value.number]
 
 
-def _misread(params: Mapping[str, Any], descriptor: Descriptor | Any) -> Iterator[tuple[str, str]]:
+def _find_misread(params: Mapping[str, Any], descriptor: Descriptor | Any) -> Iterator[tuple[str, str]]:
     """What the lenient parser takes for something else (rule 4)."""
     for field, name, given in _fields(params, descriptor):
         for index, value in _items(field, given):
             inner = _inner(field)
             if _is_misread(field, value, inner):
-                yield _path(name, index), f"is {format_value(value)} and must be {_expected(field, value)}"
+                yield _path(name, index), f"is {format_value(value)} and must be {_expected_value(field, value)}"
             elif inner and isinstance(value, dict):
-                yield from ((_path(name, index, path), fault) for path, fault in _misread(value, inner))
+                yield from ((_path(name, index, path), fault) for path, fault in _find_misread(value, inner))
 
 
 def _is_misread(field: FieldDescriptor, value: Any, inner: Descriptor | None) -> bool:
@@ -239,7 +239,7 @@ def check_required(message: Message, given: Mapping[str, Any] | None = None) -> 
     if not paths:
         return None
     return invalid(
-        [_missing(path, message, given) if given is not None else (path, "must not be empty") for path in paths]
+        [_missing_fault(path, message, given) if given is not None else (path, "must not be empty") for path in paths]
     )
 
 
@@ -256,7 +256,7 @@ def missing_fields(message: Message) -> Iterator[str]:
                 yield name
         elif holds_messages:
             value = present[number]
-            items = [(name, value)] if isinstance(value, Message) else _named(name, value)
+            items = [(name, value)] if isinstance(value, Message) else _indexed_items(name, value)
             for path, item in items:
                 yield from (f"{path}.{below}" for below in missing_fields(item))
 
@@ -278,12 +278,12 @@ def _holds_messages(field: FieldDescriptor | Any) -> bool:
     return kind is not None and not kind.file.package.startswith("google.")
 
 
-def _named(name: str, values: Any) -> Iterator[tuple[str, Message]]:
+def _indexed_items(name: str, values: Any) -> Iterator[tuple[str, Message]]:
     items = values.items() if isinstance(values, Mapping) else enumerate(values)
     return ((f"{name}[{at}]", item) for at, item in items)
 
 
-def _missing(path: str, message: Message, given: Mapping[str, Any]) -> tuple[str, str]:
+def _missing_fault(path: str, message: Message, given: Mapping[str, Any]) -> tuple[str, str]:
     *above, last = path.split(".")
     kind: Any = message.DESCRIPTOR
     for name in above:
@@ -323,7 +323,7 @@ def check_message(message: Message, limits: BodyLimits, *, from_json: bool = Fal
         if from_json and isinstance(node, Struct | Value):
             continue
         fields = node.ListFields()
-        if not isinstance(node, Struct | Value | ListValue) and (refusal := _too_many_in(fields, path)):
+        if not isinstance(node, Struct | Value | ListValue) and (refusal := _check_set_lists(fields, path)):
             return refusal
         for child in _children(fields, depth, path):
             seen += 1
@@ -333,7 +333,7 @@ def check_message(message: Message, limits: BodyLimits, *, from_json: bool = Fal
     return None
 
 
-def _too_many_in(fields: SetFields, path: str) -> Refusal | None:
+def _check_set_lists(fields: SetFields, path: str) -> Refusal | None:
     for field, value in fields:
         if field.message_type and field.is_repeated and len(value) > MAX_ITEMS:
             return too_many_items(f"{path}.{field.json_name}".lstrip("."), len(value))

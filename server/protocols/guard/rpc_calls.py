@@ -89,7 +89,7 @@ def _check_method(
     legacy = method in LEGACY_METHODS
     if not legacy and method not in REQUESTS:
         return RejectedCall(_no_such_method(method), id_)
-    params: Message | Refusal | None = check_version(version, "0.3" if legacy else "1.0", _named(method))
+    params: Message | Refusal | None = check_version(version, "0.3" if legacy else "1.0", _display_name(method))
     if params is None:
         params = _legacy_params(method, request, limits) if legacy else _params(method, request, limits)
     if isinstance(params, Refusal):
@@ -104,7 +104,7 @@ def _no_such_method(method: str) -> Refusal:
     return Refusal(MethodNotFoundError, f"There is no method {format_value(method)}. {these}")
 
 
-def _named(method: str) -> str:
+def _display_name(method: str) -> str:
     """A method as a sentence names it, with its name in 1.0."""
     return f"{method} ({LEGACY_METHODS[method][0]} in 1.0)" if method in LEGACY_METHODS else method
 

@@ -22,14 +22,14 @@ async def refuse_unrouted(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
     path = request.url.path
     if error.status_code == 405:
-        refusal = method_not_allowed(request.method, path, _allowed(request))
+        refusal = method_not_allowed(request.method, path, _allowed_methods(request))
         return Response(status_code=405, headers=refusal.headers) if path == "/" else rest_response(refusal)
     known = [re.sub("{.*}", "…", route.path) for route in request.app.routes]
     paths = {each: BINDINGS.get(each, "") for each in known if f"{each}/…" not in known}
     return rest_response(no_such_path(path, paths, more=[f"{BELOW_REST}{below}" for below in REST_PATHS]))
 
 
-def _allowed(request: Request) -> list[str]:
+def _allowed_methods(request: Request) -> list[str]:
     """The methods of all routes of a path: the router names those of the first one."""
     routes = [route for route in request.app.routes if route.matches(request.scope)[0] is Match.PARTIAL]
     return sorted({method for route in routes for method in route.methods})

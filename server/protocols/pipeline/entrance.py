@@ -26,7 +26,7 @@ from starlette.datastructures import Headers
 from starlette.types import Scope
 
 from a2a_canvas.server.protocols.edge.availability import TooManyRequestsError, UnavailableError, unavailable_error
-from a2a_canvas.server.protocols.edge.error_tables import enter
+from a2a_canvas.server.protocols.edge.error_tables import register_error
 from a2a_canvas.server.protocols.edge.http_requests import CALLER, STREAM_CHECK
 from a2a_canvas.server.protocols.edge.origins import Origin, origin_of
 from a2a_canvas.server.protocols.guard.checks import Refusal
@@ -67,7 +67,7 @@ class UnauthenticatedError(A2AError):
     """The caller is not authenticated. A2A leaves this error to the transport."""
 
 
-enter(UnauthenticatedError, 401, "UNAUTHENTICATED", "UNAUTHENTICATED", -32000)
+register_error(UnauthenticatedError, 401, "UNAUTHENTICATED", "UNAUTHENTICATED", -32000)
 
 
 def _credential_refusal(text: str, challenge: str = f"{SCHEME} {REALM}") -> Refusal:

@@ -265,7 +265,7 @@ class _IdentifiedContext:
     async def abort(self, code: grpc.StatusCode, details: str = "", trailing_metadata: Any = ()) -> NoReturn:
         error = sys.exception()  # the SDK aborts in the except block of the error
         if isinstance(error, UnavailableError) or (isinstance(error, A2AError) and code is grpc.StatusCode.UNKNOWN):
-            await abort_call(Refusal.of(error), self.inner)
+            await abort_call(Refusal.from_error(error), self.inner)
         await self.inner.abort(code, details, trailing_metadata)
 
 

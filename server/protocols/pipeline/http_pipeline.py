@@ -311,7 +311,7 @@ class _BindingAnswer:
 
     async def _last_event(self, cause: BaseException) -> None:
         """An error event: the client can tell that the stream broke."""
-        refusal = Refusal.of(cause) if isinstance(cause, A2AError) else INTERNAL_REFUSAL
+        refusal = Refusal.from_error(cause) if isinstance(cause, A2AError) else INTERNAL_REFUSAL
         body = sse_event(to_json(self._binding.payload(refusal)), name="error")
         with suppress(OSError):
             await self._connection.send({"type": "http.response.body", "body": body, "more_body": False})

@@ -16,7 +16,7 @@ from a2a_canvas.server.agent.model import ModelEvent
 from a2a_canvas.server.protocols.agui.routes import AgUiConfig, agui_routes
 from a2a_canvas.server.protocols.edge.http_requests import CALLER
 from a2a_canvas.server.protocols.guard.checks import BodyLimits
-from a2a_canvas.server.protocols.guard.parsing import PARSED_AT_ONCE, ParsingThread
+from a2a_canvas.server.protocols.guard.parsing import INLINE_PARSE_BYTES, ParsingThread
 from a2a_canvas.server.tasks.errors import TaskNotFound
 from tests.fakes import Hold, answer, ask, ids, text
 from tests.server.protocols.agui.agui_runs import ScriptedRuntime
@@ -259,7 +259,7 @@ class CountedParsing(ParsingThread):
         self.large: list[str] = []
 
     async def run(self, user: str, size: int, parse: Callable[[], Any]) -> Any:
-        if size > PARSED_AT_ONCE:
+        if size > INLINE_PARSE_BYTES:
             self.large.append(user)
         return await super().run(user, size, parse)
 
@@ -268,6 +268,6 @@ class CountedParsing(ParsingThread):
 async def test_an_older_request_is_translated_in_the_thread_that_users_share(named: Json, translations: int) -> None:
     parsing = CountedParsing()
     client = Client(ScriptedRuntime([answer(text("One."))]), "ann", parsing=parsing)
-    await client.send({"message": "x" * PARSED_AT_ONCE, "thread_id": "c", **named})
+    await client.send({"message": "x" * INLINE_PARSE_BYTES, "thread_id": "c", **named})
     assert client.status == 200
     assert parsing.large == ["ann"] * (1 + translations)

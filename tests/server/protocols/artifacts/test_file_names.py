@@ -10,7 +10,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from a2a_canvas.server.protocols.artifacts.file_names import attachment, file_name, unused
+from a2a_canvas.server.protocols.artifacts.file_names import attachment, file_name, unused_name
 
 HOSTILE = (
     "../../etc/passwd",
@@ -64,13 +64,13 @@ def test_any_name_is_one_piece_of_a_path_that_can_be_written(first: str, second:
 @given(st.lists(names, max_size=12))
 def test_names_in_one_folder_differ_also_without_case(wanted: list[str]) -> None:
     taken: set[str] = set()
-    found = [unused(file_name(each), taken) for each in wanted]
+    found = [unused_name(file_name(each), taken) for each in wanted]
     assert len({each.casefold() for each in found}) == len(found)
 
 
 def test_the_second_of_a_name_has_a_number() -> None:
     taken: set[str] = set()
-    assert [unused(each, taken) for each in ("a.md", "A.md", "a.md", "b")] == ["a.md", "A (2).md", "a (3).md", "b"]
+    assert [unused_name(each, taken) for each in ("a.md", "A.md", "a.md", "b")] == ["a.md", "A (2).md", "a (3).md", "b"]
 
 
 @given(names)

@@ -12,7 +12,7 @@ import pytest_asyncio
 from a2a_canvas.server.protocols.guard.hosts import Hosts
 from tests.server.app_server import Served, asking, envelope, sent, serving
 
-LOOPBACK = Hosts.of("127.0.0.1")
+LOOPBACK = Hosts.for_server("127.0.0.1")
 
 
 def status(hosts: Hosts, host: str | None, origin: str | None = None) -> int | None:
@@ -24,7 +24,7 @@ def status(hosts: Hosts, host: str | None, origin: str | None = None) -> int | N
 @pytest.mark.parametrize("host", ["127.0.0.1", "127.0.0.1:8000", "localhost:9", "LocalHost", "localhost.", "[::1]:80"])
 def test_localhost_is_always_a_name_of_the_server(host: str) -> None:
     assert status(LOOPBACK, host) is None
-    assert status(Hosts.of("192.168.0.7"), host) is None
+    assert status(Hosts.for_server("192.168.0.7"), host) is None
 
 
 @pytest.mark.parametrize(
@@ -49,15 +49,15 @@ def test_any_other_name_is_refused(host: str) -> None:
 
 
 def test_the_address_bound_is_a_name() -> None:
-    assert status(Hosts.of("192.168.0.7"), "192.168.0.7:8000") is None
-    assert status(Hosts.of("192.168.0.7"), "192.168.0.8:8000") == 421
+    assert status(Hosts.for_server("192.168.0.7"), "192.168.0.7:8000") is None
+    assert status(Hosts.for_server("192.168.0.7"), "192.168.0.8:8000") == 421
 
 
 @pytest.mark.parametrize("everywhere", ["0.0.0.0", "::", ""])
 def test_a_server_on_all_addresses_takes_any_address_and_the_name_of_its_machine_but_no_other_name(
     everywhere: str,
 ) -> None:
-    hosts = Hosts.of(everywhere)
+    hosts = Hosts.for_server(everywhere)
     assert status(hosts, "10.1.2.3:8000") is None
     assert status(hosts, "[2001:db8::7]:8000") is None
     assert status(hosts, socket.gethostname()) is None
@@ -65,14 +65,14 @@ def test_a_server_on_all_addresses_takes_any_address_and_the_name_of_its_machine
 
 
 def test_the_public_address_is_a_name_and_its_page_may_use_the_server_also_by_another_name() -> None:
-    hosts = Hosts.of("127.0.0.1", "https://Agent.Example.com:444/base")
+    hosts = Hosts.for_server("127.0.0.1", "https://Agent.Example.com:444/base")
     assert status(hosts, "agent.example.com") is None
     assert status(hosts, "127.0.0.1:8000", "https://agent.example.com:444") is None
     assert status(hosts, "127.0.0.1:8000", "http://agent.example.com:444") == 403
 
 
 def test_an_operator_adds_names_and_whole_domains() -> None:
-    hosts = Hosts.of("127.0.0.1", None, ("canvas", "*.example.org"))
+    hosts = Hosts.for_server("127.0.0.1", None, ("canvas", "*.example.org"))
     assert status(hosts, "Canvas:8000") is None
     assert status(hosts, "a.b.example.org") is None
     assert status(hosts, "example.org") == 421
@@ -80,7 +80,7 @@ def test_an_operator_adds_names_and_whole_domains() -> None:
 
 
 def test_a_star_allows_every_host_but_not_every_origin() -> None:
-    hosts = Hosts.of("127.0.0.1", None, ("*",))
+    hosts = Hosts.for_server("127.0.0.1", None, ("*",))
     assert status(hosts, "evil.com") is None
     assert status(hosts, "evil.com", "http://other.com") == 403
 

@@ -8,9 +8,9 @@ from functools import partial
 from hypothesis import given
 from hypothesis import strategies as st
 
-from a2a_canvas.server.protocols.guard.parsing import HALF_LIFE, PARSED_AT_ONCE, ParsingThread, TimeShares
+from a2a_canvas.server.protocols.guard.parsing import HALF_LIFE, INLINE_PARSE_BYTES, ParsingThread, TimeShares
 
-LARGE = PARSED_AT_ONCE + 1
+LARGE = INLINE_PARSE_BYTES + 1
 
 
 class Clock:
@@ -51,9 +51,9 @@ def test_what_a_user_had_long_ago_is_forgotten() -> None:
     shares: TimeShares[str] = TimeShares(clock := Clock())
     shares.charge("a", 8.0)
     shares.charge("b", 2.0)
-    assert (shares.used("a"), shares.used("c")) == (8.0, 0)
+    assert (shares.recent_seconds("a"), shares.recent_seconds("c")) == (8.0, 0)
     clock.seconds = 2 * HALF_LIFE
-    assert shares.used("a") == 2.0
+    assert shares.recent_seconds("a") == 2.0
     for user in "ab":
         shares.add(user, f"{user}1")
     assert order(shares, {"a": 1.0, "b": 1.0}) == ["b1", "a1"]
@@ -102,7 +102,7 @@ def of_thread() -> int:
 
 async def test_a_small_body_is_parsed_at_once_and_a_large_one_in_a_thread() -> None:
     parsing = ParsingThread()
-    assert await parsing.run("a", PARSED_AT_ONCE, of_thread) == of_thread()
+    assert await parsing.run("a", INLINE_PARSE_BYTES, of_thread) == of_thread()
     assert await parsing.run("a", LARGE, of_thread) != of_thread()
 
 
