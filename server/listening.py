@@ -27,11 +27,11 @@ def listen(host: str, port: int, option: str = "") -> socket.socket:
     except (OSError, UnicodeError) as error:
         number = getattr(error, "errno", None) or 0
         why = os.strerror(number) if number > 0 else "no such host"  # the resolver's numbers are not the system's
-        other = f", such as {option} {_next(port)}" if option and number == errno.EADDRINUSE else ""
+        other = f", such as {option} {_next_port(port)}" if option and number == errno.EADDRINUSE else ""
         raise OSError(f"Cannot listen on {host}:{port}: {why}. Choose another host or port{other}.") from None
 
 
-def _next(port: int) -> int:
+def _next_port(port: int) -> int:
     return port + 1 if port < 65535 else 8000
 
 

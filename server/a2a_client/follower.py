@@ -141,12 +141,12 @@ class Follower:
 
     async def _resume(self) -> bool:
         if self.persistence.confirms or self._polling:
-            over = await self._look()
+            over = await self._poll()
             if over or self._polling or self._tries.lost:
                 return over
         return await self._read(self.connection.subscribe(self.task_id))
 
-    async def _look(self) -> bool:
+    async def _poll(self) -> bool:
         try:
             task = await self.connection.get(self.task_id)
         except AgentFault as fault:
@@ -203,7 +203,7 @@ class Follower:
             raise fault
         if end or (refused and not self._has_answer):
             self._end_announced, self._polling = end is not None, True
-            return await self._look()
+            return await self._poll()
         if news:
             self._tries = NEWS
         elif not (confirms or self._polling):

@@ -80,7 +80,7 @@ def banner(
     if settings.agent:
         yield f"The agent is the one in {settings.agent.absolute()}."
     if settings.instructions or sources:
-        yield from _has(settings, sources)
+        yield from _own_tools(settings, sources)
     if model == REHEARSAL and (tools := next((tools for source in sources if (tools := source.tools())), ())):
         how = f"{program} send {example(tools[-1])}{_url_option(settings)}"
         yield f"The rehearsal model calls a tool when you say so:\n{how}"
@@ -111,7 +111,7 @@ def _credentials(settings: Settings, keys: KeyCount, program: str) -> Iterator[s
         yield f"Clients need a key or token: {program} send takes it from {TOKEN_VARIABLE}."
 
 
-def _has(settings: Settings, sources: Sequence[NamedTools]) -> Iterator[str]:
+def _own_tools(settings: Settings, sources: Sequence[NamedTools]) -> Iterator[str]:
     """The agent's own tools."""
     if settings.instructions:
         yield f"Its instructions: {settings.instructions}"

@@ -263,9 +263,9 @@ def _key_commands(does: str) -> click.Group:
             ("key revoke ann",),
         ),
     }
-    told = {"new": "make an API key", "list": "list the API keys", "revoke": "revoke an API key"}
+    descriptions = {"new": "make an API key", "list": "list the API keys", "revoke": "revoke an API key"}
     return click.Group(
-        "key", [form.command(each, told[each]) for each, form in forms.items()], help=f"{does.capitalize()}."
+        "key", [form.command(each, descriptions[each]) for each, form in forms.items()], help=f"{does.capitalize()}."
     )
 
 
@@ -323,23 +323,23 @@ def _no_workers(_: click.Context, __: click.Parameter, value: str | None) -> Non
         raise click.UsageError("One process uses one core. To use more, start more servers on one PostgreSQL database")
 
 
-def _serve(reload: bool, check: bool, **given: Any) -> int:
+def _serve(reload: bool, check: bool, **values: Any) -> int:
     if reload and not check:
-        return _serve_and_reload(given["agent"] or os.environ.get("A2A_CANVAS_AGENT", ""))
-    with _imports_for_good():
+        return _serve_and_reload(values["agent"] or os.environ.get("A2A_CANVAS_AGENT", ""))
+    with _freeze_imports():
         from a2a_canvas.server.commands.serve import REFUSALS, check_agent, serve
 
     try:
         if check:
-            click.echo(check_agent(given))
+            click.echo(check_agent(values))
             return 0
-        return serve(given, program(sys.argv[0]))
+        return serve(values, program(sys.argv[0]))
     except REFUSALS as error:
         return print_error(str(error))
 
 
 @contextmanager
-def _imports_for_good() -> Iterator[None]:
+def _freeze_imports() -> Iterator[None]:
     """Exclude imported objects from garbage collection: they live as long as the process.
 
     Collecting takes a sixth of a start, and each full collection would pause a streaming server for 0.1 s.
@@ -360,7 +360,7 @@ def _serve_and_reload(folder: str) -> int:
     return serve_and_reload(Path(folder), [word for word in sys.argv[1:] if word != "--reload"])
 
 
-def _doctor(url: str | None, grpc_url: str | None, model_call: bool, as_json: bool, **given: Any) -> int:
+def _doctor(url: str | None, grpc_url: str | None, model_call: bool, as_json: bool, **values: Any) -> int:
     import asyncio
 
     from a2a_canvas.server import log_output
@@ -372,7 +372,7 @@ def _doctor(url: str | None, grpc_url: str | None, model_call: bool, as_json: bo
     log_output.configure("critical", "text")
     out, token = sys.stdout or io.StringIO(), os.environ.get(TOKEN_VARIABLE, "")
     outside = {"url": url or "", "grpc_url": grpc_url or "", "token": token}
-    return asyncio.run(doctor_command(given, out, **outside, model_call=model_call, json=as_json))
+    return asyncio.run(doctor_command(values, out, **outside, model_call=model_call, json=as_json))
 
 
 def _models() -> int:
@@ -383,7 +383,7 @@ def _models() -> int:
     return asyncio.run(models_command(os.environ, sys.stdout or io.StringIO()))
 
 
-def _db(action: str, dry_run: bool = False, force: bool = False, **given: Any) -> int:
+def _db(action: str, dry_run: bool = False, force: bool = False, **values: Any) -> int:
     import asyncio
 
     from a2a_canvas.server.backend.open_database import DatabaseError
@@ -392,12 +392,12 @@ def _db(action: str, dry_run: bool = False, force: bool = False, **given: Any) -
 
     try:
         # Python has no standard output if the shell has closed it (`>&-`).
-        return asyncio.run(database_command(action, given, sys.stdout or io.StringIO(), dry_run=dry_run, force=force))
+        return asyncio.run(database_command(action, values, sys.stdout or io.StringIO(), dry_run=dry_run, force=force))
     except (SettingsError, DatabaseError) as error:
         return print_error(str(error))
 
 
-def _key(action: str, name: str = "", user: str = "", no_store: bool = False, **given: Any) -> int:
+def _key(action: str, name: str = "", user: str = "", no_store: bool = False, **values: Any) -> int:
     import asyncio
 
     from a2a_canvas.server.backend.open_database import DatabaseError
@@ -409,14 +409,14 @@ def _key(action: str, name: str = "", user: str = "", no_store: bool = False, **
         match action:
             case "new":
                 remarks = sys.stderr or io.StringIO()
-                made = make_key(name, user, given, out, remarks, stored=not no_store, program=called)
+                made = make_key(name, user, values, out, remarks, stored=not no_store, program=called)
                 return asyncio.run(made)
             case "list":
-                return asyncio.run(show_keys(given, out, called))
+                return asyncio.run(show_keys(values, out, called))
             case "revoke":
-                return asyncio.run(end_key(name, given, out, called))
+                return asyncio.run(end_key(name, values, out, called))
             case _:
-                return asyncio.run(end_sessions(name, given, out))
+                return asyncio.run(end_sessions(name, values, out))
     except (SettingsError, DatabaseError) as error:
         return print_error(str(error))
 
@@ -431,7 +431,7 @@ def _verify_card(url: str, key: Path | None) -> int:
         return 1
 
 
-def _usage(user: str | None, days: int, as_json: bool, **given: Any) -> int:
+def _usage(user: str | None, days: int, as_json: bool, **values: Any) -> int:
     import asyncio
     from datetime import UTC, datetime
 
@@ -441,7 +441,7 @@ def _usage(user: str | None, days: int, as_json: bool, **given: Any) -> int:
 
     try:
         out, now = sys.stdout or io.StringIO(), datetime.now(UTC)
-        return asyncio.run(show_usage(given, out, now, days=days, user=user, as_json=as_json))
+        return asyncio.run(show_usage(values, out, now, days=days, user=user, as_json=as_json))
     except (SettingsError, DatabaseError) as error:
         return print_error(str(error))
 

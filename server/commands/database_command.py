@@ -16,12 +16,12 @@ from a2a_canvas.store.sql.database import Database
 
 
 async def database_command(
-    action: str, given: Mapping[str, Any], out: TextIO, *, dry_run: bool = False, force: bool = False
+    action: str, values: Mapping[str, Any], out: TextIO, *, dry_run: bool = False, force: bool = False
 ) -> int:
     """Run `db upgrade`, `db check` or `db prune`.
 
     Args:
-        given: the options of the command line, as `load` takes them.
+        values: the options of the command line, as `load` takes them.
         force: upgrade even while servers use the database.
 
     Returns:
@@ -31,7 +31,7 @@ async def database_command(
         SettingsError: an option or a variable is wrong.
         DatabaseError: the database cannot be opened, reached or used.
     """
-    settings = load(given)
+    settings = load(values)
     if settings.database == "memory":
         raise DatabaseError("--database memory stores nothing: name the file or the server that the command is for.")
 

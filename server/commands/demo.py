@@ -60,7 +60,7 @@ def command_forms() -> dict[str, CommandForm]:
     """What the command takes."""
     speed = click.Option(
         ["--speed"],
-        type=value_type(speed_of),
+        type=value_type(parse_speed),
         default=1.0,
         metavar="N",
         help="so many times faster, 0.1 to 100 (default: 1)",
@@ -68,7 +68,7 @@ def command_forms() -> dict[str, CommandForm]:
     return {"demo": CommandForm(run, (speed,), examples=("demo", "demo --speed 3"))}
 
 
-def speed_of(text: str) -> float:
+def parse_speed(text: str) -> float:
     """A speed as it is typed."""
     with suppress(ValueError):
         if 0.1 <= float(text) <= 100:
@@ -155,7 +155,7 @@ class Watcher:
         return Panel(shown, title=self.name, subtitle=state, height=ROWS, border_style=border)
 
 
-async def _listens(process: asyncio.subprocess.Process) -> None:
+async def _wait_until_ready(process: asyncio.subprocess.Process) -> None:
     """Wait until a server says that it is ready."""
     assert process.stdout
     line = b"nothing"
@@ -211,28 +211,28 @@ class Demo:
             await self._say("A server runs, on a new SQLite file. One client asks for a guide to tide pools.")
             guide = await self._send(REQUEST)
             self._follow(guide, left)
-            await self._until(lambda: len(left.text) > 60)
+            await self._wait_for(lambda: len(left.text) > 60)
             self._follow(guide, right)
             await self._say("Another client joins late, and sees the same document grow.")
-            await self._until(lambda: all(each.edits or each.version > 1 for each in both))
+            await self._wait_for(lambda: all(each.edits or each.version > 1 for each in both))
             edit = await self._send("Make it warmer", op="edit", selection={"lineStart": 3})
             self._follow(edit, *both)
             await self._say("While the rest is written, somebody selects line 3: “Make it warmer”. Nothing is locked.")
-            await self._until(lambda: all(EDITED in each.text for each in both))
+            await self._wait_for(lambda: all(EDITED in each.text for each in both))
             self._answering.clear()
             process.kill()
             await self._say(f"kill -9 {process.pid}: the server is gone, in the middle of a sentence.")
-            await self._until(lambda: (left.lost and right.lost) or all(each.done() for each in self._following))
+            await self._wait_for(lambda: (left.lost and right.lost) or all(each.done() for each in self._following))
         async with self._server(place):
             await self._say("It starts again. What was committed is there; the model is asked for the rest once more.")
-            await self._until(lambda: all(LAST in each.text and not each.edits for each in both))
+            await self._wait_for(lambda: all(LAST in each.text and not each.edits for each in both))
             whole = left.text
             self._follow(await self._send("undo", op="undo"), *both)
             await self._say("Undo: one step back, for both.")
-            await self._until(lambda: all(each.text != whole for each in both))
+            await self._wait_for(lambda: all(each.text != whole for each in both))
             self._follow(await self._send("redo", op="redo"), *both)
             await self._say("Redo: no version is ever lost.")
-            await self._until(lambda: all(each.text == whole for each in both))
+            await self._wait_for(lambda: all(each.text == whole for each in both))
 
     # ----------------------------------------------------------------------- the screen
 
@@ -250,7 +250,7 @@ class Demo:
             self._console.print(line, soft_wrap=True)
         await asyncio.sleep(2.5 / self._speed)
 
-    async def _until(self, reached: Callable[[], bool]) -> None:
+    async def _wait_for(self, reached: Callable[[], bool]) -> None:
         try:
             async with asyncio.timeout(PATIENCE / min(self._speed, 1)):
                 while not reached():
@@ -293,7 +293,7 @@ class Demo:
             start_new_session=True,  # Ctrl+C is for the demo
         )
         try:
-            await _listens(process)
+            await _wait_until_ready(process)
             self._answering.set()
             yield process
         finally:

@@ -22,13 +22,13 @@ VARIABLE = f"{PREFIX}API_KEYS"
 
 
 async def make_key(
-    name: str, user: str, given: Mapping[str, Any], out: TextIO, remarks: TextIO, *, stored: bool, program: str
+    name: str, user: str, values: Mapping[str, Any], out: TextIO, remarks: TextIO, *, stored: bool, program: str
 ) -> int:
     """Run `key new`: the key is written once, alone on its stream, so that a shell can redirect it.
 
     Args:
         user: the name if it is empty.
-        given: the options of the command line, as `load` takes them.
+        values: the options of the command line, as `load` takes them.
         stored: store it in the database; otherwise write its line for the settings.
         program: how the user calls this program.
 
@@ -39,19 +39,19 @@ async def make_key(
     _check_names(name, user or name)
     text = new_key()
     key = ApiKey(name, user or name, hash_of(text), made_at=datetime.now(UTC))
-    said = [line async for line in _add(key, given, program)] if stored else [_describe_unstored(key)]
+    lines = [line async for line in _add(key, values, program)] if stored else [_describe_unstored(key)]
     out.write(f"{text}\n")
     out.flush()
-    remarks.writelines(f"{line}\n" for line in said)
+    remarks.writelines(f"{line}\n" for line in lines)
     return 0
 
 
-async def _add(key: ApiKey, given: Mapping[str, Any], program: str) -> AsyncIterator[str]:
+async def _add(key: ApiKey, values: Mapping[str, Any], program: str) -> AsyncIterator[str]:
     """Store a key. Yields sentences for the user about it and its database."""
-    settings = load(given)
+    settings = load(values)
     file = file_of(settings.database)
     is_new = file is not None and not file.exists()
-    async with _database_of(given, new=True) as database:
+    async with _database_of(values, new=True) as database:
         async with database.read() as connection:
             keys, anonymous = await count_keys(connection), await count_anonymous(connection)
         if not await add_key(database, key):
@@ -79,17 +79,17 @@ def _command_of(key: ApiKey) -> str:
     return shlex.join(("key", "new", key.name, *user))
 
 
-async def show_keys(given: Mapping[str, Any], out: TextIO, program: str) -> int:
+async def show_keys(values: Mapping[str, Any], out: TextIO, program: str) -> int:
     """Run `key list`; raises as `make_key` does."""
-    async with _database_of(given) as database:
+    async with _database_of(values) as database:
         keys = await list_keys(database)
     out.writelines(f"{line}\n" for line in _table(keys, program))
     return 0
 
 
-async def end_key(name: str, given: Mapping[str, Any], out: TextIO, program: str) -> int:
+async def end_key(name: str, values: Mapping[str, Any], out: TextIO, program: str) -> int:
     """Run `key revoke`; raises as `make_key` does."""
-    async with _database_of(given) as database:
+    async with _database_of(values) as database:
         if not await revoke_key(database, name, datetime.now(UTC)):
             raise SettingsError(f"There is no key {name} in force. List them with `{program} key list`.")
         async with database.read() as connection:
@@ -103,18 +103,18 @@ async def end_key(name: str, given: Mapping[str, Any], out: TextIO, program: str
     return 0
 
 
-async def end_sessions(user: str, given: Mapping[str, Any], out: TextIO) -> int:
+async def end_sessions(user: str, values: Mapping[str, Any], out: TextIO) -> int:
     """Run `session revoke`; raises as `make_key` does. The user may have no sessions."""
-    async with _database_of(given) as database:
+    async with _database_of(values) as database:
         await end_sessions_of(database, user, datetime.now(UTC))
     out.write(f"{user} is signed out on all servers of this database within two seconds.\n")
     return 0
 
 
 @asynccontextmanager
-async def _database_of(given: Mapping[str, Any], *, new: bool = False) -> AsyncIterator[Database]:
+async def _database_of(values: Mapping[str, Any], *, new: bool = False) -> AsyncIterator[Database]:
     """The database, which a server may have open as well; a new SQLite file gets its schema."""
-    url = load(given).database
+    url = load(values).database
     if url == "memory":
         raise DatabaseError(f"--database memory stores no keys: name the server's database, or set {VARIABLE}.")
     async with open_database(url, shared=True, new=new) as database:
@@ -130,9 +130,9 @@ async def _has_schema(database: Database) -> bool:
 
 
 def _check_names(name: str, user: str) -> None:
-    for what, given in (("name", name), ("user", user)):
-        if not valid_name(given):
-            raise SettingsError(f"The {what} {given!r} must be 1 to 128 characters, without spaces, commas and =.")
+    for what, text in (("name", name), ("user", user)):
+        if not valid_name(text):
+            raise SettingsError(f"The {what} {text!r} must be 1 to 128 characters, without spaces, commas and =.")
     if user == SHARED_USER:
         raise SettingsError(f"The user {user!r} is reserved for holders of the shared token: choose another.")
 

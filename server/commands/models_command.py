@@ -75,7 +75,7 @@ def _anthropic(environ: Mapping[str, str]) -> ModelSource:
         return source
     key, token = (environ.get(name, "").strip() for name in ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN"))
     headers = {"anthropic-version": "2023-06-01", **_bearer(key or token)}
-    found = _at(source, environ, "ANTHROPIC_BASE_URL", "https://api.anthropic.com")
+    found = _with_address(source, environ, "ANTHROPIC_BASE_URL", "https://api.anthropic.com")
     return replace(found, path="/v1/models?limit=1000", headers=headers)
 
 
@@ -84,7 +84,7 @@ def _openai(environ: Mapping[str, str]) -> ModelSource:
     key, address = (environ.get(name, "").strip() for name in ("OPENAI_API_KEY", "OPENAI_BASE_URL"))
     if not key and not address:
         return source
-    found = _at(source, environ, "OPENAI_BASE_URL", "https://api.openai.com/v1")
+    found = _with_address(source, environ, "OPENAI_BASE_URL", "https://api.openai.com/v1")
     remark = "" if find_spec("openai") else f"; to use them: {EXTRA}"
     return replace(found, path="/models", headers=_bearer(key), prefix=OPENAI, remark=remark)
 
@@ -101,7 +101,7 @@ def _ollama(environ: Mapping[str, str]) -> ModelSource:
         return ModelSource("Ollama", unset=str(error))
 
 
-def _at(source: ModelSource, environ: Mapping[str, str], variable: str, default: str) -> ModelSource:
+def _with_address(source: ModelSource, environ: Mapping[str, str], variable: str, default: str) -> ModelSource:
     try:
         url, auth = address_in(environ, variable, default, default)
     except ValueError as error:

@@ -43,7 +43,7 @@ def _own_files(settings: Settings) -> int:
     return OWN_FILES + (CALLS if settings.grpc_port else 0)
 
 
-def make_room(settings: Settings) -> int:
+def raise_file_limit(settings: Settings) -> int:
     """Raise the limit as needed; returns the allowed number of HTTP connections (rule 1)."""
     need, (soft, hard) = needed_files(settings), resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft == resource.RLIM_INFINITY:
@@ -61,7 +61,7 @@ def make_room(settings: Settings) -> int:
     return connections
 
 
-def quiet_about_accepting(clock: Callable[[], float]) -> Handler:
+def throttle_accept_errors(clock: Callable[[], float]) -> Handler:
     """An exception handler for an event loop, with rule 2."""
     last = -QUIET_SECONDS
 

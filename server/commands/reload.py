@@ -137,9 +137,9 @@ class _Servers:
         """
         new = _start(self._command)
         try:
-            if not self._replaced_by(new):
+            if not self._replace(new):
                 new.stop()
-                self._tell()
+                self._report()
         except BaseException:
             new.stop()
             raise
@@ -150,7 +150,7 @@ class _Servers:
         """If the server has ended by itself, no client may wait for it."""
         if self._running and self._running.process.poll() is not None:
             self.stop()
-            self._tell()
+            self._report()
 
     def stop(self) -> None:
         if self._listener:
@@ -159,7 +159,7 @@ class _Servers:
             self._running.stop()
         self._listener = self._address = self._running = None
 
-    def _replaced_by(self, new: _Server) -> bool:
+    def _replace(self, new: _Server) -> bool:
         address = new.wait_until_loaded()
         listener = self._listener_at(address) if address else None
         if not listener:
@@ -185,7 +185,7 @@ class _Servers:
             self._listener, self._address = listener, address
         return self._listener
 
-    def _tell(self) -> None:
+    def _report(self) -> None:
         _say("The agent is served as it was before." if self._running else "Waiting for a change.")
 
 

@@ -24,7 +24,7 @@ from a2a_canvas.server.agent.model import LLM
 from a2a_canvas.server.agent.models.claude_params import is_configured
 from a2a_canvas.server.app import create_app
 from a2a_canvas.server.commands.banner import DataCount, banner, hints, ollama_hint, ollama_warning, wrap_line
-from a2a_canvas.server.commands.open_files import make_room, quiet_about_accepting
+from a2a_canvas.server.commands.open_files import raise_file_limit, throttle_accept_errors
 from a2a_canvas.server.listening import is_reloaded, lent_socket, listen
 from a2a_canvas.server.protocols.a2a_v1.card.card_file import CardError
 from a2a_canvas.server.protocols.edge.connections import ConnectionLimits, limited_connection
@@ -52,11 +52,11 @@ REFUSALS = (SettingsError, CardError)
 """The errors with which `serve` refuses to start; `str()` is one line that says what to do."""
 
 
-def serve(given: Mapping[str, Any], program: str = "a2a-canvas") -> int:
+def serve(values: Mapping[str, Any], program: str = "a2a-canvas") -> int:
     """Serve until a signal stops it.
 
     Args:
-        given: the options of the command line, as `load` takes them.
+        values: the options of the command line, as `load` takes them.
         program: how the user calls this program.
 
     Returns:
@@ -66,10 +66,10 @@ def serve(given: Mapping[str, Any], program: str = "a2a-canvas") -> int:
         OSError: a port is not free.
         One of `REFUSALS`.
     """
-    settings = load(given)
+    settings = load(values)
     log_output.configure(settings.log_level, settings.log_format)
     sys.setswitchinterval(SWITCH_INTERVAL)
-    llm = _llm(settings, given)
+    llm = _llm(settings, values)
     app = create_app(settings, llm)
     if is_reloaded() and settings.mcp_config:
         check_programs(settings.mcp_config)
@@ -83,7 +83,7 @@ def serve(given: Mapping[str, Any], program: str = "a2a-canvas") -> int:
         app,
         host=settings.host,
         port=settings.port,
-        http=limited_connection(ConnectionLimits(make_room(settings)), refused_connections(app.state.metrics)),
+        http=limited_connection(ConnectionLimits(raise_file_limit(settings)), refused_connections(app.state.metrics)),
         ws="none",
         log_config=None,
         timeout_graceful_shutdown=ceil(settings.shutdown_grace) + CUT_OFF_SECONDS,
@@ -100,7 +100,7 @@ def serve(given: Mapping[str, Any], program: str = "a2a-canvas") -> int:
     return 0
 
 
-def check_agent(given: Mapping[str, Any]) -> str:
+def check_agent(values: Mapping[str, Any]) -> str:
     """Check that a server could start, apart from its ports, with all the agent's tools; returns a line for the user.
 
     Only the number of keys is read from the database, if it decides whether the server may start.
@@ -108,8 +108,8 @@ def check_agent(given: Mapping[str, Any]) -> str:
     Raises:
         One of `REFUSALS`.
     """
-    settings = load(given)
-    create_app(settings, _llm(settings, given))
+    settings = load(values)
+    create_app(settings, _llm(settings, values))
     if settings.mcp_config:
         check_programs(settings.mcp_config)
     try:
@@ -133,11 +133,11 @@ async def _has_had_keys(url: str) -> bool:
     return False
 
 
-def _llm(settings: Settings, given: Mapping[str, Any]) -> LLM:
+def _llm(settings: Settings, values: Mapping[str, Any]) -> LLM:
     try:
         return choose_llm(settings, os.environ)
     except SettingsError as error:
-        if place := line_in_folder(given, "model"):
+        if place := line_in_folder(values, "model"):
             raise SettingsError(f"{place}: {error}") from None
         raise
 
@@ -170,7 +170,7 @@ class ForegroundServer(GracefulServer):
         self._hint: asyncio.Task[None] | None = None
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        asyncio.get_running_loop().set_exception_handler(quiet_about_accepting(time.monotonic))
+        asyncio.get_running_loop().set_exception_handler(throttle_accept_errors(time.monotonic))
         await super().startup(sockets)
         for line in self._lines:
             self._say(line)
@@ -198,7 +198,7 @@ class ForegroundServer(GracefulServer):
 
     async def serve(self, sockets: list[socket.socket] | None = None) -> None:
         await super().serve(sockets)
-        await _leave_what_does_not_end()
+        await _cancel_remaining_tasks()
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         grace = self._settings.shutdown_grace
@@ -211,7 +211,7 @@ class ForegroundServer(GracefulServer):
         self.should_exit = True  # uvicorn's own handler would raise the signal again at the end
 
 
-async def _leave_what_does_not_end() -> None:
+async def _cancel_remaining_tasks() -> None:
     """Cancel running tasks, and hide those that do not end from asyncio, which would wait for them forever."""
     rest = asyncio.all_tasks() - {asyncio.current_task()}
     for task in rest:

@@ -22,12 +22,12 @@ Row = tuple[str, ...]
 
 
 async def show_usage(
-    given: Mapping[str, Any], out: TextIO, now: datetime, *, days: int, user: str | None, as_json: bool
+    values: Mapping[str, Any], out: TextIO, now: datetime, *, days: int, user: str | None, as_json: bool
 ) -> int:
     """Print the users' consumption in the last `days` days, today included, and their stored bytes.
 
     Args:
-        given: the options of the command line, as `load` takes them.
+        values: the options of the command line, as `load` takes them.
         user: only this one; all if None.
 
     Returns:
@@ -39,7 +39,7 @@ async def show_usage(
     """
     if not 1 <= days <= KEPT_DAYS:
         raise SettingsError(f"--days={days}: must be 1 to {KEPT_DAYS}")
-    url = load(given).database
+    url = load(values).database
     if url == "memory":
         raise DatabaseError("--database memory stores nothing: name the server's database.")
     today = int(now.timestamp()) // DAY

@@ -79,13 +79,13 @@ class SystemLookup:
     def _look_up(self, host: str, port: int, found: asyncio.Future[Sequence[str]]) -> None:
         try:
             addresses = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
-            told = partial(found.set_result, tuple(dict.fromkeys(str(each[4][0]) for each in addresses)))
+            deliver = partial(found.set_result, tuple(dict.fromkeys(str(each[4][0]) for each in addresses)))
         except (OSError, UnicodeError) as error:
-            told = partial(found.set_exception, error)
+            deliver = partial(found.set_exception, error)
         with suppress(RuntimeError):  # the server has ended meanwhile
-            found.get_loop().call_soon_threadsafe(self._tell, found, told)
+            found.get_loop().call_soon_threadsafe(self._deliver, found, deliver)
 
-    def _tell(self, found: asyncio.Future[Sequence[str]], told: Callable[[], None]) -> None:
+    def _deliver(self, found: asyncio.Future[Sequence[str]], deliver: Callable[[], None]) -> None:
         self._threads.release()
         if not found.done():
-            told()
+            deliver()

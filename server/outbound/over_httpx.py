@@ -74,7 +74,7 @@ class ProxiedTransport(httpx.AsyncBaseTransport):
     def __init__(self, direct: httpx.AsyncBaseTransport, proxies: Mapping[str, str]) -> None:
         self._direct = direct
         urls = {scheme: proxies.get(scheme) or proxies.get("all") for scheme in ("http", "https")}
-        self._proxies = {scheme: _through(url) for scheme, url in urls.items() if url}
+        self._proxies = {scheme: _proxy_transport(url) for scheme, url in urls.items() if url}
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
         proxy = self._proxies.get(request.url.scheme)
@@ -91,7 +91,7 @@ def _port(url: httpx.URL) -> int:
     return url.port or (443 if url.scheme == "https" else 80)
 
 
-def _through(proxy: str) -> httpx.AsyncHTTPTransport:
+def _proxy_transport(proxy: str) -> httpx.AsyncHTTPTransport:
     return httpx.AsyncHTTPTransport(proxy=proxy if "://" in proxy else f"http://{proxy}")
 
 
@@ -115,7 +115,7 @@ class CheckedTransport(httpx.AsyncBaseTransport):
         fault: httpx.TransportError = httpx.ConnectError(f"{host} has no address", request=request)
         for address in found:
             try:
-                return await transport.handle_async_request(_at(request, address))
+                return await transport.handle_async_request(_at_address(request, address))
             except (httpx.ConnectError, httpx.ConnectTimeout) as error:
                 fault = error
         raise fault
@@ -125,7 +125,7 @@ class CheckedTransport(httpx.AsyncBaseTransport):
             await transport.aclose()
 
 
-def _at(request: httpx.Request, address: str) -> httpx.Request:
+def _at_address(request: httpx.Request, address: str) -> httpx.Request:
     """The request at an address of its host."""
     return httpx.Request(
         request.method,

@@ -64,7 +64,7 @@ def read_folder(folder: Path, settings: Collection[str]) -> AgentFolder:
     try:
         usual = {field: folder / name for field, name in USUAL_FILES.items() if (folder / name).is_file()}
         if not usual and not file.is_file():
-            raise FolderError(_no_agent(folder))
+            raise FolderError(_explain_no_agent(folder))
     except OSError as error:
         raise FolderError(f"The folder {folder} cannot be read: {error.strerror}.") from None
     text = _read(file) if file.is_file() else ""
@@ -72,7 +72,7 @@ def read_folder(folder: Path, settings: Collection[str]) -> AgentFolder:
     keys = {_setting(file, text, key, value, settings): key for key, value in table.items()}
     if twice := table.keys() - keys.values():
         raise FolderError(f"{_place(file, text, min(twice))}: {min(twice)} is set twice. Leave one out.")
-    values = {field: _in_folder(folder, field, table[key]) for field, key in keys.items()}
+    values = {field: _resolve_paths(folder, field, table[key]) for field, key in keys.items()}
     places = {field: _place(file, text, key) for field, key in keys.items()}
     return AgentFolder({"database": f"{SQLITE}{folder / DATABASE}"} | usual | values, places)
 
@@ -83,7 +83,7 @@ def is_database_file(value: str) -> bool:
     return bool(re.fullmatch(r"[^:@?#]*(/|[^/]\.)[^:@?#/]+", value))
 
 
-def _no_agent(folder: Path) -> str:
+def _explain_no_agent(folder: Path) -> str:
     if address := re.fullmatch("(https?:/)(.*)", str(folder)):  # a path has one slash where an address has two
         named = f"{address[1]}/{address[2]}"
         return f"{named} is not a folder. Addresses of agents go into A2A_CANVAS_AGENTS (--agent URL)."
@@ -139,10 +139,10 @@ def _place(file: Path, text: str, key: str) -> str:
     return f"{file}, line {text.count(chr(10), 0, found.start()) + 1}" if found else str(file)
 
 
-def _in_folder(folder: Path, field: str, value: Any) -> Any:
+def _resolve_paths(folder: Path, field: str, value: Any) -> Any:
     """A value whose paths are those in the folder (rule 1)."""
     if isinstance(value, list):
-        return [_in_folder(folder, field, each) for each in value]
+        return [_resolve_paths(folder, field, each) for each in value]
     if not isinstance(value, str) or not value:
         return value
     if field in USUAL_FILES:

@@ -145,7 +145,7 @@ def _claude(name: str | None, settings: Settings) -> LLM:
 
 
 def _openai(name: str, settings: Settings, environ: Mapping[str, str]) -> LLM:
-    _check_named(name, OPENAI, "gpt-5.2")
+    _check_model_name(name, OPENAI, "gpt-5.2")
     key, address = (environ.get(variable, "").strip() for variable in ("OPENAI_API_KEY", "OPENAI_BASE_URL"))
     if not key and not address:
         raise SettingsError(
@@ -171,7 +171,7 @@ def _openai(name: str, settings: Settings, environ: Mapping[str, str]) -> LLM:
         raise SettingsError(str(error)) from None
 
 
-def _check_named(name: str, kind: str, example: str) -> None:
+def _check_model_name(name: str, kind: str, example: str) -> None:
     if not name.strip():
         raise SettingsError(
             f"--model {kind} needs a name behind it, such as {kind}{example}; a2a-canvas models lists those that are "
@@ -185,7 +185,7 @@ def _check_named(name: str, kind: str, example: str) -> None:
 def _ollama(name: str, settings: Settings, environ: Mapping[str, str]) -> LLM:
     from a2a_canvas.server.agent.models.claude import ClaudeModel, client_from
 
-    _check_named(name, OLLAMA, "qwen3-coder")
+    _check_model_name(name, OLLAMA, "qwen3-coder")
     return ClaudeModel(
         model=name,
         max_tokens=settings.max_output_tokens,

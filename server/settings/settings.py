@@ -252,12 +252,12 @@ class Settings(BaseSettings):
 
     @field_validator("log_level", mode="before")
     @classmethod
-    def _in_lower_case(cls, value: Any) -> Any:
+    def _lower_case(cls, value: Any) -> Any:
         return value.lower() if isinstance(value, str) else value
 
     @field_validator("*", mode="before")
     @classmethod
-    def _number(cls, value: Any, info: ValidationInfo) -> Any:
+    def _reject_booleans(cls, value: Any, info: ValidationInfo) -> Any:
         # In Python, which pydantic follows, True is the number 1.
         annotation = cls.model_fields[info.field_name or ""].annotation
         if isinstance(value, bool) and {int, float} & {annotation, *get_args(annotation)}:
@@ -276,7 +276,7 @@ class Settings(BaseSettings):
         return self
 
     @model_validator(mode="after")
-    def _bytes_are_counted(self) -> Self:
+    def _require_byte_counts(self) -> Self:
         for name in ("max_bytes", "max_bytes_per_user"):
             if self.database == "memory" and getattr(self, name) is not None:
                 raise ValueError(f"{name} needs a database that counts, and database is memory")
@@ -424,11 +424,11 @@ def _metavar(field: str) -> str:
 # ------------------------------------------------------------------------ loading
 
 
-def load(given: Mapping[str, Any]) -> Settings:
+def load(values: Mapping[str, Any]) -> Settings:
     """The settings: those given by the command line, then those of the environment, then those of the agent's folder.
 
     Args:
-        given: what `options` are parsed to; an option that is not given is None or empty. What is no setting is left
+        values: what `options` are parsed to; an option that is not given is None or empty. What is no setting is left
             out.
 
     Raises:
@@ -439,40 +439,40 @@ def load(given: Mapping[str, Any]) -> Settings:
         if value and name.upper().startswith(PREFIX) and name.upper() not in known:
             raise SettingsError(f"Unknown setting {name}.{_suggestion(name.upper())}")
     # An option that is repeated has its values joined, as in the environment.
-    given = {field: ",".join(value) if isinstance(value, tuple) else value for field, value in given.items()}
-    given = {
-        field: value for field, value in given.items() if field in Settings.model_fields and value not in (None, "")
+    values = {field: ",".join(value) if isinstance(value, tuple) else value for field, value in values.items()}
+    values = {
+        field: value for field, value in values.items() if field in Settings.model_fields and value not in (None, "")
     }
     try:
-        return Settings(**given)
+        return Settings(**values)
     except FolderError as error:
         raise SettingsError(str(error)) from None
     except ValidationError as error:
-        raise SettingsError("; ".join(_message(fault, _places(given)) for fault in error.errors())) from None
+        raise SettingsError("; ".join(_message(fault, _places(values)) for fault in error.errors())) from None
 
 
-def _places(given: Mapping[str, Any]) -> Mapping[str, str]:
+def _places(values: Mapping[str, Any]) -> Mapping[str, str]:
     """What a message calls a setting, by its field: the option, the variable, or the line in `agent.toml`."""
     variables = {PREFIX + field.upper(): field for field in Settings.model_fields}
     set_there = {variables.get(name.upper()): name.upper() for name, value in os.environ.items() if value}
-    folder = given.get("agent") or os.environ.get(set_there.get("agent", ""))
+    folder = values.get("agent") or os.environ.get(set_there.get("agent", ""))
     in_folder = (
         {field: f"{place}: {field}" for field, place in _read_folder(Path(folder)).places.items()} if folder else {}
     )
     return (
         in_folder
         | {field: name for field, name in set_there.items() if field}
-        | {field: option_name(field) for field in given}
+        | {field: option_name(field) for field in values}
     )
 
 
-def line_in_folder(given: Mapping[str, Any], field: str) -> str:
+def line_in_folder(values: Mapping[str, Any], field: str) -> str:
     """The file and the line of `agent.toml` that a setting comes from; empty if it comes from elsewhere.
 
     Args:
-        given: as for `load`.
+        values: as for `load`.
     """
-    place = _places({name: value for name, value in given.items() if value not in (None, "", ())}).get(field, "")
+    place = _places({name: value for name, value in values.items() if value not in (None, "", ())}).get(field, "")
     end = f": {field}"
     return place.removesuffix(end) if place.endswith(end) else ""
 

@@ -57,7 +57,7 @@ def _split(value: Any) -> Any:
             return value
 
 
-def _existing(path: Path) -> Path:
+def _require_file(path: Path) -> Path:
     if not path.is_file():
         raise ValueError(f"there is no file {path}")
     return path
@@ -145,7 +145,7 @@ def _postgresql_url(url: str) -> str:
     return "postgresql" + url.removeprefix(parts.scheme)
 
 
-def _must(be_valid: Callable[[str], object], rule: str) -> AfterValidator:
+def _require(be_valid: Callable[[str], object], rule: str) -> AfterValidator:
     def check(value: str) -> str:
         if not be_valid(value):
             raise ValueError(rule)
@@ -167,14 +167,16 @@ T = TypeVar("T")
 ListOf = Annotated[tuple[T, ...], NoDecode, BeforeValidator(_split)]
 """Values separated by commas, or a list of TOML."""
 
-File = Annotated[Path, AfterValidator(_existing)]
+File = Annotated[Path, AfterValidator(_require_file)]
 DatabaseUrl = Annotated[str, AfterValidator(_database)]
 HttpUrl = Annotated[str, AfterValidator(_http_url)]
 # Not pydantic's `HttpUrl`, which rewrites addresses: that of an issuer is compared by characters.
-TrustedUrl = Annotated[str, _must(is_trusted_url, "must be an address with https, such as https://login.example.com")]
+TrustedUrl = Annotated[
+    str, _require(is_trusted_url, "must be an address with https, such as https://login.example.com")
+]
 SharedToken = Annotated[
     str,
-    _must(
+    _require(
         re.compile(rf"(?!{KEY_PREFIX})[\w~+/=-]{{16,}}", re.ASCII).fullmatch,
         "must be 16 or more letters, digits and -_~+/=, such as openssl rand -hex 16 prints, and no API key",
     ),
@@ -183,24 +185,25 @@ Key = Annotated[ApiKey, BeforeValidator(_key)]
 TokensByHost = Annotated[Mapping[str, str], NoDecode, BeforeValidator(_tokens)]
 HostName = Annotated[
     str,
-    _must(
+    _require(
         re.compile(r"\*|(\*\.)?[\w.-]+|[0-9A-Fa-f:.]+").fullmatch,
         "must be names such as agent.example.com, without ports, separated by commas; * for any",
     ),
 ]
 HostAndPort = Annotated[
     str,
-    _must(
+    _require(
         re.compile(r"([\w.-]+|\[[0-9A-Fa-f:.]+\])(:[1-9][0-9]{0,4})?").fullmatch,
         "must be a host and a port such as grpc.example.com:443",
     ),
 ]
 HostOrNetwork = Annotated[
-    str, _must(_is_network_or_host, "must be hosts and networks such as hooks.internal,10.0.0.0/8, separated by commas")
+    str,
+    _require(_is_network_or_host, "must be hosts and networks such as hooks.internal,10.0.0.0/8, separated by commas"),
 ]
 Origin = Annotated[
     str,
-    _must(
+    _require(
         re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://[^/?#@*,\s]+").fullmatch,
         "must be origins such as https://app.example.com, without a path, separated by commas",
     ),
@@ -209,7 +212,7 @@ Origin = Annotated[
 HttpOrigin = Annotated[
     str,
     # It becomes part of a header: no character may end the directive.
-    _must(
+    _require(
         re.compile(r"https?://(\[[0-9A-Fa-f:]+\]|[\w.-]+)(:\d+)?").fullmatch,
         "must be origins such as https://agent.example.com, without a path, separated by commas, or off",
     ),

@@ -66,12 +66,12 @@ def check_programs(config: Path) -> None:
         SettingsError: one is not.
     """
     from a2a_canvas.server.tool_sources.mcp_servers.config import load_mcp_config
-    from a2a_canvas.server.tool_sources.mcp_servers.transports import missing_program, no_program
+    from a2a_canvas.server.tool_sources.mcp_servers.transports import describe_missing_program, missing_program
 
     for server in load_mcp_config(config):
         if program := missing_program(server):
             place = f"{config}: mcpServers.{server.name}.command"
-            raise SettingsError(f"{place}: {no_program(program)}.")
+            raise SettingsError(f"{place}: {describe_missing_program(program)}.")
 
 
 def all_tools(own: Sequence[Tool], sources: Sequence[ToolSource]) -> list[AnyTool]:

@@ -68,4 +68,4 @@ def test_the_numbers_are_those_of_the_code(says: str, number: float) -> None:
 
 def test_a_call_with_progress_may_take_ten_times_its_timeout() -> None:
     assert "may take ten times its `timeout`" in PAGE
-    assert mcp_exchange.LONGEST == 10
+    assert mcp_exchange.MAX_TIMEOUTS == 10

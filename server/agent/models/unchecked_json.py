@@ -25,9 +25,9 @@ MAX_NUMBER = 2**40
 """More tokens than any call has; sums of many calls still fit in 64 bits."""
 
 
-def number_of(value: object, otherwise: int) -> int:
-    """A whole number, such as of tokens; `otherwise` if it is not one, negative or beyond `MAX_NUMBER`."""
-    return value if isinstance(value, int) and 0 <= value < MAX_NUMBER else otherwise
+def number_of(value: object, fallback: int) -> int:
+    """A whole number, such as of tokens; `fallback` if it is not one, negative or beyond `MAX_NUMBER`."""
+    return value if isinstance(value, int) and 0 <= value < MAX_NUMBER else fallback
 
 
 def finite(value: Any) -> Any:

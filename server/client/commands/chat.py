@@ -16,7 +16,13 @@ from prompt_toolkit.completion import WordCompleter
 from prompt_toolkit.formatted_text import FormattedText
 from prompt_toolkit.history import FileHistory, History, InMemoryHistory
 
-from a2a_canvas.server.client.commands.send import known_context, last_conversation, say, verdict, wait_for_last_task
+from a2a_canvas.server.client.commands.send import (
+    known_context,
+    last_conversation,
+    print_verdict,
+    say,
+    wait_for_last_task,
+)
 from a2a_canvas.server.client.conversation.errors import CannotBeDone, ClientError
 from a2a_canvas.server.client.conversation.exchange import new_message
 from a2a_canvas.server.client.conversation.invocation import SLASH, Invocation, invoke
@@ -84,7 +90,7 @@ async def _greeting(invocation: Invocation, chat: _Chat) -> None:
 async def _turn(invocation: Invocation, chat: _Chat, text: str) -> None:
     asked = chat.seen.task_id if chat.seen.state in PAUSED else ""
     if asked:
-        verdict(invocation, chat.seen, text)
+        print_verdict(invocation, chat.seen, text)
     chat.seen = SeenTask(context_id=chat.context)
     async with invocation.connect() as session:
         if chat.context and not asked:

@@ -17,11 +17,11 @@ from a2a.utils.errors import A2AError, TaskNotFoundError, UnsupportedOperationEr
 from a2a_canvas.server.client.conversation.connection import SEARCHED, Session, explain
 from a2a_canvas.server.client.conversation.errors import CannotBeDone, ClientError
 from a2a_canvas.server.client.conversation.exchange import check_outcome, converse, new_message
-from a2a_canvas.server.client.conversation.invocation import Invocation, elsewhere, is_piped
+from a2a_canvas.server.client.conversation.invocation import Invocation, is_piped, suggest_last_server
 from a2a_canvas.server.client.conversation.names import did_you_mean, resolve
 from a2a_canvas.server.client.conversation.state_file import last_context, last_server
 from a2a_canvas.server.client.screen.display import one_line, size_of
-from a2a_canvas.server.client.screen.fold import ENDED_BADLY, OVER, PAUSED, SeenTask, contents
+from a2a_canvas.server.client.screen.fold import ENDED_BADLY, OVER, PAUSED, SeenTask, collect_artifacts
 from a2a_canvas.server.wire import TURN, is_yes
 
 MAX_ATTACHED = 7 * 1024 * 1024
@@ -72,7 +72,7 @@ def last_conversation(invocation: Invocation, command: str) -> str:
     if context := last_context(invocation.url):
         return context
     none = f"There is no last conversation with {invocation.url}: {command} without -c begins one"
-    raise CannotBeDone(none, *elsewhere(last_server()))
+    raise CannotBeDone(none, *suggest_last_server(last_server()))
 
 
 async def known_context(invocation: Invocation, session: Session, typed: str) -> str:
@@ -109,7 +109,7 @@ async def wait_for_last_task(invocation: Invocation, session: Session, context: 
         waiting = replace(invocation, json=False, quiet=invocation.json or invocation.quiet)
         seen = await converse(waiting, session, working.id, (TURN,))
         if not waiting.quiet:
-            conclude(waiting, seen, {}, brief=True)
+            show_end(waiting, seen, {}, brief=True)
 
 
 async def say(
@@ -131,14 +131,14 @@ async def say(
     made: dict[str, pb.Artifact] = {}
 
     def take(response: pb.StreamResponse, seen: SeenTask) -> None:
-        contents(made, response)
+        collect_artifacts(made, response)
         keep(seen)
         invocation.show(response, seen)
 
     try:
         seen = await converse(invocation, session, message, (TURN,), take)
         while not brief and (answer := await _approval(invocation, seen)):
-            verdict(invocation, seen, answer)
+            print_verdict(invocation, seen, answer)
             answered = new_message(answer, seen.context_id, seen.task_id)
             seen = await converse(invocation, session, answered, (TURN,), take)
     except (TaskNotFoundError, UnsupportedOperationError) as error:
@@ -150,7 +150,7 @@ async def say(
         advice = "Omit --task; -c or --context continues the conversation."
         raise ClientError(said, advice) from None
     if not invocation.json:
-        conclude(invocation, seen, made, brief=brief)
+        show_end(invocation, seen, made, brief=brief)
     code = check_outcome(seen)
     if output and (made or not code):
         _write(invocation, Path(output), list(made.values()))
@@ -173,14 +173,14 @@ async def _approval(invocation: Invocation, seen: SeenTask) -> str:
     return ""
 
 
-def verdict(invocation: Invocation, seen: SeenTask, answer: str) -> None:
+def print_verdict(invocation: Invocation, seen: SeenTask, answer: str) -> None:
     """Print the answer to the calls that waited for approval."""
     tools = ", ".join(call.tool for call in seen.asked)
     if tools and not (invocation.json or invocation.quiet):
         invocation.tell(f"{'Approved' if is_yes(answer) else 'Not approved'}: {tools}")
 
 
-def conclude(invocation: Invocation, seen: SeenTask, made: dict[str, pb.Artifact], *, brief: bool = False) -> None:
+def show_end(invocation: Invocation, seen: SeenTask, made: dict[str, pb.Artifact], *, brief: bool = False) -> None:
     """Show the end of a task: with `quiet` its results, else the reply and the ids."""
     if invocation.quiet:
         result = [part_bytes(artifact) for artifact in made.values()] or [f"{seen.message}\n".encode()]
@@ -190,7 +190,7 @@ def conclude(invocation: Invocation, seen: SeenTask, made: dict[str, pb.Artifact
     screen.approval(seen)
     screen.closing_reply("" if seen.asked or seen.state in ENDED_BADLY else seen.message)
     if not brief:
-        screen.facts(seen)
+        screen.print_ids(seen)
     if seen.asked and brief:
         screen.line("Type y to approve, n not to, or what to do instead.")
     elif seen.asked:

@@ -8,7 +8,7 @@ from a2a.types import a2a_pb2 as pb
 from a2a.utils.errors import TaskNotCancelableError
 from google.protobuf.json_format import MessageToDict
 
-from a2a_canvas.server.client.commands.send import conclude
+from a2a_canvas.server.client.commands.send import show_end
 from a2a_canvas.server.client.conversation.errors import ClientError
 from a2a_canvas.server.client.conversation.exchange import check_outcome, converse
 from a2a_canvas.server.client.conversation.invocation import Invocation
@@ -48,8 +48,8 @@ async def contexts(invocation: Invocation, limit: int) -> None:
     shared = [each for each in listed if "shared" in each]
     if invocation.json:
         named = [{"contextId": context, "tasks": [task.id for task in of]} for context, of in shown]
-        told = [{name: each.get(name) for name in ("contextId", "shared")} for each in shared]
-        invocation.print_json({"contexts": [*named, *told][:limit]})
+        others = [{name: each.get(name) for name in ("contextId", "shared")} for each in shared]
+        invocation.print_json({"contexts": [*named, *others][:limit]})
         return
     requests = {each["contextId"]: str(each.get("request") or "") for each in listed}
     rows = [
@@ -76,7 +76,7 @@ async def watch(invocation: Invocation, typed: str) -> int:
         task = next((each for each in of if each.status.state not in OVER), of[0])
         seen = await converse(invocation, session, task.id, (TURN, CANVAS))
     if not invocation.json:
-        conclude(invocation, seen, {})
+        show_end(invocation, seen, {})
     return check_outcome(seen)
 
 
@@ -99,9 +99,9 @@ async def cancel(invocation: Invocation, typed: str) -> None:
 
 def _shared_row(invocation: Invocation, context: dict[str, Any]) -> tuple[str, str, str, str, str]:
     """A conversation shared by another user, whose name replaces the state."""
-    told = f"shared by {context['shared'].get('owner')} ({context['shared'].get('level')})"
+    level = f"shared by {context['shared'].get('owner')} ({context['shared'].get('level')})"
     changed, request = local_time(str(context.get("updatedAt", ""))), excerpt(str(context.get("request", "")))
-    return _id(invocation, str(context["contextId"])), str(context.get("tasks", "")), told, changed, request
+    return _id(invocation, str(context["contextId"])), str(context.get("tasks", "")), level, changed, request
 
 
 def _latest(tasks: list[pb.Task]) -> pb.Task:

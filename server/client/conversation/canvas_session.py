@@ -20,9 +20,9 @@ from a2a.types import a2a_pb2 as pb
 from google.protobuf.json_format import ParseDict, ParseError
 
 from a2a_canvas.server.client.conversation.connection import CONNECT_SECONDS, Session, error_sentence
-from a2a_canvas.server.client.conversation.errors import CannotBeDone, ClientError, leads_nowhere
+from a2a_canvas.server.client.conversation.errors import CannotBeDone, ClientError, describe_unreachable
 from a2a_canvas.server.client.conversation.exchange import Take, converse, new_message
-from a2a_canvas.server.client.conversation.invocation import Invocation, elsewhere
+from a2a_canvas.server.client.conversation.invocation import Invocation, suggest_last_server
 from a2a_canvas.server.client.conversation.names import NotKnown, format_names, resolve
 from a2a_canvas.server.client.conversation.state_file import last_context, last_server
 from a2a_canvas.server.client.screen.display import fit, one_line, short
@@ -76,14 +76,14 @@ async def open_canvas(
         canvas = CanvasSession(invocation, session, context)
         if not context and not may_begin:
             how = f"To list them: {invocation.line('contexts')}"
-            raise CannotBeDone("Which conversation? Give --context ID", how, *elsewhere(last_server()))
+            raise CannotBeDone("Which conversation? Give --context ID", how, *suggest_last_server(last_server()))
         if context and not typed:
             invocation.note(f"Conversation {context}, the last one")
         await canvas.look(may_begin=may_begin)
         try:
             yield canvas
         except NoSuchArtifact as error:
-            raise _not_there(error, await session.list_contexts(), canvas, is_last=not typed) from None
+            raise _artifact_not_found(error, await session.list_contexts(), canvas, is_last=not typed) from None
 
 
 @dataclass
@@ -183,7 +183,7 @@ class CanvasSession:
         except ValueError:
             answer = None
         if not isinstance(answer, dict):
-            raise _not_ours(self.base, "what it says is not JSON")
+            raise _foreign_server_error(self.base, "what it says is not JSON")
         return answer
 
     async def _get(self, path: str, headers: dict[str, str], query: dict[str, Any]) -> bytes:
@@ -195,7 +195,7 @@ class CanvasSession:
         except httpx.TimeoutException as error:
             raise ClientError(f"No answer from {self.base} in time") from error
         except httpx.RequestError as error:
-            raise ClientError(leads_nowhere(self.base, error)) from error
+            raise ClientError(describe_unreachable(self.base, error)) from error
         if answer.status_code != httpx.codes.OK:
             raise _refusal(answer, self.base)
         return answer.content
@@ -263,7 +263,7 @@ def _version_data(response: pb.StreamResponse, artifact: str) -> dict[str, Any]:
     return extension_data(status.message.metadata, CANVAS) or versions.get(artifact, {})
 
 
-def _not_there(
+def _artifact_not_found(
     error: NoSuchArtifact, contexts: list[dict[str, Any]], canvas: CanvasSession, *, is_last: bool
 ) -> CannotBeDone:
     """The error with the conversation that was searched and, if there is one, the newest that has such an artifact."""
@@ -311,8 +311,8 @@ def proto_of(artifact: dict[str, Any]) -> pb.Artifact:
 def _refusal(answer: httpx.Response, base: str) -> ClientError:
     if sentence := error_sentence(answer):
         return NotServed(sentence, answer.status_code)
-    return _not_ours(base, f"HTTP {answer.status_code}")
+    return _foreign_server_error(base, f"HTTP {answer.status_code}")
 
 
-def _not_ours(base: str, why: str) -> ClientError:
+def _foreign_server_error(base: str, why: str) -> ClientError:
     return ClientError(f"The server at {base} has no artifacts to read: it is no a2a-canvas server ({why})")

@@ -30,11 +30,11 @@ from a2a.utils.errors import A2AError, MethodNotFoundError, UnsupportedOperation
 from a2a_canvas.server.a2a_client.agent_fault import fault_of
 from a2a_canvas.server.a2a_client.timestamps import zoned_answer
 from a2a_canvas.server.client.conversation.address import RequestHeaders, agent_addresses
-from a2a_canvas.server.client.conversation.errors import ClientError, leads_nowhere
+from a2a_canvas.server.client.conversation.errors import ClientError, describe_unreachable
 from a2a_canvas.server.wire import CANVAS, REALM, TOKEN_VARIABLE, why_untrusted
 
 CONNECT_SECONDS = 10.0
-"""After so long a server that does not answer counts as absent."""
+"""After so long a server that does not answer counts as is_unreachable."""
 SEARCHED = 1000
 """Of so many tasks, the newest ones, an id or a conversation is looked for."""
 _PAGE = 100
@@ -204,7 +204,7 @@ def _channel(url: str) -> grpc.aio.Channel:
     return grpc.aio.insecure_channel(rest)
 
 
-def absent(error: Exception) -> bool:
+def is_unreachable(error: Exception) -> bool:
     """Whether no server answers at the address at all."""
     cause = error.__cause__
     if not isinstance(error, AgentCardResolutionError) or not isinstance(cause, httpx.RequestError):
@@ -256,7 +256,7 @@ def _explain_call(error: A2AClientError, url: str) -> str:
         case httpx.HTTPStatusError() as status:
             return _explain_status(status.response)
         case httpx.ConnectError() as cause:
-            return leads_nowhere(cause.request.url, cause)
+            return describe_unreachable(cause.request.url, cause)
         case _ if fault_of(error).retryable:
             return f"The connection to {url} was lost: {error.message}"
         case grpc.aio.AioRpcError() as call:

@@ -35,7 +35,7 @@ class ClientError(Exception):
         self.advice = advice
 
 
-def leads_nowhere(url: object, error: Exception) -> str:
+def describe_unreachable(url: object, error: Exception) -> str:
     """The line for a card whose address cannot be reached, with the setting that its server, or the client, lacks."""
     says = f"The agent's card leads to {url}"
     if why := why_untrusted(error):

@@ -23,7 +23,7 @@ from a2a_canvas.server.client.conversation.connection import ConnectionLost, Ses
 from a2a_canvas.server.client.conversation.errors import WAITS, ClientError, TaskWaits, UserInterrupt
 from a2a_canvas.server.client.conversation.invocation import Invocation
 from a2a_canvas.server.client.conversation.state_file import remember
-from a2a_canvas.server.client.screen.fold import BROKE_OFF, ENDED_BADLY, PAUSED, SeenTask, asked_again, fold
+from a2a_canvas.server.client.screen.fold import BROKE_OFF, ENDED_BADLY, PAUSED, SeenTask, answers_again, fold
 
 PERSISTENCE = Persistence(delays=(0.5, 1.0, 2.0, 4.0, 8.0, 16.0), polls=(1.0,))
 
@@ -127,7 +127,7 @@ class _Conversation:
         before, self.seen = self.seen, fold(self.seen, response)
         if self._sent and self.seen.context_id != before.context_id:
             remember(self._invocation.url, self.seen.context_id)
-        if asked_again(before, self.seen, response):
+        if answers_again(before, self.seen, response):
             self._say(BROKE_OFF)
         if self._invocation.json:
             self._invocation.print_json(MessageToDict(response))

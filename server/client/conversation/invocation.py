@@ -28,7 +28,7 @@ from a2a_canvas.server.client.conversation.address import (
     is_local,
     server_url,
 )
-from a2a_canvas.server.client.conversation.connection import Session, absent, connect, explain
+from a2a_canvas.server.client.conversation.connection import Session, connect, explain, is_unreachable
 from a2a_canvas.server.client.conversation.errors import INTERRUPTED, ClientError
 from a2a_canvas.server.client.conversation.state_file import last_server
 from a2a_canvas.server.client.screen.display import fit, one_line
@@ -83,7 +83,7 @@ class Invocation:
 
     @cached_property
     def console(self) -> Console:
-        """`out`: tables, Markdown and styles on a terminal, plain text elsewhere."""
+        """`out`: tables, Markdown and styles on a terminal, plain text suggest_last_server."""
         return _console(self.out, self.color)
 
     @cached_property
@@ -169,19 +169,19 @@ class Invocation:
             self.messages.print(one_line(as_called(line, self.program)), soft_wrap=True)
 
 
-def _where_to_go(url: str, program: str) -> Iterator[str]:
+def _suggest_servers(url: str, program: str) -> Iterator[str]:
     """Lines for a user who has found no server at an address."""
     if is_local(url):
         port = urlsplit(url).port or DEFAULT_PORT
         yield f"Start one with: {program} serve{'' if port == DEFAULT_PORT else f' --port {port}'}"
     last = last_server()
     if last and last != url:
-        yield from elsewhere(last)
+        yield from suggest_last_server(last)
     else:
         yield f"To use another: --url or ${URL_VARIABLE}"
 
 
-def elsewhere(url: str) -> tuple[str, ...]:
+def suggest_last_server(url: str) -> tuple[str, ...]:
     """A line that names the server with the last conversation, if there is one."""
     return (f"The last conversation is with {url}. To use that server: export {URL_VARIABLE}={url}",) if url else ()
 
@@ -236,7 +236,7 @@ async def await_command(invocation: Invocation, command: Awaitable[int | None]) 
         invocation.fail(str(error), *error.advice)
         return error.exit_code
     except Exception as error:
-        advice = _where_to_go(invocation.url, invocation.program) if absent(error) else ()
+        advice = _suggest_servers(invocation.url, invocation.program) if is_unreachable(error) else ()
         invocation.fail(explain(error, invocation.url), *advice)
         return 1
     finally:

@@ -135,7 +135,7 @@ def _with_piece(seen: SeenTask, update: pb.TaskStatusUpdateEvent) -> SeenTask:
     return replace(seen, reply="") if update.status.HasField("message") else seen
 
 
-def contents(made: dict[str, pb.Artifact], response: pb.StreamResponse) -> None:
+def collect_artifacts(made: dict[str, pb.Artifact], response: pb.StreamResponse) -> None:
     """Update `made`, the artifacts by id, with one more response."""
     for artifact in response.task.artifacts:
         made[artifact.artifact_id] = artifact
@@ -146,7 +146,7 @@ def contents(made: dict[str, pb.Artifact], response: pb.StreamResponse) -> None:
         made[change.artifact.artifact_id] = change.artifact
 
 
-def asked_again(before: SeenTask, after: SeenTask, response: pb.StreamResponse) -> bool:
+def answers_again(before: SeenTask, after: SeenTask, response: pb.StreamResponse) -> bool:
     """Whether the response from `before` to `after` says that the model answers again after an interruption."""
     return before.broke_off and not after.broke_off and response.HasField("status_update")
 

@@ -155,14 +155,14 @@ class Screen:
                 shown.text, shown.labels, note, self._area = "", [], " (rewritten)", ""
             text, labels = text[len(shown.text) :], labels[len(shown.labels) :]
         if text or labels or not self._area:
-            self._enter(artifact.artifact_id, f"{shown.name}{note}", shown.name)
+            self._open_area(artifact.artifact_id, f"{shown.name}{note}", shown.name)
             shown.text += text
             shown.labels += labels
             self._paper.text(text)
             for line in labels:
                 self._paper.line(line, dim=False)
 
-    def _enter(self, area: str, title: str, name: str) -> None:
+    def _open_area(self, area: str, title: str, name: str) -> None:
         if self._area != area:
             self._paper.close()
             self._paper.open(f"── {title} ", name)
@@ -201,7 +201,7 @@ class Screen:
                 if not (line.startswith("May I run ") and line.endswith("Answer yes or no.")):
                     self._paper.line(line, dim=False)
 
-    def facts(self, seen: SeenTask) -> None:
+    def print_ids(self, seen: SeenTask) -> None:
         """Print the ids needed for the next command."""
         self.close()
         for word, *values in (
@@ -364,7 +364,7 @@ class _StyledLines:
     whole: bool = True
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        lines = [_without_end(line) for line in console.render_lines(_style(self.text, self.name), options, pad=False)]
+        lines = [_strip_end(line) for line in console.render_lines(_style(self.text, self.name), options, pad=False)]
         filled = [at for at, line in enumerate(lines) if line] if _is_markdown(self.name) else range(len(lines))
         first, end = (filled[0], filled[-1] + 1) if filled else (0, 0)
         for line in lines[first if self.whole else max(first, end - max(1, console.height - 4)) : end]:
@@ -372,7 +372,7 @@ class _StyledLines:
             yield Segment.line()
 
 
-def _without_end(line: list[Segment]) -> list[Segment]:
+def _strip_end(line: list[Segment]) -> list[Segment]:
     """A line without the spaces at its end."""
     text = "".join(segment.text for segment in line).rstrip(" ")
     return next(iter(Segment.divide(line, [cell_len(text)])), []) if text else []

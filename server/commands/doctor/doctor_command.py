@@ -19,7 +19,7 @@ from a2a_canvas.server.settings.value_types import without_password
 
 
 async def doctor_command(
-    given: Mapping[str, Any],
+    values: Mapping[str, Any],
     out: TextIO,
     *,
     url: str = "",
@@ -31,7 +31,7 @@ async def doctor_command(
     """Check a server's environment, and how the server at `url` looks to clients.
 
     Args:
-        given: the options of the command line, as `load` takes them.
+        values: the options of the command line, as `load` takes them.
         url: where clients find the server; empty for no check from outside.
         grpc_url: where they find gRPC; empty for the address in the card at `url`.
         token: sent as a client would.
@@ -41,16 +41,16 @@ async def doctor_command(
     Returns:
         The exit code.
     """
-    findings = [each async for each in _here(given, model_call)]
+    findings = [each async for each in _here(values, model_call)]
     if url:
         findings += [each async for each in check_outside(url, token, grpc_url)]
     out.writelines(f"{line}\n" for line in ([as_json(findings)] if json else as_lines(findings)))
     return exit_code(findings)
 
 
-async def _here(given: Mapping[str, Any], model_call: bool) -> AsyncIterator[Finding]:
+async def _here(values: Mapping[str, Any], model_call: bool) -> AsyncIterator[Finding]:
     try:
-        settings = load(given)
+        settings = load(values)
     except SettingsError as error:
         yield failure("settings", str(error))
         return

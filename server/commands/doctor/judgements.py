@@ -30,12 +30,14 @@ def judge_latency(seconds: float) -> Finding:
 
 
 def judge_space(free: int, folder: str) -> Finding:
-    said = f"{free / 2**30:.1f} GB are free in {folder}."
+    message = f"{free / 2**30:.1f} GB are free in {folder}."
     if free < NO_SPACE:
-        return failure("disk", said, "With a full disk nothing is accepted: free some space.")
+        return failure("disk", message, "With a full disk nothing is accepted: free some space.")
     if free < LITTLE_SPACE:
-        return warning("disk", said, "Free some space, or shorten the --keep options (a2a-canvas db prune --dry-run).")
-    return ok("disk", said)
+        return warning(
+            "disk", message, "Free some space, or shorten the --keep options (a2a-canvas db prune --dry-run)."
+        )
+    return ok("disk", message)
 
 
 def judge_clocks(difference: float, of: str) -> Finding:
@@ -43,38 +45,38 @@ def judge_clocks(difference: float, of: str) -> Finding:
     if abs(difference) <= CLOCKS_DIFFER:
         return ok("clock", f"The clock agrees with that of {of}.")
     way = "ahead of" if difference > 0 else "behind"
-    said = f"The clock of {of} is {abs(difference):.0f} seconds {way} this one."
-    return warning("clock", said, "Synchronise both with NTP: tokens are valid by the clock of the server.")
+    message = f"The clock of {of} is {abs(difference):.0f} seconds {way} this one."
+    return warning("clock", message, "Synchronise both with NTP: tokens are valid by the clock of the server.")
 
 
 def judge_open_files(limit: int, settings: Settings) -> Finding:
     need = needed_files(settings)
     if limit < need:
-        said = f"{limit} files may be open, and --max-connections {settings.max_connections} needs {need}."
-        return warning("files", said, f"Start it after ulimit -n {need}, or with a smaller --max-connections.")
+        message = f"{limit} files may be open, and --max-connections {settings.max_connections} needs {need}."
+        return warning("files", message, f"Start it after ulimit -n {need}, or with a smaller --max-connections.")
     return ok("files", f"{limit} files may be open, and {need} are needed.")
 
 
 def judge_card(settings: Settings) -> Finding:
     """Whether clients can reach the address in a valid card."""
     if settings.host in ALL_ADDRESSES and not settings.public_url:
-        said = f"The card says {settings.url}, which only this machine finds."
-        return warning("card", said, "Set --public-url to the address that clients use.")
+        message = f"The card says {settings.url}, which only this machine finds."
+        return warning("card", message, "Set --public-url to the address that clients use.")
     if (
         settings.url.startswith("http://")
         and settings.public_url
         and not is_loopback(urlsplit(settings.url).hostname or "")
     ):
-        said = f"The card says {settings.url}: everything is sent without encryption."
-        return warning("card", said, "Put it behind a proxy with TLS, and set --public-url https://…")
+        message = f"The card says {settings.url}: everything is sent without encryption."
+        return warning("card", message, "Put it behind a proxy with TLS, and set --public-url https://…")
     return ok("card", f"The card can be served; it says {settings.url}.")
 
 
 def judge_openness(settings: Settings, keys: KeyCount) -> Iterator[Finding]:
     """Who is served. Whether `serve` would refuse to start is a separate check (`app.check_open`)."""
     if settings.allow_anonymous and settings.reachable_by:
-        said = "Callers without credentials are served, and others can reach the server."
-        yield warning("access", said, "Leave out --allow-anonymous unless everybody may use the model at your cost.")
+        message = "Callers without credentials are served, and others can reach the server."
+        yield warning("access", message, "Leave out --allow-anonymous unless everybody may use the model at your cost.")
     elif settings.allow_anonymous:
         yield ok("access", "Callers without credentials are served; only programs on this machine reach the server.")
     elif keys.lock_out_all and not settings.authenticates:
@@ -85,8 +87,8 @@ def judge_openness(settings: Settings, keys: KeyCount) -> Iterator[Finding]:
     else:
         yield ok("access", "There is no authentication; only programs on this machine reach the server.")
     if settings.metrics_port and not is_loopback(settings.host):
-        said = f"--metrics-port {settings.metrics_port} asks for no credentials and listens on {settings.host}."
-        yield warning("metrics", said, "Let only your monitoring reach this port.")
+        message = f"--metrics-port {settings.metrics_port} asks for no credentials and listens on {settings.host}."
+        yield warning("metrics", message, "Let only your monitoring reach this port.")
 
 
 def judge_limits(settings: Settings) -> Iterator[Finding]:
@@ -98,26 +100,28 @@ def judge_limits(settings: Settings) -> Iterator[Finding]:
     }
     missing = [name for name, of in limits.items() if not any(of)]
     if settings.reachable_by and missing:
-        said = f"Others can reach the server, and a user's {choice(missing, 'and')} have no limit."
+        message = f"Others can reach the server, and a user's {choice(missing, 'and')} have no limit."
         options = choice([f"--max-{name}-per-user" for name in missing], "and")
-        yield warning("limits", said, f"Set {options}: docs/quotas.md.")
+        yield warning("limits", message, f"Set {options}: docs/quotas.md.")
 
 
 def judge_trust(settings: Settings, trusted_proxies: str) -> Iterator[Finding]:
     """Settings that trust everyone. Args: trusted_proxies: FORWARDED_ALLOW_IPS."""
     if trusted_proxies == "*":
-        said = "FORWARDED_ALLOW_IPS=* lets every client choose the address that its wrong keys count for."
-        yield warning("trust", said, "Name the address or the network of the proxy instead.")
+        message = "FORWARDED_ALLOW_IPS=* lets every client choose the address that its wrong keys count for."
+        yield warning("trust", message, "Name the address or the network of the proxy instead.")
     if "*" in settings.allowed_hosts:
-        said = f"--allowed-hosts {','.join(settings.allowed_hosts)} takes requests for names that others may own."
+        message = f"--allowed-hosts {','.join(settings.allowed_hosts)} takes requests for names that others may own."
         yield warning(
-            "trust", said, "Name the hosts that clients use. Web pages of others can call the server by any other name."
+            "trust",
+            message,
+            "Name the hosts that clients use. Web pages of others can call the server by any other name.",
         )
     if any(network.prefixlen == 0 for network in AllowedTargets.of(settings.push_allow).networks):
-        said = (
+        message = (
             f"--push-allow {','.join(settings.push_allow)} lets users make the server call any address in your network."
         )
-        yield warning("trust", said, "Name the hosts or networks of the receivers.")
+        yield warning("trust", message, "Name the hosts or networks of the receivers.")
 
 
 # ------------------------------------------------------------------------ from outside
@@ -130,9 +134,9 @@ def judge_anonymous(answers: Mapping[str, int], local: bool) -> Finding:
         f"{path} (HTTP {status})" for path, status in answers.items() if status not in (401, 403, 404) and status >= 400
     ]
     if let_in:
-        said = f"Without credentials it answers at {', '.join(let_in)}."
+        message = f"Without credentials it answers at {', '.join(let_in)}."
         advice = "Anyone who finds the address can use it: make a key with a2a-canvas key new NAME."
-        return (warning if local else failure)("anonymous", said, advice)
+        return (warning if local else failure)("anonymous", message, advice)
     if broken:
         advice = "Check the proxy in front of the server, and the server's log."
         return warning("anonymous", f"Without credentials it fails at {', '.join(broken)}.", advice)
@@ -143,18 +147,18 @@ def judge_grpc(address: str, alone: str, authenticated: str, local: bool) -> Fin
     """Args: alone, authenticated: the status codes without credentials and with them; empty if there are none."""
     match alone:
         case "OK":
-            said = f"Without credentials gRPC answers at {address}."
+            message = f"Without credentials gRPC answers at {address}."
             advice = "Anyone who finds the address can use it: make a key with a2a-canvas key new NAME."
-            return (warning if local else failure)("grpc", said, advice)
+            return (warning if local else failure)("grpc", message, advice)
         case "UNAUTHENTICATED" | "PERMISSION_DENIED" if authenticated in ("", "OK"):
             taken = " and takes yours" if authenticated else ""
             return ok("grpc", f"gRPC at {address} refuses callers without credentials{taken}.")
         case "UNAUTHENTICATED" | "PERMISSION_DENIED":
-            said = f"gRPC at {address} answers to the credentials with {authenticated}."
-            return failure("grpc", said, "Get a valid key: a2a-canvas key list says which there are.")
+            message = f"gRPC at {address} answers to the credentials with {authenticated}."
+            return failure("grpc", message, "Get a valid key: a2a-canvas key list says which there are.")
         case _:
-            said = f"gRPC at {address} answers with {alone}."
-            return failure("grpc", said, "Check the name, the port, and that the proxy speaks HTTP/2 on both sides.")
+            message = f"gRPC at {address} answers with {alone}."
+            return failure("grpc", message, "Check the name, the port, and that the proxy speaks HTTP/2 on both sides.")
 
 
 def judge_credentials(status: int, variable: str) -> Finding:
@@ -162,10 +166,10 @@ def judge_credentials(status: int, variable: str) -> Finding:
         case 200:
             return ok("credentials", f"The credentials in {variable} are taken.")
         case 401 | 403:
-            said = f"The credentials in {variable} are refused (HTTP {status})."
-            return failure("credentials", said, "Get a valid key: a2a-canvas key list says which there are.")
+            message = f"The credentials in {variable} are refused (HTTP {status})."
+            return failure("credentials", message, "Get a valid key: a2a-canvas key list says which there are.")
         case 429:
             return warning("credentials", "Too many wrong credentials came from here.", "Try again in some minutes.")
         case _:
-            said = f"With the credentials in {variable} it answers with HTTP {status}."
-            return failure("credentials", said, "Check the proxy in front of the server, and the server's log.")
+            message = f"With the credentials in {variable} it answers with HTTP {status}."
+            return failure("credentials", message, "Check the proxy in front of the server, and the server's log.")

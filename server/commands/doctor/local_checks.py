@@ -124,20 +124,20 @@ async def check_database(settings: Settings) -> AsyncIterator[Finding]:
     """Check the database, and who its keys let in."""
     keys = NO_KEYS
     if settings.database == "memory":
-        said = "Tasks and artifacts are lost when the server stops."
-        yield warning("database", said, "Name a file or a PostgreSQL server with --database.")
-    elif found := _look_at_file(settings.database):
+        message = "Tasks and artifacts are lost when the server stops."
+        yield warning("database", message, "Name a file or a PostgreSQL server with --database.")
+    elif found := _check_file(settings.database):
         yield found
     else:
         findings: list[Finding] = []
-        keys = await _look_into(settings.database, findings)
+        keys = await _inspect_database(settings.database, findings)
         for each in findings:
             yield each
-    for each in _who_is_let_in(settings, keys):
+    for each in _check_access(settings, keys):
         yield each
 
 
-def _look_at_file(database: str) -> Finding | None:
+def _check_file(database: str) -> Finding | None:
     """Whether a server can use or create the file; None if the database must be opened to tell."""
     from a2a_canvas.server.backend.open_database import DatabaseError, check_file, file_of
 
@@ -150,7 +150,7 @@ def _look_at_file(database: str) -> Finding | None:
     return None if file.exists() else ok("database", f"{file.absolute()} is not there yet; the server makes it.")
 
 
-async def _look_into(url: str, findings: list[Finding]) -> KeyCount:
+async def _inspect_database(url: str, findings: list[Finding]) -> KeyCount:
     """Add the findings about an existing database; returns its number of API keys."""
     from a2a_canvas.server.accounts.sql.sql_api_keys import count_keys
     from a2a_canvas.server.backend.open_database import DatabaseError, file_of, open_database
@@ -168,8 +168,8 @@ async def _look_into(url: str, findings: list[Finding]) -> KeyCount:
     except (DatabaseError, Unavailable) as error:
         findings.append(failure("database", str(error)))
     except TimeoutError:
-        said = f"The database does not answer within {SECONDS:g} seconds."
-        findings.append(failure("database", said, "Look at the network, and at its own log."))
+        message = f"The database does not answer within {SECONDS:g} seconds."
+        findings.append(failure("database", message, "Look at the network, and at its own log."))
     return NO_KEYS
 
 
@@ -183,8 +183,8 @@ async def _schema(database: Database) -> Finding:
         async with database.read() as connection:
             found = await connection.run_sync(revision)
         if database.dialect == "sqlite" and can_upgrade(found):
-            said = f"{database.name} {f'is of the older schema {found}' if found else 'has no schema yet'}."
-            return warning("database", said, "The server upgrades it when it starts: make a backup first.")
+            message = f"{database.name} {f'is of the older schema {found}' if found else 'has no schema yet'}."
+            return warning("database", message, "The server upgrades it when it starts: make a backup first.")
         return failure("database", str(error))
 
 
@@ -217,7 +217,7 @@ async def _clock(database: Database) -> Finding:
         return judge_clocks(theirs - (before + time.time()) / 2, "the database")
 
 
-def _who_is_let_in(settings: Settings, keys: KeyCount) -> Iterator[Finding]:
+def _check_access(settings: Settings, keys: KeyCount) -> Iterator[Finding]:
     try:
         check_open(settings, keys=keys.made > 0)
     except SettingsError as error:

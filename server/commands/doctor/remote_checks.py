@@ -53,15 +53,15 @@ async def check_outside(url: str, token: str, grpc_url: str = "") -> AsyncIterat
         if why := why_untrusted(error):
             yield failure("tls", f"{shown} answers, but {why}.", "Clients without that file need another certificate.")
         else:
-            said = f"{shown} does not answer: {str(error) or type(error).__name__}."
-            yield failure("outside", said, "Check the name, the proxy and the firewall.")
+            message = f"{shown} does not answer: {str(error) or type(error).__name__}."
+            yield failure("outside", message, "Check the name, the proxy and the firewall.")
 
 
 def _encryption(parts: SplitResult, shown: str) -> Finding | None:
     if parts.scheme == "https" or is_loopback(parts.hostname or ""):
         return None
-    said = f"{shown} is not encrypted: keys and documents can be read on the way."
-    return failure("tls", said, "Put a proxy with TLS before the server, and use https://.")
+    message = f"{shown} is not encrypted: keys and documents can be read on the way."
+    return failure("tls", message, "Put a proxy with TLS before the server, and use https://.")
 
 
 def _parts(url: str) -> SplitResult | None:
@@ -144,10 +144,10 @@ def _interfaces(answer: httpx.Response) -> list[tuple[str, str]] | None:
 
 def _card(interfaces: list[tuple[str, str]] | None, status: int, url: str) -> Finding:
     if interfaces is None:
-        said = f"There is no agent card at {url}{CARD} (HTTP {status})."
-        return failure("card", said, "Check that the proxy passes this path to the server.")
+        message = f"There is no agent card at {url}{CARD} (HTTP {status})."
+        return failure("card", message, "Check that the proxy passes this path to the server.")
     addresses = {address for _, address in interfaces if "://" in address}
     if not any(each.startswith(url) for each in addresses):
-        said = f"The card names {', '.join(sorted(addresses))}, not {url}."
-        return warning("card", said, f"Start the server with --public-url {url}.")
+        message = f"The card names {', '.join(sorted(addresses))}, not {url}."
+        return warning("card", message, f"Start the server with --public-url {url}.")
     return ok("card", f"The card is at {url}{CARD}.")

@@ -61,5 +61,5 @@ def raw_content(content: Content) -> tuple[RawContent, ...] | NoRawContent:
             return NoRawContent("The artifact has several parts and no text. Ask for application/json to get them all.")
 
 
-def _well_formed(media_type: str, otherwise: str) -> str:
-    return media_type if _FULL.fullmatch(media_type) else otherwise
+def _well_formed(media_type: str, fallback: str) -> str:
+    return media_type if _FULL.fullmatch(media_type) else fallback

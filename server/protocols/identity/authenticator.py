@@ -164,20 +164,20 @@ class Authenticator:
         self,
         headers: Headers,
         origin: Origin,
-        otherwise: Callable[[], Awaitable[AuthenticatedCaller | None]] | None = None,
+        fallback: Callable[[], Awaitable[AuthenticatedCaller | None]] | None = None,
     ) -> AuthenticatedCaller | Denial:
         """The caller of a request, which is counted, or why it is refused.
 
         Args:
             headers: of the request, or the metadata of a gRPC call.
             origin: where it comes from.
-            otherwise: finds the caller of a request that has no header with a credential (`browser_sessions.py`).
+            fallback: finds the caller of a request that has no header with a credential (`browser_sessions.py`).
 
         Raises:
             Unavailable: the API keys cannot be read.
             IssuerUnavailable: the issuer's keys cannot be read.
         """
-        found = await self._identify(headers, origin, otherwise)
+        found = await self._identify(headers, origin, fallback)
         if isinstance(found, AuthenticatedCaller) and found.caller.link and not found.caller.host:
             found = await self._guest(found)
         if isinstance(found, AuthenticatedCaller):
@@ -193,13 +193,13 @@ class Authenticator:
         return replace(found, caller=replace(found.caller, host=shares[0].owner)) if shares else InvalidCredential()
 
     async def _identify(
-        self, headers: Headers, origin: Origin, otherwise: Callable[[], Awaitable[AuthenticatedCaller | None]] | None
+        self, headers: Headers, origin: Origin, fallback: Callable[[], Awaitable[AuthenticatedCaller | None]] | None
     ) -> AuthenticatedCaller | Denial:
         if not (await self.security()).required:
             return AuthenticatedCaller(ANONYMOUS)
         credential = read_credential(headers)
         if credential is None:
-            other = await otherwise() if otherwise else None
+            other = await fallback() if fallback else None
             if other and await self.in_force(other):
                 return other
             return AuthenticatedCaller(ANONYMOUS) if self._anonymous else MissingCredential()

@@ -93,11 +93,11 @@ async def identify(
     authenticator: Authenticator,
     headers: Headers,
     origin: Origin,
-    otherwise: Callable[[], Awaitable[AuthenticatedCaller | None]] | None = None,
+    fallback: Callable[[], Awaitable[AuthenticatedCaller | None]] | None = None,
 ) -> AuthenticatedCaller | Refusal:
     """The caller of a request that may enter, or why it may not (rule 2). The arguments are those of `authenticate`."""
     try:
-        found = await authenticator.authenticate(headers, origin, otherwise)
+        found = await authenticator.authenticate(headers, origin, fallback)
     except Unavailable as error:
         return Refusal(UnavailableError, unavailable_error(error).message)
     except IssuerUnavailable as error:

@@ -131,14 +131,14 @@ def read_mcp_config(
     reader = _EntryReader(file, Path(file).absolute().parent, environ)
     top = reader.mapping("the file", content)
     if "mcpServers" not in top:
-        raise reader.wrong("mcpServers", "is missing" + _instead(top))
+        raise reader.error("mcpServers", "is missing" + _form_hint(top))
     entries = reader.mapping("mcpServers", top["mcpServers"])
     prefixes = unique_names({name: (name,) for name in entries}, MAX_PREFIX)
     servers = tuple(server for name in entries if (server := reader.server(name, prefixes[name], entries[name])))
     return servers, (*(key for key in top if key not in ("mcpServers", "$schema")), *reader.unknown)
 
 
-def _instead(top: Mapping[str, Any]) -> str:
+def _form_hint(top: Mapping[str, Any]) -> str:
     if isinstance(top.get("servers"), dict):
         return "; “servers” is the form of another program: rename it"
     return ': {"mcpServers": {"name": {"command": …}}} is the form'
@@ -153,7 +153,7 @@ class _EntryReader:
         self._folder = folder
         self._environ = environ
 
-    def wrong(self, place: str, reason: str) -> McpConfigError:
+    def error(self, place: str, reason: str) -> McpConfigError:
         return McpConfigError(f"{self._file}: {place} {reason}.")
 
     def server(self, name: str, prefix: str, given: object) -> McpServer | None:
@@ -175,10 +175,10 @@ class _EntryReader:
         has_command, has_url = "command" in entry, "url" in entry
         if has_command == has_url:
             meant = [f"{key} is no key, perhaps {choice(near)} is meant" for key in entry if (near := _misspelt(key))]
-            raise self.wrong(place, "; ".join(("must have either command (a program) or url (an address)", *meant)))
+            raise self.error(place, "; ".join(("must have either command (a program) or url (an address)", *meant)))
         kind = self._kind(place, entry, "stdio" if has_command else "auto")
         if (kind == "stdio") != has_command:
-            raise self.wrong(
+            raise self.error(
                 f"{place}.type",
                 f"is {format_value(entry.get('type'))}, which does not go with {_connection_key(has_url)}",
             )
@@ -190,16 +190,16 @@ class _EntryReader:
         if given == default:
             return default
         if given not in _TYPES:
-            raise self.wrong(f"{place}.{key}", f"is {format_value(given)} and must be stdio, http or sse")
+            raise self.error(f"{place}.{key}", f"is {format_value(given)} and must be stdio, http or sse")
         return _TYPES[given]
 
     def _command(self, place: str, entry: Mapping[str, Any]) -> Command:
         args = entry.get("args", [])
         if not isinstance(args, list):
-            raise self.wrong(f"{place}.args", f"is {format_value(args)} and must be a list of strings")
+            raise self.error(f"{place}.args", f"is {format_value(args)} and must be a list of strings")
         command = self._text(f"{place}.command", entry["command"])
         if not command:
-            raise self.wrong(f"{place}.command", "is empty and must be a program")
+            raise self.error(f"{place}.command", "is empty and must be a program")
         return Command(
             self._path(command) if command.startswith((".", "~")) else command,
             tuple(self._text(f"{place}.args[{n}]", each) for n, each in enumerate(args)),
@@ -215,13 +215,13 @@ class _EntryReader:
         except ValueError:
             is_address = False
         if not is_address:
-            raise self.wrong(
+            raise self.error(
                 f"{place}.url", f"is {format_value(url)} and must be an address that begins with http:// or https://"
             )
         headers = self._texts(f"{place}.headers", entry.get("headers", {}))
         for name, value in headers.items():
             if not re.fullmatch(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+", name) or not re.fullmatch(r"[^\x00-\x1f\x7f]*", value):
-                raise self.wrong(f"{place}.headers.{name}", "is not a header that HTTP can carry")
+                raise self.error(f"{place}.headers.{name}", "is not a header that HTTP can carry")
         return Endpoint(url, headers, kind)
 
     def _path(self, given: str) -> str:
@@ -231,7 +231,7 @@ class _EntryReader:
         given = entry.get("timeout", DEFAULT_TIMEOUT)
         if isinstance(given, bool) or not isinstance(given, int | float) or not 0 < given <= MAX_TIMEOUT:
             reason = f"is {format_value(given)} and must be a number of seconds, {MAX_TIMEOUT:.0f} at most"
-            raise self.wrong(f"{place}.timeout", reason)
+            raise self.error(f"{place}.timeout", reason)
         return float(given)
 
     def _approval(self, place: str, entry: Mapping[str, Any]) -> frozenset[str] | Literal["all"]:
@@ -244,17 +244,17 @@ class _EntryReader:
                 return frozenset(names)
             case given:
                 reason = f'is {format_value(given)} and must be "ask", "never" or a list of names of tools'
-                raise self.wrong(f"{place}.approval", reason)
+                raise self.error(f"{place}.approval", reason)
 
     def _flag(self, place: str, entry: Mapping[str, Any], key: str, default: bool) -> bool:
         given = entry.get(key, default)
         if not isinstance(given, bool):
-            raise self.wrong(f"{place}.{key}", f"is {format_value(given)} and must be true or false")
+            raise self.error(f"{place}.{key}", f"is {format_value(given)} and must be true or false")
         return given
 
     def mapping(self, place: str, given: object) -> Mapping[str, Any]:
         if not isinstance(given, dict):
-            raise self.wrong(place, f"is {format_value(given)} and must be an object")
+            raise self.error(place, f"is {format_value(given)} and must be an object")
         return given
 
     def _texts(self, place: str, given: object) -> dict[str, str]:
@@ -262,7 +262,7 @@ class _EntryReader:
 
     def _text(self, place: str, given: object) -> str:
         if not isinstance(given, str) or "\0" in given:
-            raise self.wrong(place, f"is {format_value(given)} and must be a string")
+            raise self.error(place, f"is {format_value(given)} and must be a string")
         return "".join(self._expand(place, given))
 
     def _expand(self, place: str, text: str) -> Iterator[str]:
@@ -271,7 +271,7 @@ class _EntryReader:
             name, default = match.groups()
             value = self._environ.get(name) or default or self._environ.get(name)
             if value is None:
-                raise self.wrong(place, f"needs the variable {name}, which the environment does not have")
+                raise self.error(place, f"needs the variable {name}, which the environment does not have")
             yield from (text[end : match.start()], value)
             end = match.end()
         yield text[end:]

@@ -181,14 +181,14 @@ def _json(text: str) -> object:
 def _read(name: str, field: Mapping[str, Any], given: object) -> Value:
     kind = field.get("type")
     if kind == "array":
-        return [_one(name, field, each) for each in _items(given)]
+        return [_parse_choice(name, field, each) for each in _items(given)]
     if kind == "boolean":
         return _yes_or_no(name, given)
     if kind in ("integer", "number"):
         return _number(name, field, given)
     if not isinstance(given, str):
         given = json.dumps(given, ensure_ascii=False)
-    text = _one(name, field, given)
+    text = _parse_choice(name, field, given)
     if not field.get("minLength", 0) <= len(text) <= field.get("maxLength", math.inf):
         shortest, longest = field.get("minLength", 0), field.get("maxLength", "any number of")
         raise _InvalidAnswer(f"{name} must have {shortest} to {longest} characters")
@@ -200,7 +200,7 @@ def _items(given: object) -> list[str]:
     return [text for item in items if (text := str(item).strip())]
 
 
-def _one(name: str, field: Mapping[str, Any], given: str) -> str:
+def _parse_choice(name: str, field: Mapping[str, Any], given: str) -> str:
     allowed = _allowed_values(field)
     if not allowed or given in allowed:
         return given

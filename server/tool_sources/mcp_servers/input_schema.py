@@ -62,12 +62,12 @@ class Schema:
             wanted = self.json.get("properties", {}).get(name)
             kinds = wanted.get("type") if isinstance(wanted, Mapping) else None
             known = [kinds] if isinstance(kinds, str) else kinds or []
-            if known and not any(_is_of(kind, value) for kind in known):
+            if known and not any(_has_type(kind, value) for kind in known):
                 faults.append(f"{name}: is {format_value(value)} and must be {choice(_WORDS[kind] for kind in known)}")
         return invalid_input_message(tool, faults[:MAX_FAULTS]) if faults else ""
 
 
-def _is_of(kind: str, value: Any) -> bool:
+def _has_type(kind: str, value: Any) -> bool:
     """Whether a value has a type of JSON schema."""
     match value:
         case bool():

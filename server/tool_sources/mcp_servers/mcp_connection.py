@@ -21,7 +21,7 @@ from pydantic import ValidationError
 
 from a2a_canvas.server.tool_sources.mcp_servers.config import McpServer
 from a2a_canvas.server.tool_sources.mcp_servers.resources import resource_lines
-from a2a_canvas.server.tool_sources.mcp_servers.transports import again_after, end_reason, reason_of, ways
+from a2a_canvas.server.tool_sources.mcp_servers.transports import describe_retry, end_reason, reason_of, ways
 
 logger = logging.getLogger(__name__)
 
@@ -92,12 +92,12 @@ class Connection:
     async def start(self) -> None:
         """Begin; returns when there is a connection, or the first try has failed, or after `START_TIMEOUT`."""
         self._task = asyncio.create_task(self._run(), name=self._name)
-        if not await _within(START_TIMEOUT, self._tried):
+        if not await _wait_for(START_TIMEOUT, self._tried):
             logger.warning("%s has not answered within %g seconds: the agent goes on", self._name, START_TIMEOUT)
 
     async def wait_first_try(self, within: float) -> str:
         """Wait until the first try to connect has ended; why there is no connection, or an empty text."""
-        await _within(within, self._tried)
+        await _wait_for(within, self._tried)
         return "" if self._client else self.reason
 
     async def stop(self) -> None:
@@ -113,7 +113,7 @@ class Connection:
         """The client, as soon as there is one; None if there is none within some seconds."""
         if self._client is None:
             self._wake.set()
-            await _within(within, self._there)
+            await _wait_for(within, self._there)
         return self._client
 
     def lose(self, client: Client) -> None:
@@ -138,10 +138,10 @@ class Connection:
             if not self._stopping:
                 failures = 1 if clock() - began > HEALTHY else failures + 1
                 delay = self._delays[min(failures, len(self._delays)) - 1]
-                again = again_after(delay, self._server.connection)
+                again = describe_retry(delay, self._server.connection)
                 logger.warning("%s is not there: %s. %s", self._name, self.reason, again)
                 self._wake.clear()
-                await _within(delay, self._wake)  # a call that needs it does not wait longer
+                await _wait_for(delay, self._wake)  # a call that needs it does not wait longer
 
     async def _connection(self) -> None:
         """One connection, from its beginning until it is lost, or the source stops."""
@@ -155,12 +155,12 @@ class Connection:
             self._tried.set()
             listening = asyncio.create_task(self._listen(client))
             try:
-                await self._attend(client)
+                await self._refresh_listing(client)
             finally:
                 listening.cancel()
                 await asyncio.wait((listening,))
 
-    async def _attend(self, client: Client) -> None:
+    async def _refresh_listing(self, client: Client) -> None:
         while not (self._lost or self._stopping):
             await self._wake.wait()
             self._wake.clear()
@@ -192,7 +192,7 @@ class Connection:
                 self._lost = False
                 continue
             self._way = number
-            async with _enter(client):
+            async with _exit_at_end(client):
                 yield client
             return
         raise failures[0]
@@ -255,7 +255,7 @@ class Connection:
         logger.info("%s (%s, MCP %s): %d tools", self._name, about, client.protocol_version, len(self._listing.tools))
 
 
-async def _within(seconds: float, event: asyncio.Event) -> bool:
+async def _wait_for(seconds: float, event: asyncio.Event) -> bool:
     with suppress(TimeoutError):
         async with asyncio.timeout(seconds):
             await event.wait()
@@ -263,7 +263,7 @@ async def _within(seconds: float, event: asyncio.Event) -> bool:
 
 
 @asynccontextmanager
-async def _enter(client: Client) -> AsyncIterator[None]:
+async def _exit_at_end(client: Client) -> AsyncIterator[None]:
     """The rest of `async with client`."""
     try:
         yield

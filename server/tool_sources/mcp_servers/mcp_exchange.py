@@ -15,7 +15,7 @@ from pydantic import TypeAdapter
 from a2a_canvas.server.tool_sources.mcp_servers.questions import Questions
 from a2a_canvas.tools.functions.results import ToolError
 
-LONGEST = 10
+MAX_TIMEOUTS = 10
 """A call that reports progress may take this many times its time-out."""
 
 Reply = types.ElicitResult | types.ErrorData
@@ -56,11 +56,11 @@ class Exchange:
         running.reset(token)
         sending.add_done_callback(lambda sent: sent.cancelled() or sent.exception())  # also if nobody waits any more
         clock = asyncio.get_running_loop().time
-        latest, end = clock() + self.timeout, clock() + LONGEST * self.timeout
+        latest, end = clock() + self.timeout, clock() + MAX_TIMEOUTS * self.timeout
         try:
             while not sending.done():
-                if not await self._signal(sending, min(latest, end) - clock()):
-                    raise ToolError(self._too_slow(clock() >= end))
+                if not await self._wait_for_signal(sending, min(latest, end) - clock()):
+                    raise ToolError(self._timeout_message(clock() >= end))
                 latest = clock() + self.timeout
                 if self.label:
                     label, self.label = self.label, ""
@@ -75,7 +75,7 @@ class Exchange:
             await asyncio.wait((sending,), timeout=2)
             self._refuse()
 
-    async def _signal(self, sending: asyncio.Task[Any], within: float) -> bool:
+    async def _wait_for_signal(self, sending: asyncio.Task[Any], within: float) -> bool:
         """Wait for the answer, or a sign of life; whether there was one in time."""
         waking = asyncio.create_task(self.wake.wait())
         done, _ = await asyncio.wait((sending, waking), timeout=max(within, 0), return_when=asyncio.FIRST_COMPLETED)
@@ -83,9 +83,9 @@ class Exchange:
         self.wake.clear()
         return bool(done)
 
-    def _too_slow(self, at_all: bool) -> str:
+    def _timeout_message(self, at_all: bool) -> str:
         if at_all:
-            return f"{self.name} took longer than {LONGEST * self.timeout:g} seconds and was cancelled."
+            return f"{self.name} took longer than {MAX_TIMEOUTS * self.timeout:g} seconds and was cancelled."
         return (
             f"{self.name} gave no sign of life for {self.timeout:g} seconds and was cancelled; whether it did "
             "something is unknown."

@@ -130,10 +130,10 @@ class ServerProcess:
             if self._process.stdin:
                 self._process.stdin.close()
             for kill in (signal.SIGTERM, signal.SIGKILL):
-                if await self._ends_within(GRACE):
+                if await self._ends_in_time(GRACE):
                     break
                 self._signal(kill)
-            await self._ends_within(GRACE)
+            await self._ends_in_time(GRACE)
             self._signal(signal.SIGKILL)  # what it has started and left behind
         finally:
             for task in self._tasks:
@@ -142,14 +142,14 @@ class ServerProcess:
             self._process._transport.close()  # type: ignore[attr-defined]  # others may hold its pipes open
         return f"ended with code {self._process.returncode}" if by_itself else "was stopped"
 
-    async def _ends_within(self, within: float) -> bool:
+    async def _ends_in_time(self, within: float) -> bool:
         """Whether it ends within some seconds."""
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(within):
-                await self._exit()
+                await self._wait_for_exit()
         return self._process.returncode is not None
 
-    async def _exit(self) -> None:
+    async def _wait_for_exit(self) -> None:
         while self._process.returncode is None:  # noqa: ASYNC110  `Process.wait` waits for its pipes, too
             await asyncio.sleep(0.01)
 
@@ -159,7 +159,7 @@ class ServerProcess:
 
     async def _close_after_exit(self) -> None:
         """End `lines` soon after the program, even if another has its stdout."""
-        await self._exit()
+        await self._wait_for_exit()
         await asyncio.sleep(LAST_OUTPUT)
         if self._process.stdout:
             self._process.stdout.feed_eof()

@@ -25,7 +25,7 @@ from a2a_canvas.server.tool_sources.mcp_servers import resources
 from a2a_canvas.server.tool_sources.mcp_servers.config import Command, McpServer
 from a2a_canvas.server.tool_sources.mcp_servers.input_schema import normalise
 from a2a_canvas.server.tool_sources.mcp_servers.mcp_connection import DELAYS, Connection, Listing
-from a2a_canvas.server.tool_sources.mcp_servers.mcp_exchange import LONGEST, Exchange, Reply, running
+from a2a_canvas.server.tool_sources.mcp_servers.mcp_exchange import MAX_TIMEOUTS, Exchange, Reply, running
 from a2a_canvas.server.tool_sources.mcp_servers.questions import MAX_ROUNDS, Questions
 from a2a_canvas.server.tool_sources.mcp_servers.tool_names import name_prefix, unique_names
 from a2a_canvas.server.tool_sources.mcp_servers.tool_results import Part, contents_of, result_of
@@ -122,7 +122,7 @@ class McpSource:
 
         async def run(given: Mapping[str, Any], canvas: Canvas) -> list[Part]:
             params = types.CallToolRequestParams(name=tool["name"], arguments=schema.original(given))
-            result = await self._call(name, lambda more: types.CallToolRequest(params=_with(params, more)), canvas)
+            result = await self._call(name, lambda more: types.CallToolRequest(params=_update(params, more)), canvas)
             return result_of(name, result, reader)
 
         about = str(tool.get("description") or tool.get("title") or tool["name"])[:MAX_DESCRIPTION]
@@ -158,10 +158,10 @@ class McpSource:
         parallel: bool = True,
         check: Check | None = None,
     ) -> FunctionTool:
-        longest = CALL_WAIT + LONGEST * self._server.timeout + 30  # more than an exchange takes
+        max_seconds = CALL_WAIT + MAX_TIMEOUTS * self._server.timeout + 30  # more than an exchange takes
         approval = self._server.approval_of(plain)
         return FunctionTool(
-            name, about, schema, run, longest, approval, idempotent=idempotent, parallel=parallel, check=check
+            name, about, schema, run, max_seconds, approval, idempotent=idempotent, parallel=parallel, check=check
         )
 
     # ------------------------------------------------------------- calls
@@ -171,7 +171,7 @@ class McpSource:
         if not isinstance(uri, str):
             raise ToolError(f"{name} needs the URI of a resource as “uri”.")
         params = types.ReadResourceRequestParams(uri=uri)
-        result = await self._call(name, lambda more: types.ReadResourceRequest(params=_with(params, more)), canvas)
+        result = await self._call(name, lambda more: types.ReadResourceRequest(params=_update(params, more)), canvas)
         return contents_of(name, result["contents"])
 
     async def _call(self, name: str, request: Request, canvas: Canvas) -> dict[str, Any]:
@@ -256,7 +256,7 @@ class McpSource:
 
     async def _on_elicitation(self, context: object, params: types.ElicitRequestParams) -> Reply:
         """A question that came as a request of its own; it waits in the call that it belongs to (rule 4)."""
-        exchange = running.get() or self._only_one()
+        exchange = running.get() or self._sole_exchange()
         if exchange is None or exchange not in self._exchanges:
             logger.warning("%s asks the user, and of which call is unknown: it is refused", self.name)
             return types.ErrorData(
@@ -264,7 +264,7 @@ class McpSource:
             )
         return await exchange.ask(_json(params))
 
-    def _only_one(self) -> Exchange | None:
+    def _sole_exchange(self) -> Exchange | None:
         """The exchange that a question belongs to which does not say it; None if it may be another one's."""
         late = get_running_loop().time() - self._given_up < LATE
         return next(iter(self._exchanges)) if len(self._exchanges) == 1 and not late else None
@@ -279,7 +279,7 @@ def _needs_task(tool: Mapping[str, Any]) -> bool:
     return (tool.get("execution") or {}).get("taskSupport") == "required"
 
 
-def _with(params: Any, more: Mapping[str, Any]) -> Any:
+def _update(params: Any, more: Mapping[str, Any]) -> Any:
     return params.model_copy(update=more)
 
 

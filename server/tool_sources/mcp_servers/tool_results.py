@@ -43,7 +43,7 @@ def result_of(tool: str, result: Mapping[str, Any], read_resource: str = "") -> 
         text = "\n".join(part for part in parts if isinstance(part, str))
         raise ToolError(text[:MAX_ERROR] or f"{tool} failed, and its server did not say why.")
     structured = result.get("structuredContent")
-    rest = None if structured is None else _unsaid(structured, result.get("content", ()))
+    rest = None if structured is None else _missing_from_content(structured, result.get("content", ()))
     if rest is not None:
         parts.append(json.dumps(rest, ensure_ascii=False))
     return parts
@@ -107,27 +107,27 @@ def name_of(uri: str) -> str:
         return ""
 
 
-def _unsaid(structured: Any, content: Sequence[Mapping[str, Any]]) -> Any:
+def _missing_from_content(structured: Any, content: Sequence[Mapping[str, Any]]) -> Any:
     """What of `structuredContent` the content does not say; None if it says all."""
     texts = [block["text"] for block in content if isinstance(block.get("text"), str)]
-    values = [_value(text) for text in texts]
+    values = [_parse_json(text) for text in texts]
     said = [*texts, *values, *((texts, values) if texts else ())]
-    if structured in said or _only_value(structured) in said:
+    if structured in said or _unwrap_single(structured) in said:
         return None
     blocks = [*content, *(block["resource"] for block in content if "resource" in block)]
-    rest = _others(structured, texts, blocks)
+    rest = _without_repeats(structured, texts, blocks)
     if isinstance(rest, dict):
-        others = {key: _others(value, texts, blocks) for key, value in rest.items()}
+        others = {key: _without_repeats(value, texts, blocks) for key, value in rest.items()}
         rest = {key: others[key] for key, value in rest.items() if others[key] or not value}
     return rest if rest or not structured else None
 
 
-def _only_value(structured: Any) -> Any:
+def _unwrap_single(structured: Any) -> Any:
     """The value of an object with one key, as servers wrap what is no object."""
     return next(iter(structured.values())) if isinstance(structured, dict) and len(structured) == 1 else structured
 
 
-def _others(value: Any, texts: Sequence[str], blocks: Sequence[Any]) -> Any:
+def _without_repeats(value: Any, texts: Sequence[str], blocks: Sequence[Any]) -> Any:
     """A value without what the content repeats; an empty one of its type if nothing is left."""
     match value:
         case [*items]:
@@ -147,7 +147,7 @@ def _is_same(one: Any, block: Any) -> bool:
     return any(isinstance(one.get(key), str) and one[key] == block.get(key) for key in ("data", "blob"))
 
 
-def _value(text: str) -> Any:
+def _parse_json(text: str) -> Any:
     try:
         return json.loads(text)
     except (ValueError, RecursionError):

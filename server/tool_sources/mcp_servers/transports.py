@@ -97,7 +97,7 @@ def missing_program(server: McpServer) -> str:
             return ""
 
 
-def no_program(program: str) -> str:
+def describe_missing_program(program: str) -> str:
     return f"there is no program {program}. Install it, or name its path"
 
 
@@ -184,7 +184,7 @@ class _HttpClient(LimitedClient):
         except (httpx2.ConnectError, httpx2.ConnectTimeout):
             if not self.status:
                 raise
-            return _error(request, NOT_SENT, _nobody_at(request.url))
+            return _error(request, NOT_SENT, _describe_no_answer(request.url))
         self.status = response.status_code
         if is_compressed(response.headers.get("content-encoding", "")):
             await response.aclose()
@@ -228,7 +228,7 @@ def reason_of(error: BaseException, connection: Command | Endpoint) -> str:
 
 def _reason_of_program(error: BaseException, command: Command) -> str:
     if isinstance(error, FileNotFoundError) and Path(command.cwd).is_dir():
-        return no_program(command.command)
+        return describe_missing_program(command.command)
     if isinstance(error, FileNotFoundError | PermissionError | NotADirectoryError):
         return f"{command.command!r} cannot be run in {command.cwd!r}: {error.strerror}"
     return ""
@@ -241,7 +241,7 @@ def _reason_of_address(error: BaseException, endpoint: Endpoint) -> str:
         case _HttpFailure():
             return f"it answers with HTTP {error.status}"
         case httpx2.ConnectError():
-            return _nobody_at(httpx2.URL(endpoint.url))
+            return _describe_no_answer(httpx2.URL(endpoint.url))
         case httpx2.HTTPStatusError():
             return f"it answers with HTTP {error.response.status_code}"
         case _:
@@ -253,7 +253,7 @@ def end_reason(connection: Command | Endpoint) -> str:
     return "it ended" if isinstance(connection, Command) else "it closed the connection"
 
 
-def again_after(seconds: float, connection: Command | Endpoint) -> str:
+def describe_retry(seconds: float, connection: Command | Endpoint) -> str:
     """When a server that is not there is tried again, and what the operator can do."""
     when = "at once" if seconds == 0 else "in 1 second" if seconds == 1 else f"in {seconds:g} seconds"
     look = "its command, run by hand, shows what is wrong" if isinstance(connection, Command) else "check its url"
@@ -277,6 +277,6 @@ def _reason(error: BaseException, connection: Command | Endpoint) -> str:
             return f"{type(error).__name__}: {str(error)[:300]}"
 
 
-def _nobody_at(url: httpx2.URL) -> str:
+def _describe_no_answer(url: httpx2.URL) -> str:
     """The address is given without what may be secret."""
     return f"nothing answers at {url.copy_with(userinfo=b'', query=None, fragment=None)}"

@@ -91,10 +91,10 @@ def without_downgrades(interfaces: Sequence[pb.AgentInterface], agent: str) -> t
 def may_lead(agent: Sequence[str], interface: Sequence[str]) -> bool:
     """Whether an agent at some IP addresses may send us to others (rule 1). An agent with public and private addresses
     is on the internet, and may lead to its own."""
-    return not any(map(_public, agent)) or all(_public(each) or each in agent for each in interface)
+    return not any(map(_is_public, agent)) or all(_is_public(each) or each in agent for each in interface)
 
 
-def _public(address: str) -> bool:
+def _is_public(address: str) -> bool:
     return is_public(address_of(address))
 
 

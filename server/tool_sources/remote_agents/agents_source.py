@@ -68,19 +68,20 @@ class RemoteAgents:
             return ""
         with suppress(TimeoutError):
             async with asyncio.timeout(WAIT):
-                while name not in self._tools and (trying := self._unread()):
+                while name not in self._tools and (trying := self._pending_cards()):
                     await asyncio.wait(trying.values(), return_when=asyncio.FIRST_COMPLETED)
         if name in self._tools:
             return ""
         return " and ".join(
-            f"the agent at {_plain(url)} cannot be asked ({self._reasons[url]})" for url in self._unread()
+            f"the agent at {_without_secrets(url)} cannot be asked ({self._reasons[url]})"
+            for url in self._pending_cards()
         )
 
-    def _unread(self) -> dict[str, asyncio.Task[None]]:
+    def _pending_cards(self) -> dict[str, asyncio.Task[None]]:
         return {url: task for url, task in self._trying.items() if not task.done()}
 
     async def start(self) -> None:
-        cards = await asyncio.gather(*map(self._card, self._clients))
+        cards = await asyncio.gather(*map(self._read_card, self._clients))
         for url, card in zip(self._clients, cards, strict=True):
             if card:
                 self._offer(url, card)
@@ -98,26 +99,26 @@ class RemoteAgents:
     async def _try_again(self, url: str) -> None:
         for delay in chain(RETRIES, repeat(RETRIES[-1])):
             await asyncio.sleep(delay)
-            if card := await self._card(url, log=logging.DEBUG):
+            if card := await self._read_card(url, log=logging.DEBUG):
                 self._offer(url, card)
                 return
 
-    async def _card(self, url: str, log: int = logging.WARNING) -> pb.AgentCard | None:
+    async def _read_card(self, url: str, log: int = logging.WARNING) -> pb.AgentCard | None:
         try:
             return await self._clients[url].read_card()
         except AgentFault as fault:
             self._reasons[url] = str(fault)
-            logger.log(log, "The agent at %s cannot be asked yet: %s. It is tried again", _plain(url), fault)
+            logger.log(log, "The agent at %s cannot be asked yet: %s. It is tried again", _without_secrets(url), fault)
             return None
 
     def _offer(self, url: str, card: pb.AgentCard) -> None:
         name = tool_name(card.name, self._tools)
         agent = RemoteAgent(
-            name.removeprefix(TOOL_PREFIX), line(card.name), _plain(url), self._clients[url], self._timeout
+            name.removeprefix(TOOL_PREFIX), line(card.name), _without_secrets(url), self._clients[url], self._timeout
         )
 
         async def ask(given: Mapping[str, Any], canvas: Canvas) -> Result:
-            message, artifact_ids, context_id = _input(name, given)
+            message, artifact_ids, context_id = _parse_input(name, given)
             return await RemoteTask(agent, canvas, artifact_ids).run(message, context_id)
 
         async def abandon(record: CallRecord) -> None:
@@ -141,7 +142,7 @@ async def _cancel_task(agent: RemoteAgent, record: CallRecord) -> None:
         logger.warning("The task %s of the agent at %s is not cancelled: %s", known["id"], agent.url, fault)
 
 
-def _input(name: str, given: Mapping[str, Any]) -> tuple[str, tuple[str, ...], str]:
+def _parse_input(name: str, given: Mapping[str, Any]) -> tuple[str, tuple[str, ...], str]:
     """A call's message, artifact ids and context id.
 
     Raises:
@@ -157,7 +158,7 @@ def _input(name: str, given: Mapping[str, Any]) -> tuple[str, tuple[str, ...], s
     raise ToolError(f"{name} needs a message; artifact_ids (a list of strings) and context_id (a string) may follow.")
 
 
-def _plain(url: str) -> str:
+def _without_secrets(url: str) -> str:
     """An address without what may be secret."""
     parts = urlsplit(url)
     host = parts.netloc.rpartition("@")[2]

@@ -19,9 +19,9 @@ from a2a_canvas.server.commands.open_files import (
     OWN_FILES,
     QUIET_SECONDS,
     connections_within,
-    make_room,
     needed_files,
-    quiet_about_accepting,
+    raise_file_limit,
+    throttle_accept_errors,
 )
 from a2a_canvas.server.settings.settings import Settings
 from tests.free_port import free_port
@@ -69,7 +69,7 @@ def test_the_limit_is_raised_as_far_as_it_is_needed_and_may_be(
     monkeypatch.setattr(resource, "getrlimit", lambda of: (soft, hard))
     monkeypatch.setattr(resource, "setrlimit", lambda of, limits: asked.append((of, limits)))
     assert needed_files(settings()) == 1000
-    assert make_room(settings()) == connections
+    assert raise_file_limit(settings()) == connections
     assert asked == ([(resource.RLIMIT_NOFILE, (raised, hard))] if raised else [])
     warned = f"the server takes {connections} connections. Start it after ulimit -n 1000."
     assert (warned in caplog.text) is (connections < 900)
@@ -77,7 +77,7 @@ def test_the_limit_is_raised_as_far_as_it_is_needed_and_may_be(
 
 def test_connections_that_cannot_be_accepted_are_one_record_a_minute(caplog: pytest.LogCaptureFixture) -> None:
     now = [0.0]
-    handle, loop = quiet_about_accepting(lambda: now[0]), asyncio.new_event_loop()
+    handle, loop = throttle_accept_errors(lambda: now[0]), asyncio.new_event_loop()
     try:
         with caplog.at_level(logging.ERROR):
             for now[0] in (0.0, 0.1, QUIET_SECONDS - 1, QUIET_SECONDS, QUIET_SECONDS + 1):

@@ -203,7 +203,7 @@ def test_closing_words_are_no_status() -> None:
 
 def test_ids_and_lines_of_our_own_stand_alone() -> None:
     seen = SeenTask("t1", "c1", artifacts=(("r1", "report.md"),))
-    out, _ = shown(doc("text"), methodcaller("facts", seen), methodcaller("line", "Next"))
+    out, _ = shown(doc("text"), methodcaller("print_ids", seen), methodcaller("line", "Next"))
     assert out == f"{HEAD}text\ncontext   c1\ntask      t1\nartifact  r1  report.md\nNext\n"
 
 

@@ -13,7 +13,7 @@ from typing_extensions import TypeAliasType
 from a2a_canvas.server.tool_sources.mcp_servers.config import Command, Endpoint, McpServer
 from a2a_canvas.server.tool_sources.mcp_servers.process import OverlongLine
 from a2a_canvas.server.tool_sources.mcp_servers.source import McpSource
-from a2a_canvas.server.tool_sources.mcp_servers.transports import again_after, reason_of, request_of
+from a2a_canvas.server.tool_sources.mcp_servers.transports import describe_retry, reason_of, request_of
 
 HERE = Endpoint("https://user:secret@example.com/mcp?key=secret")
 
@@ -128,4 +128,4 @@ Nested = TypeAliasType("Nested", "dict[str, Nested]")
 def test_it_is_said_when_a_server_is_tried_again_and_where_to_look(
     seconds: float, connection: Command | Endpoint, said: str
 ) -> None:
-    assert again_after(seconds, connection) == said
+    assert describe_retry(seconds, connection) == said
