@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import random
+import sys
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -25,6 +26,8 @@ LIFE = 1.0
 """Seconds within which the server is killed for the first time in a round."""
 ROUND_TIMEOUT = 40.0
 """Seconds within which everything must have ended."""
+PROGRESS = 10
+"""Rounds after which it says how far it is."""
 RESUMPTIONS = 2
 """How often a turn is taken up again after a crash."""
 
@@ -181,6 +184,8 @@ async def play(server: RestartedServer, rounds: int, seed: int, again: float) ->
             moments = random.Random(f"{seed}/{number}")
             kills = moments.choices((1, 2, 3), (7, 2, 1))[0]
             await one_round(server, moments, kills, again, tally)
+            if tally.rounds % PROGRESS == 0:
+                print(f"  {tally.rounds} of {rounds} rounds, {tally.kills} kills", file=sys.stderr, flush=True)  # noqa: T201
     finally:
         await server.stop()
     for line in (line for log in server.logs for line in complaints(log)):

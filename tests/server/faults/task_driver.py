@@ -57,7 +57,8 @@ class RestartedServer:
     async def stop(self) -> None:
         """As a server is stopped that is to end in order."""
         self.up.clear()
-        self.process.signal(signal.SIGTERM)
+        with suppress(ProcessLookupError):  # it is gone if it did not start
+            self.process.signal(signal.SIGTERM)
         await self.process.ended()
         await self._group.end()
 
