@@ -118,8 +118,9 @@ class ToolStep:
         kind: `called`: the call is about to run, `value` is the index of its block, `name` the caller whose message the
             model read last (empty if unknown); `began`: it runs;
             `asked`: it waits for the user's next message, `value` is the question, `name` its number (empty: the next
-            one); `authentication`: the same, and the message is not recorded; `changed`: `value` of its changes are
-            saved; `kept`: the JSON text `value` is stored as `name`.
+            one); `authentication`: the same, and the message is not recorded; `changed`: `value` is a JSON object of
+            the numbers of saved changes by artifact, made in the `once` called `name` (empty outside); `kept`: the
+            JSON text `value` is stored as `name`.
     """
 
     tool_use_id: str

@@ -1,9 +1,11 @@
 """`Canvas`: the operations available to a running tool.
 
 Rule 1: a call that runs again, after an answer of the user or a crash, receives its record: the answers, in the order
-        of its questions, the values of `once` and `remember`, and the number of saved changes, which are not made
-        again. A tool must therefore ask, and change artifacts, in the same order each time.
+        of its questions, the values of `once` and `remember`, and the numbers of saved changes, which are not made
+        again. A tool must therefore ask, and change each artifact, in the same order each time.
 Rule 2: a record is committed together with the changes before it. A call that fails is undone back to that point.
+        What runs in `once` counts and saves its own changes: neither what is skipped with it nor what another one has
+        not finished counts as made.
 Rule 3: `ask` leaves the tool by an exception that no `except Exception` catches.
 Rule 4: an answer to a question for authentication is not recorded: only the next run of the call has it. A later run
         asks again, unless the result of using the answer is recorded.
@@ -13,7 +15,9 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Mapping
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Literal, TypeVar
 
@@ -34,6 +38,13 @@ StepKind = Literal["called", "began", "asked", "authentication", "changed", "kep
 """The kinds of steps that a call records, as explained in `ToolStep`."""
 
 
+ChangeKey = tuple[str, str]
+"""The name of a `once`, or an empty text outside of any, and the id of an artifact."""
+
+_ONCE: ContextVar[tuple[Canvas, str] | None] = ContextVar("once", default=None)
+"""The `once` that is running."""
+
+
 class CallPaused(BaseException):
     """The call waits for an answer of the user."""
 
@@ -50,12 +61,12 @@ class CallRecord:
     Attributes:
         answers: the user's, in the order of the questions; None for an unrecorded one (rule 4).
         kept: JSON texts by name.
-        changes: the number of its saved changes.
+        changes: the number of its saved changes by the name of the `once` that made them (empty outside) and artifact.
     """
 
     answers: tuple[str | None, ...] = ()
     kept: Mapping[str, str] = field(default_factory=dict)
-    changes: int = 0
+    changes: Mapping[ChangeKey, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,8 +120,9 @@ class Canvas:
         self._record = record
         self._kept = dict(record.kept)
         self._questions = 0
-        self._changes = 0
+        self._changes: Counter[ChangeKey] = Counter()
         self._touched: dict[str, Ref] = {}
+        self._unsaved: dict[str, set[str]] = {}
         self._ended = False
 
     async def progress(self, label: str) -> None:
@@ -155,7 +167,11 @@ class Canvas:
             fn: returns a JSON value. A crash while it runs, or before its result is stored, runs it again.
         """
         if name not in self._kept:
-            await self.remember(name, await fn())  # type: ignore[arg-type]
+            outer = _ONCE.set((self, name))
+            try:
+                await self.remember(name, await fn())  # type: ignore[arg-type]
+            finally:
+                _ONCE.reset(outer)
         value: T = json.loads(self._kept[name])
         return value
 
@@ -192,19 +208,21 @@ class Canvas:
         self._questions += 1
 
     async def save(self) -> None:
-        """Record the changes made so far (rule 2)."""
-        touched = await self.prepare()
-        if self._changes > self._record.changes:  # nothing below waits
-            for ref in touched:
-                await self._workspace.store.complete_call(ref)
-            await self._services.record("changed", "", str(self._changes))
+        """Record the changes made so far, except those of another `once` that is running (rule 2)."""
+        await self.prepare()
+        saved = [artifact_id for artifact_id, names in self._unsaved.items() if names <= {"", self._once}]
+        changes: dict[str, dict[str, int]] = {}
+        for artifact_id in saved:  # nothing waits from here
+            await self._workspace.store.complete_call(self._touched[artifact_id])
+            for name in self._unsaved.pop(artifact_id):
+                changes.setdefault(name, {})[artifact_id] = self._changes[name, artifact_id]
+        for name, counts in changes.items():
+            await self._services.record("changed", name, to_json(counts))
 
-    async def prepare(self) -> tuple[Ref, ...]:
-        """Prepare `close`, so that it does not wait; returns the artifacts concerned."""
-        touched = tuple(self._touched.values())
-        for ref in touched:
+    async def prepare(self) -> None:
+        """Prepare `close`, so that it does not wait."""
+        for ref in tuple(self._touched.values()):
             await self._workspace.store.prepare(ref)
-        return touched
 
     async def close(self) -> None:
         """The call has succeeded: make a version of each artifact that it has changed."""
@@ -225,6 +243,12 @@ class Canvas:
         for artifact_id in [each for each, call_id in writers.items() if call_id == self._call_id]:
             del writers[artifact_id]
 
+    @property
+    def _once(self) -> str:
+        """The name of the `once` that is running; empty outside of any."""
+        running = _ONCE.get()
+        return running[1] if running and running[0] is self else ""
+
     def _check_open(self) -> None:
         if self._ended:
             raise RuntimeError("The call of this canvas has ended.")
@@ -232,8 +256,9 @@ class Canvas:
     async def change(self, artifact_id: str, make: Callable[[Ref], Awaitable[None]]) -> None:
         """Make a change, unless it was made before (rule 1)."""
         self._check_open()
-        self._changes += 1
-        if self._changes <= self._record.changes:
+        key = self._once, artifact_id
+        self._changes[key] += 1
+        if self._changes[key] <= self._record.changes.get(key, 0):
             return
         if self._services.writers.setdefault(artifact_id, self._call_id) != self._call_id:
             raise ToolError(f"Artifact {artifact_id!r} is being written by another tool call. Try again after it.")
@@ -242,7 +267,11 @@ class Canvas:
             await make(ref)
         except StoreError as error:
             raise ToolError(str(error)) from None
-        self._touched[artifact_id] = ref
+        self._mark_changed(ref)
+
+    def _mark_changed(self, ref: Ref) -> None:
+        self._touched[ref.artifact_id] = ref
+        self._unsaved.setdefault(ref.artifact_id, set()).add(self._once)
 
     async def apply(self, artifact_id: str, change: AppendParts | ReplaceParts) -> None:
         """Change the parts of an artifact; errors as in `CanvasArtifact.append`."""
@@ -254,7 +283,7 @@ class Canvas:
 
     def skip_saved_changes(self) -> None:
         """Count the saved changes as made, for a tool that determines itself what remains to be changed."""
-        self._changes = max(self._changes, self._record.changes)
+        self._changes |= Counter(self._record.changes)
 
     async def edit(self, ref: Ref, old: str, new: str) -> None:
         """Edit a passage; see `CanvasArtifact.edit`."""
@@ -276,6 +305,7 @@ class Canvas:
         except BaseException:
             await edit.abort()
             raise
+        self._mark_changed(ref)
         await self.save()
 
     async def read(self, artifact_id: str) -> Artifact | None:

@@ -6,6 +6,7 @@ A call waits because it asked the user, or because a crash interrupted it. Eithe
 
 from __future__ import annotations
 
+import json
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, assert_never
@@ -13,7 +14,7 @@ from typing import Any, assert_never
 from a2a_canvas.server.agent.events import AssistantOutput, ToolStep, Transcript, UserInput
 from a2a_canvas.server.agent.model import ModelText, ToolResult, ToolUse
 from a2a_canvas.server.log_output import MASK
-from a2a_canvas.tools.functions.canvas import CallRecord
+from a2a_canvas.tools.functions.canvas import CallRecord, ChangeKey
 
 SECRET_LENGTH = 8
 """The minimum length of an answer that counts as a secret: “done” does not."""
@@ -62,7 +63,7 @@ class _WaitingCall:
     caller: str
     answers: list[str | None] = field(default_factory=list)
     kept: dict[str, str] = field(default_factory=dict)
-    changes: int = 0
+    changes: dict[ChangeKey, int] = field(default_factory=dict)
     asks: int = -1
     credentials: bool = False
     withheld: int = -1
@@ -78,7 +79,7 @@ class _WaitingCall:
                 self.asks = int(step.name) if step.name else len(self.answers)
                 self.credentials = step.kind == "authentication"
             case "changed":
-                self.changes = int(step.value)
+                self.changes |= {(step.name, artifact): count for artifact, count in json.loads(step.value).items()}
             case "kept":
                 self.kept[step.name] = step.value
             case _:

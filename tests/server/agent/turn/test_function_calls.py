@@ -8,7 +8,7 @@ import pytest
 from pydantic import BaseModel
 
 from a2a_canvas import Canvas, File, ToolError, tool
-from a2a_canvas.server.agent.events import ArtifactChanged, State, ToolFailed, ToolSucceeded
+from a2a_canvas.server.agent.events import ArtifactChanged, State, ToolFailed, ToolStep, ToolSucceeded
 from a2a_canvas.server.agent.turn.function_calls import abandon
 from a2a_canvas.server.agent.turn.pending_calls import FunctionCall
 from a2a_canvas.server.wire import CANVAS, is_yes
@@ -440,6 +440,68 @@ async def test_wherever_a_crash_cuts_it_off_it_comes_to_the_same_end() -> None:
         assert life.record.state is State.COMPLETED
         assert life.texts() == {"plan": PLAN}
     assert resumed > 20
+
+
+async def test_what_is_skipped_with_once_does_not_count_as_made_outside_of_it() -> None:
+    @tool
+    async def writes(canvas: Canvas) -> str:
+        """Writes in `once`, asks, and writes more."""
+        doc = canvas.artifact("doc")
+
+        async def begin() -> None:
+            await doc.append("In once. ")
+
+        await canvas.once("begin", begin)
+        await doc.append(f"{await canvas.ask('What else?')}.")
+        return await doc.read()
+
+    life = Life(FakeLLM([answer(call("T1", "writes")), answer(text("Done."))]), START, tools=(*TOOLS, writes.tool))
+    await life.run()
+    life.answer("Outside")
+    await life.run()
+    assert life.texts() == {"doc": "In once. Outside."}
+
+
+async def test_a_crash_undoes_what_another_once_has_not_finished() -> None:
+    """Two of them write two artifacts at the same time; each saves its own only."""
+    runs: list[str] = []
+    begun, first_ended = asyncio.Event(), asyncio.Event()
+
+    @tool
+    async def writes(canvas: Canvas) -> str:
+        """Writes two artifacts at once."""
+
+        async def slow() -> None:
+            runs.append("slow")
+            await canvas.artifact("slow").append(f"{len(runs)}, ")
+            begun.set()
+            await first_ended.wait()
+            await canvas.artifact("slow").append("ended")
+
+        async def fast() -> None:
+            runs.append("fast")
+            await begun.wait()
+            await canvas.artifact("fast").append("ended")
+
+        async def then() -> None:
+            await canvas.once("fast", fast)
+            first_ended.set()
+
+        await asyncio.gather(canvas.once("slow", slow), then())
+        return "written"
+
+    life = Life(FakeLLM([answer(call("T1", "writes")), answer(text("Done."))]), START, tools=(*TOOLS, writes.tool))
+    cuts = await life.run()
+    for cut in cuts:
+        again = life.crash(cut)
+        if not any(step.kind == "kept" for step in again.record.transcript if isinstance(step, ToolStep)):
+            continue
+        runs[:] = ["slow", "fast"]
+        again.llm = YieldingModel(FakeLLM([answer(text("Done."))]))
+        await again.run()
+        assert again.texts()["fast"] == "ended"
+        assert again.texts()["slow"] in ("1, ended", "3, ended")
+        assert runs.count("fast") == 1
 
 
 async def test_another_message_instead_of_the_answer_is_the_answer() -> None:
