@@ -13,7 +13,7 @@ _NAMED = re.compile(r"\ba2a-canvas (?=(?:new|key|serve|send|chat|contexts|db|doc
 """Commands that messages suggest; messages of the server name the program as it is installed."""
 
 
-def as_called(text: str, program: str) -> str:
+def with_program_name(text: str, program: str) -> str:
     """A message whose commands begin with what the user types to call this program."""
     return _NAMED.sub(lambda _: f"{program} ", text)
 

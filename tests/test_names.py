@@ -40,8 +40,8 @@ PARTICIPLE = re.compile(
     "gone|held|hidden|kept|known|laid|left|lost|made|meant|paid|seen|sent|shown|spent|spoken|taken|thrown|told|torn|"
     "understood|written)"
 )
-CALLBACKS = frozenset({"done", "edited", "failed", "flushed"})
-"""Methods that report an event that has happened."""
+EVENTS = frozenset({"done", "edited", "failed", "flushed"})
+"""What has happened, as a method of a listener or as an outcome."""
 LEFT: frozenset[str] = frozenset(
     {
         "server/agent/attachments.py:shortened",
@@ -81,7 +81,6 @@ LEFT: frozenset[str] = frozenset(
         "server/tasks/sql/replica/notifications.py:_notified",
         "server/tasks/sql/replica/notifications.py:of",
         "server/tasks/sql/replica/takeover.py:_unowned",
-        "tools/tool.py:Failed",
     }
 )
 """Names that are still to be replaced."""
@@ -90,7 +89,7 @@ LEFT: frozenset[str] = frozenset(
 def is_participle(name: str) -> bool:
     """Whether a name is a single word that is a participle or `of`, such as `_known` or `Merged`."""
     word = name.strip("_")
-    return bool(PARTICIPLE.fullmatch(word[:1].lower() + word[1:])) and word not in CALLBACKS
+    return bool(PARTICIPLE.fullmatch(word[:1].lower() + word[1:])) and word.lower() not in EVENTS
 
 
 def participles(tree: ast.Module) -> Iterator[str]:

@@ -19,7 +19,7 @@ LARGE = 65_536
 _SUSPECT = re.compile(rf'"timestamp"\s*:\s*"{_STAMP}"'.encode())
 
 
-async def zoned_answer(response: httpx.Response) -> None:
+async def add_zones_to_answer(response: httpx.Response) -> None:
     """A hook of httpx that adds zones to the answer of an A2A call while it is read."""
     method, path = response.request.method, response.request.url.path
     # Other resources, such as artifacts, are the user's content.

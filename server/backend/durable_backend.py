@@ -64,7 +64,7 @@ class DurableBackend(SqlBackend):
         self._beside: list[asyncio.Task[None]] = []
         self._usage: SharedUsage | None = None
         self._kept = SqlKeptBytes(self._database)
-        self._metrics.refreshers.append(self._report_kept)
+        self._metrics.refreshers.append(self._report_stored_bytes)
 
     async def start(self, runner: TaskRunner) -> None:
         await prepare_database(self._database)
@@ -90,7 +90,7 @@ class DurableBackend(SqlBackend):
                 await asyncio.wait_for(self._usage.exchange(), LAST_EXCHANGE_SECONDS)
         await super().stop()
 
-    async def _report_kept(self) -> None:
+    async def _report_stored_bytes(self) -> None:
         self._metrics.kept_bytes.set(await self._kept.sum_of_all())
 
     async def _prune_regularly(self) -> None:

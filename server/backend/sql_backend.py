@@ -77,7 +77,7 @@ class SqlBackend:
     ) -> None:
         self._database = database
         self._metrics = metrics or Metrics(now)
-        self._metrics.refreshers.append(self._report_written)
+        self._metrics.refreshers.append(self._report_writes)
         self._reported = (0, 0)  # failures of commits, and bytes
         self.commits = GroupCommit(
             database, self._on_lease_lost, self._on_unwritable, spacing=spacing, committed=self._metrics.commits.observe
@@ -88,7 +88,7 @@ class SqlBackend:
         self.push = SqlPush(database, now)
         outbox = SqlOutboxWriter()
         self.journal = SqlJournal(
-            database, self.commits, self._lease, versions, _notify_written, outbox, now, self.push.wake.set
+            database, self.commits, self._lease, versions, _notify_writes, outbox, now, self.push.wake.set
         )
         self.contexts = SqlContexts(database, self.store.frozen, _notify_all, self.journal.refresh_all)
         self.shares = SqlShares(database, lock_to_share, now)
@@ -184,7 +184,7 @@ class SqlBackend:
         if not self._lease.exclusive:
             self._metrics.lease_renewals.labels(outcome).inc()
 
-    async def _report_written(self) -> None:
+    async def _report_writes(self) -> None:
         (failures, written), self._reported = self._reported, (self.commits.failures, self._database.written_bytes)
         self._metrics.commit_failures.inc(self.commits.failures - failures)
         self._metrics.written_bytes.inc(self._database.written_bytes - written)
@@ -245,7 +245,7 @@ class SqlBackend:
             raise  # it is found again: nothing runs it
         except Exception as error:  # of this task only
             try:
-                await self._fail_claimed(claim, error)
+                await self._fail_tasks(claim, error)
             except Unavailable:
                 raise
             except Exception:
@@ -253,7 +253,7 @@ class SqlBackend:
                     "The task cannot be made to fail; it stays as it is.", extra=about(claim.task_id, claim.context_id)
                 )
 
-    async def _fail_claimed(self, claim: Claim, reason: Exception) -> None:
+    async def _fail_tasks(self, claim: Claim, reason: Exception) -> None:
         try:
             await self._close_drafts(claim.context_id, claim.task_id)
         except Unavailable:
@@ -312,7 +312,7 @@ class SqlBackend:
         if failures > 1:
             await self.store.remove_drafts(context_id, task_id)  # they cannot be closed
         if failures > MAX_WRITE_FAILURES:
-            await self._fail_claimed(claim, Unwritable(task_id))
+            await self._fail_tasks(claim, Unwritable(task_id))
         elif self._runner:
             await self._resume(claim, self._runner, failures)
 
@@ -336,7 +336,7 @@ def _notify_all(connection: Connection) -> None:
     notify(connection, Notification())
 
 
-def _notify_written(
+def _notify_writes(
     connection: Connection, tasks: tuple[str, ...], contexts: tuple[ContextKey, ...], active: tuple[ContextKey, ...]
 ) -> None:
     notify(connection, Notification(tasks, contexts, active=active))

@@ -25,7 +25,7 @@ from typing import Any
 import click
 
 from a2a_canvas.server.client.conversation.errors import INTERRUPTED, ClientError
-from a2a_canvas.server.command_form import CommandForm, GroupedOption, as_called
+from a2a_canvas.server.command_form import CommandForm, GroupedOption, with_program_name
 
 NAME = "a2a-canvas"
 _CLIENT = "a2a_canvas.server.client.commands.commands"
@@ -99,7 +99,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def print_error(text: str) -> int:
     """Print an error as one line on the standard error, wrapped on a terminal; returns exit code 2."""
-    said = f"{NAME}: {as_called(' '.join(text.split()), program(sys.argv[0]))}"
+    said = f"{NAME}: {with_program_name(' '.join(text.split()), program(sys.argv[0]))}"
     if sys.stderr and sys.stderr.isatty():
         columns = shutil.get_terminal_size().columns
         said = fill(said, columns, break_long_words=False, break_on_hyphens=False)

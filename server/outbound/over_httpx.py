@@ -19,7 +19,7 @@ class UnreadableAnswer(httpx.RequestError):
     """An answer is too large, compressed or no JSON, or its address may not be connected to; `str()` says why."""
 
 
-def limiting(most: int = MAX_MESSAGE) -> Callable[[httpx.Response], Awaitable[None]]:
+def make_limit_hook(most: int = MAX_MESSAGE) -> Callable[[httpx.Response], Awaitable[None]]:
     """A hook that limits each answer of a client, which has the headers `UNCOMPRESSED`."""
 
     async def limit(response: httpx.Response) -> None:
@@ -43,7 +43,7 @@ class _HttpxBody(httpx.AsyncByteStream):
 
 def client(most: int = MAX_MESSAGE, **options: Any) -> httpx.AsyncClient:
     """A client for addresses that the operator has given: whose answers are limited, and that follows no redirect."""
-    return httpx.AsyncClient(headers=UNCOMPRESSED, event_hooks={"response": [limiting(most)]}, **options)
+    return httpx.AsyncClient(headers=UNCOMPRESSED, event_hooks={"response": [make_limit_hook(most)]}, **options)
 
 
 def json_of(response: httpx.Response) -> Any:

@@ -118,7 +118,7 @@ def _upgrade(connection: Connection, database: Database, force: bool, progress: 
     _refuse_unknown(found, database)
     if found != newest():
         if found and not force:
-            _refuse_used(connection, database.name)
+            _refuse_if_in_use(connection, database.name)
         _run_missing(connection, found, database.name, progress)
 
 
@@ -146,7 +146,7 @@ def _run_all(connection: Connection, name: str) -> None:
         raise
 
 
-def _refuse_used(connection: Connection, name: str) -> None:
+def _refuse_if_in_use(connection: Connection, name: str) -> None:
     """SQLite locks the file of a server instead."""
     if connection.dialect.name == "sqlite":
         return

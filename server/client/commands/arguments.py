@@ -18,7 +18,7 @@ from a2a_canvas.server.client.conversation.address import (
     DEFAULT_URL,
     RequestHeader,
     all_headers,
-    checked_url,
+    check_url,
     header,
     token_header,
 )
@@ -44,7 +44,7 @@ def client_command(place: str, *params: click.Parameter, more: str = "", example
         program = called.program if isinstance(called, Invocation) else called or "a2a-canvas"
         output = {name: values.pop(name) for name in ("json", "color", "thinking", "quiet") if name in values}
         command = getattr(import_module(f"a2a_canvas.server.client.commands.{module}"), function)
-        return invoke(command, Invocation(checked_url(url), sent, program, in_chat=at_prompt, **output), values)
+        return invoke(command, Invocation(check_url(url), sent, program, in_chat=at_prompt, **output), values)
 
     return CommandForm(run, (*params, *_COMMON), more, examples, _OF_OTHERS)
 
@@ -54,7 +54,7 @@ def option(*names: str, group: str = "Options", **how: Any) -> click.Option:
     return GroupedOption(names, group=group, **how)
 
 
-def completing(kind: str) -> Callable[[click.Context, click.Parameter, str], list[Any]]:
+def completer(kind: str) -> Callable[[click.Context, click.Parameter, str], list[Any]]:
     """The shell completion of a value: `task`, `context`, `task or context` or `artifact`."""
 
     def complete(ctx: click.Context, _: click.Parameter, incomplete: str) -> list[Any]:

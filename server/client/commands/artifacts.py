@@ -102,14 +102,14 @@ def version_row(version: dict[str, Any]) -> tuple[str, ...]:
         "*" if version.get("current") else "",
         str(version.get("number", "")),
         local_time(str(version.get("timestamp", ""))),
-        made_by(version),
+        format_author(version),
         str(version.get("parent") or _NONE),
         size_of(int(version.get("size", 0))),
         str(version.get("request", "")) + note,
     )
 
 
-def made_by(version: dict[str, Any]) -> str:
+def format_author(version: dict[str, Any]) -> str:
     """The maker of a version: the user, or the agent and the user it worked for, if named."""
     author, by = str(version.get("author", "")), str(version.get("by", ""))
     return author if not by else by if author == "user" else f"{author} for {by}"

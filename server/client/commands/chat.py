@@ -17,9 +17,9 @@ from prompt_toolkit.formatted_text import FormattedText
 from prompt_toolkit.history import FileHistory, History, InMemoryHistory
 
 from a2a_canvas.server.client.commands.send import (
-    known_context,
     last_conversation,
     print_verdict,
+    resolve_context,
     say,
     wait_for_last_task,
 )
@@ -80,7 +80,7 @@ def _help(invocation: Invocation, group: click.Group) -> None:
 
 async def _greeting(invocation: Invocation, chat: _Chat) -> None:
     async with invocation.connect() as session:
-        chat.context = await known_context(invocation, session, chat.context)
+        chat.context = await resolve_context(invocation, session, chat.context)
         if sys.stdin.isatty():
             goes_on = f" This continues the conversation {chat.context}." if chat.context else ""
             agent = session.card.name or "An agent"

@@ -6,7 +6,7 @@ import click
 
 from a2a_canvas.server.client.commands.arguments import (
     client_command,
-    completing,
+    completer,
     expiry,
     limit,
     lines,
@@ -23,8 +23,8 @@ _FILE = click.Path()
 _NUMBER = value_type(version)
 _THINKING = option("--thinking", is_flag=True, help="on a terminal, show the model's thinking in the status line")
 _GO_ON = option("-c", "--continue", "go_on", is_flag=True, help="go on with the last conversation")
-_KNOWN_CONTEXT = completing("context")
-_KNOWN_ARTIFACT = completing("artifact")
+_KNOWN_CONTEXT = completer("context")
+_KNOWN_ARTIFACT = completer("artifact")
 _CONTEXT = option(
     "--context", shell_complete=_KNOWN_CONTEXT, default="", metavar="ID", help="go on with this conversation"
 )
@@ -122,14 +122,14 @@ def command_forms() -> dict[str, CommandForm]:
         ),
         "watch": client_command(
             "tasks:watch",
-            click.Argument(["typed"], metavar="TASK|CONTEXT", shell_complete=completing("task or context")),
+            click.Argument(["typed"], metavar="TASK|CONTEXT", shell_complete=completer("task or context")),
             _THINKING,
             more=f"{_ID} Of a conversation, the task that works, or the newest one.",
             examples=("watch 7c8d",),
         ),
         "cancel": client_command(
             "tasks:cancel",
-            click.Argument(["typed"], metavar="TASK", shell_complete=completing("task")),
+            click.Argument(["typed"], metavar="TASK", shell_complete=completer("task")),
             more=_ID,
             examples=("cancel 7c8d",),
         ),
@@ -140,7 +140,7 @@ def command_forms() -> dict[str, CommandForm]:
             _CONTEXT,
             option(
                 "--task",
-                shell_complete=completing("task"),
+                shell_complete=completer("task"),
                 default="",
                 metavar="ID",
                 help="answer a task that asked, or add to one that works",

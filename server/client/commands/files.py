@@ -117,7 +117,7 @@ class _FileSaver:
             return True
         name = None if self.version else self.artifact
         try:
-            await self._record_saved(text, await self.canvas.put(self.artifact, text, self.version, name=name))
+            await self._record_save(text, await self.canvas.put(self.artifact, text, self.version, name=name))
         except OperationFailed as error:
             if error.busy:
                 raise
@@ -127,7 +127,7 @@ class _FileSaver:
                 invocation.tell(f"{self.path} is not saved: {error}")
         return True
 
-    async def _record_saved(self, text: str, number: int) -> None:
+    async def _record_save(self, text: str, number: int) -> None:
         if number == self.version + 1:
             self.version, self.text = number, text
             return
@@ -235,11 +235,11 @@ async def open_artifact(invocation: Invocation, artifact: str | None, context: s
         if text == text_of(seen):
             invocation.tell("Nothing is changed, and nothing is saved.")
         else:
-            await _save_edited(canvas, id_, path, text, int(seen["version"]))
+            await _save_edit(canvas, id_, path, text, int(seen["version"]))
         shutil.rmtree(path.parent)
 
 
-async def _save_edited(canvas: CanvasSession, artifact: str, path: Path, text: str, base: int) -> None:
+async def _save_edit(canvas: CanvasSession, artifact: str, path: Path, text: str, base: int) -> None:
     """Save the text on top of its base version. If that fails, the text stays in its file, whose name is printed."""
     invocation = canvas.invocation
     try:

@@ -58,8 +58,8 @@ async def send(
         if go_on:
             await wait_for_last_task(invocation, session, context)
         else:
-            message.context_id = await known_context(invocation, session, context)
-        message.task_id = await _known_task(session, task)
+            message.context_id = await resolve_context(invocation, session, context)
+        message.task_id = await _resolve_task(session, task)
         return await say(invocation, session, message, output)
 
 
@@ -75,7 +75,7 @@ def last_conversation(invocation: Invocation, command: str) -> str:
     raise CannotBeDone(none, *suggest_last_server(last_server()))
 
 
-async def known_context(invocation: Invocation, session: Session, typed: str) -> str:
+async def resolve_context(invocation: Invocation, session: Session, typed: str) -> str:
     """The id of the conversation that begins with `typed`; without a match, `typed` is the id of a new one."""
     try:
         if not typed or await session.tasks(1, context_id=typed):
@@ -89,7 +89,7 @@ async def known_context(invocation: Invocation, session: Session, typed: str) ->
     return typed
 
 
-async def _known_task(session: Session, typed: str) -> str:
+async def _resolve_task(session: Session, typed: str) -> str:
     """The id of the task that begins with `typed`; `typed` itself if there are too many tasks to list."""
     try:
         known = {task.id: "" for task in await session.tasks()} if typed else {}

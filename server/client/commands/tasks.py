@@ -61,7 +61,7 @@ async def contexts(invocation: Invocation, limit: int) -> None:
         )
         for context, of in shown
     ]
-    rows += [_shared_row(invocation, each) for each in shared]
+    rows += [_share_row(invocation, each) for each in shared]
     invocation.table(
         ("context", "tasks", "state", "changed", "first request"), rows[:limit], "There are no conversations yet."
     )
@@ -97,7 +97,7 @@ async def cancel(invocation: Invocation, typed: str) -> None:
         raise ClientError(f"The task is {state_of(task)}: {task.id}")
 
 
-def _shared_row(invocation: Invocation, context: dict[str, Any]) -> tuple[str, str, str, str, str]:
+def _share_row(invocation: Invocation, context: dict[str, Any]) -> tuple[str, str, str, str, str]:
     """A conversation shared by another user, whose name replaces the state."""
     level = f"shared by {context['shared'].get('owner')} ({context['shared'].get('level')})"
     changed, request = local_time(str(context.get("updatedAt", ""))), excerpt(str(context.get("request", "")))

@@ -32,7 +32,7 @@ def server_url(typed: str) -> str:
     return typed if not typed or _SCHEME.match(typed) else f"http{'' if _LOCAL.fullmatch(typed) else 's'}://{typed}"
 
 
-def checked_url(typed: str) -> str:
+def check_url(typed: str) -> str:
     """The same, unless the address cannot be one of a server.
 
     Raises:

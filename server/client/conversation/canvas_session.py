@@ -23,7 +23,7 @@ from a2a_canvas.server.client.conversation.connection import CONNECT_SECONDS, Se
 from a2a_canvas.server.client.conversation.errors import CannotBeDone, ClientError, describe_unreachable
 from a2a_canvas.server.client.conversation.exchange import Take, converse, new_message
 from a2a_canvas.server.client.conversation.invocation import Invocation, suggest_last_server
-from a2a_canvas.server.client.conversation.names import NotKnown, format_names, resolve
+from a2a_canvas.server.client.conversation.names import UnknownName, format_names, resolve
 from a2a_canvas.server.client.conversation.state_file import last_context, last_server
 from a2a_canvas.server.client.screen.display import fit, one_line, short
 from a2a_canvas.server.client.screen.fold import ENDED_BADLY, SeenTask, extension_data
@@ -55,7 +55,7 @@ class OperationFailed(ClientError):
         self.version, self.busy = version, busy
 
 
-class NoSuchArtifact(NotKnown):
+class NoSuchArtifact(UnknownName):
     """The conversation has no such artifact."""
 
 
@@ -122,7 +122,7 @@ class CanvasSession:
             return next(iter(known))
         try:
             return resolve(typed, known, "artifact")
-        except NotKnown as error:
+        except UnknownName as error:
             raise NoSuchArtifact(error.typed, "artifact", error.others) from None
 
     def has(self, typed: str) -> bool:

@@ -28,7 +28,7 @@ from a2a.utils.constants import AGENT_CARD_WELL_KNOWN_PATH, TransportProtocol
 from a2a.utils.errors import A2AError, MethodNotFoundError, UnsupportedOperationError
 
 from a2a_canvas.server.a2a_client.agent_fault import fault_of
-from a2a_canvas.server.a2a_client.timestamps import zoned_answer
+from a2a_canvas.server.a2a_client.timestamps import add_zones_to_answer
 from a2a_canvas.server.client.conversation.address import RequestHeaders, agent_addresses
 from a2a_canvas.server.client.conversation.errors import ClientError, describe_unreachable
 from a2a_canvas.server.wire import CANVAS, REALM, TOKEN_VARIABLE, why_untrusted
@@ -125,10 +125,10 @@ class Session:
 async def connect(url: str, headers: RequestHeaders = ()) -> AsyncIterator[Session]:
     """Connect to the agent at an address. Raises what `explain` explains."""
     async with httpx.AsyncClient(
-        # `zoned_answer` reads bodies before they are decompressed.
+        # `add_zones_to_answer` reads bodies before they are decompressed.
         headers={"Accept-Encoding": "identity", **_header_fields(headers)},
         timeout=httpx.Timeout(CONNECT_SECONDS, read=None),
-        event_hooks={"response": [zoned_answer, partial(_read_refusal, headers)]},
+        event_hooks={"response": [add_zones_to_answer, partial(_read_refusal, headers)]},
     ) as http:
         card = await _card(http, url)
         async with _client(http, card) as client:

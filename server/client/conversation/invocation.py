@@ -34,7 +34,7 @@ from a2a_canvas.server.client.conversation.state_file import last_server
 from a2a_canvas.server.client.screen.display import fit, one_line
 from a2a_canvas.server.client.screen.fold import SeenTask
 from a2a_canvas.server.client.screen.screen import Screen
-from a2a_canvas.server.command_form import as_called
+from a2a_canvas.server.command_form import with_program_name
 from a2a_canvas.server.wire import URL_VARIABLE, whole_numbers
 
 Sleep = Callable[[float], Awaitable[object]]
@@ -163,10 +163,10 @@ class Invocation:
         self.screen.close()
         # Sentences are broken between words; a command that is to be copied is one line.
         self.messages.print(
-            one_line(f"a2a-canvas: {as_called(text, self.program)}"), soft_wrap=not self.messages.is_terminal
+            one_line(f"a2a-canvas: {with_program_name(text, self.program)}"), soft_wrap=not self.messages.is_terminal
         )
         for line in advice:
-            self.messages.print(one_line(as_called(line, self.program)), soft_wrap=True)
+            self.messages.print(one_line(with_program_name(line, self.program)), soft_wrap=True)
 
 
 def _suggest_servers(url: str, program: str) -> Iterator[str]:

@@ -11,7 +11,7 @@ from a2a_canvas.server.client.screen.display import one_line, short
 MAX_CANDIDATES = 6
 
 
-class NotKnown(CannotBeDone):
+class UnknownName(CannotBeDone):
     """There is nothing of this id or name.
 
     Attributes:
@@ -32,7 +32,7 @@ def resolve(typed: str, known: Mapping[str, str], what: str) -> str:
         what: what kind of thing it is, for the error.
 
     Raises:
-        NotKnown: there is none.
+        UnknownName: there is none.
         CannotBeDone: there are several.
     """
     fitting: tuple[Callable[[str], bool], ...] = (
@@ -48,7 +48,7 @@ def resolve(typed: str, known: Mapping[str, str], what: str) -> str:
                     f"{typed!r} may be any of several {what}s: {format_names(found, known)}. Type more of it"
                 )
     others = did_you_mean(typed, known) or (f". There are: {format_names([*known], known)}" if known else "")
-    raise NotKnown(typed, what, others)
+    raise UnknownName(typed, what, others)
 
 
 def did_you_mean(typed: str, known: Mapping[str, str]) -> str:

@@ -96,7 +96,7 @@ def _with_ids(seen: SeenTask, task_id: str, context_id: str) -> SeenTask:
 
 
 def _with_status(seen: SeenTask, status: pb.TaskStatus) -> SeenTask:
-    asked = asked_calls(status.message) if status.state == pb.TASK_STATE_INPUT_REQUIRED else ()
+    asked = approval_calls(status.message) if status.state == pb.TASK_STATE_INPUT_REQUIRED else ()
     return replace(seen, state=status.state, message=message_text(status.message), asked=asked)
 
 
@@ -159,7 +159,7 @@ def extension_data(metadata: Struct, extension: str) -> dict[str, Any]:
     return said
 
 
-def asked_calls(message: pb.Message) -> tuple[AskedCall, ...]:
+def approval_calls(message: pb.Message) -> tuple[AskedCall, ...]:
     """The calls that a message asks the user to approve."""
     calls = extension_data(message.metadata, CANVAS).get("approvals")
     found: list[AskedCall] = []

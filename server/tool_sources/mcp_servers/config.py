@@ -156,9 +156,9 @@ class _EntryReader:
     def error(self, place: str, reason: str) -> McpConfigError:
         return McpConfigError(f"{self._file}: {place} {reason}.")
 
-    def server(self, name: str, prefix: str, given: object) -> McpServer | None:
+    def server(self, name: str, prefix: str, value: object) -> McpServer | None:
         place = f"mcpServers.{name}"
-        entry = self.mapping(place, given)
+        entry = self.mapping(place, value)
         if self._flag(place, entry, "disabled", False) or not self._flag(place, entry, "enabled", True):
             return None
         connection = self._connection(place, entry)
@@ -186,12 +186,12 @@ class _EntryReader:
 
     def _kind(self, place: str, entry: Mapping[str, Any], default: str) -> str:
         key = "type" if "type" in entry else "transport"
-        given = entry.get(key, default)
-        if given == default:
+        value = entry.get(key, default)
+        if value == default:
             return default
-        if given not in _TYPES:
-            raise self.error(f"{place}.{key}", f"is {format_value(given)} and must be stdio, http or sse")
-        return _TYPES[given]
+        if value not in _TYPES:
+            raise self.error(f"{place}.{key}", f"is {format_value(value)} and must be stdio, http or sse")
+        return _TYPES[value]
 
     def _command(self, place: str, entry: Mapping[str, Any]) -> Command:
         args = entry.get("args", [])
@@ -224,15 +224,15 @@ class _EntryReader:
                 raise self.error(f"{place}.headers.{name}", "is not a header that HTTP can carry")
         return Endpoint(url, headers, kind)
 
-    def _path(self, given: str) -> str:
-        return str(self._folder / Path(given).expanduser())
+    def _path(self, value: str) -> str:
+        return str(self._folder / Path(value).expanduser())
 
     def _timeout(self, place: str, entry: Mapping[str, Any]) -> float:
-        given = entry.get("timeout", DEFAULT_TIMEOUT)
-        if isinstance(given, bool) or not isinstance(given, int | float) or not 0 < given <= MAX_TIMEOUT:
-            reason = f"is {format_value(given)} and must be a number of seconds, {MAX_TIMEOUT:.0f} at most"
+        value = entry.get("timeout", DEFAULT_TIMEOUT)
+        if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value <= MAX_TIMEOUT:
+            reason = f"is {format_value(value)} and must be a number of seconds, {MAX_TIMEOUT:.0f} at most"
             raise self.error(f"{place}.timeout", reason)
-        return float(given)
+        return float(value)
 
     def _approval(self, place: str, entry: Mapping[str, Any]) -> frozenset[str] | Literal["all"]:
         match entry.get("approval", "never"):
@@ -242,28 +242,28 @@ class _EntryReader:
                 return frozenset()
             case [*names] if all(isinstance(name, str) for name in names):
                 return frozenset(names)
-            case given:
-                reason = f'is {format_value(given)} and must be "ask", "never" or a list of names of tools'
+            case value:
+                reason = f'is {format_value(value)} and must be "ask", "never" or a list of names of tools'
                 raise self.error(f"{place}.approval", reason)
 
     def _flag(self, place: str, entry: Mapping[str, Any], key: str, default: bool) -> bool:
-        given = entry.get(key, default)
-        if not isinstance(given, bool):
-            raise self.error(f"{place}.{key}", f"is {format_value(given)} and must be true or false")
-        return given
+        value = entry.get(key, default)
+        if not isinstance(value, bool):
+            raise self.error(f"{place}.{key}", f"is {format_value(value)} and must be true or false")
+        return value
 
-    def mapping(self, place: str, given: object) -> Mapping[str, Any]:
-        if not isinstance(given, dict):
-            raise self.error(place, f"is {format_value(given)} and must be an object")
-        return given
+    def mapping(self, place: str, value: object) -> Mapping[str, Any]:
+        if not isinstance(value, dict):
+            raise self.error(place, f"is {format_value(value)} and must be an object")
+        return value
 
-    def _texts(self, place: str, given: object) -> dict[str, str]:
-        return {key: self._text(f"{place}.{key}", value) for key, value in self.mapping(place, given).items()}
+    def _texts(self, place: str, value: object) -> dict[str, str]:
+        return {key: self._text(f"{place}.{key}", value) for key, value in self.mapping(place, value).items()}
 
-    def _text(self, place: str, given: object) -> str:
-        if not isinstance(given, str) or "\0" in given:
-            raise self.error(place, f"is {format_value(given)} and must be a string")
-        return "".join(self._expand(place, given))
+    def _text(self, place: str, value: object) -> str:
+        if not isinstance(value, str) or "\0" in value:
+            raise self.error(place, f"is {format_value(value)} and must be a string")
+        return "".join(self._expand(place, value))
 
     def _expand(self, place: str, text: str) -> Iterator[str]:
         end = 0

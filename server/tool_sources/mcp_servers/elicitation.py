@@ -67,8 +67,8 @@ def question(server: str, request: Mapping[str, Any]) -> str:
 
 def answer(request: Mapping[str, Any], text: str) -> ElicitationAnswer | UnclearAnswer:
     """What an answer of the user says to a question."""
-    given = text.strip()
-    plain = given.rstrip(".!").lower()
+    stripped = text.strip()
+    plain = stripped.rstrip(".!").lower()
     if plain in ("decline", "cancel"):
         return ElicitationAnswer("decline" if plain == "decline" else "cancel")
     if request.get("mode") == "url":
@@ -77,7 +77,7 @@ def answer(request: Mapping[str, Any], text: str) -> ElicitationAnswer | Unclear
     if not properties:
         return ElicitationAnswer("decline") if plain in NO else ElicitationAnswer("accept", {})
     try:
-        return ElicitationAnswer("accept", _content(properties, required, given))
+        return ElicitationAnswer("accept", _content(properties, required, stripped))
     except _InvalidAnswer as wrong:
         return UnclearAnswer(str(wrong))
 
@@ -178,49 +178,49 @@ def _json(text: str) -> object:
         return None
 
 
-def _read(name: str, field: Mapping[str, Any], given: object) -> Value:
+def _read(name: str, field: Mapping[str, Any], value: object) -> Value:
     kind = field.get("type")
     if kind == "array":
-        return [_parse_choice(name, field, each) for each in _items(given)]
+        return [_parse_choice(name, field, each) for each in _items(value)]
     if kind == "boolean":
-        return _yes_or_no(name, given)
+        return _yes_or_no(name, value)
     if kind in ("integer", "number"):
-        return _number(name, field, given)
-    if not isinstance(given, str):
-        given = json.dumps(given, ensure_ascii=False)
-    text = _parse_choice(name, field, given)
+        return _number(name, field, value)
+    if not isinstance(value, str):
+        value = json.dumps(value, ensure_ascii=False)
+    text = _parse_choice(name, field, value)
     if not field.get("minLength", 0) <= len(text) <= field.get("maxLength", math.inf):
         shortest, longest = field.get("minLength", 0), field.get("maxLength", "any number of")
         raise _InvalidAnswer(f"{name} must have {shortest} to {longest} characters")
     return text
 
 
-def _items(given: object) -> list[str]:
-    items = given if isinstance(given, list) else re.split(r"[,\n]", str(given))
+def _items(value: object) -> list[str]:
+    items = value if isinstance(value, list) else re.split(r"[,\n]", str(value))
     return [text for item in items if (text := str(item).strip())]
 
 
-def _parse_choice(name: str, field: Mapping[str, Any], given: str) -> str:
+def _parse_choice(name: str, field: Mapping[str, Any], text: str) -> str:
     allowed = _allowed_values(field)
-    if not allowed or given in allowed:
-        return given
+    if not allowed or text in allowed:
+        return text
     for value, title in allowed.items():
-        if given.strip().lower() in (value.lower(), title.lower()):
+        if text.strip().lower() in (value.lower(), title.lower()):
             return value
-    raise _InvalidAnswer(f"{name} is “{given[:60]}” and must be one of {', '.join(_labels(allowed))}")
+    raise _InvalidAnswer(f"{name} is “{text[:60]}” and must be one of {', '.join(_labels(allowed))}")
 
 
-def _yes_or_no(name: str, given: object) -> bool:
-    plain = str(given).strip().rstrip(".!").lower()
+def _yes_or_no(name: str, value: object) -> bool:
+    plain = str(value).strip().rstrip(".!").lower()
     if plain not in YES | NO:
         raise _InvalidAnswer(f"{name} must be yes or no")
     return plain in YES
 
 
-def _number(name: str, field: Mapping[str, Any], given: object) -> int | float:
+def _number(name: str, field: Mapping[str, Any], value: object) -> int | float:
     whole = field.get("type") == "integer"
     try:
-        number = float(str(given).strip())
+        number = float(str(value).strip())
     except ValueError:
         number = math.nan
     if not math.isfinite(number) or (whole and not number.is_integer()):

@@ -51,14 +51,14 @@ class Schema:
     json: Mapping[str, Any]
     renamed: Mapping[str, str] = field(default_factory=dict)
 
-    def original(self, given: Mapping[str, Any]) -> dict[str, Any]:
+    def original(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
         """An input of the model with the server's names."""
-        return {self.renamed.get(name, name): value for name, value in given.items()}
+        return {self.renamed.get(name, name): value for name, value in arguments.items()}
 
-    def fault(self, tool: str, given: Mapping[str, Any]) -> str:
+    def fault(self, tool: str, arguments: Mapping[str, Any]) -> str:
         """What is wrong with an input, as far as its names and the types of its values tell; empty for nothing."""
-        faults = [f"{name}: is missing" for name in self.json.get("required", ()) if name not in given]
-        for name, value in given.items():
+        faults = [f"{name}: is missing" for name in self.json.get("required", ()) if name not in arguments]
+        for name, value in arguments.items():
             wanted = self.json.get("properties", {}).get(name)
             kinds = wanted.get("type") if isinstance(wanted, Mapping) else None
             known = [kinds] if isinstance(kinds, str) else kinds or []
@@ -86,20 +86,20 @@ def _has_type(kind: str, value: Any) -> bool:
             return kind == "object"
 
 
-def normalise(given: object) -> Schema:
+def normalise(schema: object) -> Schema:
     """A schema as its server sent it, made one that providers take."""
-    if not isinstance(given, dict) or not _is_sound(given):
+    if not isinstance(schema, dict) or not _is_sound(schema):
         return Schema(ANYTHING)
     try:
-        found = _with_own_root(given)
+        found = _with_own_root(schema)
     except (TypeError, AttributeError):
         return Schema(ANYTHING)
     # A reference may lead to what is in no place of a schema, and was therefore not checked.
     return found if _is_sound(found.json) else Schema(ANYTHING)
 
 
-def _with_own_root(given: dict[str, Any]) -> Schema:
-    root = _flatten(given, given, depth=0)
+def _with_own_root(schema: dict[str, Any]) -> Schema:
+    root = _flatten(schema, schema, depth=0)
     kept = {key: value for key, value in root.items() if key not in _DROPPED}
     properties = root.get("properties", {})
     names = unique_names({name: (name,) for name in properties})
@@ -155,5 +155,5 @@ def _resolve(reference: object, root: Mapping[str, Any]) -> Mapping[str, Any]:
     return node if isinstance(node, dict) and node is not root else {}
 
 
-def _list(given: object) -> list[dict[str, Any]]:
-    return [each for each in given if isinstance(each, dict)] if isinstance(given, list) else []
+def _list(value: object) -> list[dict[str, Any]]:
+    return [each for each in value if isinstance(each, dict)] if isinstance(value, list) else []

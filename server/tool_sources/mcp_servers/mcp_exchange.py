@@ -20,7 +20,7 @@ MAX_TIMEOUTS = 10
 
 Reply = types.ElicitResult | types.ErrorData
 
-running: ContextVar[Exchange | None] = ContextVar("running", default=None)
+current_exchange: ContextVar[Exchange | None] = ContextVar("current_exchange", default=None)
 """The exchange that a message belongs to, where the transport knows it (HTTP)."""
 
 _CALL_RESULT: TypeAdapter[Any] = TypeAdapter(types.CallToolResult | types.InputRequiredResult)
@@ -51,9 +51,9 @@ class Exchange:
         questions: Questions,
     ) -> Any:
         shape = _READ_RESULT if isinstance(request, types.ReadResourceRequest) else _CALL_RESULT
-        token = running.set(self)
+        token = current_exchange.set(self)
         sending = asyncio.create_task(client.session.send_request(request, shape, progress_callback=self._on_progress))
-        running.reset(token)
+        current_exchange.reset(token)
         sending.add_done_callback(lambda sent: sent.cancelled() or sent.exception())  # also if nobody waits any more
         clock = asyncio.get_running_loop().time
         latest, end = clock() + self.timeout, clock() + MAX_TIMEOUTS * self.timeout

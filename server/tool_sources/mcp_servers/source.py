@@ -25,7 +25,7 @@ from a2a_canvas.server.tool_sources.mcp_servers import resources
 from a2a_canvas.server.tool_sources.mcp_servers.config import Command, McpServer
 from a2a_canvas.server.tool_sources.mcp_servers.input_schema import normalise
 from a2a_canvas.server.tool_sources.mcp_servers.mcp_connection import DELAYS, Connection, Listing
-from a2a_canvas.server.tool_sources.mcp_servers.mcp_exchange import MAX_TIMEOUTS, Exchange, Reply, running
+from a2a_canvas.server.tool_sources.mcp_servers.mcp_exchange import MAX_TIMEOUTS, Exchange, Reply, current_exchange
 from a2a_canvas.server.tool_sources.mcp_servers.questions import MAX_ROUNDS, Questions
 from a2a_canvas.server.tool_sources.mcp_servers.tool_names import name_prefix, unique_names
 from a2a_canvas.server.tool_sources.mcp_servers.tool_results import Part, contents_of, result_of
@@ -120,8 +120,8 @@ class McpSource:
         hints = tool.get("annotations") or {}
         reads = hints.get("readOnlyHint") is True
 
-        async def run(given: Mapping[str, Any], canvas: Canvas) -> list[Part]:
-            params = types.CallToolRequestParams(name=tool["name"], arguments=schema.original(given))
+        async def run(arguments: Mapping[str, Any], canvas: Canvas) -> list[Part]:
+            params = types.CallToolRequestParams(name=tool["name"], arguments=schema.original(arguments))
             result = await self._call(name, lambda more: types.CallToolRequest(params=_update(params, more)), canvas)
             return result_of(name, result, reader)
 
@@ -140,8 +140,8 @@ class McpSource:
         if lister not in about:
             return [read]
 
-        async def listing(given: Mapping[str, Any], canvas: Canvas) -> str:
-            return resources.listing(lines, str(given.get("contains") or ""))
+        async def listing(arguments: Mapping[str, Any], canvas: Canvas) -> str:
+            return resources.listing(lines, str(arguments.get("contains") or ""))
 
         about = f"List the resources of the MCP server {self._server.name}, which {reader} reads."
         return [read, self._make_tool(lister, "list_resources", about, resources.LIST_INPUT, listing)]
@@ -166,8 +166,8 @@ class McpSource:
 
     # ------------------------------------------------------------- calls
 
-    async def _read_resource(self, name: str, given: Mapping[str, Any], canvas: Canvas) -> list[Part]:
-        uri = given.get("uri")
+    async def _read_resource(self, name: str, arguments: Mapping[str, Any], canvas: Canvas) -> list[Part]:
+        uri = arguments.get("uri")
         if not isinstance(uri, str):
             raise ToolError(f"{name} needs the URI of a resource as “uri”.")
         params = types.ReadResourceRequestParams(uri=uri)
@@ -256,7 +256,7 @@ class McpSource:
 
     async def _on_elicitation(self, context: object, params: types.ElicitRequestParams) -> Reply:
         """A question that came as a request of its own; it waits in the call that it belongs to (rule 4)."""
-        exchange = running.get() or self._sole_exchange()
+        exchange = current_exchange.get() or self._sole_exchange()
         if exchange is None or exchange not in self._exchanges:
             logger.warning("%s asks the user, and of which call is unknown: it is refused", self.name)
             return types.ErrorData(

@@ -18,7 +18,7 @@ from a2a.types import a2a_pb2 as pb
 
 from a2a_canvas.server.a2a_client.agent_connection import AgentConnection
 from a2a_canvas.server.a2a_client.agent_fault import AgentFault, agent_faults
-from a2a_canvas.server.a2a_client.timestamps import zoned_answer
+from a2a_canvas.server.a2a_client.timestamps import add_zones_to_answer
 from a2a_canvas.server.outbound.addresses import Lookup, SystemLookup
 from a2a_canvas.server.outbound.answers import MAX_MESSAGE
 from a2a_canvas.server.outbound.over_httpx import checked_transport, client
@@ -65,7 +65,7 @@ class AgentClient(AgentConnection):
             transport=checked_transport(self._network.addresses),
         )
         self._http.event_hooks["request"].append(self._authorize)
-        self._http.event_hooks["response"] += [self._note_refusal, zoned_answer]
+        self._http.event_hooks["response"] += [self._note_refusal, add_zones_to_answer]
 
     async def read_card(self) -> pb.AgentCard:
         """The agent's card, from which on it can be usable_interfaces to."""

@@ -117,8 +117,8 @@ class RemoteAgents:
             name.removeprefix(TOOL_PREFIX), line(card.name), _without_secrets(url), self._clients[url], self._timeout
         )
 
-        async def ask(given: Mapping[str, Any], canvas: Canvas) -> Result:
-            message, artifact_ids, context_id = _parse_input(name, given)
+        async def ask(arguments: Mapping[str, Any], canvas: Canvas) -> Result:
+            message, artifact_ids, context_id = _parse_input(name, arguments)
             return await RemoteTask(agent, canvas, artifact_ids).run(message, context_id)
 
         async def abandon(record: CallRecord) -> None:
@@ -132,23 +132,23 @@ class RemoteAgents:
 
 async def _cancel_task(agent: RemoteAgent, record: CallRecord) -> None:
     """Cancel the task that a call has begun, as far as the agent lets us."""
-    begun, known = (json.loads(record.kept.get(name, "null")) for name in ("message", "task"))
-    if not known or begun["agent"] != agent.url:
+    message, task = (json.loads(record.kept.get(name, "null")) for name in ("message", "task"))
+    if not task or message["agent"] != agent.url:
         return
     try:
         async with asyncio.timeout(CANCEL_TIMEOUT):
-            await agent.connection.cancel(known["id"])
+            await agent.connection.cancel(task["id"])
     except (AgentFault, TimeoutError) as fault:
-        logger.warning("The task %s of the agent at %s is not cancelled: %s", known["id"], agent.url, fault)
+        logger.warning("The task %s of the agent at %s is not cancelled: %s", task["id"], agent.url, fault)
 
 
-def _parse_input(name: str, given: Mapping[str, Any]) -> tuple[str, tuple[str, ...], str]:
+def _parse_input(name: str, arguments: Mapping[str, Any]) -> tuple[str, tuple[str, ...], str]:
     """A call's message, artifact ids and context id.
 
     Raises:
         ToolError: it has others.
     """
-    match given:
+    match arguments:
         case {"message": str(message), **rest} if message.strip():
             match {"artifact_ids": [], "context_id": "", **rest}:
                 case {"artifact_ids": [*ids], "context_id": str(context_id), **more} if not more and all(

@@ -29,7 +29,7 @@ from a2a_canvas.server.a2a_client.follower import ENDED, WAITS, Follower, Persis
 from a2a_canvas.server.tool_sources.remote_agents.task_parts import (
     Origin,
     candidates,
-    catching_up,
+    catch_up_change,
     files_of,
     fingerprint,
     is_from,
@@ -130,14 +130,14 @@ class RemoteTask:
             raise await self._failure(f"did not come to an end: {fault}") from None
 
     async def _converse(self, text: str, context_id: str) -> Result:
-        begun: Any = await self.canvas.once("message", self._new_message)
-        if begun["agent"] != self.agent.url:
+        first: Any = await self.canvas.once("message", self._new_message)
+        if first["agent"] != self.agent.url:
             raise ToolError(f"{self.agent.title} is another agent than the one that was asked.")
         message: pb.Message | None = None
         if known := self._recall("task"):
             self.task = pb.Task(id=known["id"], context_id=known["context"])
         else:
-            message = await self._message(begun["id"], text, context_id)
+            message = await self._message(first["id"], text, context_id)
         for number in range(MAX_QUESTIONS):
             asked = self._recall(f"question {number}")
             if not asked:
@@ -282,7 +282,7 @@ class RemoteTask:
         current = await self.canvas.read(own)
         # What a call that was cut off has left is shown, but is no beginning for a change.
         ours = current.parts if current and not current.never_completed else ()
-        change = catching_up(ours, self._parts(artifact))
+        change = catch_up_change(ours, self._parts(artifact))
         if change:
             names = self._name(artifact), artifact.description or None
             await self._write(artifact.artifact_id, own, type(change)(change.parts, *names, done=False))

@@ -90,7 +90,7 @@ def is_from(artifact: Artifact, origin: Origin) -> bool:
     return any(part.metadata.get(AGENT_KEY) == origin for part in artifact.parts)
 
 
-def catching_up(ours: Parts, theirs: Parts) -> AppendParts | ReplaceParts | None:
+def catch_up_change(ours: Parts, theirs: Parts) -> AppendParts | ReplaceParts | None:
     """The change that makes our parts those of a snapshot; None if they are."""
     mine = {kind: [_content(part) for part in parts] for kind, parts in by_kind(ours).items()}
     new = {

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from a2a_canvas.server.a2a_client.timestamps import add_zones, zoned_answer
+from a2a_canvas.server.a2a_client.timestamps import add_zones, add_zones_to_answer
 from tests.server.client.client_harness import Script, serving, typed
 
 NAIVE = "2026-11-22T09:45:07.123456"
@@ -96,7 +96,7 @@ async def read(method: str, pieces: list[bytes], media_type: str = "text/event-s
     transport = httpx.MockTransport(
         lambda _: httpx.Response(200, headers={"content-type": media_type}, stream=Pieces(pieces))
     )
-    async with httpx.AsyncClient(transport=transport, event_hooks={"response": [zoned_answer]}) as http:
+    async with httpx.AsyncClient(transport=transport, event_hooks={"response": [add_zones_to_answer]}) as http:
         return (await http.request(method, f"http://h/{path}")).content
 
 

@@ -20,7 +20,7 @@ from prompt_toolkit.output import DummyOutput
 
 from a2a_canvas.server.client.commands.send import send
 from a2a_canvas.server.client.conversation.invocation import Invocation, await_command
-from a2a_canvas.server.client.screen.fold import AskedCall, asked_calls
+from a2a_canvas.server.client.screen.fold import AskedCall, approval_calls
 from a2a_canvas.server.wire import CANVAS
 from tests.server.app_server import Served, serving
 from tests.server.client.client_harness import Result, Screen, typed
@@ -180,9 +180,9 @@ async def test_whole_numbers_are_shown_as_such(served: Served) -> None:
 
 @pytest.mark.parametrize("approvals", [None, 7, "x", {}, [None], [{"tool": 7}], [{"input": {}}]])
 def test_what_is_no_approval(approvals: object) -> None:
-    assert asked_calls(ParseDict({"metadata": {CANVAS: {"approvals": approvals}}}, pb.Message())) == ()
+    assert approval_calls(ParseDict({"metadata": {CANVAS: {"approvals": approvals}}}, pb.Message())) == ()
 
 
 def test_a_call_without_an_input_is_one() -> None:
     told = {"metadata": {CANVAS: {"approvals": [{"tool": "now", "input": 7}]}}}
-    assert asked_calls(ParseDict(told, pb.Message())) == (AskedCall("now", {}),)
+    assert approval_calls(ParseDict(told, pb.Message())) == (AskedCall("now", {}),)

@@ -9,7 +9,7 @@ from uuid import uuid4
 import pytest
 
 from a2a_canvas.server.accounts.api_key import new_key
-from a2a_canvas.server.client.commands.artifacts import made_by
+from a2a_canvas.server.client.commands.artifacts import format_author
 from a2a_canvas.server.client.conversation.state_file import remember
 from tests.server.app_server import Served, envelope, serving
 from tests.server.client.client_harness import Result, typed
@@ -122,5 +122,5 @@ async def test_a_key_that_is_missing_or_wrong_is_told_with_where_it_comes_from(
 
 
 def test_a_version_is_told_with_the_user_who_made_it() -> None:
-    told = [made_by({"author": author, "by": by}) for author in ("user", "agent") for by in ("", "ann")]
+    told = [format_author({"author": author, "by": by}) for author in ("user", "agent") for by in ("", "ann")]
     assert told == ["user", "ann", "agent", "agent for ann"]
