@@ -84,14 +84,14 @@ export function createApp(store, client, { navigate = () => {}, session } = {}) 
     showAddress();
     if (contextId !== null) {
       const canvas = store.state.server?.canvas ?? true;
-      following = followContext(client, dispatch, contextId, { canvas, gone, renamed });
+      following = followContext(client, dispatch, contextId, { canvas, onGone: closeDeleted, onRenamed: takeNewId });
       exists && following.begin();
       store.state.identity && exists && client.listArtifacts(contextId).then(({ shared = null }) => dispatch({ type: "shared", contextId, shared }), () => {});
     }
   }
 
   /** @param {string} contextId */
-  function gone(contextId) {
+  function closeDeleted(contextId) {
     if (store.state.contextId === contextId) {
       notify("error", TEXT.conversationGone);
       openContext(null);
@@ -100,7 +100,7 @@ export function createApp(store, client, { navigate = () => {}, session } = {}) 
   }
 
   /** The server has given a new conversation another id. @param {string} from @param {string} to */
-  function renamed(from, to) {
+  function takeNewId(from, to) {
     const summary = begun.get(from);
     if (summary) {
       begun.delete(from);
@@ -436,7 +436,7 @@ export async function filePart(file) {
 /** What a `put` of a file says; null if the file cannot be read. @param {File} file @returns {Promise<{fields: {text?: string}, part: Part}|null>} */
 async function readDocument(file) {
   try {
-    const text = TEXT_TYPES.test(file.type) || file.type === "" ? decoded(await file.arrayBuffer()) : null;
+    const text = TEXT_TYPES.test(file.type) || file.type === "" ? decodeText(await file.arrayBuffer()) : null;
     return text === null ? { fields: {}, part: await filePart(file) } : { fields: { text }, part: { text: file.name } };
   } catch {
     return null;
@@ -444,7 +444,7 @@ async function readDocument(file) {
 }
 
 /** The text of bytes; null if they are not UTF-8. @param {ArrayBuffer} bytes */
-function decoded(bytes) {
+function decodeText(bytes) {
   try {
     return new TextDecoder("utf-8", { fatal: true }).decode(bytes);
   } catch {

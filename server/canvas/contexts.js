@@ -4,14 +4,14 @@
 import { formatPlace } from "./address.js";
 import { sentence } from "./errors.js";
 import { button, iconButton } from "./controls.js";
-import { confirmed, openMenu } from "./dialogs.js";
+import { confirmAction, openMenu } from "./dialogs.js";
 import { fill, h } from "./dom.js";
 import { brand, icon } from "./icons.js";
 import { ask } from "./layout.js";
 import { partOf } from "./loading.js";
 import { createServerChooser } from "./servers.js";
 import { TEXT, say } from "./strings.js";
-import { ago, counted, period, plainName } from "./words.js";
+import { ago, formatCount, period, plainName } from "./words.js";
 
 const sharingPart = partOf(() => import("./identity/sharing.js"));
 const SEARCH_MS = 200;
@@ -66,7 +66,7 @@ export function mountContexts(nav, app) {
       }
     },
   });
-  const list = h("div", { class: "contexts-list", onkeydown: keyed, onfocusin: moveStop });
+  const list = h("div", { class: "contexts-list", onkeydown: onKeydown, onfocusin: moveStop });
   const more = button(TEXT.showMore, () => app.more().catch(complain), { class: "button button-quiet contexts-more" });
   const name = h("span", { class: "truncate" }, "a2a-canvas");
   const user = h("span", { class: "truncate" });
@@ -256,8 +256,8 @@ export function mountContexts(nav, app) {
   /** @param {ContextSummary} context */
   async function remove(context) {
     const documents = context.artifacts.length;
-    const lost = documents ? say(TEXT.documentsWillGo, { documents: counted(documents, "document") }) : TEXT.messagesWillGo;
-    const sure = await confirmed({
+    const lost = documents ? say(TEXT.documentsWillGo, { documents: formatCount(documents, "document") }) : TEXT.messagesWillGo;
+    const sure = await confirmAction({
       title: say(TEXT.askDelete, { title: titleOf(context) }),
       text: [say(TEXT.goneForEveryone, { lost })],
       action: TEXT.delete,
@@ -272,7 +272,7 @@ export function mountContexts(nav, app) {
 
   /** @param {ContextSummary} context */
   async function leave(context) {
-    const sure = await confirmed({
+    const sure = await confirmAction({
       title: say(TEXT.askLeave, { title: titleOf(context) }),
       text: [say(TEXT.leaveMeans, { owner: context.shared?.owner })],
       action: TEXT.leave,
@@ -293,7 +293,7 @@ export function mountContexts(nav, app) {
   }
 
   /** @param {KeyboardEvent} event */
-  function keyed(event) {
+  function onKeydown(event) {
     const line = /** @type {HTMLElement} */ (event.target).closest("[data-context]");
     const context = store.state.contexts.find((each) => each.contextId === line?.getAttribute("data-context"));
     const links = [...list.querySelectorAll("a")];

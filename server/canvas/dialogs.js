@@ -43,7 +43,7 @@ export const closingButton = (text, value, props) => button(text, null, { type: 
  * @param {{title: string, text: string[], action: string, danger?: boolean}} options  `action` is on the button
  * @returns {Promise<boolean>}
  */
-export async function confirmed({ title, text, action, danger = false }) {
+export async function confirmAction({ title, text, action, danger = false }) {
   const cancel = closingButton(TEXT.cancel, "", { autofocus: true });
   const asked = openDialog(title, [
     text.map((sentence) => h("p", { class: "dialog-text", dir: "auto" }, sentence)),

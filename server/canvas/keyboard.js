@@ -49,7 +49,6 @@ export function mountKeyboard(actions) {
       ({ ...actions, help })[meaning]();
     }
   });
-  return { help };
 }
 
 /** @param {EventTarget|null} target @returns {"text"|"editor"|"elsewhere"} */

@@ -8,7 +8,7 @@
  * @template {{element: HTMLElement, destroy: () => void}} T
  * @param {HTMLElement} place
  * @param {() => Node} waiting  what is seen there until it is made
- * @returns {{show: (key: string, make: () => Promise<T>, placed: (made: T) => void) => T|null, shown: () => T|null, clear: () => void}}
+ * @returns {{show: (key: string, make: () => Promise<T>, placed: (made: T) => void) => T|null, current: () => T|null, clear: () => void}}
  *     `show` gives what is there for a key, or begins to make it, and calls `placed` when it is
  */
 export function createKeyed(place, waiting) {
@@ -16,7 +16,7 @@ export function createKeyed(place, waiting) {
   let wanted = null;
   /** @type {T|null} */
   let there = null;
-  return { show, clear, shown: () => there };
+  return { show, clear, current: () => there };
 
   /** @param {string} key @param {() => Promise<T>} make @param {(made: T) => void} placed */
   function show(key, make, placed) {

@@ -29,7 +29,7 @@ export function ask(element, what) {
 }
 
 /** Whether there is, or will soon be, a document in the open conversation. @param {State} state */
-export function hasDocument(state) {
+function hasDocument(state) {
   const summary = state.contexts.find((context) => context.contextId === state.contextId);
   return Object.keys(state.artifacts).length > 0 || state.artifactId !== null || (summary?.artifacts.length ?? 0) > 0;
 }

@@ -12,7 +12,7 @@ const BACK_MS = 2_500;
 const SECOND = 1_000;
 
 /** @type {Record<string, string>} */
-const TOLD = {
+const ANNOUNCED = {
   offline: TEXT.offline,
   reconnecting: TEXT.connectionLost,
   online: TEXT.connectedAgain,
@@ -81,14 +81,14 @@ function createConnection(app) {
   const text = h("span", {});
   const dot = h("span", { class: "dot" });
   const bar = h("div", { class: "connection", "aria-hidden": "true", hidden: true }, dot, text);
-  const told = h("p", { class: "visually-hidden", role: "status" });
+  const status = h("p", { class: "visually-hidden", role: "status" });
   let ticking = 0;
   let lost = false;
 
   const show = (/** @type {string} */ kind, /** @type {string} */ words, /** @type {string} */ colour) => {
     if (bar.dataset.state !== kind) {
       bar.dataset.state = kind;
-      told.textContent = TOLD[kind];
+      status.textContent = ANNOUNCED[kind];
     }
     bar.hidden = false;
     dot.className = `dot ${colour}`;
@@ -99,7 +99,7 @@ function createConnection(app) {
     clearTimeout(ticking);
     if (!navigator.onLine) {
       lost = true;
-      show("offline", TOLD.offline, "dot-danger");
+      show("offline", ANNOUNCED.offline, "dot-danger");
     } else if (connection === "reconnecting") {
       lost = true;
       const seconds = Math.ceil((retryAt - Date.now()) / SECOND);
@@ -107,17 +107,17 @@ function createConnection(app) {
       ticking = setTimeout(draw, SECOND / 2);
     } else if (lost && connection === "online") {
       lost = false;
-      show("online", TOLD.online, "dot-working");
+      show("online", ANNOUNCED.online, "dot-working");
       ticking = setTimeout(draw, BACK_MS);
     } else {
       bar.hidden = true;
       delete bar.dataset.state;
-      told.textContent = "";
+      status.textContent = "";
     }
   };
   addEventListener("online", draw);
   addEventListener("offline", draw);
   app.store.subscribe((state, previous) => (state.connection !== previous.connection || state.retryAt !== previous.retryAt) && draw());
   draw();
-  return [bar, told];
+  return [bar, status];
 }

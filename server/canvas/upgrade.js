@@ -8,11 +8,11 @@ import { TEXT } from "./strings.js";
 
 /** @param {App} app @param {{fetch?: typeof fetch}} [options] */
 export function watchUpgrades(app, { fetch: ask = (...given) => fetch(...given) } = {}) {
-  let told = false;
+  let notified = false;
   let checked = 0;
   // Counted, because a connection that is back within one frame is not seen lost here.
   app.store.subscribe(({ connection, losses }) => {
-    if (connection === "online" && losses !== checked && !told) {
+    if (connection === "online" && losses !== checked && !notified) {
       checked = losses;
       check().catch(() => {});
     }
@@ -21,7 +21,7 @@ export function watchUpgrades(app, { fetch: ask = (...given) => fetch(...given) 
   async function check() {
     const { assets } = await (await ask("./", { headers: { Accept: "application/json" }, cache: "no-cache" })).json();
     if (assets && !import.meta.url.includes(`/${assets}/`)) {
-      told = true;
+      notified = true;
       app.notify("error", TEXT.newerPage, { label: TEXT.reload, run: () => location.reload() });
     }
   }

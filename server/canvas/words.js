@@ -6,7 +6,7 @@ const HOUR = 60 * MINUTE;
 const DAY = 24 * HOUR;
 
 /** @param {number} count @param {string} one @param {string} [many] */
-export function counted(count, one, many = `${one}s`) {
+export function formatCount(count, one, many = `${one}s`) {
   return `${count} ${count === 1 ? one : many}`;
 }
 
@@ -32,7 +32,7 @@ export function wellFormed(value) {
 }
 
 /** The first words of a text, in one line. @param {string} text @param {number} length */
-export function shortened(text, length) {
+export function shorten(text, length) {
   const line = text.replace(/\s+/g, " ").trim();
   if (line.length <= length) {
     return line;
@@ -71,7 +71,7 @@ export function passageWords(selection) {
   if (lineStart) {
     return lineStart === lineEnd ? `line ${lineStart}` : `lines ${lineStart}–${lineEnd}`;
   }
-  return text?.trim() ? `“${shortened(text, 48)}”` : "";
+  return text?.trim() ? `“${shorten(text, 48)}”` : "";
 }
 
 /** How long ago something was, short. @param {string} timestamp @param {number} now */
@@ -114,7 +114,7 @@ export function period(timestamp, now) {
 /** @param {number} bytes */
 export function size(bytes) {
   if (bytes < 1000) {
-    return counted(bytes, "byte");
+    return formatCount(bytes, "byte");
   }
   const unit = bytes < 999_500 ? 0 : bytes < 999_500_000 ? 1 : 2;
   const value = bytes / 1000 ** (unit + 1);

@@ -148,7 +148,7 @@ export function createClient(base, options = {}) {
 
     /** @param {Message} message @param {AbortSignal} signal */
     sendStreaming: (message, signal) =>
-      streams ? stream("SendStreamingMessage", { message }, signal) : only(call("SendMessage", { message })),
+      streams ? stream("SendStreamingMessage", { message }, signal) : yieldOnce(call("SendMessage", { message })),
 
     /**
      * Sends a message as its conversation is left: nobody waits for an answer.
@@ -247,7 +247,7 @@ function fileName(header) {
 }
 
 /** @param {Promise<Json>} answer */
-async function* only(answer) {
+async function* yieldOnce(answer) {
   yield await answer;
 }
 

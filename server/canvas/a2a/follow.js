@@ -7,7 +7,7 @@
  */
 
 import { NO_METHOD, RequestFailed, TASK_NOT_FOUND, UNSUPPORTED } from "./request_failed.js";
-import { createPresence } from "./presence.js";
+import { createVisibility } from "./visibility.js";
 import { createBackoff } from "./retry.js";
 import { recordOf, withEntry } from "../state/records.js";
 import { isPaused, isRunning, stateOf } from "../state/task.js";
@@ -37,14 +37,14 @@ const NO_CONTEXT = new Set([400, 404, 410]);
  * @param {string} given  the id of the context, which the server may replace when it is new
  * @param {object} options
  * @param {boolean} options.canvas  the server has the event stream of a context
- * @param {(contextId: string) => void} options.gone  called when the conversation was deleted
- * @param {(from: string, to: string) => void} options.renamed  called when the server has replaced the id
+ * @param {(contextId: string) => void} options.onGone  called when the conversation was deleted
+ * @param {(from: string, to: string) => void} options.onRenamed  called when the server has replaced the id
  */
-export function followContext(client, dispatch, given, { canvas, gone, renamed }) {
+export function followContext(client, dispatch, given, { canvas, onGone, onRenamed }) {
   let contextId = given;
   const controller = new AbortController();
   const { signal } = controller;
-  const presence = createPresence(signal);
+  const visibility = createVisibility(signal);
   /** @type {Set<string>} */
   const followed = new Set();
   /** The tasks that were begun here. @type {Set<string>} */
@@ -63,7 +63,7 @@ export function followContext(client, dispatch, given, { canvas, gone, renamed }
   let following = false;
 
   /** @param {Connection} connection @param {number} [retryAt] */
-  const connected = (connection, retryAt = 0) => dispatch({ type: "connection", contextId, connection, retryAt });
+  const reportConnection = (connection, retryAt = 0) => dispatch({ type: "connection", contextId, connection, retryAt });
 
   async function loadTasks() {
     const tasks = await allTasks(client, contextId, { known: begun, includeArtifacts: !canvas });
@@ -86,27 +86,27 @@ export function followContext(client, dispatch, given, { canvas, gone, renamed }
 
   /** Reads the event stream of the context, again and again. */
   async function run() {
-    const backoff = createBackoff((retryAt) => connected("reconnecting", retryAt));
+    const backoff = createBackoff((retryAt) => reportConnection("reconnecting", retryAt));
     /** @type {string|null} */
     let last = null;
-    const opened = () => {
+    const onOpen = () => {
       backoff.reset();
-      connected("online");
+      reportConnection("online");
       loading = loadTasks().catch(() => {});
     };
     while (!signal.aborted) {
-      const seen = presence.signal;
+      const seen = visibility.signal;
       try {
-        for await (const { id, event, data } of client.contextEvents(contextId, last, opened, seen)) {
+        for await (const { id, event, data } of client.contextEvents(contextId, last, onOpen, seen)) {
           last = id ?? last;
           take(event, data);
         }
       } catch (error) {
         if (error instanceof RequestFailed && NO_CONTEXT.has(error.code) && !signal.aborted) {
-          return gone(contextId);
+          return onGone(contextId);
         }
       }
-      await (seen.aborted ? presence.shown() : backoff.wait(signal));
+      await (seen.aborted ? visibility.whenVisible() : backoff.wait(signal));
     }
   }
 
@@ -123,17 +123,17 @@ export function followContext(client, dispatch, given, { canvas, gone, renamed }
 
   /** Without the event stream: asks for the tasks from time to time. */
   async function poll() {
-    const backoff = createBackoff((retryAt) => connected("reconnecting", retryAt));
+    const backoff = createBackoff((retryAt) => reportConnection("reconnecting", retryAt));
     while (!signal.aborted) {
       try {
         await loadTasks();
         backoff.reset();
-        connected("online");
+        reportConnection("online");
         await new Promise((resolve) => setTimeout(resolve, POLL_MS));
       } catch {
         await backoff.wait(signal);
       }
-      await presence.shown();
+      await visibility.whenVisible();
     }
   }
 
@@ -161,13 +161,13 @@ export function followContext(client, dispatch, given, { canvas, gone, renamed }
   }
 
   /** Only a task that waits can change without a stream that tells it, besides those that are new. */
-  const isBehind = () => activity.tasks > known.size + unlisted || (activity.updatedAt !== comparedAt && paused().length > 0);
-  const paused = () => [...known].filter(([id, state]) => isPaused(state) && !followed.has(id)).map(([id]) => id);
+  const isBehind = () => activity.tasks > known.size + unlisted || (activity.updatedAt !== comparedAt && findPaused().length > 0);
+  const findPaused = () => [...known].filter(([id, state]) => isPaused(state) && !followed.has(id)).map(([id]) => id);
 
   async function readPaused() {
-    const tasks = await Promise.all(paused().map((id) => client.getTask(id)));
+    const tasks = await Promise.all(findPaused().map((id) => client.getTask(id)));
     for (const task of tasks.filter(({ id }) => !starting && !followed.has(id))) {
-      await play(only({ task }));
+      await play([{ task }]);
     }
   }
 
@@ -185,12 +185,12 @@ export function followContext(client, dispatch, given, { canvas, gone, renamed }
     followed.add(taskId);
     try {
       while (!signal.aborted) {
-        const seen = presence.signal;
-        const outcome = await subscribe(taskId, seen).catch((error) => endOf(taskId, error));
+        const seen = visibility.signal;
+        const outcome = await play(client.subscribe(taskId, seen)).catch((error) => endOf(taskId, error));
         if (outcome && !isRunning(stateOf(outcome.state))) {
           return outcome;
         }
-        await (seen.aborted ? presence.shown() : backoff.wait(signal));
+        await (seen.aborted ? visibility.whenVisible() : backoff.wait(signal));
       }
       return null;
     } finally {
@@ -198,22 +198,17 @@ export function followContext(client, dispatch, given, { canvas, gone, renamed }
     }
   }
 
-  /** @param {string} taskId @param {AbortSignal} seen */
-  function subscribe(taskId, seen) {
-    return play(client.subscribe(taskId, seen));
-  }
-
   /** A task that has ended has no stream: it is read. @param {string} taskId @param {any} error */
   async function endOf(taskId, error) {
     if (error.code === TASK_NOT_FOUND) {
       throw error;
     }
-    return error.code === UNSUPPORTED ? play(only({ task: await client.getTask(taskId) })) : null;
+    return error.code === UNSUPPORTED ? play([{ task: await client.getTask(taskId) }]) : null;
   }
 
   /**
    * Hands the events of a stream on.
-   * @param {AsyncIterable<Json>} events
+   * @param {AsyncIterable<Json>|Json[]} events
    * @param {(taskId: string) => void} [began]
    * @returns {Promise<Outcome|null>}  null if it had no events
    */
@@ -223,7 +218,7 @@ export function followContext(client, dispatch, given, { canvas, gone, renamed }
     let outcome = null;
     try {
       for await (const event of events) {
-        event.task && rename(event.task.contextId);
+        event.task && takeId(event.task.contextId);
         dispatch({ type: "task-event", contextId, stream, event });
         if (!outcome && event.task) {
           began(event.task.id);
@@ -240,12 +235,12 @@ export function followContext(client, dispatch, given, { canvas, gone, renamed }
     return outcome;
   }
 
-  /** A server may give a new conversation an id of its own. @param {string|undefined} told */
-  function rename(told) {
-    if (told && told !== contextId && !following) {
+  /** A server may give a new conversation an id of its own. @param {string|undefined} next */
+  function takeId(next) {
+    if (next && next !== contextId && !following) {
       const from = contextId;
-      contextId = told;
-      renamed(from, told);
+      contextId = next;
+      onRenamed(from, next);
     }
   }
 
@@ -321,7 +316,7 @@ export function followContext(client, dispatch, given, { canvas, gone, renamed }
     send,
     /** Begins to follow a conversation that is there; one that is new is followed from its first message on. */
     begin() {
-      connected("connecting");
+      reportConnection("connecting");
       begin();
     },
     stop: () => controller.abort(),
@@ -375,12 +370,12 @@ export function isUnlisted(error) {
  */
 async function* withTask(events, asked) {
   for await (const event of events) {
-    yield event.message ? { task: answered(asked, event.message) } : event;
+    yield event.message ? { task: toTask(asked, event.message) } : event;
   }
 }
 
 /** @param {Message} asked @param {Message} message @returns {Json} */
-function answered(asked, message) {
+function toTask(asked, message) {
   const status = { state: "TASK_STATE_COMPLETED", timestamp: new Date().toISOString() };
   return { id: message.messageId, contextId: message.contextId || asked.contextId, status, history: [asked, message] };
 }
@@ -396,15 +391,10 @@ function outcomeOf(before, event) {
   }
   if (event.artifactUpdate) {
     const { artifact, metadata } = event.artifactUpdate;
-    const told = metadata?.["urn:a2a-canvas:canvas:v1"]?.artifactVersion;
-    return { ...before, versions: withEntry(before.versions, artifact.artifactId, told) };
+    const version = metadata?.["urn:a2a-canvas:canvas:v1"]?.artifactVersion;
+    return { ...before, versions: withEntry(before.versions, artifact.artifactId, version) };
   }
   const { status, metadata } = event.statusUpdate;
   const extra = metadata?.["urn:a2a-canvas:turn:v1"]?.event_type || metadata?.["urn:a2a-canvas:canvas:v1"]?.edit;
   return extra ? before : { ...before, state: status.state, message: status.message };
-}
-
-/** @param {Json} event */
-async function* only(event) {
-  yield event;
 }

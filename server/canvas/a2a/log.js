@@ -65,15 +65,15 @@ export function createLog({ entries: maxEntries = MAX_ENTRIES, size: maxSize = M
       const began = now();
       add({ at: began, since: 0, kind: "request", name, event: "", content: null, request, size: request.body?.length ?? 0 });
       /** @param {"event"|"error"} kind @param {string} event @param {any} content @param {number} length */
-      const told = (kind, event, content, length) => {
+      const record = (kind, event, content, length) => {
         const at = now();
         add({ at, since: at - began, kind, name, event, content, request, size: length });
       };
       return {
         /** @param {any} content @param {number} length  of its JSON @param {string} [event] */
-        received: (content, length, event = "") => told("event", event, content, length),
+        received: (content, length, event = "") => record("event", event, content, length),
         /** @param {string} error */
-        failed: (error) => told("error", "", error, error.length),
+        failed: (error) => record("error", "", error, error.length),
       };
     },
   };

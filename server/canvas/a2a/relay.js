@@ -172,10 +172,10 @@ export function serveWindow(relay, port) {
   let leave = () => {};
   let answered = true;
   const timer = setInterval(() => {
-    answered ? port.postMessage({ type: "ping" }) : gone();
+    answered ? port.postMessage({ type: "ping" }) : dropWindow();
     answered = false;
   }, PING_MS);
-  function gone() {
+  function dropWindow() {
     clearInterval(timer);
     leave();
     port.close();
@@ -185,7 +185,7 @@ export function serveWindow(relay, port) {
     if (data.type === "open") {
       leave = relay.join(data.request, (said) => port.postMessage(said));
     } else if (data.type === "leave") {
-      gone();
+      dropWindow();
     }
   };
 }

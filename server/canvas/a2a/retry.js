@@ -34,14 +34,14 @@ function pause(ms, signal) {
     const done = () => {
       clearTimeout(timer);
       globalThis.removeEventListener?.("online", done);
-      globalThis.document?.removeEventListener("visibilitychange", shown);
+      globalThis.document?.removeEventListener("visibilitychange", onVisible);
       signal.removeEventListener("abort", done);
       resolve();
     };
-    const shown = () => document.visibilityState === "visible" && done();
+    const onVisible = () => document.visibilityState === "visible" && done();
     const timer = setTimeout(done, ms);
     globalThis.addEventListener?.("online", done);
-    globalThis.document?.addEventListener("visibilitychange", shown);
+    globalThis.document?.addEventListener("visibilitychange", onVisible);
     signal.addEventListener("abort", done);
     if (signal.aborted) {
       done();

@@ -21,7 +21,7 @@ export function createSharedFetch(start, { owner = () => "", send = (...given) =
       return send(url, init);
     }
     try {
-      return relayed(start(), { owner: owner(), name, url: String(url), init: rest }, signal, () => (usable = false));
+      return relay(start(), { owner: owner(), name, url: String(url), init: rest }, signal, () => (usable = false));
     } catch {
       usable = false;
       return send(url, init);
@@ -36,7 +36,7 @@ export function createSharedFetch(start, { owner = () => "", send = (...given) =
  * @param {() => void} broken  called when the worker cannot be loaded
  * @returns {Promise<Response>}
  */
-function relayed(worker, request, signal, broken) {
+function relay(worker, request, signal, broken) {
   const { port } = worker;
   const encoder = new TextEncoder();
   /** @type {ReadableStreamDefaultController<Uint8Array>} */
@@ -44,15 +44,15 @@ function relayed(worker, request, signal, broken) {
   const close = () => {
     port.postMessage({ type: "leave" });
     port.close();
-    globalThis.removeEventListener?.("pagehide", left);
-    signal.removeEventListener("abort", aborted);
+    globalThis.removeEventListener?.("pagehide", onPageHide);
+    signal.removeEventListener("abort", onAbort);
   };
   const body = new ReadableStream({ start: (controller) => void (output = controller), cancel: close });
   /** @type {(error: unknown) => void} */
   let fail = () => {};
-  const aborted = () => fail(new DOMException("The stream was left.", "AbortError"));
+  const onAbort = () => fail(new DOMException("The stream was left.", "AbortError"));
   /** A page that comes back from the back/forward cache reconnects. */
-  const left = () => fail(new TypeError("The page was left."));
+  const onPageHide = () => fail(new TypeError("The page was left."));
   return new Promise((resolve, reject) => {
     fail = (error) => {
       close();
@@ -78,8 +78,8 @@ function relayed(worker, request, signal, broken) {
         output.close();
       }
     };
-    globalThis.addEventListener?.("pagehide", left);
-    signal.addEventListener("abort", aborted);
-    signal.aborted ? aborted() : port.postMessage({ type: "open", request });
+    globalThis.addEventListener?.("pagehide", onPageHide);
+    signal.addEventListener("abort", onAbort);
+    signal.aborted ? onAbort() : port.postMessage({ type: "open", request });
   });
 }

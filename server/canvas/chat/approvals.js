@@ -8,7 +8,7 @@ import { h } from "../dom.js";
 import { icon } from "../icons.js";
 import { CANVAS } from "../state/task.js";
 import { TEXT, say } from "../strings.js";
-import { counted } from "../words.js";
+import { formatCount } from "../words.js";
 import { createReply } from "./reply.js";
 
 /** @typedef {{tool: string, input: Record<string, any>}} Call */
@@ -51,24 +51,24 @@ export function isButtons(text) {
 
 /** @param {Approval} approval @param {App} app @returns {HTMLElement} */
 export function approvalElement(approval, app) {
-  return approval.answer === "asked" || approval.answer === "waits" ? request(approval, app) : answered(approval);
+  return approval.answer === "asked" || approval.answer === "waits" ? requestElement(approval, app) : answerElement(approval);
 }
 
 /** @param {Approval} approval @param {App} app */
-function request({ calls, answer, taskId, text, sending }, app) {
+function requestElement({ calls, answer, taskId, text, sending }, app) {
   const why = h("input", { class: "field approval-why", type: "text", maxLength: 2000, placeholder: TEXT.whyNot, "aria-label": TEXT.whyNot, disabled: sending });
   const approve = button(calls.length > 1 ? TEXT.approveAll : TEXT.approve, () => app.answer(taskId, APPROVED), { sign: "check", class: "button button-primary", disabled: sending });
   const decline = button(TEXT.dont, null, { type: "submit", disabled: sending });
-  const declined = (/** @type {Event} */ event) => (event.preventDefault(), app.answer(taskId, `${DECLINED} ${why.value}`.trim()));
+  const onDecline = (/** @type {Event} */ event) => (event.preventDefault(), app.answer(taskId, `${DECLINED} ${why.value}`.trim()));
   return h(
     "section",
     { class: "question approval", "aria-label": TEXT.approval },
-    h("div", { class: "question-head" }, icon("lock"), `${answer === "waits" ? TEXT.waitingForOwner : TEXT.agentAsksToRun} ${calls.length > 1 ? counted(calls.length, "tool", "tools") : TEXT.aTool}`),
+    h("div", { class: "question-head" }, icon("lock"), `${answer === "waits" ? TEXT.waitingForOwner : TEXT.agentAsksToRun} ${calls.length > 1 ? formatCount(calls.length, "tool", "tools") : TEXT.aTool}`),
     calls.map(callElement),
     otherQuestion(text),
     answer === "asked" && h(
       "form",
-      { class: "question-choices", onsubmit: declined },
+      { class: "question-choices", onsubmit: onDecline },
       approve,
       decline,
       why,
@@ -87,9 +87,9 @@ const ANSWERS = {
 };
 
 /** @param {Approval} approval */
-function answered({ calls, answer }) {
+function answerElement({ calls, answer }) {
   const [sign, words] = ANSWERS[answer];
-  const names = calls.map((call, at) => [at > 0 && ", ", h("code", {}, seen(call.tool))]);
+  const names = calls.map((call, at) => [at > 0 && ", ", h("code", {}, escapeUnseen(call.tool))]);
   const summary = h("summary", { class: "approval-answer" }, icon(sign), h("span", {}, h("b", {}, words), ": ", names));
   return h("details", { class: "approval-answered", "data-answer": answer }, summary, calls.map(callElement));
 }
@@ -97,11 +97,11 @@ function answered({ calls, answer }) {
 /** @param {Call} call */
 function callElement({ tool, input }) {
   // On the wire their order is not kept.
-  const rows = Object.entries(input).sort(([a], [b]) => (a < b ? -1 : 1)).map(([name, value]) => h("tr", {}, h("th", { scope: "row" }, seen(name)), h("td", {}, shown(value))));
+  const rows = Object.entries(input).sort(([a], [b]) => (a < b ? -1 : 1)).map(([name, value]) => h("tr", {}, h("th", { scope: "row" }, escapeUnseen(name)), h("td", {}, inputText(value))));
   return h(
     "div",
     { class: "approval-call" },
-    h("code", { class: "approval-tool" }, seen(tool)),
+    h("code", { class: "approval-tool" }, escapeUnseen(tool)),
     rows.length > 0
       ? h("div", { class: "approval-input", tabindex: "0", role: "group", "aria-label": say(TEXT.inputOf, { tool }) }, h("table", {}, h("tbody", {}, rows)))
       : h("p", { class: "muted" }, TEXT.withoutInput),
@@ -120,13 +120,13 @@ function otherQuestion(text) {
 }
 
 /** @param {any} value */
-function shown(value) {
-  const text = seen(typeof value === "string" ? value : JSON.stringify(value, null, 2));
+function inputText(value) {
+  const text = escapeUnseen(typeof value === "string" ? value : JSON.stringify(value, null, 2));
   const more = text.length - MOST_CHARACTERS;
   return more > 0 ? `${text.slice(0, MOST_CHARACTERS)}\n${say(TEXT.moreCharacters, { count: more.toLocaleString("en") })}` : text;
 }
 
 /** @param {string} text */
-function seen(text) {
+function escapeUnseen(text) {
   return text.replace(UNSEEN, (each) => `\\u${each.charCodeAt(0).toString(16).padStart(4, "0")}`);
 }

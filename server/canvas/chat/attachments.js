@@ -29,11 +29,11 @@ export function pendingAttachment(file, remove) {
 /** The files of a message that was sent. @param {Part[]} parts @returns {HTMLElement|null} */
 export function sentAttachments(parts) {
   const files = parts.filter((part) => !("text" in part));
-  return files.length ? h("ul", { class: "attachments", "aria-label": TEXT.attachments }, files.map(sent)) : null;
+  return files.length ? h("ul", { class: "attachments", "aria-label": TEXT.attachments }, files.map(sentAttachment)) : null;
 }
 
 /** @param {any} part */
-function sent(part) {
+function sentAttachment(part) {
   const type = part.mediaType ?? "";
   const name = plainName(part.filename || (part.data !== undefined ? TEXT.data : part.url || TEXT.file));
   const shown = part.raw && IMAGES.test(type);

@@ -10,7 +10,7 @@ import { ask } from "../layout.js";
 import { isGuest, mayEdit } from "../state/reducer.js";
 import { textOf } from "../state/task.js";
 import { TEXT, say } from "../strings.js";
-import { counted, plainName, shortened } from "../words.js";
+import { formatCount, plainName, shorten } from "../words.js";
 import { titleOf, waits } from "../contexts.js";
 import { createComposer } from "./composer.js";
 import { createExamples, createWelcome } from "./start.js";
@@ -60,7 +60,7 @@ function isEmpty({ contextId, loaded, tasks, artifacts, outgoing }) {
 function headline(state) {
   const context = state.contexts.find((each) => each.contextId === state.contextId);
   const first = Object.values(state.tasks)[0]?.messages[0] ?? Object.values(state.outgoing).find((each) => each.contextId === state.contextId)?.message;
-  return context ? titleOf(context) : plainName(shortened(textOf(first), 120));
+  return context ? titleOf(context) : plainName(shorten(textOf(first), 120));
 }
 
 /** The conversation and the agent; in front, how many conversations wait for an answer. @param {State} state @param {string} title */
@@ -90,7 +90,7 @@ function createHead(app) {
     document.title = tabTitle(state, title.textContent ?? "");
     watchers.hidden = state.watchers < 2;
     fill(watchers, icon("people"), h("span", {}, String(state.watchers)), h("span", { class: "visually-hidden" }, TEXT.peopleAreLooking));
-    watchers.title = say(TEXT.looking, { people: counted(state.watchers, "person is", "people are") });
+    watchers.title = say(TEXT.looking, { people: formatCount(state.watchers, "person is", "people are") });
   };
   app.store.subscribe(draw);
   draw(app.store.state);

@@ -13,7 +13,7 @@ import { createRewriting } from "../passage/rewriting.js";
 import { mayEdit } from "../state/reducer.js";
 import { readStored, writeStored } from "../storage.js";
 import { TEXT, say } from "../strings.js";
-import { isQuestion, plainName, shortened, size } from "../words.js";
+import { isQuestion, plainName, shorten, size } from "../words.js";
 import { ACCEPTED, MOST_BYTES, pendingAttachment } from "./attachments.js";
 import { runningTask, waitingTask } from "./entries.js";
 
@@ -45,9 +45,9 @@ export function createComposer(app) {
     dir: "auto",
     "aria-label": TEXT.message,
     "aria-describedby": "message-hint",
-    oninput: changed,
-    onkeydown: keyed,
-    onpaste: pasted,
+    oninput: onInput,
+    onkeydown: onKeydown,
+    onpaste: onPaste,
   });
   const list = h("ul", { class: "attachments", "aria-label": TEXT.attachments, hidden: true });
   const picker = h("input", { type: "file", multiple: true, accept: ACCEPTED, hidden: true, onchange: () => (addFiles([...picker.files]), (picker.value = "")) });
@@ -105,11 +105,11 @@ export function createComposer(app) {
     place.hidden = !selection;
     if (selection) {
       const { artifactId, text } = selection;
-      fill(place, icon("edit", 14), h("bdi", { class: "truncate" }, say(TEXT.passageOf, { place: placeOf(selection), name: plainName(artifacts[artifactId]?.name ?? artifactId), text: shortened(text, 60) })));
+      fill(place, icon("edit", 14), h("bdi", { class: "truncate" }, say(TEXT.passageOf, { place: placeOf(selection), name: plainName(artifacts[artifactId]?.name ?? artifactId), text: shorten(text, 60) })));
     }
   }
 
-  function changed() {
+  function onInput() {
     pressed = false;
     grow(field);
     opening || keepDraft(contextId, field.value);
@@ -117,7 +117,7 @@ export function createComposer(app) {
   }
 
   /** @param {KeyboardEvent} event */
-  function keyed(event) {
+  function onKeydown(event) {
     const sends = event.ctrlKey || event.metaKey || (!event.shiftKey && !event.altKey && !matchMedia("(pointer: coarse)").matches);
     if (event.key === "Enter" && sends && !event.isComposing) {
       event.preventDefault();
@@ -178,7 +178,7 @@ export function createComposer(app) {
   }
 
   /** @param {ClipboardEvent} event */
-  function pasted(event) {
+  function onPaste(event) {
     const found = [...(event.clipboardData?.files ?? [])];
     if (found.length) {
       event.preventDefault();

@@ -8,10 +8,10 @@
  * 3. What a person typed into a document is one line per document, however often it was saved.
  * 4. Thinking, tool calls and tags do not occur: the fold (state/task.js) has dropped them.
  */
-import { merged, recordOf } from "../state/records.js";
+import { mergeRecords, recordOf } from "../state/records.js";
 import { CANVAS, conversation, isPaused, isRunning, textOf } from "../state/task.js";
 import { TEXT, say } from "../strings.js";
-import { choicesOf, counted, operationWords, passageWords, plainName } from "../words.js";
+import { choicesOf, formatCount, operationWords, passageWords, plainName } from "../words.js";
 import { approvalsOf, approves, isButtons } from "./approvals.js";
 
 /** @typedef {{artifactId: string, name: string, version: number}} Changed */
@@ -60,10 +60,10 @@ function mayApprove({ shared }) {
 function turn(state, task) {
   const messages = conversation(task);
   const last = messages.at(-1);
-  const ended = !isRunning(task.state) && last?.role === "ROLE_AGENT" ? ending(state, task, textOf(last)) : null;
+  const ended = !isRunning(task.state) && last?.role === "ROLE_AGENT" ? endOf(state, task, textOf(last)) : null;
   const said = (ended ? messages.slice(0, -1) : messages).flatMap((message, at) => saidBy(state, task, message, messages[at - 1], messages[at + 1]));
   const writing = task.reply ? [agent(`${task.taskId}/reply`, task.reply, "writing")] : [];
-  return [...said, ...writing, ...changedBy(state, task), ...(ended ?? now(state, task))];
+  return [...said, ...writing, ...changedBy(state, task), ...(ended ?? statusOf(state, task))];
 }
 
 /**
@@ -106,7 +106,7 @@ function user(state, message, sending) {
  * @param {State} state @param {TaskView} task @param {string} text
  * @returns {Entry[]|null}
  */
-function ending(state, task, text) {
+function endOf(state, task, text) {
   const { taskId } = task;
   const key = `${taskId}/end`;
   switch (task.state) {
@@ -128,7 +128,7 @@ function ending(state, task, text) {
 }
 
 /** What goes on in a task, or how it ended without a word. @param {State} state @param {TaskView} task @returns {Entry[]} */
-function now(state, task) {
+function statusOf(state, task) {
   const { taskId } = task;
   const key = `${taskId}/end`;
   const newest = isNewest(state, task);
@@ -151,7 +151,7 @@ function isNewest(state, task) {
 function changedBy(state, task) {
   // A task that was read from a list does not say what it has changed; a document knows its last task, its versions theirs.
   const last = Object.values(state.artifacts).filter((artifact) => artifact.taskId === task.taskId);
-  const versions = merged(recordOf(last.map(({ artifactId, version }) => [artifactId, version])), state.made[task.taskId], task.artifacts);
+  const versions = mergeRecords(recordOf(last.map(({ artifactId, version }) => [artifactId, version])), state.made[task.taskId], task.artifacts);
   const changed = Object.entries(versions).map(([artifactId, version]) => ({ artifactId, name: nameOf(state, artifactId), version }));
   return changed.length ? [{ key: `${task.taskId}/changed`, kind: "changed", changed }] : [];
 }
@@ -164,14 +164,14 @@ function operation(state, task) {
   const operation = /** @type {Operation} */ (task.operation);
   const last = task.messages.at(-1);
   const text = last?.role === "ROLE_AGENT" ? textOf(last) : "";
-  const ended = text ? ending(state, task, text) : null;
+  const ended = text ? endOf(state, task, text) : null;
   if (ended && isReportedElsewhere(operation, task)) {
     return [];
   }
   const words = operationWords(operation, nameOf(state, operation.artifactId) || operation.name || "", textOf(asked));
   const outcome = ended || operation.op === "put" ? "" : text;
   const line = { key: `${task.taskId}/operation`, kind: /** @type {const} */ ("operation"), op: operation.op, ...words, outcome };
-  return operation.op === "put" ? [line] : [line, ...(ended ?? now(state, task))];
+  return operation.op === "put" ? [line] : [line, ...(ended ?? statusOf(state, task))];
 }
 
 /** A refused step through the versions cannot succeed when it is asked for again. It is reported where it was asked for, as is a refused put. @param {Operation} operation @param {TaskView} task */
@@ -187,7 +187,7 @@ function withoutRepeatedPuts(entries) {
     const again = isPut(entry) && before !== undefined && isPut(before) && before.what === entry.what;
     puts = again ? puts + 1 : 1;
     if (again) {
-      kept[kept.length - 1] = { ...before, outcome: say(TEXT.savedTimes, { puts: counted(puts, "time") }) };
+      kept[kept.length - 1] = { ...before, outcome: say(TEXT.savedTimes, { puts: formatCount(puts, "time") }) };
     } else {
       kept.push(entry);
     }

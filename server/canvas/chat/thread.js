@@ -5,7 +5,7 @@
  */
 import { button } from "../controls.js";
 import { h } from "../dom.js";
-import { settled } from "../document/markdown/partial.js";
+import { completePart } from "../document/markdown/partial.js";
 import { icon } from "../icons.js";
 import { ask } from "../layout.js";
 import { textOf } from "../state/task.js";
@@ -83,7 +83,7 @@ export function createThread(app) {
     if (entry.kind === "agent") {
       const kept = before?.reply ? before : agentMessage(entry);
       kept.element.toggleAttribute("data-interim", entry.state === "interim");
-      kept.reply?.show(entry.state === "writing" ? settled(entry.text) : entry.text);
+      kept.reply?.show(entry.state === "writing" ? completePart(entry.text) : entry.text);
       return { ...kept, entry };
     }
     if (entry.kind === "status" && before?.entry.kind === "status") {
@@ -191,9 +191,9 @@ function elementOf(entry, app) {
     case "status":
       return h("div", { class: "status" }, h("span", { class: entry.queued ? "dot" : "dot dot-working" }), h("bdi", { class: "status-text" }, entry.text));
     case "failed":
-      return outcome("outcome-failed", "failed", entry.text, ...again(entry, TEXT.retry, app));
+      return outcome("outcome-failed", "failed", entry.text, ...retryButton(entry, TEXT.retry, app));
     case "refused":
-      return outcome("outcome-refused", "info", entry.text, ...again(entry, TEXT.askAgain, app));
+      return outcome("outcome-refused", "info", entry.text, ...retryButton(entry, TEXT.askAgain, app));
     case "not-sent":
       return outcome(
         "outcome-failed",
@@ -209,7 +209,7 @@ function elementOf(entry, app) {
     case "approval":
       return approvalElement(entry, app);
     case "changed":
-      return h("ul", { class: "changed", "aria-label": TEXT.documents }, entry.changed.map((each) => h("li", {}, changed(each, app))));
+      return h("ul", { class: "changed", "aria-label": TEXT.documents }, entry.changed.map((each) => h("li", {}, changedLink(each, app))));
     default:
       return /** @type {never} */ (entry);
   }
@@ -248,7 +248,7 @@ function outcome(kind, sign, text, ...actions) {
 }
 
 /** What is done already is not offered. @param {{taskId: string, newest: boolean}} entry @param {string} text @param {App} app */
-function again({ taskId, newest }, text, app) {
+function retryButton({ taskId, newest }, text, app) {
   return newest ? [button(text, () => app.retry(taskId), { sign: "retry" })] : [];
 }
 
@@ -272,7 +272,7 @@ function question({ text, taskId, permission, choices }, app) {
 }
 
 /** @param {import("./entries.js").Changed} changed @param {App} app */
-function changed({ artifactId, name, version }, app) {
+function changedLink({ artifactId, name, version }, app) {
   const open = (/** @type {Event} */ event) => {
     const current = app.store.state.artifacts[artifactId]?.version;
     app.openArtifact(artifactId, version === 0 || version === current ? null : version);

@@ -40,7 +40,7 @@ function createDrawer(app) {
     h("header", { class: "developer-head" }, tabs.element, events.count, close),
     panels,
   );
-  const ready = styled();
+  const ready = loadStyles();
   document.body.append(element);
   store.subscribe((state, previous) => !element.hidden && draw(state, previous));
 
@@ -89,7 +89,7 @@ function createDrawer(app) {
 }
 
 /** The style sheet is loaded with the view. @returns {Promise<void>} */
-function styled() {
+function loadStyles() {
   return new Promise((resolve) => {
     const href = new URL("../style/developer.css", import.meta.url).href;
     document.head.append(h("link", { rel: "stylesheet", href, onload: () => resolve(), onerror: () => resolve() }));

@@ -27,7 +27,7 @@ export function createEventList(log, copy) {
   let rows = [];
   let last = 0;
   let frame = 0;
-  const list = h("ol", { class: "developer-list", onkeydown: keyed });
+  const list = h("ol", { class: "developer-list", onkeydown: onKeydown });
   const empty = h("p", { class: "developer-empty" });
   const count = h("span", { class: "muted", role: "status" });
   const element = h("div", { class: "developer-events" }, list, empty);
@@ -53,7 +53,7 @@ export function createEventList(log, copy) {
   }
 
   /** @param {KeyboardEvent} event */
-  function keyed(event) {
+  function onKeydown(event) {
     const summaries = [...list.querySelectorAll(":scope > li > details > summary")];
     const at = summaries.indexOf(event.target);
     /** @type {Record<string, number>} */

@@ -61,7 +61,7 @@ export function lineOf(entry) {
     type: error ? "error" : entry.event || typeOf(event, turn, canvas),
     block: String(turn.data?.index ?? ""),
     place: epoch === undefined ? "" : `${epoch}/${generation}`,
-    summary: error ? String(error.message).slice(0, SUMMARY) : shortenedJson(summarised(event, turn, canvas)),
+    summary: error ? String(error.message).slice(0, SUMMARY) : shortenedJson(summaryOf(event, turn, canvas)),
   };
 }
 
@@ -116,7 +116,7 @@ function stateOf(status) {
 }
 
 /** @param {any} event @param {any} turn @param {any} canvas */
-function summarised(event, turn, canvas) {
+function summaryOf(event, turn, canvas) {
   if (turn.data || canvas.edit) {
     return turn.data ?? canvas.edit;
   }

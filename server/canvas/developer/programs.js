@@ -41,7 +41,7 @@ export function asPython({ url, method, headers, body }) {
 }
 
 /** A word of a POSIX shell. @param {string} text */
-export function shellWord(text) {
+function shellWord(text) {
   return `'${text.replace(INVISIBLE, "").replaceAll("'", String.raw`'\''`)}'`;
 }
 
@@ -51,7 +51,7 @@ function shellJson(value) {
 }
 
 /** @param {any} value @param {string} [margin] @returns {string} */
-export function pythonLiteral(value, margin = "") {
+function pythonLiteral(value, margin = "") {
   const inner = `${margin}    `;
   /** @param {string} open @param {string[]} members @param {string} close */
   const block = (open, members, close) =>

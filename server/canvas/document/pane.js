@@ -15,9 +15,9 @@ import { createVersions } from "../versions/versions.js";
 import { TEXT, say } from "../strings.js";
 import { plainName } from "../words.js";
 import { createFiles } from "./files/files.js";
-import { createFollower } from "./follow.js";
+import { createAutoScroll } from "./auto_scroll.js";
 import { kindOf } from "./files/kinds.js";
-import { toArtifact, toShown } from "./shown.js";
+import { toArtifact, toShown } from "./written_places.js";
 import { createTyping } from "./saving/typing.js";
 import { createView } from "./views.js";
 
@@ -30,7 +30,7 @@ import { createView } from "./views.js";
  * @property {HTMLElement} element
  * @property {() => void} destroy
  * @property {View} view
- * @property {ReturnType<typeof createFollower>} follower
+ * @property {ReturnType<typeof createAutoScroll>} follower
  * @property {string} typed  the artifact that is typed into, or ""
  */
 
@@ -43,13 +43,13 @@ const CUT = TEXT.documentCut;
  */
 export function createDocumentPane(app) {
   const { store } = app;
-  const typing = createTyping(app, { viewOf: (id) => (keyed.shown()?.typed === id ? (keyed.shown()?.view ?? null) : null), changed });
+  const typing = createTyping(app, { viewOf: (id) => (keyed.current()?.typed === id ? (keyed.current()?.view ?? null) : null), onChange: redraw });
   const versions = createVersions(app, {
     isUnsaved: (id) => typing.isUnsaved(id),
-    saved: async () => {
+    save: async () => {
       const saved = await typing.flush();
       // From here on the versions have all that was typed.
-      saved && keyed.shown()?.view.forget?.();
+      saved && keyed.current()?.view.forget?.();
       return saved;
     },
   });
@@ -70,9 +70,9 @@ export function createDocumentPane(app) {
   const empty = h("div", { class: "document-empty" }, icon("document", 32), h("p", {}, TEXT.noDocumentYet));
   const bar = createPassageBar(app, {
     panel,
-    rectOf: (selection) => keyed.shown()?.view.rectOf(toShown(selection, written) ?? { start: 0, end: 0 }) ?? null,
-    scrollBy: (pixels) => keyed.shown()?.view.scroller.scrollBy({ top: pixels }),
-    deselect: () => keyed.shown()?.view.deselect(),
+    rectOf: (selection) => keyed.current()?.view.rectOf(toShown(selection, written) ?? { start: 0, end: 0 }) ?? null,
+    scrollBy: (pixels) => keyed.current()?.view.scroller.scrollBy({ top: pixels }),
+    deselect: () => keyed.current()?.view.deselect(),
   });
   app.flush = () => typing.flush();
   line.append(typing.status);
@@ -95,7 +95,7 @@ export function createDocumentPane(app) {
   render(store.state);
   return { element, step: versions.step, save: typing.flush };
 
-  function changed() {
+  function redraw() {
     render(store.state);
     versions.draw();
   }
@@ -117,7 +117,7 @@ export function createDocumentPane(app) {
     showModes(artifact, kind, mode);
     const { contextId, version } = state;
     const key = JSON.stringify([contextId, artifact.artifactId, kind.name, kind.language, mode, version !== null || !mayType(state, artifact)]);
-    const body = keyed.show(key, () => open(artifact, kind, mode), placed);
+    const body = keyed.show(key, () => open(artifact, kind, mode), onPlaced);
     if (body) {
       showBody(body, state, artifact);
     } else {
@@ -140,7 +140,7 @@ export function createDocumentPane(app) {
     if (artifact) {
       const busy = state.version === null && isWritten(state, artifact);
       setText(name, plainName(artifact.name));
-      setText(about, busy ? writing(artifact) : versions.controls.hidden ? "" : say(TEXT.versionNumber, { version: artifact.version }));
+      setText(about, busy ? writingNotice(artifact) : versions.controls.hidden ? "" : say(TEXT.versionNumber, { version: artifact.version }));
       setText(notice, artifact.cut ? CUT : say(TEXT.oldVersionShown, { version: artifact.version }));
       copyButton.hidden = artifact.text === null || artifact.cut;
       // The conversation says what is being written.
@@ -179,17 +179,17 @@ export function createDocumentPane(app) {
       kind,
       readOnly: true,
       onSelect: (/** @type {import("./markdown/selection.js").Passage|null} */ passage) => (typed ? selectTyped(artifactId, passage) : select(artifactId, passage)),
-      onInput: (/** @type {import("./views.js").Input} */ input) => typing.typed(artifactId, input),
+      onInput: (/** @type {import("./views.js").Input} */ input) => typing.takeInput(artifactId, input),
     };
     const ticks = store.state.version === null && mayType(store.state, artifact);
     const onTick = ticks ? (/** @type {number} */ box, /** @type {string} */ text) => tick(artifactId, box, text) : undefined;
     const view = await createView(mode, { ...options, onTick, documents }, tellLoading);
-    const follower = createFollower(view.scroller, { scrollToEnd: view.scrollToEnd, onChange: showToEnd });
+    const follower = createAutoScroll(view.scroller, { scrollToEnd: view.scrollToEnd, onChange: showToEnd });
     return { element: view.element, destroy: () => (view.destroy(), follower.destroy()), view, follower, typed };
   }
 
   /** @param {Body} body */
-  function placed({ view, follower, typed }) {
+  function onPlaced({ view, follower, typed }) {
     follower.set(shownContent(store.state)?.open || follower.isAtEnd());
     render(store.state);
     if (typed && modes.contains(document.activeElement)) {
@@ -211,7 +211,7 @@ export function createDocumentPane(app) {
     const lower = event.key.toLowerCase();
     if (lower === "a" && (ctrlKey || metaKey) && !shiftKey && !altKey && !inText) {
       event.preventDefault();
-      keyed.shown()?.view.selectAll();
+      keyed.current()?.view.selectAll();
     }
   }
 
@@ -233,18 +233,18 @@ export function createDocumentPane(app) {
       const selection = state.selection?.artifactId === artifact.artifactId ? toShown(state.selection, ranges) : null;
       view.mark({ selection, writing: ranges });
     }
-    follower.changed(artifact.open);
+    follower.textChanged(artifact.open);
     showToEnd();
   }
 
   function showToEnd() {
-    const body = keyed.shown();
+    const body = keyed.current();
     toEnd.hidden = !body || !shownArtifact(store.state)?.open || body.follower.following();
   }
 
   function jumpToEnd() {
-    keyed.shown()?.follower.set(true);
-    keyed.shown()?.view.scrollToEnd();
+    keyed.current()?.follower.set(true);
+    keyed.current()?.view.scrollToEnd();
     showToEnd();
   }
 
@@ -319,7 +319,7 @@ function editsOf(state) {
 }
 
 /** What goes on, and why nobody else can write meanwhile. @param {ArtifactView} artifact */
-function writing({ open }) {
+function writingNotice({ open }) {
   return open ? TEXT.writing : TEXT.rewritingPassage;
 }
 

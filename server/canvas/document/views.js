@@ -9,7 +9,7 @@ import { keepInPlace } from "./anchoring.js";
 import { colour } from "./editor/colours.js";
 import { createHighlighter } from "./highlight.js";
 import { createLinks } from "./markdown/links.js";
-import { settled } from "./markdown/partial.js";
+import { completePart } from "./markdown/partial.js";
 import { htmlPreview, previewOf, svgPreview } from "./files/preview.js";
 import { createSettling } from "./editor/settling.js";
 
@@ -29,7 +29,6 @@ import { createSettling } from "./editor/settling.js";
  * @property {(text: string, artifact: ArtifactView) => void} update
  * @property {(marks: {selection: SourceRange|null, writing: (SourceRange & {text?: string|null})[]}) => void} mark
  * @property {(range: SourceRange) => DOMRect|null} rectOf  where a passage is on the screen; null if it is not seen
- * @property {(range: SourceRange) => void} reveal  scrolls to a passage
  * @property {() => void} deselect
  * @property {() => void} selectAll  of what is shown
  * @property {(readOnly: boolean) => void} setReadOnly
@@ -96,7 +95,7 @@ async function readView({ artifact, text, onSelect, onTick, documents = { all: (
   markdown.element.addEventListener("keydown", (event) => event.key === " " && tick(event.target) && event.preventDefault());
   const stop = watchSelection(markdown.element, (range) => onSelect(range && passageOf(markdown, range)));
   addEventListener("beforeprint", markdown.renderAll);
-  const shownOf = (/** @type {string} */ next, /** @type {ArtifactView} */ { open }) => (open ? settled(next) : next);
+  const shownOf = (/** @type {string} */ next, /** @type {ArtifactView} */ { open }) => (open ? completePart(next) : next);
   markdown.update(shownOf(text, artifact));
 
   /** @param {EventTarget|null} target */
@@ -134,10 +133,6 @@ async function readView({ artifact, text, onSelect, onTick, documents = { all: (
       none || remark();
     },
     rectOf: ({ start, end }) => within(boundsOf(visibleRanges(markdown, start, end).map((range) => range.getBoundingClientRect())), scroller),
-    reveal({ start, end }) {
-      const [range] = visibleRanges(markdown, start, end);
-      range?.startContainer.parentElement?.scrollIntoView({ block: "center" });
-    },
     deselect: () => markdown.element.contains(document.getSelection()?.anchorNode ?? null) && document.getSelection()?.removeAllRanges(),
     selectAll() {
       markdown.renderAll();
@@ -171,7 +166,6 @@ async function sourceView({ artifact, text, kind, readOnly, onSelect, onInput },
       editor.update(next);
     },
     rectOf: (range) => within(boundsOf(editor.coordinates(range)), editor.scroller),
-    reveal: editor.select,
   };
 }
 
@@ -218,7 +212,7 @@ function partsView({ artifact }) {
 function still(element, update) {
   const scrollToEnd = () => (element.scrollTop = element.scrollHeight);
   const selectAll = () => document.getSelection()?.selectAllChildren(element);
-  return { element, scroller: element, update, mark() {}, rectOf: () => null, reveal() {}, deselect() {}, selectAll, setReadOnly() {}, scrollToEnd, destroy() {} };
+  return { element, scroller: element, update, mark() {}, rectOf: () => null, deselect() {}, selectAll, setReadOnly() {}, scrollToEnd, destroy() {} };
 }
 
 /** What of the other documents can change how this one is shown. @param {Record<string, ArtifactView>} all */
@@ -246,9 +240,9 @@ function watchSelection(element, tell) {
       tell(selection.isCollapsed ? null : selection.getRangeAt(0));
     }
   });
-  document.addEventListener("selectionchange", settling.changed);
+  document.addEventListener("selectionchange", settling.selectionChanged);
   return () => {
-    document.removeEventListener("selectionchange", settling.changed);
+    document.removeEventListener("selectionchange", settling.selectionChanged);
     settling.end();
   };
 }

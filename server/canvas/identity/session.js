@@ -55,7 +55,7 @@ export function createSession(base, options = {}) {
   let asking = null;
 
   /** @param {any} init @param {string} given */
-  function carrying(init, given) {
+  function withKey(init, given) {
     const own = base === home ? OWN : {};
     return { ...init, headers: { ...init.headers, ...own, ...(given && { Authorization: `Bearer ${given}` }) } };
   }
@@ -68,20 +68,20 @@ export function createSession(base, options = {}) {
     for (;;) {
       await unlessAborted(asking, init.signal);
       const given = key;
-      const response = await send(url, carrying(init, given));
+      const response = await send(url, withKey(init, given));
       if (response.status !== 401) {
         return response;
       }
-      if (given === key && !(await unlessAborted(again(given), init.signal))) {
+      if (given === key && !(await unlessAborted(signInAgain(given), init.signal))) {
         return response;
       }
     }
   }
 
   /** The server does not take the key. @param {string} given */
-  function again(given) {
+  function signInAgain(given) {
     if (given && given === guest?.token) {
-      return linkEnded(guest);
+      return endLink(guest);
     }
     if (given) {
       keep("");
@@ -104,9 +104,9 @@ export function createSession(base, options = {}) {
     const response = await askAs("auth/session", given);
     if (response.status < 500 && response.status !== 401 && response.status !== 429) {
       keep(given);
-      const told = response.ok ? (await response.clone().json()).user : "";
+      const name = response.ok ? (await response.clone().json()).user : "";
       // What is shown is somebody else's.
-      user && user !== told ? reload() : (user = told);
+      user && user !== name ? reload() : (user = name);
     }
     return response;
   }
@@ -125,7 +125,7 @@ export function createSession(base, options = {}) {
   }
 
   /** @param {Guest} ended */
-  function linkEnded({ beside }) {
+  function endLink({ beside }) {
     if (beside) {
       leaveLink();
       return Promise.resolve(false);
@@ -142,7 +142,7 @@ export function createSession(base, options = {}) {
   }
 
   /** @param {string} path @param {string} given */
-  const askAs = (path, given) => send(`${base}${path}`, carrying({ cache: "no-store" }, given));
+  const askAs = (path, given) => send(`${base}${path}`, withKey({ cache: "no-store" }, given));
 
   /** @param {string} given */
   function keep(given) {
@@ -194,8 +194,8 @@ export function createSession(base, options = {}) {
     async openLink(token) {
       const own = storage.getItem(KEY + base) ?? "";
       const contextId = await contextOf(await askAs("artifacts", token));
-      const told = await askAs("auth/session", own);
-      const signedIn = told.ok ? (await told.json()).user : "";
+      const session = await askAs("auth/session", own);
+      const signedIn = session.ok ? (await session.json()).user : "";
       const has = signedIn !== "" && (await askAs(`artifacts/${encodeURIComponent(contextId)}`, own)).ok;
       const chosen = signedIn ? await choose({ user: signedIn, has }) : "guest";
       if (chosen === "guest") {
@@ -218,7 +218,7 @@ export function createSession(base, options = {}) {
     async signOut() {
       storage.setItem(SIGNED_OUT, "1");
       if (address) {
-        await send(`${base}auth/sign-out`, carrying({ method: "POST" }, "")).catch(() => {});
+        await send(`${base}auth/sign-out`, withKey({ method: "POST" }, "")).catch(() => {});
       }
       history.replaceState(null, "", location.pathname + location.search);
       reload();

@@ -27,12 +27,12 @@ export function openSharing(app, contextId, title) {
   const { client } = app;
   const user = h("input", { class: "field", id: "share-user", autocomplete: "off", spellcheck: false, maxLength: 256, required: true });
   const made = h("div", { role: "status" });
-  const told = h("p", { class: "dialog-error", role: "alert" });
+  const problem = h("p", { class: "dialog-error", role: "alert" });
   const list = h("ul", { class: "share-list", "aria-label": TEXT.sharedWithList });
   openDialog(say(TEXT.shareTitle, { title }), [
     part("invite", TEXT.inviteUser, TEXT.aboutInvite, [["share-user", TEXT.user, user]], LEVELS_OF_USERS, TEXT.invite, (terms) => invite(user.value.trim(), terms)),
     part("link", TEXT.createALink, TEXT.aboutLink, [], LEVELS, TEXT.createLink, (terms) => share({ link: true, ...terms })),
-    told,
+    problem,
     made,
     list,
     closingButtons(closingButton(TEXT.close, "")),
@@ -45,7 +45,7 @@ export function openSharing(app, contextId, title) {
     if (name) {
       share({ user: name, ...terms });
     } else {
-      told.textContent = TEXT.userMissing;
+      problem.textContent = TEXT.userMissing;
     }
   }
 
@@ -86,7 +86,7 @@ export function openSharing(app, contextId, title) {
     const address = h("input", { class: "field", readOnly: true, value: url, "aria-label": TEXT.link, onfocus: () => address.select() });
     const copy = async () => {
       const done = await copyText(url);
-      told.textContent = done ? "" : TEXT.cannotCopyPress;
+      problem.textContent = done ? "" : TEXT.cannotCopyPress;
       done || address.focus();
     };
     return [
@@ -97,11 +97,11 @@ export function openSharing(app, contextId, title) {
 
   /** @param {() => Promise<void>} act */
   async function attempt(act) {
-    told.textContent = "";
+    problem.textContent = "";
     try {
       await act();
     } catch (error) {
-      told.textContent = sentence(error, NOT_SHARED);
+      problem.textContent = sentence(error, NOT_SHARED);
     }
   }
 }

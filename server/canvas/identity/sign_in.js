@@ -8,7 +8,7 @@ import { TEXT, say } from "../strings.js";
 
 /** @type {import("./session.js").Ask} */
 export async function askForKey({ server, said, signIn, check }) {
-  const told = h("p", { class: "dialog-text dialog-error", id: "sign-in-said", role: "alert" }, said);
+  const problem = h("p", { class: "dialog-text dialog-error", id: "sign-in-said", role: "alert" }, said);
   const field = h("input", {
     class: "field", id: "sign-in-key", type: "password", autocomplete: "current-password", spellcheck: false, required: true,
     "aria-describedby": "sign-in-said",
@@ -24,7 +24,7 @@ export async function askForKey({ server, said, signIn, check }) {
       { method: "dialog", onsubmit: submit },
       h("label", { class: "dialog-text", htmlFor: "sign-in-key" }, TEXT.keyOrToken),
       field,
-      told,
+      problem,
       h("div", { class: "dialog-actions" }, provider, cancel, enter),
     ),
   ]);
@@ -46,7 +46,7 @@ export async function askForKey({ server, said, signIn, check }) {
       close("yes");
       return;
     }
-    told.textContent = reason;
+    problem.textContent = reason;
     field.setAttribute("aria-invalid", "true");
     field.select();
     field.focus();

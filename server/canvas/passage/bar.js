@@ -72,7 +72,7 @@ export function createPassageBar(app, { panel, rectOf, scrollBy, deselect }) {
   new ResizeObserver(() => move(store.state.selection)).observe(panel);
   visualViewport?.addEventListener("resize", () => (move(store.state.selection), uncover(store.state.selection)));
   visualViewport?.addEventListener("scroll", () => move(store.state.selection));
-  document.addEventListener("keydown", pressed, { capture: true });
+  document.addEventListener("keydown", onKeydown, { capture: true });
   document.addEventListener("pointerdown", ({ target }) => isInDocument(target) && bar.classList.add("passage-dragging"), { capture: true });
   for (const type of ["pointerup", "pointercancel"]) {
     document.addEventListener(type, () => bar.classList.remove("passage-dragging"), { capture: true });
@@ -199,16 +199,16 @@ export function createPassageBar(app, { panel, rectOf, scrollBy, deselect }) {
   }
 
   /** @param {KeyboardEvent} event */
-  function pressed(event) {
+  function onKeydown(event) {
     const within = bar.contains(/** @type {Node} */ (event.target));
     if (bar.hidden || document.querySelector("dialog[open]") || !(within || isInDocument(event.target) || event.target === document.body)) {
       return;
     }
     if (event.key === "Escape") {
-      taken(event);
+      consume(event);
       close();
     } else if (event.key === "Tab" && !event.shiftKey && !within) {
-      taken(event);
+      consume(event);
       byKeyboard = true;
       field.focus({ preventScroll: true });
     } else if (!within && isWriting(event)) {
@@ -217,7 +217,7 @@ export function createPassageBar(app, { panel, rectOf, scrollBy, deselect }) {
       byKeyboard = false;
       field.focus({ preventScroll: true });
     } else if (event.key === "Tab" && event.shiftKey && event.target === field) {
-      taken(event);
+      consume(event);
       (before ?? document.body).focus({ preventScroll: true });
     }
   }
@@ -246,7 +246,7 @@ function focusAgain(element, ring) {
 }
 
 /** @param {KeyboardEvent} event */
-function taken(event) {
+function consume(event) {
   event.preventDefault();
   event.stopPropagation();
 }

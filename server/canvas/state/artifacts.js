@@ -19,13 +19,13 @@ export const LONGEST = 20_000_000;
  */
 export function artifactUpdated(before, update) {
   const { artifact, append, lastChunk } = update;
-  const told = update.metadata?.[CANVAS] ?? {};
+  const canvas = update.metadata?.[CANVAS] ?? {};
   const parts = /** @type {any[]} */ (artifact.parts ?? []);
   const texts = parts.filter((part) => "text" in part);
   const others = parts.filter((part) => !("text" in part));
   const added = texts.map((part) => part.text).join("");
   const base = append ? before : undefined;
-  const { text, cut } = bounded(base ? (texts.length ? (base.text ?? "") + (base.cut ? "" : added) : base.text) : texts.length ? added : null, base?.cut);
+  const { text, cut } = limitText(base ? (texts.length ? (base.text ?? "") + (base.cut ? "" : added) : base.text) : texts.length ? added : null, base?.cut);
   return {
     artifactId: artifact.artifactId,
     name: artifact.name || before?.name || artifact.artifactId,
@@ -33,15 +33,15 @@ export function artifactUpdated(before, update) {
     cut,
     mediaType: texts[0]?.mediaType || base?.mediaType || "",
     others: !base ? others : others.length > 0 ? [...base.others, ...others] : base.others,
-    version: told.artifactVersion ?? before?.version ?? 1,
-    author: told.author ?? "agent",
+    version: canvas.artifactVersion ?? before?.version ?? 1,
+    author: canvas.author ?? "agent",
     open: !lastChunk,
     taskId: update.taskId,
   };
 }
 
 /** @param {string|null} text @param {boolean} [cut]  something is missing already @returns {{text: string|null, cut: boolean}} */
-function bounded(text, cut = false) {
+function limitText(text, cut = false) {
   return text !== null && text.length > LONGEST ? { text: text.slice(0, LONGEST), cut: true } : { text, cut };
 }
 
@@ -75,7 +75,7 @@ export function editEvent(edits, taskId, edit, artifacts) {
     case "chunk":
       return known ? withEntry(edits, key, { ...known, text: (known.text + edit.chunk).slice(0, LONGEST) }) : edits;
     case "complete":
-      return known ? completed(edits, known, edit, artifacts) : edits;
+      return known ? completeEdit(edits, known, edit, artifacts) : edits;
     default:
       return without(edits, key);
   }
@@ -211,7 +211,7 @@ function replacedBy({ start, end, strategy }) {
  * @param {Json} edit
  * @param {Record<string, ArtifactView>} artifacts
  */
-function completed(edits, known, edit, artifacts) {
+function completeEdit(edits, known, edit, artifacts) {
   const artifact = artifacts[known.artifactId];
   if (artifact && artifact.version > edit.baseVersion) {
     return without(edits, known.key);

@@ -18,20 +18,20 @@ export function recordOf(entries = []) {
 }
 
 /** All that several records have; the last one that has an id counts. @template T @param {...Record<string, T>|undefined} records @returns {Record<string, T>} */
-export function merged(...records) {
+export function mergeRecords(...records) {
   return Object.assign(Object.create(null), ...records);
 }
 
 /** @template T @param {Record<string, T>} record @param {string} key @param {T} value @returns {Record<string, T>} */
 export function withEntry(record, key, value) {
-  const next = merged(record);
+  const next = mergeRecords(record);
   next[key] = value;
   return next;
 }
 
 /** @template T @param {Record<string, T>} record @param {string} key @returns {Record<string, T>} */
 export function without(record, key) {
-  const next = merged(record);
+  const next = mergeRecords(record);
   delete next[key];
   return next;
 }

@@ -2,7 +2,7 @@
 /** The state of the page: a pure function of the actions. `reduce(state, action)` alters nothing that it is given. */
 
 import { artifactUpdated, askedEdit, askedKey, editEvent, editsMoved, openEdit, textChanges } from "./artifacts.js";
-import { merged, recordOf, withEntry, without } from "./records.js";
+import { mergeRecords, recordOf, withEntry, without } from "./records.js";
 import { CANVAS, TURN, isRunning, stateOf, statusChanged, taskView, turnEvent } from "./task.js";
 import { mapRange, linesOf } from "./text.js";
 
@@ -168,7 +168,7 @@ function withTasks(state, listed) {
   const views = listed.map((task) => {
     const known = state.tasks[task.id];
     const view = known && isRunning(known.state) ? known : taskView(task, known?.stream ?? "");
-    return known ? { ...view, artifacts: merged(known.artifacts, view.artifacts) } : view;
+    return known ? { ...view, artifacts: mergeRecords(known.artifacts, view.artifacts) } : view;
   });
   const ids = new Set(views.map((view) => view.taskId));
   const newer = Object.values(state.tasks).filter((view) => !ids.has(view.taskId));
@@ -192,7 +192,7 @@ function withOutgoing(state, outgoing) {
   const { messageId, metadata } = outgoing.message;
   const edits = without(state.edits, askedKey(messageId));
   const asked = outgoing.error ? undefined : askedEdit(messageId, metadata?.[CANVAS], state.artifacts);
-  return { ...state, edits: merged(edits, asked), outgoing: withEntry(state.outgoing, messageId, outgoing) };
+  return { ...state, edits: mergeRecords(edits, asked), outgoing: withEntry(state.outgoing, messageId, outgoing) };
 }
 
 /** @param {State} state @param {string} messageId @param {string} error */
@@ -239,13 +239,13 @@ function taskBegins(state, stream, task) {
   const open = (task.metadata?.[CANVAS]?.openEdits ?? []).map((/** @type {Json} */ edit) =>
     openEdit(`${task.id}/${edit.id}`, edit, state.artifacts),
   );
-  const edits = merged(
+  const edits = mergeRecords(
     editsOfOthers(state.edits, task.id, false),
     open.length === 0 && isRunning(view.state) ? askedEdit(task.id, view.operation, state.artifacts) : undefined,
     recordOf(open.map((/** @type {Edit} */ edit) => [edit.key, edit])),
   );
   const known = state.tasks[task.id]?.artifacts;
-  const tasks = withEntry(state.tasks, task.id, { ...view, artifacts: merged(known, view.artifacts) });
+  const tasks = withEntry(state.tasks, task.id, { ...view, artifacts: mergeRecords(known, view.artifacts) });
   const next = withoutArrived({ ...state, tasks, edits }, [task]);
   return next.server?.canvas ? next : withArtifacts(next, task);
 }

@@ -19,14 +19,14 @@
 export function createStore(initial, reduce, schedule = nextFrame) {
   /** @type {Set<(state: S, previous: S) => void>} */
   const listeners = new Set();
-  let told = initial;
+  let notified = initial;
   let scheduled = false;
   const store = {
     state: initial,
     /** @param {A} action */
     dispatch(action) {
       store.state = reduce(store.state, action);
-      if (store.state !== told && !scheduled) {
+      if (store.state !== notified && !scheduled) {
         scheduled = true;
         schedule(tell);
       }
@@ -39,10 +39,10 @@ export function createStore(initial, reduce, schedule = nextFrame) {
   };
   function tell() {
     scheduled = false;
-    const previous = told;
-    told = store.state;
+    const previous = notified;
+    notified = store.state;
     for (const listener of listeners) {
-      listener(told, previous);
+      listener(notified, previous);
     }
   }
   return store;

@@ -34,7 +34,7 @@ export function taskView(task, stream) {
     messages: said || label ? history : [...history, last],
     status: label || (isRunning(state) ? TEXT.working : ""),
     reply: "",
-    artifacts: recordOf(Object.entries(canvas.artifacts ?? {}).map(([id, told]) => [id, told.artifactVersion])),
+    artifacts: recordOf(Object.entries(canvas.artifacts ?? {}).map(([id, each]) => [id, each.artifactVersion])),
     operation: history.find((/** @type {Message} */ each) => each.role === "ROLE_USER")?.metadata?.[CANVAS] ?? null,
     stream,
     joinedAt: said && last && turn ? `${turn.epoch}/${turn.generation}` : null,

@@ -47,7 +47,7 @@ const PROBE = { longest: 48, places: 16, shortest: 8 };
  */
 export function changesOf(old, text) {
   const change = changeOf(old, text);
-  return change ? divided(old, text, change, change.start, DEPTH) : [];
+  return change ? divide(old, text, change, change.start, DEPTH) : [];
 }
 
 /**
@@ -59,7 +59,7 @@ export function changesOf(old, text) {
  * @param {number} depth
  * @returns {Change[]}
  */
-function divided(old, text, change, at, depth) {
+function divide(old, text, change, at, depth) {
   const [before, after] = [old.slice(change.start, change.end), text.slice(at, at + change.inserted)];
   const same = depth > 0 ? common(before, after) : null;
   if (!same) {
@@ -68,7 +68,7 @@ function divided(old, text, change, at, depth) {
   const { start, place, length } = same;
   const left = { start: change.start, end: change.start + start, inserted: place };
   const right = { start: left.end + length, end: change.end, inserted: after.length - place - length };
-  return [...divided(old, text, left, at, depth - 1), ...divided(old, text, right, at + place + length, depth - 1)];
+  return [...divide(old, text, left, at, depth - 1), ...divide(old, text, right, at + place + length, depth - 1)];
 }
 
 /**
@@ -155,7 +155,7 @@ export function stepsTo(old, text) {
 }
 
 /** A text after changes of CodeMirror. @param {string} text @param {any} changes */
-export function applied(text, changes) {
+export function applyChanges(text, changes) {
   let result = "";
   let at = 0;
   /** @param {number} from @param {number} to @param {number} _ @param {number} __ @param {any} inserted */

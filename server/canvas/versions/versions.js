@@ -22,12 +22,12 @@ import { TEXT, say } from "../strings.js";
  * @param {App} app
  * @param {object} typed
  * @param {(artifactId: string) => boolean} typed.isUnsaved  whether something was typed that is not saved yet
- * @param {() => Promise<boolean>} typed.saved  saves it; whether all of it is saved now
+ * @param {() => Promise<boolean>} typed.save  saves it; whether all of it is saved now
  * @returns {{controls: HTMLElement, panel: HTMLElement, comparison: HTMLElement, step: (op: "undo"|"redo") => Promise<void>, draw: () => void}}
  *     `controls` for the head of the document, `panel` below it, `comparison` in the place of the document: it is hidden
  *     unless two versions are compared
  */
-export function createVersions(app, { isUnsaved, saved }) {
+export function createVersions(app, { isUnsaved, save }) {
   const { store } = app;
   /** @type {{versions: Version[], comparing: number|null, inline: boolean, of: string}} */
   let view = { versions: [], comparing: null, inline: false, of: "" };
@@ -205,11 +205,11 @@ export function createVersions(app, { isUnsaved, saved }) {
     const [first, second] = [comparing, shownNumber()].sort((a, b) => a - b);
     const options = { language: languageOf(artifact.name, artifact.mediaType), inline: view.inline || innerWidth < 720, prose: isProse(artifact) };
     const key = JSON.stringify([store.state.contextId, of, first, second, options]);
-    keyed.show(key, () => compared(of, first, second, options), () => {});
+    keyed.show(key, () => openComparison(of, first, second, options), () => {});
   }
 
   /** @param {string} of @param {number} first @param {number} second @param {{language: string, inline: boolean, prose: boolean}} options */
-  async function compared(of, first, second, options) {
+  async function openComparison(of, first, second, options) {
     try {
       const [old, later] = await Promise.all([app.version(of, first), app.version(of, second)]);
       const made = await createComparison({ old: old.text ?? "", text: later.text ?? "", ...options });
@@ -251,7 +251,7 @@ export function createVersions(app, { isUnsaved, saved }) {
       return;
     }
     const typed = isUnsaved(artifact.artifactId);
-    if (!(await saved())) {
+    if (!(await save())) {
       app.notify("error", TEXT.notSavedNotUndone);
       return;
     }

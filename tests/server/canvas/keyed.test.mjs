@@ -30,7 +30,7 @@ test("until a view is made, the place says so, and nothing is shown", async () =
   assert.equal(place.textContent, "Loading…");
   await finish("a");
   assert.equal(place.textContent, "a");
-  assert.equal(show("a"), keyed.shown());
+  assert.equal(show("a"), keyed.current());
 });
 
 test("the view of another key is gone at once", async () => {
@@ -38,7 +38,7 @@ test("the view of another key is gone at once", async () => {
   show("a");
   await finish("a");
   assert.equal(show("b"), null);
-  assert.equal(keyed.shown(), null);
+  assert.equal(keyed.current(), null);
   assert.equal(place.textContent, "Loading…");
   assert.deepEqual(destroyed, ["a"]);
 });

@@ -14,9 +14,8 @@ LIGHT, DARK = re.search(
 
 GROUNDS = ("page", "sunken", "surface", "hover", "active")
 CODE = ("comment", "keyword", "string", "number", "name", "type")
-COMPARED = ("added", "added-strong", "removed", "removed-strong")
 READ = [
-    *(("text", ground) for ground in (*GROUNDS, "accent-soft", "danger-soft", "warning-soft", "success-soft")),
+    *(("text", ground) for ground in (*GROUNDS, "accent-soft", "danger-soft", "warning-soft")),
     *(
         ("text", ground)
         for ground in ("selection", "writing", "added", "added-strong", "removed", "removed-strong", "code")
@@ -27,7 +26,8 @@ READ = [
     ("on-accent", "accent-hover"),
     ("on-danger", "danger"),
     ("on-danger", "danger-hover"),
-    *((kind, ground) for kind in ("danger", "warning", "success") for ground in ("page", "surface", f"{kind}-soft")),
+    *((kind, ground) for kind in ("danger", "warning", "success") for ground in ("page", "surface")),
+    *((kind, f"{kind}-soft") for kind in ("danger", "warning")),
     *((f"code-{kind}", ground) for kind in CODE for ground in ("page", "code")),
 ]
 RECOGNISED = [

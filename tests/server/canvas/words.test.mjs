@@ -1,16 +1,16 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { ago, choicesOf, counted, isQuestion, operationWords, passageWords, period, plainName, shortened, size, wellFormed, withoutChoices } from "../../../server/canvas/words.js";
+import { ago, choicesOf, formatCount, isQuestion, operationWords, passageWords, period, plainName, shorten, size, wellFormed, withoutChoices } from "../../../server/canvas/words.js";
 
 test("things are counted", () => {
-  assert.equal(counted(1, "document"), "1 document");
-  assert.equal(counted(2, "person is", "people are"), "2 people are");
+  assert.equal(formatCount(1, "document"), "1 document");
+  assert.equal(formatCount(2, "person is", "people are"), "2 people are");
 });
 
 test("a text is shortened to one line, and no character is cut in two", () => {
-  assert.equal(shortened(" one\n two ", 20), "one two");
-  assert.equal(shortened("one two", 3), "one…");
-  assert.equal(shortened("a😀b", 2), "a…");
+  assert.equal(shorten(" one\n two ", 20), "one two");
+  assert.equal(shorten("one two", 3), "one…");
+  assert.equal(shorten("a😀b", 2), "a…");
 });
 
 test("half of a surrogate pair is replaced in every text of what is sent", () => {

@@ -4,7 +4,7 @@
  * moves neither the cursor nor what is seen, and the user's undo does not know it.
  */
 
-import { applied, changesOf } from "../../state/text.js";
+import { applyChanges, changesOf } from "../../state/text.js";
 import {
   Annotation,
   Compartment,
@@ -100,7 +100,7 @@ export function createEditor({ text, label, language, prose, readOnly = false, o
         // Classes set in any other way are gone when the editor takes the focus.
         EditorView.editorAttributes.of({ class: prose ? "document-editor document-editor-prose" : "document-editor" }),
         EditorView.contentAttributes.of({ "aria-label": label, spellcheck: prose ? "true" : "false" }),
-        EditorView.updateListener.of(told),
+        EditorView.updateListener.of(onUpdate),
         EditorView.cspNonce.of(styleNonce()),
       ],
     }),
@@ -109,7 +109,7 @@ export function createEditor({ text, label, language, prose, readOnly = false, o
   let known = text;
   let marked = "";
   let coloured = false;
-  const settling = createSettling(view.dom, () => onSelect(selected(view.state, known)));
+  const settling = createSettling(view.dom, () => onSelect(selectedPassage(view.state, known)));
   load(language);
 
   return {
@@ -149,9 +149,7 @@ export function createEditor({ text, label, language, prose, readOnly = false, o
         view.dispatch({ effects: setMarks.of(marks) });
       }
     },
-    selection: () => selected(view.state, known),
-    /** Selects a passage and shows it. @param {SourceRange} range */
-    select: ({ start, end }) => view.dispatch({ selection: EditorSelection.single(start, end), scrollIntoView: true }),
+    selection: () => selectedPassage(view.state, known),
     selectAll: () => view.dispatch({ selection: EditorSelection.single(0, view.state.doc.length), userEvent: "select" }),
     deselect: () => view.dispatch({ selection: EditorSelection.cursor(view.state.selection.main.to) }),
     /** Where a passage is seen, for what is placed beside it. @param {SourceRange} range */
@@ -188,7 +186,7 @@ export function createEditor({ text, label, language, prose, readOnly = false, o
   function change(changes) {
     view.dispatch({
       changes,
-      effects: kept(changes),
+      effects: keepFirstLine(changes),
       annotations: [remote.of(true), Transaction.remote.of(true), Transaction.addToHistory.of(false)],
     });
   }
@@ -198,7 +196,7 @@ export function createEditor({ text, label, language, prose, readOnly = false, o
    * only after it has drawn them.
    * @param {any} changes
    */
-  function kept(changes) {
+  function keepFirstLine(changes) {
     const top = view.scrollDOM.getBoundingClientRect().top;
     const first = view.lineBlockAtHeight(top - view.documentTop);
     const next = Math.min(first.to + 1, view.state.doc.length);
@@ -217,21 +215,21 @@ export function createEditor({ text, label, language, prose, readOnly = false, o
   }
 
   /** @param {any} update */
-  function told(update) {
+  function onUpdate(update) {
     const typed = update.docChanged && !update.transactions.some((/** @type {any} */ one) => one.annotation(remote));
     if (typed) {
-      known = applied(known, update.changes);
+      known = applyChanges(known, update.changes);
       const undone = update.transactions.some((/** @type {any} */ one) => one.isUserEvent("undo") || one.isUserEvent("redo"));
       onInput({ text: known, changes: update.changes, undone });
     }
     if (typed || (update.selectionSet && update.transactions.some((/** @type {any} */ one) => one.isUserEvent("select")))) {
-      settling.changed();
+      settling.selectionChanged();
     }
   }
 }
 
 /** @param {any} state @param {string} text @returns {Passage|null} */
-function selected(state, text) {
+function selectedPassage(state, text) {
   const { from, to } = state.selection.main;
   return from === to ? null : passage(text, { start: from, end: to });
 }

@@ -10,7 +10,7 @@ const REST_MS = 350;
 /**
  * @param {HTMLElement} element  in which it is selected
  * @param {(byUser: boolean) => void} settled  `byUser`: a key or the pointer was pressed in the element since it was called last
- * @returns {{changed: () => void, end: () => void}}  `changed` is to be called at each change of the selection
+ * @returns {{selectionChanged: () => void, end: () => void}}  `selectionChanged` is to be called at each change of the selection
  */
 export function createSettling(element, settled) {
   let pressed = false;
@@ -23,14 +23,14 @@ export function createSettling(element, settled) {
   listen("pointerdown", ({ target }) => {
     pressed = true;
     clearTimeout(timer);
-    used(target);
+    noteUse(target);
   });
-  listen("keydown", ({ target }) => used(target));
-  listen("pointerup", released);
-  listen("pointercancel", released);
+  listen("keydown", ({ target }) => noteUse(target));
+  listen("pointerup", onRelease);
+  listen("pointercancel", onRelease);
 
   return {
-    changed() {
+    selectionChanged() {
       pending = true;
       pressed || restart(REST_MS);
     },
@@ -41,11 +41,11 @@ export function createSettling(element, settled) {
   };
 
   /** @param {EventTarget|null} target */
-  function used(target) {
+  function noteUse(target) {
     byUser ||= target instanceof Node && element.contains(target);
   }
 
-  function released() {
+  function onRelease() {
     pressed = false;
     // The browser changes the selection after this event.
     restart(0);

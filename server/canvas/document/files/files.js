@@ -41,7 +41,7 @@ export function createFiles(app, pane) {
     if (artifact && artifact.text !== null && !artifact.cut) {
       download(new Blob([artifact.text], { type: artifact.mediaType || "text/plain" }), fileName(artifact, kindOf(artifact)));
     } else if (artifact && version === null && store.state.server?.canvas) {
-      fetched(contextId ?? "", artifact.artifactId);
+      fetchAndSave(contextId ?? "", artifact.artifactId);
     } else if (artifact?.cut) {
       app.notify("error", TEXT.downloadTooLarge);
     } else if (artifact) {
@@ -50,11 +50,11 @@ export function createFiles(app, pane) {
   }
 
   function saveAll() {
-    fetched(store.state.contextId ?? "");
+    fetchAndSave(store.state.contextId ?? "");
   }
 
   /** An address alone would be asked for without a key. @param {string} contextId @param {string} [artifactId] */
-  async function fetched(contextId, artifactId) {
+  async function fetchAndSave(contextId, artifactId) {
     try {
       const file = await app.client.download(contextId, artifactId);
       download(file, file.name);

@@ -5,7 +5,7 @@ import { h } from "../../dom.js";
 import { icon } from "../../icons.js";
 import { frameDocument } from "../../policy.js";
 import { TEXT, say } from "../../strings.js";
-import { counted, plainName, size } from "../../words.js";
+import { formatCount, plainName, size } from "../../words.js";
 import { linkAddress } from "./addresses.js";
 
 /** A larger image is a download only. In bytes. */
@@ -66,8 +66,8 @@ function fileView({ raw, filename = "file", mediaType = "application/octet-strea
 function imageView(blob, name) {
   const address = URL.createObjectURL(blob);
   const free = () => URL.revokeObjectURL(address);
-  const broken = () => (free(), image.replaceWith(h("p", { class: "muted", role: "note", "aria-label": plainName(name) }, TEXT.pictureBroken)));
-  const image = h("img", { class: "document-image", src: address, alt: plainName(name), onload: free, onerror: broken });
+  const onError = () => (free(), image.replaceWith(h("p", { class: "muted", role: "note", "aria-label": plainName(name) }, TEXT.pictureBroken)));
+  const image = h("img", { class: "document-image", src: address, alt: plainName(name), onload: free, onerror: onError });
   return image;
 }
 
@@ -109,7 +109,7 @@ function dataView(data) {
 }
 
 /** An array of flat objects is a table. @param {any} data */
-export function isTable(data) {
+function isTable(data) {
   const isRow = (/** @type {any} */ row) => isObject(row) && Object.values(row).every((value) => typeof value !== "object" || value === null);
   return Array.isArray(data) && data.length > 0 && data.every(isRow);
 }
@@ -145,7 +145,7 @@ function branch(name, value) {
     return [key, h("span", { class: `document-value document-value-${value === null ? "null" : typeof value}` }, JSON.stringify(value))];
   }
   const count = Object.keys(value).length;
-  const many = counted(count, Array.isArray(value) ? "item" : "field");
+  const many = formatCount(count, Array.isArray(value) ? "item" : "field");
   const details = h("details", { ontoggle: () => details.children.length === 1 && details.append(dataView(value)) });
   details.append(h("summary", {}, key, h("span", { class: "muted" }, many)));
   details.open = count > 0 && count <= 5;

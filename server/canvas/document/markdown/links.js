@@ -60,7 +60,7 @@ export function createLinks(documents, root) {
 }
 
 /** The file that an address names. @param {string} address */
-export function fileNamed(address) {
+function fileNamed(address) {
   const name = address.replace(/#.*/s, "").replace(/^(?:\.\/)+/, "");
   try {
     return decodeURIComponent(name);
@@ -83,7 +83,7 @@ function placeNamed(root, name) {
   }
   const wanted = slugOf(fileNamed(name));
   const headings = [...root.querySelectorAll("h1, h2, h3, h4, h5, h6")];
-  const slugs = numbered(headings.map((each) => slugOf(each.textContent ?? "")));
+  const slugs = numberRepeats(headings.map((each) => slugOf(each.textContent ?? "")));
   return headings[slugs.indexOf(wanted)];
 }
 
@@ -93,7 +93,7 @@ export function slugOf(text) {
 }
 
 /** The second of a name is `name-1`. @param {string[]} names */
-export function numbered(names) {
+export function numberRepeats(names) {
   /** @type {Map<string, number>} */
   const seen = new Map();
   return names.map((name) => {

@@ -88,7 +88,7 @@ export function createMarkdownView({ onRender = () => {}, dress = () => {} } = {
     },
     refresh() {
       for (const item of items.filter(({ element }) => element.querySelector("[data-to], code[data-language]"))) {
-        item.rendered && morphChildren(item.element, made(item.rendered.html));
+        item.rendered && morphChildren(item.element, toFragment(item.rendered.html));
       }
       onRender();
     },
@@ -99,7 +99,7 @@ export function createMarkdownView({ onRender = () => {}, dress = () => {} } = {
   };
 
   /** @param {string} html */
-  function made(html) {
+  function toFragment(html) {
     const fragment = sanitize(html);
     dress(fragment);
     return fragment;
@@ -244,7 +244,7 @@ export function createMarkdownView({ onRender = () => {}, dress = () => {} } = {
     }
     const first = items.indexOf(chunk.items[0]);
     const rendered = waiting.map((item) => renderedAt(first + chunk.items.indexOf(item)));
-    const holders = made(rendered.map(({ html }) => `<div>${html}</div>`).join("")).children;
+    const holders = toFragment(rendered.map(({ html }) => `<div>${html}</div>`).join("")).children;
     [...holders].forEach((holder, at) => {
       waiting[at].element.replaceChildren(...holder.childNodes);
       settle(waiting[at], rendered[at]);
@@ -255,7 +255,7 @@ export function createMarkdownView({ onRender = () => {}, dress = () => {} } = {
   function renderItem(item, index) {
     const rendered = renderedAt(index);
     if (item.rendered?.html !== rendered.html) {
-      morphChildren(item.element, made(rendered.html));
+      morphChildren(item.element, toFragment(rendered.html));
     }
     settle(item, rendered);
   }
@@ -269,7 +269,7 @@ export function createMarkdownView({ onRender = () => {}, dress = () => {} } = {
   /** Text that the sanitizer has altered has no place but that of the whole block. @param {Item} item @param {RenderedBlock} rendered */
   function settle(item, rendered) {
     const text = item.element.textContent ?? "";
-    item.rendered = text === rendered.text ? rendered : unplaced(rendered, text);
+    item.rendered = text === rendered.text ? rendered : withoutPlaces(rendered, text);
   }
 
   function renderWhenIdle() {
@@ -314,7 +314,7 @@ export function createMarkdownView({ onRender = () => {}, dress = () => {} } = {
 }
 
 /** @param {RenderedBlock} rendered @param {string} text @returns {RenderedBlock} */
-function unplaced(rendered, text) {
+function withoutPlaces(rendered, text) {
   const [start, end] = [0, rendered.length];
   return { ...rendered, text, runs: [{ at: 0, length: text.length, start, end }], markup: [], leaves: [{ start, end }] };
 }

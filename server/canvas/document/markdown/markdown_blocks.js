@@ -9,7 +9,7 @@
  */
 
 import { changeOf } from "../../state/text.js";
-import { normalized, parseBlocks } from "./markdown_parser.js";
+import { normalize, parseBlocks } from "./markdown_parser.js";
 
 /**
  * @typedef {{label: string, href: string, title: string}} Definition
@@ -63,7 +63,7 @@ export function updateBlocks(blocks, text) {
     const end = { index: blocks.list.length, parsed: parsed.length };
     const joined = whole ? end : meeting(blocks, parsed, last + 1, windowStart - shift);
     if (joined) {
-      return replaced(blocks, text, first, joined.index, parsed.slice(0, joined.parsed), change.start);
+      return replaceBlocks(blocks, text, first, joined.index, parsed.slice(0, joined.parsed), change.start);
     }
   }
 }
@@ -73,7 +73,7 @@ export function updateBlocks(blocks, text) {
  * @param {Blocks} blocks
  * @param {number} offset
  */
-export function indexAt({ starts }, offset) {
+function indexAt({ starts }, offset) {
   let low = 0;
   let high = starts.length - 1;
   while (low < high) {
@@ -118,7 +118,7 @@ function meeting(blocks, parsed, index, windowStart) {
  * @param {number} unchanged  up to where the text is the same
  * @returns {BlocksChange}
  */
-function replaced(blocks, text, first, end, parsed, unchanged) {
+function replaceBlocks(blocks, text, first, end, parsed, unchanged) {
   let same = 0;
   while (
     same < parsed.length &&
@@ -185,7 +185,7 @@ function difference(before, after) {
  * @returns {Block[]}
  */
 export function splitBlocks(text) {
-  const tokens = parseBlocks(normalized(text));
+  const tokens = parseBlocks(normalize(text));
   const lines = lineStarts(text);
   /** @type {{start: number, definitions: Definition[]}[]} */
   const begun = [];

@@ -3,7 +3,7 @@
 
 import { imageAddress, localAddress } from "../files/addresses.js";
 import { noteLabel } from "./markdown_extras.js";
-import { normalized, parseBlocks, parseInline, sourceOffset } from "./markdown_parser.js";
+import { normalize, parseBlocks, parseInline, sourceOffset } from "./markdown_parser.js";
 
 /**
  * Visible text and the source that says it: character by character if both are equally long, else only as a whole.
@@ -33,14 +33,14 @@ import { normalized, parseBlocks, parseInline, sourceOffset } from "./markdown_p
  */
 export function renderBlock(source, definitions) {
   const writer = createWriter(source, definitions);
-  for (const token of parseBlocks(normalized(source))) {
+  for (const token of parseBlocks(normalize(source))) {
     writer.block(token);
   }
   return writer.finish();
 }
 
 /** @param {string} text */
-export function escapeHtml(text) {
+function escapeHtml(text) {
   return text.replace(/[&<>"\r]/g, (char) => ESCAPES[char]);
 }
 
@@ -63,7 +63,7 @@ function createWriter(source, definitions) {
   const tasks = [];
   /** @type {Set<string>} */
   const labels = new Set();
-  const references = recorded(definitions, labels);
+  const references = recordLabels(definitions, labels);
   const original = originalOffsets(source);
   const hasCrlf = source.includes("\r\n");
   let length = 0;
@@ -315,7 +315,7 @@ function plainText(tokens) {
  * @param {ReadonlyMap<string, any>} definitions
  * @param {Set<string>} labels
  */
-function recorded(definitions, labels) {
+function recordLabels(definitions, labels) {
   return new Proxy(/** @type {any} */ ({}), {
     get(_, label) {
       labels.add(String(label));

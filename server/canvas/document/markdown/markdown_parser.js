@@ -38,13 +38,13 @@ for (const { name, fn, alt } of [...parser.block.ruler.__rules__]) {
   if (name === "reference") {
     parser.block.ruler.at(name, keepDefinition(fn), { alt });
   } else if (name in PLACES) {
-    parser.block.ruler.at(name, placed(fn, PLACES[name]), { alt });
+    parser.block.ruler.at(name, withPlaces(fn, PLACES[name]), { alt });
   }
 }
 
 const INTERRUPTING = { alt: ["paragraph", "reference", "blockquote"] };
-parser.block.ruler.before("reference", "note", placed(note, placeNote), INTERRUPTING);
-parser.block.ruler.before("note", "details", placed(details, placeSummary), INTERRUPTING);
+parser.block.ruler.before("reference", "note", withPlaces(note, placeNote), INTERRUPTING);
+parser.block.ruler.before("note", "details", withPlaces(details, placeSummary), INTERRUPTING);
 parser.inline.ruler.before("link", "note_reference", noteReference);
 parser.inline.ruler.before("autolink", "line_break", lineBreak);
 parser.inline.ruler.before("autolink", "paired_tag", pairedTag);
@@ -66,7 +66,7 @@ parser.inline.ruler2.disable("fragments_join");
  * A source as markdown-it reads it: a line ends with `\n`, and NUL is no character. Only `\r\n` changes the length.
  * @param {string} source
  */
-export function normalized(source) {
+export function normalize(source) {
   return source.replace(/\r\n?/g, "\n").replaceAll("\0", "\ufffd");
 }
 
@@ -135,7 +135,7 @@ export function sourceOffset(pieces, at, after = false) {
 // --- block rules
 
 /** @param {Function} rule @param {Function} place */
-function placed(rule, place) {
+function withPlaces(rule, place) {
   return (/** @type {any} */ state, /** @type {number} */ line, /** @type {number} */ end, /** @type {boolean} */ silent) => {
     const from = state.tokens.length;
     if (!rule(state, line, end, silent)) {
@@ -168,14 +168,14 @@ function placeLines(state, [, inline]) {
   const [first, end] = inline.map;
   const raw = state.getLines(first, end, state.blkIndent, false);
   const lead = raw.length - raw.replace(/^[ \t\r\n]+/, "").length;
-  inline.meta = { pieces: clipped(linePieces(state, first, end, state.blkIndent), lead, inline.content.length) };
+  inline.meta = { pieces: clip(linePieces(state, first, end, state.blkIndent), lead, inline.content.length) };
 }
 
 /** @param {any} state @param {Token[]} tokens */
 function placeNote(state, tokens) {
   const inline = tokens[3];
   const [first, end] = inline.map;
-  inline.meta = { pieces: clipped(linePieces(state, first, end, state.blkIndent), inline.meta.lead, inline.content.length) };
+  inline.meta = { pieces: clip(linePieces(state, first, end, state.blkIndent), inline.meta.lead, inline.content.length) };
 }
 
 /** @param {any} state @param {Token[]} tokens */
@@ -309,7 +309,7 @@ function exact(at, length, source) {
 }
 
 /** The pieces of `content.slice(lead, lead + length)`. @param {Piece[]} pieces @param {number} lead @param {number} length */
-function clipped(pieces, lead, length) {
+function clip(pieces, lead, length) {
   return pieces.flatMap(({ at, length: own, source }) => {
     const start = Math.max(at, lead);
     const end = Math.min(at + own, lead + length);

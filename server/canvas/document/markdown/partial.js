@@ -21,7 +21,7 @@ const FENCE = /^ {0,3}(`{3,}|~{3,})/;
  * @param {string} text
  * @returns {string}  a beginning of it
  */
-export function settled(text) {
+export function completePart(text) {
   if (text.length > LONGEST) {
     return text;
   }

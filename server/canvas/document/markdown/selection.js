@@ -46,7 +46,7 @@ export function passage(text, { start, end }) {
  * @param {string} text
  * @returns {SourceRange|null}
  */
-export function sourceRange(from, to, blocks, text) {
+function sourceRange(from, to, blocks, text) {
   const first = runFrom(from.block.rendered.runs, from.at);
   const last = runUpTo(to.block.rendered.runs, to.at);
   const placed = blocks.flatMap(({ item, start }) => (item.rendered ? [{ rendered: item.rendered, start }] : []));
@@ -55,7 +55,7 @@ export function sourceRange(from, to, blocks, text) {
   if (start === null || end === null || start >= end) {
     return null;
   }
-  return widened({ start, end }, placed, text);
+  return widen({ start, end }, placed, text);
 }
 
 /**
@@ -79,7 +79,7 @@ export function visibleRanges(view, start, end) {
  * @param {number} end
  * @returns {SourceRange|null}
  */
-export function visibleStretch(runs, start, end) {
+function visibleStretch(runs, start, end) {
   const touched = runs.filter((run) => run.start < end && run.end > start && run.length > 0);
   if (touched.length === 0) {
     return null;
@@ -120,10 +120,10 @@ function previousEnd(placed, block) {
 }
 
 /** @param {SourceRange} range @param {PlacedBlock[]} placed @param {string} text @returns {SourceRange} */
-function widened(range, placed, text) {
-  const leaves = placed.flatMap(({ rendered, start }) => rendered.leaves.map((leaf) => shifted(leaf, start)));
+function widen(range, placed, text) {
+  const leaves = placed.flatMap(({ rendered, start }) => rendered.leaves.map((leaf) => shift(leaf, start)));
   const markup = placed.flatMap(({ rendered, start: by }) =>
-    rendered.markup.map((one) => ({ ...shifted(one, by), innerStart: one.innerStart + by, innerEnd: one.innerEnd + by })),
+    rendered.markup.map((one) => ({ ...shift(one, by), innerStart: one.innerStart + by, innerEnd: one.innerEnd + by })),
   );
   const { start, end } = wholeMarkup(range, markup);
   const first = leaves.find((leaf) => leaf.start < end && leaf.end > start);
@@ -153,7 +153,7 @@ function isCrossed(markup, start, end) {
 }
 
 /** @param {{start: number, end: number}} range @param {number} by */
-const shifted = ({ start, end }, by) => ({ start: start + by, end: end + by });
+const shift = ({ start, end }, by) => ({ start: start + by, end: end + by });
 
 /** The start of the line, if only markers stand between. @param {number} start @param {SourceRange[]} leaves @param {string} text */
 function lineMarkerStart(start, leaves, text) {
@@ -211,7 +211,7 @@ function edge(view, node, after) {
 }
 
 /** How many characters stand before a place in an element. @param {Element} root @param {Node} node @param {number} offset */
-export function textOffset(root, node, offset) {
+function textOffset(root, node, offset) {
   const range = root.ownerDocument.createRange();
   range.setStart(root, 0);
   range.setEnd(node, offset);
@@ -219,7 +219,7 @@ export function textOffset(root, node, offset) {
 }
 
 /** @param {Element} root @param {number} start @param {number} end */
-export function domRange(root, start, end) {
+function domRange(root, start, end) {
   const range = root.ownerDocument.createRange();
   const walker = root.ownerDocument.createTreeWalker(root, 4);
   let at = 0;

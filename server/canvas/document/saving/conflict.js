@@ -4,7 +4,7 @@
 import { button } from "../../controls.js";
 import { fill, h } from "../../dom.js";
 import { TEXT, say } from "../../strings.js";
-import { counted } from "../../words.js";
+import { formatCount } from "../../words.js";
 
 /** @typedef {import("./merging.js").Piece} Piece */
 /** @typedef {Extract<Piece, {base: string}>} Place */
@@ -41,7 +41,7 @@ export function createConflict(decided) {
   function content(pieces) {
     const places = pieces.filter((piece) => "base" in piece);
     const save = () => decided(pieces.map((piece) => ("text" in piece ? piece.text : (made.get(keyOf(piece)) ?? piece.yours))).join(""));
-    const where = places.length === 1 ? TEXT.sameWords : say(TEXT.placesWere, { places: counted(places.length, "place") });
+    const where = places.length === 1 ? TEXT.sameWords : say(TEXT.placesWere, { places: formatCount(places.length, "place") });
     return [
       h(
         "div",

@@ -39,7 +39,7 @@ const UNSEEN_MS = 4_000;
 
 /**
  * @param {App} app
- * @param {{shown: (artifactId: string) => Shown|null, changed: () => void}} pane  `changed` is called when anything here has
+ * @param {{findView: (artifactId: string) => Shown|null, onChange: () => void}} pane  `onChange` is called when anything here has
  */
 export function createSaving(app, pane) {
   const { store } = app;
@@ -48,33 +48,33 @@ export function createSaving(app, pane) {
   let contextId = store.state.contextId;
   store.subscribe(take);
   addEventListener("pagehide", leavePage);
-  addEventListener("pageshow", again);
-  addEventListener("online", again);
-  document.addEventListener("visibilitychange", hidden);
+  addEventListener("pageshow", retryAll);
+  addEventListener("online", retryAll);
+  document.addEventListener("visibilitychange", onHidden);
   take(store.state);
 
   return {
     /** The document, to be typed into from now on. @param {ArtifactView} artifact @returns {Unsaved} */
     open(artifact) {
-      return (entries.get(artifact.artifactId) ?? add(artifact, unsaved.opened(artifact.version, artifact.text ?? ""))).state;
+      return (entries.get(artifact.artifactId) ?? add(artifact, unsaved.open(artifact.version, artifact.text ?? ""))).state;
     },
     /** What is shown of a document instead of the server's text; null if it is that. @param {string} artifactId */
-    unsaved(artifactId) {
+    unsavedText(artifactId) {
       const state = entries.get(artifactId)?.state;
       return state && !unsaved.isSaved(state) && !state.refused ? state.text : null;
     },
     /** Where a range of the server's text is in what is shown. @template {{start: number, end: number}} R @param {string} artifactId @param {R} range @returns {R} */
-    placed(artifactId, range) {
+    mapToShown(artifactId, range) {
       const state = entries.get(artifactId)?.state;
-      return (state && unsaved.placed(state, state.version, range)) ?? range;
+      return (state && unsaved.mapToShown(state, state.version, range)) ?? range;
     },
     /** @param {string} artifactId @param {{text: string, changes: any, undone: boolean}} input */
-    typed(artifactId, { text, changes, undone }) {
+    takeInput(artifactId, { text, changes, undone }) {
       const entry = entries.get(artifactId);
       if (entry) {
         entry.changed = true;
         entry.error = "";
-        step(entry, { state: unsaved.typed(entry.state, changes, text, undone), changes: null });
+        step(entry, { state: unsaved.type(entry.state, changes, text, undone), changes: null });
         later(entry, PAUSE_MS);
       }
     },
@@ -101,12 +101,12 @@ export function createSaving(app, pane) {
     resolve(artifactId, text) {
       const entry = entries.get(artifactId);
       if (entry) {
-        step(entry, unsaved.resolved(entry.state, text));
+        step(entry, unsaved.resolve(entry.state, text));
         later(entry, 0);
       }
     },
     flush,
-    again,
+    retryAll,
   };
 
   /** @param {ArtifactView} artifact @param {Unsaved} state */
@@ -135,11 +135,11 @@ export function createSaving(app, pane) {
       contextId = state.contextId;
     }
     for (const artifact of Object.values(state.artifacts)) {
-      const entry = entries.get(artifact.artifactId) ?? restored(artifact);
+      const entry = entries.get(artifact.artifactId) ?? restore(artifact);
       if (entry && artifact !== entry.artifact && !artifact.open && artifact.text !== null) {
         const waited = entry.artifact.open;
         entry.artifact = artifact;
-        step(entry, unsaved.arrived(entry.state, artifact.version, artifact.text));
+        step(entry, unsaved.takeVersion(entry.state, artifact.version, artifact.text));
         waited && unsaved.isReady(entry.state) && later(entry, 0);
       } else if (entry) {
         entry.artifact = artifact;
@@ -148,7 +148,7 @@ export function createSaving(app, pane) {
   }
 
   /** What was typed before the page was reloaded. @param {ArtifactView} artifact */
-  function restored(artifact) {
+  function restore(artifact) {
     const stored = artifact.open ? null : readStored(typedKey(contextId, artifact.artifactId));
     if (!stored) {
       return null;
@@ -164,11 +164,11 @@ export function createSaving(app, pane) {
   function step(entry, { state, changes }) {
     entry.state = state;
     if (changes) {
-      pane.shown(entry.artifactId)?.apply(changes, state.text);
+      pane.findView(entry.artifactId)?.apply(changes, state.text);
     }
     unsaved.isAhead(state) || entry.come();
     keepSoon(entry);
-    pane.changed();
+    pane.onChange();
   }
 
   /** @param {Entry} entry */
@@ -201,7 +201,7 @@ export function createSaving(app, pane) {
       if (isOpen(entry) && unsaved.isReady(entry.state) && !entry.error) {
         later(entry, PAUSE_MS);
       }
-      pane.changed();
+      pane.onChange();
     });
     return entry.putting;
   }
@@ -209,8 +209,8 @@ export function createSaving(app, pane) {
   /** Sends what was typed, and waits for the version that comes of it. @param {Entry} entry */
   async function put(entry) {
     if (!entry.artifact.open) {
-      step(entry, unsaved.reduced(entry.state));
-      entry.state = unsaved.isReady(entry.state) ? unsaved.sending(entry.state, randomId()) : entry.state;
+      step(entry, unsaved.reduce(entry.state));
+      entry.state = unsaved.isReady(entry.state) ? unsaved.send(entry.state, randomId()) : entry.state;
     }
     const { sent, version } = entry.state;
     if (!sent || sent.made) {
@@ -218,15 +218,15 @@ export function createSaving(app, pane) {
     }
     entry.error = "";
     keep(entry);
-    pane.changed();
+    pane.onChange();
     if (sent.steps) {
       await goTo(entry, version, sent.steps);
     } else {
       const fields = { text: sent.text, baseVersion: version, merge: true };
       const result = await app.operate("put", entry.artifactId, fields, undefined, sent.id);
-      isOpen(entry) && answered(entry, result);
+      isOpen(entry) && takeAnswer(entry, result);
     }
-    await arrival(entry);
+    await waitForVersion(entry);
   }
 
   /** Goes to a version that the document had. @param {Entry} entry @param {number} baseVersion @param {import("./unsaved.js").Steps} steps */
@@ -239,19 +239,19 @@ export function createSaving(app, pane) {
       }
     }
     // Otherwise others were faster, or the server did not answer: it is put.
-    step(entry, baseVersion === version ? unsaved.acknowledged(entry.state, version) : unsaved.failed(entry.state));
+    step(entry, baseVersion === version ? unsaved.acknowledge(entry.state, version) : unsaved.failed(entry.state));
   }
 
   /** @param {Entry} entry @param {import("../../app.js").Result} result */
-  function answered(entry, { ok, said, version = 0, conflicts, busy, answered }) {
+  function takeAnswer(entry, { ok, said, version = 0, conflicts, busy, answered }) {
     if (ok) {
       // Of a put that was sent before, only the end is told.
-      step(entry, unsaved.acknowledged(entry.state, version || entry.state.version, version === 0));
+      step(entry, unsaved.acknowledge(entry.state, version || entry.state.version, version === 0));
     } else if (!answered) {
       entry.error = said || TEXT.putNoAnswer;
       later(entry, AGAIN_MS);
     } else if (conflicts.length > 0) {
-      step(entry, unsaved.refused(entry.state, version, conflicts));
+      step(entry, unsaved.refuse(entry.state, version, conflicts));
     } else {
       entry.error = busy ? "" : said;
       step(entry, unsaved.failed(entry.state));
@@ -259,14 +259,14 @@ export function createSaving(app, pane) {
   }
 
   /** Waits for the version that the server has announced. If it does not arrive, it was missed while disconnected. @param {Entry} entry */
-  async function arrival(entry) {
+  async function waitForVersion(entry) {
     if (unsaved.isAhead(entry.state)) {
       const timer = setTimeout(() => entry.come(), UNSEEN_MS);
       await new Promise((/** @type {(value?: any) => void} */ resolve) => (entry.come = resolve));
       clearTimeout(timer);
     }
     if (isOpen(entry) && unsaved.isAhead(entry.state)) {
-      step(entry, unsaved.missed(entry.state));
+      step(entry, unsaved.assumeArrived(entry.state));
     }
   }
 
@@ -280,12 +280,12 @@ export function createSaving(app, pane) {
    * @returns {Promise<boolean>} whether all of it is saved
    */
   async function flush() {
-    const all = await Promise.all([...entries.values()].map(flushed));
+    const all = await Promise.all([...entries.values()].map(flushEntry));
     return all.every(Boolean);
   }
 
   /** @param {Entry} entry */
-  async function flushed(entry) {
+  async function flushEntry(entry) {
     for (let round = 0; round < 3 && !unsaved.isSaved(entry.state); round++) {
       await save(entry);
       if (entry.error || entry.state.refused || entry.artifact.open) {
@@ -295,7 +295,7 @@ export function createSaving(app, pane) {
     return unsaved.isSaved(entry.state);
   }
 
-  function again() {
+  function retryAll() {
     for (const entry of entries.values()) {
       entry.error = "";
       unsaved.isSaved(entry.state) || save(entry);
@@ -303,7 +303,7 @@ export function createSaving(app, pane) {
   }
 
   /** Phones do not always say that a page is left. */
-  function hidden() {
+  function onHidden() {
     if (document.visibilityState === "hidden") {
       entries.forEach(keep);
       flush();
@@ -323,7 +323,7 @@ export function createSaving(app, pane) {
     for (const entry of entries.values()) {
       clearTimeout(entry.timer);
       if (unsaved.isReady(entry.state) && !entry.artifact.open) {
-        entry.state = unsaved.sending(entry.state, randomId(), false);
+        entry.state = unsaved.send(entry.state, randomId(), false);
       }
       const { sent, version } = entry.state;
       if (sent && !sent.made && !sent.steps) {

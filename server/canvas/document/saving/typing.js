@@ -17,10 +17,10 @@ const savingPart = partOf(() => import("./saving.js"));
 
 /**
  * @param {App} app
- * @param {{viewOf: (artifactId: string) => View|null, changed: () => void}} pane  `viewOf` gives the view into which an artifact
- *     can be typed, `changed` is called when something other than the state has
+ * @param {{viewOf: (artifactId: string) => View|null, onChange: () => void}} pane  `viewOf` gives the view into which an artifact
+ *     can be typed, `onChange` is called when something other than the state has
  */
-export function createTyping(app, { viewOf, changed }) {
+export function createTyping(app, { viewOf, onChange }) {
   const { store } = app;
   /** @type {import("./saving.js").Saving|null} */
   let saving = null;
@@ -28,7 +28,7 @@ export function createTyping(app, { viewOf, changed }) {
   let loading = null;
   let artifactId = "";
   const text = h("span", {});
-  const retry = button(TEXT.retry, () => saving?.again(), { class: "link-button", hidden: true });
+  const retry = button(TEXT.retry, () => saving?.retryAll(), { class: "link-button", hidden: true });
   const status = h("span", { class: "document-saved", role: "status" }, text, retry);
   const conflict = createConflict((decided) => saving?.resolve(artifactId, decided));
 
@@ -44,14 +44,14 @@ export function createTyping(app, { viewOf, changed }) {
     /** Saves all that was typed. @returns {Promise<boolean>} whether all of it is saved */
     flush: async () => (saving ? saving.flush() : true),
     /** Whether something was typed that is not saved yet. @param {string} id */
-    isUnsaved: (id) => typeof saving?.unsaved(id) === "string",
+    isUnsaved: (id) => typeof saving?.unsavedText(id) === "string",
     /** What was typed into a view of an artifact; of another one than it shows, nothing is taken. @param {string} id @param {import("../views.js").Input} input */
-    typed: (id, input) => (input.artifactId === id ? saving?.typed(id, input) : changed()),
+    takeInput: (id, input) => (input.artifactId === id ? saving?.takeInput(id, input) : onChange()),
     draw,
     show,
     /** The artifact as it is shown where it is not typed into. @param {ArtifactView} artifact */
     withUnsaved(artifact) {
-      const typed = artifact.open ? null : saving?.unsaved(artifact.artifactId);
+      const typed = artifact.open ? null : saving?.unsavedText(artifact.artifactId);
       return typed === null || typed === undefined ? artifact : { ...artifact, text: typed };
     },
     select,
@@ -60,14 +60,14 @@ export function createTyping(app, { viewOf, changed }) {
   /** @param {import("../../loading.js").Tell} [tell] */
   async function load(tell) {
     loading ??= savingPart.get(tell).then(({ createSaving }) => {
-      saving = createSaving(app, { shown: (id) => shownIn(viewOf(id)), changed: () => saving && changed() });
-      changed();
+      saving = createSaving(app, { findView: (id) => editorIn(viewOf(id)), onChange: () => saving && onChange() });
+      onChange();
     });
     await loading;
   }
 
   /** @param {View|null} view */
-  function shownIn(view) {
+  function editorIn(view) {
     return view?.apply ? { apply: view.apply } : null;
   }
 
@@ -101,7 +101,7 @@ export function createTyping(app, { viewOf, changed }) {
     view.update(text, artifact);
     view.setReadOnly(saving.pieces(artifact.artifactId) !== null);
     if (version === artifact.version) {
-      const place = /** @type {import("./saving.js").Saving} */ (saving).placed;
+      const place = /** @type {import("./saving.js").Saving} */ (saving).mapToShown;
       const writing = overlays(artifact, Object.values(state.edits)).map((one) => place(artifact.artifactId, one));
       const { selection } = state;
       view.mark({ selection: selection?.artifactId === artifact.artifactId ? place(artifact.artifactId, selection) : null, writing });
@@ -115,7 +115,7 @@ export function createTyping(app, { viewOf, changed }) {
    * @returns {Promise<PassageSelection|null>}
    */
   async function select(id, passage) {
-    if (!passage || !saving || (saving.unsaved(id) !== null && !(await saving.flush()))) {
+    if (!passage || !saving || (saving.unsavedText(id) !== null && !(await saving.flush()))) {
       return null;
     }
     const artifact = store.state.artifacts[id];

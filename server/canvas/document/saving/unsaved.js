@@ -23,7 +23,7 @@
  */
 
 import { ChangeSet } from "../../vendor/codemirror.js";
-import { applied } from "../../state/text.js";
+import { applyChanges } from "../../state/text.js";
 import { changesBetween, threeWay, touch } from "./merging.js";
 
 /** @typedef {import("./merging.js").Piece} Piece */
@@ -57,7 +57,7 @@ import { changesBetween, threeWay, touch } from "./merging.js";
 const LATELY = 100;
 
 /** @param {number} version @param {string} text @returns {Unsaved} */
-export function opened(version, text) {
+export function open(version, text) {
   return { ...stateOf(version, text, null, ChangeSet.empty(text.length), text), line: moveLine(NO_LINE, version, text) };
 }
 
@@ -90,28 +90,28 @@ export const isAhead = (state) => ["made", "refused"].includes(phaseOf(state));
  * @param {boolean} [undone]  it was an undo or a redo
  * @returns {Unsaved}
  */
-export function typed(state, changes, text, undone = false) {
+export function type(state, changes, text, undone = false) {
   return { ...state, local: state.local.compose(changes), text, undone };
 }
 
 /** What was typed and taken back again is nothing to save. @param {Unsaved} state @returns {Step} */
-export function reduced(state) {
-  return isReady(state) && state.text === state.base ? progress({ ...state, local: ChangeSet.empty(state.text.length) }) : still(state);
+export function reduce(state) {
+  return isReady(state) && state.text === state.base ? progress({ ...state, local: ChangeSet.empty(state.text.length) }) : withoutChanges(state);
 }
 
 /** A put begins, of `text`, made of `version`; or steps to a version that has this text (rule 7). @param {Unsaved} state @param {string} id @param {boolean} [inSteps] @returns {Unsaved} */
-export function sending(state, id, inSteps = state.undone) {
+export function send(state, id, inSteps = state.undone) {
   const { text, local, line, newest } = state;
   const steps = inSteps && !newest ? stepsTo(line, text) : null;
   return { ...state, sent: { id, text, changes: local, made: 0, early: false, steps }, local: ChangeSet.empty(text.length), undone: false };
 }
 
 /** The server has a version. @param {Unsaved} state @param {number} version @param {string} text @returns {Step} */
-export function arrived(state, version, text) {
+export function takeVersion(state, version, text) {
   const known = knownOf(state);
   const line = moveLine(state.line, version, text);
   if (version === known.version && text === known.text) {
-    return still({ ...state, line, refused: state.newest ? state.refused : 0 });
+    return withoutChanges({ ...state, line, refused: state.newest ? state.refused : 0 });
   }
   return progress({ ...state, line, newest: { version, text }, seen: [...state.seen, version].slice(-LATELY) });
 }
@@ -123,27 +123,27 @@ export function arrived(state, version, text) {
  * @param {boolean} [early]  it is not waited for: it has come and gone unseen
  * @returns {Step}
  */
-export function acknowledged(state, made, early = false) {
-  return state.sent ? progress({ ...state, sent: { ...state.sent, made, early: early || state.sent.early } }) : still(state);
+export function acknowledge(state, made, early = false) {
+  return state.sent ? progress({ ...state, sent: { ...state.sent, made, early: early || state.sent.early } }) : withoutChanges(state);
 }
 
 /** The put cannot be merged with a version. @param {Unsaved} state @param {number} version @param {readonly Range[]} [places] @returns {Step} */
-export function refused(state, version, places = []) {
-  return progress({ ...takenBack(state), refused: version, places });
+export function refuse(state, version, places = []) {
+  return progress({ ...takeBack(state), refused: version, places });
 }
 
 /** The put was not made, and may be sent again. @param {Unsaved} state @returns {Step} */
 export function failed(state) {
-  return progress({ ...takenBack(state), refused: 0 });
+  return progress({ ...takeBack(state), refused: 0 });
 }
 
 /** The version that the server has announced has come while nobody listened. @param {Unsaved} state @returns {Step} */
-export function missed(state) {
-  return state.sent ? acknowledged(state, state.sent.made, true) : failed(state);
+export function assumeArrived(state) {
+  return state.sent ? acknowledge(state, state.sent.made, true) : failed(state);
 }
 
 /** @param {Unsaved} state */
-function takenBack(state) {
+function takeBack(state) {
   return state.sent ? { ...state, local: state.sent.changes.compose(state.local), sent: null } : state;
 }
 
@@ -160,7 +160,7 @@ export function pieces(state) {
 }
 
 /** The user has decided: this text goes over the newest version. @param {Unsaved} state @param {string} text @returns {Step} */
-export function resolved(state, text) {
+export function resolve(state, text) {
   const { version, text: base } = knownOf(state);
   const local = changesBetween(base, text);
   return { state: { ...state, version, base, sent: null, local, text, newest: null, refused: 0 }, changes: changesBetween(state.text, text) };
@@ -178,39 +178,39 @@ function hasCome({ seen, newest, version }, { made, early, steps }) {
 function progress(state) {
   const { sent, newest } = state;
   if (sent) {
-    return sent.made && hasCome(state, sent) ? settled(state, sent, knownOf(state)) : still(state);
+    return sent.made && hasCome(state, sent) ? settle(state, sent, knownOf(state)) : withoutChanges(state);
   }
   const parts = pieces(state);
   if (parts) {
-    return parts.every((piece) => "text" in piece) ? resolved(state, joined(parts)) : still(state);
+    return parts.every((piece) => "text" in piece) ? resolve(state, join(parts)) : withoutChanges(state);
   }
-  return newest ? takenOver(state, newest) : still(state);
+  return newest ? takeOver(state, newest) : withoutChanges(state);
 }
 
 /** The version of the put is there. What was typed since the put is moved over what it was merged with. @param {Unsaved} state @param {NonNullable<Unsaved["sent"]>} sent @param {Version} known */
-function settled(state, sent, known) {
+function settle(state, sent, known) {
   const since = { ...state, base: sent.text, sent: null, newest: null };
-  const step = sent.text === known.text ? still({ ...since, ...known, base: known.text, text: state.text }) : takenOver(since, known);
+  const step = sent.text === known.text ? withoutChanges({ ...since, ...known, base: known.text, text: state.text }) : takeOver(since, known);
   // The text of the put is no version of the server: what touches it, only the user can decide.
   return step.state.newest ? progress({ ...step.state, refused: known.version, places: [] }) : step;
 }
 
 /** @param {Unsaved} state @param {Version} version @returns {Step} */
-function takenOver(state, { version, text }) {
+function takeOver(state, { version, text }) {
   const theirs = changesBetween(state.base, text);
   if (touch(state.base, theirs, state.local)) {
-    return still({ ...state, newest: { version, text } });
+    return withoutChanges({ ...state, newest: { version, text } });
   }
   const changes = theirs.map(state.local, true);
   const local = state.local.map(theirs);
-  return { state: { ...state, version, base: text, local, text: applied(state.text, changes), newest: null }, changes };
+  return { state: { ...state, version, base: text, local, text: applyChanges(state.text, changes), newest: null }, changes };
 }
 
 /** @param {Unsaved} state @returns {Step} */
-const still = (state) => ({ state, changes: null });
+const withoutChanges = (state) => ({ state, changes: null });
 
 /** @param {Piece[]} parts  without two forms */
-const joined = (parts) => parts.map((piece) => ("text" in piece ? piece.text : "")).join("");
+const join = (parts) => parts.map((piece) => ("text" in piece ? piece.text : "")).join("");
 
 /**
  * Where a place of the server's text is in what is shown; null while the two cannot be compared.
@@ -220,11 +220,11 @@ const joined = (parts) => parts.map((piece) => ("text" in piece ? piece.text : "
  * @param {R} range
  * @returns {R|null}
  */
-export function placed(state, version, range) {
+export function mapToShown(state, version, range) {
   if (version !== state.version) {
     return null;
   }
-  const all = takenBack(state).local;
+  const all = takeBack(state).local;
   return { ...range, start: all.mapPos(range.start, 1), end: Math.max(all.mapPos(range.start, 1), all.mapPos(range.end, -1)) };
 }
 
@@ -263,7 +263,7 @@ export function toStored({ version, base, sent, local, refused, places }) {
 /** @param {any} stored  of `toStored` @returns {Unsaved} */
 export function fromStored({ version, base, sent, local, refused, places }) {
   const changes = sent && ChangeSet.fromJSON(sent.changes);
-  const put = changes ? { id: sent.id, changes, text: applied(base, changes), made: 0, early: true, steps: null } : null;
+  const put = changes ? { id: sent.id, changes, text: applyChanges(base, changes), made: 0, early: true, steps: null } : null;
   const after = ChangeSet.fromJSON(local);
-  return { ...stateOf(version, base, put, after, applied(put?.text ?? base, after)), refused, places };
+  return { ...stateOf(version, base, put, after, applyChanges(put?.text ?? base, after)), refused, places };
 }

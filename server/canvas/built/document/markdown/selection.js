@@ -1,1 +1,1 @@
-import{a,b,c,d,e,f,g}from"../../chunks/chunk-ZT4R2EWC.js";export{g as domRange,b as passage,a as passageOf,c as sourceRange,f as textOffset,d as visibleRanges,e as visibleStretch};
+import{a,b,c}from"../../chunks/chunk-FQQ3SJRT.js";export{b as passage,a as passageOf,c as visibleRanges};

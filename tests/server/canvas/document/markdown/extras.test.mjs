@@ -6,7 +6,7 @@ import "../page.mjs";
 
 const { splitBlocks, updateBlocks, NO_BLOCKS } = await import("../../../../../server/canvas/document/markdown/markdown_blocks.js");
 const { renderBlock } = await import("../../../../../server/canvas/document/markdown/markdown_html.js");
-const { documentNamed, numbered, slugOf } = await import("../../../../../server/canvas/document/markdown/links.js");
+const { documentNamed, numberRepeats, slugOf } = await import("../../../../../server/canvas/document/markdown/links.js");
 
 /** @param {string} text */
 function html(text) {
@@ -45,7 +45,7 @@ test("a text of tags that are not closed is parsed", () => {
 
 test("a heading has the name that other programs give it", () => {
   assert.deepEqual(["Notes & more", "Über uns!", "a_b-c"].map(slugOf), ["notes--more", "über-uns", "a_b-c"]);
-  assert.deepEqual(numbered(["a", "b", "a", "a"]), ["a", "b", "a-1", "a-2"]);
+  assert.deepEqual(numberRepeats(["a", "b", "a", "a"]), ["a", "b", "a-1", "a-2"]);
 });
 
 test("a document is found by its id, its name or that of its file", () => {

@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { settled } from "../../../../../server/canvas/document/markdown/partial.js";
+import { completePart } from "../../../../../server/canvas/document/markdown/partial.js";
 
 const HELD = [
   ["some **bold", "some "],
@@ -36,22 +36,22 @@ const HELD = [
 ];
 
 for (const [text, shown] of HELD) {
-  test(`of ${JSON.stringify(text)}, ${JSON.stringify(shown)} is shown`, () => assert.equal(settled(text), shown));
+  test(`of ${JSON.stringify(text)}, ${JSON.stringify(shown)} is shown`, () => assert.equal(completePart(text), shown));
 }
 
 test("what has no end near is shown as it is", () => {
   const text = `a ** ${"word ".repeat(100)}`;
-  assert.equal(settled(text), text);
+  assert.equal(completePart(text), text);
 });
 
 test("what is shown is a beginning of the text, and of finished paragraphs all of it", () => {
   const text = "# T\n\nA **b** [c](d) `e`.\n\n| a |\n|---|\n| b |\n\n```js\nf([\n```\n\n- [ ] g\n\nEnd.\n\n";
   for (let end = 0; end <= text.length; end++) {
-    const shown = settled(text.slice(0, end));
+    const shown = completePart(text.slice(0, end));
     assert.ok(text.startsWith(shown) && shown.length <= end);
     assert.ok(end - shown.length < 40, JSON.stringify(text.slice(shown.length, end)));
   }
-  assert.equal(settled(text), text);
+  assert.equal(completePart(text), text);
 });
 
-test("a long paragraph of signs is shown", () => assert.ok(settled("[`*_".repeat(100_000)).length > 390_000));
+test("a long paragraph of signs is shown", () => assert.ok(completePart("[`*_".repeat(100_000)).length > 390_000));

@@ -2,12 +2,12 @@ import "../page.mjs";
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-const { applied } = await import("../../../../../server/canvas/state/text.js");
+const { applyChanges } = await import("../../../../../server/canvas/state/text.js");
 const { changesBetween, threeWay } = await import("../../../../../server/canvas/document/saving/merging.js");
 const unsaved = await import("../../../../../server/canvas/document/saving/unsaved.js");
-const { fromStored, isReady, isSaved, opened, pieces, placed, toStored } = unsaved;
+const { fromStored, isReady, isSaved, mapToShown, open, pieces, toStored } = unsaved;
 
-const edited = (state, text) => unsaved.typed(state, changesBetween(state.text, text), text);
+const edited = (state, text) => unsaved.type(state, changesBetween(state.text, text), text);
 const merged = (parts) => parts.map((piece) => piece.text ?? `<${piece.current}|${piece.yours}>`).join("");
 
 // --- merging
@@ -32,73 +32,73 @@ test("what both have made alike counts once", () => assert.equal(merged(threeWay
 // --- one step at a time
 
 test("what comes from elsewhere moves what was typed", () => {
-  const typed = edited(opened(1, "one two three"), "one two three!");
-  const { state, changes } = unsaved.arrived(typed, 2, "zero one two three");
+  const typed = edited(open(1, "one two three"), "one two three!");
+  const { state, changes } = unsaved.takeVersion(typed, 2, "zero one two three");
   assert.equal(state.text, "zero one two three!");
-  assert.equal(applied("one two three!", changes), state.text);
+  assert.equal(applyChanges("one two three!", changes), state.text);
   assert.equal(state.version, 2);
 });
 
 test("while a put is on its way, nothing is taken over; its version has what was typed", () => {
-  const sent = unsaved.sending(edited(opened(1, "one two"), "one two!"), "m1");
+  const sent = unsaved.send(edited(open(1, "one two"), "one two!"), "m1");
   const more = edited(sent, "one two!?");
-  const held = unsaved.arrived(more, 3, "zero one two!").state;
+  const held = unsaved.takeVersion(more, 3, "zero one two!").state;
   assert.equal(held.text, "one two!?");
-  const { state } = unsaved.acknowledged(held, 3);
+  const { state } = unsaved.acknowledge(held, 3);
   assert.deepEqual([state.text, state.version, state.sent], ["zero one two!?", 3, null]);
   assert.ok(isReady(state));
 });
 
 test("a put that nobody came before leaves what is shown as it is", () => {
-  const sent = unsaved.sending(edited(opened(1, "a"), "ab"), "m1");
-  const { state, changes } = unsaved.arrived(unsaved.acknowledged(sent, 2).state, 2, "ab");
+  const sent = unsaved.send(edited(open(1, "a"), "ab"), "m1");
+  const { state, changes } = unsaved.takeVersion(unsaved.acknowledge(sent, 2).state, 2, "ab");
   assert.equal(changes, null);
   assert.ok(isSaved(state));
 });
 
 test("the same words changed by both stay with their base, until the server has refused them", () => {
-  const typed = edited(opened(1, "the fetch of it"), "the download of it");
-  const behind = unsaved.arrived(typed, 2, "the load of it").state;
+  const typed = edited(open(1, "the fetch of it"), "the download of it");
+  const behind = unsaved.takeVersion(typed, 2, "the load of it").state;
   assert.deepEqual([behind.text, behind.version], ["the download of it", 1]);
   assert.equal(pieces(behind), null);
-  const refused = unsaved.refused(unsaved.sending(behind, "m1"), 2).state;
+  const refused = unsaved.refuse(unsaved.send(behind, "m1"), 2).state;
   assert.equal(merged(pieces(refused)), "the <load|download> of it");
   assert.ok(!isReady(refused) && !isSaved(refused));
-  const { state, changes } = unsaved.resolved(refused, "the load and download of it");
+  const { state, changes } = unsaved.resolve(refused, "the load and download of it");
   assert.deepEqual([state.text, state.version, isReady(state)], ["the load and download of it", 2, true]);
-  assert.equal(applied("the download of it", changes), state.text);
+  assert.equal(applyChanges("the download of it", changes), state.text);
 });
 
 test("what the server has refused, the user decides, even where both sides do not touch", () => {
-  const sent = unsaved.sending(unsaved.arrived(edited(opened(1, "one two"), "one TWO"), 2, "ONE two").state, "m1");
-  const behind = unsaved.sending(edited(opened(1, "one two"), "one TWO"), "m1");
+  const sent = unsaved.send(unsaved.takeVersion(edited(open(1, "one two"), "one TWO"), 2, "ONE two").state, "m1");
+  const behind = unsaved.send(edited(open(1, "one two"), "one TWO"), "m1");
   assert.equal(sent.text, "ONE TWO");
-  const held = unsaved.refused(unsaved.arrived(behind, 2, "ONE two").state, 2, [{ start: 0, end: 7 }]).state;
+  const held = unsaved.refuse(unsaved.takeVersion(behind, 2, "ONE two").state, 2, [{ start: 0, end: 7 }]).state;
   assert.equal(merged(pieces(held)), "<ONE two|one TWO>");
-  assert.equal(merged(pieces(unsaved.arrived(fromStored(JSON.parse(JSON.stringify(toStored(held)))), 2, "ONE two").state)), "<ONE two|one TWO>");
+  assert.equal(merged(pieces(unsaved.takeVersion(fromStored(JSON.parse(JSON.stringify(toStored(held)))), 2, "ONE two").state)), "<ONE two|one TWO>");
 });
 
 test("what was typed since a put, into what the put was merged with, is decided by the user", () => {
-  const sent = unsaved.sending(edited(opened(1, "one two three"), "one two three!"), "m1");
+  const sent = unsaved.send(edited(open(1, "one two three"), "one two three!"), "m1");
   const more = edited(sent, "one twofold three!");
-  const { state } = unsaved.arrived(unsaved.acknowledged(more, 3).state, 3, "one twice three!");
+  const { state } = unsaved.takeVersion(unsaved.acknowledge(more, 3).state, 3, "one twice three!");
   assert.equal(merged(pieces(state)), "one <twice|twofold> three!");
 });
 
 test("what was not made is sent again with what came after it", () => {
-  const more = edited(unsaved.sending(edited(opened(1, "a"), "ab"), "m1"), "abc");
+  const more = edited(unsaved.send(edited(open(1, "a"), "ab"), "m1"), "abc");
   const { state } = unsaved.failed(more);
   assert.deepEqual([state.text, state.sent, isReady(state)], ["abc", null, true]);
 });
 
 test("places of the server's text are found in what is shown", () => {
-  const typed = edited(opened(1, "one two"), "zero one two");
-  assert.deepEqual(placed(typed, 1, { start: 4, end: 7 }), { start: 9, end: 12 });
-  assert.equal(placed(typed, 2, { start: 4, end: 7 }), null);
+  const typed = edited(open(1, "one two"), "zero one two");
+  assert.deepEqual(mapToShown(typed, 1, { start: 4, end: 7 }), { start: 9, end: 12 });
+  assert.equal(mapToShown(typed, 2, { start: 4, end: 7 }), null);
 });
 
 test("it is the same after it was stored", () => {
-  const more = edited(unsaved.sending(edited(opened(1, "a\r\nb"), "a\r\nbc"), "m1"), "a\r\nbcd");
+  const more = edited(unsaved.send(edited(open(1, "a\r\nb"), "a\r\nbc"), "m1"), "a\r\nbcd");
   const back = fromStored(JSON.parse(JSON.stringify(toStored(more))));
   assert.deepEqual([back.text, back.sent.text, back.sent.id, back.version], [more.text, more.sent.text, "m1", 1]);
 });
@@ -151,7 +151,7 @@ for (let seed = 1; seed <= 400; seed++) {
   test(`whatever happens in whatever order, all is saved and nothing is lost (${seed})`, () => {
     const random = randoms(seed);
     const server = createServer("The tide goes out.\n\nSnails cling to the rock, and wait.\n\nThen it comes back.\n");
-    let state = opened(1, server.text);
+    let state = open(1, server.text);
     let editor = state.text;
     let told = 1;
     let answer = null;
@@ -159,7 +159,7 @@ for (let seed = 1; seed <= 400; seed++) {
     const inserted = [];
     const undone = seed % 2 === 0;
     const take = ({ state: next, changes }) => {
-      editor = changes ? applied(editor, changes) : editor;
+      editor = changes ? applyChanges(editor, changes) : editor;
       state = next;
       assert.equal(editor, state.text, "the editor shows the state's text");
     };
@@ -176,12 +176,12 @@ for (let seed = 1; seed <= 400; seed++) {
         // Where a connection was lost, versions between are not told.
         told += random(4) ? 1 : 1 + random(server.history.length - told);
         const version = server.history[told - 1];
-        take(unsaved.arrived(state, version, server.textOf(version)));
+        take(unsaved.takeVersion(state, version, server.textOf(version)));
       }
     };
     const send = () => {
       if (isReady(state)) {
-        state = unsaved.sending(state, `m${++number}`);
+        state = unsaved.send(state, `m${++number}`);
       }
       if (state.sent && !answer) {
         answer = { id: state.sent.id, ...server.put(state.sent.id, state.version, state.sent.text) };
@@ -189,13 +189,13 @@ for (let seed = 1; seed <= 400; seed++) {
     };
     const hear = () => {
       if (answer && answer.id === state.sent?.id) {
-        take(answer.made ? unsaved.acknowledged(state, answer.made) : unsaved.refused(state, answer.refused));
+        take(answer.made ? unsaved.acknowledge(state, answer.made) : unsaved.refuse(state, answer.refused));
       }
       answer = null;
     };
     const decide = () => {
       const parts = pieces(state);
-      parts && take(unsaved.resolved(state, parts.map((piece) => piece.text ?? `${piece.current} ${piece.yours}`).join("")));
+      parts && take(unsaved.resolve(state, parts.map((piece) => piece.text ?? `${piece.current} ${piece.yours}`).join("")));
     };
     const steps = [
       () => state.refused || ((editor = withToken(editor, "y")), (state = edited(state, editor))),
@@ -208,7 +208,7 @@ for (let seed = 1; seed <= 400; seed++) {
       () => {
         take({ state: fromStored(JSON.parse(JSON.stringify(toStored(state)))), changes: null });
         told = server.history.length;
-        take(unsaved.arrived(state, server.version, server.text));
+        take(unsaved.takeVersion(state, server.version, server.text));
       },
       () => undone && server.undo(1 + random(2)),
     ];
@@ -218,7 +218,7 @@ for (let seed = 1; seed <= 400; seed++) {
     for (let round = 0; round < 200 && !(isSaved(state) && told === server.history.length); round++) {
       tell(), send(), hear(), decide();
       if (state.sent?.made && told === server.history.length) {
-        take(unsaved.acknowledged(state, state.sent.made, true));
+        take(unsaved.acknowledge(state, state.sent.made, true));
       } else if (state.refused && !pieces(state) && told === server.history.length) {
         take(unsaved.failed(state));
       }

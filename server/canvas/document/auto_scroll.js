@@ -13,7 +13,7 @@ const INPUTS = ["wheel", "touchmove", "keydown", "pointerdown"];
  * @param {HTMLElement} scroller
  * @param {{scrollToEnd: () => void, onChange: () => void}} options  `onChange` is called when it begins or ceases to follow
  */
-export function createFollower(scroller, { scrollToEnd, onChange }) {
+export function createAutoScroll(scroller, { scrollToEnd, onChange }) {
   let following = true;
   let growing = false;
   let last = 0;
@@ -21,7 +21,7 @@ export function createFollower(scroller, { scrollToEnd, onChange }) {
   for (const input of INPUTS) {
     scroller.addEventListener(input, () => (touched = performance.now()), { passive: true });
   }
-  scroller.addEventListener("scroll", noticed, { passive: true });
+  scroller.addEventListener("scroll", onScroll, { passive: true });
   // Heights are estimates until the browser has laid out what is new.
   const content = scroller.firstElementChild;
   const observer = content && "ResizeObserver" in globalThis ? new ResizeObserver(() => growing && follow()) : null;
@@ -35,7 +35,7 @@ export function createFollower(scroller, { scrollToEnd, onChange }) {
       last = scroller.scrollTop;
     },
     /** To be called when the text has changed. What closes it may have its last lines, too. @param {boolean} goesOn */
-    changed(goesOn) {
+    textChanged(goesOn) {
       (growing || goesOn) && follow();
       growing = goesOn;
     },
@@ -55,7 +55,7 @@ export function createFollower(scroller, { scrollToEnd, onChange }) {
   }
 
   /** Who scrolls up leaves the end, who comes back to it follows it again. */
-  function noticed() {
+  function onScroll() {
     const up = scroller.scrollTop < last && performance.now() - touched < MOVING;
     last = scroller.scrollTop;
     if (isAtEnd()) {

@@ -11,7 +11,7 @@
  * @returns {SourceRange|null}
  */
 export function toArtifact(range, written) {
-  return moved(range, written, (one) => [one, one.of]);
+  return move(range, written, (one) => [one, one.of]);
 }
 
 /**
@@ -21,7 +21,7 @@ export function toArtifact(range, written) {
  * @returns {SourceRange|null}
  */
 export function toShown(range, written) {
-  return moved(range, written, (one) => [one.of, one]);
+  return move(range, written, (one) => [one.of, one]);
 }
 
 /**
@@ -30,7 +30,7 @@ export function toShown(range, written) {
  * @param {(one: Written[number]) => [SourceRange, SourceRange]} sides  where it stands in the text of the range, and in the other
  * @returns {SourceRange|null}
  */
-function moved({ start, end }, written, sides) {
+function move({ start, end }, written, sides) {
   let by = 0;
   for (const one of written) {
     const [here, there] = sides(one);

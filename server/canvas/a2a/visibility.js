@@ -8,11 +8,11 @@ const HIDDEN_MS = 2_000;
 
 /**
  * @param {AbortSignal} signal  ends it
- * @returns {{readonly signal: AbortSignal, shown: () => Promise<void>}}
- *   `signal` is that of a stream to open now: it aborts soon after the page is hidden. `shown` resolves while the page is
+ * @returns {{readonly signal: AbortSignal, whenVisible: () => Promise<void>}}
+ *   `signal` is that of a stream to open now: it aborts soon after the page is hidden. `whenVisible` resolves while the page is
  *   shown, and once `signal` has ended.
  */
-export function createPresence(signal) {
+export function createVisibility(signal) {
   const page = globalThis.document;
   let stream = new AbortController();
   /** @type {(() => void)[]} */
@@ -25,7 +25,7 @@ export function createPresence(signal) {
     waiting.forEach((resolve) => resolve());
     waiting = [];
   };
-  function changed() {
+  function onChange() {
     clearTimeout(timer);
     if (page.visibilityState === "hidden") {
       timer = setTimeout(letGo, HIDDEN_MS);
@@ -35,13 +35,13 @@ export function createPresence(signal) {
     }
   }
   function end() {
-    page?.removeEventListener("visibilitychange", changed);
+    page?.removeEventListener("visibilitychange", onChange);
     clearTimeout(timer);
     letGo();
     wake();
   }
 
-  page?.addEventListener("visibilitychange", changed);
+  page?.addEventListener("visibilitychange", onChange);
   signal.addEventListener("abort", end, { once: true });
   if (page?.visibilityState === "hidden") {
     letGo();
@@ -50,6 +50,6 @@ export function createPresence(signal) {
     get signal() {
       return stream.signal;
     },
-    shown: () => (stream.signal.aborted && !signal.aborted ? new Promise((resolve) => waiting.push(resolve)) : Promise.resolve()),
+    whenVisible: () => (stream.signal.aborted && !signal.aborted ? new Promise((resolve) => waiting.push(resolve)) : Promise.resolve()),
   };
 }

@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { afterEach, beforeEach, mock, test } from "node:test";
-import { createPresence } from "../../../../server/canvas/a2a/presence.js";
+import { createVisibility } from "../../../../server/canvas/a2a/visibility.js";
 
 /** A document that can be hidden. */
 class Page extends EventTarget {
@@ -29,7 +29,7 @@ afterEach(() => {
 const isDone = (promise) => Promise.race([promise.then(() => true), new Promise((resolve) => setImmediate(resolve, false))]);
 
 test("a stream ends soon after the page is hidden, and not at once", () => {
-  const { signal } = createPresence(end.signal);
+  const { signal } = createVisibility(end.signal);
   page.turn("hidden");
   assert.equal(signal.aborted, false);
   mock.timers.tick(10_000);
@@ -37,53 +37,53 @@ test("a stream ends soon after the page is hidden, and not at once", () => {
 });
 
 test("one that is looked away from for a moment stays", () => {
-  const presence = createPresence(end.signal);
-  const { signal } = presence;
+  const visibility = createVisibility(end.signal);
+  const { signal } = visibility;
   page.turn("hidden");
   mock.timers.tick(100);
   page.turn("visible");
   mock.timers.tick(10_000);
   assert.equal(signal.aborted, false);
-  assert.equal(presence.signal, signal);
+  assert.equal(visibility.signal, signal);
 });
 
 test("what waits goes on when the page is shown, with a new signal", async () => {
-  const presence = createPresence(end.signal);
+  const visibility = createVisibility(end.signal);
   page.turn("hidden");
   mock.timers.tick(10_000);
-  const shown = presence.shown();
+  const shown = visibility.whenVisible();
   assert.equal(await isDone(shown), false);
   page.turn("visible");
   assert.equal(await isDone(shown), true);
-  assert.equal(presence.signal.aborted, false);
+  assert.equal(visibility.signal.aborted, false);
 });
 
 test("a page that is opened behind another one opens no stream until it is shown", async () => {
   page.visibilityState = "hidden";
-  const presence = createPresence(end.signal);
-  assert.equal(presence.signal.aborted, true);
-  const shown = presence.shown();
+  const visibility = createVisibility(end.signal);
+  assert.equal(visibility.signal.aborted, true);
+  const shown = visibility.whenVisible();
   page.turn("visible");
   assert.equal(await isDone(shown), true);
-  assert.equal(presence.signal.aborted, false);
+  assert.equal(visibility.signal.aborted, false);
 });
 
 test("nothing waits for a conversation that was left", async () => {
-  const presence = createPresence(end.signal);
+  const visibility = createVisibility(end.signal);
   page.turn("hidden");
   mock.timers.tick(10_000);
-  const shown = presence.shown();
+  const shown = visibility.whenVisible();
   end.abort();
   assert.equal(await isDone(shown), true);
-  assert.equal(await isDone(presence.shown()), true);
+  assert.equal(await isDone(visibility.whenVisible()), true);
   page.turn("visible");
-  assert.equal(presence.signal.aborted, true);
+  assert.equal(visibility.signal.aborted, true);
 });
 
 test("where there is no document it is always shown", async () => {
   delete globalThis.document;
-  const presence = createPresence(end.signal);
-  assert.equal(await isDone(presence.shown()), true);
+  const visibility = createVisibility(end.signal);
+  assert.equal(await isDone(visibility.whenVisible()), true);
   end.abort();
-  assert.equal(presence.signal.aborted, true);
+  assert.equal(visibility.signal.aborted, true);
 });

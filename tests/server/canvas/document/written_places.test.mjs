@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { toArtifact, toShown } from "../../../../server/canvas/document/shown.js";
+import { toArtifact, toShown } from "../../../../server/canvas/document/written_places.js";
 
 // "one [two] three [four]": two is rewritten as "TWO AND", four as "".
 const WRITTEN = [
