@@ -20,7 +20,7 @@ ZIP = "application/zip"
 
 
 def archive(artifacts: Iterable[Artifact]) -> bytes:
-    """The bytes of the file. Ropes are read: give it artifacts that nobody else has."""
+    """The bytes of the file. Reading changes ropes: pass copies that no other thread uses."""
     body = BytesIO()
     with ZipFile(body, "w") as file:
         for path, content in _files(artifacts):

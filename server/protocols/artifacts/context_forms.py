@@ -1,8 +1,8 @@
 """The caller's contexts as JSON: the query for a list, a page of it, a new name. Pure.
 
 Rule 1: a page has `nextPageToken` if another one follows. A token names the last context of its page, or the last one
-        that its search looked at, so it stays valid while contexts change.
-Rule 2: an unknown parameter is ignored, as on all paths of this server's own.
+        that its search examined, so it stays valid while contexts change.
+Rule 2: an unknown parameter is ignored, as on all of this server's own paths.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ MAX_NAME = 200
 
 
 def context_query(query: Mapping[str, str]) -> ContextQuery:
-    """What the parameters of a request ask for.
+    """The query in the parameters of a request.
 
     Raises:
         ResourceError: one of them is invalid.
@@ -53,7 +53,7 @@ def contexts_json(page: ContextPage, prefix: str, shared: Mapping[ContextKey, Sh
 
     Args:
         prefix: the path that `context_path` continues.
-        shared: which of the contexts others share with the caller.
+        shared: the contexts that others share with the caller.
     """
     contexts = [
         context_json(each, prefix)
@@ -64,7 +64,7 @@ def contexts_json(page: ContextPage, prefix: str, shared: Mapping[ContextKey, Sh
 
 
 def _token(last: ListPosition) -> str:
-    # With the id: a key sorts right behind it, and before every other id that begins with it.
+    # The id, not the key: a key sorts right behind its id, and before every other id that begins with it.
     changed_at, key = last
     return page_token((changed_at, public_id(key)))
 
@@ -88,18 +88,18 @@ def context_json(context: ContextSummary, prefix: str) -> Json:
 
 
 def new_name(body: JsonValue) -> str | None:
-    """The name that the body of a PATCH gives a context, without spaces around it; None for no name any more.
+    """The name that the body of a PATCH gives a context, without spaces around it; None to remove the name.
 
     Raises:
-        ResourceError: it has none, or something else, or the name is invalid.
+        ResourceError: the body has no name or another field, or the name is invalid.
     """
     if not isinstance(body, dict):
         text = f'The body is {format_value(body)}; send one JSON object, such as {{"name": "Tide pools"}}.'
         raise ResourceError(Refusal(InvalidParamsError, text))
     if other := next((field for field in body if field != "name"), None):
-        raise invalid_value(other, "is nothing that can be changed of a context; send its name alone")
+        raise invalid_value(other, "cannot be changed; send only the name of the context")
     if "name" not in body:
-        raise invalid_value("name", "is missing: send a text, or null for no name any more")
+        raise invalid_value("name", "is missing: send a text, or null to remove the name")
     given = body["name"]
     if not isinstance(given, str | None):
         raise invalid_value("name", f"is {format_value(given)} and must be a text, or null")

@@ -1,10 +1,10 @@
 """The unified diff of two texts. Pure.
 
 Rule 1: lines end at "\\n" and nowhere else; a last line without one is followed by `\\ No newline at end of file`.
-Rule 2: the diff is always correct. It is also small, if difflib finds it with bounded work; otherwise the stretch
-        between the first and the last difference is one block removed and one block added. difflib alone needs 9
-        seconds for two texts of 54 KB that share every third line, and 35 seconds for twice as much. It also finds
-        nothing in a long text of equal lines, which it skips as too frequent. So it is given that stretch only.
+Rule 2: the diff is always correct. It is also small if difflib finds it with bounded work; otherwise everything between
+        the first and the last difference is one block removed and one block added. difflib alone needs 9 seconds for
+        two texts of 54 KB that share every third line, and 35 seconds for twice as much. It also finds nothing in a
+        long text of equal lines, which it skips as too frequent. So it gets only the lines in between.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ def _one_block(before: Sequence[str], after: Sequence[str], head: int, tail: int
 
 
 def _finish_line(line: str, start: int) -> str:
-    """A line of a hunk; `start`: lines of both texts before the compared stretch."""
+    """A line of a hunk; `start`: lines of both texts before the compared part."""
     if line.startswith("@@"):
         return re.sub(r"(?<=[-+])\d+", lambda number: str(int(number[0]) + start), line)
     return line if line.endswith("\n") else f"{line}\n{_NO_NEWLINE}"

@@ -2,17 +2,17 @@
 
 Rule 1: each event's data is an A2A 1.0 stream response `{"artifactUpdate": …}`; its `metadata` has, under our
         extension's URI, the artifact version that it is part of, and its author. Its `id` is
-        `{incarnation}-{position}`: the change's position in the context, and a number that tells the context from a
-        removed one of the same id.
-Rule 2: a stream begins with the artifacts that have changed after `Last-Event-ID`, whole, in the order in which they
-        last changed; without that header with all of them. Then it has every change as it happens, so that a client
-        that folds it (replace, or extend the parts) has what the context has.
-Rule 3: an id that cannot be parsed, is of a removed context, or is newer than the context, counts as none.
-Rule 4: beside them, it has the activity of the context as soon as it is known, and whenever it changes: events named
+        `{incarnation}-{position}`: the change's position in the context, and a number that distinguishes the context
+        from a removed one with the same id.
+Rule 2: a stream begins with the artifacts that changed after `Last-Event-ID`, whole, in the order in which they last
+        changed; without that header it begins with all of them. Then it has every change as it happens, so that a
+        client that folds it (replace, or extend the parts) has what the context has.
+Rule 3: an id that cannot be parsed, is from a removed context, or is newer than the context, is ignored.
+Rule 4: in between, it has the activity of the context as soon as it is known and whenever it changes: events named
         `activity` without an `id`, which a client that listens to messages does not get. They delay no change.
-Rule 5: it does not end by itself: `:` comments keep it alive. It ends when the server stops (edge/shutdown.py), and
-        when the journal cannot be read any further, for example because the context was removed, and when its
-        credential ends. The client reconnects with the last id that it has.
+Rule 5: it does not end by itself: `:` comments keep it alive. It ends when the server stops (edge/shutdown.py), when
+        the journal can no longer be read, for example because the context was removed, and when its credential ends.
+        The client reconnects with the last id that it has.
 """
 
 from __future__ import annotations
@@ -57,8 +57,8 @@ def event_stream(
     """The response to a client that has everything up to `last_event_id`.
 
     Args:
-        opening: the subscription, which may still be opened, or refused.
-        activity: of the context; it is not begun before the subscription is opened.
+        opening: the subscription, which may still be opening, or be refused.
+        activity: of the context; it is not started before the subscription is open.
         metrics: measure how late changes are sent.
     """
     events = _events(context_id, opening, last_event_id, metrics)
@@ -83,7 +83,7 @@ async def _events(
     try:
         following = await opening
     except Exception:
-        return  # the client reconnects, and is told why
+        return  # the client reconnects and gets the reason
     await round_robin().next_slice()
     begin, changes = _begin(following.snapshot, last_event_id), aiter(following)
     del following, opening  # a stream that waits must not hold what it has sent
@@ -99,7 +99,7 @@ async def _events(
 
 
 def activity_json(activity: Activity) -> dict[str, Any]:
-    """Who watches a context and what works in it, with a mark that changes with every task that begins or settles."""
+    """The watchers and tasks of a context; `tasks` and `updatedAt` change with every task that begins or settles."""
     return {
         "watchers": activity.watchers,
         "working": activity.working,
@@ -113,7 +113,7 @@ def _begin(snapshot: ContextSnapshot, last_event_id: str | None) -> Iterator[tup
 
 
 def changed_since(snapshot: ContextSnapshot, last_event_id: str | None) -> Iterator[ContextArtifact]:
-    """The artifacts that have changed after `last_event_id` (rules 2 and 3)."""
+    """The artifacts that changed after `last_event_id` (rules 2 and 3)."""
     parsed = re.fullmatch("([0-9]{1,19})-([0-9]{1,18})", last_event_id or "")
     incarnation, seen = (int(parsed[1]), int(parsed[2])) if parsed else (None, 0)
     since = seen if incarnation == snapshot.incarnation and seen <= snapshot.position else 0

@@ -18,7 +18,7 @@ from a2a_canvas.store.models import Artifact, Parts, Version
 Json = dict[str, Any]
 
 MAX_REQUEST = 500
-"""Characters of a request that are told with a version."""
+"""Characters of a request that are shown with a version."""
 
 
 def current_json(artifact: Artifact) -> Json:
@@ -29,11 +29,11 @@ def current_json(artifact: Artifact) -> Json:
 
 @dataclass(frozen=True, slots=True)
 class VersionOrigins:
-    """How the versions of an artifact came about, as far as it is known.
+    """The origins of an artifact's versions, as far as they are known.
 
     Attributes:
         times: by the number of the version.
-        messages: those that began the tasks, by their ids.
+        messages: the first messages of tasks, by the ids of the tasks.
     """
 
     times: Mapping[int, datetime] = field(default_factory=dict)

@@ -3,18 +3,18 @@
     /artifacts                                              the caller's contexts
     /artifacts/{context}                                    its artifacts
     /artifacts/{context}/events                             its event stream
-    /artifacts/{context}/shares                             to whom its owner has given it
-    /artifacts/{context}/shares/{id}                        one of these
+    /artifacts/{context}/shares                             its shares
+    /artifacts/{context}/shares/{id}                        one share
     /artifacts/{context}/{artifact}                         one artifact
     /artifacts/{context}/{artifact}/versions                its versions
     /artifacts/{context}/{artifact}/versions/{n}            one version
     /artifacts/{context}/{artifact}/versions/{n}/diff       what it changed
 
-Rule 1: a path is split at the slashes of its raw form, then each piece is percent-decoded. So an id may have any
-        character of an id (`store/text/unicode.py`): "a/b" is `a%2Fb`, "50%" is `50%25`.
+Rule 1: a path is split at the slashes of its raw form, then each piece is percent-decoded. So an id may contain any
+        character that ids can have (`store/text/unicode.py`): "a/b" is `a%2Fb`, "50%" is `50%25`.
 Rule 2: a word of the table has its meaning only in its position, and only if it is not percent-encoded. An artifact
-        whose id is "events" or "shares" is `%65vents` or `%73hares`; `versions` needs no care, because no artifact has
-        that position.
+        whose id is "events" or "shares" is `%65vents` or `%73hares`; `versions` needs no encoding, because no artifact
+        can be at that position.
 Rule 3: the ids "." and ".." are `%2E` and `%2E%2E`; some clients normalise even those away before they send a request.
 """
 
@@ -36,7 +36,7 @@ class _ArtifactPath(_ContextPath):
 
 @dataclass(frozen=True, slots=True)
 class _VersionPath(_ArtifactPath):
-    """`number` as it is written in the path."""
+    """`number` as in the path."""
 
     number: str
 
@@ -103,7 +103,7 @@ def parse_path(raw: str) -> Resource | None:
 
 
 def _artifact_resource(context: str, artifact: str, pieces: list[str], ids: list[str]) -> ArtifactResource | None:
-    """What is below the path of an artifact."""
+    """The resource at or below the path of an artifact."""
     match pieces, ids:
         case [], []:
             return CurrentArtifact(context, artifact)

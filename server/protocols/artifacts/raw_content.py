@@ -1,11 +1,11 @@
 """The raw content of an artifact, and whether a client prefers it to JSON. Pure.
 
-Rule 1: the raw content is the artifact's text, whatever else it has; without text its only file or its only data item.
+Rule 1: the raw content is the artifact's text, whatever else it has; without text, its only file or its only data item.
         Several files or items, and a file that is a URL, have no raw content.
 Rule 2: the answer is JSON, unless `?raw=1` asks for the raw content or `Accept` (RFC 9110, section 12.5.1) prefers its
         media type. A text is also available as text/plain. On a tie, as with `*/*`, it is JSON.
-Rule 3: content is written by a model or by strangers. It is sent with a header that keeps a browser from running it,
-        and a malformed media type is replaced.
+Rule 3: content comes from a model or from strangers. It is sent with a header that keeps a browser from running it, and
+        a malformed media type is replaced.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class NoRawContent:
 
 
 def raw_content(content: Content) -> tuple[RawContent, ...] | NoRawContent:
-    """The raw content in each media type that it is available in, its own first."""
+    """The raw content in each available media type, its own first."""
     text = text_of(content.parts)
     if text is not None:
         own = _TYPE.match(text.media_type)

@@ -1,4 +1,4 @@
-"""Why a request for a context or an artifact is refused: with the errors of A2A, and some that it lacks."""
+"""The refusals of requests for contexts and artifacts: errors of A2A, and some that A2A lacks."""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
 """Contexts and artifacts as resources: `/artifacts…`. The paths are in paths.py.
 
 Rule 1: a caller sees its own contexts, and those that are shared with it; all others are 404, with everything below
-        them. A context that has tasks and no artifacts yet is an empty list, and its event stream waits for the first.
+        them. A context that has tasks but no artifacts yet is an empty list; its event stream waits for the first
+        artifact.
 Rule 2: every response except the event stream has an ETag, and is 304 for a client that has it.
 Rule 3: an error is a `google.rpc.Status`, as in A2A's REST binding, and its message says what to do next.
 Rule 4: while the database is unavailable the answer is 503, as in A2A's REST binding.
@@ -106,7 +107,7 @@ D = TypeVar("D", Artifact, Version)
 
 JSON_TYPES = (JSON, "application/a2a+json")
 CACHING = {"Cache-Control": "private, no-cache", "Vary": "Accept"}
-"""Only the client may cache, and revalidates each time."""
+"""Only the client may cache, and must revalidate each time."""
 
 THREAD_THRESHOLD = 2**20
 """Artifacts of more bytes are encoded in a thread; smaller ones take milliseconds."""
@@ -124,7 +125,7 @@ def artifact_routes(
     metrics: Metrics | None = None,
     meter: Meter | None = None,
 ) -> list[Route]:
-    """`/artifacts` and what is below. The routes take every method, and refuse a wrong one themselves."""
+    """`/artifacts` and everything below it. The routes accept every method, and refuse a wrong one themselves."""
     endpoint = _ArtifactsEndpoint(contexts, sharing, limits, metrics or Metrics(), meter or Meter())
     return [Route("/artifacts", endpoint), Route(f"/artifacts/{{rest:{ANYTHING}}}", endpoint)]
 
@@ -146,7 +147,7 @@ class _ArtifactsEndpoint:
             await response(scope, receive, send)
 
     async def _response(self, request: Request, counted: ExitStack) -> ASGIApp:
-        """The answer; what it counts as while it is sent is entered in `counted`."""
+        """The answer. A stream is counted, through `counted`, until it has been sent."""
         try:
             return await self._answer(request, counted)
         except ResourceError as error:
@@ -198,7 +199,7 @@ class _ArtifactsEndpoint:
     async def _list(self, request: Request, prefix: str) -> Response:
         caller = caller_of(request)
         query = context_query(request.query_params)
-        # Searches of one account run one at a time: the searches of others wait for one page of it at most.
+        # Searches of one account run one at a time: another account's search waits for one page of them at most.
         async with self._searches.hold(f"of {caller.account}" if query.words else ""):
             page, shared = await self._contexts.list(caller, query)
         return _json(request, contexts_json(page, prefix, shared))
@@ -212,8 +213,8 @@ class _ArtifactsEndpoint:
             return _json(request, shares_json(context_id, await self._sharing.shares(caller, context_id)))
         await self._sharing.check_owner(caller, context_id)  # before anything is read
         try:
-            asked = share_request(await self._object(request), self._sharing.now())
-            new = await self._sharing.share(caller, context_id, asked)
+            share = share_request(await self._object(request), self._sharing.now())
+            new = await self._sharing.share(caller, context_id, share)
         except (InvalidOperation, InvalidShare) as error:
             raise invalid_value(error.field, error.reason) from None
         return JSONResponse(new_share_json(new, self._sharing), 201, {"Cache-Control": "no-store"})
@@ -301,25 +302,25 @@ async def _origins(context: Context, artifact_id: str, versions: Iterable[Versio
 async def _version(context: Context, resource: ArtifactVersion | VersionDiff) -> Version:
     number = _number(resource.number)
     if number is None:
-        text = f"{resource.number!r} is no number of a version, such as 1; …/versions lists them."
+        text = f"{resource.number!r} is not the number of a version, such as 1; …/versions lists them."
         raise ResourceError(Refusal(VERSION_NOT_FOUND, text))
     return await context.artifacts.version(resource.artifact_id, number)
 
 
 async def _diff(request: Request, context: Context, resource: VersionDiff) -> Response:
     new = await _version(context, resource)
-    asked = request.query_params.get("from")
-    old = new.parent if asked is None else _number(asked)
+    base = request.query_params.get("from")
+    old = new.parent if base is None else _number(base)
     count = len(await context.artifacts.versions(resource.artifact_id))
     if old is None or old > count:
-        raise invalid_value("from", f"is {asked!r} and must be a version, {numbers(count)}, or 0 for the empty text")
+        raise invalid_value("from", f"is {base!r} and must be a version, {numbers(count)}, or 0 for the empty text")
     before = (await context.artifacts.version(resource.artifact_id, old)).content.text if old else ""
-    # In a thread, because a large diff takes its time.
+    # In a thread, because a large diff takes seconds.
     return await asyncio.to_thread(_diff_answer, request, (old, before), (new.number, new.content.text))
 
 
 def _raw_path(request: Request) -> tuple[str, str]:
-    """The percent-encoded path, as far as `/artifacts/` and after it."""
+    """The percent-encoded path: up to and including `/artifacts/`, and the rest."""
     raw = request.scope["raw_path"].decode("latin-1").partition("?")[0]
     if "rest" not in request.path_params:
         return f"{raw}/", ""
@@ -333,7 +334,7 @@ METHODS: Final[Mapping[type, Sequence[str]]] = {
     ShareList: ("GET", "HEAD", "POST"),
     OneShare: ("DELETE",),
 }
-"""Of the resources that take more than GET and HEAD."""
+"""The methods of resources that accept more than GET and HEAD."""
 
 
 def _check_method(request: Request, resource: Resource) -> None:
@@ -366,11 +367,11 @@ def _json(request: Request, value: dict[str, Any], media_type: str = JSON) -> Re
 
 
 def _wants_zip(request: Request) -> bool:
-    asked = request.query_params.get("format", "")
-    if asked not in ("", "json", "zip"):
-        raise invalid_value("format", f"is {format_value(asked)} and must be json or zip")
+    form = request.query_params.get("format", "")
+    if form not in ("", "json", "zip"):
+        raise invalid_value("format", f"is {format_value(form)} and must be json or zip")
     accept = ",".join(request.headers.getlist("accept"))
-    return asked == "zip" or (not asked and negotiate(accept, (*JSON_TYPES, ZIP)) == ZIP)
+    return form == "zip" or (not form and negotiate(accept, (*JSON_TYPES, ZIP)) == ZIP)
 
 
 async def _document(request: Request, artifact_id: str, document: D, wire: Callable[[D], dict[str, Any]]) -> Response:
@@ -404,7 +405,7 @@ def _negotiate_response(
     """JSON or the raw content (raw_content.py, rule 2).
 
     Args:
-        named: names for a file with the raw content; the first that can be one is used.
+        named: names for a file with the raw content; the first valid one is used.
     """
     if request.query_params.get("raw", "") not in ("", "0"):
         if isinstance(raw, NoRawContent):

@@ -1,1 +1,1 @@
-"""What has nothing to do with one protocol: connections, shutdown, origins, metrics, forms of time and of errors."""
+"""Transport concerns that all protocols share: connections, shutdown, origins, SSE, metrics, times and errors."""

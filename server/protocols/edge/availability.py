@@ -1,14 +1,14 @@
-"""When the server cannot serve a request now: the errors that say "try again", `/healthz` and `/readyz`.
+"""The errors that say "try again", and `/healthz` and `/readyz`.
 
 Rules:
-1. HTTP answers 503 with `Retry-After`, gRPC UNAVAILABLE (RESOURCE_EXHAUSTED if there is no room) with the same delay
-   as `RetryInfo`. JSON-RPC has no code for it: it is -32603, with `retryable` in the error's data. What a caller may
-   not do for now, because it has used its quota, is the same with 429 and RESOURCE_EXHAUSTED; the data of the error
-   have the delay, too. Where there is no room for more bytes, it is 413 and RESOURCE_EXHAUSTED without a delay, and
-   `retryable` is false, and JSON-RPC's code is -32013.
+1. While the server is unavailable, HTTP answers 503 with `Retry-After`, gRPC UNAVAILABLE (RESOURCE_EXHAUSTED if there
+   is no room) with the same delay as `RetryInfo`. JSON-RPC has no code for it: it is -32603, with `retryable` in the
+   error's data. A caller over its quota gets the same with 429 and RESOURCE_EXHAUSTED; the error's data also have the
+   delay. If there is no room for more bytes, the answer is 413 and RESOURCE_EXHAUSTED without a delay, `retryable` is
+   false, and JSON-RPC's code is -32013.
 2. A stream that had begun has the error as its last event, in the form of its binding.
-3. The message is our own sentence. The reason, such as the database's own error, goes to the log for the operator.
-4. `/healthz` says that the process answers; `/readyz` whether it can be sent requests.
+3. The message is our own sentence. The reason, such as the database's own error, is logged for the operator.
+4. `/healthz` says whether the process answers, `/readyz` whether it can serve requests.
 """
 
 from __future__ import annotations
@@ -34,12 +34,12 @@ RETRY_AFTER: Final[Mapping[str, str]] = {"Retry-After": str(RETRY_AFTER_SECONDS)
 """The header of every 503."""
 
 SECONDS: Final = "retryAfter"
-"""The member of an error's data that says after how many seconds to retry, if not after that."""
+"""The member of an error's data with the seconds to wait, if they differ from RETRY_AFTER_SECONDS."""
 
 NO_STORE: Final = {"Cache-Control": "no-store"}
 
 ReadinessCheck = Callable[[], Awaitable[str | None]]
-"""Why the server cannot be used now, in words for an operator; None if it can."""
+"""Why the server cannot be used now, in words for the operator; None if it can."""
 
 
 class UnavailableError(A2AError):
@@ -52,15 +52,15 @@ class UnavailableError(A2AError):
 
 
 class OverloadedError(UnavailableError):
-    """There is no room for the request now; nothing of it was stored."""
+    """There is no room for the request now; none of it was stored."""
 
 
 class TooManyRequestsError(UnavailableError):
-    """The caller has used what it may for now. Its data also has the seconds after which it may retry."""
+    """The caller has reached a limit. The error's data also has the seconds after which to retry."""
 
 
 class StorageFullError(A2AError):
-    """There is no room for what the request brings until something is removed. Its data: `{"retryable": false}`."""
+    """There is no room for the request's data until something is removed. Its data: `{"retryable": false}`."""
 
     def __init__(self, message: str | None = None, data: Mapping[str, Any] | None = None) -> None:
         super().__init__(message, {**(data or {}), "retryable": False})
@@ -80,7 +80,7 @@ def retry_after(error: A2AError) -> int:
 
 
 def retry_header(error: A2AError) -> dict[str, str]:
-    """`Retry-After`, for an error that says so."""
+    """`Retry-After`, for an error that can be retried."""
     return {"Retry-After": str(retry_after(error))} if isinstance(error, UnavailableError) else {}
 
 
@@ -107,7 +107,7 @@ class _Readiness:
 
     async def answer(self, request: Request) -> Response:
         reason = await self._check()
-        if reason and self._was_ready:  # once, and not for each who asks
+        if reason and self._was_ready:  # once, not for each request
             logger.warning("The server is not ready: %s", reason)
         self._was_ready = reason is None
         if reason is None:

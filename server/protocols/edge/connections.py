@@ -6,10 +6,10 @@ Rules:
 2. Answers have no time-out: a stream lasts as long as its task. uvicorn closes idle connections.
 3. A connection beyond `max_connections` gets 503 and is closed. The size of a head is limited (431).
 4. After a refusal, or an answer that closes the connection before the request was read, the server ends its side of the
-   connection and reads on, until nothing has come for `LINGER` seconds, and for `MAX_LINGER` at most: a socket that is
-   closed with unread data resets the connection, and the client loses the answer (RFC 9112, 9.6).
-5. A request with both Content-Length and Transfer-Encoding is refused (400) and the connection closed: a proxy in front
-   may use the other of the two, and see a body where this server sees a request (request smuggling).
+   connection but keeps reading, until nothing has arrived for `LINGER` seconds, and for `MAX_LINGER` at most: a socket
+   that is closed with unread data resets the connection, and the client loses the answer (RFC 9112, 9.6).
+5. A request with both Content-Length and Transfer-Encoding is refused (400) and the connection closed: a proxy may use
+   the other header and see a body where this server sees a request (request smuggling).
 """
 
 from __future__ import annotations
@@ -34,19 +34,19 @@ MAX_FIELDS: Final = 100
 """Header fields of a request."""
 
 REFUSAL_TIMEOUT: Final = 1.0
-"""Seconds in which a connection beyond the limit may send a request, to be answered with the reason."""
+"""Seconds in which a connection beyond the limit may send a request, which is answered with the reason."""
 
 LINGER: Final = 1.0
-"""Seconds without data after which a client that was refused is taken to have read why."""
+"""Seconds without data after which a refused client is assumed to have read the answer."""
 MAX_LINGER: Final = 15.0
-"""Seconds for which it may send on."""
+"""Seconds for which a refused client may keep sending."""
 
 _HEAD_TOO_LARGE: Final = f"The request's head is larger than {MAX_HEAD} bytes or {MAX_FIELDS} fields; send less of it"
 
 
 @dataclass(frozen=True, slots=True)
 class ConnectionLimits:
-    """How many connections there may be, and the seconds for a head and between pieces of a body (rule 1)."""
+    """The most connections, and the seconds for a head and between pieces of a body (rule 1)."""
 
     max_connections: int
     head: float = 10
@@ -75,7 +75,7 @@ def _check_head(request: h11.Request) -> None:
 
 
 class _DelegatingTransport:
-    """A transport that asks somebody else to close it."""
+    """A transport whose `close` is replaced."""
 
     def __init__(self, inner: asyncio.BaseTransport, close: Callable[[], None]) -> None:
         self._inner = inner
@@ -86,7 +86,7 @@ class _DelegatingTransport:
 
 
 class LimitedConnection(H11Protocol):
-    """One connection. `limited_connection` makes the class that a server is given."""
+    """One connection. `limited_connection` makes the class for a server."""
 
     limits: ClassVar[ConnectionLimits]
     refused: ClassVar[Callable[[int], None]]
@@ -101,7 +101,7 @@ class LimitedConnection(H11Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         super().connection_made(_DelegatingTransport(transport, self._close))  # type: ignore[arg-type]
         self._socket = transport
-        # Each scope has a copy of this state; its "client" may be what a proxy says.
+        # Each scope has a copy of this state; its "client" may come from a proxy.
         self.app_state = {**self.app_state, PEER: self.client[0] if self.client else ""}
         self._over_limit = len(self.connections) > self.limits.max_connections
         self._set_deadline(min(self.limits.head, REFUSAL_TIMEOUT) if self._over_limit else self.limits.head)
@@ -115,7 +115,7 @@ class LimitedConnection(H11Protocol):
             self._set_deadline(max(0.0, min(LINGER, self._lingers_until - self.loop.time())))
             return
         if self._over_limit:
-            self._refuse(503, "This server has as many connections as it takes. Try again in a moment.", RETRY_AFTER)
+            self._refuse(503, "This server has reached its limit of connections. Try again in a moment.", RETRY_AFTER)
             return
         before = self.conn.their_state
         super().data_received(data)
@@ -134,7 +134,7 @@ class LimitedConnection(H11Protocol):
         self._refuse(status, _HEAD_TOO_LARGE if status == 431 else text)
 
     def _update_deadline(self, before: Any) -> None:
-        """Data has arrived, or an answer has ended: set the deadline of what is awaited next."""
+        """Set the deadline of what is expected next, after data has arrived or an answer has ended."""
         if self._lingers or self.transport.is_closing():
             return
         match self.conn.their_state:
@@ -167,7 +167,7 @@ class LimitedConnection(H11Protocol):
             self._refuse(408, "The request did not come in time")
 
     def _refuse(self, status: int, text: str, headers: Mapping[str, str] | None = None) -> None:
-        """Send an error, if no answer has begun, and close the connection (rule 4)."""
+        """Send an error if no answer has begun, and close the connection (rule 4)."""
         if self.conn.our_state in (h11.IDLE, h11.SEND_RESPONSE):
             type(self).refused(status)
             body = json.dumps({"error": {"code": status, "message": text}}).encode()
@@ -180,14 +180,14 @@ class LimitedConnection(H11Protocol):
         self._linger()
 
     def _close(self) -> None:
-        """Close the connection, at once if all of the request was read."""
+        """Close the connection; immediately if all of the request was read."""
         if self.conn.their_state is h11.SEND_BODY and not self._lingers and not self._socket.is_closing():
             self._linger()
         else:
             self._socket.close()
 
     def _linger(self) -> None:
-        """For the application and the limit, the connection is closed now."""
+        """Keep reading (rule 4). For the application and the limit, the connection is closed now."""
         self._lingers = True
         self._lingers_until = self.loop.time() + MAX_LINGER
         self._set_deadline(LINGER)

@@ -1,7 +1,7 @@
-"""Errors that A2A lacks, in the tables from which the SDK makes error payloads, and their codes of JSON-RPC.
+"""Registers errors that A2A lacks in the SDK's tables for error payloads, and their JSON-RPC codes.
 
-Rule 1: -32603 says that the server failed, and that a retry may help: it is for errors of which that is true. What is
-        refused for good has a code of its own, outside those of A2A (-32001 and following).
+Rule 1: -32603 says that the server failed and that a retry may help, so it is used only where both are true. A
+        permanent refusal has a code of its own, outside those of A2A (-32001 and following).
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ _CODES: dict[type[A2AError], int] = {}
 def register_error(kind: type[A2AError], http_status: int, status: str, reason: str, code: int = INTERNAL) -> None:
     """Give an error its form in each binding.
 
-    The SDK looks it up by the class, in its tables alone. Its table of JSON-RPC's codes is left as it is: its clients,
-    of which this server has some, read that table backwards.
+    The SDK looks an error up by its class, only in its own tables. Its table of JSON-RPC codes is left unchanged: its
+    clients, which this server uses too, read that table backwards.
 
     Args:
         status: of gRPC.
@@ -39,12 +39,12 @@ def register_error(kind: type[A2AError], http_status: int, status: str, reason: 
 
 
 def rpc_code(kind: type[A2AError]) -> int:
-    """An error's code of JSON-RPC."""
+    """An error's JSON-RPC code."""
     return _CODES.get(kind) or JSON_RPC_ERROR_CODE_MAP.get(kind, INTERNAL)
 
 
 class PermissionDeniedError(A2AError):
-    """The caller may not do that with something that it may see. What it may not see does not exist for it."""
+    """The caller may see a resource, but not do this with it. What a caller may not see is reported as not found."""
 
 
 register_error(PermissionDeniedError, 403, "PERMISSION_DENIED", "PERMISSION_DENIED", -32043)

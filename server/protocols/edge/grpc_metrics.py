@@ -1,4 +1,4 @@
-"""The statuses of gRPC in the metrics: those of HTTP (`request_metrics.py`, rule 1)."""
+"""Maps gRPC's statuses to those of HTTP, for the metrics (`request_metrics.py`, rule 1)."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _STATUS = {
     grpc.StatusCode.UNAVAILABLE: 503,
     grpc.StatusCode.DEADLINE_EXCEEDED: 504,
 }
-"""The HTTP status of gRPC's codes, as google.rpc.Code defines it; of any other 500."""
+"""The HTTP status of gRPC's codes, as google.rpc.Code defines it; 500 for all others."""
 
 
 def http_status_of(context: Any) -> int:

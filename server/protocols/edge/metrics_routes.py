@@ -1,4 +1,4 @@
-"""`GET /metrics`, on the port for everybody or on one of its own."""
+"""`GET /metrics`, on the public port or on a port of its own."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ NOT_FOR_ALL = "Metrics are shown to callers with credentials alone. To have them
 
 
 def metrics_readers(settings: Settings) -> Callable[[Request], bool]:
-    """Whether a request may read `/metrics` on the port for everybody: users may, and without credentials callers from
-    this machine.
+    """The check whether a request may read `/metrics` on the public port: users may, and callers without credentials if
+    the server is reachable only from this machine.
     """
     allowed = () if settings.reachable_by or settings.allow_anonymous else (ANONYMOUS,)
     return lambda request: bool(caller_of(request).name) or caller_of(request) in allowed
@@ -40,7 +40,7 @@ def metrics_route(metrics: Metrics, may_read: Callable[[Request], bool] = lambda
     """The route.
 
     Args:
-        may_read: whether the metrics are shown to who asks for them.
+        may_read: whether a request may read the metrics.
     """
 
     async def read(request: Request) -> Response:
@@ -55,7 +55,7 @@ def metrics_route(metrics: Metrics, may_read: Callable[[Request], bool] = lambda
 
 
 async def _refresh(metrics: Metrics) -> None:
-    """A database that does not answer is no reason not to show the rest."""
+    """Refresh what is measured on request. The other metrics are shown even if the database does not answer."""
     found = await asyncio.gather(*(refresh() for refresh in metrics.refreshers), return_exceptions=True)
     for error in found:
         if isinstance(error, Exception) and not isinstance(error, Unavailable):
@@ -65,12 +65,12 @@ async def _refresh(metrics: Metrics) -> None:
 class _MetricsServer(uvicorn.Server):
     @contextmanager
     def capture_signals(self) -> Generator[None, None, None]:
-        yield  # signals are for the server beside it
+        yield  # the main server handles signals
 
 
 @asynccontextmanager
 async def metrics_server(metrics: Metrics, host: str, port: int) -> AsyncIterator[None]:
-    """Serves the metrics alone on a port of their own.
+    """Serves only the metrics, on a port of their own.
 
     Raises:
         OSError: the port is not free.

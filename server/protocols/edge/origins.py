@@ -1,10 +1,10 @@
-"""Where a request comes from: the other end of its connection, and the client behind the proxies that are trusted.
+"""The origin of a request: the other end of its connection, and the client behind trusted proxies.
 
-Rule 1: FORWARDED_ALLOW_IPS names these proxies: addresses and networks, separated by commas; 127.0.0.1 if it is not
-        set. uvicorn reads `X-Forwarded-For` of HTTP itself. The metadata of gRPC is read here, and in the same way: the
-        last address that is not such a proxy's.
-Rule 2: whoever is trusted can say any address, and a `*` lets every client do so. Hence the other end of the connection
-        is remembered, too.
+Rule 1: FORWARDED_ALLOW_IPS names the trusted proxies: addresses and networks, separated by commas; 127.0.0.1 if it is
+        not set. uvicorn reads `X-Forwarded-For` of HTTP itself. The metadata of gRPC is read here, in the same way: the
+        last address that is not a trusted proxy's.
+Rule 2: a trusted proxy can claim any address, and with `*` every client can. So the other end of the connection is
+        remembered, too.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from uvicorn.middleware.proxy_headers import _TrustedHosts
 TRUSTED_PROXIES: Final = "FORWARDED_ALLOW_IPS"
 FORWARDED_FOR: Final = "x-forwarded-for"
 PEER: Final = "a2a_canvas.peer"
-"""Where a connection leaves the address of its other end: in the state of the scopes of its requests."""
+"""Key of the address of a connection's other end, in the state of the scopes of its requests."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,22 +37,22 @@ class Origin:
 
 
 def origin_of(scope: Scope) -> Origin:
-    """That of an HTTP request."""
+    """The origin of an HTTP request."""
     return Origin((scope.get("client") or ("",))[0], scope.get("state", {}).get(PEER, ""))
 
 
 class GrpcOrigins:
-    """Where gRPC calls come from.
+    """Finds the origins of gRPC calls.
 
     Args:
-        environment: has the proxies that are trusted (rule 1).
+        environment: names the trusted proxies (rule 1).
     """
 
     def __init__(self, environment: Mapping[str, str]) -> None:
         self._trusted = _TrustedHosts(environment.get(TRUSTED_PROXIES, "127.0.0.1"))
 
     def origin_of(self, peer: str, metadata: Iterable[tuple[str, Any]]) -> Origin:
-        """That of a call.
+        """The origin of a call.
 
         Args:
             peer: as gRPC names it, such as `ipv4:127.0.0.1:5000` or `ipv6:%5B::1%5D:5000`.
@@ -66,5 +66,5 @@ class GrpcOrigins:
 
 def _address_of(peer: str) -> str:
     kind, _, where = unquote(peer).partition(":")
-    # A server that listens on `::` sees clients of IPv4 so.
+    # A server that listens on `::` sees IPv4 clients as `::ffff:…`.
     return where.rpartition(":")[0].strip("[]").removeprefix("::ffff:") if kind in ("ipv4", "ipv6") else peer

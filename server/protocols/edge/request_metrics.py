@@ -1,8 +1,8 @@
 """Counts the open streams and the refused requests.
 
-Rule 1: a request is refused if it is answered with an error. The reason is the name of the HTTP status that says why,
-        for every binding: what JSON-RPC answers with 200 and gRPC with a status of its own counts as REST answers it.
-Rule 2: an error in a stream that has begun is none: the request was accepted.
+Rule 1: a request counts as refused if it is answered with an error. The reason is the name of an HTTP status for every
+        binding: an error that JSON-RPC answers with 200, and gRPC with a status of its own, counts with REST's status.
+Rule 2: an error in a stream that has begun does not count: the request was accepted.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ def reason_of(status: int) -> str:
 
 
 def binding_of(method: str, path: str) -> str:
-    """The binding of a request; `other` for the card, the page and what is nowhere."""
+    """The binding of a request; `other` for the card, the page and unknown paths."""
     if path == "/" and method not in ("GET", "HEAD"):
         return "JSONRPC"
     return next((name for prefix, name in _BINDINGS if f"{path}/".startswith(prefix)), OTHER)
 
 
 def note_refusal(scope: Scope, kind: type[Exception]) -> None:
-    """The request is about to be refused with such an error, in a form that has no status of its own (rule 1)."""
+    """Note that a request is refused with such an error, in a form without an HTTP status of its own (rule 1)."""
     scope[_REFUSED] = A2A_ERROR_MAPPING[kind].http_code if kind in A2A_ERROR_MAPPING else 400
 
 
@@ -48,16 +48,16 @@ def status_of(scope: Scope, status: int) -> int:
 
 
 def refused_connections(metrics: Metrics) -> Callable[[int], None]:
-    """Counts what is refused with an HTTP status before it is a request."""
+    """Counts connections that are refused with an HTTP status before there is a request."""
     return lambda status: metrics.refused.labels(OTHER, reason_of(status)).inc()
 
 
 class AnswerCount:
-    """Counts one answer while it is entered: as a stream that is open, or as refused.
+    """A context manager that counts one answer: as an open stream, or as refused.
 
     Args:
         binding: its name in the metrics.
-        failure: the HTTP status that counts if an exception ends the request before its answer begins.
+        failure: the HTTP status to count if an exception ends the request before its answer begins.
     """
 
     def __init__(self, metrics: Metrics, binding: str, failure: Callable[[], int] = lambda: 500) -> None:

@@ -1,4 +1,4 @@
-"""Shares as JSON, for HTTP and for the operations of `canvas:v1`: what an owner gives, and what is told of it. Pure."""
+"""Shares as JSON, for HTTP and for the operations of `canvas:v1`: requests to share, and answers about shares. Pure."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Json = dict[str, Any]
 MAX_USER = 256
 """Characters of a user's name."""
 MAX_SECONDS = 100 * 366 * 24 * 3600
-"""After so many seconds a share has to end, if it ends."""
+"""The longest that a share with an end may last."""
 
 
 def _user_name(name: str) -> str:
@@ -38,10 +38,10 @@ class _ShareForm(OperationForm):
 
 
 def share_request(given: Mapping[str, JsonValue], now: datetime) -> ShareRequest:
-    """What an owner asks for.
+    """The share that an owner requests.
 
     Raises:
-        InvalidOperation: a field is unknown or invalid, or it says not to whom.
+        InvalidOperation: a field is unknown or invalid, or there is not exactly one of `user` and `link`.
     """
     form = read_form(_ShareForm, given)
     if form.link == (form.user is not None):
@@ -62,19 +62,19 @@ def share_json(share: Share) -> Json:
 
 
 def new_share_json(new: NewShare, sharing: Sharing) -> Json:
-    """A share that was just made: of a link with its token, and the address of the page with it."""
+    """A share that was just made; a link with its token, and the address of the page with that token."""
     url = sharing.url_of(new.token) if new.token else ""
     link = {"token": new.token, "url": url}
     return share_json(new.share) | {name: value for name, value in link.items() if value}
 
 
 def shared_json(owner: str, level: Level) -> Json:
-    """What those who have a share are told with the context."""
+    """The fields of a context for callers with a share of it."""
     return {"shared": {"owner": owner, "level": level.word}}
 
 
 def shares_json(context_id: str, shares: tuple[Share, ...]) -> Json:
-    """All of a context."""
+    """All shares of a context."""
     return {"contextId": public_id(context_id), "shares": [share_json(each) for each in shares]}
 
 

@@ -5,8 +5,8 @@ Rules:
 2. The shutdown takes `grace` seconds at most: the runtime gets all but the last ANSWER_GRACE of them, and is then
    abandoned.
 3. An answer that outlives the runtime (its task runs on another server or waits for input, its client is slow) gets
-   DRAIN_SHARE of the rest, and is then cancelled. An HTTP answer that had begun is complete nevertheless, with a final
-   event if its protocol has one: a client can tell a server that stopped from a connection that broke.
+   DRAIN_SHARE of the rest, and is then cancelled. An HTTP answer that had begun is still completed, with a final event
+   if its protocol has one: a client can distinguish a server that stopped from a broken connection.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ ANSWER_GRACE: Final = 1.0
 """Seconds at the end of the grace, at most half of it, in which answers end."""
 
 DRAIN_SHARE: Final = 0.8
-"""The part of ANSWER_GRACE in which answers end by themselves. In the rest the connections close."""
+"""The part of ANSWER_GRACE in which answers can end by themselves. In the rest the connections are closed."""
 
 EXIT_POLL_SECONDS: Final = 0.5
 
@@ -115,7 +115,7 @@ class Shutdown:
 
 @dataclass(slots=True)
 class FinalEvent:
-    """The bytes that end a streamed answer if the shutdown cancels it: the last event of its protocol, or nothing."""
+    """The bytes that end a streamed answer if the shutdown cancels it: its protocol's last event, or nothing."""
 
     text: bytes = b""
 
@@ -127,7 +127,7 @@ def final_event_of(scope: Scope) -> FinalEvent:
 
 
 class ShutdownMiddleware:
-    """ASGI middleware for the rules of HTTP. It is inside `HttpPipeline`, which may wait long for a body."""
+    """ASGI middleware for the rules of HTTP. It runs inside `HttpPipeline`, which may wait long for a body."""
 
     def __init__(self, app: ASGIApp, *, shutdown: Shutdown) -> None:
         self._app = app
@@ -164,7 +164,7 @@ class _Answer:
 
     async def send(self, message: Message) -> None:
         await self._send(message)
-        # After the send: the server may wait before it writes, and if that wait is cancelled, nothing was written.
+        # After the send: the server may wait before writing; if that wait is cancelled, nothing was written.
         self.begun = True
         self.open = message.get("more_body", message["type"] == "http.response.start")
 
@@ -184,7 +184,7 @@ class GracefulServer(uvicorn.Server):
 
     Args:
         stop: the application's `Shutdown`. `config.timeout_graceful_shutdown` closes the connection of a client that
-            does not take the end of its answer: it must not be less than the shutdown's grace.
+            does not read the end of its answer: it must not be less than the shutdown's grace.
     """
 
     def __init__(self, config: uvicorn.Config, stop: Callable[[], Awaitable[None]]) -> None:
@@ -192,7 +192,7 @@ class GracefulServer(uvicorn.Server):
         self._stop = stop
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        # It runs from uvicorn's first await on, when no new connection is accepted.
+        # Starts at uvicorn's first await, when no new connections are accepted.
         stopping = asyncio.ensure_future(self._stop())
         try:
             await super().shutdown(sockets)
@@ -201,9 +201,9 @@ class GracefulServer(uvicorn.Server):
 
 
 async def exit_of_plain_uvicorn() -> None:
-    """Wait until the uvicorn that starts this application is told to stop; for ever under any other server.
+    """Wait until the uvicorn that runs this application is stopped; under any other server, wait forever.
 
-    uvicorn tells an application only after its last answer, which may be a stream without end.
+    uvicorn notifies an application only after its last answer, which may be an endless stream.
     """
     server = getattr(signal.getsignal(signal.SIGTERM), "__self__", None)
     plain = server if isinstance(server, uvicorn.Server) and not isinstance(server, GracefulServer) else None

@@ -12,10 +12,10 @@ from datetime import UTC, datetime
 
 
 def cut_to_milliseconds(at: datetime) -> datetime:
-    """A time as clients are shown it."""
+    """A time as clients see it."""
     return at.replace(microsecond=at.microsecond // 1000 * 1000)
 
 
 def timestamp(at: datetime) -> str:
-    """A time with its zone, as JSON has it: `2026-11-21T09:54:48.895Z`."""
+    """A time in JSON, with its zone: `2026-11-21T09:54:48.895Z`."""
     return at.astimezone(UTC).replace(tzinfo=None).isoformat(timespec="milliseconds") + "Z"

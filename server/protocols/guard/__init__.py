@@ -1,1 +1,1 @@
-"""Checks a request before a handler sees it: host, size, version, form. A request is parsed here, once."""
+"""Checks and parses a request before a handler sees it: host, size, version, form. A request is parsed only here."""

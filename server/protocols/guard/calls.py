@@ -1,8 +1,8 @@
-"""The operations of A2A as the pipeline leaves them to the routes, and how one of 0.3 becomes one of 1.0. Pure.
+"""The operations of A2A as the pipeline passes them to the routes, and the conversion from 0.3 to 1.0. Pure.
 
 Rules:
-1. A request is parsed once. Whatever its binding and its version, its operation and its params are those of 1.0.
-2. A request of 0.3 is read by the SDK's models and converters. What they raise is a refusal, without its text.
+1. A request is parsed once. Whatever its binding and version, its operation and params are those of 1.0.
+2. A request of 0.3 is read by the SDK's models and converters. Their errors become refusals, without their text.
 3. In 0.3 an `authentication` with neither schemes nor credentials counts as absent: clients send it to mean none, and
    1.0 requires a scheme.
 """
@@ -35,11 +35,11 @@ CALL: Final = "a2a_canvas.call"
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A request that may pass.
+    """A request that passed the checks.
 
     Attributes:
         operation: its name in A2A 1.0, which is its method in JSON-RPC.
-        legacy: whether it is to be answered as A2A 0.3.
+        legacy: whether to answer as A2A 0.3.
         id: JSON-RPC's.
     """
 
@@ -96,11 +96,11 @@ LEGACY_METHODS: Mapping[str, tuple[str, Callable[[Any], Message]]] = {
         conversions.to_core_get_extended_agent_card_request,
     ),
 }
-"""The methods of A2A 0.3 over JSON-RPC: the operation of each, and what makes the params of 1.0 of its request."""
+"""The methods of A2A 0.3 over JSON-RPC: the operation of each, and the converter of its request to params of 1.0."""
 
 
 def _with_config_id(params: pb.GetTaskPushNotificationConfigRequest) -> Message:
-    """In 0.3 a client may name the task alone: the config with no id of its own has the task's."""
+    """In 0.3 a client may name only the task: a config without an id of its own has the task's."""
     params.id = params.id or params.task_id
     return params
 
@@ -143,7 +143,7 @@ def read_legacy_proto(message: Message, limits: BodyLimits) -> Message | Refusal
 
 
 def _drop_empty_authentication(message: Message) -> None:
-    """Rule 3. It changes the message itself, which the SDK's gRPC service reads again."""
+    """Rule 3. Changes the message itself, because the SDK's gRPC service reads it again."""
     match message:
         case pb03.SendMessageRequest():
             config = message.configuration.push_notification

@@ -1,16 +1,16 @@
-"""What the guard decides about headers and JSON: pure functions, bytes and headers in, a verdict out.
+"""Checks headers and JSON: pure functions from bytes and headers to a value or a refusal.
 
 Rules:
 1. A check returns what it read, or a `Refusal`. A `Refusal` is a value: an A2A error, a sentence that says what to do
    next, the fields at fault. It never carries the text of an exception.
 2. An error that A2A maps to an HTTP status has that status (400 for a wrong content type). A size, a path or a method
-   that is refused has no A2A error of its own and takes HTTP's status.
-3. JSON is read by one rule in both bindings: UTF-8, no repeated keys (ProtoJSON forbids them), only numbers that a
-   double holds, only strings that UTF-8 can encode.
+   that is refused has no A2A error of its own and gets HTTP's status.
+3. JSON is read by the same rules in both bindings: UTF-8, no repeated keys (ProtoJSON forbids them), only numbers that
+   a double can hold, only strings that UTF-8 can encode.
 4. Depth: protobuf fails at 100 nested messages and one level of a `Struct` takes three of them, so a message
    35 levels deep parses but can no longer be copied into a task. Hence MAX_JSON_DEPTH.
-5. Values are counted, and nesting and numbers measured, before anything reads them, and counting ends at the limit:
-   what a body may cost does not depend on its size.
+5. Values are counted, and nesting and numbers measured, before anything else reads them, and counting stops at the
+   limit: the cost of a body does not depend on its size.
 6. The server speaks 0.3 and 1.0, with any patch number. A request without a version counts as 0.3 (A2A 3.6.2).
 """
 
@@ -42,16 +42,16 @@ MAX_VALUES = 10_000
 """Values in one request. Each takes about 25 µs of the event loop on its way to the task and back."""
 
 MAX_ITEMS = 1000
-"""Messages in one list, such as the parts of a message. Each is made and written by a dozen functions on its way to
-the task and back."""
+"""Messages in one list, such as the parts of a message. A dozen functions read and write each of them on its way to the
+task and back."""
 
 MAX_NUMBER = 1000
-"""Characters of one number. Python takes a second to read one of ten million, and nothing else runs meanwhile."""
+"""Characters of one number. Python takes a second to read ten million digits, and nothing else runs meanwhile."""
 
 
 @dataclass(frozen=True, slots=True)
 class BodyLimits:
-    """How much a request may be.
+    """The limits of a request.
 
     Raises ValueError when a limit is out of range.
 
@@ -79,7 +79,7 @@ class Refusal:
     """Why a request is refused.
 
     Attributes:
-        fields: (path, what follows it in a sentence).
+        fields: pairs of a path and the rest of a sentence about it.
         http_status: where A2A has none.
         retry_after: seconds, if a retry succeeds later than usual (`edge/availability.py`).
         headers: of the answer over HTTP.
@@ -98,7 +98,7 @@ class Refusal:
         return cls(type(error), error.message, retry_after=(error.data or {}).get(SECONDS))
 
     def error(self) -> A2AError:
-        """The same as the SDK's error, fields in the form that it turns into a `BadRequest` detail."""
+        """The refusal as the SDK's error, with the fields in the form that it turns into a `BadRequest` detail."""
         errors = [{"field": path, "message": f"{reason}."} for path, reason in self.fields]
         data = {"errors": errors} if errors else {}
         delay = {SECONDS: self.retry_after} if self.retry_after is not None else {}
@@ -106,7 +106,7 @@ class Refusal:
 
 
 def invalid(fields: Sequence[tuple[str, str]]) -> Refusal:
-    """InvalidParams that says what is wrong with each field, in the message and as details."""
+    """InvalidParams with what is wrong with each field, in the message and as details."""
     text = "; ".join(f"{path} {reason}" for path, reason in fields)
     return Refusal(InvalidParamsError, f"{text}.", tuple(fields))
 
@@ -137,7 +137,7 @@ def too_many_items(path: str, count: int) -> Refusal:
 
 
 def check_content_type(header: str | None) -> Refusal | None:
-    """The Content-Type of a request with a body: JSON in one of A2A's two names, whatever its parameters."""
+    """Requires the Content-Type of a body to be JSON, by one of A2A's two names, whatever its parameters."""
     if (header or "").partition(";")[0].strip().lower() in ("application/json", "application/a2a+json"):
         return None
     given = f"has Content-Type {format_value(header)}" if header else "has no Content-Type"
@@ -146,7 +146,7 @@ def check_content_type(header: str | None) -> Refusal | None:
 
 
 def check_content_encoding(header: str | None) -> Refusal | None:
-    """The Content-Encoding of a request with a body: none (HTTP 415)."""
+    """Refuses a body with a Content-Encoding (HTTP 415)."""
     if (header or "identity").strip().lower() == "identity":
         return None
     text = f"The body has Content-Encoding {format_value(header)}; send it without"
@@ -154,10 +154,11 @@ def check_content_encoding(header: str | None) -> Refusal | None:
 
 
 def check_version(header: str | None, target: str | None = None, called: str = "") -> Refusal | None:
-    """A2A-Version, of header or query, against the versions that the server speaks, and the target's if it has one.
+    """Checks A2A-Version against the versions that the server speaks, and against the target's if it has one.
 
     Args:
-        called: what belongs to the target's version, as the sender wrote it.
+        header: A2A-Version from the header or the query.
+        called: the target, as the sender wrote it.
     """
     if not re.fullmatch(r"(0\.3|1\.0)(\.[0-9]+)?", header or "0.3"):
         text = (
@@ -183,15 +184,15 @@ class _JsonRefused(Exception):
 
 
 # The closing quote is optional so that an open string is consumed to the end, once, and not tried again from every
-# quote in it; the possessive quantifiers keep the scan linear. What is none of ours is consumed at once, for speed.
+# quote in it; the possessive quantifiers keep the scan linear. All other characters are consumed in one go, for speed.
 _TOKEN = re.compile(r'"[^"]*+"?|[\[{]|[\]}]|,|[^"\[{\]},]++')
 _TOKENS_PER_VALUE = 10
-"""Its brackets, comma, key, colon and text, and white space between them: JSON has no more."""
+"""Its brackets, comma, key, colon and text, with white space between them: JSON never needs more."""
 _SURROGATE_ESCAPE = re.compile(r"\\u[dD][89a-fA-F]")
 
 
 def check_json(body: bytes, limits: BodyLimits, max_values: int = MAX_VALUES) -> JsonValue | Refusal:
-    """The JSON text in `body` as a value that protobuf can hold, or why it is none (rules 3 and 4)."""
+    """The JSON text in `body` as a value that protobuf can hold, or why it is not one (rules 3 and 4)."""
     try:
         text = body.decode("utf-8")
     except UnicodeDecodeError as error:
@@ -223,7 +224,7 @@ def check_json(body: bytes, limits: BodyLimits, max_values: int = MAX_VALUES) ->
 def _check_size(text: str, limits: BodyLimits, max_values: int) -> Refusal | None:
     depth = commas = opened = 0
     if "\\" in text:
-        # Without escaped quotes. One match of 10 MB of escapes would hold the interpreter for 0.1 s.
+        # Remove escaped quotes: one match of 10 MB of escapes would hold the interpreter for 0.1 s.
         text = text.replace("\\\\", "").replace('\\"', "")
     for number, token in enumerate(_TOKEN.finditer(text)):
         first = text[token.start()]
@@ -236,7 +237,7 @@ def _check_size(text: str, limits: BodyLimits, max_values: int) -> Refusal | Non
         if commas >= max_values or opened > max_values or number > _TOKENS_PER_VALUE * max_values:
             return too_many_values(max_values)
         if depth < 0:
-            break  # it is no JSON from here on
+            break  # not JSON from here on
     return None
 
 

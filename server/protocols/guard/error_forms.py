@@ -1,4 +1,4 @@
-"""The form of an error in each HTTP binding, by the SDK's own builders. Pure.
+"""The form of an error in each HTTP binding, made by the SDK's own builders. Pure.
 
 Rule 1: `ErrorInfo.metadata` holds strings only, as `google.rpc.ErrorInfo` defines it. Fields at fault are in
         `BadRequest`.
@@ -37,7 +37,7 @@ _BEFORE_JSON_RPC = (401, 415, 429, 503)
 
 @dataclass(frozen=True, slots=True)
 class JsonRpcForm:
-    """JSON-RPC's form, with HTTP 200, unless no JSON-RPC was read: without credentials, for instance.
+    """JSON-RPC's form, with HTTP 200, unless the body was not read, for example without credentials.
 
     Attributes:
         id: the request's, if known.
@@ -117,17 +117,17 @@ def _write_strings_only(details: list[dict[str, Any]]) -> None:
 
 
 def method_not_allowed(method: str, path: str, allowed: Collection[str]) -> Refusal:
-    """The refusal of a method that `path` does not take (HTTP 405)."""
+    """The refusal of a method that `path` does not support (HTTP 405)."""
     text = f"{method} is not possible at {path}; it takes {choice(allowed, 'and')}"
     return Refusal(MethodNotFoundError, text, http_status=405, headers={"Allow": ", ".join(allowed)})
 
 
 def no_such_path(path: str, known: Mapping[str, str], prefix: str = "", more: Collection[str] = ()) -> Refusal:
-    """The refusal of a path that is none of those that there are (HTTP 404).
+    """The refusal of an unknown path (HTTP 404).
 
     Args:
-        known: the paths below `prefix`, and what is said of each.
-        more: other paths that may be meant.
+        known: the paths below `prefix`, each with its suffix in the message.
+        more: other paths to suggest.
     """
     near = get_close_matches(path.removeprefix(prefix), [*known, *more], n=2, cutoff=0.65)
     all_of_them = choice((f"{prefix}{name}{about}" for name, about in known.items()), "and")

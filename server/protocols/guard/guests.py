@@ -1,7 +1,7 @@
-"""Messages of guests with a read-only link are refused before their body is parsed.
+"""Refuses messages of guests with a read-only link before their body is parsed.
 
-So is every body of a size that only messages may have (`bodies.py`, rule 5); over HTTP it is not even read. A small
-JSON-RPC body has to be parsed, because it names the method.
+Every body of a size that only messages may have (`bodies.py`, rule 5) is refused, too; over HTTP it is not even read. A
+small JSON-RPC body has to be parsed, because it names the method.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from a2a_canvas.server.tasks.contexts import Contexts
 from a2a_canvas.store.errors import Unavailable
 
 RefuseMessage: TypeAlias = Callable[[Caller], Awaitable[Refusal | None]]
-"""Why every message of a caller is refused, whatever is in it; None if that depends on the message."""
+"""Why every message of a caller is refused, whatever its content; None if that depends on the message."""
 
 
 async def refuse_none(caller: Caller) -> Refusal | None:
@@ -27,7 +27,7 @@ async def refuse_none(caller: Caller) -> Refusal | None:
 
 
 async def refuse_readers(contexts: Contexts, caller: Caller) -> Refusal | None:
-    """A caller with a link may send no message if the link is for reading."""
+    """Refuse messages of a caller whose link is read-only."""
     with suppress(Unavailable):  # the operation reports that itself
         try:
             await contexts.check_link(caller, Level.EDIT)

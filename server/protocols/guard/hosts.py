@@ -2,11 +2,12 @@
 
 Rules:
 1. The `Host` of a request must be one of the server's names. A page on the internet can resolve its own name to this
-   machine's address (DNS rebinding), and a browser then treats this server as that page's origin; `Host` shows it.
+   machine's address (DNS rebinding), and a browser then treats this server as that page's origin; `Host` reveals it.
 2. A browser sends the origin of a page in `Origin`. It must be the server's own, as in `Host` or the public address, or
-   one that the operator allows (CORS): no other page may change anything here, and without CORS headers it could not
+   one that the operator allows (CORS): other pages can change nothing here, and without CORS headers they could not
    read an answer either.
-3. A request without `Origin` comes from no page and passes; so does HTTP/1.0 without `Host`, which no browser speaks.
+3. A request without `Origin` does not come from a page and passes; so does HTTP/1.0 without `Host`: browsers do not
+   speak it.
 4. An IP address as the host cannot be rebound. A server that listens on all addresses accepts any IP address.
 """
 
@@ -35,12 +36,12 @@ _AUTHORITY = re.compile(r"(?:\[([0-9a-f:.]+)\]|([^\[\]:/?#@\s]+))(?::([0-9]{0,5}
 
 @dataclass(frozen=True, slots=True)
 class Hosts:
-    """What `Host` and `Origin` may be.
+    """The allowed values of `Host` and `Origin`.
 
     Attributes:
         names: hosts in lower case, without ports; `*` for any, `*.example.com` for any subdomain.
         any_address: any IP address is allowed as well.
-        origins: those that are allowed beside the origin of the request's own `Host`, in lower case.
+        origins: allowed in addition to the origin of the request's own `Host`, in lower case.
     """
 
     names: frozenset[str]
@@ -56,8 +57,8 @@ class Hosts:
         Args:
             host: where it listens.
             public_url: its public address, if it has one.
-            more: names that the operator adds.
-            cors_origins: origins that the operator allows.
+            more: names added by the operator.
+            cors_origins: origins allowed by the operator.
         """
         everywhere = host in ALL_ADDRESSES
         public = urlsplit(public_url or "")
@@ -98,11 +99,11 @@ _CORS_ADVICE = "To allow it, its operator starts it with --cors-origin ORIGIN (o
 
 
 _EXPOSED = ("WWW-Authenticate", "Retry-After", "Allow", "Accept-Encoding", "ETag", "Content-Disposition")
-"""Headers of answers that a page of another origin may read, besides those that browsers show anyway."""
+"""Headers of answers that a page of another origin may read, in addition to those that browsers always allow."""
 
 
 def cors_options(origins: Sequence[str]) -> dict[str, Any]:
-    """The arguments of Starlette's `CORSMiddleware`, which stands before everything: refusals need its headers too."""
+    """The arguments of Starlette's `CORSMiddleware`, the outermost one: refusals need its headers, too."""
     return {
         "allow_origins": origins,
         "allow_methods": ("GET", "HEAD", "POST", "PATCH", "DELETE"),
@@ -131,7 +132,7 @@ def _is_address(name: str) -> bool:
 
 
 def _is_page_of(origin: str, host: str | None) -> bool:
-    """Whether an origin is that of `host`, with any scheme: behind a proxy the browser's is not known here."""
+    """Whether an origin is that of `host`, with any scheme: behind a proxy the browser's scheme is unknown."""
     scheme, _, authority = origin.lower().partition("://")
     port = _PORTS.get(scheme)
     return port is not None and host is not None and authority.removesuffix(port) == host.lower().removesuffix(port)

@@ -1,4 +1,4 @@
-"""The JSON body of a request to a route of our own; the pipeline has read it, and it is small (`bodies.py`, rule 5)."""
+"""The JSON body of a request to one of our own routes; the pipeline has read it, and it is small (`bodies.py`)."""
 
 from __future__ import annotations
 
@@ -9,5 +9,5 @@ from a2a_canvas.store.models import JsonValue
 
 
 async def json_body(request: Request, limits: BodyLimits) -> JsonValue | Refusal:
-    """Its value, or why it has none."""
+    """The value of a body, or why it has none."""
     return check_content_type(request.headers.get("content-type")) or check_json(await request.body(), limits)

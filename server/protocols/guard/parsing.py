@@ -1,16 +1,16 @@
-"""Where request bodies are parsed: small ones on the event loop, large ones in a thread that all users share.
+"""Parses request bodies: small ones on the event loop, large ones in a thread that all users share.
 
 Rules:
 1. A body of up to INLINE_PARSE_BYTES is parsed on the event loop, which takes milliseconds. A larger one is parsed in a
-   thread, so that other requests continue, and one at a time: each thread that computes takes the interpreter from the
+   thread, so that other requests continue, and one at a time: each computing thread takes the interpreter from the
    event loop.
-2. Users share the thread by time. Of those that wait, the user that has had the least of it lately is next, however
-   many bodies the others send; of one user, the first that came.
-3. A thread that computes cannot be stopped. If its caller leaves, the next body waits until the thread has ended, and
-   the user has had its time all the same.
+2. Users share the thread by time. The next body is from the waiting user that has used the thread least recently,
+   however many bodies the others send; the bodies of one user are parsed in order.
+3. A computing thread cannot be stopped. If its caller leaves, the next body waits until the thread has finished, and
+   the time still counts for the user.
 4. After a body the thread rests REST_FACTOR times as long as it took, and leaves the interpreter to everything else.
-   Requests change threads some ten times, and wait for the interpreter each time: without the rests a parser that is
-   always busy makes them several times as slow. A user that has hardly had the thread lately need not wait for a rest.
+   Requests change threads about ten times and wait for the interpreter each time: without the rests, a parser that is
+   always busy makes them several times slower. A user who has hardly used the thread lately does not wait for a rest.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ INLINE_PARSE_BYTES: Final = 8 * 1024
 """Bytes. A body of this size has at most a few thousand values; one of 64 KB, with 10,000, takes up to 0.4 s."""
 
 HALF_LIFE: Final = 2.0
-"""Seconds after which half of the time that a user has had is forgotten."""
+"""Seconds after which half of a user's recent time is forgotten."""
 REST_FACTOR: Final = 2
 """With 1, the writes of a user among six others that send the worst bodies waited 1.5 times as long."""
 LIGHT_USE_SECONDS: Final = 0.02
-"""Seconds of the thread: what a message of a megabyte takes."""
+"""Seconds of the thread that a message of one megabyte takes: a user with less does not wait for a rest."""
 
 T = TypeVar("T")
 
@@ -54,29 +54,29 @@ class TimeShares(Generic[T]):
         self._waiting.setdefault(user, deque()).append(item)
 
     def remove(self, user: str, item: T) -> None:
-        """Remove an item, if it still waits."""
+        """Remove an item if it is still waiting."""
         if item in self._waiting.get(user, ()):
             self._waiting[user].remove(item)
             self._forget(user)
 
     @property
     def next_user(self) -> str | None:
-        """Whose item is next; None if none waits."""
+        """The user whose item is next; None if none is waiting."""
         return min(self._waiting, key=self.recent_seconds, default=None)
 
     def take(self, user: str) -> T:
-        """Remove and return the first item of a user that has one."""
+        """Remove and return the first item of a user who has one."""
         item = self._waiting[user].popleft()
         self._forget(user)
         return item
 
     def recent_seconds(self, user: str) -> float:
-        """The seconds that a user has had lately."""
+        """The seconds that a user has had the thread recently (`HALF_LIFE`)."""
         seconds, at = self._used.get(user, (0.0, 0.0))
         return seconds * math.pow(0.5, (self._clock() - at) / HALF_LIFE)
 
     def charge(self, user: str, seconds: float) -> None:
-        """A user has had the thread for so long."""
+        """Add to the time that a user has had the thread."""
         self._used[user] = (self.recent_seconds(user) + seconds, self._clock())
         self._used = {
             each: used for each, used in self._used.items() if self.recent_seconds(each) > LIGHT_USE_SECONDS / 100
@@ -88,7 +88,7 @@ class TimeShares(Generic[T]):
 
 
 class ParsingThread:
-    """Runs what parses bodies (rule 1)."""
+    """Runs the parsers of bodies (rule 1)."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._shares: TimeShares[asyncio.Future[None]] = TimeShares(clock)
@@ -98,7 +98,7 @@ class ParsingThread:
         self._resting: asyncio.TimerHandle | None = None
 
     async def run(self, user: str, size: int, parse: Callable[[], T]) -> T:
-        """What `parse` returns, or raises.
+        """Returns or raises what `parse` does.
 
         Args:
             user: the account of the caller.
@@ -113,7 +113,7 @@ class ParsingThread:
 
     def _finish(self, user: str, begun: float, parsed: asyncio.Future[Any]) -> None:
         if not parsed.cancelled():
-            parsed.exception()  # which nobody reads if the caller has gone
+            parsed.exception()  # retrieved here in case the caller has left
         took = self._clock() - begun
         self._shares.charge(user, took)
         self._rested_at = self._clock() + REST_FACTOR * took
@@ -134,7 +134,7 @@ class ParsingThread:
             raise
 
     def _next(self) -> None:
-        """Let the next one have the thread, if it is free; after a rest, if it has to wait for one (rule 4)."""
+        """Give the thread to the next user if it is free, after a rest if one is due (rule 4)."""
         if self._resting:
             self._resting.cancel()
             self._resting = None

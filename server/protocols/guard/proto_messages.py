@@ -1,12 +1,12 @@
-"""From JSON to the protobuf messages of A2A, and what a message must not hold. Pure.
+"""Parses JSON into A2A's protobuf messages, and checks the messages. Pure.
 
 Rules:
-1. A message is parsed once, by protobuf's own parser, and checked: a handler takes it as it is.
-2. protobuf's parser says in prose what it failed on. Which field that is, is found by parsing the fields one by one.
-3. Fields have the names that the sender gave them, else their JSON names, with the index in a list.
-4. Unknown fields are ignored, for clients of a later minor version; they are named where a field is missing. An
-   unknown name of an enum, a truth value for an enum, a string for an object, bytes that are not base64, or a truth
-   value of a query that is none, the lenient parser would take for something else: they are refused.
+1. A message is parsed once, by protobuf's own parser, and checked: handlers use it unchanged.
+2. protobuf's parser describes its failures in prose. The field at fault is found by parsing the fields one by one.
+3. Errors name fields as the sender did, otherwise by their JSON names, with the index in a list.
+4. Unknown fields are ignored, for clients of a later minor version; they are named where a field is missing. What the
+   lenient parser would misread is refused: an unknown name of an enum, a boolean for an enum, a string for an object,
+   bytes that are not base64, a boolean in a query that is neither true nor false.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ _TYPES: Final[Mapping[int, str]] = {
     FieldDescriptor.CPPTYPE_INT32: "a whole number of 32 bits",
     FieldDescriptor.CPPTYPE_MESSAGE: "an object",
 }
-"""What a field takes, by its type in protobuf; A2A has no others but enums."""
+"""The values of a field, by its type in protobuf; the only other type that A2A has is enums."""
 
 
 def parse_json(fields: Mapping[str, Any], message: Message) -> None:
@@ -60,7 +60,7 @@ def parse_json(fields: Mapping[str, Any], message: Message) -> None:
 
 
 def parse_params(params: object, kind: type[M], limits: BodyLimits, parse: Parser = parse_json) -> M | Refusal:
-    """The message of a request, or why its params are none."""
+    """The message of a request, or why its params cannot be read."""
     if not isinstance(params, Mapping):
         return invalid([("params", f"is {format_value(params)} and must be an object")])
     message = kind()
@@ -76,7 +76,7 @@ def parse_params(params: object, kind: type[M], limits: BodyLimits, parse: Parse
 
 
 def _check_list_lengths(params: Mapping[str, Any], descriptor: Descriptor | Any, above: str = "") -> Refusal | None:
-    """The refusal of a list of messages that is too long: protobuf's parser takes long over it."""
+    """The refusal of a list with too many messages: protobuf's parser would take too long."""
     for field, name, given in _fields(params, descriptor):
         inner = _inner(field)
         if inner and isinstance(given, list) and len(given) > MAX_ITEMS:
@@ -87,9 +87,9 @@ def _check_list_lengths(params: Mapping[str, Any], descriptor: Descriptor | Any,
 
 
 def _find_long_text(params: Mapping[str, Any], descriptor: Descriptor | Any, most: int) -> tuple[str, str] | None:
-    """The text with which a request has far more than it may: protobuf's parser takes long over it.
+    """The text that takes a request far beyond its limit: protobuf's parser would take too long.
 
-    Whoever has parsed the message counts exactly. What is no text of a message has less than SMALL_BODY_BYTES.
+    Once the message is parsed, its text is counted exactly. Its other strings are less than SMALL_BODY_BYTES.
     """
     size = 0
     for path, text in _texts(params, descriptor):
@@ -100,7 +100,7 @@ def _find_long_text(params: Mapping[str, Any], descriptor: Descriptor | Any, mos
 
 
 def _texts(params: Mapping[str, Any], descriptor: Descriptor | Any) -> Iterator[tuple[str, str]]:
-    """The strings in all fields but those of bytes, with their paths."""
+    """The strings in all fields except bytes, with their paths."""
     for field, name, given in _fields(params, descriptor):
         inner = _inner(field)
         for index, value in _items(field, given):
@@ -113,7 +113,7 @@ def _texts(params: Mapping[str, Any], descriptor: Descriptor | Any) -> Iterator[
 def _fits(params: Mapping[str, Any], message: Message, parse: Parser) -> bool:
     try:
         parse(params, message)
-    # json_format lets out whatever goes wrong inside it (TypeError, AttributeError, ...), not only its ParseError.
+    # json_format raises any error from inside it (TypeError, AttributeError, ...), not only its ParseError.
     except Exception:
         return False
     return True
@@ -122,7 +122,7 @@ def _fits(params: Mapping[str, Any], message: Message, parse: Parser) -> bool:
 def _fault(params: Mapping[str, Any], kind: type[Message], parse: Parser) -> tuple[str, str]:
     """The innermost field that does not parse by itself, and what is wrong with it.
 
-    Its path is empty if each does, as two alternatives of a oneof do.
+    The path is empty if each field parses by itself, for example two alternatives of a oneof.
     """
     for field, name, value in _fields(params, kind.DESCRIPTOR):
         if not _fits({name: value}, kind(), parse):
@@ -159,16 +159,16 @@ def _expected_value(field: FieldDescriptor, value: Any) -> str:
 
 
 USER_ROLE: Final = "ROLE_USER: only users send messages to an agent"
-"""What the role of a message in a request must be."""
+"""The only valid role of a message in a request."""
 
 
 def _members(enum: EnumDescriptor) -> list[str]:
-    """The names of an enum that say something: the first of each is `…_UNSPECIFIED`."""
+    """The names of an enum, without the first, which is `…_UNSPECIFIED`."""
     return [value.name for value in enum.values if value.number]
 
 
 def _find_misread(params: Mapping[str, Any], descriptor: Descriptor | Any) -> Iterator[tuple[str, str]]:
-    """What the lenient parser takes for something else (rule 4)."""
+    """The fields that the lenient parser would misread (rule 4)."""
     for field, name, given in _fields(params, descriptor):
         for index, value in _items(field, given):
             inner = _inner(field)
@@ -193,7 +193,7 @@ def _is_misread(field: FieldDescriptor, value: Any, inner: Descriptor | None) ->
 
 
 def _is_base64(text: str) -> bool:
-    """In either alphabet; padding may be missing."""
+    """Whether a text is base64 in either alphabet; padding may be missing."""
     found = _BASE64.fullmatch(text)
     if found is None:
         return False
@@ -202,7 +202,7 @@ def _is_base64(text: str) -> bool:
 
 
 def _fields(params: Mapping[str, Any], descriptor: Descriptor | Any) -> Iterator[tuple[FieldDescriptor, str, Any]]:
-    """The known fields of an object: ProtoJSON takes a field by its JSON name and by its name in the definition."""
+    """The known fields of an object: ProtoJSON accepts a field's JSON name and its name in the definition."""
     fields = {name: field for field in descriptor.fields for name in (field.json_name, field.name)}
     return ((fields[name], name, value) for name, value in params.items() if name in fields)
 
@@ -223,7 +223,7 @@ def _inner(field: FieldDescriptor) -> Descriptor | None:
 
 
 def _is_member(value: object, enum: EnumDescriptor) -> bool:
-    """Whether the JSON value is a name or a number of the enum, or null. Python takes a bool for a number."""
+    """Whether the JSON value is a name or a number of the enum, or null. In Python, a bool is a number, too."""
     if isinstance(value, str):
         return value in enum.values_by_name or (value.isdecimal() and int(value) in enum.values_by_number)
     return value is None or (value in enum.values_by_number and not isinstance(value, bool))
@@ -233,7 +233,7 @@ def check_required(message: Message, given: Mapping[str, Any] | None = None) -> 
     """Refuses a message without the fields that A2A requires.
 
     Args:
-        given: the JSON that it was read from: unknown names in it may be meant for what is missing.
+        given: the JSON that it was read from; an unknown name in it may be a misspelt field.
     """
     paths = [_json_name(path) for path in missing_fields(message)]
     if not paths:
@@ -246,7 +246,7 @@ def check_required(message: Message, given: Mapping[str, Any] | None = None) -> 
 def missing_fields(message: Message) -> Iterator[str]:
     """The paths of the required fields that are empty, in the order of the definition.
 
-    The SDK's `validate_proto_required_fields` finds the same ones, but walks every value of free-form JSON: 0.3 s for
+    The SDK's `validate_proto_required_fields` finds the same fields, but walks every value of free-form JSON: 0.3 s for
     a list of 10,000 numbers.
     """
     present = {field.number: value for field, value in message.ListFields()}
@@ -263,7 +263,7 @@ def missing_fields(message: Message) -> Iterator[str]:
 
 @cache
 def _rules(descriptor: Descriptor | Any) -> tuple[tuple[int, str, bool, bool], ...]:
-    """Of each field: its number, its name, whether it is required, and whether messages of A2A are in it."""
+    """The number and name of each field, whether it is required, and whether it holds messages of A2A."""
     rules = []
     for field in descriptor.fields:
         required = FieldBehavior.REQUIRED in field.GetOptions().Extensions[field_behavior]
@@ -307,10 +307,11 @@ SetFields: TypeAlias = Sequence[tuple[FieldDescriptor, Any]]
 
 
 def check_message(message: Message, limits: BodyLimits, *, from_json: bool = False) -> Refusal | None:
-    """Refuses what could be neither stored nor sent on as JSON, in whatever binding the message came.
+    """Refuses a message that could not be stored or sent as JSON, whatever its binding.
 
-    Numbers that are not finite, times outside years 1 to 9999, parts without content, more than `max_depth` levels,
-    more than MAX_VALUES values. Free-form JSON that `check_json` has checked is not checked again (`from_json`).
+    That is numbers that are not finite, times outside years 1 to 9999, parts without content, more than `max_depth`
+    levels, more than MAX_VALUES values. Free-form JSON that `check_json` has checked is not checked again
+    (`from_json`).
     """
     todo = [(message, 1, "")]
     seen = 0
@@ -361,7 +362,7 @@ def _is_time(node: Timestamp) -> bool:
 
 
 def _children(fields: SetFields, depth: int, path: str) -> Iterator[tuple[Message, int, str]]:
-    """The messages in a node, their depth in levels of JSON and their paths. A `Value` is no level of its own."""
+    """The messages in a node, with their depth in levels of JSON and their paths. A `Value` does not add a level."""
     for field, value in fields:
         kind = field.message_type
         if kind is None:

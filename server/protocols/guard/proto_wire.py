@@ -1,8 +1,8 @@
 """Counts the fields of a protobuf message in its bytes, before protobuf makes objects of them. Pure.
 
-Rule 1: fields are counted at every level that protobuf would parse, known or not, and counting ends at the limit: ten
+Rule 1: fields are counted at every level that protobuf would parse, known or not, and counting stops at the limit: ten
         megabytes of empty messages take protobuf a second, in one step, and become half a gigabyte.
-Rule 2: whether the bytes are valid is protobuf's to say: what cannot be read is not counted.
+Rule 2: protobuf decides whether the bytes are valid: what cannot be read is not counted.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ _MAX_VARINT = 10
 
 
 def has_more_fields(data: bytes, kind: Any, most: int) -> bool:
-    """Whether a message of the type with the descriptor `kind` has more than `most` fields in all."""
+    """Whether a message has more than `most` fields in all; `kind` is the descriptor of its type."""
     count = 0
     todo = [(0, len(data), kind)]
     while todo:
@@ -41,7 +41,7 @@ def has_more_fields(data: bytes, kind: Any, most: int) -> bool:
 
 
 def _varint(data: bytes, at: int) -> tuple[int, int]:
-    """The number at a place, and the place behind it."""
+    """The number at a position, and the position after it."""
     number = 0
     for position, byte in enumerate(data[at : at + _MAX_VARINT]):
         number |= (byte & 127) << 7 * position

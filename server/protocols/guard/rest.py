@@ -1,9 +1,9 @@
 """HTTP+JSON requests, from path, query and body to a `Call`: the paths of both versions as a table. Pure.
 
 Rules:
-1. A path that is in no row passes: the route behind refuses it (`a2a_v1/bindings/http_json.py`).
-2. Params are read from the body of a POST, otherwise from the query; the ids in the path count in any case.
-3. A body that an operation does not need may be missing. If it is there, it is one JSON object.
+1. A path that is not in the table passes: the route refuses it (`a2a_v1/bindings/http_json.py`).
+2. Params are read from the body of a POST, otherwise from the query; the ids in the path override both.
+3. A body that an operation does not need may be missing. If there is one, it must be a JSON object.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class RestRoute:
     """One path of one version below the prefix; its groups are fields of the operation's params.
 
     Attributes:
-        body: the message of a body that must be there.
+        body: the message of a required body.
     """
 
     method: str
@@ -48,7 +48,7 @@ _PUSH = "TaskPushNotificationConfig"
 
 
 def _routes(prefix: str, version: str, send: type[Message], push: type[Message]) -> tuple[RestRoute, ...]:
-    """What both versions have."""
+    """The routes that both versions have."""
     return (
         RestRoute("POST", f"{prefix}message:send", version, "SendMessage", send),
         RestRoute("POST", f"{prefix}message:stream", version, "SendStreamingMessage", send),
@@ -70,7 +70,7 @@ REST_ROUTES = (
     RestRoute("GET", "tasks", "1.0", "ListTasks"),
     RestRoute("GET", "extendedAgentCard", "1.0", "GetExtendedAgentCard"),
 )
-"""The first that matches is taken."""
+"""The first match counts."""
 
 
 REST_PATHS = tuple(
@@ -78,7 +78,7 @@ REST_PATHS = tuple(
         re.sub(r"\(\?P<(\w+)>[^)]*\)", r"{\1}", route.path) for route in REST_ROUTES if route.version == "1.0"
     )
 )
-"""The paths of 1.0 as a sentence names them."""
+"""The paths of 1.0 as messages name them."""
 
 
 def find_rest_route(method: str, path: str) -> tuple[RestRoute, Mapping[str, str]] | None:
@@ -101,7 +101,7 @@ def check_rest(
     version: str | None,
     limits: BodyLimits,
 ) -> Call | Refusal:
-    """A request against its route: version, query, body; `fields` are those in its path."""
+    """Checks a request against its route: version, query, body. `fields` are those in its path."""
     legacy = route.version == "0.3"
     wrong_query = _check_legacy_query(query) if legacy else None
     if refusal := check_version(version, route.version, "This path") or wrong_query:
@@ -130,7 +130,7 @@ def _parse_query(fields: Mapping[str, Any], message: Message) -> None:
 
 
 def _check_legacy_query(query: QueryParams) -> Refusal | None:
-    """A whole number of 0.3 is less than ProtoJSON takes (-0.0)."""
+    """A whole number in 0.3 is stricter than in ProtoJSON, which accepts -0.0."""
     given = query.get("historyLength")
     if not given or re.fullmatch("-?[0-9]+", given, re.ASCII):
         return None
@@ -138,7 +138,7 @@ def _check_legacy_query(query: QueryParams) -> Refusal | None:
 
 
 def check_encoding(raw_path: bytes, query: bytes) -> Refusal | None:
-    """A path and a query as they were sent: percent-encoded bytes must be UTF-8."""
+    """Checks that the percent-encoded bytes of a path and a query are UTF-8."""
     try:
         unquote_to_bytes(raw_path + query).decode()
     except UnicodeDecodeError:

@@ -1,7 +1,7 @@
 """JSON-RPC requests, from bytes to a `Call`. Pure.
 
-Rule 1: the checks go envelope, method, version, params: a caller with the wrong version learns that, not what is wrong
-        in the rest. That the id is missing comes last.
+Rule 1: the order of the checks is envelope, method, version, params: a caller with the wrong version learns that first.
+        A missing id is reported last.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ from a2a_canvas.store.text.wording import choice, format_value, nearest
 from a2a_canvas.tools.faults import reason_of
 
 MAX_FAULTS = 100
-"""Errors of a request that its answer may name."""
+"""The most errors of a request that its answer names."""
 
 
 @dataclass(frozen=True, slots=True)
 class RejectedCall:
-    """A JSON-RPC request that may not pass: the id to answer with, and whether to answer as A2A 0.3."""
+    """A JSON-RPC request that is refused: the id to answer with, and whether to answer as A2A 0.3."""
 
     refusal: Refusal
     id: RequestId = None
@@ -98,7 +98,7 @@ def _check_method(
 
 
 def _no_such_method(method: str) -> Refusal:
-    """Names the methods that may be meant, else those of 1.0."""
+    """Suggests methods with similar names, otherwise lists those of 1.0."""
     near = nearest(method, (*REQUESTS, *LEGACY_METHODS))
     these = f"Did you mean {choice(near)}?" if near else f"A2A 1.0 has {choice(REQUESTS, 'and')}."
     return Refusal(MethodNotFoundError, f"There is no method {format_value(method)}. {these}")
@@ -120,7 +120,7 @@ _PUSH_CONFIGS: Final = (("params", "pushNotificationConfig"), ("params", "config
 
 
 def _without_authentication(given: Any, place: Sequence[str]) -> Any:
-    """A value without an empty `authentication` at a place (`calls.py`, rule 3; the SDK's model requires `schemes`)."""
+    """A value without an empty `authentication` at a path (`calls.py`, rule 3; the SDK's model requires `schemes`)."""
     if not isinstance(given, dict):
         return given
     if not place:
@@ -144,8 +144,8 @@ def _legacy_params(method: str, request: Mapping[str, Any], limits: BodyLimits) 
 
 
 def _fields_at_fault(error: ValidationError) -> tuple[tuple[str, str], ...]:
-    """Paths and reasons of the first faults in our words. Below a union pydantic lists every alternative: they count as
-    one, the union."""
+    """The paths of the first faults, with reasons in our words. Below a union pydantic lists every alternative: they
+    count as one fault, of the union."""
     found: dict[str, str] = {}
     for detail in islice(error.errors(include_url=False), MAX_FAULTS):
         path, union = _path(detail["loc"])

@@ -1,8 +1,8 @@
-"""Whether the application was started: without its lifespan there is no database, no tool of a server, no gRPC.
+"""Whether the application was started: without its lifespan there is no database, no MCP server and no gRPC.
 
 Rule 1: an application that was not started answers `/healthz`, the card and the page; `/readyz` and all operations are
-        503, and say what is missing. An ASGI server may lack the lifespan, or run without it; a mounted application has
-        none unless the outer one enters it.
+        503 and say what is missing. An ASGI server may not support the lifespan, or run without it; that of a mounted
+        application runs only if the outer application enters it.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class Startup:
         self.done = False
 
     def readiness(self, check: ReadinessCheck) -> ReadinessCheck:
-        """A check of an application that was started, as one of an application that may not be."""
+        """The readiness check `check`, failing until the application is started."""
 
         async def ready() -> str | None:
             return await check() if self.done else NOT_STARTED
@@ -35,7 +35,7 @@ class Startup:
         return ready
 
     def check(self, method: str, path: str) -> Refusal | None:
-        """Why a request is refused before the application was started; None if it may pass."""
+        """Why a request is refused until the application is started; None if it may pass."""
         if self.done or not (method == "POST" or path.startswith(_OPERATIONS)):
             return None
         return Refusal(UnavailableError, NOT_STARTED, http_status=503)

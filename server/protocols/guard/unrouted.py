@@ -1,4 +1,4 @@
-"""Requests that no route takes: an unknown path is 404, a wrong method 405, each with what there is."""
+"""Requests without a route: an unknown path is 404, a wrong method 405; the message names those that exist."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from a2a_canvas.server.protocols.guard.rest import REST_PATHS
 from a2a_canvas.server.wire import AGUI_PATH, BELOW_REST
 
 BINDINGS = {"/": " (JSON-RPC)", f"{BELOW_REST}…": " (HTTP+JSON)", AGUI_PATH: " (AG-UI)"}
-"""What a message says of a path."""
+"""What a message adds to a path."""
 
 
 async def refuse_unrouted(request: Request, error: Exception) -> Response:
-    """Starlette's exception handler for `HTTPException`. It answers in REST's form; the pipeline knows JSON-RPC's."""
+    """Starlette's exception handler for `HTTPException`. It answers in REST's form; the pipeline has JSON-RPC's."""
     assert isinstance(error, HTTPException)
     path = request.url.path
     if error.status_code == 405:
@@ -30,6 +30,6 @@ async def refuse_unrouted(request: Request, error: Exception) -> Response:
 
 
 def _allowed_methods(request: Request) -> list[str]:
-    """The methods of all routes of a path: the router names those of the first one."""
+    """The methods of all routes of a path: the router names only those of the first."""
     routes = [route for route in request.app.routes if route.matches(request.scope)[0] is Match.PARTIAL]
     return sorted({method for route in routes for method in route.methods})

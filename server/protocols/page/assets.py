@@ -1,8 +1,9 @@
 """The files of the page: read once, and compressed once.
 
 Rules:
-1. A name is looked up among the files that were found, and not on the disk: a request reaches no other file.
-2. The digest is of all names and contents. It is part of an asset's address, so what is at an address never changes.
+1. A name is looked up among the files that were read, not on disk: a request cannot reach any other file.
+2. The digest covers all names and contents. It is part of an asset's address, so the content of an address never
+   changes.
 3. Both reading and compressing take milliseconds: call them in a thread.
 """
 
@@ -20,9 +21,9 @@ import zstandard
 
 INDEX: Final = "index.html"
 PLACE: Final = "{assets}"
-"""Stands in the page for the relative address of its files."""
+"""The placeholder in the page for the relative address of its files."""
 NONCE: Final = "{nonce}"
-"""Stands in the page for the nonce of its style sheet."""
+"""The placeholder in the page for the nonce of its style sheet."""
 
 _TEXT_TYPES: Final = {
     ".css": "text/css",
@@ -33,7 +34,7 @@ _TEXT_TYPES: Final = {
     ".txt": "text/plain",
 }
 _BINARY_TYPES: Final = {".png": "image/png", ".woff2": "font/woff2"}
-"""Compressed already."""
+"""Already compressed."""
 
 IDENTITY: Final = "identity"
 CODINGS: Final[Mapping[str, Callable[[bytes], bytes]]] = {
@@ -56,7 +57,7 @@ class Asset:
     """One file.
 
     Attributes:
-        media_type: the whole header Content-Type.
+        media_type: the whole Content-Type header.
     """
 
     body: bytes
@@ -66,7 +67,7 @@ class Asset:
 
     @property
     def codings(self) -> tuple[str, ...]:
-        """The content codings that it is available in, the best first."""
+        """The available content codings, the best first."""
         return (*CODINGS, IDENTITY) if self.media_type.endswith("charset=utf-8") else (IDENTITY,)
 
     def encode(self, coding: str) -> bytes:
@@ -100,10 +101,10 @@ class Assets:
 
 
 def read_assets(folders: Mapping[str, Path]) -> Assets:
-    """The files below folders that are of a known type.
+    """Read the files of known types below folders.
 
     Args:
-        folders: each by what the names of its files begin with: empty, or a path with a slash at its end.
+        folders: by the prefix of the names of their files: empty, or a path that ends with a slash.
 
     Raises:
         OSError: they cannot be read.
@@ -131,7 +132,7 @@ def address_of(digest: str) -> str:
 
 
 def media_type_of(name: str) -> str:
-    """The header Content-Type; empty for a type that the page does not have."""
+    """The Content-Type header; empty for a type that the page does not have."""
     suffix = Path(name).suffix
     text = _TEXT_TYPES.get(suffix)
     return f"{text}; charset=utf-8" if text else _BINARY_TYPES.get(suffix, "")

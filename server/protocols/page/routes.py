@@ -4,12 +4,12 @@ Rules:
 1. `GET /` is the page if `Accept` prefers HTML, and otherwise a short JSON object that says where the agent card is.
    A server without a page has the JSON for everyone. `POST /` is JSON-RPC (`a2a_v1/bindings/jsonrpc.py`).
 2. All addresses in the page are relative: it works behind a proxy that serves it below a path.
-3. A file's address has the digest of all files, so a browser keeps it for good. The page itself is revalidated.
-4. The page shows what a model and strangers have written. The policy lets it run its own modules only, frame nothing
-   but previews without an address, make HTML of strings in two named places, and connect to this server and the
-   origins that the operator names.
-5. Style elements need the nonce of their answer. A cached page keeps the policy that it came with: a 304 answer carries
-   none.
+3. A file's address contains the digest of all files, so a browser can cache it forever. The page itself is revalidated.
+4. The page shows content from a model and from strangers. The policy lets it run only its own modules, frame only
+   previews without an address, make HTML from strings in two named places, and connect to this server and the origins
+   that the operator names.
+5. Style elements need the nonce of their answer. A cached page keeps the policy that it came with: a 304 answer has no
+   policy.
 """
 
 from __future__ import annotations
@@ -53,19 +53,19 @@ NONCE_BYTES: Final = 16
 
 REVALIDATED: Final = {"Cache-Control": "no-cache", "Vary": "Accept, Accept-Encoding"}
 OWN_COPY: Final = {**REVALIDATED, "Cache-Control": "private, no-cache"}
-"""No two browsers share a nonce."""
+"""Browsers must not share a nonce, so no shared cache may store the page."""
 IMMUTABLE: Final = {"Cache-Control": "public, max-age=31536000, immutable", "Vary": "Accept-Encoding"}
 FEATURES: Final = (
     *("accelerometer", "camera", "display-capture", "geolocation", "gyroscope", "hid", "magnetometer"),
     *("microphone", "midi", "payment", "screen-wake-lock", "serial", "usb", "xr-spatial-tracking"),
 )
-"""What the page never uses."""
+"""Browser features that the page never uses."""
 
 
 def about(settings: Settings, card: pb.AgentCard) -> dict[str, Any]:
-    """What `GET /` tells programs of a server."""
-    told = {"name": card.name, "version": card.version, "agentCard": settings.url + AGENT_CARD_WELL_KNOWN_PATH}
-    return told | ({"page": f"{settings.url}/", "servers": settings.page} if settings.page is not None else {})
+    """The JSON object of `GET /`, for programs."""
+    fields = {"name": card.name, "version": card.version, "agentCard": settings.url + AGENT_CARD_WELL_KNOWN_PATH}
+    return fields | ({"page": f"{settings.url}/", "servers": settings.page} if settings.page is not None else {})
 
 
 def page_routes(about: Mapping[str, Any], servers: Sequence[str] | None) -> list[Route]:
@@ -93,9 +93,9 @@ def security_headers(servers: Iterable[str]) -> dict[str, str]:
 
 
 def content_security_policy(servers: Iterable[str]) -> str:
-    """The policy of the page, with `NONCE` in it.
+    """The policy of the page, with the placeholder `NONCE`.
 
-    Style attributes may be inline: previews are full of them, and they load nothing that `img-src` does not allow.
+    Style attributes may be inline: previews use many, and they load nothing that `img-src` does not allow.
     """
     sources = {
         "default-src": "'none'",

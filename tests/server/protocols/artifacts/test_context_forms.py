@@ -157,11 +157,11 @@ async def test_a_context_takes_a_name_and_gives_it_back(harness: ArtifactHarness
     ("body", "sentence"),
     [
         ("[]", """The body is a list; send one JSON object, such as {"name": "Tide pools"}."""),
-        ("{}", "name is missing: send a text, or null for no name any more."),
+        ("{}", "name is missing: send a text, or null to remove the name."),
         ('{"name": 7}', "name is 7 and must be a text, or null."),
         ('{"name": "a\\nb"}', "name must not contain the control character U+000A."),
         (f'{{"name": "{201 * "x"}"}}', "name has 201 characters and may have 200."),
-        ('{"name": "a", "title": "b"}', "title is nothing that can be changed of a context; send its name alone."),
+        ('{"name": "a", "title": "b"}', "title cannot be changed; send only the name of the context."),
     ],
 )
 async def test_what_is_no_name_is_refused(harness: ArtifactHarness, body: str, sentence: str) -> None:
