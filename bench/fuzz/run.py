@@ -32,8 +32,8 @@ from bench.fuzz.users import Accounts
 from bench.servers import MEMORY, Checkout, Server, end, script, shipped, start
 from tests.every_request import every_route
 from tests.free_port import free_port
+from tests.loopback import serving_app
 from tests.open_id_provider import Provider
-from tests.server.client.client_harness import serving
 from tests.victims import VICTIM, Victim
 
 RESPONSE_TIMEOUT = 20.0
@@ -219,7 +219,7 @@ def _client(port: int, address: str) -> httpx.AsyncClient:
 async def _against(url: str, count: int, seed: int) -> Result:
     port, rpc, accounts = free_port(), free_port(), Accounts.new(urlsplit(url).password or "")
     provider = Provider(user=VICTIM)
-    async with serving(provider.app) as issuer:
+    async with serving_app(provider.app) as issuer:
         with script(SCRIPT) as path, tempfile.TemporaryFile() as said, tempfile.TemporaryDirectory() as folder:
             environ = {**accounts.environ, **as_environment(every_route(Path(folder), issuer))}
             command = shipped(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import socket
 import threading
 from collections.abc import Iterator
 
@@ -13,15 +12,13 @@ import uvicorn
 from a2a_canvas.server.agent.models.rehearsal.rehearsal import Rehearsal
 from a2a_canvas.server.app import create_app
 from a2a_canvas.server.settings.settings import load
+from tests.loopback import listening
 
 
 @pytest.fixture(scope="module")
 def address() -> Iterator[str]:
     """A server with the rehearsal model, as a reader has it, but not at a human pace."""
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        listener.listen()
-        port = listener.getsockname()[1]
+    with listening() as (listener, port):
         app = create_app(load({"port": port, "database": "memory", "push_allow": "127.0.0.1"}), Rehearsal(delay=0))
         server = uvicorn.Server(uvicorn.Config(app, log_config=None, timeout_graceful_shutdown=1))
         running = threading.Thread(target=server.run, kwargs={"sockets": [listener]})

@@ -6,7 +6,6 @@ The model is a script. Its delays are gates: the test decides when the next delt
 from __future__ import annotations
 
 import asyncio
-import socket
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass
@@ -31,6 +30,7 @@ from a2a_canvas.server.assembly.engine import Clock
 from a2a_canvas.server.protocols.edge.shutdown import GracefulServer
 from a2a_canvas.server.settings.settings import Settings
 from tests.free_port import free_port
+from tests.loopback import listening
 
 # Where the SDK's server is imported before its client, the client lacks this, and speaks 1.0 to gRPC of 0.3.
 vars(client_factory)["CompatGrpcTransport"] = CompatGrpcTransport
@@ -174,11 +174,8 @@ async def stoppable(
     """The same with its server, which stops when its `should_exit` is set, and the task that it runs in."""
     gate = Gate()
     watched = WatchedModel(model or ScriptedModel(script, sleep=gate.sleep))
-    # asyncio turns Nagle's algorithm off only where a socket says that it is TCP.
-    with socket.socket(proto=socket.IPPROTO_TCP) as listener:
-        listener.bind(("127.0.0.1", settings.get("port", 0)))
-        listener.listen()
-        port, grpc_port = listener.getsockname()[1], free_port() if grpc else None
+    with listening(settings.get("port", 0)) as (listener, port):
+        grpc_port = free_port() if grpc else None
         app = create_app(Settings(**{"port": port, "grpc_port": grpc_port, "frame_ms": 0} | settings), watched, clock)
         config = uvicorn.Config(app, log_config=None, timeout_graceful_shutdown=5, lifespan="on")
         server = GracefulServer(config, app.state.shutdown)

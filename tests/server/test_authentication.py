@@ -35,8 +35,8 @@ from a2a_canvas.server.settings.settings import Settings, SettingsError
 from a2a_canvas.store.errors import Unavailable
 from tests.fakes import API_KEYS
 from tests.free_port import free_port
+from tests.loopback import serving_app
 from tests.server.app_server import WAYS, Served, asking, envelope, sent, serving
-from tests.server.client.client_harness import serving as serving_app
 from tests.server.protocols.identity.tokens import SigningKey
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import signal
-import socket
 import sys
 from pathlib import Path
 from typing import Any
@@ -25,6 +24,7 @@ from a2a_canvas.server.settings.settings import Settings
 from a2a_canvas.store.sql import database
 from tests.database_fixtures import FreezableProxy, postgresql_url
 from tests.free_port import free_port
+from tests.loopback import listening
 from tests.server.app_server import (
     HTTP,
     SCRIPT,
@@ -173,13 +173,10 @@ async def test_grpc_lets_idle_watchers_go_and_takes_no_more_calls() -> None:
 
 async def test_under_plain_uvicorn_it_ends_a_stream_that_would_not_end() -> None:
     app = create_app(Settings(database="memory"), ScriptedModel(SCRIPT))
-    with socket.socket(proto=socket.IPPROTO_TCP) as listener:
-        listener.bind(("127.0.0.1", 0))
-        listener.listen()
+    with listening() as (listener, port):
         server = uvicorn.Server(uvicorn.Config(app, log_config=None, lifespan="on"))
         running = asyncio.create_task(server.serve(sockets=[listener]))
-        url = f"http://127.0.0.1:{listener.getsockname()[1]}"
-        async with httpx.AsyncClient(base_url=url, trust_env=False, timeout=30) as http:
+        async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{port}", trust_env=False, timeout=30) as http:
             message = {"messageId": "m", "contextId": "c", "role": "ROLE_USER", "parts": [{"text": "ask"}]}
             await http.post("/rest/message:send", json={"message": message}, headers={"A2A-Version": "1.0"})
             async with http.stream("GET", "/artifacts/c/events") as response:

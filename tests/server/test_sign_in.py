@@ -24,9 +24,9 @@ from a2a_canvas.server.tasks.journal import cursors
 from tests.database_fixtures import postgresql_url
 from tests.fakes import Clock
 from tests.free_port import free_port
+from tests.loopback import serving_app
 from tests.open_id_provider import CLIENT, Provider, signing_in_with
 from tests.server.app_server import Served, asking, envelope, serving
-from tests.server.client.client_harness import serving as serving_app
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 

@@ -28,10 +28,10 @@ from a2a_canvas.store.sql.database import Database
 from tests.database_fixtures import postgresql_url, sqlite_url
 from tests.every_request import Asked, every_call, every_request, every_route, kinds, kinds_of, requests_of_settings
 from tests.extreme_values import STRINGS, TIMES, VALUES, alterations, deep
+from tests.loopback import serving_app
 from tests.open_id_provider import Provider
 from tests.property_examples import examples
 from tests.server.app_server import serving
-from tests.server.client.client_harness import serving as serving_app
 from tests.victims import FRIEND, RULES, VICTIM, Victim, fault, message_of
 
 KEYS = {name: new_key() for name in (VICTIM, FRIEND, "bob")}

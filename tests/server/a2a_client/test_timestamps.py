@@ -12,7 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from a2a_canvas.server.a2a_client.timestamps import add_zones, add_zones_to_answer
-from tests.server.client.client_harness import Script, serving, typed
+from tests.loopback import serving_app
+from tests.server.client.client_harness import Script, typed
 
 NAIVE = "2026-11-22T09:45:07.123456"
 WORKING = {"state": "TASK_STATE_WORKING", "timestamp": NAIVE}
@@ -37,7 +38,7 @@ ARTIFACT = {"artifactId": "r1", "name": "report", "parts": [{"text": f'{{"timest
     ],
 )
 async def test_a_task_with_such_time_stamps_is_shown_as_any_other(streaming: bool, answer: object) -> None:
-    async with serving(Script([answer], streaming=streaming).app) as url:
+    async with serving_app(Script([answer], streaming=streaming).app) as url:
         got = await typed("send", "go", "--json", "--url", url)
     assert (got.code, got.err) == (0, "")
     *_, last = map(json.loads, got.out.splitlines())

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import json
-import socket
 import sys
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager, redirect_stderr, redirect_stdout
+from collections.abc import AsyncIterator
+from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import dataclass, field
 from io import BytesIO, StringIO, TextIOWrapper
-from typing import Any, Literal
+from typing import Any
 
-import uvicorn
 from a2a.types import a2a_pb2 as pb
 from google.protobuf.json_format import MessageToDict
 from starlette.applications import Starlette
@@ -64,23 +62,6 @@ async def typed(*arguments: str, stdin: str | bytes = "") -> Result:
     finally:
         sys.stdin, sys.argv = before, called
     return Result(code, out.getvalue(), err.getvalue())
-
-
-@asynccontextmanager
-async def serving(make: Callable[[str], ASGIApp], lifespan: Literal["on", "off"] = "off") -> AsyncIterator[str]:
-    """A server for the app that `make` builds for its own address. It accepts from the first moment."""
-    with socket.socket(proto=socket.IPPROTO_TCP) as listener:
-        listener.bind(("127.0.0.1", 0))
-        listener.listen()
-        url = f"http://127.0.0.1:{listener.getsockname()[1]}"
-        config = uvicorn.Config(make(url), log_config=None, lifespan=lifespan, timeout_graceful_shutdown=1)
-        server = uvicorn.Server(config)
-        running = asyncio.create_task(server.serve(sockets=[listener]))
-        try:
-            yield url
-        finally:
-            server.should_exit = True
-            await running
 
 
 def unused_url() -> str:

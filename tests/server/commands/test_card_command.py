@@ -23,8 +23,8 @@ from starlette.routing import Route
 
 from a2a_canvas.server.commands.cli import main
 from a2a_canvas.server.wire import KEYS_PATH
+from tests.loopback import serving_app
 from tests.server.app_server import Served, serving
-from tests.server.client.client_harness import serving as serving_app
 from tests.server.client.client_harness import unused_url
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import socket
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
 from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass
@@ -41,6 +40,7 @@ from a2a_canvas.server.tasks.record import TaskRecord
 from a2a_canvas.server.tasks.runtime.admission import Admission
 from tests.fakes import Hold, answer, ids, said, text, write
 from tests.free_port import free_port
+from tests.loopback import listening
 from tests.server.protocols.agui.agui_runs import ScriptedRuntime
 from tests.server.protocols.push_fixtures import push_operations
 
@@ -176,14 +176,12 @@ async def edge(
     port = free_port()
     shutdown.grpc_server = grpc_server(handler, "127.0.0.1", port, BodyLimits(max_body_bytes=2**20))
     await shutdown.grpc_server.start()
-    with socket.socket(proto=socket.IPPROTO_TCP) as listener:
-        listener.bind(("127.0.0.1", 0))
-        listener.listen()
+    with listening() as (listener, http_port):
         app, last = edge_app(world, shutdown, handler), max(1, ceil(grace))
         config = uvicorn.Config(app, log_config=None, timeout_graceful_shutdown=last, lifespan="off")
         server = GracefulServer(config, shutdown)
         running = asyncio.create_task(server.serve(sockets=[listener]))
-        url = f"http://127.0.0.1:{listener.getsockname()[1]}"
+        url = f"http://127.0.0.1:{http_port}"
         async with (
             httpx.AsyncClient(base_url=url, trust_env=False, timeout=30) as http,
             grpc.aio.insecure_channel(f"127.0.0.1:{port}") as channel,

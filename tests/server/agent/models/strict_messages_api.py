@@ -14,7 +14,6 @@ import base64
 import hashlib
 import json
 import re
-import socket
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -23,9 +22,9 @@ from typing import Any, Final, Protocol
 
 import anthropic
 import httpx2
-import uvicorn
 
 from a2a_canvas.server.agent.models.claude import ClaudeModel
+from tests.loopback import serving_app
 
 Json = dict[str, Any]
 
@@ -494,14 +493,5 @@ async def _answered(api: Replying, scope: Any, receive: Any, send: Any) -> None:
 @asynccontextmanager
 async def serving(api: Replying) -> AsyncIterator[str]:
     """The provider on loopback: what ANTHROPIC_BASE_URL is to be, or OPENAI_BASE_URL."""
-    with socket.socket(proto=socket.IPPROTO_TCP) as listener:
-        listener.bind(("127.0.0.1", 0))
-        server = uvicorn.Server(
-            uvicorn.Config(partial(_answered, api), interface="asgi3", log_config=None, lifespan="off")
-        )
-        running = asyncio.create_task(server.serve(sockets=[listener]))
-        try:
-            yield f"http://127.0.0.1:{listener.getsockname()[1]}"
-        finally:
-            server.should_exit = True
-            await running
+    async with serving_app(lambda _: partial(_answered, api), interface="asgi3") as url:
+        yield url

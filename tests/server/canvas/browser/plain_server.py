@@ -22,7 +22,8 @@ from starlette.middleware import Middleware
 from starlette.middleware.cors import CORSMiddleware
 from starlette.types import ASGIApp
 
-from tests.server.client.client_harness import card, card_route, serving
+from tests.loopback import serving_app
+from tests.server.client.client_harness import card, card_route
 
 LINES = ("# Tides\n\n", "They come ", "and go.\n")
 
@@ -95,7 +96,7 @@ async def plain_server(
         routes = [card_route(content), *create_jsonrpc_routes(handles, "/")]
         return Starlette(routes=routes, middleware=[cors(origin)])
 
-    async with serving(make) as url:
+    async with serving_app(make) as url:
         yield url, agent
 
 

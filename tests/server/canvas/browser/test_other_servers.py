@@ -17,12 +17,12 @@ from playwright.async_api import Page, Route, expect
 from starlette.applications import Starlette
 
 from tests.free_port import free_port
+from tests.loopback import serving_app
 from tests.server.app_server import Served, serving
 from tests.server.canvas.browser.browser_harness import OpenPage
 from tests.server.canvas.browser.conftest import Opener
 from tests.server.canvas.browser.plain_server import TideWriter, WithItsOwnIds, WithoutList, cors, plain_server
 from tests.server.client.client_harness import card, card_route
-from tests.server.client.client_harness import serving as serving_app
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 

@@ -12,6 +12,7 @@ from playwright.async_api import Locator, Page, expect
 
 from a2a_canvas.server.accounts.api_key import new_key
 from tests.free_port import free_port
+from tests.loopback import serving_app
 from tests.open_id_provider import CLIENT, SECRET, Provider
 from tests.server.app_server import Served, serving
 from tests.server.canvas.browser.browser_harness import OpenPage
@@ -20,7 +21,6 @@ from tests.server.canvas.browser.page_actions import ask, document
 from tests.server.canvas.browser.test_accessibility import VIOLATIONS
 from tests.server.canvas.browser.test_files import saved
 from tests.server.canvas.node_tools import installed_file
-from tests.server.client.client_harness import serving as serving_app
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 

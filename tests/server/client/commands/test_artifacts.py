@@ -30,11 +30,11 @@ from a2a_canvas.server.protocols.artifacts.paths import (
     VersionList,
     parse_path,
 )
+from tests.loopback import serving_app
 from tests.server.app_server import Served
 from tests.server.canvas_client import Doc, made, say
 from tests.server.client.artifact_runs import do, run
 from tests.server.client.client_harness import Result, card, card_route, typed, unused_url
-from tests.server.client.client_harness import serving as serving_app
 
 
 @pytest.fixture

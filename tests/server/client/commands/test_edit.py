@@ -20,11 +20,11 @@ from a2a_canvas.server.client.commands.edit import edit, redo, restore, undo
 from a2a_canvas.server.client.commands.files import put
 from a2a_canvas.server.client.conversation.invocation import Invocation, await_command
 from a2a_canvas.server.wire import CANVAS
+from tests.loopback import serving_app
 from tests.server.app_server import Served, asking
 from tests.server.canvas_client import Doc, made
 from tests.server.client.artifact_runs import do, run
 from tests.server.client.client_harness import BREAK, Result, Screen, Script, update
-from tests.server.client.client_harness import serving as serving_app
 
 TEXT = "one\ntwo\n🦀 three\ntwo\n"
 NO_PLACE: dict[str, Any] = {"lines": None, "match": None, "before": False, "after": False, "base": None}

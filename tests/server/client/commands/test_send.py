@@ -34,6 +34,7 @@ from a2a_canvas.server.client.conversation.invocation import Invocation, await_c
 from a2a_canvas.server.client.conversation.state_file import last_context, last_server, remember
 from a2a_canvas.server.client.screen.fold import SeenTask, fold
 from a2a_canvas.server.wire import TURN
+from tests.loopback import serving_app
 from tests.property_examples import examples
 from tests.server.app_server import serving as serving_canvas
 from tests.server.client.client_harness import (
@@ -43,7 +44,6 @@ from tests.server.client.client_harness import (
     Script,
     card,
     card_route,
-    serving,
     status,
     typed,
     unused_url,
@@ -140,7 +140,7 @@ def old(url: str) -> dict[str, Any]:
 
 async def test_a_task_ends_with_its_reply_and_ids_on_every_binding_and_version() -> None:
     for make_card in (jsonrpc, rest, blocking, old):
-        async with serving(sdk_app(make_card)) as url:
+        async with serving_app(sdk_app(make_card)) as url:
             got = await run(url, "go", context="c1")
         assert got.code == 0, got
         head, _, facts = got.out.partition("context   c1\n")
@@ -150,7 +150,7 @@ async def test_a_task_ends_with_its_reply_and_ids_on_every_binding_and_version()
 
 
 async def test_statuses_are_lines_on_err_when_out_is_no_terminal() -> None:
-    async with serving(sdk_app(jsonrpc)) as url:
+    async with serving_app(sdk_app(jsonrpc)) as url:
         assert (await run(url)).err == "Working…\n"
 
 
@@ -163,7 +163,7 @@ async def test_grpc_is_spoken_when_the_card_has_nothing_else() -> None:
     a2a_pb2_grpc.add_A2AServiceServicer_to_server(GrpcHandler(handler), server)
     await server.start()
     try:
-        async with serving(lambda _: Starlette(routes=[card_route(content)])) as url:
+        async with serving_app(lambda _: Starlette(routes=[card_route(content)])) as url:
             got = await run(url)
     finally:
         await server.stop(None)
@@ -172,14 +172,14 @@ async def test_grpc_is_spoken_when_the_card_has_nothing_else() -> None:
 
 
 async def test_a_message_in_place_of_a_task_is_the_reply() -> None:
-    async with serving(sdk_app(jsonrpc)) as url:
+    async with serving_app(sdk_app(jsonrpc)) as url:
         got = await run(url, "message", context="c1")
     assert (got.code, got.out) == (0, "Just words.\ncontext   c1\n")
 
 
 async def test_a_question_is_printed_with_the_way_to_answer_and_the_answer_goes_on() -> None:
     for make_card in (jsonrpc, blocking):
-        async with serving(sdk_app(make_card)) as url:
+        async with serving_app(sdk_app(make_card)) as url:
             asked = await run(url, "ask")
             *_, ids, answer = asked.out.splitlines()
             task = ids.split()[-1]
@@ -193,7 +193,7 @@ async def test_a_question_is_printed_with_the_way_to_answer_and_the_answer_goes_
 
 
 async def test_a_task_that_ends_badly_is_a_line_on_err_and_exit_1() -> None:
-    async with serving(sdk_app(jsonrpc)) as url:
+    async with serving_app(sdk_app(jsonrpc)) as url:
         failed, rejected = await run(url, "fail"), await run(url, "reject")
     assert (failed.code, failed.err) == (1, "Working…\na2a-canvas: Task failed: The model is away\n")
     assert (rejected.code, rejected.err) == (1, "Working…\na2a-canvas: Task rejected.\n")
@@ -201,7 +201,7 @@ async def test_a_task_that_ends_badly_is_a_line_on_err_and_exit_1() -> None:
 
 
 async def test_json_is_one_line_per_event_and_nothing_else() -> None:
-    async with serving(sdk_app(jsonrpc)) as url:
+    async with serving_app(sdk_app(jsonrpc)) as url:
         done, asked, failed = [await run(url, wish, json=True) for wish in ("go", "ask", "fail")]
     kinds = [next(iter(json.loads(line))) for line in done.out.splitlines()]
     assert kinds == ["task", "statusUpdate", *["artifactUpdate"] * 3, "statusUpdate"]
@@ -212,7 +212,7 @@ async def test_json_is_one_line_per_event_and_nothing_else() -> None:
 
 
 async def test_an_unknown_task_is_refused_with_the_way_to_go_on() -> None:
-    async with serving(sdk_app(jsonrpc)) as url:
+    async with serving_app(sdk_app(jsonrpc)) as url:
         got = await run(url, task="none")
     assert (got.code, got.out) == (1, "")
     refused, advice = got.err.splitlines()
@@ -222,7 +222,7 @@ async def test_an_unknown_task_is_refused_with_the_way_to_go_on() -> None:
 
 async def test_an_interrupt_offers_to_watch_the_task_or_to_cancel_it() -> None:
     err = Screen("Hanging…")
-    async with serving(sdk_app(jsonrpc)) as url:
+    async with serving_app(sdk_app(jsonrpc)) as url:
         invocation = Invocation(url, program=".venv/bin/a2a-canvas", out=StringIO(), err=err)
         sending = asyncio.create_task(await_command(invocation, send(invocation, ("hang",), context="c1")))
         await err.written.wait()
@@ -271,7 +271,7 @@ WITH_REPORT = FACTS + "artifact  r1  report.md\n"
 async def test_the_turn_extension_is_activated_where_the_card_lists_it_and_nowhere_else() -> None:
     for extension in (TURN, "urn:other"):
         script = Script([[update("COMPLETED", "Hi")]], extension)
-        async with serving(script.app) as url:
+        async with serving_app(script.app) as url:
             await run(url)
         assert [header for _, _, header in script.calls] == [TURN if extension == TURN else ""]
 
@@ -293,7 +293,7 @@ async def test_the_reply_types_out_below_the_artifact_and_is_said_once() -> None
         turn("stream_end"),
         update("COMPLETED", "Written."),
     ]
-    async with serving(Script([spoken], TURN).app) as url:
+    async with serving_app(Script([spoken], TURN).app) as url:
         got = await run(url)
     assert (got.code, got.err) == (0, "")
     assert got.out == f"I am writing.\n{REPORT}# T\ntext\n{RULE}Written.\n{WITH_REPORT}"
@@ -312,7 +312,7 @@ async def test_labels_are_statuses_with_the_turn_events_too_and_what_was_said_is
         marked("WORKING", "I am writing."),
         marked("COMPLETED"),
     ]
-    async with serving(Script([spoken], TURN).app) as url:
+    async with serving_app(Script([spoken], TURN).app) as url:
         got = await run(url)
         assert (got.out, got.err) == (
             f"I am writing.\n{REPORT}# T\n{WITH_REPORT}",
@@ -355,14 +355,14 @@ async def test_an_answer_that_broke_off_is_announced() -> None:
         turn("llm_call_completed", round=1, stop_reason="end_turn"),
         update("COMPLETED", "Whole."),
     ]
-    async with serving(Script([spoken], TURN).app) as url:
+    async with serving_app(Script([spoken], TURN).app) as url:
         got = await run(url)
     assert (got.out, got.err) == (f"Half\nWhole.\n{FACTS}", "The answer was interrupted, asking again…\n")
 
 
 async def test_an_answer_that_broke_off_and_is_not_asked_for_again_is_a_failure_alone() -> None:
     broken = [turn("message_start", round=1), turn("llm_call_completed", round=1, stop_reason="error")]
-    async with serving(Script([[task(), *broken, update("FAILED", "The key is wrong.")]], TURN).app) as url:
+    async with serving_app(Script([[task(), *broken, update("FAILED", "The key is wrong.")]], TURN).app) as url:
         got = await run(url)
     assert (got.code, got.err) == (1, "a2a-canvas: Task failed: The key is wrong.\n")
 
@@ -370,7 +370,7 @@ async def test_an_answer_that_broke_off_and_is_not_asked_for_again_is_a_failure_
 async def test_a_stream_that_broke_with_the_answer_does_not_say_that_it_is_asked_again() -> None:
     broken = [turn("message_start", round=1), turn("llm_call_completed", round=1, stop_reason="error")]
     later = [task(), turn("message_start", round=2), update("COMPLETED", "Done.")]
-    async with serving(Script([[task(), *broken, BREAK], later], TURN).app) as url:
+    async with serving_app(Script([[task(), *broken, BREAK], later], TURN).app) as url:
         got = await run(url)
     assert (got.code, got.err) == (0, "Connection lost, trying again (1 of 6)…\n")
 
@@ -379,7 +379,7 @@ async def test_a_server_that_forgot_the_task_is_told_as_such() -> None:
     unknown = {"error": {"code": -32001, "message": "Task not found: 't1'."}}
     asked = {"result": MessageToDict(task("SUBMITTED"))}
     for script in (Script([[task(), BREAK], unknown]), Script([asked, unknown], streaming=False)):
-        async with serving(script.app) as url:
+        async with serving_app(script.app) as url:
             got = await run(url)
         forgotten = "a2a-canvas: The server no longer knows the task; it may have been restarted (task t1, context c1)"
         assert (got.code, got.err.splitlines()[-1]) == (1, forgotten)
@@ -389,7 +389,7 @@ async def test_a_task_that_takes_no_message_is_answered_with_the_way_to_go_on() 
     said = "Task 't1' is completed. Get it with GetTask, or send a message without taskId."
     over = {"error": {"code": -32004, "message": said}}
     for context in ("", "c 1"):
-        async with serving(Script([over]).app) as url:
+        async with serving_app(Script([over]).app) as url:
             got = await run(url, task="t1", context=context)
         assert got.err.splitlines() == [
             "a2a-canvas: The server refused: Task 't1' is completed.",
@@ -398,7 +398,7 @@ async def test_a_task_that_takes_no_message_is_answered_with_the_way_to_go_on() 
 
 
 async def test_without_a_task_given_a_refusal_is_one_line() -> None:
-    async with serving(Script([{"error": {"code": -32004, "message": "No."}}]).app) as url:
+    async with serving_app(Script([{"error": {"code": -32004, "message": "No."}}]).app) as url:
         assert (await run(url)).err == "a2a-canvas: The server refused: No.\n"
 
 
@@ -406,7 +406,7 @@ async def test_a_broken_stream_is_taken_up_again_where_it_broke() -> None:
     first = [task(), written("# T\n"), BREAK]
     second = [task(artifact="# T\none "), written("two\n", append=True), update("COMPLETED", "Done.")]
     script = Script([first, second])
-    async with serving(script.app) as url:
+    async with serving_app(script.app) as url:
         got = await run(url)
     assert got.code == 0
     assert got.out == f"{REPORT}# T\none two\n{RULE}Done.\n{WITH_REPORT}"
@@ -423,7 +423,7 @@ AWAY = {"error": {"code": -32603, "message": "Lost.", "data": [{**INFO, "metadat
 
 async def test_a_stream_that_ends_with_an_error_that_may_pass_is_taken_up_again() -> None:
     script = Script([[task(), AWAY], AWAY, [task(), update("COMPLETED", "Done.")]])
-    async with serving(script.app) as url:
+    async with serving_app(script.app) as url:
         got = await run(url)
     tries = [f"Connection lost, trying again ({n} of 6)…" for n in (1, 2)]
     assert (got.code, got.err.splitlines()) == (0, tries)
@@ -432,7 +432,7 @@ async def test_a_stream_that_ends_with_an_error_that_may_pass_is_taken_up_again(
 
 async def test_an_error_that_will_not_pass_is_the_servers_last_word() -> None:
     lasting = {"error": {"code": -32603, "message": "Internal error"}}
-    async with serving(Script([[task(), BREAK], lasting]).app) as url:
+    async with serving_app(Script([[task(), BREAK], lasting]).app) as url:
         got = await run(url)
     assert (got.code, got.err.splitlines()[-1]) == (
         1,
@@ -442,7 +442,7 @@ async def test_an_error_that_will_not_pass_is_the_servers_last_word() -> None:
 
 async def test_a_stream_that_keeps_breaking_is_given_up_with_the_task_id() -> None:
     script = Script([[task(), BREAK], [task(), BREAK], 503, [task()], *[503] * 3])
-    async with serving(script.app) as url:
+    async with serving_app(script.app) as url:
         got = await run(url)
     assert got.code == 1
     assert got.err.splitlines() == [
@@ -455,7 +455,7 @@ async def test_a_stream_that_keeps_breaking_is_given_up_with_the_task_id() -> No
 
 async def test_a_try_that_brings_something_new_counts_anew() -> None:
     broken = [[task(), written(f"{n}\n", append=True), BREAK] for n in range(6)]
-    async with serving(Script([*broken, [update("COMPLETED")]]).app) as url:
+    async with serving_app(Script([*broken, [update("COMPLETED")]]).app) as url:
         got = await run(url)
     assert (got.code, got.out) == (0, f"{REPORT}0\n1\n2\n3\n4\n5\n{WITH_REPORT}")
 
@@ -464,7 +464,7 @@ async def test_a_task_that_ended_meanwhile_is_asked_for_itself() -> None:
     refused = {"error": {"code": -32004, "message": "the task is over"}}
     done = {"result": MessageToDict(task("COMPLETED", "Done.").task)}
     script = Script([[task(), BREAK], refused, done])
-    async with serving(script.app) as url:
+    async with serving_app(script.app) as url:
         got = await run(url)
     assert (got.code, got.out) == (0, f"Done.\n{FACTS}")
     assert [method for method, _, _ in script.calls] == ["SendStreamingMessage", "SubscribeToTask", "GetTask"]
@@ -472,7 +472,7 @@ async def test_a_task_that_ended_meanwhile_is_asked_for_itself() -> None:
 
 async def test_a_connection_lost_before_there_is_a_task_is_not_tried_again() -> None:
     script = Script([[BREAK]])
-    async with serving(script.app) as url:
+    async with serving_app(script.app) as url:
         got = await run(url)
     assert (got.code, got.out, len(script.calls)) == (1, "", 1)
     assert got.err.startswith(f"a2a-canvas: The connection to {url} was lost: ")
@@ -483,7 +483,7 @@ async def test_without_streaming_an_unfinished_task_is_polled() -> None:
     tasks = (task("WORKING", "Half"), task("COMPLETED", "Done."))
     polled = [{"result": MessageToDict(now.task)} for now in tasks]
     script = Script([{"result": MessageToDict(task("SUBMITTED"))}, *polled], streaming=False)
-    async with serving(script.app) as url:
+    async with serving_app(script.app) as url:
         got = await run(url)
     assert (got.code, got.out, got.err) == (0, f"Done.\n{FACTS}", "Half\n")
     assert [method for method, _, _ in script.calls] == ["SendMessage", "GetTask", "GetTask"]
@@ -491,7 +491,7 @@ async def test_without_streaming_an_unfinished_task_is_polled() -> None:
 
 async def test_polling_that_fails_three_times_is_given_up() -> None:
     script = Script([{"result": MessageToDict(task("SUBMITTED"))}, 502, 502, 502], streaming=False)
-    async with serving(script.app) as url:
+    async with serving_app(script.app) as url:
         got = await run(url)
     assert got.code == 1
     assert "the task may go on there (task t1, context c1)\n" in got.err
@@ -500,7 +500,7 @@ async def test_polling_that_fails_three_times_is_given_up() -> None:
 async def test_a_stream_that_answers_a_question_may_begin_with_the_question() -> None:
     asking = task("INPUT_REQUIRED", "Which?")
     script = Script([[asking, update("WORKING"), update("COMPLETED", "Red it is.")]])
-    async with serving(script.app) as url:
+    async with serving_app(script.app) as url:
         got = await run(url, "red", task="t1", context="c1")
     assert (got.code, got.out) == (0, f"Red it is.\n{FACTS}")
     _, params, _ = script.calls[0]
@@ -509,32 +509,32 @@ async def test_a_stream_that_answers_a_question_may_begin_with_the_question() ->
 
 
 async def test_a_task_that_needs_authentication_is_exit_3() -> None:
-    async with serving(Script([[update("AUTH_REQUIRED", "Log in")]]).app) as url:
+    async with serving_app(Script([[update("AUTH_REQUIRED", "Log in")]]).app) as url:
         got = await run(url)
     assert (got.code, got.err) == (3, "a2a-canvas: Task needs authentication: Log in\n")
 
 
 async def test_a_task_id_that_is_a_shell_command_comes_quoted() -> None:
     event = pb.TaskStatusUpdateEvent(task_id="x; rm -rf ~", status=status("INPUT_REQUIRED", "Which?"))
-    async with serving(Script([[pb.StreamResponse(status_update=event)]]).app) as url:
+    async with serving_app(Script([[pb.StreamResponse(status_update=event)]]).app) as url:
         got = await run(url)
     assert got.out.endswith(f"""Answer with: a2a-canvas send --task 'x; rm -rf ~' … --url {url}\n""")
 
 
 async def test_the_way_to_answer_is_named_as_the_program_was_called() -> None:
     for program in ("a2a-canvas", ".venv/bin/a2a-canvas", "python -m a2a_canvas"):
-        async with serving(Script([[task("INPUT_REQUIRED", "Which?")]]).app) as url:
+        async with serving_app(Script([[task("INPUT_REQUIRED", "Which?")]]).app) as url:
             got = await run(url, program=program)
         assert got.out.endswith(f"Answer with: {program} send --task t1 … --url {url}\n")
 
 
 async def test_escape_sequences_of_a_server_do_not_reach_the_screen() -> None:
     spoken = [written("\x1b[2Jtext\x9b1m\n"), update("FAILED", "\x1b]0;title\x07no")]
-    async with serving(Script([spoken]).app) as url:
+    async with serving_app(Script([spoken]).app) as url:
         plain = await run(url)
     assert "\x1b" not in plain.out + plain.err
     assert "\x9b" not in plain.out
-    async with serving(Script([spoken]).app) as url:
+    async with serving_app(Script([spoken]).app) as url:
         lines = await run(url, json=True)
     assert "\x1b" not in lines.out
     assert "\x9b" not in lines.out
@@ -545,7 +545,7 @@ async def test_a_reader_that_goes_away_ends_it_quietly() -> None:
         def write(self, _: str) -> int:
             raise BrokenPipeError
 
-    async with serving(sdk_app(jsonrpc)) as url:
+    async with serving_app(sdk_app(jsonrpc)) as url:
         with pytest.raises(BrokenPipeError):  # which `main` answers with exit code 1
             await run(url, out=Gone())
 
@@ -555,7 +555,7 @@ async def test_output_that_cannot_be_written_is_not_blamed_on_the_server() -> No
         def write(self, _: str) -> int:
             raise OSError(errno.ENOSPC, "No space left on device")
 
-    async with serving(sdk_app(jsonrpc)) as url:
+    async with serving_app(sdk_app(jsonrpc)) as url:
         got = await run(url, out=Full(), json=True)
     assert got.code == 1
     assert got.err.startswith("a2a-canvas: The output cannot be written: No space left on device (task ")
@@ -591,7 +591,7 @@ async def test_a_server_without_a_card_or_with_a_wrong_one_is_one_line() -> None
     ]
     for content, code, line in wrong:
         route = card_route(content, code)
-        async with serving(lambda _, route=route: Starlette(routes=[route])) as url:  # type: ignore[misc]
+        async with serving_app(lambda _, route=route: Starlette(routes=[route])) as url:  # type: ignore[misc]
             got = await run(url)
         assert (got.code, got.out, got.err.count("\n")) == (1, "", 1)
         assert got.err.startswith("a2a-canvas: " + line.replace("URL", url))
@@ -599,7 +599,7 @@ async def test_a_server_without_a_card_or_with_a_wrong_one_is_one_line() -> None
 
 async def test_a_card_that_leads_nowhere_is_one_line() -> None:
     nowhere = unused_url()
-    async with serving(lambda _: Starlette(routes=[card_route(card(nowhere))])) as url:
+    async with serving_app(lambda _: Starlette(routes=[card_route(card(nowhere))])) as url:
         got = await run(url)
     assert (got.code, got.err) == (
         1,
@@ -620,7 +620,7 @@ async def test_answers_that_are_no_a2a_are_one_line() -> None:
         ({"result": {"task": 7}}, "The server's answer cannot be used: "),
     ]
     for answer, line in answers:
-        async with serving(Script([answer]).app) as url:
+        async with serving_app(Script([answer]).app) as url:
             got = await run(url)
         assert (got.code, got.out, got.err.count("\n")) == (1, "", 1)
         assert got.err.startswith("a2a-canvas: " + line)
@@ -641,7 +641,7 @@ async def test_what_a_server_says_to_a_refused_request_is_shown(status: int, lin
     def app(url: str) -> ASGIApp:
         return Starlette(routes=[card_route(card(url)), Route("/", answer, methods=["POST"])])
 
-    async with serving(app) as url:
+    async with serving_app(app) as url:
         got = await typed(*verb, "--url", url)
     assert (got.code, got.out, got.err) == (1, "", f"a2a-canvas: {line}\n")
 
@@ -666,7 +666,7 @@ def test_ids_once_known_are_never_forgotten(responses: list[pb.StreamResponse]) 
 async def said(*arguments: str, stdin: str | bytes = "") -> tuple[Result, list[dict[str, Any]]]:
     """The result, and the parts of the message that the server got."""
     script = Script([[task(), written("one\n"), update("COMPLETED", "Done.")]])
-    async with serving(script.app) as url:
+    async with serving_app(script.app) as url:
         got = await typed("send", "--url", url, *arguments, stdin=stdin)
     return got, script.calls[0][1]["message"]["parts"] if script.calls else []
 
@@ -725,7 +725,7 @@ async def test_a_file_that_cannot_be_attached_is_one_line(
 async def test_the_last_conversation_with_a_server_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
     script = Script([[update("COMPLETED", "One.")], [update("COMPLETED", "Two.")]])
-    async with serving(script.app) as url:
+    async with serving_app(script.app) as url:
         none = await typed("send", "-c", "more", "--url", url)
         await typed("send", "go", "--url", url)
         await typed("send", "-c", "more", "--url", url)
@@ -777,5 +777,5 @@ async def test_a_file_in_a_folder_that_is_not_there_is_refused_before_anything_i
 
 async def test_quiet_prints_the_artifact_alone_or_the_reply() -> None:
     assert (await said("go", "--quiet"))[0] == Result(0, "one\n", "")
-    async with serving(Script([[update("COMPLETED", "Just words.")]]).app) as url:
+    async with serving_app(Script([[update("COMPLETED", "Just words.")]]).app) as url:
         assert await typed("send", "go", "--quiet", "--url", url) == Result(0, "Just words.\n", "")

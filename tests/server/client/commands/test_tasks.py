@@ -14,10 +14,10 @@ from a2a.types import a2a_pb2 as pb
 from a2a_canvas.server.client.commands.send import send
 from a2a_canvas.server.client.conversation.invocation import Invocation, await_command
 from a2a_canvas.server.client.screen.display import clean
+from tests.loopback import serving_app
 from tests.server.app_server import Served, asking, sent, serving
 from tests.server.canvas_client import CANVAS, with_metadata
 from tests.server.client.client_harness import BREAK, Result, Screen, Script, typed, update
-from tests.server.client.client_harness import serving as serving_app
 
 SCRIPT = """
 rules:

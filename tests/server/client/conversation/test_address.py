@@ -7,7 +7,8 @@ from starlette.applications import Starlette
 
 from a2a_canvas.server.client.conversation.address import agent_addresses, server_url
 from a2a_canvas.server.client.conversation.state_file import remember
-from tests.server.client.client_harness import Script, card, card_route, serving, typed, unused_url, update
+from tests.loopback import serving_app
+from tests.server.client.client_harness import Script, card, card_route, typed, unused_url, update
 
 
 @pytest.mark.parametrize(
@@ -57,7 +58,7 @@ def test_an_agent_is_looked_for_above_the_path_of_a_binding_too(path: str) -> No
 
 @pytest.mark.parametrize("path", ["", "/", "/rest", "/v1", "/.well-known/agent-card.json"])
 async def test_the_path_of_the_card_or_of_a_binding_is_understood_without_a_scheme(path: str) -> None:
-    async with serving(Script([[update("COMPLETED", "Done.")]]).app) as url:
+    async with serving_app(Script([[update("COMPLETED", "Done.")]]).app) as url:
         got = await typed("send", "hi", "--url", url.removeprefix("http://") + path)
     assert (got.code, got.out) == (0, "Done.\ncontext   c1\ntask      t1\n")
 
@@ -76,20 +77,20 @@ async def test_without_a_server_the_advice_has_its_port_and_the_server_used_last
 
 
 async def test_a_server_without_tls_is_told_with_its_address() -> None:
-    async with serving(Script([]).app) as url:
+    async with serving_app(Script([]).app) as url:
         got = await typed("contexts", "--url", url.replace("http", "https"))
     said = f"Something answers at {url.replace('http', 'https')}, but not with TLS: try {url}"
     assert (got.code, got.err) == (1, f"a2a-canvas: {said}\n")
 
 
 async def test_an_agent_below_such_a_path_is_found_there() -> None:
-    async with serving(lambda url: Starlette(routes=[card_route(card(url, "PIGEON"), path="/v1")])) as url:
+    async with serving_app(lambda url: Starlette(routes=[card_route(card(url, "PIGEON"), path="/v1")])) as url:
         got = await typed("send", "hi", "--url", f"{url}/v1")
     assert "PIGEON" in got.err
 
 
 async def test_the_environment_names_the_server(monkeypatch: pytest.MonkeyPatch) -> None:
-    async with serving(Script([[update("INPUT_REQUIRED", "Which?")]]).app) as url:
+    async with serving_app(Script([[update("INPUT_REQUIRED", "Which?")]]).app) as url:
         monkeypatch.setenv("A2A_CANVAS_URL", url)
         got = await typed("send", "hi")
     assert got.out.endswith("Answer with: a2a-canvas send --task t1 …\n")

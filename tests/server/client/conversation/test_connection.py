@@ -22,7 +22,8 @@ from a2a_canvas.server.client.conversation.connection import explain
 from a2a_canvas.server.client.conversation.invocation import Invocation
 from a2a_canvas.server.wire import CANVAS, TOKEN_VARIABLE
 from tests.certificates import issue
-from tests.server.client.client_harness import Result, Script, card, card_route, serving, typed, update
+from tests.loopback import serving_app
+from tests.server.client.client_harness import Result, Script, card, card_route, typed, update
 from tests.server.push.receiver import receiving
 
 TOKEN = RequestHeader("Authorization", "Bearer s3cr3t", "--token …")
@@ -98,13 +99,13 @@ def guarded(*headers: RequestHeader, path: str = "") -> Callable[[str], ASGIApp]
 
 @pytest.mark.parametrize("name", COMMANDS)
 async def test_the_headers_go_with_every_request_of_every_command(name: str) -> None:
-    async with serving(guarded(TOKEN, KEY)) as url:
+    async with serving_app(guarded(TOKEN, KEY)) as url:
         assert (await run(name, url, TOKEN, KEY)).code == 0
 
 
 @pytest.mark.parametrize("name", COMMANDS)
 async def test_a_server_that_wants_credentials_is_told_with_the_way_to_send_them(name: str) -> None:
-    async with serving(guarded(TOKEN, KEY)) as url:
+    async with serving_app(guarded(TOKEN, KEY)) as url:
         got = await run(name, url, KEY)
     line = f"No agent card at {url}: HTTP 401 (credentials are sent with --token, --header or A2A_CANVAS_TOKEN)\n"
     assert (got.code, got.out, got.err.removeprefix("a2a-canvas: ")) == (1, "", line)
@@ -124,7 +125,7 @@ async def test_the_headers_go_over_grpc_too() -> None:
     await server.start()
     try:
         content = card(f"127.0.0.1:{port}", "GRPC")
-        async with serving(lambda _: Starlette(routes=[card_route(content)])) as url:
+        async with serving_app(lambda _: Starlette(routes=[card_route(content)])) as url:
             assert (await run("send", url, TOKEN, KEY)).code == 0
     finally:
         await server.stop(None)
@@ -134,7 +135,7 @@ async def test_the_headers_go_over_grpc_too() -> None:
 @pytest.mark.parametrize("name", COMMANDS)
 async def test_no_failure_shows_a_secret(name: str) -> None:
     for answer in (401, 500, [], {"error": {"code": -32001, "message": "Task not found"}}):
-        async with serving(Script([answer] * 9, extension=CANVAS).app) as url:
+        async with serving_app(Script([answer] * 9, extension=CANVAS).app) as url:
             got = await run(name, url, TOKEN, KEY, task="t1")
         assert got.code == 1
         assert not any(secret in got.out + got.err for secret in SECRETS)
@@ -165,14 +166,14 @@ def test_a_command_for_the_prompt_of_a_chat_begins_with_a_slash() -> None:
 @pytest.mark.parametrize("path", ["", "/agents/one"])
 @pytest.mark.parametrize("name", COMMANDS)
 async def test_the_address_may_be_that_of_the_card(name: str, path: str) -> None:
-    async with serving(guarded(path=path)) as url:
+    async with serving_app(guarded(path=path)) as url:
         for address in (f"{url}{path}", f"{url}{path}/.well-known/agent-card.json"):
             assert (await run(name, address)).code == 0
 
 
 async def test_a_card_of_another_name_is_read_where_it_is() -> None:
     content = Route("/.well-known/agent.json", lambda _: JSONResponse(card("http://127.0.0.1:1", "PIGEON")))
-    async with serving(lambda _: Starlette(routes=[content])) as url:
+    async with serving_app(lambda _: Starlette(routes=[content])) as url:
         got = await run("send", f"{url}/.well-known/agent.json")
     assert got.err == "a2a-canvas: The agent offers no supported transport (its card lists: PIGEON)\n"
 

@@ -24,7 +24,7 @@ from a2a_canvas.store.ids import context_key
 from a2a_canvas.store.memory import InMemoryArtifactStore
 from a2a_canvas.store.models import Author, Ref
 from tests.fakes import Clock, contexts_of, ids, said
-from tests.server.client.client_harness import serving
+from tests.loopback import serving_app
 
 
 class ArtifactHarness:
@@ -87,7 +87,10 @@ class ArtifactHarness:
 @asynccontextmanager
 async def served(app: Starlette) -> AsyncIterator[httpx.AsyncClient]:
     """The application on loopback."""
-    async with serving(lambda _: app) as url, httpx.AsyncClient(base_url=url, trust_env=False, timeout=30) as client:
+    async with (
+        serving_app(lambda _: app) as url,
+        httpx.AsyncClient(base_url=url, trust_env=False, timeout=30) as client,
+    ):
         yield client
 
 

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-import socket
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
 import pytest
-import uvicorn
 from starlette.applications import Starlette
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import PlainTextResponse, Response, StreamingResponse
@@ -18,6 +16,7 @@ from starlette.routing import Route
 from a2a_canvas.server.protocols.edge import connections
 from a2a_canvas.server.protocols.edge.connections import MAX_FIELDS, MAX_HEAD, ConnectionLimits, limited_connection
 from a2a_canvas.server.protocols.edge.origins import Origin, origin_of
+from tests.loopback import connect, serving_app
 
 NEVER = 3600.0
 SHORT = 0.2
@@ -48,14 +47,15 @@ class Client:
 class StreamServer:
     """A server whose `GET /stream` says `one` at once and `two` when `go` is set."""
 
-    def __init__(self, port: int) -> None:
+    url = ""
+
+    def __init__(self) -> None:
         self.go = asyncio.Event()
         self.disconnected = asyncio.Event()
-        self.port = port
         self._clients: list[Client] = []
 
     async def client(self) -> Client:
-        client = Client(*await asyncio.open_connection("127.0.0.1", self.port))
+        client = Client(*await connect(self.url))
         self._clients.append(client)
         return client
 
@@ -89,28 +89,21 @@ async def refuse(request: Request) -> Response:
 
 @asynccontextmanager
 async def listening(max_connections: int = 10, head: float = NEVER, body: float = NEVER) -> AsyncIterator[StreamServer]:
-    with socket.socket(proto=socket.IPPROTO_TCP) as listener:
-        listener.bind(("127.0.0.1", 0))
-        listener.listen()
-        stream_server = StreamServer(listener.getsockname()[1])
-        app = Starlette(
-            routes=[
-                Route("/", stream_server.length, methods=["GET", "POST"]),
-                Route("/stream", stream_server.stream),
-                Route("/origin", origin),
-                Route("/refused", refuse, methods=["POST"]),
-            ]
-        )
-        http = limited_connection(ConnectionLimits(max_connections, head, body))
-        config = uvicorn.Config(app, http=http, log_config=None, lifespan="off", timeout_graceful_shutdown=1)
-        server = uvicorn.Server(config)
-        running = asyncio.create_task(server.serve(sockets=[listener]))
+    stream_server = StreamServer()
+    app = Starlette(
+        routes=[
+            Route("/", stream_server.length, methods=["GET", "POST"]),
+            Route("/stream", stream_server.stream),
+            Route("/origin", origin),
+            Route("/refused", refuse, methods=["POST"]),
+        ]
+    )
+    http = limited_connection(ConnectionLimits(max_connections, head, body))
+    async with serving_app(lambda _: app, http=http) as stream_server.url:
         try:
             yield stream_server
         finally:
             stream_server.close()
-            server.should_exit = True
-            await running
 
 
 @pytest.fixture(autouse=True)

@@ -1,7 +1,6 @@
 """The guard in front of the SDK's HTTP routes: no request gets a 5xx, a plain text or the text of an exception."""
 
 import asyncio
-import contextlib
 import gzip
 import json
 import logging
@@ -11,7 +10,6 @@ from typing import Any
 
 import httpx
 import pytest
-import uvicorn
 from a2a.server.routes import create_jsonrpc_routes, create_rest_routes
 from google.protobuf.any_pb2 import Any as Any_
 from google.protobuf.json_format import ParseDict
@@ -28,6 +26,7 @@ from a2a_canvas.server.protocols.a2a_v1.bindings.http_json import rest_route
 from a2a_canvas.server.protocols.a2a_v1.bindings.jsonrpc import jsonrpc_route
 from a2a_canvas.server.protocols.guard.checks import BodyLimits
 from a2a_canvas.server.protocols.pipeline.http_pipeline import HttpPipeline
+from tests.loopback import connect, serving_app
 from tests.property_examples import examples
 from tests.server.protocols.echo_handler import Echo
 
@@ -497,29 +496,9 @@ async def test_other_paths_keep_their_own_errors() -> None:
 # ---------------------------------------------------------------- over a socket
 
 
-@contextlib.asynccontextmanager
-async def served(app: Any) -> AsyncIterator[int]:
-    server = uvicorn.Server(uvicorn.Config(app, host="127.0.0.1", port=0, log_level="critical", lifespan="off"))
-    started = asyncio.Event()
-    startup = server.startup
-
-    async def start(sockets: Any = None) -> None:
-        await startup(sockets)
-        started.set()
-
-    server.startup = start  # type: ignore[method-assign]
-    task = asyncio.create_task(server.serve())
-    await started.wait()
-    try:
-        yield server.servers[0].sockets[0].getsockname()[1]
-    finally:
-        server.should_exit = True
-        await task
-
-
-async def exchange(port: int, *pieces: bytes) -> bytes:
+async def exchange(url: str, *pieces: bytes) -> bytes:
     """Sends the pieces and reads until the server closes, which it has to do by itself."""
-    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    reader, writer = await connect(url)
     for piece in pieces:
         writer.write(piece)
         await writer.drain()
@@ -533,10 +512,10 @@ HEAD = b"Host: x\r\nContent-Type: application/json\r\nA2A-Version: 1.0\r\n"
 
 @pytest.mark.parametrize("target", [b"/", b"/rest/message:send", b"/healthz"])
 async def test_a_body_over_the_limit_is_refused_before_it_is_sent_and_while_it_is(target: bytes) -> None:
-    async with served(guarded()) as port:
+    async with serving_app(lambda _: guarded()) as url:
         start = b"POST " + target + b" HTTP/1.1\r\n" + HEAD
-        declared = await exchange(port, start + b"Content-Length: 999999999\r\n\r\n")
-        chunked = await exchange(port, start + b"Transfer-Encoding: chunked\r\n\r\n1001\r\n" + b"x" * 4097 + b"\r\n")
+        declared = await exchange(url, start + b"Content-Length: 999999999\r\n\r\n")
+        chunked = await exchange(url, start + b"Transfer-Encoding: chunked\r\n\r\n1001\r\n" + b"x" * 4097 + b"\r\n")
     for answer in (declared, chunked):
         head, _, body = answer.partition(b"\r\n\r\n")
         assert head.startswith(b"HTTP/1.1 200" if target == b"/" else b"HTTP/1.1 413")
@@ -566,8 +545,8 @@ async def test_a_stream_passes_piece_by_piece_and_the_readers_leaving_reaches_th
         return StreamingResponse(events(), media_type="text/event-stream")
 
     app = HttpPipeline(Starlette(routes=[Route("/rest/stream", stream)]), limits=LIMITS)
-    async with served(app) as port, httpx.AsyncClient() as client:
-        async with client.stream("GET", f"http://127.0.0.1:{port}/rest/stream") as response:
+    async with serving_app(lambda _: app) as url, httpx.AsyncClient() as client:
+        async with client.stream("GET", f"{url}/rest/stream") as response:
             pieces = response.aiter_text()
             assert await anext(pieces) == "data: 1\n\n"
             more.set()
@@ -586,8 +565,8 @@ async def test_a_client_that_leaves_in_its_body_never_reaches_the_app() -> None:
         await HttpPipeline(app, limits=LIMITS)(scope, receive, send)
         done.set()
 
-    async with served(watched) as port:
-        _, writer = await asyncio.open_connection("127.0.0.1", port)
+    async with serving_app(lambda _: watched) as url:
+        _, writer = await connect(url)
         writer.write(b"POST / HTTP/1.1\r\n" + HEAD + b"Content-Length: 100\r\n\r\n{")
         await writer.drain()
         writer.close()

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-import socket
 import sys
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Annotated, Any
 
-import uvicorn
 from mcp.server.mcpserver import Context, Image, MCPServer
 from mcp.server.mcpserver.resolve import Elicit, Resolve
 from mcp.shared.exceptions import UrlElicitationRequiredError
@@ -17,6 +15,8 @@ from mcp_types import ElicitRequestURLParams, ToolAnnotations
 from pydantic import BaseModel
 from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send
+
+from tests.loopback import serving_app
 
 READS = ToolAnnotations(read_only_hint=True)
 
@@ -139,18 +139,9 @@ async def over_http(
         wrap: what stands in front of it.
     """
     app: ASGIApp = server.sse_app() if sse else server.streamable_http_app(**options)
-    app = wrap(without_discover(app) if legacy else app)
-    with socket.socket(proto=socket.IPPROTO_TCP) as listener:
-        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        listener.bind(("127.0.0.1", port))
-        listener.listen()
-        running = uvicorn.Server(uvicorn.Config(app, log_config=None, timeout_graceful_shutdown=0, lifespan="on"))
-        task = asyncio.create_task(running.serve(sockets=[listener]))
-        try:
-            yield f"http://127.0.0.1:{listener.getsockname()[1]}/{'sse' if sse else 'mcp'}"
-        finally:
-            running.should_exit = True
-            await task
+    served, path = wrap(without_discover(app) if legacy else app), "sse" if sse else "mcp"
+    async with serving_app(lambda _: served, port, lifespan="on", timeout_graceful_shutdown=0) as url:
+        yield f"{url}/{path}"
 
 
 if __name__ == "__main__":

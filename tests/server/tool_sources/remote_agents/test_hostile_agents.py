@@ -17,7 +17,7 @@ from starlette.routing import Route
 from a2a_canvas.server.a2a_client.agent_fault import AgentFault
 from a2a_canvas.server.tool_sources.remote_agents import agent_client, remote_task
 from a2a_canvas.server.tool_sources.remote_agents.agent_client import AgentClient
-from tests.server.client.client_harness import serving as listening
+from tests.loopback import serving_app
 from tests.server.tool_sources.remote_agents.asking import asked, asking, result, texts
 
 Answers = Callable[[str, dict[str, Any], Request], Response]
@@ -80,7 +80,7 @@ def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
 
 async def run(answers: Answers, **of_card: Any) -> tuple[str, dict[str, str]]:
     """What the model reads, and the artifacts."""
-    async with listening(agent(answers, **of_card)) as url, asking(url, seconds=20) as source:
+    async with serving_app(agent(answers, **of_card)) as url, asking(url, seconds=20) as source:
         turn = await asked(source, "Go")
         assert turn.told.statuses == [("completed", "Done.")]
         return result(turn), await texts(turn)
@@ -192,7 +192,7 @@ async def test_an_endless_flood_of_events_ends_with_the_time(monkeypatch: pytest
 
         return StreamingResponse(flood(), media_type="text/event-stream")
 
-    async with listening(agent(answers)) as url, asking(url, seconds=0.5) as source:
+    async with serving_app(agent(answers)) as url, asking(url, seconds=0.5) as source:
         turn = await asked(source, "Go")
     assert result(turn).startswith("ERROR The task of Bad took longer than 0.5 seconds and was cancelled")
 
@@ -230,7 +230,7 @@ async def test_an_agent_that_is_silent_is_looked_at() -> None:
 
         return StreamingResponse(silent(), media_type="text/event-stream")
 
-    async with listening(agent(answers)) as url, asking(url, seconds=20) as source:
+    async with serving_app(agent(answers)) as url, asking(url, seconds=20) as source:
         for client in source._clients.values():
             client._http.timeout = httpx.Timeout(0.2)
         turn = await asked(source, "Go")
@@ -254,7 +254,7 @@ async def test_an_agent_that_is_silent_is_looked_at() -> None:
     ],
 )
 async def test_a_card_that_cannot_be_used_makes_no_tool_and_the_server_starts(of_card, reason, caplog) -> None:
-    async with listening(agent(lambda *_: answer({}), **of_card)) as url, asking(url) as source:
+    async with serving_app(agent(lambda *_: answer({}), **of_card)) as url, asking(url) as source:
         assert source.tools() == ()
     assert reason in caplog.text
 
@@ -281,7 +281,7 @@ async def test_a_name_that_moves_into_a_private_network_is_not_connected_to(monk
         seen.append(method)
         return answer(task("COMPLETED"))
 
-    async with listening(agent(answers)) as url:
+    async with serving_app(agent(answers)) as url:
         port = url.rpartition(":")[2]
         moves = {"agent.example": ["93.184.215.14"] * 9, "rebind.example": ["93.184.215.15", "127.0.0.1"]}
 
@@ -310,7 +310,7 @@ async def test_an_agent_in_a_private_network_is_connected_to_by_its_name() -> No
         hosts.append(request.headers["host"])
         return answer(task("COMPLETED"))
 
-    async with listening(agent(answers)) as url:
+    async with serving_app(agent(answers)) as url:
         port = url.rpartition(":")[2]
         client = AgentClient(f"http://agent.internal:{port}", lookup=lookup)
         await client.read_card()
@@ -328,7 +328,7 @@ async def test_an_answer_that_drips_is_left(monkeypatch) -> None:
 
         return StreamingResponse(drip(), media_type="application/json")
 
-    async with listening(agent(answers)) as url:
+    async with serving_app(agent(answers)) as url:
         client = AgentClient(url, silence=0.3)
         await client.read_card()
         with pytest.raises(AgentFault, match="it does not answer"):
@@ -353,7 +353,7 @@ REQUIRED = {
     ],
 )
 async def test_a_token_that_a_card_requires_and_nobody_has_set_is_logged(of_card, tokens, warned, caplog) -> None:
-    async with listening(agent(lambda *_: answer({}), **of_card)) as url, asking(url, tokens=tokens):
+    async with serving_app(agent(lambda *_: answer({}), **of_card)) as url, asking(url, tokens=tokens):
         where = url.removeprefix("http://")
         told = f"The agent at {where} requires credentials: set A2A_CANVAS_AGENT_TOKENS={where}=TOKEN"
         assert (told in caplog.messages) is warned
@@ -362,7 +362,7 @@ async def test_a_token_that_a_card_requires_and_nobody_has_set_is_logged(of_card
 @pytest.mark.parametrize(("tokens", "given"), [({}, "no token"), ({"127.0.0.1": "x"}, "the token that it was sent")])
 async def test_an_agent_that_refuses_access_is_logged_with_the_setting(tokens, given, caplog) -> None:
     refusing = agent(lambda *_: Response(status_code=401))
-    async with listening(refusing) as url, asking(url, tokens=tokens) as source:
+    async with serving_app(refusing) as url, asking(url, tokens=tokens) as source:
         turn = await asked(source, "Go")
         where = url.removeprefix("http://")
     assert "it refuses access (HTTP 401)" in result(turn)
@@ -403,7 +403,7 @@ async def test_a_token_is_sent_in_the_header_that_the_card_names_and_to_its_host
         return answer(task("COMPLETED"))
 
     made = agent(answers, securitySchemes=schemes)
-    async with listening(made) as url, asking(url, tokens={"127.0.0.1": "s3cret"}) as source:
+    async with serving_app(made) as url, asking(url, tokens={"127.0.0.1": "s3cret"}) as source:
         await asked(source, "Go")
         assert set(seen) == {header}
         [client] = source._clients.values()
@@ -423,7 +423,7 @@ async def test_an_agent_that_is_not_there_at_the_start_becomes_a_tool_when_it_is
         return Starlette(routes=[Route("/.well-known/agent-card.json", told)])
 
     monkeypatch.setattr("a2a_canvas.server.tool_sources.remote_agents.agents_source.RETRIES", (0.01,))
-    async with listening(make) as url, asking(url) as source:
+    async with serving_app(make) as url, asking(url) as source:
         assert source.tools() == ()
         [trying] = source._trying.values()
         await trying

@@ -25,11 +25,11 @@ from a2a_canvas.server.tool_sources.remote_agents import agents_source
 from a2a_canvas.server.tool_sources.remote_agents.agent_client import AgentClient
 from a2a_canvas.server.tool_sources.remote_agents.agents_source import RemoteAgents
 from a2a_canvas.tools.registry import TOOLS
+from tests.loopback import serving_app
 from tests.server.agent.turn.turn_harness import TurnHarness
 from tests.server.app_server import HTTP, WAYS, Served, sent, serving, text_of
 from tests.server.app_server import asking as app_asking
 from tests.server.canvas.node_tools import need_node
-from tests.server.client.client_harness import serving as listening
 from tests.server.tool_sources.remote_agents.asking import asked, asking, calls, life, only, result, texts
 
 WRITTEN = {"report": "# report\n\nHello, wörld 😀.\n"}
@@ -336,7 +336,7 @@ async def writes_here_and_asks(source) -> None:
 @pytest.mark.parametrize("streaming", [True, False], ids=["streams", "is looked at"])
 @pytest.mark.parametrize("way", HTTP, ids=" ".join)
 async def test_the_sdks_handler_writes_here_and_asks(way, streaming) -> None:
-    async with listening(sdk_app(*way, streaming=streaming)) as url, asking(url) as source:
+    async with serving_app(sdk_app(*way, streaming=streaming)) as url, asking(url) as source:
         await writes_here_and_asks(source)
 
 
@@ -405,7 +405,7 @@ def fasta2a_app(url: str):
 
 @pytest.mark.filterwarnings("ignore:Pydantic serializer warnings")
 async def test_fasta2a_writes_here() -> None:
-    async with listening(fasta2a_app, lifespan="on") as url, asking(url) as source:
+    async with serving_app(fasta2a_app, lifespan="on") as url, asking(url) as source:
         turn = await asked(source, "Hello")
         assert result(turn).startswith("Echoed.")
         assert await texts(turn) == {"echo": "Hello"}
