@@ -23,11 +23,11 @@ from a2a_canvas.server.protocols.edge.availability import health_route, ready_ro
 from a2a_canvas.server.protocols.edge.metrics_routes import metrics_readers, metrics_route
 from a2a_canvas.server.protocols.edge.shutdown import ShutdownMiddleware
 from a2a_canvas.server.protocols.guard.hosts import cors_options, hosts_of
-from a2a_canvas.server.protocols.guard.unrouted import refuse_unrouted
 from a2a_canvas.server.protocols.page.routes import about, page_routes
 from a2a_canvas.server.protocols.pipeline.entrance import HttpEntrance
 from a2a_canvas.server.protocols.pipeline.http_answers import Answers
 from a2a_canvas.server.protocols.pipeline.http_pipeline import HttpPipeline
+from a2a_canvas.server.protocols.pipeline.unrouted import refuse_unrouted
 from a2a_canvas.server.settings.settings import Settings
 from a2a_canvas.server.wire import REST_PREFIX
 

@@ -91,7 +91,7 @@ def run_input(value: Mapping[str, JsonValue]) -> RunInput:
 
 
 def last_message_field(value: Mapping[str, Any]) -> str:
-    """The field of the message, as it is named in this request body."""
+    """The name of the message's field in this request body."""
     return f"messages.{len(value['messages']) - 1}.content"
 
 

@@ -78,7 +78,7 @@ class Shutdown:
                 await self._close_runtime(self._answer_grace)
 
     async def _run(self) -> None:
-        # In this order: gRPC takes no more calls from its first step on.
+        # In this order: gRPC accepts no more calls from its first step on.
         calls = [asyncio.ensure_future(self.grpc_server.stop(self._grace))] if self.grpc_server else []
         await self._close_runtime(self._grace - self._answer_grace)
         ends = [*calls, asyncio.ensure_future(self._all_ended.wait())]

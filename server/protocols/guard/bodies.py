@@ -1,4 +1,4 @@
-"""Request bodies: the limit of each, and the limit of all that are in memory at once.
+"""Request bodies: the limit of each, and the limit of all bodies in memory.
 
 Rules:
 1. A body is read to its end before it is checked, never beyond its limit, and replayed to the application. A compressed

@@ -2,7 +2,7 @@
 
 Rule 1: a browser sends its cookie whichever page makes the request. So a request must come from this origin, as far as
         the browser says; one that changes anything also needs a header that no page of another origin can send. Another
-        page may link to what can be read, because the browser shows it to the user alone, but may not embed it.
+        page may link to what can be read, because the browser shows it only to the user, but may not embed it.
 Rule 2: a signed address is for one GET of one path with its query, by the caller it was made for, within
         SIGNED_SECONDS. It is for what cannot send a header, such as EventSource or a download. It stops working when
         the credential it was made with ends, and a stream opened with it ends then, too.

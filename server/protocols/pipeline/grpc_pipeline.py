@@ -44,7 +44,6 @@ from a2a_canvas.server.accounts.access import ANONYMOUS, Caller
 from a2a_canvas.server.metrics import Metrics
 from a2a_canvas.server.protocols.edge.availability import UnavailableError, retry_after
 from a2a_canvas.server.protocols.edge.error_tables import INTERNAL_REASON
-from a2a_canvas.server.protocols.edge.grpc_metrics import http_status_of
 from a2a_canvas.server.protocols.edge.origins import GrpcOrigins
 from a2a_canvas.server.protocols.edge.request_metrics import AnswerCount
 from a2a_canvas.server.protocols.guard.bodies import TOO_MANY_BODIES, BodyBudget, BodyReservation
@@ -58,6 +57,7 @@ from a2a_canvas.server.protocols.guard.proto_wire import has_more_fields
 from a2a_canvas.server.protocols.identity.authenticator import Authenticator
 from a2a_canvas.server.protocols.pipeline.entrance import identify, stream_check
 from a2a_canvas.server.protocols.pipeline.extension_headers import SUPPORTED, activated_extensions
+from a2a_canvas.server.protocols.pipeline.grpc_statuses import http_status_of
 from a2a_canvas.server.tasks.journal.cursors import Check
 from a2a_canvas.server.wire import VERSION_HEADER
 from a2a_canvas.store.text.wording import choice, nearest

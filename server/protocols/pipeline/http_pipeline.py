@@ -259,7 +259,7 @@ class _HttpExchange:
 
 
 class _BindingAnswer:
-    """One run of the app behind a binding: its answer is sent on at once, unless it is an error that is not JSON."""
+    """One run of the app behind a binding. Its answer passes unchanged, unless it is an error that is not JSON."""
 
     def __init__(self, connection: _HttpExchange, binding: ErrorForm, headers: Mapping[str, str]) -> None:
         self._connection = connection
