@@ -13,6 +13,7 @@ import random
 from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
+from itertools import islice
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl, urlencode, urlsplit
@@ -174,9 +175,10 @@ async def test_whatever_one_user_sends_over_grpc_the_requests_of_another_succeed
         chance = random.Random(2)
         for kind in every_call():
             call = await w.bob.resolved(kind)
-            altered = (replace(call, body=body) for body in alterations(call.body, VALUES))
-            messages = [data for each in altered if (data := as_protobuf(each)) is not None]
-            some = chance.sample(messages, min(OF_A_KIND, len(messages)))
+            altered = [*alterations(call.body, VALUES)]
+            chance.shuffle(altered)
+            messages = (as_protobuf(replace(call, body=body)) for body in altered)
+            some = [*islice((data for data in messages if data is not None), OF_A_KIND)]
             some += hostile_bytes(as_protobuf(call) or b"", chance)
             for start in range(0, len(some), AT_ONCE):
                 calls = [replace(call, body=data) for data in some[start : start + AT_ONCE]]
