@@ -1,4 +1,4 @@
-"""The calls that following a task takes, over the SDK's client."""
+"""The calls that a follower needs, over the SDK's client."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ T = TypeVar("T")
 
 
 class AgentConnection:
-    """An agent that the SDK's client speaks to. Each method may raise `AgentFault`.
+    """A connection to an agent by the SDK's client. Each method may raise `AgentFault`.
 
     Args:
-        client: none if the agent's card has not been read yet.
+        client: None until the agent's card has been read.
         context: of each call: its headers.
         streams: whether the agent offers streams.
-        silence: seconds in which an answer that is no stream ends; none if it may take any time.
+        silence: the time-out, in seconds, of an answer without a stream; None for no time-out.
     """
 
     def __init__(

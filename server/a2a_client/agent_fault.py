@@ -1,4 +1,4 @@
-"""What a failed call of another server means: a reason in words, and whether another try may succeed."""
+"""The meaning of a failed call of another server: a reason in words, and whether another try may succeed."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ _REFUSALS = frozenset(
         grpc.StatusCode.UNIMPLEMENTED,
     )
 )
-"""The statuses of gRPC with which a server has answered; with any other one the connection may have failed."""
+"""The gRPC statuses of a server that has answered; with any other, the connection may have failed."""
 _TEMPORARY = frozenset(
     (grpc.StatusCode.DEADLINE_EXCEEDED, grpc.StatusCode.RESOURCE_EXHAUSTED, grpc.StatusCode.UNAVAILABLE)
 )
-"""The statuses of gRPC with which another try may succeed if they name an error of A2A: the server has answered."""
+"""The gRPC statuses with which another try may succeed even if they name an A2A error."""
 
 
 class AgentFault(Exception):
-    """An agent cannot be reached, refuses, or answers what is not A2A; `str()` is for a model and the log.
+    """An agent cannot be reached, refuses, or does not answer with A2A; `str()` is for a model and the log.
 
     Attributes:
         retryable: another try may succeed.
@@ -57,12 +57,12 @@ def agent_faults() -> Iterator[None]:
 
 
 def fault_of(error: Exception) -> AgentFault:
-    """What an exception of the SDK's client means. An error of A2A says more than the status that it came with."""
+    """The fault of an exception of the SDK's client. An A2A error says more than its status."""
     cause = _cause(error)
     match error:
         case TaskNotFoundError():
             return AgentFault("it does not know the task")
-        case MethodNotFoundError() if isinstance(cause, httpx.HTTPStatusError):  # its message names the address
+        case MethodNotFoundError() if isinstance(cause, httpx.HTTPStatusError):  # its message has the address
             return AgentFault(_status(cause.response.status_code), streamless=True)
         case A2AError() if not isinstance(error, A2AClientError):
             streamless = isinstance(error, UnsupportedOperationError | MethodNotFoundError)
@@ -85,7 +85,7 @@ def fault_of(error: Exception) -> AgentFault:
 
 
 def _is_retryable(cause: BaseException) -> bool:
-    """Whether an error of A2A that came with this status may be temporary."""
+    """Whether an A2A error with this status may be temporary."""
     match cause:
         case httpx.HTTPStatusError(response=response):
             return response.status_code in (408, 429, 503)
@@ -96,12 +96,12 @@ def _is_retryable(cause: BaseException) -> bool:
 
 
 def _cause(error: Exception) -> BaseException:
-    # That of a time-out in asyncio is how the call was ended.
+    # The cause of an asyncio time-out is only the cancellation.
     return error if isinstance(error, TimeoutError) else error.__cause__ or error
 
 
 def _has(data: object, mark: str) -> bool:
-    """Whether `mark` is true anywhere in an error's data, which has another shape in every binding and version."""
+    """Whether `mark` is true anywhere in an error's data, whose shape depends on binding and version."""
     if isinstance(data, Mapping):
         return data.get(mark) in (True, "true") or any(_has(value, mark) for value in data.values())
     return isinstance(data, list | tuple) and any(_has(value, mark) for value in data)

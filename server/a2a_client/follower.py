@@ -3,8 +3,8 @@
 Rule 1: a task is over at a terminal state, at a question, or with a message in place of a task.
 Rule 2: a stream that ends before that is resumed by `SubscribeToTask`; a task without streams is polled by `GetTask`.
 Rule 3: a message is sent again, under its id, only if nothing answered it, and only `resends` times.
-Rule 4: with `confirms`, `GetTask` has the last word: before each stream, when a stream has failed, and when it has told
-        the end. An end that it does not show after some time is believed.
+Rule 4: with `confirms`, `GetTask` confirms the state before each stream, after a failed one, and at the end. An end
+        that it does not confirm within some time is accepted.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ ENDED = (pb.TASK_STATE_COMPLETED, pb.TASK_STATE_FAILED, pb.TASK_STATE_CANCELED, 
 WAITS = (pb.TASK_STATE_INPUT_REQUIRED, pb.TASK_STATE_AUTH_REQUIRED)
 
 Take = Callable[[pb.StreamResponse], Awaitable[None]]
-"""Takes an event of the task. A look at the task is one, too."""
+"""Takes an event of the task; a polled snapshot is one, too."""
 Wait = Callable[[float, int], Awaitable[object]]
-"""Waits some seconds before a try: its number since the connection was lost, or 0."""
+"""Waits some seconds before a try; with its number since the connection was lost, or 0."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +33,7 @@ class Persistence:
 
     Attributes:
         delays: seconds before each try to reach a server that was lost; after the last try it is given up.
-        polls: seconds between two looks at a task; the last one repeats.
+        polls: seconds between polls; the last one repeats.
         resends: how often a message without an answer is sent again.
         confirms: see rule 4.
     """
@@ -46,7 +46,7 @@ class Persistence:
 
 @dataclass(frozen=True, slots=True)
 class Tries:
-    """Tries in a row: how many lost the connection, and how many brought nothing new."""
+    """Consecutive tries that lost the connection, and that brought nothing new."""
 
     lost: int = 0
     quiet: int = 0
@@ -69,13 +69,13 @@ NEWS = Tries(lost=1)
 
 
 def task_of(event: pb.StreamResponse) -> tuple[str, str]:
-    """The ids of the task that an event is about, and of its context; empty if it is a message."""
+    """The ids of an event's task and context; empty for a message."""
     update = event.status_update if event.HasField("status_update") else event.artifact_update
     return event.task.id or update.task_id, event.task.context_id or update.context_id
 
 
 def status_key(status: pb.TaskStatus) -> str:
-    """Tells one status from the next; empty if the server gives nothing that does."""
+    """A key that differs between statuses; empty if the server sends nothing to tell them apart."""
     time = status.timestamp.ToJsonString() if status.HasField("timestamp") else ""
     return f"{status.message.message_id} {time}".strip()
 
@@ -128,7 +128,7 @@ class Follower:
             over = await self._resume()
 
     async def _send(self, message: pb.Message) -> bool:
-        """Whether the task is over. So do the other steps."""
+        """Whether the task is over; the other steps return the same."""
         delays = iter(self.persistence.delays[: self.persistence.resends])
         while True:
             try:
@@ -164,7 +164,7 @@ class Follower:
     async def _read(self, stream: AsyncGenerator[pb.StreamResponse], message: pb.Message | None = None) -> bool:
         self._has_answer = news = False
         end = asked = fault = None
-        # The stream that answers a question may begin with the task as it was: still asking. If that is all, it asks
+        # The stream that answers a question may begin with the old state, still asking. If that is all, it asks
         # the next question.
         stale = message is not None and bool(message.task_id) and self.connection.streams
         try:

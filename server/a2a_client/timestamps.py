@@ -1,4 +1,4 @@
-"""Time stamps without a zone, read as UTC: protobuf refuses a whole answer for one, and fasta2a writes no others.
+"""Reads time stamps without a zone as UTC. For one, protobuf rejects the whole answer, and fasta2a writes no others.
 
 Rule: only a task's status is changed. Data, metadata and text stay as they are.
 """
@@ -15,7 +15,7 @@ import httpx
 
 _STAMP = r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?"
 LARGE = 65_536
-"""Bytes that are not parsed on the event loop."""
+"""The size in bytes from which a text is parsed off the event loop."""
 _SUSPECT = re.compile(rf'"timestamp"\s*:\s*"{_STAMP}"'.encode())
 
 
@@ -28,7 +28,7 @@ async def add_zones_to_answer(response: httpx.Response) -> None:
 
 
 def add_zones(text: bytes) -> bytes:
-    """JSON, or a line of an event stream with JSON in it, with time stamps of UTC in place of those without a zone."""
+    """JSON, or a line of an event stream with JSON in it, whose time stamps without a zone become UTC."""
     if not _SUSPECT.search(text):
         return text
     start = text.find(b"{")

@@ -1,4 +1,4 @@
-"""Where a server stores tasks and artifacts: in memory, or in a database (`durable_backend.py`)."""
+"""The storage of tasks and artifacts: in memory, or in a database (`durable_backend.py`)."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ from a2a_canvas.store.models import Limits
 
 
 class Backend(Protocol):
-    """Where a server stores tasks and artifacts.
+    """The storage of a server's tasks and artifacts.
 
     Attributes:
-        api_keys: None if there is nowhere to store them.
+        api_keys: None if they cannot be stored.
         ownership: None if nothing outlives the process.
     """
 
@@ -54,15 +54,15 @@ class Backend(Protocol):
         """Open it, and take over the tasks that no replica runs.
 
         Raises:
-            DatabaseError: it cannot be used.
+            DatabaseError: it is unusable.
         """
         ...
 
     async def share_usage(self, meter: Meter, exchanged: Callable[[], None]) -> None:
-        """Store what a meter counts, and tell it what the other replicas have counted, until it is closed.
+        """Exchange a meter's counts with those of the other replicas, until it is closed.
 
         Args:
-            exchanged: called whenever that was done.
+            exchanged: called after each exchange.
         """
         ...
 
@@ -71,12 +71,12 @@ class Backend(Protocol):
         ...
 
     async def ready(self) -> str | None:
-        """Why it cannot be used now; None if it can."""
+        """Why it is unusable now; None if it is usable."""
         ...
 
 
 def make_backend(settings: Settings, now: Callable[[], datetime], metrics: Metrics | None = None) -> Backend:
-    """The backend that the settings name; it is not opened yet."""
+    """The backend of the settings, not opened yet."""
     limits = Limits(settings.max_artifact_bytes)
     if settings.database == "memory":
         return MemoryBackend(now, limits)

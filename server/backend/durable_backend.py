@@ -1,4 +1,4 @@
-"""The backend in a database, with retention: what is older than the settings allow is pruned every hour."""
+"""The backend in a database, with retention: older data is pruned every hour."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ from a2a_canvas.store.models import Limits
 logger = logging.getLogger(__name__)
 
 PRUNE_INTERVAL = timedelta(hours=1)
-"""Between two prunes; the first runs at the start of the server."""
+"""The interval of prunes; the first runs at the start of the server."""
 
 
 KEEP_JOURNALS = timedelta(days=1)
-"""After the end of a task: clients can resume its stream for so long."""
+"""How long clients can resume the stream of an ended task."""
 
 LAST_EXCHANGE_SECONDS = 1.0
-"""What a server that stops has to store what users have used."""
+"""The time-out of a stopping server for storing usage."""
 
 
 def retention_of(settings: Settings) -> Retention:
@@ -77,7 +77,7 @@ class DurableBackend(SqlBackend):
         meter.kept = self._kept
         self._usage = SharedUsage(self._database, meter, self._now, exchanged)
         with suppress(Unavailable):
-            await self._usage.exchange()  # before the first request: what was counted before this start
+            await self._usage.exchange()  # before the first request: the counts from before this start
         self._beside.append(asyncio.create_task(self._usage.run(), name="usage"))
 
     async def stop(self) -> None:

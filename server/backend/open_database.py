@@ -1,6 +1,6 @@
-"""Opens a database for a server or for one of the commands, or says in one line why that is not possible.
+"""Opens a database for a server or a command, or says in one line why that failed.
 
-Rule 1: a SQLite file of another program is refused before anything is written: no lock beside it, no journal mode.
+Rule 1: a SQLite file of another program is refused before anything is written, including a lock or a journal mode.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from a2a_canvas.store.text.wording import choice
 _OTHER_FILE: Final = "name another file with --database"
 _CHECK_ADDRESS: Final = "Check that PostgreSQL runs, and the address, the user and the password in --database."
 _NAMED_TABLES: Final = 3
-"""Tables of another program that a message names."""
+"""The most tables of another program that a message names."""
 
 
 class DatabaseError(Exception):
@@ -48,7 +48,7 @@ class LockedDatabase(Database):
 
 
 def make_database(url: str) -> Database:
-    """A database that is not opened yet; a SQLite file will be locked."""
+    """A database, not opened yet; a SQLite file will be locked."""
     return LockedDatabase(url) if url.startswith("sqlite:") else Database(url)
 
 
@@ -64,23 +64,23 @@ async def prepare_database(database: Database) -> None:
 
 
 def file_of(url: str) -> Path | None:
-    """The file of a SQLite database."""
+    """The file of a SQLite database; None for PostgreSQL."""
     return Path(url.removeprefix("sqlite:///")) if url.startswith("sqlite:") else None
 
 
 def place_of(url: str) -> str:
-    """Where a database is: the absolute path of a SQLite file, else the address without its password."""
+    """The absolute path of a SQLite file, else the address without its password."""
     file = file_of(url)
     return str(file.absolute()) if file else without_password(url)
 
 
 @asynccontextmanager
 async def open_database(url: str, *, shared: bool = False, new: bool = False) -> AsyncIterator[Database]:
-    """A database that answers, with any schema; it is closed at the end.
+    """Open a database with any schema; it is closed at the end.
 
     Args:
         shared: do not lock a SQLite file.
-        new: create a SQLite file that is not there.
+        new: create a missing SQLite file.
 
     Raises:
         DatabaseError: it cannot be opened, reached or used, or is open in another server.
@@ -129,7 +129,7 @@ def _translate(url: str, error: BaseException) -> DatabaseError | None:
         case OSError():
             return _unusable(url, error.strerror or "")
         case _ if original := getattr(error, "orig", None):
-            # A file that is no database, a wrong password, no permission: the driver's message says it.
+            # Not a database, a wrong password, no permission: the driver's message says which.
             return _unusable(url, str(original))
         case _:
             return None
@@ -150,15 +150,15 @@ def _cannot_open(url: str, fault: str) -> DatabaseError:
 
 
 def check_file(path: Path, name: str, *, new: bool, writes: bool) -> None:
-    """Look at a SQLite file before it is opened; nothing is written (rule 1).
+    """Check a SQLite file before it is opened; nothing is written (rule 1).
 
     Args:
-        name: what messages call it.
+        name: its name in messages.
         new: it may be missing.
-        writes: it must be possible to write it, and files beside it.
+        writes: it and its folder must be writable.
 
     Raises:
-        DatabaseError: it cannot be opened, is of another program, or could not be created.
+        DatabaseError: it cannot be opened or created, or belongs to another program.
     """
     if fault := _fault_of_place(path) or _fault_of_permissions(path, writes):
         raise _cannot_open(name, fault)
@@ -174,7 +174,7 @@ def check_file(path: Path, name: str, *, new: bool, writes: bool) -> None:
 
 
 def _fault_of_place(path: Path) -> str:
-    """What is wrong with a SQLite file, where SQLite's own message would not say it."""
+    """The fault of a SQLite file, where SQLite's own message would not name it."""
     if path.is_dir():
         return f"it is a folder. {_OTHER_FILE.capitalize()}"
     if not path.parent.is_dir():
@@ -200,11 +200,11 @@ def _fault_of_permissions(path: Path, writes: bool) -> str:
 
 
 def _tables_of_another(path: Path, name: str) -> Sequence[str]:
-    """The tables of a file that has none of ours; empty if it has ours, has none, or cannot be read now."""
+    """The tables of a file without ours; empty if it has ours, has none, or cannot be read now."""
     if not path.exists():
         return ()
-    # `immutable` takes no locks and makes no -wal. With one of these files, somebody may be writing. After a crash of
-    # somebody with a -journal, only `immutable` reads the file and leaves it as it is.
+    # `immutable` takes no locks and makes no -wal. With one of these files, another process may be writing. After its
+    # crash with a -journal, only `immutable` reads the file and leaves it unchanged.
     in_use = any(path.with_name(f"{path.name}{end}").exists() for end in ("-wal", "-journal"))
     crashed = path.with_name(f"{path.name}-journal").exists()
     for mode in (*(["mode=ro"] if in_use else []), *(["immutable=1"] if crashed or not in_use else [])):

@@ -1,10 +1,10 @@
-"""`serve --reload`: a process that serves, and this one, which starts it anew when a file of the agent changes.
+"""`serve --reload`: this process restarts the serving process when a file of the agent changes.
 
-Rule 1: a new server loads the agent first. Only when it could, the old one stops and hands over its turns as at any
-        restart, and the new one serves what it has loaded, whatever the files have become since. With an agent that
-        cannot be loaded, or whose MCP servers' programs are missing, the old server goes on.
-Rule 2: the listening socket is this process's, and is lent to the servers: between two of them connections wait.
-Rule 3: a port that is not free ends the first start, as it does without `--reload`.
+Rule 1: a new server loads the agent first. Only if that succeeds, the old one stops and hands over its turns as at any
+        restart, and the new one serves the agent as loaded. If the agent cannot be loaded, or programs of its MCP
+        servers are missing, the old server keeps running.
+Rule 2: this process owns the listening socket and lends it to the servers: connections wait during a restart.
+Rule 3: an occupied port ends the first start, as it does without `--reload`.
 """
 
 from __future__ import annotations
@@ -26,16 +26,16 @@ from watchfiles import Change, DefaultFilter, watch
 from a2a_canvas.server.listening import CHANNEL, listen
 
 WATCHED = (".py", ".toml", ".md", ".json", ".yaml", ".yml")
-"""The endings of the files that an agent is made of. Its database is in the folder, too, and what its tools write."""
+"""The suffixes of an agent's files. The folder also has its database, and files that its tools write."""
 
 PYTEST_FOLDER = "pytest-cache-files-"
-"""How pytest's cache is called while pytest makes it, with a README.md in it."""
+"""The temporary name of pytest's cache, which contains a README.md."""
 
 STOP_SECONDS = 15
-"""Seconds that a server may take to stop, before it is killed: who edits a file does not wait longer."""
+"""Seconds until a stopping server is killed, because the user waits for the restart."""
 
 LOOK_MILLISECONDS = 200
-"""How often it is looked whether the server still runs."""
+"""The interval of checks that the server still runs."""
 
 
 class AgentFiles(DefaultFilter):
@@ -48,11 +48,11 @@ class AgentFiles(DefaultFilter):
 
 
 def serve_and_reload(folder: Path, arguments: Sequence[str]) -> int:
-    """Serve until a signal comes.
+    """Serve until a signal arrives.
 
     Args:
-        folder: the agent's.
-        arguments: of `serve`, as they were typed.
+        folder: of the agent.
+        arguments: of `serve`, as typed.
 
     Returns:
         The exit code.
@@ -63,7 +63,7 @@ def serve_and_reload(folder: Path, arguments: Sequence[str]) -> int:
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     servers = _Servers([*_program(), *arguments])
     try:
-        # The first time it yields nothing: it watches from before the agent is loaded.
+        # It first yields nothing, because it watches from before the agent is loaded.
         for changes in watch(
             folder,
             watch_filter=AgentFiles(),
@@ -87,13 +87,13 @@ def serve_and_reload(folder: Path, arguments: Sequence[str]) -> int:
 
 @dataclass(slots=True)
 class _Server:
-    """A process that serves, or will as soon as it is given the socket."""
+    """A process that serves, or will once it has the socket."""
 
     process: subprocess.Popen[bytes]
     channel: socket.socket
 
     def wait_until_loaded(self) -> tuple[str, int] | None:
-        """Its host and port, when it has loaded the agent; None if it could not, and has ended."""
+        """Wait until it has loaded the agent; returns its host and port, or None if it failed and has ended."""
         said = self.channel.recv(4096)
         if not said:
             self.process.wait()
@@ -116,10 +116,10 @@ class _Server:
 
 
 class _Servers:
-    """The server that runs, the one that replaces it, and the socket that they share.
+    """The running server, its replacement, and their shared socket.
 
     Attributes:
-        first: nothing was started yet.
+        first: no server has started yet.
     """
 
     def __init__(self, command: Sequence[str]) -> None:
@@ -130,10 +130,10 @@ class _Servers:
         self._address: tuple[str, int] | None = None
 
     def renew(self) -> None:
-        """Serve the agent as it is now; if it cannot be loaded, as it was (rule 1).
+        """Serve the current agent; if it cannot be loaded, the previous one (rule 1).
 
         Raises:
-            OSError: the port is not free, and nothing was served yet (rule 3).
+            OSError: the port is occupied, and nothing was served yet (rule 3).
         """
         new = _start(self._command)
         try:
@@ -147,7 +147,7 @@ class _Servers:
             self.first = False
 
     def look(self) -> None:
-        """If the server has ended by itself, no client may wait for it."""
+        """Close the socket if the server has ended by itself, so that no client waits."""
         if self._running and self._running.process.poll() is not None:
             self.stop()
             self._report()
@@ -167,7 +167,7 @@ class _Servers:
         old, self._running = self._running, new
         if old:
             old.stop()
-        with suppress(BrokenPipeError):  # it has just ended, which `look` will find
+        with suppress(BrokenPipeError):  # it has just ended, which `look` will notice
             new.serve(listener)
         return True
 

@@ -1,10 +1,10 @@
-"""The way out of the server: what is read from others, and where connections are made.
+"""Outbound connections: limits on answers, and checks of addresses.
 
-Rule 1: an answer has a limit, which counts what is read: it is asked for uncompressed, and refused if it is compressed.
-Rule 2: no redirect leads to another origin. A token goes to the origin that it was configured for, never to http from
-        https.
-Rule 3: addresses are checked where the connection is made, not at an earlier lookup.
-Rule 4: an exchange has a time-out as a whole, not for each read alone, unless it is a stream.
+Rule 1: answers have a size limit. They are requested uncompressed, and rejected if they are compressed.
+Rule 2: redirects to other origins are not followed. A token is sent only to the origin that it was configured for, and
+        never over HTTP in place of HTTPS.
+Rule 3: addresses are checked when the connection is made, not at an earlier lookup.
+Rule 4: unless it is a stream, an exchange has a time-out as a whole, not only for each read.
 
 Decisions are in `answers.py`, `token_origin.py` and `addresses.py`. Each of the other modules applies them to the HTTP
 library that it is named after: the SDKs of MCP, A2A and the model providers have three different ones.

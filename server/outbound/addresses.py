@@ -1,6 +1,6 @@
-"""The addresses of hosts: which are public, and how they are found.
+"""The addresses of hosts: whether they are public, and their lookup.
 
-Rule: a host is looked up where the connection is made, and the addresses that were checked are those connected to.
+Rule: a host is looked up when the connection is made, and only checked addresses are connected to.
 """
 
 from __future__ import annotations
@@ -18,28 +18,28 @@ Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 
 CONNECT_SECONDS = 5.0
-"""Seconds to find the addresses of a host."""
+"""The time-out of a lookup, in seconds."""
 LOOKUPS = 128
-"""Names that are looked up at once, each in a thread of its own. A name server that hangs takes one for longer than an
-attempt lasts: they are more than twice the notifications of one user at once, so that nobody else waits for it."""
+"""The most concurrent lookups, each in its own thread. A hanging name server occupies one for longer than an attempt
+lasts: they are more than twice a user's concurrent notifications, so that no other user waits for it."""
 
 _UNICAST = ipaddress.IPv6Network("2000::/3")
 _REFUSED = tuple(
     ipaddress.ip_network(each)
     for each in ("192.0.0.0/24", "192.88.99.0/24", "224.0.0.0/3", "2001::/23", "2002::/16", "3fff::/20")
 )
-"""Networks that `is_global` takes for public, or that newer versions of Python do: those of special use."""
+"""Special-use networks that `is_global` takes for public, in this or newer versions of Python."""
 
 
 def address_of(text: str) -> Address:
-    """An address; one of IPv4 that is written as one of IPv6 counts as what it is."""
+    """An address; an IPv4-mapped IPv6 address is converted to IPv4."""
     address = ipaddress.ip_address(text.partition("%")[0])
     return address.ipv4_mapped or address if isinstance(address, ipaddress.IPv6Address) else address
 
 
 def is_public(address: Address) -> bool:
-    """Whether an address is on the public internet. Those of IPv6 that have one of IPv4 in them are not: they are ways
-    around checks."""
+    """Whether an address is on the public internet. IPv6 addresses with an IPv4 address inside are not: they could
+    bypass checks."""
     if not address.is_global or address.is_multicast or address.is_reserved:
         return False
     if any(address.version == network.version and address in network for network in _REFUSED):
@@ -48,7 +48,7 @@ def is_public(address: Address) -> bool:
 
 
 def literal_address(host: str) -> str | None:
-    """The host, if it is an address and no name."""
+    """The host, if it is an address rather than a name."""
     try:
         return str(ipaddress.ip_address(host))
     except ValueError:
@@ -56,15 +56,15 @@ def literal_address(host: str) -> str | None:
 
 
 class Lookup(Protocol):
-    """Finds the addresses of hosts."""
+    """Looks up the addresses of hosts."""
 
     async def __call__(self, host: str, port: int) -> Sequence[str]:
-        """Raises `OSError` if it has none."""
+        """Raises `OSError` if there are none."""
         ...
 
 
 class SystemLookup:
-    """Looks names up as the system does. Its threads end with the process: none of them can hold it up."""
+    """The system's lookup, in threads that cannot delay the end of the process."""
 
     def __init__(self) -> None:
         self._threads = asyncio.Semaphore(LOOKUPS)
@@ -82,7 +82,7 @@ class SystemLookup:
             deliver = partial(found.set_result, tuple(dict.fromkeys(str(each[4][0]) for each in addresses)))
         except (OSError, UnicodeError) as error:
             deliver = partial(found.set_exception, error)
-        with suppress(RuntimeError):  # the server has ended meanwhile
+        with suppress(RuntimeError):  # the server has ended in the meantime
             found.get_loop().call_soon_threadsafe(self._deliver, found, deliver)
 
     def _deliver(self, found: asyncio.Future[Sequence[str]], deliver: Callable[[], None]) -> None:

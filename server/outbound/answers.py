@@ -1,4 +1,4 @@
-"""How much of an answer is read. Pure."""
+"""Limits on the size of answers. Pure."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from collections.abc import AsyncIterable, AsyncIterator, Callable, Mapping
 from typing import Any, Final
 
 MAX_MESSAGE: Final = 16 * 1024 * 1024
-"""Bytes of one message of another program: a body, or an event of a stream."""
+"""The maximum bytes of another program's message: a body, or an event of a stream."""
 
 UNCOMPRESSED: Final[Mapping[str, str]] = {"Accept-Encoding": "identity"}
-"""What every request asks for: a limit of compressed bytes bounds nothing."""
+"""The headers of every request: a limit on compressed bytes would bound nothing."""
 
 COMPRESSED: Final = "it compresses its answers although it was asked not to"
 
@@ -22,23 +22,23 @@ def too_large(most: int) -> str:
 
 
 def is_compressed(content_encoding: str) -> bool:
-    """Whether an answer with this `Content-Encoding` would have to be decompressed."""
+    """Whether an answer with this `Content-Encoding` is compressed."""
     return any(each.strip().lower() not in ("", "identity") for each in content_encoding.split(","))
 
 
 def is_stream(method: str, accept: str, status: int, content_type: str) -> bool:
-    """Whether a client reads an answer event by event: any other is read as a whole, whatever it says that it is."""
+    """Whether clients read an answer event by event; any other is read as a whole, whatever its type."""
     return (
         method in ("GET", "POST") and status == 200 and _EVENTS in accept and content_type.lower().startswith(_EVENTS)
     )
 
 
 class AnswerMeter:
-    """Counts the bytes of a body or, of a stream, of each event.
+    """Counts the bytes of a body or of each event of a stream.
 
     Args:
-        most: bytes of a body, or of an event.
-        refused: why the answer is not read at all.
+        most: the maximum bytes of a body, or of an event.
+        refused: why the answer is not read at all, if so.
     """
 
     def __init__(self, most: int = MAX_MESSAGE, *, events: bool = False, refused: str = "") -> None:
@@ -50,7 +50,7 @@ class AnswerMeter:
 
     @classmethod
     def for_response(cls, response: Any, most: int, *, by_event: bool = True) -> AnswerMeter:
-        """That of an answer as httpx and httpx2 have it."""
+        """The meter of a response of httpx or httpx2."""
         request, headers = response.request, response.headers
         accept, content_type = request.headers.get("accept", ""), headers.get("content-type", "")
         events = by_event and is_stream(request.method, accept, response.status_code, content_type)
@@ -58,7 +58,7 @@ class AnswerMeter:
         return cls(most, events=events, refused=refused)
 
     def fault(self, chunk: bytes) -> str:
-        """What is wrong with an answer that goes on with `chunk`; empty if nothing is."""
+        """Count `chunk`; returns why the answer is refused, or an empty text."""
         self._size += len(chunk)
         if self._events:
             known = self._end + chunk
@@ -68,7 +68,7 @@ class AnswerMeter:
         return self._refused or (too_large(self._most) if self._size > self._most else "")
 
     async def read(self, stream: AsyncIterable[bytes], error: Callable[[str], Exception]) -> AsyncIterator[bytes]:
-        """The chunks of a body, as long as nothing is wrong; then raises an error."""
+        """The chunks of a body; raises an error at its limit."""
         if self._refused:
             raise error(self._refused)
         async for chunk in stream:

@@ -1,4 +1,4 @@
-"""The rules of the way out (`outbound/__init__.py`) for aiohttp."""
+"""The rules of `outbound/__init__.py` for aiohttp."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ checked: ContextVar[Sequence[str]] = ContextVar("checked")
 
 
 class CheckedAddresses(AbstractResolver):
-    """Gives aiohttp the addresses that were checked, and looks nothing up."""
+    """Gives aiohttp the checked addresses instead of a lookup."""
 
     async def resolve(
         self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_INET
@@ -32,10 +32,10 @@ def _result(host: str, port: int, address: str) -> ResolveResult:
 
 
 def session(total: float, connect: float) -> aiohttp.ClientSession:
-    """A session that connects to `checked` addresses alone, without proxy, cookies or decompression.
+    """A session that connects only to `checked` addresses, without proxy, cookies or decompression.
 
     Args:
-        total: seconds of a whole exchange; `connect`: until it is connected.
+        total: seconds for a whole exchange; `connect`: for the connection.
     """
     # One connection for each attempt: another attempt must not use the one of an address it has not checked.
     connector = aiohttp.TCPConnector(resolver=CheckedAddresses(), use_dns_cache=False, force_close=True, limit=0)

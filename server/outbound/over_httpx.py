@@ -1,4 +1,4 @@
-"""The rules of the way out (`outbound/__init__.py`) for httpx."""
+"""The rules of `outbound/__init__.py` for httpx."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ import httpx
 from a2a_canvas.server.outbound.answers import MAX_MESSAGE, UNCOMPRESSED, AnswerMeter
 
 Addresses = Callable[[str, int], Awaitable[Sequence[str]]]
-"""The addresses of a host that may be connected to; raises `UnreadableAnswer`, or `OSError` if there are none."""
+"""The allowed addresses of a host; raises `UnreadableAnswer`, or `OSError` if there are none."""
 
 
 class UnreadableAnswer(httpx.RequestError):
-    """An answer is too large, compressed or no JSON, or its address may not be connected to; `str()` says why."""
+    """An answer is too large, compressed or not JSON, or its address is not allowed; `str()` says why."""
 
 
 def make_limit_hook(most: int = MAX_MESSAGE) -> Callable[[httpx.Response], Awaitable[None]]:
-    """A hook that limits each answer of a client, which has the headers `UNCOMPRESSED`."""
+    """A hook that limits the answers of a client with the headers `UNCOMPRESSED`."""
 
     async def limit(response: httpx.Response) -> None:
         response.stream = _HttpxBody(response.stream, AnswerMeter.for_response(response, most))
@@ -29,7 +29,7 @@ def make_limit_hook(most: int = MAX_MESSAGE) -> Callable[[httpx.Response], Await
 
 
 class _HttpxBody(httpx.AsyncByteStream):
-    """A body that breaks off where it is too large."""
+    """A body that breaks off at its limit."""
 
     def __init__(self, stream: Any, meter: AnswerMeter) -> None:
         self._stream, self._meter = stream, meter
@@ -42,12 +42,12 @@ class _HttpxBody(httpx.AsyncByteStream):
 
 
 def client(most: int = MAX_MESSAGE, **options: Any) -> httpx.AsyncClient:
-    """A client for addresses that the operator has given: whose answers are limited, and that follows no redirect."""
+    """A client for addresses chosen by the operator: it limits answers and follows no redirects."""
     return httpx.AsyncClient(headers=UNCOMPRESSED, event_hooks={"response": [make_limit_hook(most)]}, **options)
 
 
 def json_of(response: httpx.Response) -> Any:
-    """The JSON of an answer that was read; raises `UnreadableAnswer`."""
+    """The JSON of an answer; raises `UnreadableAnswer`."""
     try:
         return json.loads(response.content)
     except (ValueError, RecursionError):
@@ -96,9 +96,9 @@ def _proxy_transport(proxy: str) -> httpx.AsyncHTTPTransport:
 
 
 class CheckedTransport(httpx.AsyncBaseTransport):
-    """Connects to the addresses that a check gives, whatever a name server says in the next moment.
+    """Connects only to the addresses that passed a check, whatever a name server says a moment later.
 
-    Name, certificate and the header Host are those of the url. Hosts share no connection, even at one address.
+    Name, certificate and the header Host are those of the URL. Hosts share no connection, even at one address.
     """
 
     def __init__(self, addresses: Addresses) -> None:
@@ -126,7 +126,7 @@ class CheckedTransport(httpx.AsyncBaseTransport):
 
 
 def _at_address(request: httpx.Request, address: str) -> httpx.Request:
-    """The request at an address of its host."""
+    """The request, sent to one address of its host."""
     return httpx.Request(
         request.method,
         request.url.copy_with(host=address),

@@ -1,4 +1,4 @@
-"""The rules of the way out (`outbound/__init__.py`) for httpx2."""
+"""The rules of `outbound/__init__.py` for httpx2."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ class UnreadableMessage(httpx2.StreamError):
 
 
 def limit_answers(client: httpx2.AsyncClient, most: int = MAX_MESSAGE, *, by_event: bool = True) -> httpx2.AsyncClient:
-    """The client, whose answers are limited from now on, and which follows no redirect.
+    """Limit the answers of a client, and disable redirects; returns the client.
 
     Args:
-        most: bytes of a body, or of each event of a stream.
-        by_event: else a stream has that limit as a whole.
+        most: the maximum bytes of a body, or of each event of a stream.
+        by_event: the limit applies to each event, not to a stream as a whole.
     """
 
     async def limit(response: httpx2.Response) -> None:
@@ -32,7 +32,7 @@ def limit_answers(client: httpx2.AsyncClient, most: int = MAX_MESSAGE, *, by_eve
 
 
 class LimitedClient(httpx2.AsyncClient):
-    """A client whose answers are limited. It follows no redirect; MCP's SDK follows those within an origin."""
+    """A client with limited answers. It follows no redirects; MCP's SDK follows those within an origin."""
 
     def __init__(
         self,
@@ -45,7 +45,7 @@ class LimitedClient(httpx2.AsyncClient):
 
 
 class _Httpx2Body(httpx2.AsyncByteStream):
-    """A body that breaks off where it is too large."""
+    """A body that breaks off at its limit."""
 
     def __init__(self, stream: Any, meter: AnswerMeter) -> None:
         self._stream, self._meter = stream, meter

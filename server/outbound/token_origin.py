@@ -1,4 +1,4 @@
-"""Which origin a credential is for. Pure."""
+"""The origin that a credential is for. Pure."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _PORTS = {"http": 80, "https": 443}
 
 
 class TokenOrigin(NamedTuple):
-    """Where requests of an http address go; empty if it is none."""
+    """The origin of an HTTP address; empty for any other."""
 
     scheme: str = ""
     host: str = ""
@@ -18,7 +18,7 @@ class TokenOrigin(NamedTuple):
 
     @property
     def authority(self) -> str:
-        """Host and port, without that of the scheme."""
+        """Host and port, without the scheme's default port."""
         host = f"[{self.host}]" if ":" in self.host else self.host
         return host if self.port == _PORTS.get(self.scheme) else f"{host}:{self.port}"
 
@@ -33,13 +33,12 @@ class TokenOrigin(NamedTuple):
 
 
 def token_for(url: str, configured: str, tokens: Mapping[str, str]) -> str:
-    """The token of a request; empty if there is none for where it goes.
+    """The token of a request; empty if its origin has none.
 
     Args:
-        url: where the request goes.
-        configured: the address that the operator gave, which leads there.
-        tokens: by `host:port`, or by host: then for the port that the operator gave. An IPv6 address has brackets if a
-            port follows.
+        url: of the request.
+        configured: the address that the operator configured, which led to `url`.
+        tokens: by `host:port`, or by host for the configured port. An IPv6 address has brackets if a port follows.
     """
     to, own = TokenOrigin.parse(url), TokenOrigin.parse(configured)
     if not to.host or is_downgrade(url, configured):

@@ -1,7 +1,7 @@
-"""The model that the settings and the environment name, and what can be told of it before it is asked.
+"""Chooses the model by the settings and the environment.
 
-Rule 1: what only some models need is imported when one of them is named: a provider's client library, the scripts.
-Rule 2: the start costs no request: a key, an address and the form of a name are checked, not that the model is there.
+Rule 1: modules that only some models need are imported with them: a provider's client library, the scripts.
+Rule 2: the start sends no request: it checks a key, an address and the form of a name, not that the model exists.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ SCRIPT: Final = "script:"
 OPENAI: Final = "openai:"
 OLLAMA: Final = "ollama:"
 KINDS: Final = (OPENAI, OLLAMA, SCRIPT)
-"""The beginnings of names that say where a model is; any other name is one of the Messages API."""
+"""The prefixes of names that name a provider; any other name is for the Messages API."""
 
 OLLAMA_PORT: Final = 11434
 EXTRA: Final = "pip install 'a2a-canvas[openai]'"
-"""What installs the library of the chat completions API."""
+"""The command that installs the library of the chat completions API."""
 
 _CLAUDE: Final = "claude"
 _OPENAIS: Final = re.compile(r"(gpt-\d|chatgpt-|o\d(-|$))")
@@ -46,17 +46,17 @@ _WINDOWS: Final = (
 )
 """The windows of models by their names, at OpenAI or behind a gateway."""
 UNKNOWN_WINDOW: Final = 128_000
-"""Of a model of another name; a server that has less for it says so when it refuses a request."""
+"""The window of any other model; a server with a smaller one says so when it rejects a request."""
 OLLAMA_WINDOW: Final = 32_768
-"""Ollama cuts what is longer than its own setting, and says nothing."""
+"""Ollama silently cuts requests that are longer than its own setting."""
 
 
 def choose_llm(settings: Settings, environ: Mapping[str, str]) -> LLM:
-    """The model that the settings name; by default Claude if the environment has a key, else the rehearsal.
+    """The model of the settings; by default Claude if the environment has a key, else the rehearsal.
 
     Raises:
-        SettingsError: there is no key or no library for the model that is named, its name has no known form, an
-            address in the environment is none, or the script is broken.
+        SettingsError: the model lacks a key or a library, its name has no known form, an address in the environment is
+            invalid, or the script is broken.
     """
     name = settings.model
     for kind, make in ((SCRIPT, _script), (OPENAI, _openai), (OLLAMA, _ollama)):
@@ -81,7 +81,7 @@ def _may_be_served(name: str, environ: Mapping[str, str]) -> bool:
 
 
 def _suggest_names(name: str) -> Iterator[str]:
-    """The name that was probably meant."""
+    """Names similar to a misspelt one."""
     kind, colon, rest = name.partition(":")
     if colon:
         yield from (f"{each}{rest}" for each in get_close_matches(f"{kind.lower()}:", KINDS, n=1))
@@ -102,7 +102,7 @@ def _check_key(variable: str, environ: Mapping[str, str]) -> None:
 
 
 def context_window(name: str, settings: Settings) -> int:
-    """The tokens of a request and its answer together: the setting, or what is known of a model of this name."""
+    """The tokens of a request and its answer together: the setting, else the known window of the model."""
     known = (window for pattern, window in _WINDOWS if pattern.search(name.lower()))
     return settings.context_window or next(known, UNKNOWN_WINDOW)
 

@@ -1,8 +1,8 @@
 """The settings of a server: options of the command line, then environment variables (`A2A_CANVAS_…`), then what the
 folder of the agent sets (`agent_folder.py`), then defaults.
 
-Rule 1: an empty option or variable counts as not set: containers often get variables without a value.
-Rule 2: an error names the option or the variable that was given, in one line.
+Rule 1: an empty option or variable counts as not set: containers often have variables without a value.
+Rule 2: an error names the option or variable, in one line.
 Rule 3: no message shows a password.
 """
 
@@ -46,10 +46,10 @@ from a2a_canvas.tools.faults import NEEDED
 PREFIX = "A2A_CANVAS_"
 
 REHEARSAL = "rehearsal"
-"""The name of the model that needs no provider."""
+"""The model without a provider."""
 
 ALL_ADDRESSES = ("0.0.0.0", "::", "")
-"""Hosts that mean all addresses of the machine."""
+"""Hosts that stand for all addresses of the machine."""
 
 MAX_DAYS = 36_500
 """The longest retention."""
@@ -284,7 +284,7 @@ class Settings(BaseSettings):
 
     @property
     def authenticates(self) -> bool:
-        """Whether these settings alone tell callers apart; keys in the database may do so, too."""
+        """Whether these settings configure authentication; keys in the database may, too."""
         return bool(self.shared_token or self.api_keys or self.jwt_issuer)
 
     @property
@@ -296,7 +296,7 @@ class Settings(BaseSettings):
 
     @property
     def reachable_by(self) -> str:
-        """The option that lets programs on other machines in, with its value; empty if none does.
+        """The option, with its value, that makes the server reachable from other machines; empty if none does.
 
         A public address or name is that of a proxy, which may be on this machine.
         """
@@ -309,7 +309,7 @@ class Settings(BaseSettings):
 
 
 class _FolderSource(PydanticBaseSettingsSource):
-    """What the folder of the agent sets, for what neither the caller nor the environment does."""
+    """The settings of the agent's folder, after those of the caller and the environment."""
 
     def get_field_value(self, field: FieldInfo, field_name: str) -> tuple[Any, str, bool]:
         return None, field_name, False
@@ -336,7 +336,7 @@ def option_name(field: str) -> str:
 
 FOLDER_OF_DATABASE = "With FOLDER, the command uses the database of that agent."
 _OPTION_NAMES = {"agent": "FOLDER", "agents": "--agent", "shared_token": "--token", "advertise_0_3": "--advertise-0.3"}
-"""The options that are not called as their field, and the one argument."""
+"""The options whose name differs from their field, and the one argument."""
 
 
 def bounds_of(field: str) -> str:
@@ -416,7 +416,7 @@ def _option(group: str, field: str) -> click.Parameter:
 
 
 def _metavar(field: str) -> str:
-    """What stands for the value: the unit if the description begins with one, else the last word of the name."""
+    """The placeholder of the value: the unit at the beginning of the description, else the last word of the name."""
     unit = str(Settings.model_fields[field].description).partition(" ")[0]
     return (unit if unit in UNITS else field.rsplit("_", 1)[-1]).upper()
 
@@ -428,8 +428,7 @@ def load(values: Mapping[str, Any]) -> Settings:
     """The settings: those given by the command line, then those of the environment, then those of the agent's folder.
 
     Args:
-        values: what `options` are parsed to; an option that is not given is None or empty. What is no setting is left
-            out.
+        values: the parsed `options`; missing ones are None or empty. Other names are ignored.
 
     Raises:
         SettingsError: one of them is unknown, wrong or contradicts another.
@@ -438,7 +437,7 @@ def load(values: Mapping[str, Any]) -> Settings:
     for name, value in os.environ.items():
         if value and name.upper().startswith(PREFIX) and name.upper() not in known:
             raise SettingsError(f"Unknown setting {name}.{_suggestion(name.upper())}")
-    # An option that is repeated has its values joined, as in the environment.
+    # The values of a repeated option are joined, as in the environment.
     values = {field: ",".join(value) if isinstance(value, tuple) else value for field, value in values.items()}
     values = {
         field: value for field, value in values.items() if field in Settings.model_fields and value not in (None, "")
@@ -452,7 +451,7 @@ def load(values: Mapping[str, Any]) -> Settings:
 
 
 def _places(values: Mapping[str, Any]) -> Mapping[str, str]:
-    """What a message calls a setting, by its field: the option, the variable, or the line in `agent.toml`."""
+    """The origin of each setting, for messages: the option, the variable, or the line in `agent.toml`."""
     variables = {PREFIX + field.upper(): field for field in Settings.model_fields}
     set_there = {variables.get(name.upper()): name.upper() for name, value in os.environ.items() if value}
     folder = values.get("agent") or os.environ.get(set_there.get("agent", ""))

@@ -1,6 +1,6 @@
 """The tools of a Python file: its functions with `@tool`.
 
-Rule: what is wrong with a file is told in one line with the file, the line in it, and what to do.
+Rule: an error is one line, with the file, the line in it, and what to do.
 """
 
 from __future__ import annotations
@@ -17,16 +17,16 @@ from a2a_canvas.tools.functions.function_tool import FunctionTool
 from a2a_canvas.tools.functions.python_tool import PythonTool, ToolDefinitionError
 
 _NAME = re.compile("[A-Za-z0-9_-]{1,64}")
-"""What a tool may be called: providers take no other names."""
+"""The tool names that providers accept."""
 
 
 class ToolFileError(Exception):
-    """A file has no tools that can be used; `str()` is one line that says what to do."""
+    """A file has no usable tools; `str()` is one line that says what to do."""
 
 
 @dataclass(frozen=True, slots=True)
 class PythonFile:
-    """The `ToolSource` of a file. Its tools are there from the start."""
+    """The `ToolSource` of a file. Its tools exist from the start."""
 
     name: str
     found: Sequence[FunctionTool]
@@ -65,8 +65,8 @@ def load_python_file(path: Path) -> PythonFile:
 def _import_file(path: Path) -> object:
     folder = str(path.resolve().parent)
     if folder not in sys.path:
-        sys.path.insert(0, folder)  # as Python does for a program
-    # The file's own name could be that of a module that is imported: tools, types, mcp.
+        sys.path.insert(0, folder)  # as Python does for a script
+    # The file may have the name of another module: tools, types, mcp.
     spec = spec_from_file_location(f"agent_file_{path.stem}", path)
     if spec is None or spec.loader is None:
         raise ToolFileError(f"{path} is not a Python file. Its name must end with .py.")
@@ -98,14 +98,14 @@ def _fault(path: Path, error: BaseException) -> str:
 
 
 def _place(path: Path, error: BaseException) -> str:
-    """The last line of the user's own files that was being run."""
+    """The last line executed in the user's own files."""
     folder = path.resolve().parent
     lines = [each for each in extract_tb(error.__traceback__) if Path(each.filename).resolve().is_relative_to(folder)]
     return f"{_display_path(path, lines[-1].filename)}, line {lines[-1].lineno}" if lines else str(path)
 
 
 def _display_path(path: Path, name: str) -> Path:
-    """A file as the user has named it, or one beside it."""
+    """The path of a file as the user wrote it, also of one beside it."""
     folder = path.resolve().parent
     file = Path(name).resolve()
     return path.parent / file.relative_to(folder) if file.is_relative_to(folder) else file

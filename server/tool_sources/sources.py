@@ -1,4 +1,4 @@
-"""The agent's own tools: where the settings say that they come from, and which there are now."""
+"""The agent's own tools: their sources by the settings, and the tools available now."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from a2a_canvas.tools.tool import Tool
 
 
 def tool_sources(settings: Settings) -> tuple[ToolSource, ...]:
-    """Where the agent's own tools come from.
+    """The sources of the agent's own tools.
 
     Raises:
-        SettingsError: one of them cannot be used.
+        SettingsError: one of them is unusable.
     """
     files = _python_files(settings.tools) if settings.tools else ()
     servers = _mcp_servers(settings.mcp_config) if settings.mcp_config else ()
@@ -59,11 +59,10 @@ def _other_agents(settings: Settings) -> Sequence[ToolSource]:
 
 
 def check_programs(config: Path) -> None:
-    """Whether the programs of MCP servers are there. Without `--reload` an agent is served without one, and tries it
-    again.
+    """Check that the programs of MCP servers exist. Without `--reload`, an agent runs without them, and retries.
 
     Raises:
-        SettingsError: one is not.
+        SettingsError: one is missing.
     """
     from a2a_canvas.server.tool_sources.mcp_servers.config import load_mcp_config
     from a2a_canvas.server.tool_sources.mcp_servers.transports import describe_missing_program, missing_program
@@ -75,7 +74,7 @@ def check_programs(config: Path) -> None:
 
 
 def all_tools(own: Sequence[Tool], sources: Sequence[ToolSource]) -> list[AnyTool]:
-    """The tools that there are now; of two with the same name, the first."""
+    """The tools available now; of two with the same name, the first."""
     names = {tool.name for tool in own}
     return [*own, *(tool for tool in tools_from(sources) if tool.name not in names)]
 
@@ -88,7 +87,7 @@ def tools_from(sources: Sequence[ToolSource]) -> list[AnyTool]:
 
 
 async def find_tool(sources: Sequence[ToolSource], name: str) -> AnyTool | str:
-    """A tool, when its source has it; or why it is not there."""
+    """A tool, once its source has it; or why it is missing."""
     reasons = await asyncio.gather(*(source.wait_for(name) for source in sources))
     found = (tool for tool in tools_from(sources) if tool.name == name)
     return next(found, " and ".join(filter(None, reasons)))

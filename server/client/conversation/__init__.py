@@ -1,4 +1,4 @@
-"""The client's side of a conversation: the connection to a server, and a task that is followed over broken connections.
+"""The client's side of a conversation: the connection to a server, and following a task across broken connections.
 
-`invocation.py` is one call of a command: server, headers, and how its output is written.
+`invocation.py` is one call of a command: its server, headers and output.
 """

@@ -1,6 +1,6 @@
-"""The server that is called: its address as a user types it, and the headers that go with every request.
+"""The server's address as a user types it, and the headers of every request.
 
-Rule: the value of a header may be a secret: no error, no suggested command and no `repr` has it.
+Rule: a header may be a secret: its value appears in no error, suggested command or `repr`.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def server_url(typed: str) -> str:
 
 
 def check_url(typed: str) -> str:
-    """The same, unless the address cannot be one of a server.
+    """The same, if it can be the address of a server.
 
     Raises:
         CannotBeDone: it is a port, the link of a share, or has a port that does not exist.
@@ -59,7 +59,7 @@ def is_local(url: str) -> bool:
 
 
 def agent_addresses(url: str) -> list[str]:
-    """Where an agent may be that has this address: there, or above the path of a binding."""
+    """The possible addresses of an agent: this one, or the one above the path of a binding."""
     return list(dict.fromkeys([url, _BINDING.sub("", url)]))
 
 
@@ -97,7 +97,7 @@ def all_headers(typed: Sequence[RequestHeader]) -> RequestHeaders:
     """The headers that were typed, and the token of the environment if they have none.
 
     Raises:
-        CannotBeDone: one is given twice, or the token is none.
+        CannotBeDone: a header is given twice, or the token is invalid.
     """
     names = [each.name.lower() for each in typed]
     for name in names:

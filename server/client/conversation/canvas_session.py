@@ -2,8 +2,7 @@
 
 Rule 1: an operation is sent only to a server whose card lists `urn:a2a-canvas:canvas:v1`. Any other agent would read
         it as a request in words.
-Rule 2: the number of the version that an operation has made is what its own task says. What is current afterwards may
-        be somebody else's.
+Rule 2: the version that an operation made is read from its own task: another user may have made the current one.
 """
 
 from __future__ import annotations
@@ -35,7 +34,7 @@ _TIMEOUT = httpx.Timeout(CONNECT_SECONDS, read=60)
 
 
 class NotServed(ClientError):
-    """The server refused to show something; the text is its own sentence. `status`: of the HTTP answer."""
+    """The server refused a read, with its own sentence as the text. `status`: of the HTTP answer."""
 
     def __init__(self, sentence: str, status: int) -> None:
         super().__init__(sentence)
@@ -43,11 +42,11 @@ class NotServed(ClientError):
 
 
 class OperationFailed(ClientError):
-    """An operation has changed nothing.
+    """An operation failed and changed nothing.
 
     Attributes:
         version: the current version, if a concurrent change made the operation impossible; else 0.
-        busy: a task is writing the artifact just now.
+        busy: a task is writing the artifact.
     """
 
     def __init__(self, sentence: str, version: int, busy: bool) -> None:
@@ -63,10 +62,10 @@ class NoSuchArtifact(UnknownName):
 async def open_canvas(
     invocation: Invocation, typed: str | None, *, may_begin: bool = False
 ) -> AsyncIterator[CanvasSession]:
-    """The artifacts of the conversation that was typed; of the last one if none was.
+    """The artifacts of a conversation: the one typed, else the last one.
 
     Args:
-        may_begin: a conversation that is not there begins with the first operation.
+        may_begin: the first operation may begin a new conversation.
 
     Raises:
         CannotBeDone: it is not clear which conversation is meant.
@@ -102,13 +101,13 @@ class CanvasSession:
 
     @property
     def base(self) -> str:
-        """Where the artifacts are."""
+        """The base address of the artifacts."""
         return self.session.base
 
     # ------------------------------------------------------------------------ reading
 
     def find(self, typed: str | None) -> str:
-        """The id of the artifact that the user means: without a word the only one.
+        """The id of the artifact that the user typed; without one, of the only artifact.
 
         Raises:
             NoSuchArtifact: there is none of that name.
@@ -130,7 +129,7 @@ class CanvasSession:
         return any(typed in (each["artifactId"], each.get("name")) for each in self.artifacts)
 
     def version(self, artifact: str) -> int:
-        """The number of the artifact's current version, when it was looked at; 0 if there is none."""
+        """The artifact's current version when it was last read; 0 if there is none."""
         return int(self._entry(artifact).get("version", 0))
 
     def file_name(self, artifact: str) -> str:
@@ -138,7 +137,7 @@ class CanvasSession:
         return one_line(PurePath(self.title(artifact)).name).lstrip(".-") or "artifact"
 
     def title(self, artifact: str) -> str:
-        """Its name; its id if it has no name."""
+        """Its name, else its id."""
         return str(self._entry(artifact).get("name") or artifact)
 
     def _entry(self, artifact: str) -> dict[str, Any]:
@@ -160,7 +159,7 @@ class CanvasSession:
         return await self._get(resource_path(self.context, artifact, *below), {"Accept": "*/*"}, {"raw": "1"})
 
     async def look(self, *, may_begin: bool = False) -> bool:
-        """Read which artifacts there are; a context that is not there may be the beginning of one that is."""
+        """Read the list of artifacts; an unknown context may be the beginning of a known id."""
         try:
             self.artifacts = await self._listing() if self.context else []
         except NotServed as error:
@@ -205,17 +204,17 @@ class CanvasSession:
     async def operate(
         self, artifact: str, request: str, fields: dict[str, Any], take: Take = lambda *_: None
     ) -> tuple[str, int]:
-        """Have an operation done.
+        """Run an operation.
 
         Args:
             request: the text of the message.
-            fields: the operation, as docs/canvas.md has it; what is None is left out.
+            fields: the operation (docs/canvas.md); None is left out.
 
         Returns:
-            The server's sentence, and the version that it has made current (rule 2).
+            The server's sentence, and the version that it made current (rule 2).
 
         Raises:
-            OperationFailed: it has changed nothing.
+            OperationFailed: it failed and changed nothing.
         """
         if not self.session.offers(CANVAS):
             raise ClientError(f"The agent at {self.invocation.url} takes no edits: its card does not list {CANVAS}")
@@ -238,7 +237,7 @@ class CanvasSession:
         return seen.message, version
 
     async def operate_and_say(self, artifact: str, request: str, **fields: Any) -> int:
-        """Have an operation done, and print what the server says of it. Returns the version that it made current."""
+        """Run an operation and print the server's answer. Returns the version that it made current."""
         said, version = await self.operate(artifact, request, fields)
         if not self.invocation.json:
             self.invocation.say(said)
@@ -248,14 +247,14 @@ class CanvasSession:
         """Make `text` the artifact's text, merged with the changes since `base`; or make an artifact of this name.
 
         Raises:
-            OperationFailed: others have changed the same place.
+            OperationFailed: someone else changed the same place.
         """
         fields = {"text": text, "baseVersion": base or None, "merge": True if base else None, "name": name}
         return await self.operate_and_say(artifact, f"Save {name or self.title(artifact)}", op="put", **fields)
 
 
 def _version_data(response: pb.StreamResponse, artifact: str) -> dict[str, Any]:
-    """What a response says of the artifact's version: of the one that is made, or why there is none."""
+    """What a response says about the new version of the artifact, or why there is none."""
     if response.HasField("artifact_update"):
         return extension_data(response.artifact_update.metadata, CANVAS)
     status = response.task.status if response.HasField("task") else response.status_update.status
@@ -291,7 +290,7 @@ def _lists(context: dict[str, Any], artifact: str) -> bool:
 
 
 def resource_path(context: str, artifact: str = "", *below: str) -> str:
-    """What follows `/artifacts/` for the artifacts of a context, for one artifact, or for something below it."""
+    """The path below `/artifacts/` of a context, of an artifact, or of a resource below it."""
     return "/".join((artifact_path(context, artifact) if artifact else context_path(context), *below))
 
 

@@ -1,4 +1,4 @@
-"""The connection to an A2A server: its card, a client for a transport that both speak, and what a failure means."""
+"""The connection to an A2A server: its card, a client for a common transport, and the meaning of failures."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ from a2a_canvas.server.client.conversation.errors import ClientError, describe_u
 from a2a_canvas.server.wire import CANVAS, REALM, TOKEN_VARIABLE, why_untrusted
 
 CONNECT_SECONDS = 10.0
-"""After so long a server that does not answer counts as is_unreachable."""
+"""The time-out of a connection attempt."""
 SEARCHED = 1000
-"""Of so many tasks, the newest ones, an id or a conversation is looked for."""
+"""The number of newest tasks that are searched for an id or a conversation."""
 _PAGE = 100
 
 
@@ -53,8 +53,8 @@ class Session:
 
     Attributes:
         card: what the agent offers.
-        client: for a transport that both speak.
-        http: sends the headers, too.
+        client: for a transport that both support.
+        http: sends the headers.
         url: the address that was typed.
     """
 
@@ -66,7 +66,7 @@ class Session:
 
     @property
     def base(self) -> str:
-        """Where the artifacts are: at the agent's JSON-RPC address, as messages; else at the address that was typed."""
+        """The base address of the artifacts: the agent's JSON-RPC address, else the address that was typed."""
         offered = self.card.supported_interfaces
         of = (each.url for each in offered if each.protocol_binding == TransportProtocol.JSONRPC)
         return next(of, card_place(self.url)[0]).rstrip("/")
@@ -76,7 +76,7 @@ class Session:
         return find_extension_by_uri(self.card, extension) is not None
 
     def call(self, *extensions: str) -> ClientCallContext:
-        """The context of calls that activate those of the extensions that are offered."""
+        """The context of calls that activate these extensions, as far as they are offered."""
         wanted = [uri for uri in extensions if self.offers(uri)]
         parameters = ServiceParametersFactory.create([with_a2a_extensions(wanted)])
         # gRPC has no other way to send the headers.
@@ -104,7 +104,7 @@ class Session:
     async def contexts(self) -> dict[str, str]:
         """The ids of the conversations that the newest tasks belong to, the newest first, without names.
 
-        Those that others share come last.
+        Shared conversations come last.
         """
         own = {task.context_id: "" for task in await self.tasks()}
         return own | {str(each["contextId"]): "" for each in await self.list_contexts() if "shared" in each}
@@ -136,7 +136,7 @@ async def connect(url: str, headers: RequestHeaders = ()) -> AsyncIterator[Sessi
 
 
 async def _read_refusal(headers: RequestHeaders, response: httpx.Response) -> None:
-    """A hook of httpx: reads the answer that says why a request is refused. The SDK raises an error without it.
+    """A hook of httpx that reads the reason of a refusal, because the SDK's errors have none.
 
     Raises:
         ClientError: an a2a-canvas server refuses the credentials.
@@ -205,7 +205,7 @@ def _channel(url: str) -> grpc.aio.Channel:
 
 
 def is_unreachable(error: Exception) -> bool:
-    """Whether no server answers at the address at all."""
+    """Whether no server answers at the address."""
     cause = error.__cause__
     if not isinstance(error, AgentCardResolutionError) or not isinstance(cause, httpx.RequestError):
         return False
@@ -214,7 +214,7 @@ def is_unreachable(error: Exception) -> bool:
 
 
 def _without_tls(error: BaseException | None) -> bool:
-    """Whether the other side has answered the beginning of TLS with something else."""
+    """Whether the other side answered a TLS handshake without TLS."""
     while error is not None:
         if isinstance(error, ssl.SSLError):
             return not isinstance(error, ssl.SSLCertVerificationError)
@@ -223,12 +223,12 @@ def _without_tls(error: BaseException | None) -> bool:
 
 
 _JSON_RPC = re.compile(r"JSON-RPC Error -?\d+: (.*)", re.DOTALL)
-"""How the SDK words an error of JSON-RPC that it does not know."""
+"""The SDK's wording of an unknown JSON-RPC error."""
 _IN_A_TERMINAL = {"send its contextId": "add --context ID, which a2a-canvas contexts lists"}
-"""What a server advises to programs, and what users type."""
+"""A server's advice to programs, and what users type instead."""
 
 TYPED = {"selection.lineStart": "--lines", "selection.lineEnd": "--lines", "baseVersion": "--base"}
-"""Fields of an operation, as they are typed."""
+"""Fields of an operation, and the options that set them."""
 
 
 def explain(error: Exception, url: str) -> str:
@@ -281,7 +281,7 @@ def for_terminal(sentence: str) -> str:
 
 
 def _explain_status(response: httpx.Response) -> str:
-    """What a refused request was answered: the server's own sentence, if it has one."""
+    """The line for a refused request: the server's own sentence, if it has one."""
     if sentence := error_sentence(response):
         return f"The server refused: {for_terminal(sentence)}"
     return f"The server answered {_status(response.status_code)}"
@@ -291,7 +291,7 @@ def error_sentence(response: httpx.Response) -> str:
     """The message of an error, which is at the same place in all bindings; empty if there is none."""
     try:
         message = response.json()["error"]["message"]
-        # Who is refused with 403 has sent credentials.
+        # A caller refused with 403 has sent credentials.
         return f"{message}{_credentials(response.status_code) if response.status_code == 401 else ''}"
     except (ValueError, LookupError, TypeError, httpx.StreamError):
         return ""

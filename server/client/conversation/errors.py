@@ -1,7 +1,7 @@
 """The errors of the client.
 
 ClientError          the request failed; exit code 1
-  CannotBeDone       it cannot be done as it was typed, and nothing was sent; exit code 2
+  CannotBeDone       the command cannot be run as typed, and nothing was sent; exit code 2
   TaskWaits          the task waits for the user, who cannot answer here; exit code 3
   ConnectionLost     the connection broke while the task was running
   UserInterrupt      Ctrl+C; exit code 130
@@ -17,7 +17,7 @@ from a2a_canvas.server.wire import why_untrusted
 WAITS = 3
 """The exit code of a command whose task waits for the user."""
 INTERRUPTED = 130
-"""The exit code of a program that was stopped by Ctrl+C, as shells have it."""
+"""The exit code after Ctrl+C, as in shells."""
 
 
 class ClientError(Exception):
@@ -25,7 +25,7 @@ class ClientError(Exception):
 
     Args:
         text: the line for the user.
-        advice: a line for each thing that the user can do; a command at its end is to be copied into a shell.
+        advice: a line for each next step; a command at its end can be copied into a shell.
     """
 
     exit_code: ClassVar[int] = 1
@@ -36,7 +36,7 @@ class ClientError(Exception):
 
 
 def describe_unreachable(url: object, error: Exception) -> str:
-    """The line for a card whose address cannot be reached, with the setting that its server, or the client, lacks."""
+    """The line for a card with an unreachable address, and the missing setting of its server or of the client."""
     says = f"The agent's card leads to {url}"
     if why := why_untrusted(error):
         return f"{says}: {why}"
@@ -44,7 +44,7 @@ def describe_unreachable(url: object, error: Exception) -> str:
 
 
 class CannotBeDone(ClientError):
-    """What was asked for cannot be done as it was typed; nothing was sent."""
+    """The command cannot be run as typed; nothing was sent."""
 
     exit_code = 2
 
@@ -56,6 +56,6 @@ class TaskWaits(ClientError):
 
 
 class UserInterrupt(ClientError):
-    """The user pressed Ctrl+C; what had been sent goes on."""
+    """The user pressed Ctrl+C; a task that was started continues."""
 
     exit_code = INTERRUPTED

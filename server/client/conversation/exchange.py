@@ -1,9 +1,9 @@
-"""One command that sends a message to an A2A server: the task it starts is followed to its end and shown.
+"""Sends a message to an A2A server, follows its task to the end and shows it.
 
-Rule 1: a lost connection is tried again six times in a row without anything new, which is half a minute; the message
-        is never sent a second time.
-Rule 2: every failure is one line on `err`, and it names the task and the context once they are known. Commands that
-        the user can type next are below it.
+Rule 1: after six retries in a row without news, about half a minute, a lost connection is given up; the message is
+        never sent twice.
+Rule 2: every failure is one line on `err`, with the ids of task and context once known. The lines below it are
+        commands that the user can type next.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from a2a_canvas.server.client.screen.fold import BROKE_OFF, ENDED_BADLY, PAUSED,
 PERSISTENCE = Persistence(delays=(0.5, 1.0, 2.0, 4.0, 8.0, 16.0), polls=(1.0,))
 
 Take = Callable[[pb.StreamResponse, SeenTask], None]
-"""Shows one response, which led to what is known of the task."""
+"""Shows one response, and the state of the task after it."""
 
 
 async def converse(
@@ -38,22 +38,22 @@ async def converse(
     extensions: Sequence[str],
     take: Take | None = None,
 ) -> SeenTask:
-    """Send a message, or take up the task that has this id, and follow the task to its end or its question.
+    """Send a message, or resume the task with this id, and follow the task to its end or its question.
 
     Args:
         extensions: activated if the card lists them.
-        take: shows each response; `invocation.show` if this is left out. With `invocation.json` the response has been
-            printed before.
+        take: shows each response; `invocation.show` by default. With `invocation.json`, the response is already
+            printed.
 
     Raises:
-        ClientError: it failed; with the task, and what to do next, once the server has named it. How the task ended is
-            for `check_outcome`.
+        ClientError: it failed; with the task and the next steps, once the server has named it. `check_outcome` judges
+            the end of the task.
     """
     return await _Conversation(invocation, session, extensions, take or invocation.show).run(request)
 
 
 def new_message(text: str, context: str = "", task: str = "", parts: Sequence[pb.Part] = ()) -> pb.Message:
-    """A message of the user's."""
+    """A message from the user."""
     all_parts = [pb.Part(text=text), *parts]
     return pb.Message(message_id=str(uuid4()), role=pb.ROLE_USER, parts=all_parts, context_id=context, task_id=task)
 
@@ -72,7 +72,7 @@ def check_outcome(seen: SeenTask) -> int:
 
 
 class _Conversation:
-    """Follows one task. `seen`: the task as far as it is known."""
+    """Follows one task. `seen`: its state so far."""
 
     def __init__(self, invocation: Invocation, session: Session, extensions: Sequence[str], show: Take) -> None:
         self.seen = SeenTask()

@@ -1,4 +1,4 @@
-"""One call of a command: which server, how to print, where to print, and what becomes of an error."""
+"""One call of a command: its server, its output, and its errors."""
 
 from __future__ import annotations
 
@@ -38,10 +38,10 @@ from a2a_canvas.server.command_form import with_program_name
 from a2a_canvas.server.wire import URL_VARIABLE, whole_numbers
 
 Sleep = Callable[[float], Awaitable[object]]
-"""Waits that many seconds, between tries."""
+"""Waits for some seconds between tries."""
 
 WIDE = 100_000
-"""Columns of an output that is no terminal. A cell has at most its share of them, so that no column is left out."""
+"""Columns of an output that is not a terminal. Each cell has at most its share, so that no column is omitted."""
 
 
 SLASH = (
@@ -58,15 +58,15 @@ class Invocation:
     Attributes:
         url: the server's address.
         headers: sent with every request.
-        program: how this program was called, as it is to be typed into a shell.
-        json: print what the server says as it came.
+        program: this program, as typed into a shell.
+        json: print the server's responses as JSON.
         color: `auto`, `always` or `never`.
         in_chat: the user types at the prompt of `chat`, where commands begin with a `/`.
         thinking: show the model's thinking in the status line.
         quiet: print nothing but the result.
-        out: for what was asked for. Python has no stream if the shell has closed it (`>&-`): then nobody reads it.
-        err: for failures, and for statuses if `out` is no terminal.
-        pause: waits that many seconds, between tries.
+        out: for results. Python has no stream if the shell closed it (`>&-`).
+        err: for failures, and for statuses if `out` is not a terminal.
+        pause: waits between tries.
     """
 
     url: str = DEFAULT_URL
@@ -83,7 +83,7 @@ class Invocation:
 
     @cached_property
     def console(self) -> Console:
-        """`out`: tables, Markdown and styles on a terminal, plain text suggest_last_server."""
+        """`out`: tables, Markdown and styles on a terminal, plain text elsewhere."""
         return _console(self.out, self.color)
 
     @cached_property
@@ -93,7 +93,7 @@ class Invocation:
 
     @cached_property
     def screen(self) -> Screen:
-        """What is seen of tasks."""
+        """The display of tasks."""
         return Screen(self.console, self.messages, thinking=self.thinking)
 
     def connect(self) -> AbstractAsyncContextManager[Session]:
@@ -101,12 +101,12 @@ class Invocation:
         return connect(self.url, self.headers)
 
     def show(self, response: pb.StreamResponse, seen: SeenTask) -> None:
-        """Show what a response says, which led to `seen`, unless the output is JSON or the result alone."""
+        """Show a response, and the state `seen` after it, unless the output is JSON or only the result."""
         if not (self.json or self.quiet):
             self.screen.show(response, seen)
 
     def line(self, *words: str) -> str:
-        """A command for the same server, to be copied to where the user types. `…` stands for what they would say."""
+        """A command for the same server, to copy to the shell or prompt. `…` stands for the user's text."""
         if self.in_chat and words[0] in SLASH:
             return f"/{' '.join(word if word == '…' else shlex.quote(word) for word in words)}"
         named = server_url(os.environ.get(URL_VARIABLE, "")) or DEFAULT_URL
@@ -137,7 +137,7 @@ class Invocation:
         self.messages.print(one_line(text), soft_wrap=True)
 
     def note(self, text: str) -> None:
-        """A dim line on `err`, if it is a terminal: what the user may be glad to know."""
+        """A dim line on `err`, if it is a terminal: additional information."""
         if self.messages.is_terminal:
             self.messages.print(one_line(text), style="dim", soft_wrap=True)
 
@@ -159,9 +159,9 @@ class Invocation:
         self.out.flush()
 
     def fail(self, text: str, *advice: str) -> None:
-        """One line on `err`, and below it a line for each thing that the user can do."""
+        """One line on `err`, and below it a line for each next step."""
         self.screen.close()
-        # Sentences are broken between words; a command that is to be copied is one line.
+        # Sentences are wrapped between words; a command to copy stays on one line.
         self.messages.print(
             one_line(f"a2a-canvas: {with_program_name(text, self.program)}"), soft_wrap=not self.messages.is_terminal
         )
@@ -170,7 +170,7 @@ class Invocation:
 
 
 def _suggest_servers(url: str, program: str) -> Iterator[str]:
-    """Lines for a user who has found no server at an address."""
+    """Advice after no server was found at an address."""
     if is_local(url):
         port = urlsplit(url).port or DEFAULT_PORT
         yield f"Start one with: {program} serve{'' if port == DEFAULT_PORT else f' --port {port}'}"
@@ -198,14 +198,14 @@ def is_piped(stdin: TextIO) -> bool:
         mode = os.fstat(stdin.fileno()).st_mode
     except (OSError, ValueError):
         return False
-    # Not a terminal, nor /dev/null, nor a socket, of which a service that started us may never send the end.
+    # Not a terminal, /dev/null or a socket: a service manager may never close its socket.
     return stat.S_ISFIFO(mode) or stat.S_ISREG(mode)
 
 
 def invoke(
     command: Callable[..., Coroutine[Any, Any, int | None] | int], invocation: Invocation, values: Mapping[str, Any]
 ) -> int:
-    """Run a command; nothing but a broken pipe is raised.
+    """Run a command; raises only `BrokenPipeError`.
 
     Returns:
         The command's own exit code, 1 or 2 if it failed, 130 if it was interrupted.
@@ -224,7 +224,7 @@ def invoke(
 
 
 async def await_command(invocation: Invocation, command: Awaitable[int | None]) -> int:
-    """Await a command and say what went wrong, if anything did (`invoke`)."""
+    """Await a command and report its failure (`invoke`)."""
     try:
         return await command or 0
     except BrokenPipeError:

@@ -1,4 +1,4 @@
-"""What a user means by an id, a name, or the beginning of one. Pure."""
+"""Resolves an id, a name, or the beginning of one. Pure."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ MAX_CANDIDATES = 6
 
 
 class UnknownName(CannotBeDone):
-    """There is nothing of this id or name.
+    """No id or name matches.
 
     Attributes:
-        typed: what was typed.
-        others: the end of a sentence, with what there is.
+        typed: by the user.
+        others: the end of a sentence that lists the existing names.
     """
 
     def __init__(self, typed: str, what: str, others: str) -> None:
@@ -25,11 +25,11 @@ class UnknownName(CannotBeDone):
 
 
 def resolve(typed: str, known: Mapping[str, str], what: str) -> str:
-    """The id of the one thing that has this id, else this name, else an id or a name that begins so.
+    """The only id that matches: by id, else by name, else by the beginning of an id or a name.
 
     Args:
         known: the names by the ids.
-        what: what kind of thing it is, for the error.
+        what: the kind of thing, for the error.
 
     Raises:
         UnknownName: there is none.
@@ -52,13 +52,13 @@ def resolve(typed: str, known: Mapping[str, str], what: str) -> str:
 
 
 def did_you_mean(typed: str, known: Mapping[str, str]) -> str:
-    """The ends of a sentence about what is not there: the nearest that is; empty if nothing is near."""
+    """The end of a sentence that suggests the nearest names; empty if none is near."""
     texts = {text.casefold(): id_ for id_, name in known.items() for text in (name, id_) if text}
     near = [*dict.fromkeys(texts[text] for text in get_close_matches(typed.casefold(), texts, 3))]
     return f". Did you mean {format_names(near, known)}?" if near else ""
 
 
 def format_names(ids: list[str], known: Mapping[str, str]) -> str:
-    """Things in a sentence."""
+    """Ids and names as a list in a sentence."""
     named = [one_line(f"{id_} ({known[id_]})" if known[id_] not in ("", id_) else short(id_)) for id_ in ids]
     return ", ".join(named[:MAX_CANDIDATES] + ["…"] * (len(named) > MAX_CANDIDATES))

@@ -1,9 +1,9 @@
-"""Which passage of a text a user means. Pure, no A2A.
+"""The passage of a text that a user selects. Pure, no A2A.
 
-Rule 1: a text to be matched is looked for in what the user saw, and must occur there exactly once. It is sent with its
-        range, as a quote and with the version it was found in, so that the server finds it again if others write.
+Rule 1: a match is searched in the version that the user saw, and must occur there exactly once. It is sent with its
+        range, its text and that version, so that the server finds it again after concurrent changes.
         Its line breaks match those of the text, because on a screen "\\r\\n" and "\\n" are the same.
-Rule 2: lines are sent as lines. They are those of the current version, unless the user names one.
+Rule 2: lines are sent as lines, of the current version unless the user names one.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from a2a_canvas.server.client.conversation.errors import CannotBeDone
 from a2a_canvas.server.client.screen.display import fit, one_line
 
 MAX_LINES_NAMED = 10
-"""Places that are named when a text occurs in many."""
+"""The most places that a message about an ambiguous match lists."""
 MAX_QUOTE_CELLS = 60
 
 

@@ -1,6 +1,6 @@
 """The last conversation with each server, remembered between commands in the user's state directory.
 
-Rule: a missing, broken or read-only file is no reason for a command to fail.
+Rule: a missing, broken or read-only file never makes a command fail.
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ from pathlib import Path
 
 
 def last_context(url: str) -> str:
-    """The conversation that the newest message to a server belonged to; empty if none is known."""
+    """The conversation of the newest message to a server; empty if unknown."""
     return _read_contexts().get(url, "")
 
 
 def last_server() -> str:
-    """The server that the newest message went to; empty if none is known."""
+    """The server of the newest message; empty if unknown."""
     return next(reversed(_read_contexts()), "")
 
 
@@ -33,7 +33,7 @@ def remember(url: str, context_id: str) -> None:
 
 
 def state_file(name: str) -> Path:
-    """A file in the user's state directory, as the XDG specification has it."""
+    """A file in the user's state directory, as in the XDG specification."""
     return Path(os.environ.get("XDG_STATE_HOME") or Path.home() / ".local/state") / "a2a-canvas" / name
 
 

@@ -1,9 +1,9 @@
 """MCP servers, read from the common `mcpServers` form of JSON (`mcp.json`). Pure, but for `load_mcp_config`.
 
-Rule 1: what is wrong is told in one line: the file, the place in it, and what must be there.
+Rule 1: an error is one line: the file, the place in it, and what it must contain.
 Rule 2: `${VAR}` and `${VAR:-default}` in any string are replaced by the environment's value.
 Rule 3: relative paths are relative to the file's folder, and a server runs in it, unless it has a `cwd`.
-Rule 4: keys that we do not know belong to other programs that share the file: they are told in the log and ignored.
+Rule 4: unknown keys belong to other programs that share the file: they are logged and ignored.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _COMMON = ("type", "disabled", "timeout", "approval")
 _STDIO = ("command", "args", "env", "cwd")
 _HTTP = ("url", "headers")
 _DESCRIPTIVE = ("$schema", "name", "title", "description", "icon", "enabled", "transport")
-"""Keys of other programs that change nothing for us, or mean the same."""
+"""Keys of other programs that do not matter here."""
 
 _VARIABLE = re.compile(r"\$\{(\w+)(?::-([^}]*))?\}")
 
@@ -51,10 +51,10 @@ class McpConfigError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """A server that is a program, spoken to over its stdin and stdout.
+    """A server that is a program, reached over its stdin and stdout.
 
     Attributes:
-        env: added to the few variables that a server gets anyway.
+        env: added to the few variables that every server gets.
     """
 
     command: str
@@ -78,9 +78,9 @@ class McpServer:
 
     Attributes:
         name: as the file has it.
-        prefix: of the names of its tools; unique in the file.
-        timeout: seconds that a call may take without a sign of life.
-        approval: the tools that the user must approve, call by call; or all.
+        prefix: of its tools' names; unique in the file.
+        timeout: seconds that a call may take without progress.
+        approval: the tools whose calls the user must approve, or all.
     """
 
     name: str
@@ -94,13 +94,13 @@ class McpServer:
 
 
 def load_mcp_config(path: Path, environ: Mapping[str, str] | None = None) -> tuple[McpServer, ...]:
-    """The servers of a file that are not disabled.
+    """The enabled servers of a file.
 
     Args:
-        environ: the variables for `${VAR}`; those of this process if None.
+        environ: the variables for `${VAR}`; by default those of this process.
 
     Raises:
-        McpConfigError: the file cannot be read, or is wrong.
+        McpConfigError: the file is unreadable or wrong.
     """
     try:
         text = path.read_text(encoding="utf-8-sig")
@@ -123,7 +123,7 @@ def load_mcp_config(path: Path, environ: Mapping[str, str] | None = None) -> tup
 def read_mcp_config(
     content: object, file: str, environ: Mapping[str, str]
 ) -> tuple[tuple[McpServer, ...], tuple[str, ...]]:
-    """The servers that a file's JSON describes, and the places of its unknown keys.
+    """The servers in a file's JSON, and the places of its unknown keys.
 
     Raises:
         McpConfigError: see `load_mcp_config`.
@@ -145,7 +145,7 @@ def _form_hint(top: Mapping[str, Any]) -> str:
 
 
 class _EntryReader:
-    """Reads the entries of one file, and remembers the keys that it does not know."""
+    """Reads the entries of one file, and collects its unknown keys."""
 
     def __init__(self, file: str, folder: Path, environ: Mapping[str, str]) -> None:
         self.unknown: list[str] = []

@@ -1,9 +1,9 @@
-"""A question of an MCP server to the user (elicitation): its words, and what the answer says. Pure.
+"""A question of an MCP server to the user (elicitation): its text, and the parsing of the answer. Pure.
 
-Rule 1: a question with one field is answered by its value. One with several is answered by JSON, or by lines of
-        `name: value`; values left out are those that may be.
-Rule 2: `decline` and `cancel` are answers to any question; as a value, they are written in quotation marks.
-Rule 3: an answer that does not fit is asked for again, with the reason (`UnclearAnswer`).
+Rule 1: a question with one field is answered by its value, one with several by JSON or by lines of `name: value`.
+        Optional values may be omitted.
+Rule 2: `decline` and `cancel` answer any question; as values they need quotation marks.
+Rule 3: after an invalid answer the question is repeated, with the reason (`UnclearAnswer`).
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ Value = str | int | float | bool | list[str] | None
 
 @dataclass(frozen=True, slots=True)
 class ElicitationAnswer:
-    """What the server is told."""
+    """The reply to the server."""
 
     action: Literal["accept", "decline", "cancel"]
     content: Mapping[str, Value] | None = None
@@ -28,7 +28,7 @@ class ElicitationAnswer:
 
 @dataclass(frozen=True, slots=True)
 class UnclearAnswer:
-    """The answer does not fit the form."""
+    """The answer is not valid for the form."""
 
     reason: str
 
@@ -41,11 +41,11 @@ DECLINE = "If you do not want to say, answer “decline”."
 YES = frozenset(("yes", "y", "true", "1", "ok", "okay", "on"))
 NO = frozenset(("no", "n", "false", "0", "off"))
 MAX_MESSAGE = 4_000
-"""Characters of a server's message that the user is shown."""
+"""The maximum length of a server's message to the user."""
 
 
 def question(server: str, request: Mapping[str, Any]) -> str:
-    """The text that the user is asked.
+    """The text of the question for the user.
 
     Args:
         request: the parameters of `elicitation/create`.
@@ -66,7 +66,7 @@ def question(server: str, request: Mapping[str, Any]) -> str:
 
 
 def answer(request: Mapping[str, Any], text: str) -> ElicitationAnswer | UnclearAnswer:
-    """What an answer of the user says to a question."""
+    """Parse the user's answer to a question."""
     stripped = text.strip()
     plain = stripped.rstrip(".!").lower()
     if plain in ("decline", "cancel"):
@@ -114,7 +114,7 @@ def _labels(allowed: Mapping[str, str]) -> list[str]:
 
 
 def _allowed_values(field: Mapping[str, Any]) -> Mapping[str, str]:
-    """The values that a field may have, with their titles; none if any text will do."""
+    """The allowed values of a field, with their titles; empty if any text is."""
     source = field.get("items", {}) if field.get("type") == "array" else field
     if not isinstance(source, dict):
         return {}
@@ -136,7 +136,7 @@ def _content(properties: Mapping[str, Mapping[str, Any]], required: Sequence[str
 
 
 def _values(properties: Mapping[str, Mapping[str, Any]], required: Sequence[str], text: str) -> Mapping[str, object]:
-    """The values that an answer gives, by the names of their fields."""
+    """The values of an answer, by field."""
     names = {
         spelling.lower(): name for name, field in properties.items() for spelling in (name, str(field.get("title")))
     }
@@ -156,7 +156,7 @@ def _values(properties: Mapping[str, Mapping[str, Any]], required: Sequence[str]
 
 
 def _lines(text: str, names: Mapping[str, str]) -> dict[str, object]:
-    """`name: value` or `name = value` lines; a line without a name goes on with the value before it."""
+    """`name: value` or `name = value` lines; a line without a name continues the previous value."""
     values: dict[str, object] = {}
     current = ""
     for line in text.splitlines():

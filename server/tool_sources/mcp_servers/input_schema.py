@@ -1,8 +1,8 @@
-"""The schema of a foreign tool's input, as providers take it. Pure.
+"""The schema of an MCP tool's input, normalised for model providers. Pure.
 
 Rule 1: the root is an object with properties, without `$ref`, `anyOf`, `oneOf`, `allOf` and the like.
-Rule 2: names of properties are those that providers take; a call's input gets its own names back (`Schema.original`).
-Rule 3: what is no JSON schema, or too large, is replaced by any object: the server says what is wrong with an input.
+Rule 2: property names are ones that providers accept; a call's input gets the original ones back (`Schema.original`).
+Rule 3: an invalid or oversized schema is replaced by one for any object: then the server validates the input.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from a2a_canvas.store.text.wording import choice, format_value
 from a2a_canvas.tools.tool import invalid_input_message
 
 MAX_SCHEMA = 50_000
-"""Characters of a schema's JSON: every request to the model has it."""
+"""The maximum length of a schema's JSON, which is part of every request to the model."""
 
 ANYTHING: Mapping[str, Any] = {"type": "object", "properties": {}}
 
@@ -33,11 +33,11 @@ _WORDS: Mapping[str, str] = {
     "object": "an object",
     "null": "null",
 }
-"""What a value must be, by its type in a schema."""
+"""The types of a schema in words."""
 
 _COMBINED = ("allOf", "anyOf", "oneOf")
 _DROPPED = ("$schema", "$id", "$ref", "not", "if", "then", "else", "enum", "const", *_COMBINED)
-"""Keys of a root that providers refuse."""
+"""Keys of a root that providers reject."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,18 +45,18 @@ class Schema:
     """A schema for the model.
 
     Attributes:
-        renamed: names of properties that the model does not see as they are: ours → the server's.
+        renamed: property names that differ for the model: ours → the server's.
     """
 
     json: Mapping[str, Any]
     renamed: Mapping[str, str] = field(default_factory=dict)
 
     def original(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
-        """An input of the model with the server's names."""
+        """The model's input with the server's names."""
         return {self.renamed.get(name, name): value for name, value in arguments.items()}
 
     def fault(self, tool: str, arguments: Mapping[str, Any]) -> str:
-        """What is wrong with an input, as far as its names and the types of its values tell; empty for nothing."""
+        """The faults in the names and value types of an input; empty if there are none."""
         faults = [f"{name}: is missing" for name in self.json.get("required", ()) if name not in arguments]
         for name, value in arguments.items():
             wanted = self.json.get("properties", {}).get(name)
@@ -68,7 +68,7 @@ class Schema:
 
 
 def _has_type(kind: str, value: Any) -> bool:
-    """Whether a value has a type of JSON schema."""
+    """Whether a value has this JSON schema type."""
     match value:
         case bool():
             return kind == "boolean"
@@ -87,14 +87,14 @@ def _has_type(kind: str, value: Any) -> bool:
 
 
 def normalise(schema: object) -> Schema:
-    """A schema as its server sent it, made one that providers take."""
+    """Convert a server's schema to one that providers accept."""
     if not isinstance(schema, dict) or not _is_sound(schema):
         return Schema(ANYTHING)
     try:
         found = _with_own_root(schema)
     except (TypeError, AttributeError):
         return Schema(ANYTHING)
-    # A reference may lead to what is in no place of a schema, and was therefore not checked.
+    # A reference may lead outside the checked parts of the schema.
     return found if _is_sound(found.json) else Schema(ANYTHING)
 
 
@@ -124,7 +124,7 @@ def _is_sound(schema: Mapping[str, Any]) -> bool:
 
 
 def _flatten(node: Mapping[str, Any], root: Mapping[str, Any], depth: int) -> dict[str, Any]:
-    """A node with its references and combinations taken into one object."""
+    """A node, with its references and combinations merged into one object."""
     if depth > 8:
         return dict(node)
     parts = [_resolve(node["$ref"], root)] if "$ref" in node else []

@@ -1,7 +1,7 @@
-"""The connection to an MCP server: made, kept, and made again.
+"""The connection to an MCP server, restored whenever it is lost.
 
-Rule 1: a server that is not there, hangs, ends or is broken is tried again, after growing delays, for ever.
-Rule 2: the lists of a server are read when a connection begins, and when the server says that they have changed.
+Rule 1: a server that is missing, hangs, ends or misbehaves is tried again forever, with growing delays.
+Rule 2: the lists of a server are read when a connection begins, and when the server announces a change.
 """
 
 from __future__ import annotations
@@ -25,22 +25,22 @@ from a2a_canvas.server.tool_sources.mcp_servers.transports import describe_retry
 
 logger = logging.getLogger(__name__)
 
-for _library in ("mcp", "client"):  # they log what others send, with traces; what matters of it is logged here
+for _library in ("mcp", "client"):  # they log what others send, with traces; this module logs what matters
     logging.getLogger(_library).setLevel(logging.CRITICAL)
 
 START_TIMEOUT = 10.0
-"""Seconds that the agent waits for a server when it starts."""
+"""Seconds that the start of the agent waits for a server."""
 CONNECT_TIMEOUT = 120.0
-"""Seconds for a program to start and answer: the first start of many installs them."""
+"""Seconds for a program to start and answer: many install themselves at the first start."""
 LIST_TIMEOUT = 60.0
 HEALTHY = 60.0
-"""Seconds after which a connection that ends is no failure to start."""
+"""Seconds after which the end of a connection is not a failed start."""
 DELAYS = (0.0, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0)
-"""Seconds before a server is tried again."""
+"""Seconds between tries."""
 RELIST_PAUSE = 0.5
-"""Seconds between two readings of a list that changes all the time."""
+"""The minimum seconds between two readings of the lists."""
 MAX_LISTED = 1_000
-"""Tools of one server, and resources."""
+"""The maximum number of a server's tools, and of its resources."""
 
 CLIENT = types.Implementation(name="a2a-canvas", version=version("a2a-canvas"))
 
@@ -49,7 +49,7 @@ Json = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """What a server has: its tools as it describes them, and a line for each resource."""
+    """A server's tools, as it describes them, and a line for each resource."""
 
     tools: Sequence[Json] = ()
     resources: Sequence[str] = ()
@@ -60,12 +60,12 @@ class Connection:
 
     Args:
         name: of the server in the log.
-        listed: is told what the server has, whenever that was read.
-        elicited: answers a question of the server that comes as a request of its own.
+        listed: called with the server's lists whenever they were read.
+        elicited: answers a question of the server that comes as its own request.
         delays: seconds before the server is tried again.
 
     Attributes:
-        reason: why there is no connection, if there is none.
+        reason: why there is no connection.
     """
 
     def __init__(
@@ -90,13 +90,13 @@ class Connection:
         self._way = 0
 
     async def start(self) -> None:
-        """Begin; returns when there is a connection, or the first try has failed, or after `START_TIMEOUT`."""
+        """Start; returns when connected, when the first try has failed, or after `START_TIMEOUT`."""
         self._task = asyncio.create_task(self._run(), name=self._name)
         if not await _wait_for(START_TIMEOUT, self._tried):
             logger.warning("%s has not answered within %g seconds: the agent goes on", self._name, START_TIMEOUT)
 
     async def wait_first_try(self, within: float) -> str:
-        """Wait until the first try to connect has ended; why there is no connection, or an empty text."""
+        """Wait for the end of the first try; returns why there is no connection, or an empty text."""
         await _wait_for(within, self._tried)
         return "" if self._client else self.reason
 
@@ -104,20 +104,20 @@ class Connection:
         self._stopping = True
         self._wake.set()
         if self._task:
-            if self._client:  # it ends by itself, as the protocol wants it
+            if self._client:  # it ends by itself, as the protocol requires
                 await asyncio.wait((self._task,), timeout=5)
             self._task.cancel()
             await asyncio.wait((self._task,), timeout=10)
 
     async def client(self, within: float) -> Client | None:
-        """The client, as soon as there is one; None if there is none within some seconds."""
+        """The client, once connected; None if that takes longer than some seconds."""
         if self._client is None:
             self._wake.set()
             await _wait_for(within, self._there)
         return self._client
 
     def lose(self, client: Client) -> None:
-        """The connection of `client` does not work any more: make another one."""
+        """Replace the connection of `client`, which no longer works."""
         if self._client is client:
             self._client = None
             self._there.clear()
@@ -130,7 +130,7 @@ class Connection:
             try:
                 await self._connection()
                 self.reason = end_reason(self._server.connection)
-            except Exception as error:  # whatever a server does, it is tried again (rule 1)
+            except Exception as error:  # every failure leads to another try (rule 1)
                 self.reason = reason_of(error, self._server.connection)
             self._client = None
             self._there.clear()
@@ -141,10 +141,10 @@ class Connection:
                 again = describe_retry(delay, self._server.connection)
                 logger.warning("%s is not there: %s. %s", self._name, self.reason, again)
                 self._wake.clear()
-                await _wait_for(delay, self._wake)  # a call that needs it does not wait longer
+                await _wait_for(delay, self._wake)  # a waiting call waits no longer
 
     async def _connection(self) -> None:
-        """One connection, from its beginning until it is lost, or the source stops."""
+        """One connection, until it is lost or the source stops."""
         self._lost = self._changed = False
         async with asyncio.timeout(CONNECT_TIMEOUT) as limit, self._connect() as client:
             await self._read(client)
@@ -172,7 +172,7 @@ class Connection:
 
     @asynccontextmanager
     async def _connect(self) -> AsyncIterator[Client]:
-        """A client, by the first way that works; it is the first to be tried the next time."""
+        """A client by the first transport that works, which is tried first the next time."""
         failures: list[Exception] = []
         for number, (open_streams, mode) in enumerate(ways(self._server, self._note_end)):
             if number < self._way:
@@ -210,7 +210,7 @@ class Connection:
         self._wake.set()
 
     async def _listen(self, client: Client) -> None:
-        """Ask for the notifications that a server of 2026-07-28 sends only to who asks."""
+        """Subscribe to notifications, which a 2026-07-28 server sends only to subscribers."""
         has = client.server_capabilities
         tools, others = bool(has.tools and has.tools.list_changed), bool(has.resources and has.resources.list_changed)
         if not client.session.discover_result or not (tools or others):

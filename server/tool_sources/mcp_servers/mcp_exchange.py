@@ -1,4 +1,4 @@
-"""One request to an MCP server and its answer, with what the server says meanwhile."""
+"""One request to an MCP server, its answer, and the server's messages in between."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from a2a_canvas.server.tool_sources.mcp_servers.questions import Questions
 from a2a_canvas.tools.functions.results import ToolError
 
 MAX_TIMEOUTS = 10
-"""A call that reports progress may take this many times its time-out."""
+"""The limit of a call that reports progress, as a multiple of its time-out."""
 
 Reply = types.ElicitResult | types.ErrorData
 
 current_exchange: ContextVar[Exchange | None] = ContextVar("current_exchange", default=None)
-"""The exchange that a message belongs to, where the transport knows it (HTTP)."""
+"""The exchange of a message, if the transport knows it (HTTP)."""
 
 _CALL_RESULT: TypeAdapter[Any] = TypeAdapter(types.CallToolResult | types.InputRequiredResult)
 _READ_RESULT: TypeAdapter[Any] = TypeAdapter(types.ReadResourceResult | types.InputRequiredResult)
@@ -29,12 +29,12 @@ _READ_RESULT: TypeAdapter[Any] = TypeAdapter(types.ReadResourceResult | types.In
 
 @dataclass(eq=False, slots=True)
 class Exchange:
-    """One request to a server and its answer, with what the server says meanwhile.
+    """One request to a server, its answer, and the server's messages in between.
 
-    Everything is done in the task of the call: what comes in other tasks waits here for it.
+    Everything runs in the task of the call: messages that arrive in other tasks wait here for it.
 
     Attributes:
-        asked: the user was asked something in it.
+        asked: the user was asked a question during it.
     """
 
     name: str
@@ -54,7 +54,7 @@ class Exchange:
         token = current_exchange.set(self)
         sending = asyncio.create_task(client.session.send_request(request, shape, progress_callback=self._on_progress))
         current_exchange.reset(token)
-        sending.add_done_callback(lambda sent: sent.cancelled() or sent.exception())  # also if nobody waits any more
+        sending.add_done_callback(lambda sent: sent.cancelled() or sent.exception())  # even if no one waits any longer
         clock = asyncio.get_running_loop().time
         latest, end = clock() + self.timeout, clock() + MAX_TIMEOUTS * self.timeout
         try:
@@ -76,7 +76,7 @@ class Exchange:
             self._refuse()
 
     async def _wait_for_signal(self, sending: asyncio.Task[Any], within: float) -> bool:
-        """Wait for the answer, or a sign of life; whether there was one in time."""
+        """Wait for the answer or a message; whether one arrived in time."""
         waking = asyncio.create_task(self.wake.wait())
         done, _ = await asyncio.wait((sending, waking), timeout=max(within, 0), return_when=asyncio.FIRST_COMPLETED)
         waking.cancel()
@@ -96,7 +96,7 @@ class Exchange:
         self.wake.set()
 
     async def ask(self, question: Mapping[str, Any]) -> Reply:
-        """The reply to a question, which the task of the call gives."""
+        """The reply to a question, asked by the task of the call."""
         reply: asyncio.Future[Reply] = asyncio.get_running_loop().create_future()
         self.questions.append((question, reply))
         self.wake.set()
@@ -109,6 +109,6 @@ class Exchange:
 
 
 def progress_label(tool: str, progress: float, total: float | None, message: str | None) -> str:
-    """What a progress notification says, in a line."""
+    """A progress notification as one line."""
     share = f"{progress:g} of {total:g}" if total else ""
     return f"{message} ({share})" if message and share else message or f"{tool}: {share or f'{progress:g}'}"

@@ -1,8 +1,8 @@
-"""A program that is spoken to in lines, over its stdin and stdout, and whose stderr goes to the log.
+"""A program with a line protocol over stdin and stdout, whose stderr goes to the log.
 
-Rule 1: a line longer than the limit is not kept: its beginning and its end are (`OverlongLine`), and reading goes on.
-Rule 2: what the program writes to stderr is logged, with limits: a line's length, and lines per second.
-Rule 3: `stop` ends the program and what it has started: stdin is closed, then SIGTERM, then SIGKILL.
+Rule 1: of a line longer than the limit only the beginning and the end are kept (`OverlongLine`); reading continues.
+Rule 2: stderr is logged, with limits on the length and the rate of lines.
+Rule 3: `stop` ends the program and its children: it closes stdin, then sends SIGTERM, then SIGKILL.
 """
 
 from __future__ import annotations
@@ -20,18 +20,18 @@ logger = logging.getLogger(__name__)
 
 CHUNK = 64 * 1024
 ENDS = 400
-"""Bytes of the beginning and of the end of an overlong line that are kept."""
+"""Bytes kept of the beginning and of the end of an overlong line."""
 GRACE = 2.0
 """Seconds for a program to end by itself, and again after SIGTERM."""
 LAST_OUTPUT = 0.5
-"""Seconds for the last output of a program that has ended; others may hold its stdout open."""
+"""Seconds for the last output of an ended program, whose stdout others may hold open."""
 LOGGED_LINE = 500
 LOGGED_PER_SECOND = 20
 
 
 @dataclass(frozen=True, slots=True)
 class OverlongLine:
-    """A line of `size` bytes that was not kept."""
+    """The ends of a line of `size` bytes that was too long to keep."""
 
     beginning: bytes
     end: bytes
@@ -39,7 +39,7 @@ class OverlongLine:
 
 
 class LineSplitter:
-    """Cuts a stream of bytes into lines; `\\n` is not part of them. Pure."""
+    """Splits a stream of bytes into lines without `\\n`. Pure."""
 
     def __init__(self, limit: int) -> None:
         self._limit = limit
@@ -49,7 +49,7 @@ class LineSplitter:
         self._end = b""
 
     def feed(self, chunk: bytes) -> list[bytes | OverlongLine]:
-        """The lines that are complete with `chunk`."""
+        """The lines completed by `chunk`."""
         *complete, rest = chunk.split(b"\n")
         lines: list[bytes | OverlongLine] = []
         for piece in complete:
@@ -81,7 +81,7 @@ class ServerProcess:
 
     Args:
         name: of the program in the log.
-        limit: bytes of a line.
+        limit: the maximum bytes of a line.
     """
 
     def __init__(self, process: Process, name: str, limit: int) -> None:
@@ -105,7 +105,7 @@ class ServerProcess:
         return cls(process, name, limit)
 
     async def lines(self) -> AsyncIterator[bytes | OverlongLine]:
-        """What it writes to stdout, until it ends."""
+        """The lines of its stdout, until it ends."""
         stdout = self._process.stdout
         assert stdout
         while chunk := await stdout.read(CHUNK):
@@ -116,7 +116,7 @@ class ServerProcess:
         """Write a line to stdin.
 
         Raises:
-            OSError: it reads no more.
+            OSError: it has stopped reading.
         """
         stdin = self._process.stdin
         assert stdin
@@ -124,7 +124,7 @@ class ServerProcess:
         await stdin.drain()
 
     async def stop(self) -> str:
-        """End it (rule 3), and say how it ended."""
+        """End it (rule 3); returns how it ended."""
         by_itself = self._process.returncode is not None
         try:
             if self._process.stdin:
@@ -134,7 +134,7 @@ class ServerProcess:
                     break
                 self._signal(kill)
             await self._ends_in_time(GRACE)
-            self._signal(signal.SIGKILL)  # what it has started and left behind
+            self._signal(signal.SIGKILL)  # the children that it left behind
         finally:
             for task in self._tasks:
                 task.cancel()
@@ -158,7 +158,7 @@ class ServerProcess:
             os.killpg(self._process.pid, number)
 
     async def _close_after_exit(self) -> None:
-        """End `lines` soon after the program, even if another has its stdout."""
+        """End `lines` soon after the program, even if another process holds its stdout."""
         await self._wait_for_exit()
         await asyncio.sleep(LAST_OUTPUT)
         if self._process.stdout:
@@ -184,10 +184,10 @@ class ServerProcess:
 
 
 class Throttle:
-    """Lets so many things pass per second. Pure.
+    """A rate limit per second. Pure.
 
     Attributes:
-        left_out: how many did not pass, until somebody sets it to 0.
+        left_out: the number refused since the caller last set it to 0.
     """
 
     def __init__(self, per_second: int) -> None:

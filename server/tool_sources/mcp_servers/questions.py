@@ -1,6 +1,6 @@
-"""What one call of an MCP server asks the user, and the answers.
+"""The questions of one call of an MCP server to the user, and the answers.
 
-Rule: a call that runs again asks the same in the same order, and so gets the answers that are recorded. Questions of a
+Rule: a call that runs again asks the same questions in the same order, and so gets the recorded answers. Questions of a
       try whose state the server has lost come first (`repeat`); a later question with the same text
       reuses their answer.
 """
@@ -18,7 +18,7 @@ from a2a_canvas.tools.functions.canvas import Canvas
 from a2a_canvas.tools.functions.results import ToolError
 
 MAX_ROUNDS = 10
-"""Times that one call may ask."""
+"""The most questions of one call."""
 
 Asked = Mapping[str, Any]
 Action = Literal["accept", "decline", "cancel"]
@@ -28,8 +28,8 @@ class Questions:
     """The questions of one call.
 
     Attributes:
-        canvas: that of the call.
-        asked: those that the user was asked, in their order.
+        canvas: of the call.
+        asked: the questions asked so far, in their order.
     """
 
     def __init__(self, server: str, canvas: Canvas) -> None:
@@ -40,20 +40,20 @@ class Questions:
         self._again: list[tuple[str, types.ElicitResult]] = []
 
     async def repeat(self, past: Iterable[Asked]) -> None:
-        """Get the answers to the questions of tries that are lost."""
+        """Get the answers to the questions of lost tries."""
         for asked in past:
             await self.ask(asked)
         self.answer_again()
 
     def answer_again(self) -> None:
-        """Questions with the words of those so far have their answers from now on, once each."""
+        """From now on, answer each question so far once more, without asking the user."""
         self._again = list(self._given)
 
     async def answers(self, asked: Asked) -> Mapping[str, Any]:
-        """What the next request of a call has to have, after a server has asked in its result.
+        """The answers for the next request of a call, after a server has asked in its result.
 
         Raises:
-            ToolError: the user did not do what a server cannot do without.
+            ToolError: the user declined a required step.
         """
         for login in asked.get("elicitations", ()):
             if (await self.ask(login)).action != "accept":
@@ -66,11 +66,11 @@ class Questions:
                 raise ToolError(f"The MCP server {self._server} asks for what this agent does not have.")
             replies[key] = await self.ask(each["params"])
         if not replies:
-            await asyncio.sleep(0.2)  # it has no question: it wants to be called again
+            await asyncio.sleep(0.2)  # no question: the server only asks for another call
         return {"input_responses": replies or None, "request_state": asked.get("requestState")}
 
     async def ask(self, asked: Asked) -> types.ElicitResult:
-        """The answer to a question, in the form of the server."""
+        """The answer to a question, for the server."""
         text = elicitation.question(self._server, asked)
         known = next((each for each in self._again if each[0] == text), None)
         if known:
@@ -93,7 +93,7 @@ class Questions:
         return types.ElicitResult(action="cancel")
 
     async def _login(self, asked: Asked, text: str) -> Action:
-        """What the user did. It is recorded, unlike the answer itself, which may have credentials in it."""
+        """The user's decision. It is recorded, unlike the answer, which may contain credentials."""
         name = f"login {self.canvas.question_count}"
         known: Any = self.canvas.recall(name)
         if known:

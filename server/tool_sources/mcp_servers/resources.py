@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 DESCRIBED = 4_000
-"""Characters of resources in the description of `read_resource`: every request to the model has it."""
+"""The maximum length of the resources in the description of `read_resource`, part of every request to the model."""
 LISTED = 20_000
-"""Characters of resources in an answer of `list_resources`."""
+"""The maximum length of an answer of `list_resources`."""
 
 READ_INPUT: Mapping[str, Any] = {
     "type": "object",
@@ -22,7 +22,7 @@ LIST_INPUT: Mapping[str, Any] = {
 
 
 def resource_lines(resources: Sequence[Mapping[str, Any]], templates: Sequence[Mapping[str, Any]]) -> list[str]:
-    """A line for each: its URI, or its URI's template, its name and what it is."""
+    """A line for each: its URI or URI template, its name and its description."""
     return [_line(str(each.get("uri") or each.get("uriTemplate")), each) for each in (*resources, *templates)]
 
 
@@ -33,7 +33,7 @@ def _line(uri: str, resource: Mapping[str, Any]) -> str:
 
 
 def read_description(server: str, lines: Sequence[str], list_tool: str) -> str:
-    """The description of `read_resource`, with what there is, as far as there is room."""
+    """The description of `read_resource`, with as many resources as fit."""
     shown = fitting(lines, DESCRIBED)
     text = f"Read a resource of the MCP server {server}. {{…}} in a URI stand for values. There are:\n" + "\n".join(
         shown
@@ -52,7 +52,7 @@ def listing(lines: Sequence[str], contains: str) -> str:
 
 
 def fitting(lines: Sequence[str], room: int) -> Sequence[str]:
-    """The first lines that have room."""
+    """The first lines that fit."""
     for number, line in enumerate(lines):
         room -= len(line) + 1
         if room < 0:

@@ -1,11 +1,11 @@
 """MCP servers as tool sources.
 
-Rule 1: a server that is not there never keeps the agent from starting and working. A call waits a little for it, and
-        then tells the model.
-Rule 2: the tools that a server had are offered until it has told others, so that a restart takes none away.
-Rule 3: a question of the server to the user (elicitation) is `canvas.ask`. The call is cancelled, and made again with
-        the answer; a server that keeps its state with us (2026-07-28, `requestState`) goes on where it was.
-Rule 4: a question belongs to one call for certain, or it is refused: no user may see that of another.
+Rule 1: the agent starts and works without a server that cannot be reached. A call waits for it briefly, and then
+        tells the model.
+Rule 2: a server's tools stay on offer until it lists others, so a restart removes none.
+Rule 3: a question of the server to the user (elicitation) is `canvas.ask`. The call is cancelled, and repeated with
+        the answer; a server that keeps its state with us (2026-07-28, `requestState`) continues where it was.
+Rule 4: a question that cannot be assigned to one call is refused: no user may see a question for another.
 """
 
 from __future__ import annotations
@@ -37,20 +37,20 @@ from a2a_canvas.tools.functions.results import TO_THE_MODEL, ToolError
 logger = logging.getLogger(__name__)
 
 CALL_WAIT = 10.0
-"""Seconds that a call waits for a server that is not there."""
+"""Seconds that a call waits for a server that cannot be reached."""
 MAX_DESCRIPTION = 8_000
 MAX_ERROR = 2_000
 LATE = 10.0
-"""Seconds in which a question may still come from a call that was given up."""
+"""Seconds in which a question may still come from an abandoned call."""
 KEPT = "mcp"
-"""The name under which a call keeps what a server has asked, with the server's state."""
+"""The name under which a call stores the server's questions and state."""
 
 Run = Callable[[Mapping[str, Any], Canvas], Awaitable[Any]]
 Request = Callable[[Mapping[str, Any]], types.ClientRequest]
 
 
 def mcp_sources(servers: Sequence[McpServer]) -> tuple[McpSource, ...]:
-    """A tool source for each server. Start them at once: each waits for its server."""
+    """A tool source for each server. Start them concurrently: each waits for its server."""
     return tuple(McpSource(server) for server in servers)
 
 
@@ -102,7 +102,7 @@ class McpSource:
         self._tools = tuple(tools)
 
     def _check_approval(self, names: set[str]) -> None:
-        """Warns about names in `approval` that the server does not offer: their tools would run without approval."""
+        """Warns about names in `approval` that the server does not offer: those tools would run without approval."""
         if self._server.approval == "all":
             return
         for wrong in sorted(self._server.approval - names - self._told):
@@ -158,7 +158,7 @@ class McpSource:
         parallel: bool = True,
         check: Check | None = None,
     ) -> FunctionTool:
-        max_seconds = CALL_WAIT + MAX_TIMEOUTS * self._server.timeout + 30  # more than an exchange takes
+        max_seconds = CALL_WAIT + MAX_TIMEOUTS * self._server.timeout + 30  # longer than an exchange
         approval = self._server.approval_of(plain)
         return FunctionTool(
             name, about, schema, run, max_seconds, approval, idempotent=idempotent, parallel=parallel, check=check
@@ -175,7 +175,7 @@ class McpSource:
         return contents_of(name, result["contents"])
 
     async def _call(self, name: str, request: Request, canvas: Canvas) -> dict[str, Any]:
-        """The result of a call, after all that the server asks the user (rule 3).
+        """The result of a call, after all questions to the user (rule 3).
 
         Raises:
             ToolError: it failed, or has no result.
@@ -190,7 +190,7 @@ class McpSource:
         for _ in range(MAX_ROUNDS):
             try:
                 result = await self._exchange(name, request(more), questions)
-            except _StateLost:  # it was started again since: from the beginning, with the answers that there are
+            except _StateLost:  # the server restarted: begin again, with the answers so far
                 past, rounds, more = list(questions.asked), [], {}
                 questions.answer_again()
                 continue
@@ -202,13 +202,13 @@ class McpSource:
         raise ToolError(f"{name} asked {MAX_ROUNDS} times and did not come to an end.")
 
     async def _exchange(self, name: str, request: types.ClientRequest, questions: Questions) -> Any:
-        """The answer to one request, or what the user has to do before it can be made.
+        """The answer to one request, or what the user has to do first.
 
-        If the session was gone before the request, it is made again in a new one.
+        If the session ended before the request, the request is repeated in a new one.
 
         Raises:
             ToolError: it failed.
-            _StateLost: it may be made from its beginning.
+            _StateLost: the call may begin again.
         """
         for last_try in (False, True):
             client = await self._connection.client(CALL_WAIT)
@@ -255,7 +255,7 @@ class McpSource:
         )
 
     async def _on_elicitation(self, context: object, params: types.ElicitRequestParams) -> Reply:
-        """A question that came as a request of its own; it waits in the call that it belongs to (rule 4)."""
+        """A question that came as its own request; it waits in its call (rule 4)."""
         exchange = current_exchange.get() or self._sole_exchange()
         if exchange is None or exchange not in self._exchanges:
             logger.warning("%s asks the user, and of which call is unknown: it is refused", self.name)
@@ -265,13 +265,13 @@ class McpSource:
         return await exchange.ask(_json(params))
 
     def _sole_exchange(self) -> Exchange | None:
-        """The exchange that a question belongs to which does not say it; None if it may be another one's."""
+        """The exchange of a question that does not name it; None if that is ambiguous."""
         late = get_running_loop().time() - self._given_up < LATE
         return next(iter(self._exchanges)) if len(self._exchanges) == 1 and not late else None
 
 
 class _StateLost(Exception):
-    """A server does not take the state that it gave."""
+    """A server rejects the state that it sent."""
 
 
 def _needs_task(tool: Mapping[str, Any]) -> bool:

@@ -1,4 +1,4 @@
-"""Names of tools that every provider takes, made from names that others chose. Pure."""
+"""Makes tool names that every provider accepts. Pure."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ K = TypeVar("K", bound=Hashable)
 
 
 def unique_names(parts: Mapping[K, tuple[str, ...]], limit: int = MAX_NAME) -> dict[K, str]:
-    """A name for each key: its parts, joined, with letters, digits, `_` and `-` alone, `limit` characters at most.
+    """A name for each key: its joined parts, with only letters, digits, `_` and `-`, and at most `limit` characters.
 
-    A name that had to be cut, or that two keys would share, ends with a hash of the parts: it does not depend on what
-    other keys there are, except on those that come earlier.
+    A name that was cut, or that two keys would share, ends with a hash of the parts: it depends on earlier keys, but
+    not on later ones.
     """
     names: dict[K, str] = {}
     for key, words in parts.items():
@@ -31,7 +31,7 @@ def unique_names(parts: Mapping[K, tuple[str, ...]], limit: int = MAX_NAME) -> d
 
 
 def name_prefix(word: str) -> str:
-    """What all names begin with that have this word in front, unless they had to be cut."""
+    """The prefix of all names with this word in front, unless they were cut."""
     return _NOT_ALLOWED.sub("_", word) + SEPARATOR
 
 

@@ -1,9 +1,9 @@
-"""What an MCP tool returned, as the result of a function tool. Pure; its input is JSON as MCP has it.
+"""Converts an MCP tool's result to that of a function tool. Pure; its input is MCP's JSON.
 
-Rule 1: text is for the model; images, audio and binary resources become files, links on the web files by reference.
-Rule 2: `structuredContent` is JSON text. What it repeats of the content is left out: servers return both for clients
-        that read only one of them.
-Rule 3: what is an error (`isError`) is raised as a `ToolError`.
+Rule 1: text is for the model; images, audio and binary resources become files, web links files by reference.
+Rule 2: `structuredContent` becomes JSON text, without what the content repeats: servers return both for clients that
+        read only one of them.
+Rule 3: an error (`isError`) is raised as a `ToolError`.
 """
 
 from __future__ import annotations
@@ -23,17 +23,17 @@ from a2a_canvas.tools.functions.results import File, ToolError
 Part = str | File
 
 MAX_ERROR = 4_000
-"""Characters of an error that the model reads."""
+"""The maximum length of an error for the model."""
 LONG = 200
-"""Characters from which on a text that is one value among others counts as a repetition."""
+"""The minimum length of a text value that counts as a repetition."""
 
 
 def result_of(tool: str, result: Mapping[str, Any], read_resource: str = "") -> list[Part]:
     """The parts of a `CallToolResult`.
 
     Args:
-        tool: its name, for those of files.
-        read_resource: the tool that reads resources of this server, if there is one.
+        tool: its name, for the names of files.
+        read_resource: the tool that reads resources of this server, if any.
 
     Raises:
         ToolError: the tool failed, in the server's own words.
@@ -50,7 +50,7 @@ def result_of(tool: str, result: Mapping[str, Any], read_resource: str = "") -> 
 
 
 def contents_of(tool: str, contents: Sequence[Mapping[str, Any]]) -> list[Part]:
-    """The parts of a resource that was read. Several texts have their URIs as headings."""
+    """The parts of a resource. Several texts have their URIs as headings."""
     with_uri = len(contents) > 1
     return [_resource(tool, each, with_uri=with_uri) for each in contents]
 
@@ -108,7 +108,7 @@ def name_of(uri: str) -> str:
 
 
 def _missing_from_content(structured: Any, content: Sequence[Mapping[str, Any]]) -> Any:
-    """What of `structuredContent` the content does not say; None if it says all."""
+    """The part of `structuredContent` that the content lacks; None if it lacks nothing."""
     texts = [block["text"] for block in content if isinstance(block.get("text"), str)]
     values = [_parse_json(text) for text in texts]
     said = [*texts, *values, *((texts, values) if texts else ())]
@@ -123,12 +123,12 @@ def _missing_from_content(structured: Any, content: Sequence[Mapping[str, Any]])
 
 
 def _unwrap_single(structured: Any) -> Any:
-    """The value of an object with one key, as servers wrap what is no object."""
+    """The value of an object with one key, in which servers wrap other values."""
     return next(iter(structured.values())) if isinstance(structured, dict) and len(structured) == 1 else structured
 
 
 def _without_repeats(value: Any, texts: Sequence[str], blocks: Sequence[Any]) -> Any:
-    """A value without what the content repeats; an empty one of its type if nothing is left."""
+    """A value without what the content repeats; an empty value of its type if nothing remains."""
     match value:
         case [*items]:
             return [each for each in items if not any(_is_same(each, block) for block in blocks)]

@@ -1,8 +1,8 @@
-"""How an MCP server is reached: a program's stdin and stdout, streamable HTTP, SSE.
+"""The transports of MCP: a program's stdin and stdout, streamable HTTP, SSE.
 
-Rule 1: no message of a server has more than `MAX_MESSAGE` bytes; a larger answer fails the call that it belongs to.
-        Over HTTP that is the limit of the way out (`server/outbound`).
-Rule 2: what a program writes to stdout and is not MCP is skipped, and logged with limits.
+Rule 1: messages of a server are limited to `MAX_MESSAGE` bytes; a larger answer fails its call. Over HTTP
+        `server/outbound` enforces the limit.
+Rule 2: lines on a program's stdout that are not MCP are skipped, and logged with limits.
 """
 
 from __future__ import annotations
@@ -38,16 +38,16 @@ from a2a_canvas.server.tool_sources.mcp_servers.process import OverlongLine, Ser
 logger = logging.getLogger(__name__)
 
 NOT_SENT, UNREADABLE = -32098, -32097
-"""Codes of errors of our own: a request has reached no server, or its answer is refused."""
+"""Our own error codes: a request reached no server, or its answer was rejected."""
 
 Streams = AbstractAsyncContextManager[Any]
 
 
 def ways(server: McpServer, lost: Callable[[], None]) -> list[tuple[Callable[[], Streams], str]]:
-    """The ways to speak with a server, the likeliest first: a transport, and how the version is agreed on."""
+    """The ways to reach a server, the likeliest first: a transport, and a mode of version negotiation."""
     match server.connection:
         case Command() as command:
-            # There are servers that end at a request before `initialize`.
+            # Some servers exit at a request before `initialize`.
             return [(partial(_stdio, server.name, command, lost), mode) for mode in ("auto", "legacy")]
         case Endpoint(kind="sse") as endpoint:
             return [(partial(_sse, endpoint), "legacy")]
@@ -62,7 +62,7 @@ def ways(server: McpServer, lost: Callable[[], None]) -> list[tuple[Callable[[],
 
 @asynccontextmanager
 async def _stdio(name: str, command: Command, lost: Callable[[], None]) -> AsyncIterator[Any]:
-    """The streams of a program, with limits that the SDK's own transport does not have."""
+    """The streams of a program, with limits that the SDK's transport lacks."""
     env = environment() | dict(command.env)
     line = (command.command, *command.args)
     process = await ServerProcess.start(f"MCP server {name}", line, env, command.cwd, MAX_MESSAGE)
@@ -82,13 +82,13 @@ async def _stdio(name: str, command: Command, lost: Callable[[], None]) -> Async
 
 
 def environment() -> dict[str, str]:
-    """What every program gets of the environment; programs installed beside this one are found first."""
+    """The environment of every program; programs installed beside this one are found first."""
     few = get_default_environment()
     return few | {"PATH": os.pathsep.join((str(Path(sys.executable).parent), *filter(None, (few.get("PATH"),))))}
 
 
 def missing_program(server: McpServer) -> str:
-    """The program of a server that is not there, as far as that can be told without running it; else empty."""
+    """The program of a server if it is missing, as far as is known without running it; else empty."""
     match server.connection:
         case Command(command=command, env=env):
             path = env.get("PATH", environment()["PATH"])
@@ -121,7 +121,7 @@ async def _write(
     try:
         async for each in from_session:
             await process.write(each.message.model_dump_json(by_alias=True, exclude_unset=True).encode())
-    except OSError:  # it reads no more: the session ends
+    except OSError:  # it has stopped reading: the session ends
         to_session.close()
 
 
@@ -138,7 +138,7 @@ def _message(line: bytes | OverlongLine) -> types.JSONRPCMessage | None:
 
 
 def request_of(line: OverlongLine) -> int | None:
-    """The id of the request that an answer of too many bytes belongs to; at its beginning or at its end."""
+    """The id of the request of an oversized answer, found at its beginning or its end."""
     at_beginning = re.match(rb'\s*\{\s*(?:"jsonrpc"\s*:\s*"2.0"\s*,\s*)?"id"\s*:\s*(\d+)\s*,', line.beginning)
     at_end = re.search(rb'\}\s*,\s*(?:"jsonrpc"\s*:\s*"2.0"\s*,\s*)?"id"\s*:\s*(\d+)\s*\}\s*$', line.end)
     found = at_beginning or at_end
@@ -169,11 +169,11 @@ async def _http(endpoint: Endpoint, silence: float) -> AsyncIterator[Any]:
 
 
 class _HttpClient(LimitedClient):
-    """A client for one session. Where there is no answer that can be read, the SDK gets an error as the answer: else it
-    would end the whole session, with other calls in it, or not say why.
+    """A client for one session. It replaces unreadable answers by errors: otherwise the SDK would end the whole
+    session, with its other calls, or give no reason.
 
     Attributes:
-        status: of the latest answer; 0 before the first.
+        status: of the last answer; 0 before the first.
     """
 
     status = 0
@@ -198,7 +198,7 @@ def _error(request: httpx2.Request, code: int, message: str) -> httpx2.Response:
 
 
 class _HttpFailure(Exception):
-    """A server answered with a status that is none of MCP."""
+    """A server answered with a status outside of MCP."""
 
     def __init__(self, status: int) -> None:
         super().__init__(status)
@@ -216,7 +216,7 @@ def _sse(endpoint: Endpoint) -> Streams:
 
 
 def reason_of(error: BaseException, connection: Command | Endpoint) -> str:
-    """Why there is no connection, in a few words."""
+    """The reason for a missing connection, in a few words."""
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
     match connection:
@@ -249,12 +249,12 @@ def _reason_of_address(error: BaseException, endpoint: Endpoint) -> str:
 
 
 def end_reason(connection: Command | Endpoint) -> str:
-    """Why there is no connection after one that worked."""
+    """The reason for the end of a working connection."""
     return "it ended" if isinstance(connection, Command) else "it closed the connection"
 
 
 def describe_retry(seconds: float, connection: Command | Endpoint) -> str:
-    """When a server that is not there is tried again, and what the operator can do."""
+    """When the next try is, and what the operator can do."""
     when = "at once" if seconds == 0 else "in 1 second" if seconds == 1 else f"in {seconds:g} seconds"
     look = "its command, run by hand, shows what is wrong" if isinstance(connection, Command) else "check its url"
     return f"It is tried again {when}; {look}."
@@ -278,5 +278,5 @@ def _reason(error: BaseException, connection: Command | Endpoint) -> str:
 
 
 def _describe_no_answer(url: httpx2.URL) -> str:
-    """The address is given without what may be secret."""
+    """The address is shown without parts that may be secret."""
     return f"nothing answers at {url.copy_with(userinfo=b'', query=None, fragment=None)}"

@@ -1,7 +1,7 @@
-"""What another agent's card makes of it: a tool's name and description, and how it is spoken to. Pure.
+"""Another agent's card: the tool's name and description, and the interfaces to use. Pure.
 
-Rule 1: an agent that is reached over the internet cannot send us to an address of a private network: an interface there
-        is left out, and the addresses are checked again where each connection is made.
+Rule 1: an agent on the internet cannot send us to a private network: its interfaces there are ignored, and addresses
+        are checked again at each connection.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from a2a_canvas.server.outbound.token_origin import is_downgrade
 
 TOOL_PREFIX = "ask_"
 BINDINGS = ("JSONRPC", "HTTP+JSON")
-"""Those that we speak."""
+"""The supported ones."""
 MAX_NAME = 60
 MAX_DESCRIPTION = 4_000
 MAX_SKILLS = 20
@@ -48,14 +48,14 @@ INPUT: Mapping[str, Any] = {
 
 
 def tool_name(card_name: str, taken: Collection[str]) -> str:
-    """A name that every provider takes, and no other agent has."""
+    """A unique name that every provider accepts."""
     plain = re.sub(r"[^a-z0-9]+", "_", card_name.lower()).strip("_")[: MAX_NAME - 8].rstrip("_") or "agent"
     names = (f"{TOOL_PREFIX}{plain}" + (f"_{number}" if number > 1 else "") for number in range(1, len(taken) + 2))
     return next(name for name in names if name not in taken)
 
 
 def tool_description(card: pb.AgentCard) -> str:
-    """What the model reads of an agent."""
+    """The description of an agent for the model."""
     lines = [f"Ask another agent, {_line(card.name, 100)}: {_line(card.description, 1_000)}", ""]
     for skill in card.skills[:MAX_SKILLS]:
         lines.append(f"- {_line(skill.name or skill.id, 100)}: {_line(skill.description, MAX_SENTENCES)}")
@@ -69,13 +69,13 @@ def _line(text: str, most: int) -> str:
 
 
 def usable_interfaces(card: pb.AgentCard) -> tuple[pb.AgentInterface, ...]:
-    """The interfaces that we can use, as the agent prefers them."""
+    """The supported interfaces, in the agent's order of preference."""
     interfaces = card.supported_interfaces
     return tuple(each for each in interfaces if each.protocol_binding in BINDINGS and host_of(each.url))
 
 
 def host_of(url: str) -> str:
-    """The host of an http address; empty if it is none."""
+    """The host of an HTTP address; empty for any other."""
     try:
         parts = urlsplit(url)
     except ValueError:
@@ -84,7 +84,7 @@ def host_of(url: str) -> str:
 
 
 def without_downgrades(interfaces: Sequence[pb.AgentInterface], agent: str) -> tuple[pb.AgentInterface, ...]:
-    """The interfaces of an agent with TLS that have it, too; all if none has."""
+    """The interfaces without those that would drop an agent's TLS; all if none has TLS."""
     return tuple(each for each in interfaces if not is_downgrade(each.url, agent)) or tuple(interfaces)
 
 
@@ -99,13 +99,13 @@ def _is_public(address: str) -> bool:
 
 
 def needs_credentials(card: pb.AgentCard) -> bool:
-    """Whether a card says that no request is answered without credentials."""
+    """Whether the card requires credentials for every request."""
     required = card.security_requirements
     return bool(required) and all(each.schemes for each in required)
 
 
 def token_header(card: pb.AgentCard) -> tuple[str, str]:
-    """The header that a token is sent in, and what stands before it."""
+    """The header of a token, and the prefix of its value."""
     for scheme in card.security_schemes.values():
         key = scheme.api_key_security_scheme
         if scheme.HasField("api_key_security_scheme") and key.location == "header" and key.name:

@@ -1,8 +1,9 @@
 """The connection to one agent, 1.0 or 0.3, over JSON-RPC or HTTP+JSON: its card, its tokens, and limits.
 
-Rule 1: whatever an agent does becomes an `AgentFault`, which says whether it may be tried again.
-Rule 2: no redirect is followed; a token goes where `token_for` says; an agent on the internet cannot lead us elsewhere.
-Rule 3: no answer, and no event of a stream, has more than `MAX_MESSAGE` bytes.
+Rule 1: every failure is an `AgentFault`, which says whether another try may succeed.
+Rule 2: redirects are not followed; `token_for` decides where a token is sent; an agent on the internet cannot send us
+        to a private network.
+Rule 3: answers and events of streams are limited to `MAX_MESSAGE` bytes.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ logger = logging.getLogger(__name__)
 logging.getLogger("a2a.client").setLevel(logging.CRITICAL)  # it logs what others send; what matters is logged here
 
 SILENCE = 60.0
-"""Seconds without a byte after which a connection counts as broken, and in which an answer that is no stream ends."""
+"""Seconds without a byte after which a connection counts as broken; also the time-out of answers without a stream."""
 CARD_TIMEOUT = 10.0
 TOKENS = "A2A_CANVAS_AGENT_TOKENS"
 OLDER_CARD = "/.well-known/agent.json"
@@ -47,7 +48,7 @@ class AgentClient(AgentConnection):
     """An agent at an address.
 
     Args:
-        url: its address, below which its card is, or that of the card.
+        url: its address, or that of its card.
         tokens: by origin (`token_for`).
     """
 
@@ -68,7 +69,7 @@ class AgentClient(AgentConnection):
         self._http.event_hooks["response"] += [self._note_refusal, add_zones_to_answer]
 
     async def read_card(self) -> pb.AgentCard:
-        """The agent's card, from which on it can be usable_interfaces to."""
+        """Read the agent's card, which the other calls need."""
         with agent_faults():
             async with asyncio.timeout(CARD_TIMEOUT):
                 card = await self._card()
@@ -91,7 +92,7 @@ class AgentClient(AgentConnection):
         return await A2ACardResolver(self._http, self._url, OLDER_CARD).get_agent_card()
 
     async def _check_card(self, card: pb.AgentCard) -> pb.AgentCard:
-        """The card with the interfaces that may be used."""
+        """The card with only the interfaces that may be used."""
         if not card.name.strip():
             raise AgentFault("its card has no name")
         if not (interfaces := usable_interfaces(card)):
@@ -107,7 +108,7 @@ class AgentClient(AgentConnection):
         return checked
 
     def _note_tokens(self, card: pb.AgentCard) -> None:
-        """Log that a token is missing, or is not sent where the card leads."""
+        """Log a missing token, or one that is not sent to the address in the card."""
         urls = [each.url for each in card.supported_interfaces]
         if not needs_credentials(card) or any(token_for(url, self._url, self._tokens) for url in urls):
             return
@@ -118,7 +119,7 @@ class AgentClient(AgentConnection):
             logger.warning("The agent at %s requires credentials: set %s=%s=TOKEN", needed, TOKENS, needed)
 
     async def close(self) -> None:
-        """Close its connections."""
+        """Close the connections."""
         await self._http.aclose()
 
     async def _authorize(self, request: httpx.Request) -> None:

@@ -1,6 +1,6 @@
-"""Where an agent may lead us: one on the internet not into a private network, also if its name has moved there since.
+"""The networks that an agent may send us to: from the internet not to a private one, even if its DNS name moves there.
 
-Rule: addresses are checked where each connection is made, by those that the agent had when its card was read.
+Rule: addresses are checked at each connection, against those that the agent had when its card was read.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from a2a_canvas.server.tool_sources.remote_agents.agent_card import may_lead
 
 
 class AgentNetwork:
-    """The addresses of one agent, and of the hosts that its card names.
+    """The addresses of one agent, and of the hosts in its card.
 
     Args:
         host: that of the agent.
@@ -27,13 +27,13 @@ class AgentNetwork:
         self._confined = False
 
     async def confine(self) -> None:
-        """From now on it leads nowhere but where its addresses of now may."""
+        """From now on allow only what the agent's current addresses allow."""
         if not self._confined:
             self._own = self._own or await self.addresses(self._host, 0)
             self._confined = True
 
     async def addresses(self, host: str, port: int) -> Sequence[str]:
-        """Those to connect to; raises `UnreadableAnswer`."""
+        """The addresses to connect to; raises `UnreadableAnswer`."""
         literal = literal_address(host)
         found = (literal,) if literal else await self._lookup(host, port)
         if self._confined and not may_lead(self._own, found):
@@ -43,7 +43,7 @@ class AgentNetwork:
         return found
 
     async def allows(self, url: str) -> bool:
-        """Whether it may lead us there."""
+        """Whether the agent may send us there."""
         to = TokenOrigin.parse(url)
         try:
             return to.host == self._host or bool(await self.addresses(to.host, to.port))

@@ -1,9 +1,9 @@
-"""Other A2A agents as a tool source: one tool for each, when its card has been read.
+"""Other A2A agents as a tool source: one tool for each agent whose card has been read.
 
-Rule 1: an agent that is not there does not keep ours from starting; its card is read as soon as it is there.
-Rule 2: a tool keeps its name while the server runs. Of two agents with the same name in their cards, the one that is
-        named first keeps it if both are there at the start.
-Rule 3: a call of before a restart waits for its tool, for as long as one waits for an agent that was lost.
+Rule 1: the server starts without agents that cannot be reached; their cards are read as soon as they can.
+Rule 2: a tool keeps its name while the server runs. If two agents have the same name in their cards at the start, the
+        one configured first keeps it.
+Rule 3: a call from before a restart waits for its tool as long as for an agent that was lost.
 """
 
 from __future__ import annotations
@@ -36,11 +36,11 @@ from a2a_canvas.tools.functions.results import Result, ToolError
 logger = logging.getLogger(__name__)
 
 RETRIES = (1.0, 2.0, 5.0, 10.0, 30.0, 60.0)
-"""Seconds before a card is read again; then the last one again and again."""
+"""Seconds between attempts to read a card; the last one repeats."""
 WAIT = 120.0
 """Seconds that a call waits for the card of its agent (rule 3)."""
 MARGIN = 30.0
-"""Seconds that a tool may take longer than the task of its agent: to cancel it."""
+"""Seconds that a tool may run longer than its agent's task, to cancel it."""
 
 
 class RemoteAgents:
@@ -48,7 +48,7 @@ class RemoteAgents:
 
     Args:
         tokens: by origin (`outbound/token_origin.py`).
-        timeout: seconds that a task of theirs may take.
+        timeout: seconds that one of their tasks may take.
     """
 
     name = "other agents"
@@ -131,7 +131,7 @@ class RemoteAgents:
 
 
 async def _cancel_task(agent: RemoteAgent, record: CallRecord) -> None:
-    """Cancel the task that a call has begun, as far as the agent lets us."""
+    """Cancel the task that a call started, if the agent allows it."""
     message, task = (json.loads(record.kept.get(name, "null")) for name in ("message", "task"))
     if not task or message["agent"] != agent.url:
         return
@@ -146,7 +146,7 @@ def _parse_input(name: str, arguments: Mapping[str, Any]) -> tuple[str, tuple[st
     """A call's message, artifact ids and context id.
 
     Raises:
-        ToolError: it has others.
+        ToolError: it has other fields.
     """
     match arguments:
         case {"message": str(message), **rest} if message.strip():
@@ -159,7 +159,7 @@ def _parse_input(name: str, arguments: Mapping[str, Any]) -> tuple[str, tuple[st
 
 
 def _without_secrets(url: str) -> str:
-    """An address without what may be secret."""
+    """An address without parts that may be secret."""
     parts = urlsplit(url)
     host = parts.netloc.rpartition("@")[2]
     return f"{parts.scheme}://{host}{parts.path}"

@@ -1,15 +1,15 @@
-"""One call of another agent: its task, from the message that begins it to its end, however often either side breaks.
+"""One call of another agent: its task from the first message to the end, across failures of either side.
 
-Rule 1: the id of a message is recorded before it is sent, that of the task when it is known. A call that is run again,
-        after a crash of ours or an answer of the user, looks at the task by its id and follows it on; only a message
-        that got no answer is sent again, under the same id.
-Rule 2: a snapshot of the task is compared with what we have, and what differs is written. So a chunk that was lost,
-        doubled or undone does not matter. When the task has ended or waits, there is a last one.
-Rule 3: what the agent has written stays, also if its task fails.
-Rule 4: the task is cancelled when ours is, and when it is given up; not when our server stops and another goes on.
-        While ours waits for the user no call runs: then its tool's `abandon` does it.
-Rule 5: a conversation with the agent belongs to one of ours. The agent takes all our users for one, so it is not asked
-        to go on with any other: that may be another user's.
+Rule 1: the id of a message is recorded before it is sent, that of the task once it is known. A call that runs again,
+        after a crash or an answer of the user, continues with the task of that id; only a message without an answer is
+        sent again, with the same id.
+Rule 2: a snapshot of the task is compared with our artifacts, and differences are written, which repairs lost, repeated
+        and undone chunks. The last snapshot is taken when the task has ended or waits.
+Rule 3: what the agent has written stays, even if its task fails.
+Rule 4: the task is cancelled when ours is, and when it is given up, but not when another server takes ours over. While
+        ours waits for the user no call runs: then its tool's `abandon` cancels it.
+Rule 5: a conversation with the agent belongs to one of ours. The agent takes all our users for one, so no other
+        conversation may continue it: it may be another user's.
 """
 
 from __future__ import annotations
@@ -46,18 +46,18 @@ from a2a_canvas.tools.functions.results import Result, ToolError
 from a2a_canvas.tools.functions.running import HANDED_OVER
 
 TIMEOUT = 1800.0
-"""Seconds that a call may take, without those that it waits for the user."""
+"""Seconds that a call may take, without waiting for the user."""
 CANCEL_TIMEOUT = 3.0
 MAX_ARTIFACTS = 100
 """Artifacts of one call."""
 MAX_QUESTIONS = 20
 MAX_QUESTION = 4_000
 DELAYS = (0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 30.0, 30.0, 30.0)
-"""Seconds before an agent that was lost is tried again; after the last one it is given up."""
+"""Seconds between tries to reach a lost agent; after the last one it is given up."""
 RESENDS = 4
-"""Of a message that got no answer."""
+"""Resends of a message without an answer."""
 POLLS = (0.5, 1.0, 2.0, 5.0)
-"""Seconds between two looks at a task of an agent without streams; then the last one again and again."""
+"""Seconds between polls of an agent without streams; the last one repeats."""
 
 WORDS = {
     pb.TASK_STATE_FAILED: "failed",
@@ -70,11 +70,11 @@ Sleep = Callable[[float], Awaitable[object]]
 
 @dataclass(frozen=True, slots=True)
 class RemoteAgent:
-    """An agent as a call needs it.
+    """The agent of a call.
 
     Attributes:
-        name: that of its tool, for ids; `title`: that in its card.
-        url: its address, which says who wrote an artifact.
+        name: for ids, from its tool; `title`: the name in its card.
+        url: its address, which marks the artifacts that it wrote.
     """
 
     name: str
@@ -90,9 +90,9 @@ class RemoteTask:
     """The state of one call.
 
     Attributes:
-        shared: ids of our artifacts that the agent gets, and may change.
-        task: what is known of the remote task, without its artifacts; without an id before its first event.
-        reply: the message that the agent has answered with instead of a task.
+        shared: ids of our artifacts that the agent receives and may change.
+        task: the remote task so far, without its artifacts; without an id before its first event.
+        reply: the message with which the agent answered instead of a task.
     """
 
     agent: RemoteAgent
@@ -166,7 +166,7 @@ class RemoteTask:
         return message
 
     def _find_conversation(self, context_id: str) -> str:
-        """The conversation that the model means."""
+        """The agent's conversation with this id, as the model knows it."""
         found = ["", *self._conversations()]
         if (known := next((each for each in found if line(each) == context_id), None)) is None:
             raise ToolError(
@@ -176,7 +176,7 @@ class RemoteTask:
         return known
 
     def _conversations(self) -> list[str]:
-        """Those that our conversation has with the agent (rule 5)."""
+        """The agent's conversations with ours (rule 5)."""
         kept: Any = [*self.canvas.recall_all("task"), *self.canvas.recall_all("conversation")]
         return [each["context"] for each in kept if each.get("agent", self.agent.url) == self.agent.url]
 
@@ -196,9 +196,9 @@ class RemoteTask:
         return asked
 
     async def _answer(self, number: int, asked: Mapping[str, Any]) -> pb.Message | None:
-        """The message with the user's answer; None if the agent has it, or goes on without."""
+        """The message with the user's answer; None if the agent has it, or continues without."""
         answered = self.canvas.recall(f"answered {number}")
-        if answered:  # it is not needed any more, and credentials are not recorded
+        if answered:  # it is no longer needed, and credentials are not recorded
             self.canvas.skip_question()
         else:
             answer = await self.canvas.ask(asked["text"], authentication=asked["login"])
@@ -217,7 +217,7 @@ class RemoteTask:
     # ------------------------------------------------------------------------ following
 
     async def _settle(self, message: pb.Message | None, receipt: str) -> None:
-        """Send a message, if there is one, and follow the task until it has ended or waits.
+        """Send a message, if any, and follow the task until it ends or waits.
 
         Args:
             receipt: the name under which it is recorded that an answer has arrived.
@@ -249,7 +249,7 @@ class RemoteTask:
                 await self._take_status(event.status_update.status)
 
     async def _note(self, task_id: str, context_id: str) -> None:
-        """Record which task it is, and that it has the message (rule 1)."""
+        """Record the task, and that it has received the message (rule 1)."""
         if task_id and task_id != self.task.id:
             self.task = pb.Task(id=task_id, context_id=context_id)
             await self.canvas.remember("task", {"id": task_id, **self._conversation(context_id)})
@@ -280,7 +280,7 @@ class RemoteTask:
 
     async def _catch_up(self, artifact: pb.Artifact, own: str) -> None:
         current = await self.canvas.read(own)
-        # What a call that was cut off has left is shown, but is no beginning for a change.
+        # The remains of an interrupted call are shown, but no change builds on them.
         ours = current.parts if current and not current.never_completed else ()
         change = catch_up_change(ours, self._parts(artifact))
         if change:
@@ -303,7 +303,7 @@ class RemoteTask:
             return ()
 
     async def _own_id(self, artifact_id: str) -> str:
-        """The id of an artifact of the agent here; empty if it cannot be taken."""
+        """Our id of one of the agent's artifacts; empty if it cannot be stored."""
         if artifact_id in self._refused:
             return ""
         if artifact_id not in self._ids:
@@ -314,7 +314,7 @@ class RemoteTask:
         return self._ids[artifact_id]
 
     def _name(self, artifact: pb.Artifact) -> str | None:
-        """Its name; that of an artifact without one is made when it is new, and stays."""
+        """Its name; a new artifact without one gets a name, and keeps it."""
         if artifact.name or artifact.artifact_id not in self._new:
             return line(artifact.name) or None
         self._new.discard(artifact.artifact_id)
@@ -354,7 +354,7 @@ class RemoteTask:
         return [await self._with_notes(text, self.task.context_id), *files_of(status.message)]
 
     async def _failure(self, reason: str) -> ToolError:
-        """Why there is no result. What was written stays (rule 3)."""
+        """The error of a call without a result. What was written stays (rule 3)."""
         with suppress(ToolError):
             await self.canvas.save()
         return ToolError(await self._with_notes(f"The task of {self.agent.title} {reason}", self.task.context_id))
@@ -371,7 +371,7 @@ class RemoteTask:
         return "\n".join(notes)
 
     async def _cancel(self) -> None:
-        """Cancel the remote task, as far as the agent lets us (rule 4)."""
+        """Cancel the remote task, if the agent allows it (rule 4)."""
         if not self.task.id or self.task.status.state in ENDED:
             return
         with suppress(AgentFault, TimeoutError):

@@ -1,4 +1,4 @@
-"""Parts, artifacts and messages of another agent's task, as ours and back. Pure."""
+"""Converts parts, artifacts and messages between another agent's task and ours. Pure."""
 
 from __future__ import annotations
 
@@ -17,21 +17,21 @@ from a2a_canvas.store.models import Artifact, DataPart, FilePart, JsonValue, Par
 from a2a_canvas.tools.functions.results import File
 
 AGENT_KEY = "agent"
-"""In the metadata of parts that another agent has written: its address, and its conversation."""
+"""The key in the metadata of parts from another agent, with its address and its conversation."""
 MAX_LENGTH = 200
-"""Characters of an id or a name that another agent gives."""
+"""The maximum length of another agent's ids and names."""
 
 Origin = Mapping[str, JsonValue]
 
 
 def parts_of(wire: Sequence[pb.Part], origin: Origin | None = None, *, append: bool = False) -> Parts:
-    """Our parts. All text of an artifact of ours is one text, so the first media type stands for all.
+    """Our parts. An artifact of ours has one text, so the first media type applies to all of it.
 
     Args:
-        append: they are added to others.
+        append: the parts are appended to existing ones.
 
     Raises:
-        ValueError: a data part is no plain JSON.
+        ValueError: a data part is not plain JSON.
     """
     found: list[Part] = []
     for part in wire:
@@ -58,12 +58,12 @@ def _json(value: Any) -> JsonValue:
 
 
 def line(text: str) -> str:
-    """A name or an id that another agent gives, as we can have it."""
+    """Another agent's name or id, shortened and printable."""
     return "".join(each if each.isprintable() else "_" for each in text[:MAX_LENGTH]).strip()
 
 
 def candidates(artifact_id: str, agent: str) -> Iterator[str]:
-    """The ids that an artifact of another agent may have here, the best first."""
+    """The possible ids here of another agent's artifact, the best first."""
     own = line(artifact_id) or "artifact"
     yield own
     yield f"{agent}-{own}"
@@ -71,13 +71,13 @@ def candidates(artifact_id: str, agent: str) -> Iterator[str]:
 
 
 _OPAQUE = re.compile(r"[0-9a-f]{8}-?[0-9a-f]{4}-?[0-9a-f]|^[\W\d_]*$", re.IGNORECASE)
-"""In an id that a program has made, such as a UUID."""
+"""Matches generated ids, such as UUIDs."""
 
 
 def title_of(artifact: pb.Artifact) -> str | None:
-    """The name of an artifact of another agent: its own, that of its file, or empty if it is called like its id.
+    """The title of another agent's artifact: its name, its file's name, or empty to use its id.
 
-    None if its id says nothing, either: only the agent's name is left.
+    None if the id is generated, too: then the agent's name has to do.
     """
     given = (artifact.name, *(part.filename for part in artifact.parts))
     if named := next(filter(None, map(line, given)), ""):
@@ -132,12 +132,12 @@ def _text(parts: Parts) -> str:
 
 
 def fingerprint(artifact: pb.Artifact) -> str:
-    """The same for the same content."""
+    """A hash of the content."""
     return hashlib.sha256(artifact.SerializeToString(deterministic=True)).hexdigest()
 
 
 def message_text(message: pb.Message) -> str:
-    """What a message says, as text; its data as JSON."""
+    """The text of a message, with data as JSON."""
     texts = []
     for part in message.parts:
         match part.WhichOneof("content"):
@@ -160,7 +160,7 @@ def files_of(message: pb.Message) -> tuple[File, ...]:
 
 
 def to_wire(artifact: Artifact) -> Iterator[pb.Part]:
-    """The parts of one of our artifacts for another agent. Most agents read texts alone, so a text says its name."""
+    """One of our artifacts as parts for another agent. Most agents read only text, so a text begins with its name."""
     for part in artifact.parts:
         match part:
             case TextPart():
