@@ -33,7 +33,6 @@ import { CANVAS, isPaused, textOf } from "./state/task.js";
 
 const TEXT_TYPES = /^(text\/|application\/(json|xml|yaml|toml|javascript|x-sh))|\+(json|xml)$/;
 const FIRST_PAGE = "";
-const LEFT = TEXT.leftWhileAdding;
 const LATE_MS = 3_000;
 /** A conversation has one or two streams, and a browser six connections. */
 const MANY_WINDOWS = 2;
@@ -330,7 +329,7 @@ export function createApp(store, client, { navigate = () => {}, session } = {}) 
       for (const file of files) {
         const read = await readDocument(file);
         if (!isOpen(contextId)) {
-          return notify("error", LEFT);
+          return notify("error", TEXT.leftWhileAdding);
         }
         if (!read) {
           notify("error", say(TEXT.documentNotRead, { name: plainName(file.name) }));
@@ -342,7 +341,7 @@ export function createApp(store, client, { navigate = () => {}, session } = {}) 
         if (isOpen(contextId)) {
           result.ok ? openArtifact(file.name) : notify("error", result.said);
         } else if (!result.ok) {
-          return notify("error", LEFT);
+          return notify("error", TEXT.leftWhileAdding);
         }
       }
     },

@@ -4,8 +4,6 @@
 import { h } from "./dom.js";
 import { TEXT } from "./strings.js";
 
-const REFUSED = TEXT.cannotCopy;
-
 /**
  * Copies a text, and tells the user that it is done, or what to do instead.
  * @param {App} app
@@ -15,7 +13,7 @@ const REFUSED = TEXT.cannotCopy;
  */
 export async function copyAndTell(app, text, done, instead = "") {
   const isCopied = await copyText(text);
-  app.notify(isCopied ? "info" : "error", isCopied ? done : `${REFUSED} ${instead}`.trim());
+  app.notify(isCopied ? "info" : "error", isCopied ? done : `${TEXT.cannotCopy} ${instead}`.trim());
 }
 
 /** @param {string} text @returns {Promise<boolean>} false if the browser does not let the page copy */

@@ -7,7 +7,7 @@ import { button, iconButton } from "./controls.js";
 import { confirmAction, openMenu } from "./dialogs.js";
 import { fill, h } from "./dom.js";
 import { brand, icon } from "./icons.js";
-import { ask } from "./layout.js";
+import { ask, closeDrawer } from "./layout.js";
 import { partOf } from "./loading.js";
 import { createServerChooser } from "./servers.js";
 import { TEXT, say } from "./strings.js";
@@ -41,12 +41,12 @@ export function mountContexts(nav, app) {
 
   const open = (/** @type {string|null} */ contextId) => {
     app.openContext(contextId);
-    matchMedia("(max-width: 1099.98px)").matches && ask(nav, "hide-contexts");
+    closeDrawer(nav);
     ask(nav, "show-chat");
     contextId ?? /** @type {HTMLElement|null} */ (document.querySelector(".composer-field"))?.focus();
   };
   const showDeveloper = () => {
-    matchMedia("(max-width: 1099.98px)").matches && ask(nav, "hide-contexts");
+    closeDrawer(nav);
     ask(nav, "show-developer");
   };
   const search = h("input", {
@@ -147,7 +147,7 @@ export function mountContexts(nav, app) {
     }
     fill(list, Object.entries(groups).map(([title, contexts]) => group(title, contexts, state, now)), state.contexts.length === 0 && empty(state));
     more.hidden = state.nextPage === "";
-    focused && /** @type {HTMLElement|null} */ (rowOf(focused)?.querySelector("a"))?.focus();
+    focused && focusRow(focused);
   }
 
   /** @param {string} title @param {ContextSummary[]} contexts @param {State} state @param {number} now */
@@ -238,7 +238,7 @@ export function mountContexts(nav, app) {
       if (event.key === "Enter" || event.key === "Escape") {
         event.preventDefault();
         end(event.key === "Enter");
-        /** @type {HTMLElement|null} */ (rowOf(context.contextId)?.querySelector("a"))?.focus();
+        focusRow(context.contextId);
       }
     });
     field.addEventListener("blur", () => end(true));
@@ -266,7 +266,7 @@ export function mountContexts(nav, app) {
     if (sure) {
       await app.remove(context.contextId).catch(complain);
     } else {
-      /** @type {HTMLElement|null} */ (rowOf(context.contextId)?.querySelector("a"))?.focus();
+      focusRow(context.contextId);
     }
   }
 
@@ -318,6 +318,11 @@ export function mountContexts(nav, app) {
   /** @param {string} contextId @returns {HTMLElement|null} */
   function rowOf(contextId) {
     return list.querySelector(`[data-context="${CSS.escape(contextId)}"]`);
+  }
+
+  /** @param {string} contextId */
+  function focusRow(contextId) {
+    rowOf(contextId)?.querySelector("a")?.focus();
   }
 
   /** @param {unknown} error */

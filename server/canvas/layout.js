@@ -28,6 +28,11 @@ export function ask(element, what) {
   element.dispatchEvent(new CustomEvent(what, { bubbles: true }));
 }
 
+/** Where the list of conversations is a drawer, it closes. @param {Element} element */
+export function closeDrawer(element) {
+  matchMedia(NARROW).matches && ask(element, "hide-contexts");
+}
+
 /** Whether there is, or will soon be, a document in the open conversation. @param {State} state */
 function hasDocument(state) {
   const summary = state.contexts.find((context) => context.contextId === state.contextId);

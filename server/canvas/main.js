@@ -25,7 +25,6 @@ import { watchUpgrades } from "./upgrade.js";
 import { TEXT } from "./strings.js";
 
 const REFRESH_MS = 20_000;
-const MISSING = TEXT.partMissing;
 
 const panePart = partOf(() => import("./document/pane.js"));
 const developerPart = partOf(() => import("./developer/drawer.js"));
@@ -96,7 +95,7 @@ pane.then((shown) => element("document").append(shown.element));
 element("shell").addEventListener("show-developer", singly(async () => (await developerPart.get()).toggleDeveloper(app)));
 mountKeyboard({
   focus: () => document.querySelector("textarea")?.focus(),
-  stop: () => runningTasks().forEach((task) => app.cancel(task.taskId)),
+  stop: () => Object.values(store.state.tasks).forEach(({ state, taskId }) => isRunning(state) && app.cancel(taskId)),
   undo: async () => (await pane).step("undo"),
   redo: async () => (await pane).step("redo"),
   save: async () => void (await pane).save(),
@@ -118,13 +117,9 @@ function whenIdle() {
 
 /** One notice for all that is missing. @type {import("./loading.js").Tell} */
 function showMissing(remedy) {
-  const shown = store.state.notices.find(({ text }) => text === MISSING);
+  const shown = store.state.notices.find(({ text }) => text === TEXT.partMissing);
   shown && store.dispatch({ type: "notice-dismissed", id: shown.id });
-  remedy && app.notify("error", MISSING, remedy);
-}
-
-function runningTasks() {
-  return Object.values(store.state.tasks).filter((task) => isRunning(task.state));
+  remedy && app.notify("error", TEXT.partMissing, remedy);
 }
 
 /** @param {string} token */

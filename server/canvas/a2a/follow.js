@@ -10,7 +10,7 @@ import { NO_METHOD, RequestFailed, TASK_NOT_FOUND, UNSUPPORTED } from "./request
 import { createVisibility } from "./visibility.js";
 import { createBackoff } from "./retry.js";
 import { recordOf, withEntry } from "../state/records.js";
-import { isPaused, isRunning, stateOf } from "../state/task.js";
+import { CANVAS, TURN, isPaused, isRunning, stateOf } from "../state/task.js";
 import { randomId } from "./ids.js";
 
 /** @typedef {import("./client.js").Client} Client */
@@ -391,10 +391,10 @@ function outcomeOf(before, event) {
   }
   if (event.artifactUpdate) {
     const { artifact, metadata } = event.artifactUpdate;
-    const version = metadata?.["urn:a2a-canvas:canvas:v1"]?.artifactVersion;
+    const version = metadata?.[CANVAS]?.artifactVersion;
     return { ...before, versions: withEntry(before.versions, artifact.artifactId, version) };
   }
   const { status, metadata } = event.statusUpdate;
-  const extra = metadata?.["urn:a2a-canvas:turn:v1"]?.event_type || metadata?.["urn:a2a-canvas:canvas:v1"]?.edit;
+  const extra = metadata?.[TURN]?.event_type || metadata?.[CANVAS]?.edit;
   return extra ? before : { ...before, state: status.state, message: status.message };
 }

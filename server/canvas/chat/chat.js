@@ -73,7 +73,7 @@ function tabTitle({ contexts, server }, title) {
 function createHead(app) {
   const title = h("h1", { class: "chat-title truncate", dir: "auto" });
   const watchers = h("span", { class: "watchers", hidden: true });
-  const share = iconButton("link", TEXT.copyTheLink, copyLink, { title: TEXT.copyLinkConversation });
+  const share = iconButton("link", TEXT.copyTheLink, () => copyAndTell(app, location.href, TEXT.linkCopied, TEXT.copyFromAddressBar), { title: TEXT.copyLinkConversation });
   const head = h(
     "header",
     { class: "head chat-head" },
@@ -95,8 +95,4 @@ function createHead(app) {
   app.store.subscribe(draw);
   draw(app.store.state);
   return head;
-
-  function copyLink() {
-    copyAndTell(app, location.href, TEXT.linkCopied, TEXT.copyFromAddressBar);
-  }
 }

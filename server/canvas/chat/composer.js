@@ -69,7 +69,7 @@ export function createComposer(app) {
 
   /** A touch screen would show its keyboard. */
   function focus() {
-    if (!matchMedia("(pointer: coarse)").matches) {
+    if (!isTouchScreen()) {
       field.focus();
     }
   }
@@ -118,7 +118,7 @@ export function createComposer(app) {
 
   /** @param {KeyboardEvent} event */
   function onKeydown(event) {
-    const sends = event.ctrlKey || event.metaKey || (!event.shiftKey && !event.altKey && !matchMedia("(pointer: coarse)").matches);
+    const sends = event.ctrlKey || event.metaKey || (!event.shiftKey && !event.altKey && !isTouchScreen());
     if (event.key === "Enter" && sends && !event.isComposing) {
       event.preventDefault();
       submit();
@@ -262,11 +262,13 @@ function hintOf(state, reason, pressed) {
   if (reason) {
     return pressed ? say(TEXT.sentThen, { reason }) : reason;
   }
-  if (matchMedia("(pointer: coarse)").matches) {
+  if (isTouchScreen()) {
     return "";
   }
   return runningTask(state) ? TEXT.escStops : TEXT.enterSends;
 }
+
+const isTouchScreen = () => matchMedia("(pointer: coarse)").matches;
 
 /** For browsers without `field-sizing`. @param {HTMLTextAreaElement} field */
 function grow(field) {

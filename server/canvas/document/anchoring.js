@@ -1,6 +1,8 @@
 // @ts-check
 /** Keeps what is read where it is while a text changes above it. Not every browser does it, and none for rewritten blocks. */
 
+import { firstIndex } from "../binary_search.js";
+
 /** So many blocks are remembered: those that the change removes cannot tell where the others are. */
 const REMEMBERED = 8;
 
@@ -27,7 +29,8 @@ export function keepInPlace(scroller, content, change) {
  * @param {number} height
  */
 function firstSeen(content, height) {
-  const holder = firstEndingBelow(content.children, height);
+  const holders = content.children;
+  const holder = holders[firstIndex(holders.length, (at) => holders[at].getBoundingClientRect().bottom > height)];
   const blocks = [holder, holder?.nextElementSibling].flatMap((each) => [...(each?.children ?? [])]);
   const placed = blocks.map((block) => ({ block, ...placeOf(block) })).filter(({ bottom }) => bottom > height);
   const whole = placed.filter(({ top }) => top >= height);
@@ -38,19 +41,4 @@ function firstSeen(content, height) {
 function placeOf(block) {
   const { top, bottom } = block.getBoundingClientRect();
   return { top, bottom };
-}
-
-/** Of elements one below the other. @param {HTMLCollection} elements @param {number} height @returns {Element|undefined} */
-function firstEndingBelow(elements, height) {
-  let low = 0;
-  let high = elements.length;
-  while (low < high) {
-    const middle = (low + high) >> 1;
-    if (elements[middle].getBoundingClientRect().bottom > height) {
-      high = middle;
-    } else {
-      low = middle + 1;
-    }
-  }
-  return elements[low];
 }

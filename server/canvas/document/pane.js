@@ -34,8 +34,6 @@ import { createView } from "./views.js";
  * @property {string} typed  the artifact that is typed into, or ""
  */
 
-const CUT = TEXT.documentCut;
-
 /**
  * @param {App} app
  * @returns {{element: HTMLElement, step: (op: "undo"|"redo") => Promise<void>, save: () => Promise<boolean>}}
@@ -109,7 +107,8 @@ export function createDocumentPane(app) {
     showFrame(state, artifact);
     typing.draw(state.version === null ? artifact : null);
     if (!artifact) {
-      close();
+      keyed.clear();
+      toEnd.hidden = true;
       return;
     }
     const kind = kindOf(artifact);
@@ -140,8 +139,8 @@ export function createDocumentPane(app) {
     if (artifact) {
       const busy = state.version === null && isWritten(state, artifact);
       setText(name, plainName(artifact.name));
-      setText(about, busy ? writingNotice(artifact) : versions.controls.hidden ? "" : say(TEXT.versionNumber, { version: artifact.version }));
-      setText(notice, artifact.cut ? CUT : say(TEXT.oldVersionShown, { version: artifact.version }));
+      setText(about, busy ? (artifact.open ? TEXT.writing : TEXT.rewritingPassage) : versions.controls.hidden ? "" : say(TEXT.versionNumber, { version: artifact.version }));
+      setText(notice, artifact.cut ? TEXT.documentCut : say(TEXT.oldVersionShown, { version: artifact.version }));
       copyButton.hidden = artifact.text === null || artifact.cut;
       // The conversation says what is being written.
       busy || announce(say(TEXT.documentVersion, { name: plainName(artifact.name), version: artifact.version }));
@@ -213,11 +212,6 @@ export function createDocumentPane(app) {
       event.preventDefault();
       keyed.current()?.view.selectAll();
     }
-  }
-
-  function close() {
-    keyed.clear();
-    toEnd.hidden = true;
   }
 
   /** @param {Body} body @param {State} state @param {ArtifactView} artifact */
@@ -292,8 +286,9 @@ export function createDocumentPane(app) {
 
   /** The artifact with unsaved typing and running rewrites; its text `of` is without the rewrites. @param {State} state @param {ArtifactView} artifact */
   function textShown(state, artifact) {
-    const shown = state.version === null ? typing.withUnsaved(artifact) : artifact;
-    return { ...shownText(shown, shown === artifact ? editsOf(state) : []), of: shown.text ?? "" };
+    const current = state.version === null;
+    const shown = current ? typing.withUnsaved(artifact) : artifact;
+    return { ...shownText(shown, current && shown === artifact ? Object.values(state.edits) : []), of: shown.text ?? "" };
   }
 
   function copy() {
@@ -312,16 +307,6 @@ export function createDocumentPane(app) {
 
 /** Whether the user may type into it: not into a part of it, which would be saved as all of it. @param {State} state @param {ArtifactView} artifact */
 const mayType = (state, artifact) => mayEdit(state) && !artifact.cut;
-
-/** The edits that are shown: an old version has none. @param {State} state */
-function editsOf(state) {
-  return state.version === null ? Object.values(state.edits) : [];
-}
-
-/** What goes on, and why nobody else can write meanwhile. @param {ArtifactView} artifact */
-function writingNotice({ open }) {
-  return open ? TEXT.writing : TEXT.rewritingPassage;
-}
 
 /** @param {State} state @param {ArtifactView} artifact */
 function isWritten(state, artifact) {

@@ -40,7 +40,9 @@ const OWN = { "A2A-Canvas-Page": "1" };
  *     `home` is the page's own server, if it is another one; `contextId` the conversation that the page opens with
  */
 export function createSession(base, options = {}) {
-  const { home = base, storage = sessionStorage, ask = askInDialog, choose = chooseInDialog, reload = () => location.reload() } = options;
+  const { home = base, storage = sessionStorage, reload = () => location.reload() } = options;
+  const ask = options.ask ?? (async (asked) => (await signInPart.get()).askForKey(asked));
+  const choose = options.choose ?? (async (asked) => (await linkPart.get()).askWhoOpens(asked));
   const send = options.fetch ?? ((...given) => fetch(...given));
   const { origin } = new URL(base);
   if (storage.getItem(SIGNED_OUT)) {
@@ -236,16 +238,6 @@ async function contextOf(response) {
   }
   const { contexts } = await response.json();
   return contexts[0].contextId;
-}
-
-/** @type {Choose} */
-async function chooseInDialog(options) {
-  return (await linkPart.get()).askWhoOpens(options);
-}
-
-/** @type {Ask} */
-async function askInDialog(options) {
-  return (await signInPart.get()).askForKey(options);
 }
 
 /** @template T @param {Promise<T>|null} promise @param {AbortSignal|null} [signal] @returns {Promise<T|null>} */

@@ -18,8 +18,6 @@ const LEVELS = [["read", TEXT.read], ["edit", TEXT.edit]];
 /** Who approves a call has a name. @type {[string, string][]} */
 const LEVELS_OF_USERS = [...LEVELS, ["approve", TEXT.editAndApprove]];
 
-const NOT_SHARED = TEXT.cannotShare;
-
 /** @typedef {{shareId: string, user?: string, link?: boolean, level: "read"|"edit"|"approve", expires?: string, url?: string}} Share */
 
 /** @param {App} app @param {string} contextId @param {string} title */
@@ -101,7 +99,7 @@ export function openSharing(app, contextId, title) {
     try {
       await act();
     } catch (error) {
-      problem.textContent = sentence(error, NOT_SHARED);
+      problem.textContent = sentence(error, TEXT.cannotShare);
     }
   }
 }

@@ -96,7 +96,7 @@ export function reduce(state, action) {
     case "sending":
       return withOutgoing(state, { message: action.message, contextId: action.contextId, error: "" });
     case "not-sent":
-      return notSent(state, action.messageId, action.error);
+      return action.messageId in state.outgoing ? withOutgoing(state, { ...state.outgoing[action.messageId], error: action.error }) : state;
     case "discarded":
       return { ...state, outgoing: without(state.outgoing, action.messageId) };
     case "artifact-shown":
@@ -193,12 +193,6 @@ function withOutgoing(state, outgoing) {
   const edits = without(state.edits, askedKey(messageId));
   const asked = outgoing.error ? undefined : askedEdit(messageId, metadata?.[CANVAS], state.artifacts);
   return { ...state, edits: mergeRecords(edits, asked), outgoing: withEntry(state.outgoing, messageId, outgoing) };
-}
-
-/** @param {State} state @param {string} messageId @param {string} error */
-function notSent(state, messageId, error) {
-  const outgoing = state.outgoing[messageId];
-  return outgoing ? withOutgoing(state, { ...outgoing, error }) : state;
 }
 
 /**

@@ -39,7 +39,7 @@ export function createVersions(app, { isUnsaved, save }) {
   toggle.setAttribute("aria-expanded", "false");
   const controls = h("div", { class: "version-controls" }, undo, redo, toggle);
 
-  const slider = h("input", { class: "version-slider", type: "range", min: 1, step: 1, "aria-label": TEXT.version, oninput: slide });
+  const slider = h("input", { class: "version-slider", type: "range", min: 1, step: 1, "aria-label": TEXT.version, oninput: () => show(Number(slider.value)) });
   const facts = h("p", { class: "version-facts", dir: "auto" });
   const actions = h("div", { class: "version-actions" });
   const list = h("ol", { class: "version-list", "aria-label": TEXT.versions });
@@ -174,10 +174,6 @@ export function createVersions(app, { isUnsaved, save }) {
         compare(counterpartOf(view.versions, number));
       }
     }
-  }
-
-  function slide() {
-    show(Number(slider.value));
   }
 
   /** @param {number|null} number */

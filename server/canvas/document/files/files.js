@@ -30,7 +30,7 @@ export function createFiles(app, pane) {
     const several = Object.keys(artifacts).length > 1;
     openMenu(more, [
       { text: TEXT.download, sign: "download", run: save },
-      ...(server?.canvas && several ? [{ text: TEXT.downloadAll, sign: "download", run: saveAll }] : []),
+      ...(server?.canvas && several ? [{ text: TEXT.downloadAll, sign: "download", run: () => fetchAndSave(store.state.contextId ?? "") }] : []),
       ...(mayEdit(store.state) ? [{ text: TEXT.addDocuments, sign: "upload", run: () => picker.click() }] : []),
     ]);
   }
@@ -47,10 +47,6 @@ export function createFiles(app, pane) {
     } else if (artifact) {
       download(new Blob([JSON.stringify(artifact.others, null, 2)], { type: "application/json" }), `${artifact.name}.json`);
     }
-  }
-
-  function saveAll() {
-    fetchAndSave(store.state.contextId ?? "");
   }
 
   /** An address alone would be asked for without a key. @param {string} contextId @param {string} [artifactId] */

@@ -8,6 +8,7 @@
  * definitions of all blocks are compared.
  */
 
+import { firstIndex } from "../../binary_search.js";
 import { changeOf } from "../../state/text.js";
 import { normalize, parseBlocks } from "./markdown_parser.js";
 
@@ -74,17 +75,7 @@ export function updateBlocks(blocks, text) {
  * @param {number} offset
  */
 function indexAt({ starts }, offset) {
-  let low = 0;
-  let high = starts.length - 1;
-  while (low < high) {
-    const middle = (low + high + 1) >> 1;
-    if (starts[middle] <= offset) {
-      low = middle;
-    } else {
-      high = middle - 1;
-    }
-  }
-  return low;
+  return Math.max(0, firstIndex(starts.length, (index) => starts[index] > offset) - 1);
 }
 
 /**

@@ -1,6 +1,7 @@
 // @ts-check
 /** A block of Markdown as HTML, with the places in the source that its visible text comes from. Pure. */
 
+import { firstIndex } from "../../binary_search.js";
 import { imageAddress, localAddress } from "../files/addresses.js";
 import { noteLabel } from "./markdown_extras.js";
 import { normalize, parseBlocks, parseInline, sourceOffset } from "./markdown_parser.js";
@@ -131,7 +132,7 @@ function createWriter(source, definitions) {
       const { start, end } = child.meta;
       if (child.nesting === 1) {
         opened.push(child);
-        html.push(child.type === "link_open" ? linkOpening(child) : `<${child.tag}>`);
+        html.push(`<${child.tag}${attributesOf(child, "href", "title")}>`);
       } else if (child.nesting === -1) {
         html.push(`</${child.tag}>`);
         const { meta } = opened.pop() ?? child;
@@ -192,10 +193,9 @@ function createWriter(source, definitions) {
 
   /** @param {Token} child @param {Piece[]} pieces */
   function image(child, pieces) {
-    const attributes = new Map(child.attrs);
-    const address = String(attributes.get("src"));
+    const address = child.attrGet("src");
     const alt = plainText(child.children);
-    const title = attributes.has("title") ? ` title="${escapeHtml(attributes.get("title"))}"` : "";
+    const title = attributesOf(child, "title");
     if (imageAddress(address) || localAddress(address)) {
       html.push(`<img src="${escapeHtml(address)}" alt="${escapeHtml(alt)}"${title}>`);
       runs.push({ at: length, length: 0, ...range(pieces, child.meta.start, child.meta.end) });
@@ -289,18 +289,18 @@ function createWriter(source, definitions) {
 
 /** @param {Token} token */
 function opening(token) {
-  const attributes = new Map(token.attrs ?? []);
-  const alignment = /text-align:(\w+)/.exec(attributes.get("style") ?? "");
-  const start = attributes.has("start") ? ` start="${Number(attributes.get("start"))}"` : "";
-  const opened = attributes.has("open") ? " open" : "";
-  return `<${token.tag}${start}${opened}${alignment ? ` align="${alignment[1]}"` : ""}>`;
+  const alignment = /text-align:(\w+)/.exec(token.attrGet("style") ?? "");
+  return `<${token.tag}${attributesOf(token, "start", "open")}${alignment ? ` align="${alignment[1]}"` : ""}>`;
 }
 
-/** @param {Token} token */
-function linkOpening(token) {
-  const attributes = new Map(token.attrs);
-  const title = attributes.has("title") ? ` title="${escapeHtml(attributes.get("title"))}"` : "";
-  return `<a href="${escapeHtml(attributes.get("href"))}"${title}>`;
+/** Those of the named attributes that a token has. @param {Token} token @param {...string} names */
+function attributesOf(token, ...names) {
+  /** @type {[string, string|number][]} */
+  const attributes = token.attrs ?? [];
+  return attributes
+    .filter(([name]) => names.includes(name))
+    .map(([name, value]) => (value === "" ? ` ${name}` : ` ${name}="${escapeHtml(String(value))}"`))
+    .join("");
 }
 
 /** @param {Token[]} tokens @returns {string} */
@@ -334,17 +334,5 @@ function originalOffsets(source) {
     return (offset) => offset;
   }
   const ends = [...source.matchAll(/\r\n/g)].map(({ index }, count) => index - count);
-  return (offset) => {
-    let low = 0;
-    let high = ends.length;
-    while (low < high) {
-      const middle = (low + high) >> 1;
-      if (ends[middle] < offset) {
-        low = middle + 1;
-      } else {
-        high = middle;
-      }
-    }
-    return offset + low;
-  };
+  return (offset) => offset + firstIndex(ends.length, (index) => ends[index] >= offset);
 }

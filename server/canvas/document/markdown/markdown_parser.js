@@ -10,6 +10,7 @@
  * All offsets count UTF-16 code units.
  */
 
+import { firstIndex } from "../../binary_search.js";
 import MarkdownIt from "../../vendor/markdown-it.js";
 import { details, lineBreak, note, noteReference, pairedTag } from "./markdown_extras.js";
 
@@ -111,17 +112,8 @@ export function parseInline(content, references) {
  * @param {boolean} [after]
  */
 export function sourceOffset(pieces, at, after = false) {
-  let low = 0;
-  let high = pieces.length - 1;
-  while (low < high) {
-    const middle = (low + high + 1) >> 1;
-    if (after ? pieces[middle].at < at : pieces[middle].at <= at) {
-      low = middle;
-    } else {
-      high = middle - 1;
-    }
-  }
-  const piece = pieces[low];
+  const next = firstIndex(pieces.length, (index) => (after ? pieces[index].at >= at : pieces[index].at > at));
+  const piece = pieces[Math.max(0, next - 1)];
   if (!piece) {
     return 0;
   }

@@ -12,7 +12,7 @@ import { plainName } from "../../words.js";
 import * as unsaved from "./unsaved.js";
 
 /** @typedef {import("./unsaved.js").Unsaved} Unsaved */
-/** @typedef {{apply: (changes: any, text: string) => void}} Shown  where a document is shown to be typed into */
+/** @typedef {{apply?: (changes: any, text: string) => void}} Shown  where a document is shown to be typed into */
 /** @typedef {ReturnType<typeof createSaving>} Saving */
 
 /**
@@ -47,7 +47,7 @@ export function createSaving(app, pane) {
   const entries = new Map();
   let contextId = store.state.contextId;
   store.subscribe(take);
-  addEventListener("pagehide", leavePage);
+  addEventListener("pagehide", () => leave({ keepalive: true }));
   addEventListener("pageshow", retryAll);
   addEventListener("online", retryAll);
   document.addEventListener("visibilitychange", onHidden);
@@ -164,7 +164,7 @@ export function createSaving(app, pane) {
   function step(entry, { state, changes }) {
     entry.state = state;
     if (changes) {
-      pane.findView(entry.artifactId)?.apply(changes, state.text);
+      pane.findView(entry.artifactId)?.apply?.(changes, state.text);
     }
     unsaved.isAhead(state) || entry.come();
     keepSoon(entry);
@@ -308,10 +308,6 @@ export function createSaving(app, pane) {
       entries.forEach(keep);
       flush();
     }
-  }
-
-  function leavePage() {
-    leave({ keepalive: true });
   }
 
   /**

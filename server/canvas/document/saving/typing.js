@@ -60,15 +60,10 @@ export function createTyping(app, { viewOf, onChange }) {
   /** @param {import("../../loading.js").Tell} [tell] */
   async function load(tell) {
     loading ??= savingPart.get(tell).then(({ createSaving }) => {
-      saving = createSaving(app, { findView: (id) => editorIn(viewOf(id)), onChange: () => saving && onChange() });
+      saving = createSaving(app, { findView: viewOf, onChange: () => saving && onChange() });
       onChange();
     });
     await loading;
-  }
-
-  /** @param {View|null} view */
-  function editorIn(view) {
-    return view?.apply ? { apply: view.apply } : null;
   }
 
   /** @param {ArtifactView|null} artifact  the current one, null while an old version is shown */
