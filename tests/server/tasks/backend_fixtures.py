@@ -17,8 +17,8 @@ from a2a_canvas.store.artifact_store import ArtifactStore
 from a2a_canvas.store.memory import InMemoryArtifactStore
 from a2a_canvas.store.models import Limits
 from a2a_canvas.store.sql.database import Database
-from a2a_canvas.store.sql.tables import metadata
 from tests.database_fixtures import sqlite_url
+from tests.new_database import create_tables
 from tests.server.tasks.kept_count import assert_counted
 
 
@@ -43,8 +43,7 @@ async def on_sqlite(folder: Path) -> AsyncIterator[MakeBackend]:
     """For one runtime at a time. In the end what is kept is counted right."""
     url = sqlite_url(folder)
     database = Database(url)
-    async with database.write() as connection:
-        await connection.run_sync(metadata.create_all)
+    await create_tables(database)
     backends: list[SqlBackend] = []
 
     def make(now: Callable[[], datetime]) -> BackendParts:

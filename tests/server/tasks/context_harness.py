@@ -19,9 +19,9 @@ from a2a_canvas.store.evented import EventedArtifactStore
 from a2a_canvas.store.ids import context_key, public_id
 from a2a_canvas.store.models import Limits, Ref, text_part
 from a2a_canvas.store.sql.database import Database
-from a2a_canvas.store.sql.tables import metadata
 from tests.database_fixtures import postgresql_url, sqlite_url
 from tests.fakes import Clock, said
+from tests.new_database import create_tables
 
 BACKENDS = ("memory", "sqlite", "postgresql")
 SECOND = timedelta(seconds=1)
@@ -86,8 +86,7 @@ async def open_contexts(backend: str, folder: Path) -> AsyncIterator[ContextHarn
         return
     url = sqlite_url(folder) if backend == "sqlite" else postgresql_url()
     database = Database(url)
-    async with database.write() as connection:
-        await connection.run_sync(metadata.create_all)
+    await create_tables(database)
     durable = SqlBackend(database, clock, Limits(), spacing=0)
     await durable._lease.register()
     durable.commits.start()

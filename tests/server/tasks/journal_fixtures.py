@@ -22,6 +22,7 @@ from a2a_canvas.store.sql.database import Database
 from a2a_canvas.store.sql.sql_artifact_store import SqlArtifactStore
 from a2a_canvas.store.sql.tables import metadata
 from tests.database_fixtures import postgresql_url, sqlite_url
+from tests.new_database import create_tables
 
 Make = Callable[[Callable[[], datetime]], Awaitable[Journal]]
 
@@ -64,8 +65,7 @@ async def on_postgresql(folder: Path) -> AsyncIterator[Make]:
 async def _in(url: str) -> AsyncIterator[Make]:
     database = Database(url)
     opened: list[tuple[GroupCommit, SqlJournal]] = []
-    async with database.write() as connection:
-        await connection.run_sync(metadata.create_all)
+    await create_tables(database)
 
     async def make(now: Callable[[], datetime]) -> Journal:
         await close()

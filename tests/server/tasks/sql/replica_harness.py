@@ -25,10 +25,10 @@ from a2a_canvas.server.tasks.sql.projections.replicas import replicas as lease_r
 from a2a_canvas.server.tasks.sql.replica.lease import LeaseTiming
 from a2a_canvas.store.models import Limits, Ref
 from a2a_canvas.store.sql.database import Database
-from a2a_canvas.store.sql.tables import metadata
 from a2a_canvas.tools.registry import SCRIPT_TOOLS
 from tests.database_fixtures import postgresql_url
 from tests.fakes import FakeLLM, Step, no_time, said
+from tests.new_database import create_tables
 from tests.server.tasks.kept_count import assert_tasks_counted
 
 LONG_LEASE = LeaseTiming(heartbeat=0.2, expiry=20.0)
@@ -152,8 +152,7 @@ async def replicas(url: str = "") -> AsyncIterator[Replicas]:
     """On a new database of PostgreSQL, unless `url` names another one. In the end the tasks are counted right."""
     url = url or postgresql_url()
     database = Database(url)
-    async with database.write() as connection:
-        await connection.run_sync(metadata.create_all)
+    await create_tables(database)
     several = Replicas(url)
     try:
         yield several

@@ -54,6 +54,7 @@ from a2a_canvas.store.sql.tables import artifacts, drafts, metadata, versions
 from a2a_canvas.store.sql.times import to_microseconds
 from a2a_canvas.store.text.spans import Span
 from tests.database_fixtures import postgresql_url, sqlite_url
+from tests.new_database import create_tables
 from tests.property_examples import examples
 from tests.server.tasks.kept_count import counted, recounted
 from tests.store.artifact_builders import by, delta, replacing
@@ -83,8 +84,8 @@ BOTH = {"params": [sqlite_url, lambda _: shared_postgresql()], "ids": ["sqlite",
 async def emptied(url: str) -> AsyncIterator[Database]:
     database = Database(url)
     try:
+        await create_tables(database)
         async with database.write() as connection:
-            await connection.run_sync(metadata.create_all)
             for table in metadata.sorted_tables:
                 await connection.execute(delete(table))
         yield database

@@ -24,10 +24,11 @@ from a2a_canvas.store.models import Artifact, Ref, Version
 from a2a_canvas.store.sql import artifact_lease
 from a2a_canvas.store.sql.database import Database
 from a2a_canvas.store.sql.sql_artifact_store import SqlArtifactStore
-from a2a_canvas.store.sql.tables import metadata, versions
+from a2a_canvas.store.sql.tables import versions
 from a2a_canvas.store.text.spans import Span
 from tests.database_fixtures import postgresql_url, sqlite_url
 from tests.fakes import answer, said, text, write
+from tests.new_database import create_tables
 from tests.property_examples import examples
 from tests.server.tasks.runtime.runtime_harness import rest
 from tests.server.tasks.sql.replica_harness import Replica
@@ -88,8 +89,7 @@ async def two() -> AsyncIterator[RemovalHarness]:
 @asynccontextmanager
 async def _world(url: str) -> AsyncIterator[RemovalHarness]:
     database = Database(url)
-    async with database.write() as connection:
-        await connection.run_sync(metadata.create_all)
+    await create_tables(database)
     await database.close()
     async with AsyncExitStack() as stack:
         yield RemovalHarness(url, stack)
@@ -227,8 +227,7 @@ async def swept_beside() -> AsyncIterator[SqlStoreHarness]:
     """A store on a new file, in which a context has its row."""
     with TemporaryDirectory() as folder:
         database = Database(sqlite_url(Path(folder)))
-        async with database.write() as connection:
-            await connection.run_sync(metadata.create_all)
+        await create_tables(database)
         await begun(database)
         async with open_store(database, FakeReplica()) as harness:
             yield harness

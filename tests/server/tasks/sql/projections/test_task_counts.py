@@ -20,8 +20,8 @@ from a2a_canvas.server.tasks.sql.projections.task_counts import (
     task_counts,
 )
 from a2a_canvas.store.sql.database import Database
-from a2a_canvas.store.sql.tables import metadata
 from tests.database_fixtures import postgresql_url, sqlite_url
+from tests.new_database import create_tables
 
 DONE, WORKING = State.COMPLETED.value, State.WORKING.value
 
@@ -29,8 +29,8 @@ DONE, WORKING = State.COMPLETED.value, State.WORKING.value
 @pytest_asyncio.fixture(params=["sqlite", pytest.param("postgresql", marks=pytest.mark.postgres)])
 async def database(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Database]:
     database = Database(postgresql_url() if request.param == "postgresql" else sqlite_url(tmp_path))
+    await create_tables(database)
     async with database.write() as connection:
-        await connection.run_sync(metadata.create_all)
         await connection.execute(insert(replicas).values(replica_id="alive", heartbeat_at=0, commits=0))
     yield database
     await database.close()

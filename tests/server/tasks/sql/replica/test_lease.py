@@ -10,8 +10,8 @@ from sqlalchemy import select, update
 from a2a_canvas.server.tasks.sql.projections.replicas import replicas
 from a2a_canvas.server.tasks.sql.replica.lease import Lease, LeaseTiming
 from a2a_canvas.store.sql.database import Database
-from a2a_canvas.store.sql.tables import metadata
 from tests.database_fixtures import postgresql_url
+from tests.new_database import create_tables
 
 LEASE_TIMING = LeaseTiming(heartbeat=1.0, expiry=4.0)
 
@@ -50,8 +50,7 @@ class Two:
 @pytest.fixture
 async def two() -> AsyncIterator[Two]:
     database = Database(postgresql_url())
-    async with database.write() as connection:
-        await connection.run_sync(metadata.create_all)
+    await create_tables(database)
     both = Two(database)
     await both.own.register()
     await both.other.register()

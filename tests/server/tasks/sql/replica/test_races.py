@@ -39,10 +39,10 @@ from a2a_canvas.store.changes import EditText
 from a2a_canvas.store.errors import ArtifactNotFound, Unavailable
 from a2a_canvas.store.models import Limits, Ref
 from a2a_canvas.store.sql.database import READERS, WRITERS, Database
-from a2a_canvas.store.sql.tables import metadata
 from a2a_canvas.store.text.spans import Span
 from tests.database_fixtures import sqlite_url
 from tests.fakes import Hold, answer, ask, broken, said, text, tool, write
+from tests.new_database import create_tables
 from tests.server.tasks.runtime.runtime_harness import rest, states
 from tests.server.tasks.sql.replica_harness import Replica
 
@@ -608,8 +608,7 @@ async def test_nobody_has_what_no_database_can_carry(several, odd) -> None:
 
 async def test_alone_a_task_that_was_left_lying_waiting_goes_on_to_wait(tmp_path) -> None:
     database = Database(sqlite_url(tmp_path))
-    async with database.write() as connection:
-        await connection.run_sync(metadata.create_all)
+    await create_tables(database)
 
     class Nobody:
         resumed = False

@@ -25,9 +25,9 @@ from a2a_canvas.store.sql import compression
 from a2a_canvas.store.sql import writing as rows
 from a2a_canvas.store.sql.database import Database
 from a2a_canvas.store.sql.rows import RowChanges, StoredDocument, row_changes
-from a2a_canvas.store.sql.tables import metadata
 from tests.database_fixtures import postgresql_url, sqlite_url
 from tests.fakes import Hold, answer, ask, broken, parts, said, text, write
+from tests.new_database import create_tables
 from tests.server.tasks.runtime.runtime_harness import rest
 from tests.server.tasks.sql.replica_harness import Replica, Replicas
 
@@ -49,8 +49,7 @@ async def several(
     monkeypatch.setattr(compression, "COMPRESSED_AT_MOST", 0)  # the database shall find `POISON`
     started = Replicas(sqlite_url(tmp_path) if request.param == "sqlite" else postgresql_url())
     database = Database(started.url)
-    async with database.write() as connection:
-        await connection.run_sync(metadata.create_all)
+    await create_tables(database)
     await database.close()
     try:
         yield started
