@@ -167,7 +167,7 @@ async def test_a_task_that_has_ended_is_one_line_with_figures_and_without_the_wo
         r"seconds=\d+\.\d+ rounds=2 tokens_in=\d+ tokens_out=\d+ artifacts=notes:1",
         line,
     )
-    assert re.fullmatch(rf"{TIME} INFO    The server stops; [^\n]*\n", rest)
+    assert re.fullmatch(rf"{TIME} INFO    The server is stopping; [^\n]*\n", rest)
 
 
 async def test_a_failure_has_its_reason_and_a_warning_of_a_task_its_ids_but_no_line_the_key() -> None:
@@ -254,7 +254,7 @@ async def test_a_second_ctrl_c_ends_it_at_once_without_a_trace(tmp_path: Path, f
             async with http.stream("GET", events) as stream:
                 await anext(stream.aiter_raw())
                 server.process.send_signal(signal.SIGINT)
-                await server.logged("Ctrl+C ends it at once.")
+                await server.logged("Ctrl+C ends it immediately.")
                 code, _, errors = await server.ended(signal.SIGINT)
     assert code == 130
     assert errors == ""
