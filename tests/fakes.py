@@ -229,6 +229,16 @@ class Clock:
         self.time += by
 
 
+class Seconds:
+    """A clock in seconds that stands still until it is set."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
 async def no_time(seconds: float) -> None:
     """A `sleep` that does not."""
 

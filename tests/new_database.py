@@ -9,8 +9,17 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import a2a_canvas.server.backend.durable_backend  # noqa: F401  (it enters all tables)
+from a2a_canvas.server.backend.migrations import upgrade
 from a2a_canvas.store.sql.database import Database
 from a2a_canvas.store.sql.tables import metadata
+
+
+async def with_tables(url: str) -> str:
+    """The url of a database, which a server's tables are in now, with their revision."""
+    database = Database(url)
+    await upgrade(database)
+    await database.close()
+    return url
 
 
 async def create_tables(database: Database) -> None:

@@ -23,9 +23,8 @@ from a2a.utils.errors import A2AError, TaskNotFoundError
 from aiohttp import web
 from google.protobuf.json_format import MessageToDict, ParseDict
 
-from a2a_canvas.server.backend.migrations import upgrade
-from a2a_canvas.store.sql.database import Database
 from tests.database_fixtures import postgresql_url, sqlite_url
+from tests.new_database import with_tables
 from tests.server.app_server import WAYS, Served, asking, sent, serving
 from tests.server.push.receiver import Notification, Receiver, accept, receiving, state_of
 
@@ -350,7 +349,7 @@ async def test_no_turn_waits_for_a_receiver_and_a_restart_loses_nothing(
         raise AssertionError
 
     receiver.answer = hang
-    url = sqlite_url(tmp_path) if database == "sqlite" else await upgraded(postgresql_url())
+    url = sqlite_url(tmp_path) if database == "sqlite" else await with_tables(postgresql_url())
     async with serving(push_allow="127.0.0.1", database=url, grpc=False) as first:
         task = await sent(first, ("JSONRPC", "1.0"), with_config("write report", receiver))
         assert task.status.state == pb.TASK_STATE_COMPLETED
@@ -395,13 +394,6 @@ async def test_the_metrics_say_how_much_waits_since_when_and_how_attempts_ended(
         assert await figures(served, *waits) == [0, 0]
         attempts = [f'push_attempts_total{{outcome="{outcome}"}}' for outcome in ("accepted", "failed", "given_up")]
         assert await figures(served, *attempts) == [3, 1, 0]
-
-
-async def upgraded(url: str) -> str:
-    database = Database(url)
-    await upgrade(database)
-    await database.close()
-    return url
 
 
 @pytest.mark.parametrize("url", ["https://nowhere.invalid/", "https://[::1]/", "http://10.0.0.1/"])

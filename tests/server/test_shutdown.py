@@ -25,6 +25,7 @@ from a2a_canvas.store.sql import database
 from tests.database_fixtures import FreezableProxy, postgresql_url
 from tests.free_port import free_port
 from tests.loopback import listening
+from tests.new_database import with_tables
 from tests.server.app_server import (
     HTTP,
     SCRIPT,
@@ -42,7 +43,6 @@ from tests.server.app_server import (
     stoppable,
     text_of,
 )
-from tests.server.faults.server_processes import with_tables
 
 ROOT = Path(__file__).parents[2]
 

@@ -32,6 +32,12 @@ async def restore(
     return await call(artifact_restore, list(json.dumps(whole)), workspace(store, watcher=watcher))
 
 
+def failure(outcome: Outcome) -> str:
+    """What the model is told of a call that failed."""
+    assert isinstance(outcome, Failed)
+    return outcome.content
+
+
 async def texts(store: InMemoryArtifactStore) -> list[str]:
     return [version.content.parts[0].text for version in await store.versions(by("t1"))]  # type: ignore[union-attr]
 
@@ -90,17 +96,13 @@ async def test_a_draft_stays_as_it_is_where_the_version_does_not_exist() -> None
 
 
 async def test_an_artifact_that_is_not_there_is_a_failure_that_says_where_to_look() -> None:
-    outcome = await restore(InMemoryArtifactStore(), 1)
-    assert isinstance(outcome, Failed)
-    assert "no artifact 'a' in this context. List the artifacts" in outcome.content
+    assert "no artifact 'a' in this context. List the artifacts" in failure(await restore(InMemoryArtifactStore(), 1))
 
 
 async def test_what_another_task_writes_is_not_restored() -> None:
     store = await written("one")
     await store.apply(by("t2"), replacing("theirs"))
-    outcome = await restore(store, 1)
-    assert isinstance(outcome, Failed)
-    assert "being written by another task. Try again" in outcome.content
+    assert "being written by another task. Try again" in failure(await restore(store, 1))
     assert (await store.get(by("t1"))).text == "theirs"
 
 
@@ -134,15 +136,11 @@ async def test_redo_reverses_the_undo() -> None:
         await store.apply(by("t2"), replacing(content, last_chunk=True))
     await restore(store, None)
     assert await restore(store, None, redo=True) == Done("Redone; a is at version 3 again.")
-    outcome = await restore(store, None, redo=True)
-    assert isinstance(outcome, Failed)
-    assert "nothing to redo" in outcome.content
+    assert "nothing to redo" in failure(await restore(store, None, redo=True))
 
 
 async def test_redo_goes_without_a_version() -> None:
-    outcome = await restore(await written("one"), 1, redo=True)
-    assert isinstance(outcome, Failed)
-    assert "redo takes no version" in outcome.content
+    assert "redo takes no version" in failure(await restore(await written("one"), 1, redo=True))
 
 
 async def test_what_this_task_is_writing_is_what_the_last_task_did() -> None:
@@ -161,16 +159,12 @@ async def test_what_the_model_has_undone_it_may_change() -> None:
 
 
 async def test_at_the_first_version_there_is_nothing_to_undo() -> None:
-    outcome = await restore(await written("one"), None)
-    assert isinstance(outcome, Failed)
-    assert "nothing to undo" in outcome.content
+    assert "nothing to undo" in failure(await restore(await written("one"), None))
 
 
 @pytest.mark.parametrize("version", ["1", 1.0, True, [1]])
 async def test_the_version_is_a_number(version: Any) -> None:
-    outcome = await restore(await written("one"), version)
-    assert isinstance(outcome, Failed)
-    assert "version: is " in outcome.content
+    assert "version: is " in failure(await restore(await written("one"), version))
 
 
 async def test_what_else_the_input_holds_is_ignored() -> None:
@@ -192,8 +186,6 @@ async def test_what_somebody_else_has_changed_since_is_not_taken_back_unread() -
     await call(artifact_read, ['{"artifact_id": "a"}'], place)
     await store.apply(by("t2"), replacing("mine", last_chunk=True))
     for asked in ('{"artifact_id": "a", "version": 1}', '{"artifact_id": "a"}'):
-        outcome = await call(artifact_restore, [asked], place)
-        assert isinstance(outcome, Failed)
-        assert '"one" has become "mine". Read it first' in outcome.content
+        assert '"one" has become "mine". Read it first' in failure(await call(artifact_restore, [asked], place))
     await call(artifact_read, ['{"artifact_id": "a"}'], place)
     assert isinstance(await call(artifact_restore, ['{"artifact_id": "a", "version": 1}'], place), Done)

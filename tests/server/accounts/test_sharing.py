@@ -28,6 +28,7 @@ from a2a_canvas.server.accounts.sql.sql_shares import SqlShares
 from a2a_canvas.server.tasks.sql.projections.context_rows import lock_to_share
 from a2a_canvas.store.errors import Unavailable
 from a2a_canvas.store.ids import context_key
+from tests.fakes import Seconds
 from tests.server.tasks.context_harness import BACKENDS, ContextHarness, open_contexts
 
 NOTES = context_key("ann", "notes")
@@ -238,13 +239,6 @@ async def test_an_adopted_context_comes_before_a_shared_one_also_when_it_was_rem
     assert await access.find(Caller("ann"), OLD) == ContextGrant(OLD, "", Level.OWN)
     await world.contexts.remove(OLD, "")
     assert await access.find(Caller("ann"), OLD) == ContextGrant(context_key("ann", OLD), "ann", Level.OWN)
-
-
-class Seconds:
-    now = 0.0
-
-    def __call__(self) -> float:
-        return self.now
 
 
 @pytest.mark.parametrize("world", ["sqlite"], indirect=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from itertools import accumulate
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -17,28 +18,22 @@ def fed(thinking: ThinkingDeltas, contents: list[str]) -> list[str]:
     return [thinking.feed(content) for content in contents]
 
 
-def test_deltas_go_on_as_they_are() -> None:
+@pytest.mark.parametrize(
+    ("contents", "told"),
+    [
+        pytest.param(["A", "AB", "ABC"], ["A", "B", "C"], id="what was said before is left out"),
+        pytest.param(["A", "A", "AB"], ["A", "", "B"], id="a repetition gives nothing"),
+        pytest.param(["AB", "XY", "XYZ"], ["AB", "XY", "Z"], id="another beginning is passed on whole"),
+        pytest.param(["AB", "A", "AC"], ["AB", "A", "C"], id="shorter content is passed on whole"),
+        pytest.param(["", "A", "", "AB"], ["", "A", "", "B"], id="empty content repeats nothing"),
+    ],
+)
+def test_accumulated_content_becomes_deltas(contents: list[str], told: list[str]) -> None:
+    assert fed(ThinkingDeltas("accumulated"), contents) == told
+
+
+def test_deltas_are_passed_on_as_they_are() -> None:
     assert fed(ThinkingDeltas("delta"), ["ha", "ha"]) == ["ha", "ha"]
-
-
-def test_accumulated_content_loses_what_was_said_before() -> None:
-    assert fed(ThinkingDeltas("accumulated"), ["A", "AB", "ABC"]) == ["A", "B", "C"]
-
-
-def test_accumulated_content_that_is_repeated_gives_nothing() -> None:
-    assert fed(ThinkingDeltas("accumulated"), ["A", "A", "AB"]) == ["A", "", "B"]
-
-
-def test_accumulated_content_that_begins_otherwise_goes_on_whole() -> None:
-    assert fed(ThinkingDeltas("accumulated"), ["AB", "XY", "XYZ"]) == ["AB", "XY", "Z"]
-
-
-def test_content_shorter_than_the_previous_goes_on_whole() -> None:
-    assert fed(ThinkingDeltas("accumulated"), ["AB", "A", "AC"]) == ["AB", "A", "C"]
-
-
-def test_empty_content_does_not_make_the_next_be_said_twice() -> None:
-    assert fed(ThinkingDeltas("accumulated"), ["", "A", "", "AB"]) == ["", "A", "", "B"]
 
 
 def test_a_new_block_forgets_the_last_one() -> None:

@@ -21,9 +21,7 @@ import httpx
 from a2a.client import Client, ClientConfig, ClientFactory
 from a2a.types import a2a_pb2 as pb
 
-from a2a_canvas.server.backend.migrations import upgrade
 from a2a_canvas.server.metrics import NAMESPACE
-from a2a_canvas.store.sql.database import Database
 from tests.free_port import free_port
 from tests.server.faults.fault_scripts import Json, script
 from tests.server.faults.observed_task import ObservedTask
@@ -238,13 +236,3 @@ async def eventually(holds: Callable[[], Awaitable[Any]]) -> None:
             if await holds():
                 return
             await asyncio.sleep(POLL)
-
-
-async def with_tables(url: str) -> str:
-    """The url of a PostgreSQL database, which has its tables now."""
-    database = Database(url)
-    try:
-        await upgrade(database)
-    finally:
-        await database.close()
-    return url

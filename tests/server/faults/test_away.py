@@ -16,10 +16,11 @@ from a2a.types import a2a_pb2 as pb
 from a2a.types.a2a_pb2_grpc import A2AServiceStub
 
 from tests.database_fixtures import PrivatePostgresql, cut_connections, private_postgresql
+from tests.new_database import with_tables
 from tests.server.faults.fault_scripts import BEGUN, WRITE, Json
 from tests.server.faults.observed_task import ObservedTask
 from tests.server.faults.outcome_checks import assert_written
-from tests.server.faults.server_processes import PATIENCE, ServerProcess, eventually, message, server_group, with_tables
+from tests.server.faults.server_processes import PATIENCE, ServerProcess, eventually, message, server_group
 from tests.server.faults.sse_client import INTERNAL_ERROR, Refused, Stream
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")

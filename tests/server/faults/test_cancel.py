@@ -7,10 +7,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 from tests.database_fixtures import postgresql_url
+from tests.new_database import with_tables
 from tests.server.faults.fake_messages_api import MODEL, START, behind, messages_api, speaks, writes
 from tests.server.faults.fault_scripts import CANCELED, WORKING, Json
 from tests.server.faults.observed_task import ObservedTask
-from tests.server.faults.server_processes import PATIENCE, server_group, with_tables
+from tests.server.faults.server_processes import PATIENCE, server_group
 
 WRITTEN, SEEN = "As far as it has come.", "As far as it has come"
 """What the model has written; its last character waits for the piece that closes the version."""

@@ -9,8 +9,9 @@ import pytest
 from aiohttp import web
 
 from tests.database_fixtures import execute, postgresql_url, sqlite_url
+from tests.new_database import with_tables
 from tests.server.faults.fault_scripts import WRITE
-from tests.server.faults.server_processes import message, server_group, with_tables
+from tests.server.faults.server_processes import message, server_group
 from tests.server.push.receiver import Notification, accept, receiving, state_of
 
 

@@ -14,11 +14,12 @@ import pytest_asyncio
 from a2a.types import a2a_pb2 as pb
 
 from tests.database_fixtures import execute, postgresql_url
+from tests.new_database import with_tables
 from tests.server.app_server import Stream, said
 from tests.server.faults.fault_scripts import BEGUN, TEXTS, WRITE, WRITTEN
 from tests.server.faults.observed_task import ObservedTask
 from tests.server.faults.outcome_checks import assert_written
-from tests.server.faults.server_processes import PATIENCE, ServerGroup, eventually, server_group, with_tables
+from tests.server.faults.server_processes import PATIENCE, ServerGroup, eventually, server_group
 from tests.server.faults.sse_client import Refused
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")

@@ -7,15 +7,9 @@ import logging
 import pytest
 
 from a2a_canvas.store.sql.readable_rows import INTERVAL, ReadableRows
+from tests.fakes import Seconds
 
 ROWS = [("a", "1"), ("b", "x"), ("c", "3"), ("d", "y")]
-
-
-class Clock:
-    now = 0.0
-
-    def __call__(self) -> float:
-        return self.now
 
 
 def test_what_cannot_be_decoded_is_left_out_and_the_rest_keeps_its_order() -> None:
@@ -23,7 +17,7 @@ def test_what_cannot_be_decoded_is_left_out_and_the_rest_keeps_its_order() -> No
 
 
 def test_a_log_line_names_the_first_row_and_later_ones_count_the_others(caplog: pytest.LogCaptureFixture) -> None:
-    clock = Clock()
+    clock = Seconds()
     rows = ReadableRows("number", clock)
     with caplog.at_level(logging.ERROR):
         [*rows.decode_all(ROWS, int)]

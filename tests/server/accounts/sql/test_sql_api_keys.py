@@ -13,17 +13,11 @@ from a2a_canvas.server.accounts.sql.recent_reads import MAX_AGE
 from a2a_canvas.server.accounts.sql.sql_api_keys import SqlApiKeys, add_key, list_keys, revoke_key
 from a2a_canvas.store.errors import Unavailable
 from a2a_canvas.store.sql.database import Database
+from tests.fakes import Seconds
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 ANN = ApiKey("ann", "ann", "hash of ann", NOW)
 CI = ApiKey("ci", "ann", "hash of ci", NOW)
-
-
-class Clock:
-    now = 0.0
-
-    def __call__(self) -> float:
-        return self.now
 
 
 async def test_a_new_key_is_found_by_its_hash(database: Database) -> None:
@@ -34,7 +28,7 @@ async def test_a_new_key_is_found_by_its_hash(database: Database) -> None:
 
 
 async def test_servers_know_of_a_change_when_what_they_have_is_too_old(database: Database) -> None:
-    clock = Clock()
+    clock = Seconds()
     first, second = SqlApiKeys(database, clock), SqlApiKeys(database, clock)
     assert not await first.exist()
     assert not await second.exist()
@@ -99,7 +93,7 @@ async def unavailable() -> AsyncIterator[None]:
 
 
 async def test_without_the_database_nobody_is_known(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
-    clock = Clock()
+    clock = Seconds()
     keys = SqlApiKeys(database, clock)
     await add_key(database, ANN)
     assert await keys.find("hash of ann") == ANN

@@ -43,29 +43,20 @@ def test_spans_and_fences_are_those_of_commonmark(text: str, expected: str) -> N
     assert marked(text) == expected
 
 
-def test_two_tildes_open_nothing() -> None:
-    assert marked("~~a~~ b\n~~\nc") == "abc"
-
-
-def test_a_span_goes_over_a_line_break_and_ends_with_the_paragraph() -> None:
-    assert marked("a `b\nc \n \nd") == "a⟦bc⟧d"
-
-
-def test_a_fence_ends_a_span_that_was_never_closed() -> None:
-    assert marked("a `b\n```\nc\n```\nd") == "a⟦bc⟧d"
-
-
-def test_a_run_at_the_start_of_a_line_closes_a_span_of_its_length() -> None:
-    assert marked("a ```b\nc\n```\nd") == "a⟦bc⟧d"
-
-
-def test_a_backtick_on_the_line_of_a_backtick_fence_makes_it_a_span() -> None:
-    assert marked("``` a ``` b\nc") == "⟦a⟧bc"
-    assert marked("``` a ` b ``` c") == "⟦ab⟧c"
-
-
-def test_a_backtick_on_the_line_of_a_tilde_fence_is_part_of_it() -> None:
-    assert marked("~~~ a ` b\nc\n~~~\nd") == "⟦abc⟧d"
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        pytest.param("~~a~~ b\n~~\nc", "abc", id="two tildes open nothing"),
+        pytest.param("a `b\nc \n \nd", "a⟦bc⟧d", id="a span continues over a line break and ends with the paragraph"),
+        pytest.param("a `b\n```\nc\n```\nd", "a⟦bc⟧d", id="a fence ends a span that was never closed"),
+        pytest.param("a ```b\nc\n```\nd", "a⟦bc⟧d", id="a run at the start of a line closes a span of its length"),
+        pytest.param("``` a ``` b\nc", "⟦a⟧bc", id="a closing run on the line of a fence makes it a span"),
+        pytest.param("``` a ` b ``` c", "⟦ab⟧c", id="so it does after a backtick"),
+        pytest.param("~~~ a ` b\nc\n~~~\nd", "⟦abc⟧d", id="a backtick on the line of a tilde fence is part of it"),
+    ],
+)
+def test_spans_and_fences_end_each_other(text: str, expected: str) -> None:
+    assert marked(text) == expected
 
 
 def test_a_run_is_judged_whole_when_it_comes_in_pieces() -> None:

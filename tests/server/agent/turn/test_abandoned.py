@@ -142,22 +142,26 @@ async def continues_as_after_a_crash(lease: FlakyLease) -> None:
     assert lease.told.statuses[-1][0] == "completed"
 
 
+async def is_over_when_stopped(running: asyncio.Task[None], lease: FlakyLease, steps: int) -> bool:
+    """Whether it has ended within so many steps; if not, it is stopped, and neither says nor changes anything more."""
+    for _ in range(steps):
+        await asyncio.sleep(0)
+    over = running.done()
+    lease.lose()
+    heard = len(lease.told.events)
+    running.cancel()
+    assert await ended(running) or over
+    assert len(lease.told.events) == heard
+    assert lease.untouched
+    return over
+
+
 @pytest.mark.usefixtures("quiet")
 @pytest.mark.parametrize("name", [name for name in TURNS if name != "a fault"])
 async def test_a_turn_that_is_stopped_because_its_task_is_gone_says_and_changes_nothing_more(name) -> None:
     for at in count(1):
         lease = FlakyLease(WaitingStore())
-        running = asyncio.create_task(turn(name, lease))
-        for _ in range(at):
-            await asyncio.sleep(0)
-        late = running.done()
-        lease.lose()
-        heard = len(lease.told.events)
-        running.cancel()
-        assert await ended(running) or late
-        assert len(lease.told.events) == heard
-        assert lease.untouched
-        if late:
+        if await is_over_when_stopped(asyncio.create_task(turn(name, lease)), lease, at):
             break
 
 
@@ -173,17 +177,7 @@ async def test_an_operation_ends_as_a_turn_does(name, reply) -> None:
         assert lease.untouched
     for at in count(1):
         lease = FlakyLease(await two_versions())
-        running = asyncio.create_task(operation(name, reply, lease))
-        for _ in range(at):
-            await asyncio.sleep(0)
-        late = running.done()
-        lease.lose()
-        heard = len(lease.told.events)
-        running.cancel()
-        assert await ended(running) or late
-        assert len(lease.told.events) == heard
-        assert lease.untouched
-        if late:
+        if await is_over_when_stopped(asyncio.create_task(operation(name, reply, lease)), lease, at):
             break
 
 

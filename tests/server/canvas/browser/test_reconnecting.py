@@ -12,6 +12,7 @@ import pytest
 from playwright.async_api import Page, Route, expect
 
 from tests.database_fixtures import FreezableProxy, postgresql_url, sqlite_url
+from tests.new_database import with_tables
 from tests.server.app_server import Served
 from tests.server.canvas.browser.browser_harness import PATIENCE_MS, OpenPage
 from tests.server.canvas.browser.conftest import Opener
@@ -27,7 +28,7 @@ from tests.server.canvas.browser.page_actions import (
     text_of,
 )
 from tests.server.faults.fault_scripts import REPORT, SO_FAR, WRITE, WRITTEN
-from tests.server.faults.server_processes import server_group, with_tables
+from tests.server.faults.server_processes import server_group
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 

@@ -30,8 +30,8 @@ from a2a_canvas.server.settings.settings import PREFIX, Settings
 from tests.certificates import issue
 from tests.database_fixtures import postgresql_url
 from tests.free_port import free_port
+from tests.new_database import with_tables
 from tests.server.app_server import serving
-from tests.server.faults.server_processes import with_tables
 from tests.server.push.receiver import Notification, receiving
 
 TOKEN = "0123456789abcdef0123456789abcdef"

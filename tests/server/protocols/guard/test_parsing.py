@@ -9,18 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from a2a_canvas.server.protocols.guard.parsing import HALF_LIFE, INLINE_PARSE_BYTES, ParsingThread, TimeShares
+from tests.fakes import Seconds
 
 LARGE = INLINE_PARSE_BYTES + 1
-
-
-class Clock:
-    """Seconds, as far as it was moved on."""
-
-    def __init__(self) -> None:
-        self.seconds = 0.0
-
-    def __call__(self) -> float:
-        return self.seconds
 
 
 def order(shares: TimeShares[str], seconds: dict[str, float]) -> list[str]:
@@ -33,14 +24,14 @@ def order(shares: TimeShares[str], seconds: dict[str, float]) -> list[str]:
 
 
 def test_a_user_with_one_body_is_served_before_the_second_of_a_user_with_many() -> None:
-    shares: TimeShares[str] = TimeShares(Clock())
+    shares: TimeShares[str] = TimeShares(Seconds())
     for item in ("a1", "a2", "a3", "b1"):
         shares.add(item[0], item)
     assert order(shares, {"a": 1.0, "b": 1.0}) == ["a1", "b1", "a2", "a3"]
 
 
 def test_a_user_whose_bodies_take_long_is_served_less_often() -> None:
-    shares: TimeShares[str] = TimeShares(Clock())
+    shares: TimeShares[str] = TimeShares(Seconds())
     for number in range(4):
         for user in "ab":
             shares.add(user, f"{user}{number}")
@@ -48,11 +39,11 @@ def test_a_user_whose_bodies_take_long_is_served_less_often() -> None:
 
 
 def test_what_a_user_had_long_ago_is_forgotten() -> None:
-    shares: TimeShares[str] = TimeShares(clock := Clock())
+    shares: TimeShares[str] = TimeShares(clock := Seconds())
     shares.charge("a", 8.0)
     shares.charge("b", 2.0)
     assert (shares.recent_seconds("a"), shares.recent_seconds("c")) == (8.0, 0)
-    clock.seconds = 2 * HALF_LIFE
+    clock.now = 2 * HALF_LIFE
     assert shares.recent_seconds("a") == 2.0
     for user in "ab":
         shares.add(user, f"{user}1")
@@ -60,12 +51,12 @@ def test_what_a_user_had_long_ago_is_forgotten() -> None:
 
 
 def test_whoever_comes_while_others_have_waited_long_is_next_and_soon_has_no_more_than_they_have() -> None:
-    shares: TimeShares[str] = TimeShares(clock := Clock())
+    shares: TimeShares[str] = TimeShares(clock := Seconds())
     served: list[str] = []
     for step in range(60):
         for user in "ab" if step >= 30 else "a":
             shares.add(user, user)
-        clock.seconds += 1.0
+        clock.now += 1.0
         user = shares.next_user
         assert user
         shares.take(user)
@@ -76,7 +67,7 @@ def test_whoever_comes_while_others_have_waited_long_is_next_and_soon_has_no_mor
 
 
 def test_an_item_that_no_longer_waits_is_left_out() -> None:
-    shares: TimeShares[str] = TimeShares(Clock())
+    shares: TimeShares[str] = TimeShares(Seconds())
     for item in ("a1", "a2", "b1"):
         shares.add(item[0], item)
     shares.remove("a", "a1")
@@ -87,7 +78,7 @@ def test_an_item_that_no_longer_waits_is_left_out() -> None:
 
 @given(st.lists(st.tuples(st.sampled_from("abc"), st.floats(0.001, 9)), max_size=40))
 def test_every_item_is_taken_once_and_those_of_a_user_in_their_order(sent: list[tuple[str, float]]) -> None:
-    shares: TimeShares[str] = TimeShares(Clock())
+    shares: TimeShares[str] = TimeShares(Seconds())
     for number, (user, _) in enumerate(sent):
         shares.add(user, f"{user}{number:02}")
     taken = order(shares, {user: seconds for user, seconds in sent})
@@ -168,13 +159,13 @@ async def test_what_cannot_be_parsed_leaves_the_thread_to_the_next() -> None:
 
 
 async def test_the_thread_rests_after_a_body_but_not_for_a_user_that_has_hardly_had_it() -> None:
-    clock = Clock()
+    clock = Seconds()
     parsing = ParsingThread(clock)
     seen: list[str] = []
 
     def parse(name: str, seconds: float) -> None:
         seen.append(name)
-        clock.seconds += seconds
+        clock.now += seconds
 
     await parsing.run("a", LARGE, lambda: parse("a0", 0.1))
     second = asyncio.create_task(parsing.run("a", LARGE, lambda: parse("a1", 0.0)))
@@ -182,6 +173,6 @@ async def test_the_thread_rests_after_a_body_but_not_for_a_user_that_has_hardly_
     await parsing.run("b", LARGE, lambda: parse("b0", 0.01))
     await parsing.run("b", LARGE, lambda: parse("b1", 0.01))
     assert seen == ["a0", "b0", "b1"]
-    clock.seconds += 10  # the rest is over
+    clock.now += 10  # the rest is over
     await second
     assert seen == ["a0", "b0", "b1", "a1"]

@@ -5,7 +5,6 @@ from __future__ import annotations
 from sqlalchemy import Table, text, update
 
 import a2a_canvas.server.backend.durable_backend  # noqa: F401  (it enters all tables)
-from a2a_canvas.server.backend.migrations import upgrade
 from a2a_canvas.server.tasks.sql.projections.records import tasks
 from a2a_canvas.server.tasks.sql.projections.task_counts import task_counts
 from a2a_canvas.store.ids import public_id
@@ -15,16 +14,6 @@ OWN_IDS = ("task_id", "key")
 """The columns that a copy has values of its own in, beside `context_id`."""
 PER_COPY = 1_000_000
 """Microseconds by which each copy is newer than the one before."""
-
-
-async def upgraded(url: str) -> str:
-    """The url of a database, which has the tables now."""
-    database = Database(url)
-    try:
-        await upgrade(database)
-    finally:
-        await database.close()
-    return url
 
 
 async def multiply_context(url: str, context_id: str, copies: int) -> None:

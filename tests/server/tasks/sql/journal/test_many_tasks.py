@@ -23,8 +23,9 @@ from a2a_canvas.server.accounts.api_key import new_key
 from a2a_canvas.server.tasks.journal.listing import MAX_COUNTED
 from a2a_canvas.store.ids import context_key
 from tests.database_fixtures import postgresql_url, sqlite_url
+from tests.new_database import with_tables
 from tests.server.app_server import Served, serving
-from tests.server.tasks.sql.many_contexts import gather_tasks, multiply_context, upgraded
+from tests.server.tasks.sql.many_contexts import gather_tasks, multiply_context
 
 pytestmark = pytest.mark.slow
 
@@ -179,7 +180,7 @@ OF_A_GUEST: dict[str, Request] = {
 
 @pytest.mark.parametrize("database", ["sqlite", "postgresql"])
 async def test_a_request_reads_what_it_is_about(database: str, tmp_path: Path) -> None:
-    url = await upgraded(postgresql_url() if database == "postgresql" else sqlite_url(tmp_path))
+    url = await with_tables(postgresql_url() if database == "postgresql" else sqlite_url(tmp_path))
     async with serving(database=url, grpc=False) as served:
         await fill(served, url, "")
         await check(served, url, REQUESTS)
@@ -187,7 +188,7 @@ async def test_a_request_reads_what_it_is_about(database: str, tmp_path: Path) -
 
 @pytest.mark.parametrize("database", ["sqlite", "postgresql"])
 async def test_so_it_is_with_users_who_share(database: str, tmp_path: Path) -> None:
-    url = await upgraded(postgresql_url() if database == "postgresql" else sqlite_url(tmp_path))
+    url = await with_tables(postgresql_url() if database == "postgresql" else sqlite_url(tmp_path))
     keys = {name: new_key() for name in ("ann", "bob")}
     async with serving(database=url, grpc=False, api_keys=",".join(f"{n}={key}" for n, key in keys.items())) as served:
         served.http.headers["Authorization"] = f"Bearer {keys['ann']}"
@@ -202,7 +203,7 @@ async def test_so_it_is_with_users_who_share(database: str, tmp_path: Path) -> N
 
 @pytest.mark.parametrize("database", ["sqlite", "postgresql"])
 async def test_a_page_of_one_context_reads_no_more_than_a_page(database: str, tmp_path: Path) -> None:
-    url = await upgraded(postgresql_url() if database == "postgresql" else sqlite_url(tmp_path))
+    url = await with_tables(postgresql_url() if database == "postgresql" else sqlite_url(tmp_path))
     async with serving(database=url, grpc=False) as served:
         await fill(served, url, "")
         await gather_tasks(url, context_key("", "c"))
