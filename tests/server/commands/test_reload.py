@@ -167,7 +167,7 @@ async def test_connections_wait_while_the_next_server_starts(folder: Path) -> No
     async with reloading(folder) as server:
         await server.line()
         (folder / "agent_card.json").write_text('{"name": "Other"}')
-        await server.logged("The server stops")
+        await server.logged("The server is stopping")
         assert (await card(server))["name"] == "Other"
 
 
