@@ -40,6 +40,9 @@ export async function loadAhead() {
   }
 }
 
+/** Calls back when the browser has nothing else to do. @param {(deadline?: any) => void} run @returns {any}  for `cancelIdleCallback` */
+export const whenIdle = (run) => ("requestIdleCallback" in globalThis ? requestIdleCallback(run) : setTimeout(() => run(), 200));
+
 /**
  * @template T
  * @param {() => Promise<T>} load  an `import()`

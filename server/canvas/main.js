@@ -15,7 +15,7 @@ import { mountPasting } from "./document/files/pasting.js";
 import { createSession } from "./identity/session.js";
 import { mountKeyboard } from "./keyboard.js";
 import { mountLayout } from "./layout.js";
-import { loadAhead, partOf, singly, tellMissing } from "./loading.js";
+import { loadAhead, partOf, singly, tellMissing, whenIdle } from "./loading.js";
 import { mountNotices } from "./notices.js";
 import { sharedWorker } from "./policy.js";
 import { INITIAL, isGuest, isIdentified, reduce } from "./state/reducer.js";
@@ -90,7 +90,7 @@ watchUpgrades(app);
 tellMissing(showMissing);
 const painted = firstPaint();
 const pane = painted.then(() => panePart.get()).then(({ createDocumentPane }) => createDocumentPane(app));
-painted.then(loadMarkdown).then(() => pane).then(whenIdle).then(loadAhead).then(() => startWorker?.()).catch(() => {});
+painted.then(loadMarkdown).then(() => pane).then(() => new Promise(whenIdle)).then(loadAhead).then(() => startWorker?.()).catch(() => {});
 pane.then((shown) => element("document").append(shown.element));
 element("shell").addEventListener("show-developer", singly(async () => (await developerPart.get()).toggleDeveloper(app)));
 mountKeyboard({
@@ -108,11 +108,6 @@ function firstPaint() {
     observer.observe({ type: "paint", buffered: true });
     setTimeout(done, 1000);
   });
-}
-
-/** @returns {Promise<unknown>} */
-function whenIdle() {
-  return new Promise((done) => ("requestIdleCallback" in globalThis ? requestIdleCallback(done) : setTimeout(done, 200)));
 }
 
 /** One notice for all that is missing. @type {import("./loading.js").Tell} */

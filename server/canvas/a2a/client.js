@@ -4,7 +4,7 @@
 import { createLog } from "./log.js";
 import { RequestFailed } from "./request_failed.js";
 import { jsonRpcAddress, otherServers, whyNoAnswer } from "./servers.js";
-import { serverEvents } from "./sse.js";
+import { isEventStream, serverEvents } from "./sse.js";
 import { watchdog } from "./watchdog.js";
 import { CANVAS, TURN } from "../state/task.js";
 import { TEXT, say } from "../strings.js";
@@ -253,11 +253,6 @@ async function* yieldOnce(answer) {
 
 /** The body of a request, which has no half of a surrogate pair: servers refuse it. @param {any} value */
 const jsonBody = (value) => JSON.stringify(wellFormed(value));
-
-/** @param {Response} response */
-function isEventStream(response) {
-  return (response.headers.get("content-type") ?? "").startsWith("text/event-stream");
-}
 
 /** @param {Response} response @returns {ReadableStream<Uint8Array>} */
 function bodyOf(response) {

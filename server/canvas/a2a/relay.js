@@ -11,7 +11,7 @@
  * Rule 4: a stream ends with its last window, and nothing of it is kept.
  */
 
-import { parseEvent, serverBlocks } from "./sse.js";
+import { isEventStream, parseEvent, serverBlocks } from "./sse.js";
 import { watchdog } from "./watchdog.js";
 
 /**
@@ -113,7 +113,7 @@ function createStream(from, maxSize, ended) {
   async function relay(response, alive) {
     head = { type: "head", status: response.status, headers: [...response.headers] };
     tell(head);
-    if (!response.body || !response.headers.get("Content-Type")?.startsWith("text/event-stream")) {
+    if (!response.body || !isEventStream(response)) {
       ended();
       return tell({ type: "text", text: await response.text() });
     }

@@ -5,6 +5,9 @@
  * @typedef {{id: string|null, event: string, data: string}} ServerEvent
  */
 
+/** @param {Response} response */
+export const isEventStream = (response) => response.headers.get("Content-Type")?.startsWith("text/event-stream") ?? false;
+
 /**
  * The events of a stream, decoded as they arrive. A comment counts as a sign of life, and gives no event.
  * @param {ReadableStream<Uint8Array>} body

@@ -1,7 +1,7 @@
 // @ts-check
 /** What the developer view says of an entry of the log. Pure. */
 
-import { CANVAS, TURN } from "../state/task.js";
+import { CANVAS, TURN, stateOf } from "../state/task.js";
 
 /** @typedef {import("../a2a/log.js").LogEntry} LogEntry */
 
@@ -102,17 +102,12 @@ function typeOf(event, turn, canvas) {
     return `edit ${canvas.edit.phase}`;
   }
   if (event?.statusUpdate) {
-    return turn.label ? "label" : stateOf(event.statusUpdate.status);
+    return turn.label ? "label" : stateOf(String(event.statusUpdate.status?.state ?? "status"));
   }
   if (event?.task) {
     return "task";
   }
   return event?.artifactUpdate ? `artifact${event.artifactUpdate.append ? " append" : ""}` : event?.message ? "message" : "answer";
-}
-
-/** @param {any} status */
-function stateOf(status) {
-  return String(status?.state ?? "status").replace("TASK_STATE_", "").toLowerCase().replaceAll("_", "-");
 }
 
 /** @param {any} event @param {any} turn @param {any} canvas */
@@ -125,7 +120,7 @@ function summaryOf(event, turn, canvas) {
     const { artifact } = artifactUpdate;
     return { artifactId: artifact?.artifactId, version: artifactUpdate.metadata?.[CANVAS]?.artifactVersion, parts: artifact?.parts };
   }
-  return statusUpdate ? (statusUpdate.status?.message?.parts ?? {}) : task ? { id: task.id, state: stateOf(task.status) } : event;
+  return statusUpdate ? (statusUpdate.status?.message?.parts ?? {}) : task ? { id: task.id, state: stateOf(String(task.status?.state ?? "status")) } : event;
 }
 
 /** The beginning of the JSON of a value; of a long text in it only the beginning is read. @param {any} value */

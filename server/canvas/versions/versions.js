@@ -4,6 +4,7 @@
  * request, any two compared, one restored, a link to one.
  */
 
+import { formatPlace } from "../address.js";
 import { sentence } from "../errors.js";
 import { copyAndTell } from "../clipboard.js";
 import { button, iconButton } from "../controls.js";
@@ -83,9 +84,7 @@ export function createVersions(app, { isUnsaved, save }) {
     const number = ++reading;
     const versions = await app.versions(artifactId).catch(() => []);
     if (number === reading) {
-      view = { ...view, versions, of: artifactId };
-      draw();
-      showComparison();
+      change({ versions, of: artifactId });
     }
   }
 
@@ -126,7 +125,7 @@ export function createVersions(app, { isUnsaved, save }) {
         ? button(TEXT.compare, () => compare(counterpartOf(view.versions, version.number)), { sign: "compare", disabled: !comparable })
         : [
             chooser(others, comparing),
-            button(inline ? TEXT.sideBySide : TEXT.inline, () => layout(!inline)),
+            button(inline ? TEXT.sideBySide : TEXT.inline, () => change({ inline: !inline })),
             button(TEXT.endComparison, () => compare(null)),
           ],
       version.current || !mayEdit(store.state) ? [] : button(TEXT.restore, restore, { sign: "retry", disabled: version.pruned || shownArtifact(store.state)?.open || false }),
@@ -176,16 +175,12 @@ export function createVersions(app, { isUnsaved, save }) {
     }
   }
 
-  /** @param {number|null} number */
-  function compare(number) {
-    view = { ...view, comparing: number };
-    draw();
-    showComparison();
-  }
+  /** @param {number|null} comparing */
+  const compare = (comparing) => change({ comparing });
 
-  /** @param {boolean} inline */
-  function layout(inline) {
-    view = { ...view, inline };
+  /** @param {Partial<typeof view>} fields */
+  function change(fields) {
+    view = { ...view, ...fields };
     draw();
     showComparison();
   }
@@ -231,8 +226,7 @@ export function createVersions(app, { isUnsaved, save }) {
   async function copyLink() {
     const artifact = shownArtifact(store.state);
     const { contextId } = store.state;
-    const hash = `#/${[contextId, artifact?.artifactId, shownNumber()].map((step) => encodeURIComponent(String(step))).join("/")}`;
-    const link = location.href.replace(/#.*/, "") + hash;
+    const link = location.href.replace(/#.*/, "") + formatPlace({ contextId, artifactId: artifact?.artifactId ?? null, version: shownNumber() });
     copyAndTell(app, link, TEXT.versionLinkCopied, say(TEXT.linkIs, { link }));
   }
 

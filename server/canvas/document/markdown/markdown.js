@@ -5,6 +5,7 @@
  */
 
 import { h } from "../../dom.js";
+import { whenIdle } from "../../loading.js";
 import { stepsTo } from "../../state/text.js";
 import { NO_BLOCKS, updateBlocks } from "./markdown_blocks.js";
 import { renderBlock } from "./markdown_html.js";
@@ -321,9 +322,6 @@ function withoutPlaces(rendered, text) {
 
 /** @param {() => void} run */
 const schedule = (run) => ("requestAnimationFrame" in globalThis ? requestAnimationFrame(run) : setTimeout(run));
-
-/** @param {(deadline?: any) => void} run @returns {any} */
-const whenIdle = (run) => ("requestIdleCallback" in globalThis ? requestIdleCallback(run) : setTimeout(() => run(), 200));
 
 /** @param {any} handle */
 const cancelIdle = (handle) => ("cancelIdleCallback" in globalThis ? cancelIdleCallback(handle) : clearTimeout(handle));
