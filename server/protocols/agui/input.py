@@ -72,13 +72,13 @@ def run_input(value: Mapping[str, JsonValue]) -> RunInput:
     _check_lengths(value)
     messages = value.get("messages")
     unread: dict[str, Any] = {"messages": [], "tools": None} if isinstance(messages, list) else {"tools": None}
-    given = parse(core.RunAgentInput, {**value, **unread})
-    check_id("threadId", given.thread_id)
-    check_id("runId", given.run_id)
-    metadata = _metadata(given)
+    request = parse(core.RunAgentInput, {**value, **unread})
+    check_id("threadId", request.thread_id)
+    check_id("runId", request.run_id)
+    metadata = _metadata(request)
     history = tuple(_history(cast("list[JsonValue]", messages)))
-    if given.resume:
-        return replace(_answer(given, given.resume, metadata), history=history)
+    if request.resume:
+        return replace(_answer(request, request.resume, metadata), history=history)
     last = history[-1] if history else None
     if not isinstance(last, core.UserMessage):
         raise invalid_field("messages", "must end with a message of the user, or resume must answer an interrupt")
@@ -86,8 +86,8 @@ def run_input(value: Mapping[str, JsonValue]) -> RunInput:
     check_id(f"{where}.id", last.id)
     message = _message(f"{where}.content", last.id, tuple(_parts(last, f"{where}.content")), metadata)
     if isinstance(message.intent, Converse):
-        message = replace(message, parts=(*_context(given), *message.parts))
-    return RunInput(given.thread_id, given.run_id, message, history=history)
+        message = replace(message, parts=(*_context(request), *message.parts))
+    return RunInput(request.thread_id, request.run_id, message, history=history)
 
 
 def last_message_field(value: Mapping[str, Any]) -> str:
@@ -160,11 +160,11 @@ def _path(loc: Sequence[int | str], value: Any, *, missing: bool) -> Iterator[in
         yield loc[-1]
 
 
-def check_id(field: str, given: str) -> None:
+def check_id(field: str, id_: str) -> None:
     """Raises `InvalidParamsError` for an id that is empty, too long, or has characters that an id may not have."""
-    if not 0 < len(given) <= MAX_ID:
+    if not 0 < len(id_) <= MAX_ID:
         raise invalid_field(field, f"must have 1 to {MAX_ID} characters")
-    check_characters(field, given)
+    check_characters(field, id_)
 
 
 # ----------------------------------------------------------------- the parts of a message
@@ -176,12 +176,12 @@ def _message(field: str, message_id: str, parts: Parts, metadata: Mapping[str, J
     return UserMessage(message_id, parts, metadata)
 
 
-def _metadata(given: core.RunAgentInput) -> dict[str, JsonValue]:
-    forwarded = given.forwarded_props if isinstance(given.forwarded_props, dict) else {}
+def _metadata(request: core.RunAgentInput) -> dict[str, JsonValue]:
+    forwarded = request.forwarded_props if isinstance(request.forwarded_props, dict) else {}
     ours = {uri: forwarded[uri] for uri in (CANVAS, AGENTSTACK) if uri in forwarded}
     _check_count("forwardedProps", _count_values(ours))
     try:
-        return {**require_portable(with_operations(ours, {})), RUN_METADATA: {"runId": given.run_id}}
+        return {**require_portable(with_operations(ours, {})), RUN_METADATA: {"runId": request.run_id}}
     except ValueError as error:
         raise invalid_field("forwardedProps", str(error)) from None
 
@@ -201,18 +201,20 @@ def _check_count(field: str, count: int, most: int = MAX_VALUES) -> None:
         raise invalid_field(field, f"has {count} values and may have {most}; send large data as a file")
 
 
-def _answer(given: core.RunAgentInput, answers: Sequence[core.ResumeEntry], metadata: dict[str, JsonValue]) -> RunInput:
+def _answer(
+    request: core.RunAgentInput, answers: Sequence[core.ResumeEntry], metadata: dict[str, JsonValue]
+) -> RunInput:
     if len(answers) > 1:
         raise invalid_field("resume", "must answer one interrupt, because a run has no more")
     answer = answers[0]
     check_id("resume.0.interruptId", answer.interrupt_id)
     if answer.status == "cancelled":
-        return RunInput(given.thread_id, given.run_id, None, answer.interrupt_id)
-    message_id = f"{given.run_id}:{answer.interrupt_id}"[:MAX_ID]
+        return RunInput(request.thread_id, request.run_id, None, answer.interrupt_id)
+    message_id = f"{request.run_id}:{answer.interrupt_id}"[:MAX_ID]
     message = _message("resume.0.payload", message_id, (text_part(_payload_text(answer.payload)),), metadata)
     if not isinstance(message.intent, Converse):
         raise invalid_field("forwardedProps", "must not ask for an operation while resume answers an interrupt")
-    return RunInput(given.thread_id, given.run_id, message, answer.interrupt_id)
+    return RunInput(request.thread_id, request.run_id, message, answer.interrupt_id)
 
 
 def _payload_text(payload: Any) -> str:
@@ -221,8 +223,8 @@ def _payload_text(payload: Any) -> str:
     return payload if isinstance(payload, str) else json.dumps(payload, ensure_ascii=False)
 
 
-def _context(given: core.RunAgentInput) -> Iterator[Part]:
-    items = given.context or ()
+def _context(request: core.RunAgentInput) -> Iterator[Part]:
+    items = request.context or ()
     for item in items:
         yield text_part(f"[{item.description}: {item.value}]")
 

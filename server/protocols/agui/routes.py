@@ -155,10 +155,10 @@ class _RunEndpoint:
     ) -> tuple[RunProjection, TaskSubscription]:
         run_id, plain = request.run_id or self._agui.new_id(), request.without_artifact()
 
-        async def translate(request: OlderRequest, known: ThreadArtifact | None = None) -> TranslatedRun:
+        async def translate(request: OlderRequest, current: ThreadArtifact | None = None) -> TranslatedRun:
             """In the parsing thread, because the changes of both sides may have to be merged."""
-            text = text_of(known.artifact.parts) if known else None
-            translation = partial(translate_request, request, known, run_id)
+            text = text_of(current.artifact.parts) if current else None
+            translation = partial(translate_request, request, current, run_id)
             return await self._agui.parsing.run(caller.account, size + len(text.text if text else ""), translation)
 
         try:
@@ -297,7 +297,7 @@ def _interrupt_error(error: TaskNotFound | TaskFinished | ContextMismatch) -> A2
 
 
 def _refusal(error: Exception) -> Refusal:
-    known = to_a2a_error(error)
-    fields = (known.data or {}).get("errors", ())
+    a2a_error = to_a2a_error(error)
+    fields = (a2a_error.data or {}).get("errors", ())
     at_fault = tuple((field["field"], field["message"].removesuffix(".")) for field in fields)
-    return replace(Refusal.from_error(known), fields=at_fault)
+    return replace(Refusal.from_error(a2a_error), fields=at_fault)

@@ -51,7 +51,7 @@ class PushOperations:
         self._check = check
 
     async def read(
-        self, given: pb.TaskPushNotificationConfig, caller: Caller, version: str, within: str = ""
+        self, params: pb.TaskPushNotificationConfig, caller: Caller, version: str, within: str = ""
     ) -> PushConfig:
         """A config as the client sent it, without its task.
 
@@ -61,26 +61,26 @@ class PushOperations:
         Raises:
             InvalidParamsError: it cannot be used.
         """
-        _check_fields(given, within)
+        _check_fields(params, within)
         try:
-            target = await self._check(given.url)
+            target = await self._check(params.url)
         except TargetRefused as refusal:
             raise invalid_field(f"{within}url", str(refusal)) from None
         return PushConfig(
-            key=ConfigKey(ContextKey(""), "", given.id),
+            key=ConfigKey(ContextKey(""), "", params.id),
             registrant=caller,
             version=version,
-            url=given.url,
+            url=params.url,
             target=target.name,
-            token=given.token,
-            scheme=given.authentication.scheme,
-            credentials=given.authentication.credentials,
+            token=params.token,
+            scheme=params.authentication.scheme,
+            credentials=params.authentication.credentials,
         )
 
     async def create(
-        self, record: TaskRecord, given: pb.TaskPushNotificationConfig, caller: Caller, version: str
+        self, record: TaskRecord, params: pb.TaskPushNotificationConfig, caller: Caller, version: str
     ) -> pb.TaskPushNotificationConfig:
-        config = (await self.read(given, caller, version)).of_task(record)
+        config = (await self.read(params, caller, version)).of_task(record)
         await self._configs.add(config)
         return _answer(config, caller)
 
@@ -135,24 +135,24 @@ def _is_owner(caller: Caller, record: TaskRecord) -> bool:
     return not caller.link and caller.name == record.owner
 
 
-def _check_fields(given: pb.TaskPushNotificationConfig, within: str) -> None:
-    check_characters(f"{within}id", given.id)
-    if len(given.id) > MAX_ID:
+def _check_fields(params: pb.TaskPushNotificationConfig, within: str) -> None:
+    check_characters(f"{within}id", params.id)
+    if len(params.id) > MAX_ID:
         raise invalid_field(f"{within}id", f"must not be longer than {MAX_ID} characters")
-    _check_secret(f"{within}token", given.token)
-    _check_secret(f"{within}authentication.credentials", given.authentication.credentials)
-    scheme = given.authentication.scheme
+    _check_secret(f"{within}token", params.token)
+    _check_secret(f"{within}authentication.credentials", params.authentication.credentials)
+    scheme = params.authentication.scheme
     if scheme and not _SCHEME.fullmatch(scheme):
         raise invalid_field(f"{within}authentication.scheme", "must be the name of a scheme, such as Bearer")
-    if scheme.lower() == SIGNED and not given.authentication.credentials:
+    if scheme.lower() == SIGNED and not params.authentication.credentials:
         raise invalid_field(f"{within}authentication.credentials", f"must be the key, because the scheme is {scheme}")
 
 
-def _check_secret(field: str, given: str) -> None:
+def _check_secret(field: str, value: str) -> None:
     """Raises `InvalidParamsError`, which does not repeat it."""
-    if len(given) > MAX_SECRET:
+    if len(value) > MAX_SECRET:
         raise invalid_field(field, f"must not be longer than {MAX_SECRET} characters")
-    if not _SECRET.fullmatch(given):
+    if not _SECRET.fullmatch(value):
         raise invalid_field(field, "must be printable ASCII, without blanks at its ends: it becomes a header")
 
 

@@ -100,19 +100,19 @@ class TranslatedRun:
     changes: tuple[tuple[str, Change], ...]
 
 
-def translate_request(request: OlderRequest, known: ThreadArtifact | None, run_id: str) -> TranslatedRun:
+def translate_request(request: OlderRequest, thread: ThreadArtifact | None, run_id: str) -> TranslatedRun:
     """Translate a request in a thread with this artifact.
 
     Raises:
         InvalidParamsError, InvalidOperation: it cannot be carried out.
     """
     value = request.artifact
-    given = None if value is None else _known_artifact(value, known) if known else _new_artifact(value)
-    artifact_id = known.artifact.artifact_id if known else ARTIFACT_ID if given else ""
-    operation = _operation(request, artifact_id, given.version if given else None)
+    requested = None if value is None else _known_artifact(value, thread) if thread else _new_artifact(value)
+    artifact_id = thread.artifact.artifact_id if thread else ARTIFACT_ID if requested else ""
+    operation = _operation(request, artifact_id, requested.version if requested else None)
     run = run_input(request.run_agent_input(run_id, operation))
-    changes = given.changes if given else ()
-    if given and changes and (moved := _moved_selection(run, artifact_id, given)):
+    changes = requested.changes if requested else ()
+    if requested and changes and (moved := _moved_selection(run, artifact_id, requested)):
         run = run_input(request.run_agent_input(run_id, {**operation, "selection": moved}))
     run = run if request.shows_messages else replace(run, history=None)
     return TranslatedRun(run, artifact_id, tuple((artifact_id, change) for change in changes))
@@ -169,7 +169,7 @@ class _RequestedVersion:
     shown: str | None = None
 
 
-def _moved_selection(run: RunInput, artifact_id: str, given: _RequestedVersion) -> dict[str, JsonValue] | None:
+def _moved_selection(run: RunInput, artifact_id: str, requested: _RequestedVersion) -> dict[str, JsonValue] | None:
     """Where the selection is in a text that others' changes are merged into; None if it has not moved.
 
     Raises:
@@ -179,15 +179,17 @@ def _moved_selection(run: RunInput, artifact_id: str, given: _RequestedVersion) 
     intent = run.message.intent if run.message else None
     if not isinstance(intent, SelectionEdit):
         return None
-    shown = given.text if given.shown is None else given.shown
-    span, quote = selected_range(intent.selection, EditBase(artifact_id, given.version, shown, given.version, shown))
-    if shown == given.text:
+    shown = requested.text if requested.shown is None else requested.shown
+    span, quote = selected_range(
+        intent.selection, EditBase(artifact_id, requested.version, shown, requested.version, shown)
+    )
+    if shown == requested.text:
         return None
-    found = find_again(shown, span, quote, given.text)
+    found = find_again(shown, span, quote, requested.text)
     if found is None:
         raise InvalidOperation("selection", "is a passage that others have changed; take the newest version")
-    start, end = (from_codepoints(given.text, offset, "utf16") for offset in (found.start, found.end))
-    return {"start": start, "end": end, "text": found.extract(given.text)}
+    start, end = (from_codepoints(requested.text, offset, "utf16") for offset in (found.start, found.end))
+    return {"start": start, "end": end, "text": found.extract(requested.text)}
 
 
 def _new_artifact(value: Mapping[str, Any]) -> _RequestedVersion:
@@ -213,32 +215,32 @@ def _new_artifact(value: Mapping[str, Any]) -> _RequestedVersion:
 def _check_head(content: ContentForm, number: int, shown: Mapping[str, Any]) -> None:
     """Raises for a title or language that is too long, unless the client got it from the server."""
     for name in ("title", "language"):
-        given = getattr(content, name) or ""
-        if len(given) > MAX_ID and given != shown.get(name):
+        value = getattr(content, name) or ""
+        if len(value) > MAX_ID and value != shown.get(name):
             reason = f"must not be longer than {MAX_ID} characters"
             raise invalid_field(f"artifact.contents.{number}.{name}", reason)
 
 
-def _known_artifact(value: Mapping[str, Any], known: ThreadArtifact) -> _RequestedVersion:
+def _known_artifact(value: Mapping[str, Any], thread: ThreadArtifact) -> _RequestedVersion:
     """Rules 2 and 3."""
     form = parse(ArtifactForm, value, "artifact")
     indices = [each.get("index") if isinstance(each, dict) else None for each in form.contents]
     position = _position(indices, form.current_index)
     content = parse(ContentForm, form.contents[position], f"artifact.contents.{position}")
-    count, index = len(known.versions), form.current_index
-    last = count + known.artifact.open
+    count, index = len(thread.versions), form.current_index
+    last = count + thread.artifact.open
     if not 1 <= index <= last:
         raise invalid_field("artifact.currentIndex", f"is {index} and must be a version of the artifact, 1 to {last}")
     if index > count:
         return _RequestedVersion(index, content.text)
-    version = known.versions[index - 1]
+    version = thread.versions[index - 1]
     if version.pruned:
         reason = f"is {index}, a version that is no longer kept; continue from a newer one"
         raise invalid_field("artifact.currentIndex", reason)
     _check_head(content, position, _version_json(version))
-    if not known.artifact.open and count not in indices:
-        return _from_behind(content, version, known)
-    steps = () if known.artifact.open else _steps(known.artifact.version, index, known.versions)
+    if not thread.artifact.open and count not in indices:
+        return _from_behind(content, version, thread)
+    steps = () if thread.artifact.open else _steps(thread.artifact.version, index, thread.versions)
     base = count + 1 if any(isinstance(step, Restore) for step in steps) else index
     own = _own_edit(content, version, base)
     if own is None:
@@ -246,9 +248,9 @@ def _known_artifact(value: Mapping[str, Any], known: ThreadArtifact) -> _Request
     return _RequestedVersion(max(count, base) + 1, content.text, (*steps, own))
 
 
-def _from_behind(content: ContentForm, version: Version, known: ThreadArtifact) -> _RequestedVersion:
+def _from_behind(content: ContentForm, version: Version, thread: ThreadArtifact) -> _RequestedVersion:
     """The version of a client that does not have the newest one (rule 3)."""
-    current = known.versions[known.artifact.version - 1]
+    current = thread.versions[thread.artifact.version - 1]
     together = merge(version.content.text, current.content.text, content.text)
     if not isinstance(together, MergeResult):
         reason = f"is {version.number}, and version {current.number} has changed the same place; load that one first"
@@ -256,7 +258,7 @@ def _from_behind(content: ContentForm, version: Version, known: ThreadArtifact) 
     own = _own_edit(content.model_copy(update={content.text_field: together.text}), current, current.number, version)
     if own is None:
         return _RequestedVersion(version.number, content.text)
-    return _RequestedVersion(len(known.versions) + 1, together.text, (own,), content.text)
+    return _RequestedVersion(len(thread.versions) + 1, together.text, (own,), content.text)
 
 
 def _steps(current: int, target: int, versions: Sequence[Version]) -> tuple[Change, ...]:
@@ -290,14 +292,14 @@ def _new_part(content: ContentForm) -> TextPart:
     return text_part(content.text, MEDIA_TYPES[content.type], content.kind)
 
 
-def _own_edit(content: ContentForm, version: Version, base: int, known: Version | None = None) -> Change | None:
+def _own_edit(content: ContentForm, version: Version, base: int, shown: Version | None = None) -> Change | None:
     """The change from `version` to the client's content; None if they are equal (rule 2).
 
     Args:
         base: the number that `version` then has.
-        known: the version that the client shows, if it is another one.
+        shown: the version that the client shows, if it is another one.
     """
-    described = _version_json(known or version)
+    described = _version_json(shown or version)
     if not content.head.items() <= described.items():
         part = _redescribed_part(content, described, version.content)
         return ReplaceParts((part,), content.title, last_chunk=True, base=base)
