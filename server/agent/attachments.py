@@ -85,12 +85,12 @@ def medium_of(file: Attachment) -> str | None:
 def without_media(request: ModelRequest) -> ModelRequest:
     """The request with a placeholder for each image and PDF."""
 
-    def shortened(content: ModelContent) -> ModelContent:
+    def shorten(content: ModelContent) -> ModelContent:
         if isinstance(content, Attachment) and medium_of(content):
             return ModelText(placeholder(content))
         return content
 
-    return map_content(request, shortened)
+    return map_content(request, shorten)
 
 
 def _image_type(content: bytes) -> str | None:

@@ -158,10 +158,10 @@ class ModelRequest:
 def map_content(request: ModelRequest, change: Callable[[ModelContent], ModelContent | None]) -> ModelRequest:
     """The request with `change` applied to each content of its messages; None removes it."""
 
-    def changed(message: ModelMessage) -> ModelMessage:
+    def change_message(message: ModelMessage) -> ModelMessage:
         return replace(message, content=tuple(new for each in message.content if (new := change(each)) is not None))
 
-    return replace(request, messages=tuple(map(changed, request.messages)))
+    return replace(request, messages=tuple(map(change_message, request.messages)))
 
 
 @dataclass(frozen=True, slots=True)

@@ -96,7 +96,7 @@ def make_components(engine: Engine) -> Components:
     sign = partial(key.sign, keys_url=settings.url + KEYS_PATH) if key else None
     card = CurrentCard(loaded, partial(tools_from, engine.sources), authenticator.security, sign)
     sharing = _sharing(engine)
-    check = TargetCheck(AllowedTargets.of(settings.push_allow), SystemLookup())
+    check = TargetCheck(AllowedTargets.parse(settings.push_allow), SystemLookup())
     return Components(
         engine,
         Startup(),

@@ -168,7 +168,7 @@ class SqlBackend:
         while True:
             await asyncio.sleep(self._lease.timing.heartbeat)
             try:
-                held = await self._lease.heartbeat(self.journal.followed)
+                held = await self._lease.heartbeat(self.journal.followed_tasks)
                 self._count_renewal("renewed" if held else "lost")
                 if held:
                     self._takeover_due.set()

@@ -166,11 +166,11 @@ class PushDelivery:
 
     async def _settle(self, delivery: Delivery, outcome: Outcome) -> Delivery | None:
         """The next notification of the same config, if this one was accepted and there is one."""
-        self._places.settled(delivery, accepted=isinstance(outcome, DeliveryAccepted))
+        self._places.record_outcome(delivery, accepted=isinstance(outcome, DeliveryAccepted))
         match outcome:
             case DeliveryAccepted():
                 self._metrics.push_attempts.labels("accepted").inc()
-                return await self._outbox.delivered(delivery)
+                return await self._outbox.mark_delivered(delivery)
             case DeliveryFailed():
                 await self._later(delivery, outcome)
                 return None
@@ -192,7 +192,7 @@ class PushDelivery:
             return
         self._metrics.push_attempts.labels("failed").inc()
         logger.info("A push notification to config %s (%s) failed: %s", *said, extra=_about(delivery))
-        await self._outbox.failed(delivery, self._now() + delay)
+        await self._outbox.mark_failed(delivery, self._now() + delay)
 
 
 def _about(delivery: Delivery) -> dict[str, Any]:

@@ -44,14 +44,14 @@ class HttpSender:
             return DeliveryFailed(f"the receiver cannot be reached ({type(error).__name__})")
 
     async def _post(self, target: Target, headers: Mapping[str, str], body: bytes) -> Outcome:
-        session = self._opened()
+        session = self._open_session()
         # A stream is written piece by piece: one receiver that does not read gets no second copy of the body.
         async with session.post(target.url, data=BytesIO(body), headers=headers, allow_redirects=False) as response:
             outcome = outcome_of(response.status, response.headers.get("Retry-After", ""))
             response.close()
             return outcome
 
-    def _opened(self) -> aiohttp.ClientSession:  # noqa: TID251
+    def _open_session(self) -> aiohttp.ClientSession:  # noqa: TID251
         if self._session is None:
             self._session = over_aiohttp.session(TOTAL_SECONDS, CONNECT_SECONDS)
         return self._session

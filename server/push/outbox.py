@@ -85,11 +85,11 @@ class Outbox(Protocol):
         """The same with all parts of the version that it tells of (rule 3); None if it was removed meanwhile."""
         ...
 
-    async def delivered(self, delivery: Delivery) -> Delivery | None:
+    async def mark_delivered(self, delivery: Delivery) -> Delivery | None:
         """It was accepted. The next one of the config, which stays claimed; None if there is none."""
         ...
 
-    async def failed(self, delivery: Delivery, retry_at: datetime) -> None:
+    async def mark_failed(self, delivery: Delivery, retry_at: datetime) -> None:
         """It was not accepted."""
         ...
 
@@ -191,12 +191,12 @@ class InMemoryPush:
             for key, queue in self._due.items()
             if queue.due and queue.due <= now
         )
-        return [self._claimed(each.key) for each in room.choose(each for _, each in due)]
+        return [self._claim(each.key) for each in room.choose(each for _, each in due)]
 
     async def whole(self, delivery: Delivery) -> Delivery | None:
         return delivery
 
-    def _claimed(self, key: ConfigKey) -> Delivery:
+    def _claim(self, key: ConfigKey) -> Delivery:
         queue = self._queues[key[:2]][key.config_id]
         queue.claim = str(uuid4())
         return self._next(queue)
@@ -205,7 +205,7 @@ class InMemoryPush:
         self._set_due(queue, self._now() + timedelta(seconds=CLAIM_SECONDS))
         return Delivery(queue.config, queue.waiting[0], queue.attempts, queue.claim)
 
-    async def delivered(self, delivery: Delivery) -> Delivery | None:
+    async def mark_delivered(self, delivery: Delivery) -> Delivery | None:
         queue = self._claimed_by(delivery)
         if queue is None:
             return None
@@ -217,7 +217,7 @@ class InMemoryPush:
         self._set_due(queue, None)
         return None
 
-    async def failed(self, delivery: Delivery, retry_at: datetime) -> None:
+    async def mark_failed(self, delivery: Delivery, retry_at: datetime) -> None:
         if queue := self._claimed_by(delivery):
             queue.attempts += 1
             queue.claim = ""

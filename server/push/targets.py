@@ -35,7 +35,7 @@ class AllowedTargets:
     networks: tuple[Network, ...] = ()
 
     @classmethod
-    def of(cls, given: Iterable[str]) -> Self:
+    def parse(cls, given: Iterable[str]) -> Self:
         """Names, addresses and networks."""
         names, networks = set[str](), list[Network]()
         for each in given:

@@ -90,7 +90,7 @@ class Places:
         self._large.add(key)
         return True
 
-    def settled(self, delivery: Delivery, *, accepted: bool) -> None:
+    def record_outcome(self, delivery: Delivery, *, accepted: bool) -> None:
         """An attempt has ended: whether its target counts as one that fails."""
         target = delivery.config.target
         if accepted:

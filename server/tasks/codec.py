@@ -53,7 +53,7 @@ def _bytes_of_json(value: Any) -> bytes:
     if isinstance(value, str):
         return b64decode(value)
     found = _read.get().get(value["digest"])
-    return KeptFile.named(b"", value["digest"], value["size"]) if found is None else found
+    return KeptFile.from_row(b"", value["digest"], value["size"]) if found is None else found
 
 
 def _naming(files: FoundFiles | None) -> NameOf:

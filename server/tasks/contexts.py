@@ -56,7 +56,7 @@ class Contexts:
         grant = await self.access.find(caller, context_id)
         if grant is None:
             raise ContextNotFound(context_id)
-        return self._opened(caller, grant, level)
+        return self._require_level(caller, grant, level)
 
     async def open_task(self, caller: Caller, task_id: str, level: Level = Level.READ) -> Context:
         """The context of a task.
@@ -71,7 +71,7 @@ class Contexts:
         granted = grants.level(key, owner)
         if granted < Level.READ:
             raise TaskNotFound(task_id)
-        context = self._opened(caller, ContextGrant(key, owner, granted), level)
+        context = self._require_level(caller, ContextGrant(key, owner, granted), level)
         set_task(task_id, key)
         return context
 
@@ -79,7 +79,7 @@ class Contexts:
         """The artifacts of the context of a task that a caller may read, since it has the record."""
         return ContextArtifacts(task.context_id, self.store)
 
-    def _opened(self, caller: Caller, grant: ContextGrant, level: Level) -> Context:
+    def _require_level(self, caller: Caller, grant: ContextGrant, level: Level) -> Context:
         if grant.level < level:
             raise ReadOnly
         return Context(grant.key, grant.owner, grant.level, caller, self)

@@ -32,12 +32,12 @@ class KeptFile(bytes):
     size: int
 
     @staticmethod
-    def of(content: bytes) -> KeptFile:
+    def from_content(content: bytes) -> KeptFile:
         """A file to be stored. It reads the whole content."""
-        return KeptFile.named(content, hashlib.sha256(content).hexdigest(), len(content))
+        return KeptFile.from_row(content, hashlib.sha256(content).hexdigest(), len(content))
 
     @staticmethod
-    def named(content: bytes, digest: str, size: int) -> KeptFile:
+    def from_row(content: bytes, digest: str, size: int) -> KeptFile:
         """A file as its row has it; without the row it is empty, and keeps its name."""
         file = KeptFile(content)
         file.digest, file.size = digest, size
@@ -63,12 +63,12 @@ NO_FILES: Final[Files] = {}
 
 def has_large_files(message: UserMessage) -> bool:
     """Whether `name_files` changes the message."""
-    return sum(len(content) for part in message.parts if (content := _unnamed(part))) > LARGE_BYTES
+    return sum(len(content) for part in message.parts if (content := _unnamed_content(part))) > LARGE_BYTES
 
 
 def name_files(message: UserMessage) -> UserMessage:
     """The message, whose files carry their names. It reads them, so it belongs in a thread."""
-    return replace(message, parts=tuple(_named(part) for part in message.parts))
+    return replace(message, parts=tuple(_name_part(part) for part in message.parts))
 
 
 def files_of(message: UserMessage) -> tuple[KeptFile, ...]:
@@ -77,15 +77,15 @@ def files_of(message: UserMessage) -> tuple[KeptFile, ...]:
     return tuple({each.digest: each for each in contents if isinstance(each, KeptFile)}.values())
 
 
-def _named(part: Part) -> Part:
-    content = _unnamed(part)
+def _name_part(part: Part) -> Part:
+    content = _unnamed_content(part)
     if content is None or len(content) < SMALL_BYTES:
         return part
     assert isinstance(part, FilePart)
-    return replace(part, content=KeptFile.of(content))
+    return replace(part, content=KeptFile.from_content(content))
 
 
-def _unnamed(part: Part) -> bytes | None:
+def _unnamed_content(part: Part) -> bytes | None:
     """The content of a file that has no name yet."""
     if not isinstance(part, FilePart) or isinstance(part.content, KeptFile):
         return None

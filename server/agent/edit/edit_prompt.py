@@ -133,19 +133,19 @@ def prompt_content(prompt: EditPrompt) -> tuple[ModelText, ...]:
     """The pieces of the message, in order: outline (if any), before, selection, after, request, instructions."""
     number = prompt.tag_number
 
-    def tagged(tag: str, text: str) -> str:
+    def tag_text(tag: str, text: str) -> str:
         return f"<{tag}-{number}>{text}</{tag}-{number}>"
 
     outline = (
-        f"The document's outline with the numbers of its lines, as context only:\n{tagged('outline', prompt.outline)}"
+        f"The document's outline with the numbers of its lines, as context only:\n{tag_text('outline', prompt.outline)}"
     )
     selected = "The selected text:" if prompt.selected else "Nothing is selected; the place is here:"
     return (
         *((ModelText(outline),) if prompt.outline else ()),
-        ModelText(f"What stands before the selection, as context only:\n{tagged('before', prompt.before)}"),
-        ModelText(f"{selected}\n{tagged('selection', prompt.selected)}"),
-        ModelText(f"What stands after the selection, as context only:\n{tagged('after', prompt.after)}"),
-        ModelText(f"The request:\n{tagged('request', prompt.instruction)}"),
+        ModelText(f"What stands before the selection, as context only:\n{tag_text('before', prompt.before)}"),
+        ModelText(f"{selected}\n{tag_text('selection', prompt.selected)}"),
+        ModelText(f"What stands after the selection, as context only:\n{tag_text('after', prompt.after)}"),
+        ModelText(f"The request:\n{tag_text('request', prompt.instruction)}"),
         ModelText("\n".join(("The instructions:", *(f"- {line}" for line in _instructions(prompt))))),
     )
 

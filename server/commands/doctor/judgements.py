@@ -117,7 +117,7 @@ def judge_trust(settings: Settings, trusted_proxies: str) -> Iterator[Finding]:
             message,
             "Name the hosts that clients use. Web pages of others can call the server by any other name.",
         )
-    if any(network.prefixlen == 0 for network in AllowedTargets.of(settings.push_allow).networks):
+    if any(network.prefixlen == 0 for network in AllowedTargets.parse(settings.push_allow).networks):
         message = (
             f"--push-allow {','.join(settings.push_allow)} lets users make the server call any address in your network."
         )

@@ -83,20 +83,20 @@ class SqlPush:
             count = select(func.count()).select_from(push_configs).where(*_of_task(*config.key[:2]), others, same)
             if (await connection.scalar(count) or 0) >= MAX_CONFIGS:
                 raise TooManyPushConfigs(config.key.task_id, MAX_CONFIGS)
-            before = await connection.scalar(select(CONFIG_SIZE).where(_of(config.key))) or 0
+            before = await connection.scalar(select(CONFIG_SIZE).where(_is_config(config.key))) or 0
             added = insert(connection, push_configs).values(row)
             added = added.on_conflict_do_update(index_elements=[*KEY], set_=row).returning(CONFIG_SIZE)
             after = await connection.scalar(added) or 0
             waits = exists().where(_waiting(config.key))
             await connection.execute(
-                update(push_configs).where(_of(config.key), waits).values(due_at=self._microseconds())
+                update(push_configs).where(_is_config(config.key), waits).values(due_at=self._microseconds())
             )
             await connection.run_sync(add_kept, {config.key.context_id: after - before})
         self._wake.set()
 
     async def get(self, key: ConfigKey) -> PushConfig | None:
         async with self._read() as connection:
-            row = (await connection.execute(select(push_configs).where(_of(key)))).one_or_none()
+            row = (await connection.execute(select(push_configs).where(_is_config(key)))).one_or_none()
         return _config(row) if row else None
 
     async def list(self, context_id: ContextKey, task_id: str, after: str, limit: int) -> Sequence[PushConfig]:
@@ -108,7 +108,7 @@ class SqlPush:
 
     async def remove(self, key: ConfigKey) -> None:
         async with self._write() as connection:
-            freed = await connection.scalar(delete(push_configs).where(_of(key)).returning(CONFIG_SIZE)) or 0
+            freed = await connection.scalar(delete(push_configs).where(_is_config(key)).returning(CONFIG_SIZE)) or 0
             await connection.execute(delete(push_outbox).where(_waiting(key)))
             await connection.run_sync(add_kept, {key.context_id: -freed})
 
@@ -185,7 +185,7 @@ class SqlPush:
         content = contents.get(version)
         return replace(delivery, entry=_entry(row, {(event.artifact_id, event.version): content} if content else {}))
 
-    async def delivered(self, delivery: Delivery) -> Delivery | None:
+    async def mark_delivered(self, delivery: Delivery) -> Delivery | None:
         key = delivery.config.key
         if not await self._advance(key, delivery.claim, delivery.entry.generation):
             return None
@@ -200,10 +200,10 @@ class SqlPush:
             await connection.execute(delete(push_outbox).where(_waiting(key), done))
             more = await connection.scalar(select(push_outbox.c.generation).where(_waiting(key)).limit(1)) is not None
             left = {"due_at": self._expiry(), "claim": claim} if more else {"due_at": None, "claim": None}
-            await connection.execute(update(push_configs).where(_of(key)).values(attempts=0, **left))
+            await connection.execute(update(push_configs).where(_is_config(key)).values(attempts=0, **left))
             return more
 
-    async def failed(self, delivery: Delivery, retry_at: datetime) -> None:
+    async def mark_failed(self, delivery: Delivery, retry_at: datetime) -> None:
         due_at = to_microseconds(retry_at)
         await self._finish(delivery.config.key, delivery.claim, attempts=delivery.attempts + 1, due_at=due_at)
 
@@ -226,7 +226,7 @@ class SqlPush:
 
     async def _finish_in(self, connection: AsyncConnection, key: ConfigKey, claim: str, **values: Any) -> bool:
         """Whether the claim was still the one of this process."""
-        mine = _of(key), push_configs.c.claim == claim
+        mine = _is_config(key), push_configs.c.claim == claim
         done = await connection.execute(update(push_configs).where(*mine).values(claim=None, **values))
         return done.rowcount == 1
 
@@ -238,7 +238,7 @@ class SqlPush:
 
     async def _lock(self, connection: AsyncConnection, key: ConfigKey, claim: str) -> bool:
         """Lock the config's row; whether the claim is still the one of this process."""
-        row = select(push_configs.c.claim).where(_of(key)).with_for_update()
+        row = select(push_configs.c.claim).where(_is_config(key)).with_for_update()
         return await connection.scalar(row) == claim
 
     @asynccontextmanager
@@ -258,7 +258,7 @@ class SqlPush:
         return to_microseconds(self._now() + timedelta(seconds=CLAIM_SECONDS))
 
 
-def _of(key: ConfigKey) -> Any:
+def _is_config(key: ConfigKey) -> Any:
     return and_(*_of_task(*key[:2]), push_configs.c.config_id == key.config_id)
 
 

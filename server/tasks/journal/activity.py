@@ -109,14 +109,14 @@ class WatchedContexts:
         watched.wake()
         self.retry()
 
-    def changed(self, context_ids: Iterable[ContextKey]) -> None:
+    def mark_changed(self, context_ids: Iterable[ContextKey]) -> None:
         """The activity of these contexts may have changed."""
         self._stale.update(each for each in context_ids if each in self._watched)
         self.retry()
 
-    def changed_anywhere(self) -> None:
+    def mark_all_changed(self) -> None:
         """That of any context may have."""
-        self.changed([*self._watched])
+        self.mark_changed([*self._watched])
 
     def report_again(self) -> None:
         """The others do not know how many watchers there are here."""

@@ -66,7 +66,7 @@ class Log(Generic[T]):
         self._waiting[place] = None
         timer = None if until is None else loop.call_at(until, readers.wake, (place,))
         try:
-            return await readers.admitted(place)
+            return await readers.wait_for_slice(place)
         finally:
             self._waiting.pop(place, None)
             if timer:

@@ -69,7 +69,7 @@ class TaskSubscription:
         self._ended = isinstance(entry.event, StatusChanged) and entry.event.state.terminal
         return entry
 
-    async def settled(self) -> TaskRecord:
+    async def wait_until_settled(self) -> TaskRecord:
         """The task once it has ended, or waits for input; it reads the entries up to there."""
         record = self.snapshot
         while not record.state.settled:
@@ -262,7 +262,7 @@ class InMemoryJournal:
         self._contexts.setdefault(record.context_id, []).append(record.task_id)
         self._owners.setdefault(record.owner, []).append(record.task_id)
         self._recent.remember(key, record.task_id)
-        self._watched.changed((record.context_id,))
+        self._watched.mark_changed((record.context_id,))
 
     async def append(self, task_id: str, *events: TurnEvent) -> None:
         log = self._log(task_id)
@@ -274,7 +274,7 @@ class InMemoryJournal:
                 self._push.put(log.record, entry)
         log.wake()
         if any(isinstance(event, StatusChanged) for event in events):
-            self._watched.changed((log.record.context_id,))
+            self._watched.mark_changed((log.record.context_id,))
 
     def check_runs_here(self, task_id: str) -> None:
         pass  # there is no other replica
@@ -392,9 +392,9 @@ class _InMemoryActivity:
         pass
 
     async def read(self, context_ids: Collection[ContextKey]) -> Mapping[ContextKey, Activity]:
-        return {each: await self._of(each) for each in context_ids}
+        return {each: await self._activity_of(each) for each in context_ids}
 
-    async def _of(self, context_id: ContextKey) -> Activity:
+    async def _activity_of(self, context_id: ContextKey) -> Activity:
         tasks = await self._journal.context(context_id)
         working = tuple(task.task_id for task in tasks if not task.state.settled)
         return Activity(0, working, len(tasks), max((task.changed_at for task in tasks), default=None))

@@ -54,10 +54,10 @@ class RoundRobin:
         if self._queue and not self._scheduled:
             self._begin_turn()
 
-    async def admitted(self, place: Place) -> float:
+    async def wait_for_slice(self, place: Place) -> float:
         """Wait until a reader that was or will be woken may run; it returns when its slice ends."""
         number = await place
-        while self._left() < SLICE:
+        while self._remaining_budget() < SLICE:
             place = asyncio.get_running_loop().create_future()
             heapq.heappush(self._queue, (number, place))
             number = await place
@@ -67,7 +67,7 @@ class RoundRobin:
         """Wait until the others have had their slices; returns when the next one ends."""
         place: Place = asyncio.get_running_loop().create_future()
         self.wake((place,))
-        return await self.admitted(place)
+        return await self.wait_for_slice(place)
 
     async def long_step(self) -> None:
         """Wait until a step that takes long may run (rule 4)."""
@@ -75,7 +75,7 @@ class RoundRobin:
             for _ in range(APART):
                 await asyncio.sleep(0)
 
-    def _left(self) -> float:
+    def _remaining_budget(self) -> float:
         """What is left of the budget of this turn of the loop, which begins with its first reader."""
         if self._end is None:
             self._end = self.clock() + BUDGET

@@ -485,7 +485,7 @@ class Runtime:
             else:
                 await self._ownership.request_cancel(task_id)
             # A request to cancel a task that pauses is dropped: hence until it is settled, not until it has ended.
-            await (await self.journal.follow(task_id)).settled()
+            await (await self.journal.follow(task_id)).wait_until_settled()
         record = await self.journal.get(task_id)
         if record.state is not State.CANCELED:
             raise TaskNotCancelable(task_id, record.state)

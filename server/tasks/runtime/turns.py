@@ -345,7 +345,7 @@ class Turns:
         ending = self._ending(orphan, handle)
         try:
             drafts = await open_drafts(store, record.context_id, record.task_id)
-            await roll_back_drafts(_interrupted(record, drafts), store, emit, record.artifacts)
+            await roll_back_drafts(_to_interrupted_turn(record, drafts), store, emit, record.artifacts)
             if ending is None:
                 await self._wait_for_admission(record.task_id, handle, emit, record.state, resumed=True)
             earlier = await self._earlier(record)
@@ -409,7 +409,7 @@ class Turns:
         store = self.store_of(record.task_id, handle)
         await run_operation(
             request,
-            llm=self._metered(record, handle),
+            llm=self._metered_model(record, handle),
             store=store,
             emit=emit,
             new_id=self.new_id,
@@ -417,7 +417,7 @@ class Turns:
             sleep=self.sleep,
         )
 
-    def _metered(self, record: TaskRecord, handle: TurnHandle) -> LLM:
+    def _metered_model(self, record: TaskRecord, handle: TurnHandle) -> LLM:
         """The model, for one run of a turn."""
 
         def spend(tokens_in: int, tokens_out: int) -> None:
@@ -461,7 +461,7 @@ class Turns:
         )
         await run_turn(
             request,
-            llm=self._metered(record, handle),
+            llm=self._metered_model(record, handle),
             tools=self.tools(),
             find_tool=self.find_tool,
             store=self.store_of(record.task_id, handle),
@@ -486,7 +486,7 @@ class Turns:
         return await retry_while_unavailable(partial(self.journal.earlier_transcripts, record), _pause)
 
 
-def _interrupted(record: TaskRecord, drafts: tuple[str, ...]) -> InterruptedTurn:
+def _to_interrupted_turn(record: TaskRecord, drafts: tuple[str, ...]) -> InterruptedTurn:
     return InterruptedTurn(
         task_id=record.task_id,
         context_id=record.context_id,

@@ -86,8 +86,8 @@ class WatchedOutbox(InMemoryPush):
         self.failures = self.releases = 0
         self._news = asyncio.Condition()
 
-    async def failed(self, delivery: Delivery, retry_at: datetime) -> None:
-        await super().failed(delivery, retry_at)
+    async def mark_failed(self, delivery: Delivery, retry_at: datetime) -> None:
+        await super().mark_failed(delivery, retry_at)
         self.failures += 1
         await self._tell()
 

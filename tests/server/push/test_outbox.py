@@ -75,7 +75,7 @@ async def everything(push: PushStore) -> list[str]:
         following: Delivery | None = delivery
         while following:
             found.append(told(await push.whole(following)))
-            following = await push.delivered(following)
+            following = await push.mark_delivered(following)
     return found
 
 
@@ -225,11 +225,11 @@ async def test_what_a_dead_process_has_claimed_another_delivers_later(tasks: Con
     tasks.clock.move(timedelta(seconds=CLAIM_SECONDS))
     [delivery] = await other_process(tasks).claim(ROOM)
     assert delivery.event_id == late.event_id
-    assert await tasks.backend.push.delivered(late) is None  # it has lost it
-    await tasks.backend.push.failed(late, tasks.clock())
+    assert await tasks.backend.push.mark_delivered(late) is None  # it has lost it
+    await tasks.backend.push.mark_failed(late, tasks.clock())
     await tasks.backend.push.give_up(late, "it was late")
     assert (await tasks.backend.push.backlog()).depth == 1
-    assert await other_process(tasks).delivered(delivery) is None
+    assert await other_process(tasks).mark_delivered(delivery) is None
     assert await tasks.backend.push.backlog() == Backlog()
 
 
@@ -252,7 +252,7 @@ async def test_what_failed_is_due_again_and_goes_first(tasks: ContextHarness) ->
     await tasks.backend.push.add(config())
     await tasks.reach("t", State.INPUT_REQUIRED)
     [first] = await tasks.backend.push.claim(ROOM)
-    await tasks.backend.push.failed(first, tasks.clock() + 10 * SECOND)
+    await tasks.backend.push.mark_failed(first, tasks.clock() + 10 * SECOND)
     tasks.clock.move(9 * SECOND)
     assert not await tasks.backend.push.claim(ROOM)
     tasks.clock.move(SECOND)
@@ -267,7 +267,7 @@ async def test_what_comes_while_something_is_sent_follows_it(tasks: ContextHarne
     [delivery] = await tasks.backend.push.claim(ROOM)
     await tasks.reach("t")
     assert not await tasks.backend.push.claim(ROOM)
-    assert told(await tasks.backend.push.delivered(delivery)) == "completed"
+    assert told(await tasks.backend.push.mark_delivered(delivery)) == "completed"
 
 
 async def test_a_config_with_nothing_to_deliver_is_not_claimed(tasks: ContextHarness) -> None:
@@ -293,7 +293,7 @@ async def test_what_is_written_while_a_claim_finds_nothing_is_delivered_by_the_n
     assert claiming.wake.is_set()
     [delivery] = await claiming.claim(ROOM)
     assert told(delivery) == "completed"
-    assert await tasks.backend.push.delivered(delivery) is None
+    assert await tasks.backend.push.mark_delivered(delivery) is None
     assert await tasks.backend.push.backlog() == Backlog()
 
 
@@ -391,4 +391,4 @@ async def test_a_version_is_read_when_it_is_to_be_sent_and_not_if_it_was_removed
     await tasks.backend.push.remove(KEY)
     whole = await tasks.backend.push.whole(delivery)
     assert (whole is None) == (not in_memory)
-    assert await tasks.backend.push.delivered(delivery) is None
+    assert await tasks.backend.push.mark_delivered(delivery) is None

@@ -25,7 +25,7 @@ from tests.certificates import issue
 from tests.server.protocols.push_fixtures import FixedLookup
 from tests.server.push.receiver import Notification, Receiver, receiving
 
-LOOPBACK = AllowedTargets.of(["127.0.0.0/8"])
+LOOPBACK = AllowedTargets.parse(["127.0.0.0/8"])
 
 
 @pytest_asyncio.fixture
@@ -87,7 +87,7 @@ async def test_an_allowed_name_that_cannot_be_looked_up_is_refused_for_this_reas
     async def lookup(host: str, port: int) -> list[str]:
         raise OSError("Name or service not known")
 
-    check = TargetCheck(AllowedTargets.of(["hooks.internal"]), lookup)
+    check = TargetCheck(AllowedTargets.parse(["hooks.internal"]), lookup)
     with pytest.raises(TargetRefused, match=r"names a host, hooks.internal, that cannot be looked up"):
         await check("https://hooks.internal/")
     with pytest.raises(TargetRefused, match="has no address on the public internet"):

@@ -78,7 +78,7 @@ def test_plain_http_is_refused() -> None:
         check_addresses(target_of("http://hooks.example.com"), PUBLIC, AllowedTargets())
 
 
-ALLOWED = AllowedTargets.of(["Hooks.Internal", "10.0.0.0/8", "127.0.0.1", "[::1]", "fd00::/8"])
+ALLOWED = AllowedTargets.parse(["Hooks.Internal", "10.0.0.0/8", "127.0.0.1", "[::1]", "fd00::/8"])
 
 
 @pytest.mark.parametrize(

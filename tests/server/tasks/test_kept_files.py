@@ -46,7 +46,7 @@ def test_a_message_is_written_with_the_names_of_its_files_and_reads_with_the_fil
     assert len(written) < 2 * SMALL_BYTES
     assert codec.message_of_json(written, found) == named
     [name] = codec.files_of_json(codec.names_to_json((), found.values()))
-    assert name == (KeptFile.of(LARGE).digest, len(LARGE))
+    assert name == (KeptFile.from_content(LARGE).digest, len(LARGE))
 
 
 def test_without_a_place_for_its_files_a_message_is_written_whole() -> None:
@@ -64,8 +64,11 @@ def test_a_file_that_is_not_there_is_empty_and_is_written_as_the_same_name() -> 
 
 
 def test_what_a_user_writes_is_never_taken_for_the_name_of_a_file() -> None:
-    name: dict[str, Any] = {"digest": KeptFile.of(LARGE).digest, "size": len(LARGE)}
+    name: dict[str, Any] = {"digest": KeptFile.from_content(LARGE).digest, "size": len(LARGE)}
     given = UserMessage("m", (DataPart({"content": name}), text_part(json.dumps(name))), {"content": name})
     found: codec.FoundFiles = {}
-    assert codec.message_of_json(codec.message_to_json(given, found), {name["digest"]: KeptFile.of(LARGE)}) == given
+    assert (
+        codec.message_of_json(codec.message_to_json(given, found), {name["digest"]: KeptFile.from_content(LARGE)})
+        == given
+    )
     assert found == {}

@@ -137,7 +137,7 @@ class A2AHandler(RequestHandler):
             return following
         record = following.snapshot
         if not params.configuration.return_immediately:
-            record = await following.settled()
+            record = await following.wait_until_settled()
         if params.ByteSize() > SMALL_BODY_BYTES:
             await round_robin().long_step()
         return apply_history_length(to_task(record, _activated_extensions(context)), params.configuration)

@@ -114,7 +114,7 @@ class ContextTails:
                 found = {row.context_id: _Position(row.incarnation, row.position) for row in rows}
             await self.refresh(each for each, tail in tails.items() if found.get(each, NO_POSITION) != tail.at)
 
-    def changed(self, context_ids: Iterable[ContextKey]) -> None:
+    def schedule_refresh(self, context_ids: Iterable[ContextKey]) -> None:
         """This replica has written to these contexts: read the changes."""
         followed = [context_id for context_id in context_ids if context_id in self._tails]
         if followed:

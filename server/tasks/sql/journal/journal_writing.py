@@ -75,7 +75,7 @@ class JournalWork:
         self._written: Sequence[StagedTask] = ()
 
     def write(self, connection: Connection) -> None:
-        staged = [StagedTask.of(batch) for batch in self._batches]
+        staged = [StagedTask.from_batch(batch) for batch in self._batches]
         commit = JournalCommit(staged, self._replica, self._at, self._staged, self._incarnation)
         for write in self._projections:
             write(connection, commit)

@@ -39,7 +39,7 @@ from a2a_canvas.server.tasks.sql.projections import inbox_messages, message_keys
 from a2a_canvas.server.tasks.sql.projections.context_rows import contexts
 from a2a_canvas.server.tasks.sql.projections.message_files import remove_some, remove_unnamed
 from a2a_canvas.server.tasks.sql.projections.records import UNSETTLED, tasks
-from a2a_canvas.server.tasks.sql.projections.replicas import leased
+from a2a_canvas.server.tasks.sql.projections.replicas import has_lease
 from a2a_canvas.server.tasks.sql.projections.task_counts import fold_counts
 from a2a_canvas.store.ids import ContextKey
 from a2a_canvas.store.sql import reading
@@ -124,7 +124,7 @@ async def prune(
         Unavailable: the database cannot be used; what was deleted until then is gone.
     """
     for what, sweep in () if dry_run else SWEEPS:
-        async with _isolated(database, what):
+        async with _isolate_errors(database, what):
             await sweep(database, now)
     gone = await _contexts(database, now - keep.contexts, freeze, dry_run) if keep.contexts else {}
     ended = await _journals(database, now - keep.journals, dry_run, gone)
@@ -135,7 +135,7 @@ async def prune(
 
 
 @asynccontextmanager
-async def _isolated(database: Database, what: str, context_id: str = "") -> AsyncIterator[None]:
+async def _isolate_errors(database: Database, what: str, context_id: str = "") -> AsyncIterator[None]:
     """Log an error and continue, unless the database itself fails."""
     try:
         yield
@@ -155,7 +155,7 @@ async def _contexts(database: Database, before: datetime, freeze: FreezeContext,
         found = (await connection.scalars(select(contexts.c.context_id).where(_idle(before)))).all()
     sizes = {}
     for context_id in found:
-        async with _isolated(database, "The context", context_id):
+        async with _isolate_errors(database, "The context", context_id):
             size = await _size(database, context_id)
             if size > LARGE_CONTEXT_BYTES and not dry_run:
                 await _thin_out(database, context_id, before, freeze)
@@ -167,7 +167,7 @@ async def _contexts(database: Database, before: datetime, freeze: FreezeContext,
 def _idle(before: datetime) -> ColumnElement[bool]:
     """Nothing works in the context, and nothing has changed since."""
     moving = or_(tasks.c.state.not_in(ENDED), tasks.c.changed_at >= to_microseconds(before))
-    touched = or_(artifacts.c.changed >= to_microseconds(before), leased())
+    touched = or_(artifacts.c.changed >= to_microseconds(before), has_lease())
     return and_(
         contexts.c.changed_at < to_microseconds(before),
         ~exists().where(tasks.c.context_id == contexts.c.context_id, moving),
@@ -238,7 +238,7 @@ async def _journals(database: Database, before: datetime, dry_run: bool, gone: C
         keys = [key for key in page if key[0] not in gone]
         while keys:
             some, keys = keys[: batch.rows], keys[batch.rows :]
-            with batch.measured():
+            with batch.measure():
                 await _end_journals(database, some, dry_run, ended)
     return ended
 
@@ -266,7 +266,7 @@ async def _end_journals(database: Database, some: Sequence[Key], dry_run: bool, 
             said = "The journals of %d tasks could not be pruned in one transaction; trying %d at a time."
             logger.debug(said, len(some), SMALLEST, exc_info=True)
     for few in _batches(some):
-        async with _isolated(database, f"The journals of tasks {', '.join(task_id for _, task_id in few)}"):
+        async with _isolate_errors(database, f"The journals of tasks {', '.join(task_id for _, task_id in few)}"):
             ended.add(await _entries(database, few, dry_run))
 
 
@@ -296,8 +296,8 @@ async def _versions(
         keys = [(row[0], row[1]) for row in await connection.execute(query) if row[0] not in gone]
     found = {}
     for each in keys:
-        async with _isolated(database, f"Artifact {each[1]!r}", each[0]):
-            counted = await (_counted(database, each, before) if dry_run else _strip(database, each, before, freeze))
+        async with _isolate_errors(database, f"Artifact {each[1]!r}", each[0]):
+            counted = await (_read_sizes(database, each, before) if dry_run else _strip(database, each, before, freeze))
             if counted:
                 found[each] = counted
     return found
@@ -307,7 +307,7 @@ def _free() -> ColumnElement[bool]:
     """No draft is open, no replica has the lease, and no entry outside of a task's record can name a version."""
     unsaved = or_(tasks.c.state.in_(UNSETTLED), tasks.c.snapshot != tasks.c.generation)
     named = exists().where(tasks.c.context_id == artifacts.c.context_id, unsaved)
-    return and_(artifacts.c.draft_task.is_(None), or_(artifacts.c.holder.is_(None), ~leased()), ~named)
+    return and_(artifacts.c.draft_task.is_(None), or_(artifacts.c.holder.is_(None), ~has_lease()), ~named)
 
 
 def _old(before: datetime, current: ColumnElement[int] | int) -> ColumnElement[bool]:
@@ -316,10 +316,10 @@ def _old(before: datetime, current: ColumnElement[int] | int) -> ColumnElement[b
     return and_(versions.c.made_at < before, versions.c.number != current, has_any)
 
 
-async def _counted(database: Database, key: Key, before: datetime) -> dict[int, int]:
+async def _read_sizes(database: Database, key: Key, before: datetime) -> dict[int, int]:
     async with database.read() as connection:
         head = await reading.read_head(connection, key) or ArtifactHead()
-        old = select(versions.c.number, VERSION_SIZE).where(_of(versions, key), _old(before, head.current))
+        old = select(versions.c.number, VERSION_SIZE).where(_in_artifact(versions, key), _old(before, head.current))
         return {row[0]: row[1] for row in await connection.execute(old)}
 
 
@@ -338,10 +338,10 @@ async def _strip_batch(database: Database, key: Key, before: datetime, freeze: F
             return None
         async with database.write() as connection:
             head = await reading.read_head(connection, key, lock=True)
-            unused = select(artifacts.c.current).where(_of(artifacts, key), _free())
+            unused = select(artifacts.c.current).where(_in_artifact(artifacts, key), _free())
             if head is None or await connection.scalar(unused) is None:
                 return None
-            old = select(versions.c.number).where(_of(versions, key), _old(before, head.current))
+            old = select(versions.c.number).where(_in_artifact(versions, key), _old(before, head.current))
             # The newest first: an edit of a version that is deleted was deleted before, or is kept.
             going = (await connection.scalars(old.order_by(versions.c.number.desc()).limit(BATCH_SIZE))).all()
             if not going:
@@ -350,20 +350,20 @@ async def _strip_batch(database: Database, key: Key, before: datetime, freeze: F
             sizes = await (_store_whole(connection, key, edit) if edit else _clear_contents(connection, key, going))
             # A replica that has the versions in memory sees by this that it must read them again.
             counts = {"revision": head.revision + 1, "pruned": head.pruned + len(sizes)}
-            await connection.execute(update(artifacts).where(_of(artifacts, key)).values(counts))
+            await connection.execute(update(artifacts).where(_in_artifact(artifacts, key)).values(counts))
             return sizes
 
 
 def _edits_of(key: Key, going: Sequence[int]) -> Select[Any]:
     """A version that is kept as an edit of one that is deleted."""
     edit = versions.c.replacement.is_not(None), versions.c.parent.in_(going), versions.c.number.not_in(going)
-    return select(versions.c.number).where(_of(versions, key), *edit).limit(1)
+    return select(versions.c.number).where(_in_artifact(versions, key), *edit).limit(1)
 
 
 async def _store_whole(connection: AsyncConnection, key: Key, number: int) -> dict[int, int]:
     edit = VersionKey(*key, number)
     whole = content_json((await connection.run_sync(reading.version_contents, [edit]))[edit])
-    this = _of(versions, key), versions.c.number == number
+    this = _in_artifact(versions, key), versions.c.number == number
     before = await connection.scalar(select(VERSION_SIZE).where(*this)) or 0
     stored = update(versions).where(*this).values(content=whole, replacement=None).returning(VERSION_SIZE)
     after = await connection.scalar(stored) or 0
@@ -372,7 +372,7 @@ async def _store_whole(connection: AsyncConnection, key: Key, number: int) -> di
 
 
 async def _clear_contents(connection: AsyncConnection, key: Key, going: Sequence[int]) -> dict[int, int]:
-    these = _of(versions, key), versions.c.number.in_(going)
+    these = _in_artifact(versions, key), versions.c.number.in_(going)
     sizes = {row[0]: row[1] for row in await connection.execute(select(versions.c.number, VERSION_SIZE).where(*these))}
     await connection.execute(update(versions).where(*these).values(content=None, replacement=None))
     await connection.run_sync(add_kept, {key[0]: -sum(sizes.values())})
@@ -391,5 +391,5 @@ async def _count_naming(database: Database, gone: Mapping[Key, Container[int]]) 
     return naming
 
 
-def _of(table: Table, key: Key) -> ColumnElement[bool]:
+def _in_artifact(table: Table, key: Key) -> ColumnElement[bool]:
     return and_(table.c.context_id == key[0], table.c.artifact_id == key[1])

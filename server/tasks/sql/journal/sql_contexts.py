@@ -30,7 +30,7 @@ from a2a_canvas.server.tasks.sql.projections import owned_rows
 from a2a_canvas.server.tasks.sql.projections.latest_changes import read_names
 from a2a_canvas.server.tasks.sql.projections.owned_rows import owned_contexts
 from a2a_canvas.server.tasks.sql.projections.records import PAUSED, UNSETTLED, tasks
-from a2a_canvas.server.tasks.sql.projections.replicas import leased
+from a2a_canvas.server.tasks.sql.projections.replicas import has_lease
 from a2a_canvas.store.errors import Unavailable
 from a2a_canvas.store.ids import ContextKey
 from a2a_canvas.store.sql.database import Database
@@ -89,7 +89,7 @@ class SqlContexts:
     async def remove(self, context_id: ContextKey, owner: str) -> None:
         async def check(connection: AsyncConnection) -> bool:
             await _check_removable(connection, context_id, owner)
-            held = select(artifacts.c.holder).where(artifacts.c.context_id == context_id, leased()).limit(1)
+            held = select(artifacts.c.holder).where(artifacts.c.context_id == context_id, has_lease()).limit(1)
             if await connection.scalar(held) is not None:
                 return False
             await connection.run_sync(self._notify)

@@ -199,17 +199,17 @@ class SqlJournal:
         if not batches:
             return None
         staged = staged_contents(batches, self._versions)
-        return JournalWork(self._projections, batches, self._replica.id, self._now(), staged, self._committed)
+        return JournalWork(self._projections, batches, self._replica.id, self._now(), staged, self._on_committed)
 
-    def _committed(self, batches: Sequence[TaskBatch]) -> None:
+    def _on_committed(self, batches: Sequence[TaskBatch]) -> None:
         for batch in batches:
             batch.log.mark_durable(batch.newest.generation)
             if batch.newest.state.settled and batch.log.saved and not batch.log.duplicate_of:
                 self._drop(batch.newest.task_id)
         if any(batch.notified for batch in batches):
             self._notified()
-        self._contexts.changed({batch.newest.context_id for batch in batches})
-        self._watched.changed({batch.newest.context_id for batch in batches if batch.changes_activity})
+        self._contexts.schedule_refresh({batch.newest.context_id for batch in batches})
+        self._watched.mark_changed({batch.newest.context_id for batch in batches if batch.changes_activity})
 
     def _drop(self, task_id: str) -> None:
         if self._running.pop(task_id, None):
@@ -271,12 +271,12 @@ class SqlJournal:
 
     def activity_changed(self, context_ids: Iterable[ContextKey], *, anywhere: bool = False) -> None:
         """Other replicas have changed the activity of these contexts, or of any; what failed before is tried again."""
-        self._watched.changed(context_ids)
+        self._watched.mark_changed(context_ids)
         if anywhere:
-            self._watched.changed_anywhere()
+            self._watched.mark_all_changed()
 
     @property
-    def followed(self) -> tuple[str, ...]:
+    def followed_tasks(self) -> tuple[str, ...]:
         """The tasks that other replicas run and this one follows. What waits for its turn writes nothing."""
         return tuple(task_id for task_id, record in self._tails.elsewhere.items() if record.state is State.WORKING)
 

@@ -38,7 +38,7 @@ class BatchSize:
         self._clock = clock
 
     @contextmanager
-    def measured(self) -> Iterator[None]:
+    def measure(self) -> Iterator[None]:
         """The block is one transaction of `rows` rows. One that fails counts, too."""
         begun = self._clock()
         try:

@@ -49,7 +49,7 @@ class StagedTask:
     saved_characters: int = 0
 
     @staticmethod
-    def of(batch: TaskBatch) -> StagedTask:
+    def from_batch(batch: TaskBatch) -> StagedTask:
         changed = [entry.event for entry in batch.entries if isinstance(entry.event, ArtifactChanged)]
         last = {each.artifact_id: (number, each) for number, each in enumerate(changed, 1)}
         return StagedTask(batch, len(changed), last, notifies=batch.push is not None)
@@ -95,11 +95,11 @@ class JournalCommit:
     files: dict[FileKey, KeptFile] = field(default_factory=dict)
 
     @property
-    def created(self) -> list[StagedTask]:
+    def new_tasks(self) -> list[StagedTask]:
         return [each for each in self.tasks if each.batch.created]
 
     @property
-    def continued(self) -> list[StagedTask]:
+    def existing_tasks(self) -> list[StagedTask]:
         """Those that have a row already."""
         return [each for each in self.tasks if not each.batch.created]
 

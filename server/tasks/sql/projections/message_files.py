@@ -145,7 +145,7 @@ def _file(row: Any, sizes: Mapping[FileKey, int]) -> KeptFile:
     size = sizes[row.context_id, row.digest]
     if len(row.content) != size:
         raise ValueError(f"{len(row.content)} bytes of {size}")
-    return KeptFile.named(row.content, row.digest, size)
+    return KeptFile.from_row(row.content, row.digest, size)
 
 
 async def remove_unnamed(database: Database, now: datetime) -> None:

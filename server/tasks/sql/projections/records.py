@@ -115,7 +115,7 @@ _SIZES = (
 
 def lock(connection: Connection, commit: JournalCommit) -> None:
     """Lock the rows of tasks that have one (rule 3)."""
-    continued = {each.task_id: each for each in commit.continued}
+    continued = {each.task_id: each for each in commit.existing_tasks}
     if not continued:
         return
     keys = [each.key for each in continued.values()]
@@ -129,7 +129,7 @@ def lock(connection: Connection, commit: JournalCommit) -> None:
 
 def create(connection: Connection, commit: JournalCommit) -> None:
     """Write the rows of new tasks."""
-    if not commit.created:
+    if not commit.new_tasks:
         return
     rows = [
         {
@@ -143,11 +143,11 @@ def create(connection: Connection, commit: JournalCommit) -> None:
             **_status_columns(record),
             **_record_columns(record, {}, commit),
         }
-        for each in commit.created
+        for each in commit.new_tasks
         if (record := each.batch.created)
     ]
     commit.kept.update(_ADD_TASK.execute(connection, rows))
-    connection.execute(task_contexts.insert(), [each.columns for each in commit.created])
+    connection.execute(task_contexts.insert(), [each.columns for each in commit.new_tasks])
 
 
 def save(connection: Connection, commit: JournalCommit) -> None:

@@ -15,6 +15,6 @@ replicas = Table(
 )
 
 
-def leased() -> ColumnElement[bool]:
+def has_lease() -> ColumnElement[bool]:
     """A living replica has the lease of the artifact."""
     return artifacts.c.holder.in_(select(replicas.c.replica_id))

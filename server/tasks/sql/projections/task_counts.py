@@ -60,11 +60,11 @@ def write(connection: Connection, commit: JournalCommit) -> None:
         if each.batch.created:
             changed[owner, state] += 1
         elif each.batch.entries:
-            changed.update(moved(owner, each.state, state))
+            changed.update(count_transition(owner, each.state, state))
     add_counts(connection, changed, commit.replica)
 
 
-def moved(owner: str, before: str, after: str) -> Counter[OwnerState]:
+def count_transition(owner: str, before: str, after: str) -> Counter[OwnerState]:
     """What a task changes that goes from one state to another, which may be the same."""
     change = Counter({(owner, after): 1})
     change.subtract([(owner, before)])

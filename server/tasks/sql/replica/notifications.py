@@ -91,7 +91,7 @@ class Notification:
         )
 
     @staticmethod
-    def of(payload: str) -> Notification:
+    def parse(payload: str) -> Notification:
         try:
             fields = json.loads(payload)
             tasks, contexts, inboxes, followed, active = (tuple(fields.get(key, ())) for key in "tcpfa")
@@ -175,12 +175,12 @@ class NotificationListener:
         ended = asyncio.Event()
         async with self._database.listener() as driver:
             driver.add_termination_listener(lambda _: ended.set())
-            await driver.add_listener(CHANNEL, self._notified)
+            await driver.add_listener(CHANNEL, self._receive)
             self._queue.put_nowait(Notification(everything=True, missed=True))  # what was written before we listened
             while not ended.is_set():
                 with suppress(TimeoutError):
                     await asyncio.wait_for(ended.wait(), PING_INTERVAL)
                 await driver.execute("SELECT 1")
 
-    def _notified(self, driver: object, pid: int, channel: str, payload: object) -> None:
-        self._queue.put_nowait(Notification.of(str(payload)))
+    def _receive(self, driver: object, pid: int, channel: str, payload: object) -> None:
+        self._queue.put_nowait(Notification.parse(str(payload)))

@@ -32,7 +32,7 @@ from a2a_canvas.server.tasks.sql.journal.journal_writing import OutboxWriter
 from a2a_canvas.server.tasks.sql.projections import owned_rows, pages
 from a2a_canvas.server.tasks.sql.projections.records import UNSETTLED, tasks
 from a2a_canvas.server.tasks.sql.projections.replicas import replicas
-from a2a_canvas.server.tasks.sql.projections.task_counts import add_counts, moved
+from a2a_canvas.server.tasks.sql.projections.task_counts import add_counts, count_transition
 from a2a_canvas.server.tasks.sql.replica.lease import Lease
 from a2a_canvas.server.tasks.sql.replica.notifications import Notification, notify
 from a2a_canvas.store.ids import ContextKey
@@ -106,7 +106,7 @@ class Takeover:
         if not found:
             return ()
         free = select(tasks.c.context_id, tasks.c.task_id)
-        free = free.where(tasks_in(found), tasks.c.state.in_(UNSETTLED), self._unowned(replica))
+        free = free.where(tasks_in(found), tasks.c.state.in_(UNSETTLED), self._has_no_owner(replica))
         submitted = tasks.c.state == State.SUBMITTED.value
         no_crash = or_(tasks.c.replica.is_(None), tasks.c.replica == replica, submitted)
         claimed = (
@@ -144,7 +144,7 @@ class Takeover:
         others = await connection.execute(
             # Tasks that had begun come first; then in random order, so that replicas that scan at the same time choose
             # different ones. On SQLite in the order of creation, which is the order of the queue.
-            pair.where(self._unowned(replica), tasks.c.replica.is_distinct_from(replica))
+            pair.where(self._has_no_owner(replica), tasks.c.replica.is_distinct_from(replica))
             .order_by(
                 tasks.c.state == State.SUBMITTED.value,
                 literal_column("tasks.rowid") if self._lease.exclusive else func.random(),
@@ -153,7 +153,7 @@ class Takeover:
         )
         return [*lost, *((context_id, task_id) for context_id, task_id in others)]
 
-    def _unowned(self, replica: str) -> ColumnElement[bool]:
+    def _has_no_owner(self, replica: str) -> ColumnElement[bool]:
         if self._lease.exclusive:
             return true()
         dead = tasks.c.replica.not_in(select(replicas.c.replica_id))
@@ -177,7 +177,7 @@ class Takeover:
                 waits = {"state": record.state.value, "resumptions": 0}
                 released = update(tasks).where(_still(claim)).values(waits).returning(tasks.c.task_id)
                 if await connection.scalar(released):
-                    change = moved(record.owner, found[0].row.state, record.state.value)
+                    change = count_transition(record.owner, found[0].row.state, record.state.value)
                     await connection.run_sync(add_counts, change, claim.replica)
                 await connection.run_sync(notify, Notification(active=(claim.context_id,)))
             return None
@@ -210,7 +210,9 @@ class Takeover:
             await owned_rows.touch(connection, claim.context_id, owner, at)
             await connection.run_sync(notify, Notification((claim.task_id,), active=(claim.context_id,)))
             await connection.run_sync(add_kept, {claim.context_id: size})
-            await connection.run_sync(add_counts, moved(owner, before or "", State.FAILED.value), claim.replica)
+            await connection.run_sync(
+                add_counts, count_transition(owner, before or "", State.FAILED.value), claim.replica
+            )
         log_status(failed, ids=ids)
 
     async def acquire(self, record: TaskRecord) -> TaskRecord | None:
@@ -225,7 +227,7 @@ class Takeover:
         async with self._database.write() as connection:
             epoch = await connection.scalar(acquired.returning(tasks.c.epoch))
             if epoch is not None:
-                change = moved(record.owner, record.state.value, State.WORKING.value)
+                change = count_transition(record.owner, record.state.value, State.WORKING.value)
                 await connection.run_sync(add_counts, change, self._lease.id)
         return None if epoch is None else replace(record, epoch=epoch)
 

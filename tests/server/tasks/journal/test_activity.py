@@ -87,11 +87,11 @@ async def test_a_watcher_is_told_only_what_is_new(contexts, source) -> None:
     async with aclosing(contexts.watch("c")) as watcher:
         await told(watcher)
         waiting = asyncio.create_task(anext(watcher))
-        contexts.changed(["c"])
+        contexts.mark_changed(["c"])
         await settle()
         assert not waiting.done()
         source.known["c"] = Activity(2, ("t1",))
-        contexts.changed(["c"])
+        contexts.mark_changed(["c"])
         async with asyncio.timeout(SOON):
             assert await waiting == Activity(3, ("t1",))
 
@@ -101,19 +101,19 @@ async def test_one_that_is_slow_is_told_the_newest(contexts, source) -> None:
         await told(slow)
         for number in range(5):
             source.known["c"] = Activity(number, ())
-            contexts.changed(["c"])
+            contexts.mark_changed(["c"])
             await settle()
         assert await told(slow) == Activity(5, ())
 
 
 async def test_what_nobody_watches_is_not_read_and_many_changes_are_read_once(contexts, source) -> None:
-    contexts.changed(["other"])
+    contexts.mark_changed(["other"])
     async with aclosing(contexts.watch("c")) as watcher:
         await told(watcher)
         source.reads.clear()
         source.open.clear()
         for _ in range(100):
-            contexts.changed(["c", "other"])
+            contexts.mark_changed(["c", "other"])
             await asyncio.sleep(0)
         source.open.set()
         await settle()
@@ -121,7 +121,7 @@ async def test_what_nobody_watches_is_not_read_and_many_changes_are_read_once(co
         assert all(each == {"c"} for each in source.reads)
     await settle()
     source.reads.clear()
-    contexts.changed_anywhere()
+    contexts.mark_all_changed()
     await settle()
     assert source.reads == []
     assert source.reported == {"c": 0}
@@ -132,7 +132,7 @@ async def test_while_the_source_fails_the_last_is_kept_and_it_is_read_again_late
         await told(watcher)
         source.fails = True
         source.known["c"] = Activity(1, ("t1",))
-        contexts.changed(["c"])
+        contexts.mark_changed(["c"])
         await settle()
         source.fails = False
         contexts.retry()
@@ -217,7 +217,7 @@ class Crowd:
     async def work(self, context_id: str) -> None:
         before = self.source.known.get(context_id, Activity(0, ()))
         self.source.known[context_id] = Activity(before.watchers + 1, (*before.working, "t"))
-        self.contexts.changed([context_id])
+        self.contexts.mark_changed([context_id])
 
     async def fail(self, fails: bool) -> None:
         self.source.fails = fails

@@ -208,7 +208,7 @@ async def test_indices_and_rounds_go_on_after_the_answer_and_the_final_message_s
 
 
 async def paused(harness: RuntimeHarness, following: TaskSubscription) -> TaskRecord:
-    return await (await harness.journal.follow(following.snapshot.task_id)).settled()
+    return await (await harness.journal.follow(following.snapshot.task_id)).wait_until_settled()
 
 
 async def test_the_rounds_of_a_turn_are_counted_through_its_pauses() -> None:

@@ -48,7 +48,7 @@ async def test_who_keeps_too_much_begins_nothing() -> None:
 
 async def test_a_turn_that_fills_the_room_ends_before_the_next_call_and_is_whole() -> None:
     runtime = harness(answer(*write("T1", "Whole.")), HELLO, looks=2)
-    record = await (await runtime.send("Write")).settled()
+    record = await (await runtime.send("Write")).wait_until_settled()
     assert (record.state, len(runtime.llm.requests)) == (State.FAILED, 1)
     assert record.message
     assert record.message.text.startswith("Stopped before the end. The owner of this context has no room for more.")

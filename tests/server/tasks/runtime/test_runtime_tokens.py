@@ -31,7 +31,7 @@ def harness(*calls: object, meter: Meter) -> RuntimeHarness:
 )
 async def test_a_turn_that_has_used_its_tokens_ends_before_the_next_call(limits: dict[str, Any], said: str) -> None:
     runtime = harness(answer(*write("T1", "Whole.")), HELLO, meter=Meter(Clock(), **limits))
-    record = await (await runtime.send("Write", context="c")).settled()
+    record = await (await runtime.send("Write", context="c")).wait_until_settled()
     assert record.state is State.FAILED
     assert record.message
     assert said in record.message.text
@@ -41,12 +41,12 @@ async def test_a_turn_that_has_used_its_tokens_ends_before_the_next_call(limits:
 
 async def test_a_turn_that_needs_no_other_call_is_complete() -> None:
     runtime = harness(answer(text("Hello")), meter=Meter(Clock(), Quota(tokens=1)))
-    assert (await (await runtime.send("Say hello")).settled()).state is State.COMPLETED
+    assert (await (await runtime.send("Say hello")).wait_until_settled()).state is State.COMPLETED
 
 
 async def test_who_has_used_the_tokens_of_a_day_begins_no_turn() -> None:
     runtime = harness(HELLO, HELLO, meter=Meter(Clock(), Quota(tokens=1)))
-    await (await runtime.send("Say hello")).settled()
+    await (await runtime.send("Say hello")).wait_until_settled()
     with pytest.raises(QuotaReached):
         await runtime.send("Say it again")
     assert len(runtime.llm.requests) == 1

@@ -68,8 +68,8 @@ async def test_running_and_waiting_turns_are_read_when_they_are_asked_for() -> N
     second = await harness.send("Two", context="c2")
     assert await reading(harness.metrics) == (1, 1)
     hold.release.set()
-    await first.settled()
-    await second.settled()
+    await first.wait_until_settled()
+    await second.wait_until_settled()
     assert await reading(harness.metrics) == (0, 0)
 
 

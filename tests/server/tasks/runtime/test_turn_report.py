@@ -95,7 +95,7 @@ async def test_a_refusal_by_the_server_has_its_reason(reports: Reports) -> None:
     harness = RuntimeHarness(answer(write("T1", "One", last_chunk=True)), HELLO)
     await harness.settled("Write")
     undo = UserMessage("m-undo", (text_part("Undo that"),), {CANVAS: {"op": "undo", "artifactId": "doc"}})
-    await (await harness.runtime.send(Incoming(undo, "", "c", ""), ANONYMOUS)).settled()
+    await (await harness.runtime.send(Incoming(undo, "", "c", ""), ANONYMOUS)).wait_until_settled()
     [_, refused] = reports()
     assert refused == told(
         "Task rejected",

@@ -28,7 +28,7 @@ from a2a_canvas.store.models import FilePart, text_part
 from tests.fakes import Clock, said
 from tests.server.tasks.context_harness import open_contexts
 
-FILE = KeptFile.of(bytes(LARGE_BYTES))
+FILE = KeptFile.from_content(bytes(LARGE_BYTES))
 CONFIG = PushConfig(ConfigKey("c", "t", "p"), Caller("ann"), "1.0", "https://a.example/x", "a.example:443")
 CLOSED = ArtifactChanged("doc", "Doc", "", False, (text_part("Text"),), True, 1, "agent", 0)
 PHOTO = UserMessage("m-2", (text_part("Look"), FilePart(FILE, name="photo.bin")))

@@ -32,12 +32,12 @@ def test_a_sweep_begins_with_few_rows_and_measures_each_transaction_also_one_tha
     times = iter([0.0, 0.0, 1.0, 1.0 + ENOUGH, 2.0, 2.0 + LONG])
     batch = BatchSize(lambda: next(times))
     assert batch.rows == SMALLEST
-    with batch.measured():
+    with batch.measure():
         pass
     assert batch.rows == 2 * SMALLEST
-    with batch.measured():
+    with batch.measure():
         pass
     assert batch.rows == 2 * SMALLEST
-    with pytest.raises(ValueError, match="no"), batch.measured():
+    with pytest.raises(ValueError, match="no"), batch.measure():
         raise ValueError("no")
     assert batch.rows == SMALLEST

@@ -47,7 +47,7 @@ async def run(replica: Replica, operation: dict[str, object]) -> TaskRecord:
     """The task of an operation on `doc`, as its sender saw it in the end."""
     given = {"artifactId": "doc", **operation}
     message = UserMessage(f"m-{json.dumps(given)}", (text_part("Louder"),), {CANVAS: given})
-    return await (await replica.runtime.send(Incoming(message, "", "c", ""), ANONYMOUS)).settled()
+    return await (await replica.runtime.send(Incoming(message, "", "c", ""), ANONYMOUS)).wait_until_settled()
 
 
 def edit_of(passage: str, content: str = TEXT) -> dict[str, object]:
@@ -91,7 +91,7 @@ async def test_an_operation_stores_a_name_and_reads_as_its_sender_saw_it(started
 async def test_a_task_names_the_version_that_its_model_has_written(started: Replicas, append: bool) -> None:
     written = write("T2", "Three.\n", append=append, last_chunk=True, at=1)
     replica = await started.start(answer(write("T1", "One.\nTwo.\n"), written), CALM)
-    seen = await (await replica.send("Write")).settled()
+    seen = await (await replica.send("Write")).wait_until_settled()
     artifacts, entries = await rows_of(replica, seen.task_id)
     version = 1 if append else 2
     assert json.loads(artifacts) == {"doc": {"artifact_id": "doc", "name": "", "version": version, "author": "agent"}}
@@ -157,7 +157,7 @@ async def test_a_working_task_that_is_saved_names_what_is_closed_and_keeps_its_d
     assert ("content" in stored["doc"], "A draft" in json.dumps(stored["other"])) == (False, True)
     await replica.crash()
     later = await started.start(CALM)
-    seen = await (await later.runtime.follow(following.snapshot.task_id, ANONYMOUS)).settled()
+    seen = await (await later.runtime.follow(following.snapshot.task_id, ANONYMOUS)).wait_until_settled()
     assert (seen.state, seen.artifacts["doc"].content.text) == (State.COMPLETED, TEXT)
     assert seen.artifacts["other"].content.text == await later.text("other") == "A draft"
 
@@ -199,11 +199,11 @@ async def test_a_content_that_is_no_version_is_stored_whole(started: Replicas) -
 
 async def test_an_answer_after_a_restart_leaves_the_name_of_what_it_does_not_change(started: Replicas) -> None:
     replica = await started.start(answer(write("T1", TEXT, last_chunk=True)), answer(ask("T2", "Good?")))
-    asked = await (await replica.send("Write")).settled()
+    asked = await (await replica.send("Write")).wait_until_settled()
     assert asked.state is State.INPUT_REQUIRED
     await replica.stop()
     later = await started.start(CALM)
-    answered = await (await later.send("Yes", task=asked.task_id)).settled()
+    answered = await (await later.send("Yes", task=asked.task_id)).wait_until_settled()
     artifacts, _ = await rows_of(later, asked.task_id)
     assert "Three." not in artifacts
     assert await later.record(asked.task_id) == answered
@@ -328,11 +328,11 @@ async def test_the_text_of_a_pruned_version_is_nowhere_and_its_task_says_so(star
 
 async def test_a_task_that_waited_keeps_the_name_of_what_was_pruned_meanwhile(started: Replicas) -> None:
     replica = await started.start(answer(write("T1", "A secret")), answer(ask("T2", "Good?")), CALM)
-    asked = await (await replica.send("Write")).settled()
+    asked = await (await replica.send("Write")).wait_until_settled()
     await replica.backend.store.apply(DOC, ReplaceParts((text_part("Clean."),), last_chunk=True))
     await replica.backend.commits.flushed()
     assert (await pruned(replica)).tasks == 1
-    answered = await (await replica.send("Yes", task=asked.task_id)).settled()
+    answered = await (await replica.send("Yes", task=asked.task_id)).wait_until_settled()
     assert answered.state is State.COMPLETED
     artifacts, _ = await rows_of(replica, asked.task_id)
     assert json.loads(artifacts) == {"doc": {"artifact_id": "doc", "name": "", "version": 1, "author": "agent"}}
@@ -348,7 +348,7 @@ async def test_no_version_is_pruned_while_a_task_works_in_its_context(started: R
     assert await pruned(replica, dry_run=True) == await pruned(replica) == PruneResult()
     await replica.crash()
     later = await started.start(CALM)
-    ended = await (await later.runtime.follow(following.snapshot.task_id, ANONYMOUS)).settled()
+    ended = await (await later.runtime.follow(following.snapshot.task_id, ANONYMOUS)).wait_until_settled()
     assert ended.artifacts["doc"].content.text == TEXT
     result = await pruned(later)
     assert (result.versions, result.tasks) == (1, 1)

@@ -40,7 +40,7 @@ async def database(several: Replicas) -> AsyncIterator[Database]:
 
 async def write_in(replica: Replica, context: str, words: str = "Write") -> str:
     """The id of a task that has written an artifact."""
-    return (await (await replica.send(words, context=context)).settled()).task_id
+    return (await (await replica.send(words, context=context)).wait_until_settled()).task_id
 
 
 def writing(*words: str) -> list[list[object]]:
@@ -89,7 +89,9 @@ async def test_push_configs_count(several: Replicas, database: Database) -> None
 async def test_a_push_config_that_comes_with_a_message_counts(several: Replicas, database: Database) -> None:
     replica = await several.start(*writing("Tide"))
     config = PushConfig(ConfigKey("c", "", "p"), ANONYMOUS, "1.0", "https://a.example/", "a.example:443", "secret")
-    await (await replica.runtime.send(Incoming(said("m", "Write"), "", "c", push=config), ANONYMOUS)).settled()
+    await (
+        await replica.runtime.send(Incoming(said("m", "Write"), "", "c", push=config), ANONYMOUS)
+    ).wait_until_settled()
     counts = [await counted(database), await recounted(database)]
     assert counts[0] == counts[1]
 
@@ -113,7 +115,7 @@ async def test_users_are_told_from_one_another_and_the_largest_comes_first(
     replica = await several.start(*writing("Tide", "Moon", "Sun"))
     for name, context in (("ann", "c"), ("joe", "c"), ("joe", "d")):
         message = said(f"m-{name}-{context}", "Write")
-        await (await replica.runtime.send(Incoming(message, "", context), Caller(name))).settled()
+        await (await replica.runtime.send(Incoming(message, "", context), Caller(name))).wait_until_settled()
     found = await read_kept(database)
     assert [(each.user, each.contexts) for each in found] == [("joe", 2), ("ann", 1)]
     kept = SqlKeptBytes(database)

@@ -15,8 +15,8 @@ from a2a_canvas.server.tasks.sql.projections.replicas import replicas
 from a2a_canvas.server.tasks.sql.projections.task_counts import (
     add_counts,
     count_of_owners,
+    count_transition,
     fold_counts,
-    moved,
     task_counts,
 )
 from a2a_canvas.store.sql.database import Database
@@ -49,7 +49,7 @@ async def count(database: Database, *owners: str, state: State | None = None) ->
 async def test_what_replicas_count_is_added_up_by_owner_and_state(database: Database) -> None:
     await add(database, {("ann", DONE): 5, ("ann", WORKING): 1, ("", DONE): 2}, "alive")
     await add(database, {("ann", DONE): -2}, "dead")
-    await add(database, dict(moved("ann", WORKING, DONE)))
+    await add(database, dict(count_transition("ann", WORKING, DONE)))
     assert await count(database, "ann") == 4
     assert await count(database, "ann", "") == 6
     assert await count(database, "ann", state=State.COMPLETED) == 4

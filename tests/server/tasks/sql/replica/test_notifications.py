@@ -16,7 +16,7 @@ def ids(count: int) -> tuple[str, ...]:
 def received(sent: Notification) -> Notification:
     payloads = sent.payloads()
     assert all(len(payload.encode()) <= MAX_PAYLOAD_BYTES for payload in payloads)
-    return reduce(or_, map(Notification.of, payloads))
+    return reduce(or_, map(Notification.parse, payloads))
 
 
 @pytest.mark.parametrize("count", [1, 202, 203, 210, 1000])

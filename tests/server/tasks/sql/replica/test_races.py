@@ -484,14 +484,14 @@ async def test_the_poll_is_not_left_out_because_there_is_always_news(monkeypatch
     polled = asyncio.Event()
 
     async def heard(news: Notification) -> None:
-        listener._notified(None, 0, "", payload)  # before this is taken in, there is more
+        listener._receive(None, 0, "", payload)  # before this is taken in, there is more
         await asyncio.sleep(0)
         if news.everything:
             polled.set()
 
     [payload] = Notification(tasks=("t",)).payloads()
     listener = NotificationListener(Database("sqlite:///unused.db"), heard)
-    listener._notified(None, 0, "", payload)
+    listener._receive(None, 0, "", payload)
     listener.start()
     async with asyncio.timeout(SOON):
         await polled.wait()
@@ -508,11 +508,11 @@ async def test_news_that_come_while_others_are_taken_in_are_taken_in_together() 
 
     listener = NotificationListener(Database("sqlite:///unused.db"), slowly)
     listener.start()
-    listener._notified(None, 0, "", Notification(tasks=("0",)).payloads()[0])
+    listener._receive(None, 0, "", Notification(tasks=("0",)).payloads()[0])
     await hold.reached.wait()
     for n in range(1, 100):
         [payload] = Notification(tasks=(str(n % 3),), inboxes=("p",), given_up=n == 50).payloads()
-        listener._notified(None, 0, "", payload)
+        listener._receive(None, 0, "", payload)
     hold.reached.clear()
     hold.release.set()
     await hold.reached.wait()

@@ -23,7 +23,7 @@ SOON = 30.0
 
 async def waiting(replica: Replica) -> str:
     """A task that has written and waits for an answer."""
-    record = await (await replica.send("Write")).settled()
+    record = await (await replica.send("Write")).wait_until_settled()
     assert record.state is State.INPUT_REQUIRED
     return record.task_id
 
@@ -57,7 +57,7 @@ async def test_its_streams_end_on_every_replica_and_its_id_begins_anew(several: 
         with pytest.raises(TaskNotFound):
             await replica.record(task_id)
         assert await replica.backend.store.list("c") == ()
-    await (await other.send("Write")).settled()
+    await (await other.send("Write")).wait_until_settled()
     for replica in (first, other):
         assert await replica.text() == "Two"
         assert len(await replica.backend.store.versions(Ref("c", "doc", ""))) == 1
@@ -80,7 +80,7 @@ async def test_an_answer_at_the_same_time_is_taken_or_the_context_is_gone(severa
     try:
         await removing
     except ContextInUse:
-        assert (await answered.settled()).state is State.COMPLETED
+        assert (await answered.wait_until_settled()).state is State.COMPLETED
     else:  # it was done before
         with pytest.raises(ContextNotFound):
             await first.backend.contexts.rename("c", "", "Name")

@@ -18,7 +18,7 @@ async def until(replica: Replica, reached: Callable[[], bool]) -> None:
 async def test_commits_are_measured_and_what_is_written_is_counted() -> None:
     async with replicas() as several:
         replica = await several.start(answer(write("T1", "One two three", last_chunk=True)), HELLO)
-        await (await replica.send("Write")).settled()
+        await (await replica.send("Write")).wait_until_settled()
         for refresh in replica.metrics.refreshers:
             await refresh()
     assert values(replica.metrics.commits)[()] > 0

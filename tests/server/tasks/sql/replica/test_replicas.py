@@ -117,10 +117,10 @@ async def test_a_replica_names_the_tasks_that_it_follows_while_they_run_elsewher
     await hold.reached.wait()
     await a.backend.commits.flushed()  # before, it may be submitted for the others
     there = await joined(b, here.snapshot.task_id)
-    assert (a.backend.journal.followed, b.backend.journal.followed) == ((), (here.snapshot.task_id,))
+    assert (a.backend.journal.followed_tasks, b.backend.journal.followed_tasks) == ((), (here.snapshot.task_id,))
     hold.release.set()
     await rest(there)
-    assert b.backend.journal.followed == ()
+    assert b.backend.journal.followed_tasks == ()
 
 
 async def test_a_task_that_has_ended_is_not_read_again_for_its_followers(several, monkeypatch) -> None:

@@ -287,7 +287,7 @@ async def states_told(replica) -> list[str]:
     found = []
     while delivery:
         found.append(delivery.entry.event.state)
-        delivery = await replica.backend.push.delivered(delivery)
+        delivery = await replica.backend.push.mark_delivered(delivery)
     return found
 
 
