@@ -138,9 +138,10 @@ class SqlArtifactStore:
 
     async def current_versions(self, context_id: ContextKey) -> Mapping[str, tuple[int, str]]:
         context_id = replace_unstorable(context_id)
+        # Before the rows are read: a lease that is committed and released meanwhile would be in neither.
+        ours = {each.key[1]: each.newest for each in self._leases.in_context(context_id) if each.newest.exists}
         async with self._database.read() as connection:
             found = await reading.read_heads(connection, context_id)
-        ours = {each.key[1]: each.newest for each in self._leases.in_context(context_id) if each.newest.exists}
         rows = {artifact_id: (head.current, head.changed_by) for artifact_id, head in found.items()}
         return rows | {each: (document.current, document.changed_by) for each, document in ours.items()}
 
