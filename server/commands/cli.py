@@ -32,41 +32,41 @@ _CLIENT = "a2a_canvas.server.client.commands.commands"
 
 COMMANDS = {
     "Talk": {
-        "send": (_CLIENT, "send a task to an A2A server and watch it"),
+        "send": (_CLIENT, "send a task to an A2A server and follow it"),
         "chat": (_CLIENT, "talk with an agent, line by line"),
         "contexts": (_CLIENT, "list your conversations"),
-        "share": (_CLIENT, "share a conversation with a user, or with anyone who has a link"),
-        "shares": (_CLIENT, "list with whom a conversation is shared"),
+        "share": (_CLIENT, "share a conversation with a user, or by link"),
+        "shares": (_CLIENT, "list the shares of a conversation"),
         "unshare": (_CLIENT, "end a share"),
         "tasks": (_CLIENT, "list tasks"),
-        "watch": (_CLIENT, "follow a task that runs, or see how it ended"),
+        "watch": (_CLIENT, "follow a task, or show how it ended"),
         "cancel": (_CLIENT, "cancel a task"),
     },
     "Artifacts": {
         "artifacts": (_CLIENT, "list the artifacts of a conversation"),
         "show": (_CLIENT, "print an artifact"),
-        "versions": (_CLIENT, "list the versions of an artifact: when, by whom, for which request"),
-        "diff": (_CLIENT, "print what a version changed, or the difference of two"),
-        "edit": (_CLIENT, "have a passage of an artifact rewritten"),
-        "open": (_CLIENT, "open an artifact in your editor and save what you change"),
-        "put": (_CLIENT, "save a file as an artifact, once or at each change"),
-        "pull": (_CLIENT, "write an artifact to a file, once or at each new version"),
-        "undo": (_CLIENT, "undo all changes of the latest task"),
-        "redo": (_CLIENT, "redo what was undone"),
-        "restore": (_CLIENT, "make a new version with the content of an old one"),
+        "versions": (_CLIENT, "list the versions of an artifact, with time, author and request"),
+        "diff": (_CLIENT, "print the changes of a version, or the difference between two"),
+        "edit": (_CLIENT, "let the agent rewrite a passage of an artifact"),
+        "open": (_CLIENT, "open an artifact in your editor and save your changes"),
+        "put": (_CLIENT, "save a file as an artifact, once or whenever it changes"),
+        "pull": (_CLIENT, "write an artifact to a file, once or for each new version"),
+        "undo": (_CLIENT, "undo all changes of the last task"),
+        "redo": (_CLIENT, "reverse an undo"),
+        "restore": (_CLIENT, "create a new version with the content of an old one"),
     },
     "Server": {
-        "demo": ("a2a_canvas.server.commands.demo", "see in a minute what it does: two clients, kill -9"),
-        "new": (__name__, "make an agent of your own, in a folder"),
+        "demo": ("a2a_canvas.server.commands.demo", "show what it does in one minute: two clients, a crash, undo"),
+        "new": (__name__, "create your own agent in a folder"),
         "serve": (__name__, "start the server"),
         "models": (__name__, "list the available models, as values for --model"),
         "doctor": (__name__, "check the settings, the model, the database, the machine, and access from outside"),
-        "db": (__name__, "prepare, check or prune the database"),
-        "key": (__name__, "make, list or revoke API keys"),
-        "session": (__name__, "end the sessions of a user who has signed in"),
+        "db": (__name__, "upgrade, check or prune the database"),
+        "key": (__name__, "create, list or revoke API keys"),
+        "session": (__name__, "end all sessions of a signed-in user"),
         "card": (__name__, "verify the signature of an agent card"),
-        "usage": (__name__, "show what users have used, by day: requests, turns, tokens"),
-        "completion": (__name__, "print the completion of commands and options for a shell"),
+        "usage": (__name__, "show usage by user and day: requests, turns, tokens"),
+        "completion": (__name__, "print a completion script for a shell"),
     },
 }
 """The commands in groups: the module whose `command_forms` declares each, and its description."""
@@ -146,17 +146,17 @@ def command_forms() -> dict[str, CommandForm]:
     from a2a_canvas.server.settings import settings
 
     more = (
-        "FOLDER is that of an agent: agent.toml, instructions.md, tools.py, mcp.json, agent_card.json, each if it is "
-        f"there. Every setting is also an environment variable, --log-level {settings.PREFIX}LOG_LEVEL, FOLDER "
-        f"{settings.PREFIX}AGENT, and can also be set in agent.toml."
+        "FOLDER contains an agent: agent.toml, instructions.md, tools.py, mcp.json, agent_card.json, all optional. "
+        f"Every setting is also an environment variable ({settings.PREFIX}LOG_LEVEL for --log-level, "
+        f"{settings.PREFIX}AGENT for FOLDER) and a key of agent.toml."
     )
     shell = click.Argument(["shell"], type=click.Choice(["bash", "zsh", "fish"]))
     folder = click.Argument(["folder"], type=click.Path(path_type=Path))
     reload = GroupedOption(
-        ["--reload"], is_flag=True, group="Agent", help="restart when a file in FOLDER changes; running turns go on"
+        ["--reload"], is_flag=True, group="Agent", help="restart when a file in FOLDER changes; running turns resume"
     )
     check = GroupedOption(
-        ["--check"], is_flag=True, group="Agent", help="only say whether it could be served: exit code 0 or 2"
+        ["--check"], is_flag=True, group="Agent", help="only check whether it can be served: exit code 0 or 2"
     )
     workers = click.Option(["--workers"], hidden=True, expose_value=False, callback=_no_workers)
     return {
@@ -169,7 +169,7 @@ def command_forms() -> dict[str, CommandForm]:
         ),
         "models": CommandForm(
             _models,
-            more="The exit code is 0 if there is one besides those that need no provider.",
+            more="The exit code is 0 if any model except the offline ones is available.",
             examples=("models", "models | grep qwen"),
         ),
         "doctor": CommandForm(
@@ -180,13 +180,13 @@ def command_forms() -> dict[str, CommandForm]:
                     ["--url"],
                     metavar="URL",
                     group="Outside",
-                    help="where clients find the server; look at it from there",
+                    help="check the server from outside, at this address",
                 ),
                 GroupedOption(
                     ["--grpc-url"],
                     metavar="URL",
                     group="Outside",
-                    help="where they find gRPC, if the card at --url does not have it: http:// is without TLS",
+                    help="gRPC address to check, if the card at --url has none; http:// means no TLS",
                 ),
                 GroupedOption(
                     ["--model-call/--no-model-call"],
@@ -194,18 +194,20 @@ def command_forms() -> dict[str, CommandForm]:
                     group="Model",
                     help="ask the model for one token (default: on)",
                 ),
-                GroupedOption(["--json", "as_json"], is_flag=True, group="Output", help="one JSON object"),
+                GroupedOption(["--json", "as_json"], is_flag=True, group="Output", help="print one JSON object"),
             ),
-            "Takes the settings of serve. Nothing is written. With --url it sends the credentials in A2A_CANVAS_TOKEN, "
-            "too. The exit code is 0 if nothing has failed, else 1.",
+            "Takes the settings of serve, and writes nothing. With --url it also sends the credentials in "
+            "A2A_CANVAS_TOKEN. The exit code is 1 if a check failed, otherwise 0.",
             ("doctor", "doctor my-agent --no-model-call", "doctor --url https://agent.example.com --json"),
         ),
         "usage": CommandForm(
             _usage,
             (
-                click.Option(["--user"], help="this user only"),
-                click.Option(["--days"], type=int, default=7, help="days, today included; 1 to 400 (default: 7)"),
-                click.Option(["--json", "as_json"], is_flag=True, help="one JSON object in each line"),
+                click.Option(["--user"], help="only this user"),
+                click.Option(
+                    ["--days"], type=int, default=7, help="number of days, including today; 1 to 400 (default: 7)"
+                ),
+                click.Option(["--json", "as_json"], is_flag=True, help="print one JSON object per line"),
                 *settings.options(["agent", "database"]),
             ),
             settings.FOLDER_OF_DATABASE,
@@ -218,7 +220,7 @@ def command_forms() -> dict[str, CommandForm]:
 def _database_commands(does: str) -> click.Group:
     from a2a_canvas.server.settings.settings import FOLDER_OF_DATABASE, GROUPS, options
 
-    dry_run = click.Option(["--dry-run"], is_flag=True, help="change nothing; only say what would be removed")
+    dry_run = click.Option(["--dry-run"], is_flag=True, help="change nothing; print what would be removed")
     force = click.Option(
         ["--force"], is_flag=True, help="upgrade even while servers use the database; those servers will fail"
     )
@@ -227,7 +229,7 @@ def _database_commands(does: str) -> click.Group:
         "upgrade": ("upgrade the database to the schema of this version", (*database, force)),
         "check": ("check that the database has the schema of this version", database),
         "prune": (
-            "remove what is older than the --keep options allow",
+            "delete data that is older than the --keep options allow",
             (*options(["agent", *GROUPS["Data"]]), dry_run),
         ),
     }
@@ -244,14 +246,16 @@ def _key_commands(does: str) -> click.Group:
     from a2a_canvas.server.settings.settings import FOLDER_OF_DATABASE, options
 
     name = click.Argument(["name"])
-    user = click.Option(["--user"], default="", help="to whom the key belongs; NAME unless given")
-    no_store = click.Option(["--no-store"], is_flag=True, help="only print the key, and what A2A_CANVAS_API_KEYS needs")
+    user = click.Option(["--user"], default="", help="the user that the key belongs to (default: NAME)")
+    no_store = click.Option(
+        ["--no-store"], is_flag=True, help="only print the key and its entry for A2A_CANVAS_API_KEYS"
+    )
     database = tuple(options(["agent", "database"]))
     forms = {
         "new": CommandForm(
             partial(_key, "new"),
             (name, user, no_store, *database),
-            "The key is shown once. It is in force on all servers of the database within two seconds. "
+            "The key is shown only once. All servers on the database accept it within two seconds. "
             f"{FOLDER_OF_DATABASE}",
             ("key new ann", "key new ann my-agent", "key new ci --user ann"),
         ),
@@ -263,7 +267,7 @@ def _key_commands(does: str) -> click.Group:
             ("key revoke ann",),
         ),
     }
-    descriptions = {"new": "make an API key", "list": "list the API keys", "revoke": "revoke an API key"}
+    descriptions = {"new": "create an API key", "list": "list the API keys", "revoke": "revoke an API key"}
     return click.Group(
         "key", [form.command(each, descriptions[each]) for each, form in forms.items()], help=f"{does.capitalize()}."
     )
@@ -287,13 +291,13 @@ def _card_commands(does: str) -> click.Group:
     key = click.Option(
         ["--key"],
         type=click.Path(path_type=Path),
-        help="a file with the public keys that you trust, PEM or a JSON Web Key Set, instead of what the server says",
+        help="file with trusted public keys (PEM or a JSON Web Key Set), instead of those that the server publishes",
     )
     form = CommandForm(
         _verify_card,
         (url, key),
-        "The exit code is 0 if the card has a valid signature, and 1 if not. Without --key the signature says that the "
-        "card is as its server made it; who that is, TLS says.",
+        "The exit code is 0 if the card has a valid signature, otherwise 1. Without --key the signature proves only "
+        "that the card is unchanged; TLS identifies the server.",
         ("card verify https://agent.example.com", "card verify https://agent.example.com --key agent.pub.pem"),
     )
     return click.Group("card", [form.command("verify", does)], help=f"{does[:1].upper()}{does[1:]}.")

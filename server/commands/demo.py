@@ -63,7 +63,7 @@ def command_forms() -> dict[str, CommandForm]:
         type=value_type(parse_speed),
         default=1.0,
         metavar="N",
-        help="so many times faster, 0.1 to 100 (default: 1)",
+        help="speed factor, 0.1 to 100 (default: 1)",
     )
     return {"demo": CommandForm(run, (speed,), examples=("demo", "demo --speed 3"))}
 

@@ -137,14 +137,14 @@ def expiry(text: str) -> int | str:
 _OF_OTHERS = {"--port": "--port is an option of serve; clients take --url http://127.0.0.1:PORT"}
 _SERVER, _OUTPUT = partial(option, group="Server"), partial(option, group="Output")
 _URL = f"the server's address, or that of its agent card (default: ${URL_VARIABLE}, else {DEFAULT_URL})"
-_TOKEN = f"send 'Authorization: Bearer TOKEN'; ${TOKEN_VARIABLE} does so, too, and is not seen in the list of processes"
+_TOKEN = f"send 'Authorization: Bearer TOKEN'; ${TOKEN_VARIABLE} keeps it out of the process list"
 _HEADER = "send this header with every request; repeatable"
-_COLOR = "auto (if the output is a terminal and NO_COLOR is not set), always or never"
+_COLOR = "auto (on a terminal, unless NO_COLOR is set), always or never"
 _COLORS = click.Choice(["auto", "always", "never"])
 _COMMON = (
     _SERVER("--url", metavar="URL", default=DEFAULT_URL, envvar=URL_VARIABLE, help=_URL),
     _SERVER("--token", metavar="TOKEN", type=value_type(token_header), help=_TOKEN),
     _SERVER("--header", "headers", metavar="'NAME: VALUE'", type=value_type(header), multiple=True, help=_HEADER),
-    _OUTPUT("--json", is_flag=True, help="print what the server says as JSON"),
+    _OUTPUT("--json", is_flag=True, help="print the server's responses as JSON"),
     _OUTPUT("--color", metavar="COLOR", type=_COLORS, default="auto", help=_COLOR),
 )

@@ -22,14 +22,14 @@ STATES = ("submitted", "working", "completed", "failed", "canceled", "rejected",
 _FILE = click.Path()
 _NUMBER = value_type(version)
 _THINKING = option("--thinking", is_flag=True, help="on a terminal, show the model's thinking in the status line")
-_GO_ON = option("-c", "--continue", "go_on", is_flag=True, help="go on with the last conversation")
+_GO_ON = option("-c", "--continue", "go_on", is_flag=True, help="continue the last conversation")
 _KNOWN_CONTEXT = completer("context")
 _KNOWN_ARTIFACT = completer("artifact")
 _CONTEXT = option(
-    "--context", shell_complete=_KNOWN_CONTEXT, default="", metavar="ID", help="go on with this conversation"
+    "--context", shell_complete=_KNOWN_CONTEXT, default="", metavar="ID", help="continue this conversation"
 )
 _LIMIT = option(
-    "--limit", type=value_type(limit), default=20, metavar="N", help="at most so many, up to 1000 (default: 20)"
+    "--limit", type=value_type(limit), default=20, metavar="N", help="number of entries, 1 to 1000 (default: 20)"
 )
 _ARTIFACT = click.Argument(["artifact"], type=value_type(non_empty), shell_complete=_KNOWN_ARTIFACT)
 _ONLY = click.Argument(["artifact"], type=value_type(non_empty), required=False, shell_complete=_KNOWN_ARTIFACT)
@@ -40,12 +40,12 @@ _LAST = option(
     metavar="ID",
     help="the conversation (default: the last one)",
 )
-_STEP = option("--step", is_flag=True, help="by one version, not by all that one task made")
+_STEP = option("--step", is_flag=True, help="move by one version only")
 _SHARED = click.Argument(["context"], type=value_type(non_empty), metavar="CONTEXT", shell_complete=_KNOWN_CONTEXT)
-_ID = "The beginning of an id is enough."
-_NAME = "ARTIFACT is an id, a name, or the beginning of one; so is the ID of the conversation."
+_ID = "The first characters of an id are enough."
+_NAME = "Artifacts and conversations can be given by id, by name, or by the first characters of either."
 
-_LEFT_OUT = "It may be left out if the conversation has only one."
+_LEFT_OUT = "ARTIFACT is optional if the conversation has only one."
 
 
 def command_forms() -> dict[str, CommandForm]:
@@ -56,18 +56,18 @@ def command_forms() -> dict[str, CommandForm]:
             _GO_ON,
             _CONTEXT,
             _THINKING,
-            more="A line is a message, or a command such as /show, /edit, /undo, /versions and /open: /help lists all.",
+            more="A line is a message, or a command such as /show, /edit, /undo, /versions or /open; /help lists all.",
             examples=("chat", "chat -c"),
         ),
         "tasks": client_command(
             "tasks:tasks",
-            option("--state", type=click.Choice(STATES), metavar="STATE", help="only those"),
+            option("--state", type=click.Choice(STATES), metavar="STATE", help="only tasks in this state"),
             option(
                 "--context",
                 shell_complete=_KNOWN_CONTEXT,
                 default="",
                 metavar="ID",
-                help="only those of this conversation",
+                help="only tasks of this conversation",
             ),
             _LIMIT,
             more=f"STATE is {', '.join(STATES[:-1])} or {STATES[-1]}.",
@@ -83,22 +83,22 @@ def command_forms() -> dict[str, CommandForm]:
                 metavar="CONTEXT",
                 shell_complete=_KNOWN_CONTEXT,
             ),
-            option("--with", "user", metavar="USER", type=value_type(non_empty), help="share it with this user"),
-            option("--link", is_flag=True, help="make a link, for anyone who has it, and print it"),
+            option("--with", "user", metavar="USER", type=value_type(non_empty), help="share with this user"),
+            option("--link", is_flag=True, help="create a link for anyone who has it, and print it"),
             option(
                 "--level",
                 type=click.Choice(["read", "edit", "approve"]),
                 default="read",
-                help="what they may do: read (the default), edit as well, or also approve calls of tools",
+                help="what they may do: read (default), also edit, or also approve tool calls",
             ),
             option(
                 "--expires",
                 metavar="WHEN",
                 type=value_type(expiry),
-                help="a span, as 7d or 12h, or a time with its zone",
+                help="a duration, such as 7d or 12h, or a time with a zone",
             ),
-            more=f"{_ID} Without it, the last conversation is shared. Sharing with a user once more replaces what was "
-            "shared with that user before.",
+            more=f"{_ID} Without CONTEXT, the last conversation is shared. Sharing with a user again replaces that "
+            "user's share.",
             examples=("share 7c8d --with bob --level edit", "share 7c8d --link --expires 7d"),
         ),
         "shares": client_command(
@@ -110,7 +110,7 @@ def command_forms() -> dict[str, CommandForm]:
                 metavar="CONTEXT",
                 shell_complete=_KNOWN_CONTEXT,
             ),
-            more=f"{_ID} Without it, that of the last conversation.",
+            more=f"{_ID} Without CONTEXT, lists the shares of the last conversation.",
             examples=("shares 7c8d", "shares --json"),
         ),
         "unshare": client_command(
@@ -124,7 +124,7 @@ def command_forms() -> dict[str, CommandForm]:
             "tasks:watch",
             click.Argument(["typed"], metavar="TASK|CONTEXT", shell_complete=completer("task or context")),
             _THINKING,
-            more=f"{_ID} Of a conversation, the task that works, or the newest one.",
+            more=f"{_ID} For a conversation, follows the working task, or the newest one.",
             examples=("watch 7c8d",),
         ),
         "cancel": client_command(
@@ -143,14 +143,14 @@ def command_forms() -> dict[str, CommandForm]:
                 shell_complete=completer("task"),
                 default="",
                 metavar="ID",
-                help="answer a task that asked, or add to one that works",
+                help="answer this task, or add to it while it is working",
             ),
             option(
                 "--attach",
                 multiple=True,
                 type=_FILE,
                 metavar="FILE",
-                help="send a file, too: an image, a PDF or text; repeatable",
+                help="also send this image, PDF or text file; repeatable",
             ),
             option(
                 "-o",
@@ -158,12 +158,12 @@ def command_forms() -> dict[str, CommandForm]:
                 default="",
                 type=_FILE,
                 metavar="FILE",
-                help="write the artifact to this file, or the artifacts to this folder",
+                help="write the artifact to this file, or all artifacts to this folder",
             ),
             _THINKING,
-            option("--quiet", is_flag=True, help="print only the artifacts, or the reply if there is none"),
-            more="TEXT needs no quotation marks. - is the standard input; what is piped in is sent below TEXT, so in a "
-            "loop over the lines of a file write </dev/null behind it. The exit code is 3 if the task waits for you.",
+            option("--quiet", is_flag=True, help="print only the artifacts, or the reply if there are none"),
+            more="TEXT needs no quotation marks. - reads standard input; piped input is appended to TEXT, so add "
+            "</dev/null in a loop over the lines of a file. The exit code is 3 if the task waits for you.",
             examples=(
                 "send write a haiku about tea",
                 'send -c "make it longer, please"',
@@ -176,7 +176,7 @@ def command_forms() -> dict[str, CommandForm]:
         "show": _form(
             "artifacts:show",
             _ONLY,
-            option("--version", type=_NUMBER, metavar="N", help="this version of it, not the current one"),
+            option("--version", type=_NUMBER, metavar="N", help="print this version instead of the current one"),
             examples=("show report", "show report --version 2 > old.md"),
         ),
         "versions": _form("artifacts:versions", _ONLY, examples=("versions report",)),
@@ -184,7 +184,7 @@ def command_forms() -> dict[str, CommandForm]:
             "artifacts:diff",
             _ONLY,
             click.Argument(["numbers"], nargs=-1, type=value_type(version_or_nothing), metavar="[[OLD] NEW]"),
-            more="Without versions, what the current one changed; with one, what that changed; 0 is the empty text.",
+            more="Without versions, prints the changes of the current one; with one, its changes; 0 is the empty text.",
             examples=("diff report", "diff report 3", "diff report 1 4"),
         ),
         "edit": _form(
@@ -193,38 +193,44 @@ def command_forms() -> dict[str, CommandForm]:
             click.Argument(["words"], nargs=-1, required=True, metavar="INSTRUCTION"),
             option("--lines", type=value_type(lines), metavar="N[-M]", help="the passage: these lines"),
             option(
-                "--match", type=value_type(non_empty), metavar="TEXT", help="the passage: this text, which occurs once"
+                "--match",
+                type=value_type(non_empty),
+                metavar="TEXT",
+                help="the passage: this text, which must occur exactly once",
             ),
-            option("--before", is_flag=True, help="write something new before the passage and leave it as it is"),
-            option("--after", is_flag=True, help="write something new after the passage and leave it as it is"),
+            option("--before", is_flag=True, help="keep the passage, and insert new text before it"),
+            option("--after", is_flag=True, help="keep the passage, and insert new text after it"),
             option(
-                "--base", type=_NUMBER, metavar="N", help="the version you have seen, if others may have changed it"
+                "--base",
+                type=_NUMBER,
+                metavar="N",
+                help="the version that you have seen, if others may have changed it since",
             ),
             _THINKING,
             examples=("edit report make it shorter --lines 3-5", 'edit report "add a date" --match "# Report"'),
         ),
         "open": _form(
-            "files:open_artifact", _ONLY, more="The editor is that of $VISUAL or $EDITOR.", examples=("open report",)
+            "files:open_artifact", _ONLY, more="Uses the editor in $VISUAL or $EDITOR.", examples=("open report",)
         ),
         "put": client_command(
             "files:put",
             _ARTIFACT,
             click.Argument(["file"], required=False),
-            option("--base", type=_NUMBER, metavar="N", help="FILE was made of version N: keep what changed since"),
+            option("--base", type=_NUMBER, metavar="N", help="FILE is based on version N: keep later changes"),
             option("--follow", is_flag=True, help="save FILE again whenever it changes, until Ctrl+C"),
             _LAST,
-            more="ARTIFACT is an id or a name; it is made if it is not there. FILE is - for the standard input, and "
-            "may be left out if its name is the artifact's.",
+            more="ARTIFACT is an id or a name, and is created if it does not exist. - as FILE reads standard input; "
+            "FILE is optional if it has the artifact's name.",
             examples=("put notes.md", "put report draft.txt", "put --follow notes.md", "put log < today.txt"),
         ),
         "pull": _form(
             "files:pull",
             _ARTIFACT,
             click.Argument(["file"], required=False),
-            option("--version", type=_NUMBER, metavar="N", help="this version, not the current one"),
-            option("--follow", is_flag=True, help="write FILE again at every new version, until Ctrl+C"),
-            option("--force", is_flag=True, help="overwrite FILE, even if its text is no version of the artifact"),
-            more="FILE is the artifact's name if it is left out.",
+            option("--version", type=_NUMBER, metavar="N", help="write this version instead of the current one"),
+            option("--follow", is_flag=True, help="write FILE again for every new version, until Ctrl+C"),
+            option("--force", is_flag=True, help="overwrite FILE, even if its text is not a version of the artifact"),
+            more="FILE defaults to the artifact's name.",
             examples=("pull report", "pull report draft.md --follow"),
         ),
         "undo": _form("edit:undo", _ONLY, _STEP, examples=("undo report", "undo report --step")),
