@@ -238,7 +238,7 @@ class Runtime:
             record = await self.journal.get(incoming.task_id)
             if record.state.terminal:
                 raise TaskFinished(incoming.task_id, record.state)
-            if subscription := await self._continue(record, incoming, key):
+            if subscription := await self._try_continue(record, incoming, key):
                 return subscription
 
     async def _check_operation(self, operation: Operation, incoming: Incoming) -> None:
@@ -259,7 +259,7 @@ class Runtime:
                     waits = record.state.paused
                     if waits and not may_answer(record, incoming.message.sender, incoming.level):
                         return None
-                    if waits and (subscription := await self._continue(record, incoming, key)):
+                    if waits and (subscription := await self._try_continue(record, incoming, key)):
                         return subscription
             await asyncio.sleep(POLL_INTERVAL)  # another message has answered it
         return None
@@ -286,14 +286,14 @@ class Runtime:
             if incoming.changes and (joined := await self.journal.find_duplicate(key)):
                 # A replica that took the same message made the changes before it released the artifacts.
                 raise DuplicateMessage(joined)
-            return await self._begin(record, incoming, partial(self.journal.create, record, key, push))
+            return await self._accept_and_start(record, incoming, partial(self.journal.create, record, key, push))
 
-    async def _continue(self, record: TaskRecord, incoming: Incoming, key: str) -> TaskSubscription | None:
+    async def _try_continue(self, record: TaskRecord, incoming: Incoming, key: str) -> TaskSubscription | None:
         """The task, if it has taken the message in the state of `record`; None if its state has changed since."""
         handle = self._turns.get(record.task_id)
         if handle is None and record.state.paused:
             check_answer(record, incoming.message.sender, incoming.level)
-            return await self._continue_after_question(record, incoming, key)
+            return await asyncio.shield(self._in_background(self._resume_paused(record, incoming, key)))  # rule 4
         if record.operation:
             raise TaskTakesNoMessages(record.task_id)
         self._turns.check_tokens(record, incoming.message.sender)
@@ -309,13 +309,8 @@ class Runtime:
         await handle.wait()
         return None
 
-    async def _continue_after_question(
-        self, record: TaskRecord, incoming: Incoming, key: str
-    ) -> TaskSubscription | None:
-        """The task waits for input: its turn continues here, also if the sender hangs up (rule 4)."""
-        return await asyncio.shield(self._in_background(self._acquire_and_begin(record, incoming, key)))
-
-    async def _acquire_and_begin(self, record: TaskRecord, incoming: Incoming, key: str) -> TaskSubscription | None:
+    async def _resume_paused(self, record: TaskRecord, incoming: Incoming, key: str) -> TaskSubscription | None:
+        """Acquire the task that waits for input, append the answer and start its turn; None if it waits no more."""
         with self._turns.reserve(record, incoming.message.sender) as queued:
             if not asks_for_credentials(record.transcript):  # they are not stored
                 await self.journal.keep_files(record.context_id, incoming.message)
@@ -333,7 +328,7 @@ class Runtime:
                 credentials = text_of_message(to_user_input(message))
                 message = without_credentials(message)
             accept = partial(self._append_answer, record.task_id, message, status, key)
-            return await self._begin(acquired, incoming, accept, credentials)
+            return await self._accept_and_start(acquired, incoming, accept, credentials)
 
     async def _append_answer(self, task_id: str, message: UserMessage, status: StatusChanged, key: str) -> None:
         await self.journal.append(
@@ -356,7 +351,7 @@ class Runtime:
         for artifact_id, _ in incoming.changes:
             await self._store.prepare(Ref(record.context_id, artifact_id, record.task_id, "user"))
 
-    async def _begin(
+    async def _accept_and_start(
         self, record: TaskRecord, incoming: Incoming, accept: Accept, credentials: str | None = None
     ) -> TaskSubscription:
         """Accept a message, store the changes that came with it, and start the turn once all of that is durable.
@@ -371,10 +366,10 @@ class Runtime:
         set_task(record.task_id, record.context_id)
         if incoming.changes:
             return await asyncio.shield(
-                self._in_background(self._save_and_start(record, incoming, accept, credentials))
+                self._in_background(self._accept_with_changes(record, incoming, accept, credentials))
             )
         await accept()
-        return await self._start_durable(record.task_id, credentials)
+        return await self._start_or_retry(record.task_id, credentials)
 
     def _in_background(self, step: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
         """A step that continues when its caller is cancelled (rule 4)."""
@@ -383,16 +378,15 @@ class Runtime:
         task.add_done_callback(self._background.discard)
         return task
 
-    async def _save_and_start(
+    async def _accept_with_changes(
         self, record: TaskRecord, incoming: Incoming, accept: Accept, credentials: str | None
     ) -> TaskSubscription:
-        if incoming.changes:
-            await round_robin().long_step()  # up to 2,000 changes are made in one step
+        await round_robin().long_step()  # up to 2,000 changes are made in one step
         refused = await self._save(record, incoming, accept)
         if refused:
             await self._end(record.task_id, refused.status(self._new_id))
             return await self.journal.follow(record.task_id)
-        return await self._start_durable(record.task_id, credentials)
+        return await self._start_or_retry(record.task_id, credentials)
 
     async def _save(self, record: TaskRecord, incoming: Incoming, accept: Accept) -> Ending | None:
         """Accept the message and store its changes, in one step; how the task ends if they cannot be stored."""
@@ -415,9 +409,9 @@ class Runtime:
         log_status(status)
         await self.journal.flushed(task_id)
 
-    async def _start_durable(self, task_id: str, credentials: str | None) -> TaskSubscription:
+    async def _start_or_retry(self, task_id: str, credentials: str | None) -> TaskSubscription:
         try:
-            return await self._start(task_id, credentials)
+            return await self._start_when_durable(task_id, credentials)
         except TaskDetached:  # a `CancelledError`, but the request was not cancelled
             raise Unavailable("another server has taken over") from None
         except (Unavailable, asyncio.CancelledError):
@@ -425,7 +419,7 @@ class Runtime:
             self._in_background(self._start_later(task_id, credentials))
             raise
 
-    async def _start(self, task_id: str, credentials: str | None) -> TaskSubscription:
+    async def _start_when_durable(self, task_id: str, credentials: str | None) -> TaskSubscription:
         self.journal.check_runs_here(task_id)
         await self.journal.flushed(task_id)
         self.journal.check_runs_here(task_id)
@@ -438,7 +432,7 @@ class Runtime:
         while True:
             with suppress(DuplicateMessage, TaskDetached, TaskNotFound, Unwritable):
                 try:
-                    await self._start(task_id, credentials)
+                    await self._start_when_durable(task_id, credentials)
                 except Unavailable:
                     await asyncio.sleep(POLL_INTERVAL)
                     continue
