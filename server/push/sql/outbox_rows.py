@@ -81,7 +81,7 @@ class SqlOutboxWriter:
         """A `Projection`: the first configs of new tasks, and what entries tell of."""
         configs = (config_row(each.batch.push) for each in commit.tasks if each.batch.push)
         commit.kept.update(_ADD_CONFIG.execute(connection, configs))
-        told = {each.key: each.batch.notified for each in commit.tasks if each.notifies}
+        told = {each.key: each.batch.push_entries for each in commit.tasks if each.has_push}
         self.put(connection, told, commit.at)
 
     def put(self, connection: Connection, told: Mapping[TaskKey, Sequence[Entry]], at: datetime) -> None:

@@ -36,7 +36,7 @@ class TaskBatch:
         first: the number after the last one that was written before `entries`.
         newest: the task after `entries`.
         acknowledged: ids of the inbox rows whose messages are among the entries.
-        notified: those of the entries that push notifications tell of.
+        push_entries: those of the entries that push notifications tell of.
         push: the push config that a new task begins with.
     """
 
@@ -47,7 +47,7 @@ class TaskBatch:
     first: int
     newest: TaskRecord
     acknowledged: tuple[str, ...]
-    notified: tuple[Entry, ...] = ()
+    push_entries: tuple[Entry, ...] = ()
     push: PushConfig | None = None
 
     @property
@@ -84,7 +84,7 @@ class TaskLog(ReadableLog):
         self.acknowledged: list[str] = []
         self._created = record if new else None
         self._push = push
-        self._notified: list[Entry] = []
+        self._push_entries: list[Entry] = []
         self._unpublished: list[tuple[Entry, TaskRecord, bool]] = []
         self._unsaved: list[Entry] = []
         self._stored = record  # after the last entry that is to be stored
@@ -133,7 +133,7 @@ class TaskLog(ReadableLog):
         entry = Entry(self.newest.epoch, self.newest.generation + 1, at, event)
         durable = is_durable(self.newest.state, event)
         if is_notified(self.newest, event):
-            self._notified.append(entry)
+            self._push_entries.append(entry)
         self.newest = fold(self.newest, entry)
         self._unpublished.append((entry, self.newest, durable))
         self._store(entry)
@@ -160,8 +160,8 @@ class TaskLog(ReadableLog):
         first, self._taken = self._taken + 1, self._stored.generation
         taken = self._created, tuple(self.keys), tuple(self._unsaved), first, self._stored, tuple(self.acknowledged)
         self._created, self.keys, self._unsaved, self.acknowledged = None, [], [], []
-        notified, push, self._notified, self._push = tuple(self._notified), self._push, [], None
-        return TaskBatch(self, *taken, notified, push)
+        push_entries, push, self._push_entries, self._push = tuple(self._push_entries), self._push, [], None
+        return TaskBatch(self, *taken, push_entries, push)
 
     def mark_durable(self, generation: int) -> None:
         """Entries up to this one are durable."""

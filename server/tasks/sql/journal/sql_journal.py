@@ -73,7 +73,7 @@ class SqlJournal:
         versions: the contents of versions.
         outbox: writes what is to be delivered.
         now: the clock.
-        notified: called when there may be push notifications to deliver.
+        wake_push: called when there may be push notifications to deliver.
     """
 
     def __init__(
@@ -85,7 +85,7 @@ class SqlJournal:
         notify: Notify,
         outbox: OutboxWriter,
         now: Callable[[], datetime],
-        notified: Callable[[], None] = lambda: None,
+        wake_push: Callable[[], None] = lambda: None,
     ) -> None:
         self._database = database
         self._commits = commits
@@ -93,7 +93,7 @@ class SqlJournal:
         self._versions = versions
         self._projections = projections_of(outbox, notify)
         self._now = now
-        self._notified = notified
+        self._wake_push = wake_push
         self._running: dict[str, TaskLog] = {}
         self._tails = TaskTails(database, versions, self.runs_here)
         self._dirty: dict[str, TaskLog] = {}
@@ -206,8 +206,8 @@ class SqlJournal:
             batch.log.mark_durable(batch.newest.generation)
             if batch.newest.state.settled and batch.log.saved and not batch.log.duplicate_of:
                 self._drop(batch.newest.task_id)
-        if any(batch.notified for batch in batches):
-            self._notified()
+        if any(batch.push_entries for batch in batches):
+            self._wake_push()
         self._contexts.schedule_refresh({batch.newest.context_id for batch in batches})
         self._watched.mark_changed({batch.newest.context_id for batch in batches if batch.changes_activity})
 

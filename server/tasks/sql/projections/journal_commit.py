@@ -34,7 +34,7 @@ class StagedTask:
         number: of the task in its context, if it is new.
         position: before the first change.
         state: in its row, before; empty for a new task.
-        notifies: it has push configs, or had some.
+        has_push: it has push configs, or had some.
         page_characters, saved_characters: of the entries and of the saved record that are written; 0 for none.
     """
 
@@ -44,7 +44,7 @@ class StagedTask:
     number: int = 0
     position: int = 0
     state: str = ""
-    notifies: bool = False
+    has_push: bool = False
     page_characters: int = 0
     saved_characters: int = 0
 
@@ -52,7 +52,7 @@ class StagedTask:
     def from_batch(batch: TaskBatch) -> StagedTask:
         changed = [entry.event for entry in batch.entries if isinstance(entry.event, ArtifactChanged)]
         last = {each.artifact_id: (number, each) for number, each in enumerate(changed, 1)}
-        return StagedTask(batch, len(changed), last, notifies=batch.push is not None)
+        return StagedTask(batch, len(changed), last, has_push=batch.push is not None)
 
     @property
     def context_id(self) -> ContextKey:

@@ -124,7 +124,7 @@ def lock(connection: Connection, commit: JournalCommit) -> None:
     if lost:
         raise LeaseLost(f"Tasks of another replica now: {', '.join(sorted(lost))}")
     for task_id, each in continued.items():
-        each.state, each.notifies = rows[task_id].state, rows[task_id].push
+        each.state, each.has_push = rows[task_id].state, rows[task_id].push
 
 
 def create(connection: Connection, commit: JournalCommit) -> None:
