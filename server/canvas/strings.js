@@ -30,9 +30,9 @@ export const TEXT = Object.freeze({
   noDocuments: "This server does not accept documents. Attach files to a message instead.",
   documentNotRead: "{name} could not be read. Add it again.",
   // chat/approvals.js
-  whyNot: "Why not, or what instead", approveAll: "Approve all", approve: "Approve", dont: "Don’t", approval: "Approval",
-  waitingForOwner: "Waiting for the owner to approve", agentAsksToRun: "The agent asks to run", waitsForYou: "Waits for you",
-  waitsForOwner: "Waits for the owner", approved: "Approved", notApproved: "Not approved", notAnswered: "Not answered",
+  whyNot: "Reason, or what to do instead", approveAll: "Approve all", approve: "Approve", dont: "Don’t", approval: "Approval",
+  waitingForOwner: "Waiting for the owner to approve", agentAsksToRun: "The agent asks to run", waitsForYou: "Waiting for you",
+  waitsForOwner: "Waiting for the owner", approved: "Approved", notApproved: "Not approved", notAnswered: "Not answered",
   inputOf: "Input of {tool}", aTool: "a tool", moreCharacters: "… and {count} more characters", withoutInput: "Without input.",
   // chat/attachments.js
   remove: "Remove {name}", data: "Data", file: "File",
@@ -40,8 +40,8 @@ export const TEXT = Object.freeze({
   dropToAttach: "Drop files to attach them",
   sharedReadOnly: "{owner} shared this conversation with you. You can read it, but not change it.",
   copyTheLink: "Copy the link", copyLinkConversation: "Copy the link to this conversation", conversations: "Conversations",
-  looking: "{people} looking", peopleAreLooking: " people are looking",
-  linkCopied: "The link is copied. Anyone with access to this conversation can open it.",
+  looking: "{people} viewing", peopleAreLooking: " people are viewing",
+  linkCopied: "Link copied. Anyone with access to this conversation can open it.",
   copyFromAddressBar: "Copy the address from the address bar.",
   // chat/composer.js
   message: "Message", attachFiles: "Attach files", send: "Send", stop: "Stop", stopEsc: "Stop (Esc)", yourAnswer: "Your answer",
@@ -52,7 +52,7 @@ export const TEXT = Object.freeze({
   fileTooLarge: "{name} is {size}; the limit is {limit} per file.", waitingForServer: "Waiting for the server",
   conversationOpening: "The conversation is being opened", sendOnceConnected: "You can send once you are connected again",
   passageOf: "{place} of {name}: “{text}”", sentThen: "{reason}. Your message will then be sent", escStops: "Esc stops",
-  enterSends: "Enter sends, Shift+Enter breaks the line",
+  enterSends: "Enter sends, Shift+Enter starts a new line",
   // chat/entries.js
   stopped: "Stopped.", failedWithoutReason: "The task failed without a reason.", placeIn: "{place} of {name}",
   savedTimes: "Saved {puts}.",
@@ -68,14 +68,14 @@ export const TEXT = Object.freeze({
   iHaveSignedIn: "I have signed in", question: "Question", agentAsksToSignIn: "The agent asks you to sign in",
   agentAsks: "The agent asks",
   // clipboard.js
-  cannotCopy: "The browser does not let the page copy.",
+  cannotCopy: "The browser blocked copying.",
   // contexts.js
   search: "Search", searchConversations: "Search conversations", showMore: "Show more", hideConversations: "Hide conversations",
   backTo: "Back to {beside}", guest: "Guest", signOut: "Sign out", actionsFor: "Actions for {title}", workingColon: "Working: ",
-  waitsForAnswer: "Waits for your answer", waitsForAnswerColon: "Waits for your answer: ", leaveMenu: "Leave…", shareMenu: "Share…",
+  waitsForAnswer: "Waiting for your answer", waitsForAnswerColon: "Waiting for your answer: ", leaveMenu: "Leave…", shareMenu: "Share…",
   rename: "Rename", deleteMenu: "Delete…", nameConversation: "Name of the conversation", renamed: "Renamed to “{name}”.",
   originalName: "The conversation has its original name again.",
-  documentsWillGo: "Its messages and {documents} with all versions will be deleted",
+  documentsWillGo: "Its messages and {documents} with all their versions will be deleted",
   messagesWillGo: "Its messages will be deleted", askDelete: "Delete “{title}”?",
   goneForEveryone: "{lost}, for everyone who has the link. This cannot be undone.",
   delete: "Delete", askLeave: "Leave “{title}”?",
@@ -106,7 +106,7 @@ export const TEXT = Object.freeze({
   view: "View", jumpEnd: "Jump to end", noDocumentYet: "Documents of this conversation appear here.",
   versionNumber: "Version {version}", documentVersion: "{name}, version {version}",
   oldVersionShown: "This is version {version}. It is read-only; “Restore” in “Versions” makes it the current one.",
-  viewNotLoaded: "This view could not be loaded.", documentCopied: "{name} is copied.",
+  viewNotLoaded: "This view could not be loaded.", documentCopied: "Copied {name}.",
   downloadInstead: "Download the document instead.", writing: "Writing… It is read-only until it is finished.",
   rewritingPassage: "Rewriting a passage…",
   // document/saving/conflict.js
@@ -117,7 +117,7 @@ export const TEXT = Object.freeze({
   // document/saving/saving.js
   saved: "Saved", notSaved: "Not saved", notSavedBecause: "Not saved: {error}", saving: "Saving…",
   putNoAnswer: "the server does not answer.", changesKept: "Your changes are kept.",
-  changesBack: "Your unsaved changes to {name} are back.",
+  changesBack: "Your unsaved changes to {name} have been restored.",
   // document/views.js
   sourceOf: "Source of {name}",
   // identity/link.js
@@ -127,7 +127,7 @@ export const TEXT = Object.freeze({
   openAs: "Open as {user}",
   // identity/session.js
   keyEnded: "This key is no longer valid.", linkEnded: "This link is no longer valid.",
-  linkEndedAskAgain: "This link is no longer valid. Ask for a new one.", linkNotOpened: "The link cannot be opened now. Try again.",
+  linkEndedAskAgain: "This link is no longer valid. Ask for a new one.", linkNotOpened: "The link could not be opened. Try again.",
   // identity/sharing.js
   inHour: "In an hour", inDay: "In a day", inWeek: "In a week", in30Days: "In 30 days", never: "Never", read: "Read", edit: "Edit",
   editAndApprove: "Edit and approve calls",
@@ -138,7 +138,7 @@ export const TEXT = Object.freeze({
   createLink: "Create link", userMissing: "Enter the name of a user.", sharedWith: "Shared with {user}.",
   notShared: "Not shared with anyone.", may: "may {level}", until: ", until {time}", revoke: "Revoke",
   revokeShareOf: "Revoke the share of {who}", link: "Link",
-  cannotCopyPress: "The browser does not let the page copy. Press Ctrl+C.",
+  cannotCopyPress: "The browser blocked copying. Press Ctrl+C.",
   copyLinkNow: "Copy the link now. It will not be shown again.", theyMay: "They may", ends: "Ends",
   // identity/sign_in.js
   signInWithAccount: "Sign in with your account", otherSignInRequired: "{host} requires you to sign in.",
@@ -179,7 +179,7 @@ export const TEXT = Object.freeze({
   versionFacts: "Version {number} of {count} · {facts}", compare: "Compare", sideBySide: "Side by side", inline: "Inline",
   endComparison: "End comparison", restore: "Restore", copyLink: "Copy link", withVersion: "with version {number}",
   compareWith: "Compare with", fromTo: "Version {first} → version {second}",
-  versionLinkCopied: "The link to this version is copied.", linkIs: "The link is {link}",
+  versionLinkCopied: "Link to this version copied.", linkIs: "The link is {link}",
   notSavedNotUndone: "Your changes are not saved yet, so nothing was undone.",
 });
 

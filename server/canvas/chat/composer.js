@@ -1,6 +1,6 @@
 // @ts-check
 /**
- * Where the user writes. Enter sends, Shift+Enter breaks the line; with a touch screen Enter breaks the line. Ctrl+Enter
+ * Where the user writes. Enter sends, Shift+Enter starts a new line; with a touch screen Enter breaks the line. Ctrl+Enter
  * and Cmd+Enter always send. What cannot be sent yet is sent as soon as it can, unless the user keeps writing. What is
  * not sent is kept per conversation, as long as the tab is open.
  */

@@ -66,7 +66,7 @@ async def test_what_is_approved_runs_and_that_it_was_approved_stays(window: Open
 async def test_what_is_not_approved_does_not_run_and_the_model_reads_why(window: OpenPage, served: Served) -> None:
     page = window.page
     await ask(page, "delete notes.txt")
-    await approval(page).get_by_role("textbox", name="Why not, or what instead").fill("yes, but archive it")
+    await approval(page).get_by_role("textbox", name="Reason, or what to do instead").fill("yes, but archive it")
     await approval(page).get_by_role("button", name="Don’t").click()
     await settled(page)
     read = what_the_model_read(served)
@@ -97,7 +97,7 @@ async def test_a_reason_that_is_being_typed_stays_when_the_conversation_is_read_
         window.expects(LOST)
         page = window.page
         await ask(page, "delete notes.txt")
-        why = approval(page).get_by_role("textbox", name="Why not, or what instead")
+        why = approval(page).get_by_role("textbox", name="Reason, or what to do instead")
         await why.fill("yes, but archive it")
         first = await why.element_handle()
         await page.route("**/*", turn_around)
@@ -146,7 +146,7 @@ async def test_enter_alone_approves_nothing(window: OpenPage, served: Served) ->
     await expect(approval(page)).to_be_visible()
     await page.keyboard.press("Enter")
     await expect(page.locator(".message-user")).to_have_count(1)
-    await approval(page).get_by_role("textbox", name="Why not, or what instead").press("Enter")
+    await approval(page).get_by_role("textbox", name="Reason, or what to do instead").press("Enter")
     await settled(page)
     assert RAN not in what_the_model_read(served)
 

@@ -131,7 +131,7 @@ async def test_a_login_elsewhere_is_confirmed_with_a_button(window: OpenPage) ->
     await expect(page.get_by_role("region", name="Question")).to_contain_text("The agent asks you to sign in")
     await expect(page.get_by_role("button", name="Approve")).to_have_count(0)
     await expect(page).to_have_title(re.compile(r"^\(1\) secret · a2a-canvas$"))
-    await expect(page.get_by_role("link", name="Waits for your answer: secret")).to_be_visible()
+    await expect(page.get_by_role("link", name="Waiting for your answer: secret")).to_be_visible()
     await page.get_by_role("button", name="I have signed in").click()
     await expect(page.locator(".message-agent").last).to_have_text("The secret is out.")
 

@@ -133,7 +133,7 @@ async def test_it_says_how_many_people_are_looking(window: OpenPage, open_window
     served.gate.open()
     await ask(window.page, "quickly tides")
     await expect(messages(window.page)).to_contain_text("Here is tides.")
-    two = "2 people are looking"
+    two = "2 people are viewing"
     await expect(window.page.get_by_title(two)).to_be_hidden()
     other = await open_window(served.url, window.page.url.removeprefix(served.url))
     for each in (window, other):

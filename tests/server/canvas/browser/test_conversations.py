@@ -153,7 +153,7 @@ async def test_it_is_deleted_after_a_question_that_says_what_is_lost(window: Ope
     await begin(page, "quickly gone")
     await choose(page, "quickly gone", "Delete")
     dialog = page.get_by_role("dialog", name="Delete “quickly gone”?")
-    await expect(dialog).to_contain_text("1 document with all versions")
+    await expect(dialog).to_contain_text("1 document with all their versions")
     await expect(dialog.get_by_role("button", name="Cancel")).to_be_focused()
     await page.keyboard.press("Escape")
     await expect(link(page, "quickly gone")).to_be_focused()
@@ -219,4 +219,4 @@ async def test_it_says_how_many_look_at_it(open_window: Opener, served: Served) 
     second = await open_window(served.url, "/" + first.url.removeprefix(served.url + "/"))
 
     for page in (first, second.page):
-        await expect(page.locator(".watchers")).to_have_text("2 people are looking")
+        await expect(page.locator(".watchers")).to_have_text("2 people are viewing")

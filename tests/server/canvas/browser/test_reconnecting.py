@@ -211,7 +211,7 @@ async def test_two_people_on_two_replicas(open_window: Opener, tmp_path: Path) -
         other = await open_window(str(theirs.http.base_url), "/" + window.page.url.partition("/#")[2].join(("#", "")))
         await expect(document(other.page)).to_contain_text("report 003: ebb and flow")
         for each in (window, other):
-            await expect(each.page.get_by_title("2 people are looking")).to_be_visible()
+            await expect(each.page.get_by_title("2 people are viewing")).to_be_visible()
         for each in (window, other):
             await check_written(each.page)
             each.check()

@@ -137,7 +137,7 @@ async def test_a_reload_loses_nothing_that_was_typed(window: OpenPage, served: S
     await type_behind(page, FIRST, " Just typed.")
     await page.reload()
     await expect(document(page).get_by_text(f"{FIRST} Just typed.")).to_be_visible()
-    await expect(page.get_by_text("Your unsaved changes to owls.md are back.")).to_be_visible()
+    await expect(page.get_by_text("Your unsaved changes to owls.md have been restored.")).to_be_visible()
     await expect(saved(page)).to_be_visible()
 
 
@@ -372,7 +372,7 @@ async def test_what_is_copied_is_what_is_shown_and_the_link_is_that_of_the_page(
     await window.disconnect()
     await type_behind(page, FIRST, " Not saved yet.")
     await page.get_by_role("button", name="Copy", exact=True).click()
-    await expect(page.get_by_text("ducks.md is copied.")).to_be_visible()
+    await expect(page.get_by_text("Copied ducks.md.")).to_be_visible()
     assert f"{FIRST} Not saved yet." in await page.evaluate("navigator.clipboard.readText()")
     await window.reconnect()
     await page.get_by_role("button", name="Copy the link").click()
