@@ -76,7 +76,7 @@ class EventedArtifactStore(StoreWrapper):
         """Report the progress of an edit. Nothing has been changed yet."""
         await self._listen(event)
 
-    async def complete(self, ref: Ref, change: EditText, completed: EditCompleted) -> AppliedChange:
+    async def complete_edit(self, ref: Ref, change: EditText, completed: EditCompleted) -> AppliedChange:
         """Applies an edit, then reports `completed`, then the change.
 
         Raises:

@@ -31,7 +31,7 @@ from a2a_canvas.server.protocols.a2a_v1.operations.share_operations import SHARE
 from a2a_canvas.server.protocols.artifacts.paths import Resource, parse_path
 from a2a_canvas.server.protocols.artifacts.routes import METHODS
 from a2a_canvas.server.protocols.guard.calls import LEGACY_METHODS, REQUESTS
-from a2a_canvas.server.protocols.guard.rest import REST_ROUTES, RestRoute, find_rest_route
+from a2a_canvas.server.protocols.guard.rest_calls import REST_ROUTES, RestRoute, find_rest_route
 from a2a_canvas.server.protocols.identity.browser_sessions import COOKIE, OWN_PAGE
 from a2a_canvas.server.protocols.sign_in.session_routes import FLOW_COOKIE
 from a2a_canvas.server.settings.settings import Settings

@@ -108,7 +108,9 @@ class EditStream:
             updated = updated_content(target.quote, written, self._strategy)
             change = EditText(replaced_span(target.span, self._strategy), written, target.version)
             try:
-                return await self._store.complete(self._ref, change, self._completed_event(target, written, updated))
+                return await self._store.complete_edit(
+                    self._ref, change, self._completed_event(target, written, updated)
+                )
             except VersionConflict:
                 self.target = await self._find_again()
 

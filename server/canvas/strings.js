@@ -109,7 +109,7 @@ export const TEXT = Object.freeze({
   viewNotLoaded: "This view could not be loaded.", documentCopied: "Copied {name}.",
   downloadInstead: "Download the document instead.", writing: "Writing… It is read-only until it is finished.",
   rewritingPassage: "Rewriting a passage…",
-  // document/saving/conflict.js
+  // document/saving/conflict_view.js
   conflict: "Conflict", sameWords: "The same words were", placesWere: "{places} were", nothing: "nothing",
   changedMeanwhile: "{where} changed by someone else while you typed.",
   chooseVersion: " Choose which version to keep, or edit the text. Both versions are kept until you save.",

@@ -426,7 +426,7 @@ def _key(action: str, name: str = "", user: str = "", no_store: bool = False, **
 
 
 def _verify_card(url: str, key: Path | None) -> int:
-    from a2a_canvas.server.commands.card_command import CardNotVerified, verify_card
+    from a2a_canvas.server.commands.card_verify import CardNotVerified, verify_card
 
     try:
         return verify_card(url, key, sys.stdout or io.StringIO())

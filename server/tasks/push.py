@@ -1,5 +1,7 @@
 """Push notifications: what a client registers for a task, and what it is told of. Pure.
 
+What is to be sent goes to an outbox (`server/push/outbox.py`): by `PushQueues` in memory, by an `OutboxWriter` in SQL.
+
 Rule 1: a notification tells of a change of the task's status, or of a version that was closed; not of deltas and
         labels, nor of a version that the task sends again to its streams after a call was cut off.
 """

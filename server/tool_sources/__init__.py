@@ -1,1 +1,1 @@
-"""What the agent's tools come from, besides the packaged ones: one foreign protocol per module."""
+"""What the agent's tools come from, besides the packaged ones: a Python file, MCP servers, other agents."""

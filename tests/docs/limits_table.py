@@ -125,7 +125,7 @@ VALUES = (
     Limit(("A2A Message.role",), "ROLE_USER", _INVALID,
           "server/test_messages.py::test_params_are_refused_by_the_name_of_their_field"),
     Limit(("A2A *.includeArtifacts", "A2A *.returnImmediately"), "true or false", _INVALID,
-          f"{_PROTOCOLS}/guard/test_rest.py"
+          f"{_PROTOCOLS}/guard/test_rest_calls.py"
           "::test_a_query_parameter_that_does_not_fit_is_refused_and_an_unknown_one_is_ignored"),
     Limit(("A2A ListTasks.status",), "A2A's names", _INVALID,
           f"{_PROTOCOLS}/pipeline/test_http_pipeline.py::test_a_state_that_is_no_state_of_a2a_is_refused_in_json"),

@@ -31,6 +31,13 @@ def test_every_station_is_in_the_file_that_is_named(walk: str, station: str, fil
             assert re.search(rf"^ *(?:class|(?:async )?def) {part}\b", code[min(number, len(code) - 1)], re.MULTILINE)
 
 
+@pytest.mark.parametrize(("station", "file"), [row[:2] for row in rows(page("page"), "How it is built")])
+def test_every_station_of_the_page_is_in_the_file_that_is_named(station: str, file: str) -> None:
+    code = [(ROOT / "server/canvas" / path).read_text() for path in re.findall("`([^`]+)`", file)]
+    for number, name in enumerate(re.findall("`([^`]+)`", station)):
+        assert re.search(rf"\bfunction {name}\(|^ *{name}\(.*\{{$", code[min(number, len(code) - 1)], re.MULTILINE)
+
+
 def test_the_folders_are_all_that_there_are() -> None:
     named = {row[0].strip("`") for row in rows(PAGE, "Folders")}
     top = {"store/", "tools/"} | {

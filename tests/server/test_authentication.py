@@ -27,7 +27,7 @@ from starlette.routing import Route
 from a2a_canvas.server.accounts.api_key import hash_of
 from a2a_canvas.server.app import create_app
 from a2a_canvas.server.protocols.guard.calls import LEGACY_METHODS, REQUESTS
-from a2a_canvas.server.protocols.guard.rest import REST_ROUTES
+from a2a_canvas.server.protocols.guard.rest_calls import REST_ROUTES
 from a2a_canvas.server.protocols.identity.attempts import BURST
 from a2a_canvas.server.protocols.identity.authenticator import Authenticator
 from a2a_canvas.server.protocols.identity.security import DISCOVERY_PATH

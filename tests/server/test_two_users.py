@@ -22,7 +22,7 @@ from hypothesis import strategies as st
 
 from a2a_canvas.server.accounts.api_key import new_key
 from a2a_canvas.server.protocols.guard.calls import LEGACY_METHODS, REQUESTS
-from a2a_canvas.server.protocols.guard.rest import REST_ROUTES
+from a2a_canvas.server.protocols.guard.rest_calls import REST_ROUTES
 from tests.every_request import HOOK, Place, message_10, rest_requests, rpc_03, rpc_10
 from tests.property_examples import examples
 from tests.server.app_server import Served, envelope, serving

@@ -102,7 +102,7 @@ class Watched(RuleBasedStateMachine):
         told, heard = len(client.told), len(client.heard)
         try:
             if announced and isinstance(change, EditText):
-                applied = result(store.complete(ref, change, COMPLETED))
+                applied = result(store.complete_edit(ref, change, COMPLETED))
                 assert client.heard[heard:] == [*closed_by(applied), COMPLETED, applied]
             else:
                 applied = result(store.apply(ref, change))
@@ -407,7 +407,7 @@ async def test_an_edit_is_told_to_be_complete_just_before_its_change(
 ) -> None:
     telling = EventedArtifactStore(store, client.listen)
     await store.apply(by("t0"), replacing("A", last_chunk=True))
-    applied = await telling.complete(by("t1"), EditText(Span(0, 1), "new", 1), COMPLETED)
+    applied = await telling.complete_edit(by("t1"), EditText(Span(0, 1), "new", 1), COMPLETED)
     assert client.heard == [COMPLETED, applied]
     assert (applied.append, applied.version, applied.last_chunk) == (False, 2, True)
     assert client.reads("a").text == "new"
@@ -420,7 +420,7 @@ async def test_where_the_store_refuses_an_edit_nothing_is_told(
     for content in ("A", "B"):
         await store.apply(by("t0"), replacing(content, last_chunk=True))
     with pytest.raises(VersionConflict):
-        await EventedArtifactStore(store, client.listen).complete(
+        await EventedArtifactStore(store, client.listen).complete_edit(
             by("t1"), EditText(Span(0, 1), "new", base), COMPLETED
         )
     assert client.heard == []
@@ -432,7 +432,7 @@ async def test_an_edit_that_closes_the_draft_of_its_turn_leaves_none_to_close(
 ) -> None:
     telling = EventedArtifactStore(store, client.listen)
     await telling.apply(by("t1"), replacing("A"))
-    await telling.complete(by("t1"), EditText(Span(0, 1), "new", 1), COMPLETED)
+    await telling.complete_edit(by("t1"), EditText(Span(0, 1), "new", 1), COMPLETED)
     told = len(client.told)
     await telling.close_all()
     assert len(client.told) == told

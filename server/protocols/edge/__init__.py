@@ -1,1 +1,3 @@
-"""Transport concerns that all protocols share: connections, shutdown, origins, SSE, metrics, times and errors."""
+"""What all protocols share: connections, shutdown, origins, SSE and metrics; the forms of times, page tokens, shares
+and errors.
+"""

@@ -60,7 +60,7 @@ from a2a_canvas.server.protocols.guard.error_forms import (
 )
 from a2a_canvas.server.protocols.guard.guests import RefuseMessage, refuse_none
 from a2a_canvas.server.protocols.guard.parsing import SMALL_BODY_BYTES, ParsingThread
-from a2a_canvas.server.protocols.guard.rest import check_encoding, check_rest, find_rest_route
+from a2a_canvas.server.protocols.guard.rest_calls import check_encoding, check_rest, find_rest_route
 from a2a_canvas.server.protocols.guard.rpc_calls import RejectedCall, check_jsonrpc
 from a2a_canvas.server.protocols.pipeline.entrance import HttpEntrance
 from a2a_canvas.server.protocols.pipeline.extension_headers import SUPPORTED, activated_extensions

@@ -10,7 +10,7 @@ from starlette.responses import Response
 from starlette.routing import Match
 
 from a2a_canvas.server.protocols.guard.error_forms import method_not_allowed, no_such_path, rest_response
-from a2a_canvas.server.protocols.guard.rest import REST_PATHS
+from a2a_canvas.server.protocols.guard.rest_calls import REST_PATHS
 from a2a_canvas.server.wire import AGUI_PATH, BELOW_REST
 
 BINDINGS = {"/": " (JSON-RPC)", f"{BELOW_REST}…": " (HTTP+JSON)", AGUI_PATH: " (AG-UI)"}

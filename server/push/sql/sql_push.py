@@ -53,7 +53,7 @@ class SqlPush:
     def __init__(self, database: Database, now: Callable[[], datetime]) -> None:
         self._database = database
         self._now = now
-        self._room = asyncio.Semaphore(TRANSACTIONS)
+        self._transactions = asyncio.Semaphore(TRANSACTIONS)
         self._wake = asyncio.Event()
         self._readable = ReadableRows("push notification")
 
@@ -243,12 +243,12 @@ class SqlPush:
 
     @asynccontextmanager
     async def _read(self) -> AsyncIterator[AsyncConnection]:
-        async with self._room, self._database.read() as connection:
+        async with self._transactions, self._database.read() as connection:
             yield connection
 
     @asynccontextmanager
     async def _write(self) -> AsyncIterator[AsyncConnection]:
-        async with self._room, self._database.write() as connection:
+        async with self._transactions, self._database.write() as connection:
             yield connection
 
     def _microseconds(self) -> int:

@@ -92,7 +92,7 @@ class McpSource:
             elif by_name.setdefault(tool["name"], tool) is not tool:
                 logger.warning("%s has two tools %r; the first one is taken", self.name, tool["name"][:100])
         own = ("read_resource", "list_resources") if listing.resources else ()
-        self._check_approval({*by_name, *own})
+        self._warn_of_unknown_approvals({*by_name, *own})
         keys = [*((name, "") for name in by_name), *((name, "own") for name in own)]
         names = unique_names({key: (self._server.prefix, key[0]) for key in keys})
         reader = names.get(("read_resource", "own"), "")
@@ -101,7 +101,7 @@ class McpSource:
             tools += self._resource_tools(reader, names["list_resources", "own"], listing.resources)
         self._tools = tuple(tools)
 
-    def _check_approval(self, names: set[str]) -> None:
+    def _warn_of_unknown_approvals(self, names: set[str]) -> None:
         """Warns about names in `approval` that the server does not offer: those tools would run without approval."""
         if self._server.approval == "all":
             return

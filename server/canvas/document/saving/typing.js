@@ -7,7 +7,7 @@ import { partOf } from "../../loading.js";
 import { linesOf } from "../../state/text.js";
 import { overlays } from "../../state/artifacts.js";
 import { hasStored, typedKey } from "../../storage.js";
-import { createConflict } from "./conflict.js";
+import { createConflict } from "./conflict_view.js";
 import { TEXT } from "../../strings.js";
 
 /** @typedef {import("../views.js").View} View */

@@ -44,7 +44,7 @@ from a2a_canvas.server.protocols.guard.error_forms import (
     rest_error_payload,
     rest_response,
 )
-from a2a_canvas.server.protocols.guard.rest import REST_PATHS, allowed_methods
+from a2a_canvas.server.protocols.guard.rest_calls import REST_PATHS, allowed_methods
 
 
 def rest_route(handler: RequestHandler, prefix: str) -> Route:

@@ -1,1 +1,3 @@
-"""The journal in a database: its group commit, reading, retention and removal, and the tails that subscribers read."""
+"""The journal in a database: its part of the group commit, reading, retention and removal, and the tails that
+subscribers read.
+"""

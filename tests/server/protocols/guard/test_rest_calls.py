@@ -9,7 +9,7 @@ from starlette.datastructures import QueryParams
 
 from a2a_canvas.server.protocols.guard.calls import Call
 from a2a_canvas.server.protocols.guard.checks import BodyLimits, Refusal
-from a2a_canvas.server.protocols.guard.rest import allowed_methods, check_rest, find_rest_route
+from a2a_canvas.server.protocols.guard.rest_calls import allowed_methods, check_rest, find_rest_route
 
 LIMITS = BodyLimits()
 
