@@ -376,6 +376,6 @@ async def test_what_is_copied_is_what_is_shown_and_the_link_is_that_of_the_page(
     assert f"{FIRST} Not saved yet." in await page.evaluate("navigator.clipboard.readText()")
     await window.reconnect()
     await page.get_by_role("button", name="Copy the link").click()
-    await expect(page.get_by_text("The link", exact=False)).to_be_visible()
+    await expect(page.get_by_text("Link copied.", exact=False)).to_be_visible()
     assert await page.evaluate("navigator.clipboard.readText()") == page.url
     await expect(saved(page)).to_be_visible()

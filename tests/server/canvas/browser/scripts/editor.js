@@ -12,7 +12,7 @@ async () => {
   const undo = ({ view }) => view.contentDOM.dispatchEvent(new KeyboardEvent("keydown", { key: "z", code: "KeyZ", keyCode: 90, ctrlKey: true, bubbles: true }));
 
   const editor = make("one\ntwo\nthree\n");
-  editor.select({ start: 8, end: 13 });
+  editor.view.dispatch({ selection: { anchor: 8, head: 13 }, userEvent: "select" });
   editor.update("ONE MORE\ntwo\nthree\n");
   editor.update("ONE MORE\ntwo\nthree\nfour\n");
   const selected = editor.selection().text;
