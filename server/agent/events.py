@@ -17,7 +17,7 @@ from a2a_canvas.server.agent.intent import Intent, intent_of
 from a2a_canvas.server.agent.model import ModelContent, ModelText, StopReason, Thinking, ToolResult, ToolUse, Usage
 from a2a_canvas.store.edits import EditEvent
 from a2a_canvas.store.models import NO_METADATA, Author, Metadata, Parts
-from a2a_canvas.tools.functions.canvas import StepKind
+from a2a_canvas.tools.functions.recorded_call import StepKind
 
 
 class State(StrEnum):

@@ -1,96 +1,15 @@
-"""`Canvas`: the operations available to a running tool.
-
-Rule 1: a call that runs again, after an answer of the user or a crash, receives its record: the answers, in the order
-        of its questions, the values of `once` and `remember`, and the numbers of saved changes, which are not made
-        again. A tool must therefore ask, and change each artifact, in the same order each time.
-Rule 2: a record is committed together with the changes before it. A call that fails is undone back to that point.
-        What runs in `once` counts and saves its own changes: neither what is skipped with it nor what another one has
-        not finished counts as made.
-Rule 3: `ask` leaves the tool by an exception that no `except Exception` catches.
-Rule 4: an answer to a question for authentication is not recorded: only the next run of the call has it. A later run
-        asks again, unless the result of using the answer is recorded.
-"""
+"""`Canvas`: the operations available to a running tool."""
 
 from __future__ import annotations
 
-import asyncio
 import json
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterable, Mapping
-from contextvars import ContextVar
-from dataclasses import dataclass, field
-from typing import Literal, TypeVar
 
-from a2a_canvas.store.changes import AppendParts, ReplaceParts
-from a2a_canvas.store.errors import ArtifactNotFound, StoreError
-from a2a_canvas.store.ids import public_id
-from a2a_canvas.store.models import Artifact, DataPart, FilePart, JsonValue, Part, Ref, text_of, text_part
-from a2a_canvas.tools.edit_stream import EditStream, EditTarget
-from a2a_canvas.tools.find_quote import find_once
-from a2a_canvas.tools.functions.results import File, ToolError
-from a2a_canvas.tools.part_inputs import require_portable
-from a2a_canvas.tools.tool import Workspace, to_json
-
-Written = str | File | JsonValue
-
-T = TypeVar("T")
-StepKind = Literal["called", "began", "asked", "authentication", "changed", "kept"]
-"""The kinds of steps that a call records, as explained in `ToolStep`."""
+from a2a_canvas.store.models import JsonValue
+from a2a_canvas.tools.functions.recorded_call import RecordedCall, do_nothing
 
 
-ChangeKey = tuple[str, str]
-"""The name of a `once`, or an empty text outside of any, and the id of an artifact."""
-
-_ONCE: ContextVar[tuple[Canvas, str] | None] = ContextVar("once", default=None)
-"""The `once` that is running."""
-
-
-class CallPaused(BaseException):
-    """The call waits for an answer of the user."""
-
-    def __init__(self, question: str, authentication: bool) -> None:
-        super().__init__(question)
-        self.question = question
-        self.authentication = authentication
-
-
-@dataclass(frozen=True, slots=True)
-class CallRecord:
-    """The record of a call's previous run; empty for a new call.
-
-    Attributes:
-        answers: the user's, in the order of the questions; None for an unrecorded one (rule 4).
-        kept: JSON texts by name.
-        changes: the number of its saved changes by the name of the `once` that made them (empty outside) and artifact.
-    """
-
-    answers: tuple[str | None, ...] = ()
-    kept: Mapping[str, str] = field(default_factory=dict)
-    changes: Mapping[ChangeKey, int] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True)
-class CallServices:
-    """What a call needs from the turn.
-
-    Attributes:
-        record: records a step: its kind, name and value.
-        flushed: waits until everything recorded is durable.
-        label: shows the task's progress.
-        caller: the user whose message the model had read last when it made the call; empty for an anonymous caller.
-        writers: ids of artifacts changed by running calls, with the ids of these calls.
-        kept: the JSON texts stored under a name by the calls of this conversation.
-    """
-
-    record: Callable[[StepKind, str, str], Awaitable[None]]
-    flushed: Callable[[], Awaitable[None]]
-    label: Callable[[str], Awaitable[None]]
-    caller: str
-    writers: dict[str, str]
-    kept: Callable[[str], Iterable[str]]
-
-
-class Canvas:
+class Canvas(RecordedCall):
     """The context of one call of a tool: its artifacts, its progress, the user.
 
     Attributes:
@@ -110,71 +29,6 @@ class Canvas:
     ['last']
     """
 
-    def __init__(self, call_id: str, workspace: Workspace, services: CallServices, record: CallRecord) -> None:
-        self.context_id = public_id(workspace.context_id)
-        self.task_id = workspace.task_id
-        self.caller = services.caller
-        self._call_id = call_id
-        self._workspace = workspace
-        self._services = services
-        self._record = record
-        self._kept = dict(record.kept)
-        self._questions = 0
-        self._changes: Counter[ChangeKey] = Counter()
-        self._touched: dict[str, Ref] = {}
-        self._unsaved: dict[str, set[str]] = {}
-        self._ended = False
-
-    async def progress(self, label: str) -> None:
-        """Show what the tool is doing, as one line of text; clients show it until the next one."""
-        self._check_open()
-        await asyncio.sleep(0)  # a tool that does nothing else would block the event loop
-        if line := " ".join(label.split())[:200]:
-            await self._services.label(line)
-
-    def artifact(self, artifact_id: str) -> CanvasArtifact:
-        """An artifact of the conversation, which need not exist yet."""
-        return CanvasArtifact(self, artifact_id)
-
-    async def artifacts(self) -> list[str]:
-        """The ids of the conversation's artifacts, the one changed last at the end."""
-        return [each.artifact_id for each in await self._workspace.store.list(self._workspace.context_id)]
-
-    async def ask(self, question: str, *, authentication: bool = False) -> str:
-        """Ask the user. The task waits, also across a restart of the server; nothing runs in the meantime.
-
-        The call ends here. When the user has answered, the tool is run again from its start, and `ask` returns the
-        answer. Do in `once` whatever must not be done twice.
-
-        Args:
-            authentication: the user has to log in somewhere, or to give credentials, before the task can continue
-                (`auth-required` in A2A). Only this call gets the answer, once: neither the model nor the conversation
-                has it, and it is not stored. A call that is run again, after another question or a crash, asks again:
-                so ask for it last, and do what needs it in `once`.
-        """
-        self._check_open()
-        number, self._questions = self._questions, self._questions + 1
-        answers = self._record.answers
-        if number < len(answers) and (answer := answers[number]) is not None:
-            return answer
-        raise CallPaused(question, authentication)
-
-    async def once(self, name: str, fn: Callable[[], Awaitable[T]]) -> T:
-        """The result of `fn`, which runs once per call, even if the call runs again.
-
-        Args:
-            name: unique in the tool.
-            fn: returns a JSON value. A crash while it runs, or before its result is stored, runs it again.
-        """
-        if name not in self._kept:
-            outer = _ONCE.set((self, name))
-            try:
-                await self.remember(name, await fn())  # type: ignore[arg-type]
-            finally:
-                _ONCE.reset(outer)
-        value: T = json.loads(self._kept[name])
-        return value
-
     def recall(self, name: str) -> JsonValue:
         """The value stored by `remember` in this call; None if there is none."""
         value: JsonValue = json.loads(self._kept.get(name, "null"))
@@ -186,18 +40,9 @@ class Canvas:
         Raises:
             ValueError: it is not a JSON value.
         """
-        self._check_open()
-        self._kept[name] = to_json(require_portable(value))
-        await self.save()
-        await self._services.record("kept", name, self._kept[name])
-        await self._services.flushed()
+        await self._keep(name, value, do_nothing)
 
-    # ------------------------------------------------------------- for the turn, and for `CanvasArtifact`
-
-    @property
-    def question_count(self) -> int:
-        """The number of questions asked."""
-        return self._questions
+    # ------------------------------------------------------------- for the turn
 
     def recall_all(self, name: str) -> list[JsonValue]:
         """The values stored by `remember` under a name, in all calls of the conversation so far."""
@@ -207,166 +52,6 @@ class Canvas:
         """Count the next question as asked: the result of its answer is recorded (rule 4)."""
         self._questions += 1
 
-    async def save(self) -> None:
-        """Record the changes made so far, except those of another `once` that is running (rule 2)."""
-        await self.prepare()
-        saved = [artifact_id for artifact_id, names in self._unsaved.items() if names <= {"", self._once}]
-        changes: dict[str, dict[str, int]] = {}
-        for artifact_id in saved:  # nothing waits from here
-            await self._workspace.store.complete_call(self._touched[artifact_id])
-            for name in self._unsaved.pop(artifact_id):
-                changes.setdefault(name, {})[artifact_id] = self._changes[name, artifact_id]
-        for name, counts in changes.items():
-            await self._services.record("changed", name, to_json(counts))
-
-    async def prepare(self) -> None:
-        """Prepare `close`, so that it does not wait."""
-        for ref in tuple(self._touched.values()):
-            await self._workspace.store.prepare(ref)
-
-    async def close(self) -> None:
-        """The call has succeeded: make a version of each artifact that it has changed."""
-        for ref in self._touched.values():
-            await self._workspace.store.close(ref)
-        self.release()
-
-    async def undo(self) -> None:
-        """The call has failed: undo its unrecorded changes."""
-        for ref in self._touched.values():
-            await self._workspace.store.discard(ref)
-        self.release()
-
-    def release(self) -> None:
-        """The call ends, or waits for the user: its changes stay as they are."""
-        self._ended = True
-        writers = self._services.writers
-        for artifact_id in [each for each, call_id in writers.items() if call_id == self._call_id]:
-            del writers[artifact_id]
-
-    @property
-    def _once(self) -> str:
-        """The name of the `once` that is running; empty outside of any."""
-        running = _ONCE.get()
-        return running[1] if running and running[0] is self else ""
-
-    def _check_open(self) -> None:
-        if self._ended:
-            raise RuntimeError("The call of this canvas has ended.")
-
-    async def change(self, artifact_id: str, make: Callable[[Ref], Awaitable[None]]) -> None:
-        """Make a change, unless it was made before (rule 1)."""
-        self._check_open()
-        key = self._once, artifact_id
-        self._changes[key] += 1
-        if self._changes[key] <= self._record.changes.get(key, 0):
-            return
-        if self._services.writers.setdefault(artifact_id, self._call_id) != self._call_id:
-            raise ToolError(f"Artifact {artifact_id!r} is being written by another tool call. Try again after it.")
-        ref = self._workspace.ref(artifact_id)
-        try:
-            await make(ref)
-        except StoreError as error:
-            raise ToolError(str(error)) from None
-        self._mark_changed(ref)
-
-    def _mark_changed(self, ref: Ref) -> None:
-        self._touched[ref.artifact_id] = ref
-        self._unsaved.setdefault(ref.artifact_id, set()).add(self._once)
-
-    async def apply(self, artifact_id: str, change: AppendParts | ReplaceParts) -> None:
-        """Change the parts of an artifact; errors as in `CanvasArtifact.append`."""
-
-        async def make(ref: Ref) -> None:
-            await self._workspace.store.apply(ref, change)
-
-        await self.change(artifact_id, make)
-
     def skip_saved_changes(self) -> None:
         """Count the saved changes as made, for a tool that determines itself what remains to be changed."""
         self._changes |= Counter(self._record.changes)
-
-    async def edit(self, ref: Ref, old: str, new: str) -> None:
-        """Edit a passage; see `CanvasArtifact.edit`."""
-        store = self._workspace.store
-        await store.prepare(ref)
-        closed = await store.close(ref)
-        artifact = closed.artifact if closed else await store.get(ref)
-        found = find_once(artifact.text, old) if old else "The passage to edit is empty."
-        if isinstance(found, str):
-            raise ToolError(found)
-        edit = EditStream(
-            self._workspace, EditTarget(ref.artifact_id, artifact.version, artifact.text, found), "replace"
-        )
-        await edit.start()
-        try:
-            await edit.feed(new)
-            await store.prepare(ref)
-            await edit.complete()
-        except BaseException:
-            await edit.abort()
-            raise
-        self._mark_changed(ref)
-        await self.save()
-
-    async def read(self, artifact_id: str) -> Artifact | None:
-        """An artifact with its draft; None if there is none."""
-        try:
-            return await self._workspace.store.get(self._workspace.ref(artifact_id))
-        except ArtifactNotFound:
-            return None
-
-
-@dataclass(frozen=True, slots=True)
-class CanvasArtifact:
-    """An artifact, as a tool sees it. Subscribers see each change immediately.
-
-    The changes of one call become one version when the call ends, or before it asks.
-    """
-
-    canvas: Canvas
-    artifact_id: str
-
-    async def read(self) -> str:
-        """Its text; empty if it has none, or does not exist."""
-        artifact = await self.canvas.read(self.artifact_id)
-        part = text_of(artifact.parts) if artifact else None
-        return part.text if part else ""
-
-    async def append(self, *parts: Written, name: str | None = None, media_type: str = "") -> None:
-        """Add to its end: a `str` to its text, a `File` to its files, any other JSON value to its data.
-
-        Args:
-            name: its new name, for example `report.md`.
-            media_type: of the text.
-
-        Raises:
-            ToolError: it cannot be changed now, or would be too large.
-        """
-        added = tuple(_part(part, media_type) for part in parts)
-        await self.canvas.apply(self.artifact_id, AppendParts(added, name, done=False))
-
-    async def replace(self, *parts: Written, name: str | None = None, media_type: str = "") -> None:
-        """Replace all its text, files or data: of the kinds in `parts`. Arguments and errors as in `append`."""
-        new = tuple(_part(part, media_type) for part in parts)
-        await self.canvas.apply(self.artifact_id, ReplaceParts(new, name, done=False))
-
-    async def edit(self, old: str, new: str) -> None:
-        """Replace a passage of its text, which is a new version at once.
-
-        Args:
-            old: must occur in the text, once.
-
-        Raises:
-            ToolError: it does not, or the artifact cannot be changed now.
-        """
-        await self.canvas.change(self.artifact_id, lambda ref: self.canvas.edit(ref, old, new))
-
-
-def _part(value: Written, media_type: str) -> Part:
-    match value:
-        case str():
-            return text_part(value, media_type)
-        case File():
-            return FilePart(value.content, value.url, value.name, value.media_type)
-        case _:
-            return DataPart(require_portable(value), size=len(to_json(value).encode()))

@@ -11,7 +11,8 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol
 
-from a2a_canvas.tools.functions.canvas import CallRecord, Canvas
+from a2a_canvas.tools.functions.canvas import Canvas
+from a2a_canvas.tools.functions.recorded_call import CallRecord
 from a2a_canvas.tools.functions.results import Result
 from a2a_canvas.tools.tool import Tool
 

@@ -29,8 +29,18 @@ class CallTimeout(Exception):
     """A call exceeded its time limit."""
 
 
-async def run_within(name: str, run: Awaitable[T], seconds: float) -> T:
+async def run_within(
+    name: str,
+    run: Awaitable[T],
+    seconds: float | None,
+    *,
+    before_cancel: Callable[[tuple[object, ...]], None] = lambda reason: None,
+) -> T:
     """The result of a call, which is cancelled with the turn, or when its time is up.
+
+    Args:
+        seconds: that it may take; None without a limit.
+        before_cancel: is called with the arguments of the `CancelledError` before the call is cancelled with the turn.
 
     Raises:
         TooSlow: it took longer than `seconds`.
@@ -40,6 +50,7 @@ async def run_within(name: str, run: Awaitable[T], seconds: float) -> T:
         with _WATCH.running(name):
             done, _ = await asyncio.wait((task,), timeout=seconds)
     except asyncio.CancelledError as error:
+        before_cancel(error.args)
         await _end(name, task, *error.args)
         raise
     if not done:

@@ -89,6 +89,9 @@ class ModelCall(Answer[_Block]):
 
     `take` raises `LimitReached` if a tool reached a limit; the turn must end.
 
+    Args:
+        own_tools: every tool is a function, and the caller runs it (`take_functions`).
+
     Attributes:
         outcomes: of the calls that have acted, in order.
         asked: ids of the calls that wait for the user's answer.
@@ -104,6 +107,8 @@ class ModelCall(Answer[_Block]):
         output: TurnOutput,
         thinking: Literal["delta", "accumulated"],
         caller: Callable[[], str] = lambda: "",
+        *,
+        own_tools: bool = False,
     ) -> None:
         super().__init__(progress, output.emit, thinking, _Block)
         self.outcomes: list[Outcome] = []
@@ -113,6 +118,7 @@ class ModelCall(Answer[_Block]):
         self._workspace = workspace
         self._output = output
         self._caller = caller
+        self._own_tools = own_tools
         self._functions: list[_Block] = []
         self._deferred: list[_Block] = []
         self._pending: list[tuple[int, ModelText | Thinking | ToolUse]] = []
@@ -140,13 +146,18 @@ class ModelCall(Answer[_Block]):
 
     async def function_calls(self) -> tuple[FunctionCall, ...]:
         """Append the calls of function tools to the transcript, and return them: they can run now."""
+        calls = self.take_functions()
+        called = (ev.ToolStep(call.id, "called", str(call.index), call.caller) for call in calls)
+        if calls:
+            await self._output.append_transcript((*self.unsaved_blocks(), *called))
+        return calls
+
+    def take_functions(self) -> tuple[FunctionCall, ...]:
+        """The calls of function tools since the last time; their blocks are complete."""
         blocks, self._functions = self._functions, []
         for block in blocks:
             self._add(block, ToolUse(block.tool_use_id, block.name, block.input or {}))
         caller = self._caller()
-        called = (ev.ToolStep(block.tool_use_id, "called", str(block.place.index), caller) for block in blocks)
-        if blocks:
-            await self._output.append_transcript((*self.unsaved_blocks(), *called))
         return tuple(
             FunctionCall(each.tool_use_id, each.place.index, each.name, each.input or {}, caller) for each in blocks
         )
@@ -164,7 +175,7 @@ class ModelCall(Answer[_Block]):
             tool = self._tools.get(event.name)
             if isinstance(tool, Tool):
                 block.tool, block.acts_last = tool.open(self._workspace), tool.acts_last
-            block.function = isinstance(tool, FunctionTool)
+            block.function = self._own_tools or isinstance(tool, FunctionTool)
             await self._emit(ev.ToolUseStarted(block.place, block.tool_use_id, event.name))
         else:
             await super()._begin_block(block, event)

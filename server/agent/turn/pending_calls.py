@@ -14,7 +14,7 @@ from typing import Any, assert_never
 from a2a_canvas.server.agent.events import AssistantOutput, ToolStep, Transcript, UserInput
 from a2a_canvas.server.agent.model import ModelText, ToolResult, ToolUse
 from a2a_canvas.server.log_output import MASK
-from a2a_canvas.tools.functions.canvas import CallRecord, ChangeKey
+from a2a_canvas.tools.functions.recorded_call import CallRecord, ChangeKey
 
 SECRET_LENGTH = 8
 """The minimum length of an answer that counts as a secret: “done” does not."""
@@ -82,6 +82,8 @@ class _WaitingCall:
                 self.changes |= {(step.name, artifact): count for artifact, count in json.loads(step.value).items()}
             case "kept":
                 self.kept[step.name] = step.value
+            case "shown" | "took":
+                pass
             case _:
                 assert_never(step.kind)
 
@@ -122,6 +124,8 @@ def _waiting_calls(transcript: Transcript) -> Collection[_WaitingCall]:
         match item:
             case AssistantOutput(blocks=blocks):
                 uses |= {block.id: block for block in blocks if isinstance(block, ToolUse)}
+            case ToolStep(tool_use_id=""):  # of an agent's function (`loops/run_record.py`)
+                pass
             case ToolStep(tool_use_id=use_id, kind="called"):  # an id may occur again in a later answer
                 waiting[use_id] = _WaitingCall(uses[use_id], int(item.value), item.name)
             case ToolStep(tool_use_id=use_id):

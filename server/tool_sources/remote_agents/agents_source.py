@@ -29,8 +29,9 @@ from a2a_canvas.server.tool_sources.remote_agents.agent_card import (
 from a2a_canvas.server.tool_sources.remote_agents.agent_client import AgentClient
 from a2a_canvas.server.tool_sources.remote_agents.remote_task import CANCEL_TIMEOUT, TIMEOUT, RemoteAgent, RemoteTask
 from a2a_canvas.server.tool_sources.remote_agents.task_parts import line
-from a2a_canvas.tools.functions.canvas import CallRecord, Canvas
+from a2a_canvas.tools.functions.canvas import Canvas
 from a2a_canvas.tools.functions.function_tool import FunctionTool
+from a2a_canvas.tools.functions.recorded_call import CallRecord
 from a2a_canvas.tools.functions.results import Result, ToolError
 
 logger = logging.getLogger(__name__)

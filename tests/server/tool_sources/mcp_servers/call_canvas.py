@@ -7,8 +7,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, cast
 
-from a2a_canvas.tools.functions.canvas import CallPaused, Canvas
+from a2a_canvas.tools.functions.canvas import Canvas
 from a2a_canvas.tools.functions.function_tool import FunctionTool
+from a2a_canvas.tools.functions.recorded_call import CallPaused
 from a2a_canvas.tools.functions.results import ToolError
 
 

@@ -16,8 +16,8 @@ import pytest
 from a2a_canvas.server.tool_sources.mcp_servers import mcp_connection, source
 from a2a_canvas.server.tool_sources.mcp_servers.config import Command, McpServer
 from a2a_canvas.server.tool_sources.mcp_servers.source import McpSource
-from a2a_canvas.tools.functions.canvas import CallPaused
 from a2a_canvas.tools.functions.function_tool import FunctionTool
+from a2a_canvas.tools.functions.recorded_call import CallPaused
 from tests.server.tool_sources.mcp_servers.call_canvas import CallCanvas, outcome
 
 PROGRAM = Path(__file__).with_name("hostile_server.py")

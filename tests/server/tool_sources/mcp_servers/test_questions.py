@@ -12,8 +12,9 @@ from a2a_canvas.server.tool_sources.mcp_servers import source as source_module
 from a2a_canvas.server.tool_sources.mcp_servers.config import Command, McpServer
 from a2a_canvas.server.tool_sources.mcp_servers.questions import Questions
 from a2a_canvas.server.tool_sources.mcp_servers.source import McpSource
-from a2a_canvas.tools.functions.canvas import CallPaused, Canvas
+from a2a_canvas.tools.functions.canvas import Canvas
 from a2a_canvas.tools.functions.function_tool import FunctionTool
+from a2a_canvas.tools.functions.recorded_call import CallPaused
 from tests.server.tool_sources.mcp_servers.call_canvas import CallCanvas, outcome
 
 TOOL = {"name": "book", "inputSchema": {"type": "object"}}

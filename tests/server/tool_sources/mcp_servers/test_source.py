@@ -14,8 +14,8 @@ import pytest
 from a2a_canvas.server.tool_sources.mcp_servers import source as source_module
 from a2a_canvas.server.tool_sources.mcp_servers.config import Command, Endpoint, Http, McpServer
 from a2a_canvas.server.tool_sources.mcp_servers.source import McpSource, mcp_sources
-from a2a_canvas.tools.functions.canvas import CallPaused
 from a2a_canvas.tools.functions.function_tool import FunctionTool
+from a2a_canvas.tools.functions.recorded_call import CallPaused
 from a2a_canvas.tools.functions.results import File
 from tests.free_port import free_port
 from tests.server.canvas.node_tools import ROOT, need_node
