@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.middleware.cors import CORSMiddleware
 from starlette.routing import BaseRoute
 
+from a2a_canvas.server.agent.loops.agent_function import agent_function
 from a2a_canvas.server.agent.model import LLM
 from a2a_canvas.server.assembly.components import Components, make_components
 from a2a_canvas.server.assembly.engine import Clock, make_engine
@@ -32,7 +35,9 @@ from a2a_canvas.server.settings.settings import Settings
 from a2a_canvas.server.wire import REST_PREFIX
 
 
-def create_app(settings: Settings, llm: LLM | None = None, clock: Clock | None = None) -> Starlette:
+def create_app(
+    settings: Settings, llm: LLM | None = None, clock: Clock | None = None, *, loop: Any = None
+) -> Starlette:
     """An ASGI application that serves A2A, AG-UI and the artifacts as `settings` say.
 
     Run it with any ASGI server that supports lifespan, on the host and port of `settings`: the card names them. With
@@ -42,6 +47,8 @@ def create_app(settings: Settings, llm: LLM | None = None, clock: Clock | None =
         settings: `Settings()` reads the environment; every field is also a keyword argument.
         llm: the model; the one that `settings` name if it is None.
         clock: the source of time and ids, for tests.
+        loop: an agent's own loop: `async def agent(turn: Turn)`, or an async generator. The model then serves edits
+            only.
 
     Returns:
         The application. Its `state.shutdown` is a `Shutdown`: `a2a-canvas serve` runs it before uvicorn closes the
@@ -51,12 +58,13 @@ def create_app(settings: Settings, llm: LLM | None = None, clock: Clock | None =
     Raises:
         SettingsError: the model, the instructions or the tools cannot be used.
         CardError: the agent card cannot be served.
+        AgentDefinitionError: `loop` cannot be an agent.
 
     >>> app = create_app(Settings(model="rehearsal", database="memory"))
     >>> app.state.shutdown.begun
     False
     """
-    engine = make_engine(settings, llm, clock)
+    engine = make_engine(settings, llm, clock, agent_function(loop) if loop else None)
     components = make_components(engine)
     app = Starlette(
         routes=_routes(components),

@@ -24,7 +24,7 @@ PROJECT: dict[str, Any] = tomllib.loads((ROOT / "pyproject.toml").read_text())
 EXTRAS: dict[str, list[str]] = PROJECT["project"]["optional-dependencies"]
 NEEDED = [*PROJECT["build-system"]["requires"], *PROJECT["project"]["dependencies"]]
 FILES = {
-    "requirements.txt": [*NEEDED, *EXTRAS["openai"], *EXTRAS["test"]],
+    "requirements.txt": [*NEEDED, *EXTRAS["mcp"], *EXTRAS["openai"], *EXTRAS["test"]],
     "requirements-dev.txt": [*NEEDED, *EXTRAS["dev"]],
 }
 """What each file has to pin. An installation adds nothing to it: it is one without build isolation and dependencies."""
@@ -84,7 +84,7 @@ def test_what_is_installed_here_is_what_is_pinned() -> None:
     pinned = pins("requirements-dev.txt")
     others = {name: version for name, version in installed.items() if pinned.get(name) != version}
     # They come with the environment and by the installation of this project.
-    assert others.keys() <= {"pip", "a2a-canvas"}
+    assert others.keys() <= {"pip", "wheel", "a2a-canvas"}
 
 
 @pytest.mark.parametrize("name", ["package-lock.json", "tests/server/protocols/agui/package-lock.json"])

@@ -173,6 +173,14 @@ class Usage:
     cache_read_tokens: int = 0
     cache_write_tokens: int = 0
 
+    def __add__(self, other: Usage) -> Usage:
+        return Usage(
+            self.input_tokens + other.input_tokens,
+            self.output_tokens + other.output_tokens,
+            self.cache_read_tokens + other.cache_read_tokens,
+            self.cache_write_tokens + other.cache_write_tokens,
+        )
+
     @property
     def total_input(self) -> int:
         """The tokens of the request, cached or not; 0 if the provider does not report them."""
@@ -323,7 +331,20 @@ class TooLong(ModelError):
 
 
 class LLM(Protocol):
-    """A language model."""
+    """A language model: `create_app(settings, model)` takes one of your own (docs/models.md).
+
+    >>> import asyncio
+    >>> from a2a_canvas.llm import BlockStart, BlockStop, MessageStop, ModelMessage, ModelRequest, ModelText, TextDelta
+    >>> class Parrot:
+    ...     name = "parrot"
+    ...     thinking = "delta"
+    ...
+    ...     async def stream(self, request):
+    ...         yield BlockStart(0, "text")
+    ...         yield TextDelta(0, request.messages[-1].blocks[-1].text)
+    ...         yield BlockStop(0)
+    ...         yield MessageStop()
+    """
 
     @property
     def name(self) -> str:

@@ -11,6 +11,7 @@ from uuid import uuid4
 
 from a2a_canvas.server.accounts.access import Access
 from a2a_canvas.server.accounts.quotas import Meter, Quota
+from a2a_canvas.server.agent.loops.agent_function import AgentFunction
 from a2a_canvas.server.agent.model import LLM, SCRIPT_PREFIX
 from a2a_canvas.server.agent.models.wrappers import FramedLLM
 from a2a_canvas.server.agent.turn.turn import TurnLimits
@@ -51,10 +52,13 @@ class Engine:
     runtime: Runtime
 
 
-def make_engine(settings: Settings, llm: LLM | None = None, clock: Clock | None = None) -> Engine:
+def make_engine(
+    settings: Settings, llm: LLM | None = None, clock: Clock | None = None, agent: AgentFunction | None = None
+) -> Engine:
     """The engine of a server. Nothing is opened yet.
 
     Args:
+        agent: runs the conversations in place of the model.
         llm: the model; the one that `settings` name if it is None.
 
     Raises:
@@ -79,6 +83,7 @@ def make_engine(settings: Settings, llm: LLM | None = None, clock: Clock | None 
         instructions=_instructions(settings),
         push=backend.push,
         metrics=metrics,
+        agent=agent,
     )
     return Engine(settings, clock, llm, sources, metrics, backend, runtime)
 

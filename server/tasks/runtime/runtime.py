@@ -33,6 +33,7 @@ from a2a_canvas.server.agent.events import (
     UserMessage,
 )
 from a2a_canvas.server.agent.intent import Converse, InvalidOperation, Operation, Put, Upload
+from a2a_canvas.server.agent.loops.agent_function import AgentFunction
 from a2a_canvas.server.agent.model import LLM
 from a2a_canvas.server.agent.turn.function_calls import find_no_tool
 from a2a_canvas.server.agent.turn.history import to_user_input, without_credentials
@@ -74,6 +75,8 @@ T = TypeVar("T")
 
 POLL_INTERVAL = 0.05
 """Seconds between two looks at a step that another replica is about to finish."""
+LAST_RUNS = 3.0
+"""Seconds that a run which no server can continue may take when the server shuts down: most of a shutdown's grace."""
 SERVER_STOPPED = "The server was stopped before the task was done. Send it again."
 
 Accept = Callable[[], Awaitable[None]]
@@ -91,6 +94,7 @@ class Runtime:
         metrics: count what the turns do.
         contexts: opens contexts, and the tasks in them, for callers.
         find_tool: waits for a tool that is not there when a task goes on.
+        agent: runs the conversations in place of the model's rounds.
         now, new_id: the clock and the source of ids.
         sleep: waits before a model call is retried.
     """
@@ -111,6 +115,7 @@ class Runtime:
         metrics: Metrics | None = None,
         find_tool: FindTool = find_no_tool,
         push: PushConfigs | None = None,
+        agent: AgentFunction | None = None,
     ) -> None:
         self.contexts = contexts
         self.journal = journal = contexts.journal
@@ -135,6 +140,7 @@ class Runtime:
             instructions=instructions,
             metrics=metrics or Metrics(now),
             find_tool=find_tool,
+            agent=agent,
         )
         self._locks = NamedLocks()
         self._background: set[asyncio.Task[Any]] = set()
@@ -511,7 +517,8 @@ class Runtime:
     async def close(self) -> None:
         """Stop every turn: the server shuts down. If tasks are durable, another replica takes them over."""
         if self._durable:
-            self._turns.detach()  # before the tasks are given up: what the turns emit from here on is ignored
+            # Before the tasks are given up: what the turns emit from then on is ignored.
+            await self._turns.finish(LAST_RUNS)
             await self._ownership.resign()
             await self.idle()
         else:

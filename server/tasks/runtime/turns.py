@@ -41,6 +41,9 @@ from a2a_canvas.server.agent.events import (
 )
 from a2a_canvas.server.agent.intent import Operation, SelectionEdit
 from a2a_canvas.server.agent.listener import listener
+from a2a_canvas.server.agent.loops.agent_function import AgentFunction
+from a2a_canvas.server.agent.loops.conversation import to_history
+from a2a_canvas.server.agent.loops.run_function import AgentRequest, run_function
 from a2a_canvas.server.agent.model import LLM
 from a2a_canvas.server.agent.models.wrappers import MeasuredLLM, PacedLLM
 from a2a_canvas.server.agent.turn.function_calls import abandon, find_no_tool
@@ -122,6 +125,7 @@ class TurnHandle:
         credentials: what the user has answered and nothing records.
         closed: it takes no more messages.
         detached: the task does not belong to this process any more, or not to this run.
+        lasts: it runs a function that no server can continue.
         ending: what the task becomes if it is stopped.
         began, report: when the run began, and what it has done so far, for the log.
         metrics: counts what it does.
@@ -139,6 +143,7 @@ class TurnHandle:
     closed: bool = False
     stopping: bool = False
     detached: bool = False
+    lasts: bool = False
     ending: StatusChanged = field(default_factory=lambda: StatusChanged(State.CANCELED))
     report: TurnReport = field(default_factory=TurnReport)
 
@@ -196,6 +201,7 @@ class Turns:
     instructions: str = ""
     metrics: Metrics = field(default_factory=Metrics)
     find_tool: FindTool = find_no_tool
+    agent: AgentFunction | None = None
 
     def __post_init__(self) -> None:
         self.llm = MeasuredLLM(PacedLLM(self.llm, self.journal.wait_writable), self.metrics)
@@ -282,6 +288,14 @@ class Turns:
         for task_id in self._handles if task_ids is None else task_ids:
             if handle := self._handles.get(task_id):
                 handle.detach()
+
+    async def finish(self, seconds: float) -> None:
+        """Detach every turn but those that no server can continue, and wait for these."""
+        last = {task_id: handle for task_id, handle in self._handles.items() if handle.lasts}
+        self.detach(self._handles.keys() - last)
+        if tasks := [handle.task for handle in last.values() if handle.task]:
+            await asyncio.wait(tasks, timeout=seconds)
+        self.detach()
 
     async def wait(self) -> None:
         """Wait until nothing runs."""
@@ -372,7 +386,9 @@ class Turns:
             return handle.ending
         if orphan.write_failures:
             return self._failed(NOT_STORED)
-        return self._failed(TOO_MANY_RESUMPTIONS) if orphan.resumptions > MAX_RESUMPTIONS else None
+        # The run of a function counts its own: since its last record.
+        given_up = orphan.resumptions > MAX_RESUMPTIONS and not self.agent
+        return self._failed(TOO_MANY_RESUMPTIONS) if given_up else None
 
     def _failed(self, reason: str) -> StatusChanged:
         return StatusChanged(State.FAILED, AgentMessage(self.new_id(), reason))
@@ -420,10 +436,10 @@ class Turns:
     def _metered_model(self, record: TaskRecord, handle: TurnHandle) -> LLM:
         """The model, for one run of a turn."""
 
-        def spend(tokens_in: int, tokens_out: int) -> None:
-            self.admission.meter.spend(payer(record.owner, handle.sender), tokens_in, tokens_out)
+        return MeteredLLM(self.llm, partial(self._spend, record, handle))
 
-        return MeteredLLM(self.llm, spend)
+    def _spend(self, record: TaskRecord, handle: TurnHandle, tokens_in: int, tokens_out: int) -> None:
+        self.admission.meter.spend(payer(record.owner, handle.sender), tokens_in, tokens_out)
 
     async def _reason_to_stop(self, record: TaskRecord, handle: TurnHandle) -> str:
         """Why a turn must not call the model again; empty if it may."""
@@ -459,6 +475,10 @@ class Turns:
             credentials=handle.credentials,
             stop=partial(self._reason_to_stop, record, handle),
         )
+        flushed = partial(retry_while_unavailable, partial(self.journal.flushed, record.task_id), _pause)
+        if self.agent:
+            await self._run_agent(record, handle, request, flushed, emit)
+            return
         await run_turn(
             request,
             llm=self._metered_model(record, handle),
@@ -470,7 +490,30 @@ class Turns:
             window_estimates=self._window_estimates,
             instructions=self.instructions,
             sleep=self.sleep,
-            flushed=partial(retry_while_unavailable, partial(self.journal.flushed, record.task_id), _pause),
+            flushed=flushed,
+        )
+
+    async def _run_agent(
+        self,
+        record: TaskRecord,
+        handle: TurnHandle,
+        request: TurnRequest,
+        flushed: Callable[[], Awaitable[None]],
+        emit: Emit,
+    ) -> None:
+        assert self.agent
+        handle.lasts = not self.agent.restartable
+        messages = _messages(record)[: _read(record)]
+        history = to_history(request.earlier)
+        await run_function(
+            AgentRequest(request, messages, history, partial(self._spend, record, handle)),
+            self.agent,
+            tools=self.tools(),
+            store=self.store_of(record.task_id, handle),
+            emit=emit,
+            new_id=self.new_id,
+            flushed=flushed,
+            instructions=self.instructions,
         )
 
     def store_of(self, task_id: str, handle: TurnHandle | None = None) -> ArtifactStore:

@@ -1,0 +1,330 @@
+"""`Turn`: what an agent's own loop may do for one message.
+
+Rule 1: a function that was cut off by a crash or a question runs again from its start, with its record. What it did in
+        a step (`once`, `tool`) is skipped; outside of steps it must say and change the same as before.
+Rule 2: text outside of steps is not shown again until all recorded steps have been asked for: the round begins with
+        the recorded text.
+Rule 3: what ends the function early (`ask`, `decline`, a limit) leaves it by an exception that no `except Exception`
+        catches, and holds even if one catches it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections import Counter
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from a2a_canvas.server.agent.endings import Ending, to_tool_result
+from a2a_canvas.server.agent.events import State, UserMessage
+from a2a_canvas.server.agent.loops.conversation import Message, to_message
+from a2a_canvas.server.agent.loops.reply_stream import BlockKind, ReplyStream
+from a2a_canvas.server.agent.loops.run_record import SETTLED, RunRecord
+from a2a_canvas.server.agent.model import StopReason, Usage
+from a2a_canvas.server.agent.text.visible import visible
+from a2a_canvas.server.agent.turn.call import TurnOutput
+from a2a_canvas.tools.functions.function_tool import AnyTool
+from a2a_canvas.tools.functions.recorded_call import CallPaused, CallServices, RecordedCall, do_nothing
+from a2a_canvas.tools.functions.running import HANDED_OVER
+from a2a_canvas.tools.tool import Ask, Done, Failed, Outcome, Workspace, to_json
+
+T = TypeVar("T")
+
+
+class TurnEnded(BaseException):
+    """The function must end: it declined, or reached a limit."""
+
+    def __init__(self, ending: Ending) -> None:
+        super().__init__(ending.text)
+        self.ending = ending
+
+
+@dataclass(frozen=True, slots=True)
+class TurnServices:
+    """What a turn needs besides a call's services.
+
+    Attributes:
+        stop: why the turn must end; empty if it may continue.
+        spend: counts tokens, of input and output.
+        take_messages: takes the messages sent meanwhile into the transcript.
+    """
+
+    stop: Callable[[], Awaitable[str]]
+    spend: Callable[[int, int], None]
+    take_messages: Callable[[], Awaitable[Sequence[UserMessage]]]
+
+
+@dataclass(slots=True)
+class ToolCall:
+    """A running call of a tool of the agent."""
+
+    turn: Turn
+    name: str
+    step: str
+    input: Mapping[str, Any]
+    index: int
+    use_id: str
+    ended: bool = False
+
+    async def run(self, fn: Callable[[], Awaitable[T]]) -> T:
+        """Carry out the call with `fn`, which returns a JSON value: the result that clients see. It is a step."""
+        return await self.turn.run_tool(self, fn)
+
+
+class Turn(RecordedCall):
+    """One message, and everything an agent's function may do about it.
+
+    Attributes:
+        message: the message to answer.
+        text: its text.
+        history: the conversation before it, oldest first.
+        thread_id: of the conversation, for another server: unlike `context_id`, no two users share one.
+        resumed: the function was cut off by a crash, and runs again.
+        handed_over: another server continues the task; set when the function is cancelled.
+        tools: of the agent folder: its `tools.py`, MCP servers and agents.
+        instructions: of the agent folder.
+    """
+
+    def __init__(
+        self,
+        workspace: Workspace,
+        services: CallServices,
+        turn_services: TurnServices,
+        record: RunRecord,
+        reply: ReplyStream,
+        output: TurnOutput,
+        message: Message,
+        *,
+        messages: Sequence[UserMessage] = (),
+        history: Sequence[Message] = (),
+        tools: Sequence[AnyTool] = (),
+        instructions: str = "",
+        resumed: bool = False,
+    ) -> None:
+        super().__init__("", workspace, services, record.call)
+        self.thread_id = hashlib.sha256(workspace.context_id.encode()).hexdigest()[:32]
+        self.message = message
+        self.text = message.text
+        self.history = tuple(history)
+        self.tools = tuple(tools)
+        self.instructions = instructions
+        self.resumed = resumed
+        self.handed_over = False
+        self.asked: list[tuple[int, Ask]] = []
+        self.ending: Ending | None = None
+        self._turn = turn_services
+        self._reply = reply
+        self._output = output
+        self._messages = messages
+        self._taken = record.taken
+        self._takes = 0
+        self._points_left = record.points
+        self._names: Counter[str] = Counter()
+        self._unrecorded: list[str] = []
+
+    # ---------------------------------------------------------------------- the reply
+
+    async def stream(self, text: str) -> None:
+        """Show a piece of the reply. Text before a tool call is a message, text after the last one is the reply."""
+        await self._show("text", text)
+
+    async def say(self, text: str) -> None:
+        """Show a whole paragraph of the reply."""
+        await self._end_block()
+        await self._show("text", text)
+        await self._end_block()
+
+    async def think(self, text: str) -> None:
+        """Show a piece of reasoning, as clients show that of models."""
+        await self._end_block()
+        await self._show("thinking", text)
+
+    async def take_back(self) -> None:
+        """Take back the text of the reply since the last tool call or question: clients replace it by what follows."""
+        self._check_open()
+        if self._is_live:
+            self._unrecorded.clear()
+            await self._reply.abort()
+
+    async def decline(self, reason: str) -> None:
+        """End the task as `rejected`, with a reason for the user. It does not return."""
+        self._check_open()
+        self._end(Ending(State.REJECTED, visible(reason).strip() or "The agent declined this request."))
+
+    async def ask(self, question: str, *, authentication: bool = False) -> str:
+        """Ask the user; see `Canvas.ask`. Questions asked at the same time are one message; its answer answers all."""
+        if self._once:
+            raise RuntimeError(f"ask was called in once({self._once!r}). Ask first, and use the answer in it.")
+        number = self._questions
+        answer = self._next_answer()
+        if answer is None:
+            self.asked.append((number, Ask(question, authentication)))
+            raise CallPaused(question, authentication)
+        self._pass_point()
+        return answer
+
+    # ---------------------------------------------------------------------- steps
+
+    async def once(self, name: str, fn: Callable[[], Awaitable[T]]) -> T:
+        """The result of `fn`, which runs once, even if the function runs again: what it says, and changes, is kept.
+
+        The n-th `once` of a name is a step of its own.
+
+        Args:
+            fn: returns a JSON value. A crash while it runs, or before its result is stored, runs it again.
+
+        Raises:
+            ValueError: the result is not a JSON value.
+        """
+        if self._once:
+            raise RuntimeError(f"once({name!r}) was called in once({self._once!r}). Steps cannot contain each other.")
+        step = self._number(name)
+        if step in self._kept:
+            self._pass_point()
+            value: T = json.loads(self._kept[step])
+            return value
+        await self._check_limits()
+        return await super().once(step, fn)
+
+    @asynccontextmanager
+    async def tool(self, name: str, given: Mapping[str, Any]) -> AsyncIterator[ToolCall]:
+        """A call of a tool of the agent's own, as clients see those of models: its input, then its result.
+
+        What `call.run` carries out is a step. An exception in the body is the call's error, and is raised again.
+
+        >>> async def agent(turn: Turn) -> None:
+        ...     async with turn.tool("search", {"query": turn.text}) as call:
+        ...         hits = await call.run(lambda: search(turn.text))
+        """
+        if self._once:
+            raise RuntimeError(f"tool({name!r}) was called in once({self._once!r}). Steps cannot contain each other.")
+        begun = self._number(f"{name} called")
+        if begun in self._kept:
+            self._pass_point()
+        else:
+            await self._check_limits()
+            await self._begin_tool(begun, name, given)
+        index, use_id = json.loads(self._kept[begun])
+        call = ToolCall(self, name, self._number(f"{name} returned"), given, index, use_id)
+        try:
+            yield call
+            if not call.ended:
+                await call.run(do_nothing)
+        except Exception as error:
+            if not call.ended:
+                await self._fail_tool(call, error)
+            raise
+
+    async def _begin_tool(self, step: str, name: str, given: Mapping[str, Any]) -> None:
+        self._check_open()
+        await self.prepare()
+        use_id = f"{name}-{self._names[f'{name} called']}"  # nothing waits from here
+        made = await self._reply.call_tool(use_id, name, given)
+        await self.settle("tool_use")
+        self._kept[step] = to_json([made.index, made.id])
+        await self._services.record("kept", step, self._kept[step])
+
+    async def run_tool(self, call: ToolCall, fn: Callable[[], Awaitable[T]]) -> T:
+        """See `ToolCall.run`."""
+        if call.ended:
+            raise RuntimeError(f"The call of {call.name} has a result. Make another call.")
+        if call.step in self._kept:
+            self._pass_point()
+            call.ended = True
+            kept: T = json.loads(self._kept[call.step])
+            return kept
+        await self._output.label(f"Running {call.name}…", of_tool=True)
+        value: T
+
+        async def keep() -> T:
+            nonlocal value
+            value = await fn()
+            return value
+
+        async def show() -> None:
+            await self._emit_result(call, Done(value if isinstance(value, str) else to_json(value)))
+
+        result = await self._run_step(call.step, keep, show)
+        call.ended = True
+        return result
+
+    async def _fail_tool(self, call: ToolCall, error: Exception) -> None:
+        call.ended = True
+        await self._emit_result(call, Failed(str(error) or type(error).__name__))
+
+    async def _emit_result(self, call: ToolCall, outcome: Outcome) -> None:
+        result, event = to_tool_result(call.index, call.use_id, outcome)
+        await self._output.emit(event)
+        await self._output.append_transcript((result,) if result else ())
+
+    async def settle(self, reason: StopReason = "end_turn") -> None:
+        """End the round: its text is a message, and is not shown again."""
+        text = await self._reply.end_round(reason)
+        self._unrecorded.clear()
+        await self._output.text(text)
+        await self._services.record("shown", SETTLED, "")
+
+    async def messages(self) -> list[Message]:
+        """The messages that the user has sent since the function began, or since the last call."""
+        self._check_open()
+        self._takes += 1
+        if self._taken and self._takes <= max(self._taken):
+            taken: Sequence[UserMessage] = [self._messages[n] for n in self._taken.get(self._takes, ())]
+        elif taken := await self._turn.take_messages():
+            await self._services.record("took", str(self._takes), str(len(taken)))
+        if taken:
+            self.caller = taken[-1].sender
+        return [to_message(message) for message in taken]
+
+    async def usage(self, input_tokens: int = 0, output_tokens: int = 0, *, cached_tokens: int = 0) -> None:
+        """Count tokens that the function has used against the limits of the user."""
+        self._check_open()
+        usage = Usage(input_tokens, output_tokens, cached_tokens)
+        self._reply.use(usage)
+        self._turn.spend(usage.total_input, output_tokens)
+        await self._check_limits()
+
+    # ---------------------------------------------------------------------- for the engine
+
+    def mark_cancelled(self, reason: tuple[object, ...]) -> None:
+        """The function is about to be cancelled."""
+        self.handed_over = reason == (HANDED_OVER,)
+
+    def take_unrecorded(self) -> str:
+        """The text shown since the last record, as `RunRecord.shown`."""
+        pieces, self._unrecorded = self._unrecorded, []
+        return to_json(pieces) if pieces else ""
+
+    async def _show(self, kind: BlockKind, text: str) -> None:
+        self._check_open()
+        if text and self._is_live:
+            if kind == "text":
+                self._unrecorded.append(text)
+            await self._reply.add(kind, text)
+
+    async def _end_block(self) -> None:
+        if self._is_live and self._unrecorded[-1:] != [""]:
+            self._unrecorded.append("")
+            await self._reply.end_block()
+
+    @property
+    def _is_live(self) -> bool:
+        return not self._points_left or bool(self._once)
+
+    def _number(self, name: str) -> str:
+        self._names[name] += 1
+        return name if self._names[name] == 1 else f"{name} {self._names[name]}"
+
+    def _pass_point(self) -> None:
+        self._points_left = max(self._points_left - 1, 0)
+
+    async def _check_limits(self) -> None:
+        if reason := await self._turn.stop():
+            self._end(Ending(State.FAILED, reason))
+
+    def _end(self, ending: Ending) -> None:
+        self.ending = self.ending or ending
+        raise TurnEnded(self.ending)

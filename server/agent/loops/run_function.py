@@ -1,0 +1,232 @@
+"""Runs the turn of an agent that is a function, from its start or from its record, to its end or its pause.
+
+Rule 1: each run of the function is in the transcript before it begins.
+Rule 2: a message that arrives before the function returns, and that it has not taken, keeps the task from ending: the
+        text so far is a message, and the function is called again with the new one.
+Rule 3: however a turn ends, drafts are closed, no message is lost, and the last event is a status, in one event-loop
+        step (`turn.py`, rule 6).
+Rule 4: a run that crashes more than MAX_CRASHES times without a new record ends the task.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, field
+
+from a2a_canvas.server.agent.endings import INTERNAL_ERROR, Ending, ending_from_tools
+from a2a_canvas.server.agent.events import Emit, State, ToolStep, UserMessage
+from a2a_canvas.server.agent.listener import listener
+from a2a_canvas.server.agent.loops.agent_function import AgentFunction
+from a2a_canvas.server.agent.loops.agent_turn import Turn, TurnEnded, TurnServices
+from a2a_canvas.server.agent.loops.conversation import Message, to_message
+from a2a_canvas.server.agent.loops.reply_stream import ReplyStream
+from a2a_canvas.server.agent.loops.run_record import FUNCTION, RunRecord, run_record
+from a2a_canvas.server.agent.turn.call import TurnOutput
+from a2a_canvas.server.agent.turn.history import to_user_input
+from a2a_canvas.server.agent.turn.turn import TurnRequest
+from a2a_canvas.store.artifact_store import ArtifactStore
+from a2a_canvas.store.errors import LimitReached, Unavailable
+from a2a_canvas.store.evented import EventedArtifactStore
+from a2a_canvas.tools.functions.function_tool import AnyTool
+from a2a_canvas.tools.functions.recorded_call import CallPaused, CallServices, StepKind
+from a2a_canvas.tools.functions.results import ToolError
+from a2a_canvas.tools.functions.running import run_within
+from a2a_canvas.tools.tool import Workspace
+
+logger = logging.getLogger(__name__)
+
+MAX_CRASHES = 2
+NOT_RESTARTABLE = "The server was restarted in the middle of this task, and this agent cannot continue. Send it again."
+TOO_MANY_CRASHES = (
+    f"The server broke down in the middle of this task {MAX_CRASHES + 1} times, so it has been given up. Send it again."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class AgentRequest:
+    """A turn of an agent's function.
+
+    Attributes:
+        turn: the turn; its `earlier` is not read.
+        messages: of the user, as sent: those in the transcript.
+        history: the conversation before them.
+        spend: counts tokens, of input and output.
+    """
+
+    turn: TurnRequest
+    messages: tuple[UserMessage, ...]
+    history: tuple[Message, ...] = ()
+    spend: Callable[[int, int], None] = lambda tokens_in, tokens_out: None
+
+
+async def run_function(
+    request: AgentRequest,
+    agent: AgentFunction,
+    *,
+    tools: Sequence[AnyTool],
+    store: ArtifactStore,
+    emit: Emit,
+    new_id: Callable[[], str],
+    flushed: Callable[[], Awaitable[None]],
+    instructions: str = "",
+) -> None:
+    """Run the turn to its end or its pause; the last event is its status. Raises as `run_turn`."""
+    evented = EventedArtifactStore(store, listener(emit), request.turn.changed)
+    workspace = Workspace(evented, request.turn.context_id, request.turn.task_id)
+    for artifact_id in request.turn.drafts:
+        evented.adopt_draft(workspace.ref(artifact_id))
+    output = TurnOutput(emit, new_id, request.turn.transcript)
+    reply = ReplyStream(request.turn.progress, workspace, output, request.turn.caller)
+    runs = _Runs(request, agent, tools, workspace, output, reply, flushed, instructions, list(request.messages))
+    try:
+        ending = await runs.ending()
+    finally:
+        await runs.close()
+    await emit(ending.status(new_id))
+
+
+@dataclass(slots=True)
+class _Runs:
+    request: AgentRequest
+    agent: AgentFunction
+    tools: Sequence[AnyTool]
+    workspace: Workspace
+    output: TurnOutput
+    reply: ReplyStream
+    flushed: Callable[[], Awaitable[None]]
+    instructions: str
+    messages: list[UserMessage]
+    turn: Turn | None = None
+    writers: dict[str, str] = field(default_factory=dict)
+
+    async def ending(self) -> Ending:
+        await self.output.label("Working…")
+        while True:
+            try:
+                ending = await self._run()
+            except LimitReached as error:
+                ending = Ending(State.FAILED, str(error))
+            except Unavailable:
+                raise
+            except Exception:
+                logger.exception("The turn failed")
+                ending = Ending(State.FAILED, INTERNAL_ERROR)
+            await self.workspace.store.prepare_all()  # nothing waits from here (rule 3)
+            text = await self.reply.end_round("end_turn" if ending.state is State.COMPLETED else "error")
+            if ending.state is State.COMPLETED:
+                ending = Ending(State.COMPLETED, text)
+                if not await self.take_messages(closing=True):
+                    return ending
+                await self.output.text(text)
+                await self._step("called", str(len(self.messages)))
+                continue
+            await self.output.text(text)
+            return ending
+
+    async def close(self) -> None:
+        """Close the drafts and stop taking messages, in one event-loop step once the drafts are loaded (rule 3)."""
+        if self.turn:
+            await self.turn.undo()
+        await self.reply.abort()
+        await self.workspace.store.prepare_all()
+        await self.workspace.store.close_all()
+        while await self.take_messages(closing=True):
+            pass
+
+    async def take_messages(self, closing: bool = False) -> tuple[UserMessage, ...]:
+        """Append the user's new messages to the transcript."""
+        messages = self.request.turn.new_messages(closing)
+        self.messages += messages
+        await self.output.append_transcript(tuple(to_user_input(message) for message in messages))
+        return messages
+
+    async def _run(self) -> Ending:
+        record = run_record(self.output.transcript)
+        if record is None:
+            await self._step("called", str(len(self.messages)))
+            record = RunRecord(len(self.messages))
+        if record.interrupted and not self.agent.restartable:
+            return Ending(State.FAILED, NOT_RESTARTABLE)
+        if record.runs > MAX_CRASHES:
+            return Ending(State.FAILED, TOO_MANY_CRASHES)
+        if reason := await self.request.turn.stop():
+            return Ending(State.FAILED, reason)
+        await self._step("began")
+        if record.interrupted:
+            await self.flushed()  # so that the next crash is counted
+        await self.reply.add_recorded(record.shown)
+        self.turn = turn = self._make_turn(record)
+        ending = await self._carry_out(turn)
+        if turn.asked:
+            return await self._ask(turn)
+        if ending.state is State.COMPLETED:
+            await turn.save()
+            turn.release()
+        else:
+            await turn.undo()
+        self.turn = None
+        return ending
+
+    async def _carry_out(self, turn: Turn) -> Ending:
+        try:
+            await run_within(self.agent.name, self.agent.run(turn), None, before_cancel=turn.mark_cancelled)
+        except (CallPaused, TurnEnded):
+            pass
+        except (LimitReached, Unavailable):
+            raise
+        except ToolError as error:
+            return Ending(State.FAILED, str(error))
+        except asyncio.CancelledError:
+            if (current := asyncio.current_task()) and current.cancelling():
+                raise
+            return Ending(State.FAILED, "The agent cancelled itself.")
+        except Exception:
+            logger.exception("The agent failed")
+            return Ending(State.FAILED, INTERNAL_ERROR)
+        return turn.ending or Ending(State.COMPLETED)
+
+    async def _ask(self, turn: Turn) -> Ending:
+        await turn.save()
+        await turn.prepare()
+        await turn.settle()  # nothing waits from here
+        for number, question in turn.asked:
+            await self._step("authentication" if question.authentication else "asked", question.question, str(number))
+        turn.release()
+        self.turn = None
+        ending = ending_from_tools([question for _, question in turn.asked])
+        assert ending
+        return ending
+
+    def _make_turn(self, record: RunRecord) -> Turn:
+        async def record_step(kind: StepKind, name: str, value: str) -> None:
+            if kind == "kept" and (text := turn.take_unrecorded()):
+                await self._step("shown", text)
+            await self._step(kind, value, name)
+
+        services = CallServices(
+            record_step, self.flushed, self._label, self.request.turn.caller(), self.writers, lambda name: ()
+        )
+        messages = TurnServices(self.request.turn.stop, self.request.spend, self.take_messages)
+        turn = Turn(
+            self.workspace,
+            services,
+            messages,
+            record,
+            self.reply,
+            self.output,
+            to_message(self.messages[record.message - 1]),
+            messages=self.messages,
+            history=self.request.history,
+            tools=self.tools,
+            instructions=self.instructions,
+            resumed=record.interrupted,
+        )
+        return turn
+
+    async def _label(self, text: str) -> None:
+        await self.output.label(text, of_tool=True)
+
+    async def _step(self, kind: StepKind, value: str = "", name: str = "") -> None:
+        await self.output.append_transcript((ToolStep(FUNCTION, kind, value, name),))

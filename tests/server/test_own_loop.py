@@ -1,0 +1,83 @@
+"""An agent's own loop behind the server: what a client sees over A2A, and a restart in the middle."""
+
+import asyncio
+
+import pytest
+from starlette.testclient import TestClient
+
+from a2a_canvas import Settings, Turn, create_app
+from a2a_canvas.server.agent.loops.agent_function import agent_function
+
+URL = "http://127.0.0.1:8000"
+
+
+def call(client: TestClient, method: str, params: dict) -> dict:
+    request = {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
+    return client.post("/", json=request, headers={"A2A-Version": "1.0"}).json()["result"]
+
+
+def send(client: TestClient, text: str, *, wait: bool = True, **more) -> dict:
+    message = {"messageId": text, "role": "ROLE_USER", "parts": [{"text": text}], "contextId": "tides", **more}
+    params = {"message": message, "configuration": {"returnImmediately": not wait}}
+    return call(client, "SendMessage", params)["task"]
+
+
+def served(agent, **settings) -> TestClient:
+    plain = {"model": "rehearsal", "database": "memory", "page": False, "public_url": URL, "shared_token": None}
+    return TestClient(create_app(Settings(**{**plain, **settings}), loop=agent), base_url=URL)
+
+
+def test_it_answers_messages_and_writes_artifacts() -> None:
+    async def agent(turn: Turn) -> None:
+        report = turn.artifact("report")
+        for piece in ("# Tides\n", "High."):
+            await report.append(piece, name="report.md")
+        await turn.say(f"Written for {turn.text!r}, after {[message.text for message in turn.history]}.")
+
+    with served(agent) as client:
+        send(client, "first")
+        task = send(client, "second")
+    assert task["status"]["state"] == "TASK_STATE_COMPLETED"
+    written = "Written for 'first', after []."
+    [part] = task["status"]["message"]["parts"]
+    assert part["text"] == f"Written for 'second', after {['first', written]}."
+    assert [each["parts"][0]["text"] for each in task["artifacts"]] == ["# Tides\nHigh.# Tides\nHigh."]
+
+
+def test_it_asks_and_is_answered() -> None:
+    async def agent(turn: Turn) -> None:
+        await turn.say(f"In {await turn.ask('Where?')}.")
+
+    with served(agent) as client:
+        task = send(client, "tides")
+        assert (task["status"]["state"], task["status"]["message"]["parts"][0]["text"]) == (
+            "TASK_STATE_INPUT_REQUIRED",
+            "Where?",
+        )
+        task = send(client, "Brest", taskId=task["id"])
+    assert task["status"]["message"]["parts"][0]["text"] == "In Brest."
+
+
+@pytest.mark.parametrize(("restartable", "runs"), [(False, 1), (True, 2)])
+def test_a_server_that_shuts_down_waits_for_a_run_that_cannot_be_restarted(tmp_path, restartable, runs) -> None:
+    began: list[str] = []
+
+    async def answer(turn: Turn) -> None:
+        began.append(turn.text)
+        while len(began) == 1 and (restartable or not client.app.state.shutdown.begun):  # noqa: ASYNC110
+            await asyncio.sleep(0)
+        await turn.say("Done.")
+
+    agent = agent_function(answer, restartable=restartable)
+    database = f"sqlite:///{tmp_path}/tasks.db"
+    with served(agent, database=database) as client:
+        task_id = send(client, "write", wait=False)["id"]
+        while not began:
+            call(client, "GetTask", {"id": task_id})
+    with served(agent, database=database) as client:
+        while not (task := call(client, "GetTask", {"id": task_id}))["status"]["state"].endswith(
+            ("COMPLETED", "FAILED")
+        ):
+            pass
+    assert task["status"]["message"]["parts"][0]["text"] == "Done."
+    assert began == ["write"] * runs
