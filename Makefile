@@ -13,7 +13,7 @@ VENV = uv venv --seed --allow-existing --python $(PYTHON) .venv
 PIP = VIRTUAL_ENV=.venv uv pip
 endif
 
-.PHONY: help setup setup-node vendor page serve demo test test-all conversations check bench fuzz docs screenshots lock clean
+.PHONY: help setup setup-node setup-agui vendor page serve demo test test-all conversations check bench fuzz docs screenshots lock clean
 
 TSC := node_modules/.bin/tsc
 
@@ -48,6 +48,18 @@ endef
 setup-node:  ## what checks and tests of the page and of the AG-UI stream need (node and npm must be there)
 	npm ci
 	cd tests/server/protocols/agui && npm ci
+
+AGUI_AGENTS := build/agui-agents
+
+setup-agui:  ## agents of three frameworks, each in an environment of its own, for the tests of the loop over AG-UI
+	$(call agui_agent,pydantic_ai,'pydantic-ai-slim[ag-ui]==2.68.0')
+	$(call agui_agent,langgraph,ag-ui-langgraph==0.0.47 langgraph==1.2.22 fastapi)
+	$(call agui_agent,agent_framework,agent-framework-ag-ui==1.7.0)
+
+define agui_agent
+	$(PYTHON) -m venv $(AGUI_AGENTS)/$(1)
+	$(AGUI_AGENTS)/$(1)/bin/pip install --quiet $(2) uvicorn
+endef
 
 vendor:  ## bundle the libraries of the page into server/canvas/vendor (after make setup-node)
 	node vendor.mjs server/canvas/vendor
@@ -105,7 +117,7 @@ COMPILE := uv pip compile --quiet --universal --python-version 3.11 --generate-h
 
 lock:  ## pin what pyproject.toml needs, for all platforms, with hashes (uv must be there; ARGS=--upgrade takes the newest)
 	$(COMPILE) --extra dev --output-file requirements-dev.txt
-	$(COMPILE) --extra openai --extra test --constraints requirements-dev.txt --output-file requirements.txt
+	$(COMPILE) --extra mcp --extra openai --extra test --constraints requirements-dev.txt --output-file requirements.txt
 
 clean:  ## remove everything that was made
 	rm -rf .venv node_modules tests/server/protocols/agui/node_modules build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis

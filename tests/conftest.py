@@ -44,6 +44,7 @@ MARKED = {
     "tests/server/tasks/sql/replica": "postgres",
     "tests/server/test_mcp.py": "process",
     "tests/server/test_stock_clients.py": "slow",
+    "tests/server/tool_sources/agui_agents/test_real_agents.py": "process",
     "tests/server/tool_sources/mcp_servers/test_hostile_servers.py": "process",
     "tests/server/tool_sources/mcp_servers/test_process.py": "process",
     "tests/server/tool_sources/mcp_servers/test_source.py": "process",

@@ -5,11 +5,15 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Final
 
 from a2a_canvas.server.settings.settings import Settings, SettingsError
 from a2a_canvas.tools.functions.function_tool import AnyTool, ToolSource
 from a2a_canvas.tools.registry import SCRIPT_TOOLS
 from a2a_canvas.tools.tool import Tool
+
+MCP_EXTRA: Final = "pip install 'a2a-canvas[mcp]'"
+"""The command that installs the library of MCP."""
 
 
 def tool_sources(settings: Settings) -> tuple[ToolSource, ...]:
@@ -44,8 +48,13 @@ def _python_files(paths: Sequence[Path]) -> Iterator[ToolSource]:
 
 def _mcp_servers(config: Path) -> Sequence[ToolSource]:
     from a2a_canvas.server.tool_sources.mcp_servers.config import McpConfigError, load_mcp_config
-    from a2a_canvas.server.tool_sources.mcp_servers.source import mcp_sources
 
+    try:
+        from a2a_canvas.server.tool_sources.mcp_servers.source import mcp_sources
+    except ModuleNotFoundError as error:
+        if error.name is None or error.name.partition(".")[0] not in ("mcp", "mcp_types"):
+            raise
+        raise SettingsError(f"{config} needs a library that is not installed: {MCP_EXTRA}") from None
     try:
         return mcp_sources(load_mcp_config(config))
     except McpConfigError as error:

@@ -1,0 +1,174 @@
+"""An AG-UI agent as the loop: what clients see of its runs, and what it is sent."""
+
+import asyncio
+
+import pytest
+
+from a2a_canvas.server.agent.events import State, ThinkingAdded
+from a2a_canvas.server.agent.loops.agent_function import AgentDefinitionError, AgentFunction
+from a2a_canvas.server.agent.loops.run_function import NOT_RESTARTABLE
+from a2a_canvas.server.tool_sources.agui_agents.agui_client import AguiClient
+from a2a_canvas.server.tool_sources.agui_agents.agui_loop import AguiAgent, agui_agent
+from a2a_canvas.server.tool_sources.agui_agents.documents import document_rules
+from tests.server.agent.loops.agent_life import AgentLife
+from tests.server.tool_sources.agui_agents.agui_server import (
+    FINISHED,
+    STARTED,
+    agui_server,
+    called,
+    interrupted,
+    said,
+    whole,
+)
+
+TEXT = "# Tide pools\n" + "".join(f"Line {number}.\n" for number in range(30))
+
+
+async def ended(*scripts, status: int = 200, **options) -> tuple[AgentLife, list[dict]]:
+    async with agui_server(*scripts, status=status) as server:
+        life = AgentLife(agui_agent(server.url, **options))
+        await life.run()
+        return life, server.bodies
+
+
+async def test_its_text_is_the_reply() -> None:
+    life, [body] = await ended(whole(*said("High ", "tide.")))
+    assert (life.record.state, life.reply) == (State.COMPLETED, "High tide.")
+    assert [(each["role"], each["content"]) for each in body["messages"]] == [("user", "Go")]
+
+
+async def test_neither_the_clients_ids_nor_the_context_key_leave_the_server() -> None:
+    _, [body] = await ended(whole(*said("Yes.")))
+    assert not {"context", "task", "m-1"} & {body["threadId"], body["runId"], body["messages"][0]["id"]}
+
+
+async def test_its_reasoning_is_thinking() -> None:
+    thought = {"type": "REASONING_MESSAGE_CONTENT", "messageId": "r", "delta": "Hm."}
+    life, _ = await ended(whole(thought, *said("Yes.")))
+    assert [event.content for event in life.told.of(ThinkingAdded)] == ["Hm."]
+
+
+async def test_a_long_answer_is_a_document_from_its_heading_and_the_reply_names_it() -> None:
+    life, _ = await ended(whole(*said(*TEXT.splitlines(keepends=True))))
+    assert life.texts() == {"tide-pools.md": TEXT}
+    assert life.reply == "The answer is in the document tide-pools.md."
+
+
+async def test_a_declared_key_of_its_state_is_a_document() -> None:
+    deltas = [
+        {"type": "STATE_SNAPSHOT", "snapshot": {"draft": {"text": "High"}, "n": 1}},
+        {"type": "STATE_DELTA", "delta": [{"op": "replace", "path": "/draft/text", "value": "High tide."}]},
+    ]
+    life, _ = await ended(whole(*deltas, *said(TEXT)), artifacts={"state.draft.text": "report.md"})
+    assert life.texts() == {"report.md": "High tide."}
+    assert life.reply.endswith("Line 29.")
+
+
+async def test_a_declared_argument_of_a_tool_is_a_document() -> None:
+    call = called("write_document", '{"title": "x", "content": "High', " ti\\u0064e", '."}')
+    life, _ = await ended(whole(*call, *said("Written.")), artifacts={"tool.write_document.content": "report.md"})
+    assert (life.texts(), life.reply) == ({"report.md": "High tide."}, "Written.")
+
+
+async def test_an_interrupt_asks_and_the_answer_resumes_it() -> None:
+    snapshot = {"type": "STATE_SNAPSHOT", "snapshot": {"n": 1}}
+    first = [STARTED, snapshot, *said("I need to know.")]
+    async with agui_server([*first, interrupted("Where?")], whole(*said("In Brest."))) as server:
+        life = AgentLife(agui_agent(server.url))
+        await life.run()
+        assert life.record.state is State.INPUT_REQUIRED
+        assert "Where?" in life.reply
+        life.answer("Brest")
+        await life.run()
+    assert (life.record.state, life.reply) == (State.COMPLETED, "In Brest.")
+    before, body = server.bodies
+    assert body["resume"] == [{"interruptId": "i-1", "status": "resolved", "payload": "Brest"}]
+    assert (body["state"], body["threadId"]) == ({"n": 1}, before["threadId"])
+    assert body["runId"] != before["runId"]
+
+
+async def test_a_run_that_fails_is_a_failed_task_and_its_reason_is_in_the_log_only(caplog) -> None:
+    life, _ = await ended([STARTED, *said("I begin."), {"type": "RUN_ERROR", "message": "the secret"}])
+    assert life.record.state is State.FAILED
+    assert "secret" not in life.reply
+    assert "the secret" in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("script", "status", "why"),
+    [
+        ([STARTED, *said("I begin.")], 200, "broke in the middle"),
+        ([STARTED, ["no event"]], 200, "not AG-UI"),
+        ([STARTED, {"type": "TEXT_MESSAGE_CONTENT", "delta": 7}], 200, "not AG-UI"),
+        ([], 401, "refuses access"),
+        ([], 302, "redirects"),
+        ([], 500, "HTTP 500"),
+    ],
+)
+async def test_an_agent_that_cannot_answer_fails_the_task_with_a_sentence(script, status: int, why: str) -> None:
+    life, _ = await ended(script, status=status)
+    assert life.record.state is State.FAILED
+    assert why in life.reply
+
+
+async def test_what_a_failed_run_has_written_stays() -> None:
+    call = called("write", '{"content": "High tide."}')
+    life, _ = await ended([STARTED, *call], artifacts={"tool.write.content": "report.md"})
+    assert (life.record.state, life.texts()) == (State.FAILED, {"report.md": "High tide."})
+
+
+async def test_an_unknown_event_is_logged_once_and_skipped(caplog) -> None:
+    life, _ = await ended(whole({"type": "WEATHER"}, {"type": "WEATHER"}, *said("Yes.")))
+    assert life.reply == "Yes."
+    assert caplog.text.count("WEATHER") == 1
+
+
+class YieldingClient(AguiClient):
+    """An agent in this process, which can be cut off between any two events."""
+
+    def __init__(self, script) -> None:
+        super().__init__("http://127.0.0.1/run")
+        self.script = script
+        self.run_ids = set()
+
+    async def events(self, body):
+        self.run_ids.add(body["runId"])
+        for event in self.script:
+            await asyncio.sleep(0)
+            yield event
+
+
+@pytest.mark.parametrize("restart", [True, False])
+async def test_a_run_that_a_crash_cut_off_is_sent_again_or_fails_the_task(restart: bool) -> None:
+    """Cut off anywhere, and what it had shown and written until then is taken back."""
+    script = whole(*called("write", '{"content": "High', ' tide."}'), *said("It ", "is written."))
+    client = YieldingClient(script)
+    rules = document_rules({"tool.write.content": "report.md"})
+    life = AgentLife(AgentFunction("agui", AguiAgent(client, "agui", rules).run, restart))
+    cuts = await life.run()
+    ends = set()
+    for cut in cuts:
+        after = life.crash(cut)
+        if not after.record.state.terminal:
+            await after.run()
+            ends.add((after.record.state, after.reply, *after.texts().values()))
+    whole_end = (State.COMPLETED, "It is written.", "High tide.")
+    assert len(cuts) > 5
+    assert len(client.run_ids) == 1
+    if restart:
+        assert ends == {whole_end}
+    else:
+        assert {end[:2] for end in ends} == {whole_end[:2], (State.FAILED, NOT_RESTARTABLE)}
+
+
+def test_a_url_or_a_declaration_that_cannot_be_used_is_a_sentence() -> None:
+    with pytest.raises(AgentDefinitionError, match="agui:http://HOST:PORT/PATH"):
+        agui_agent("reef")
+    with pytest.raises(AgentDefinitionError, match="names no document"):
+        agui_agent("http://localhost:1", artifacts={"document": "report.md"})
+
+
+async def test_it_gets_the_token_of_its_host() -> None:
+    async with agui_server([STARTED, FINISHED]) as server:
+        await AgentLife(agui_agent(server.url, tokens={"127.0.0.1": "secret"})).run()
+    assert server.tokens == ["Bearer secret"]
