@@ -14,21 +14,27 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from a2a_canvas.server.agent.loops.agent_turn import Turn
+    from a2a_canvas.server.agent.model import LLM
     from a2a_canvas.server.app import create_app
     from a2a_canvas.server.settings.settings import Settings
+    from a2a_canvas.server.tool_sources.agui_agents.agui_loop import agui_agent
     from a2a_canvas.tools.functions.canvas import Canvas
     from a2a_canvas.tools.functions.python_tool import tool
     from a2a_canvas.tools.functions.results import File, ToolError
 
     __version__: str
 
-__all__ = ["Canvas", "File", "Settings", "ToolError", "__version__", "create_app", "tool"]
+__all__ = ["LLM", "Canvas", "File", "Settings", "ToolError", "Turn", "__version__", "agui_agent", "create_app", "tool"]
 
 _MODULES = {
     "Canvas": "a2a_canvas.tools.functions.canvas",
     "File": "a2a_canvas.tools.functions.results",
+    "LLM": "a2a_canvas.server.agent.model",
     "Settings": "a2a_canvas.server.settings.settings",
     "ToolError": "a2a_canvas.tools.functions.results",
+    "Turn": "a2a_canvas.server.agent.loops.agent_turn",
+    "agui_agent": "a2a_canvas.server.tool_sources.agui_agents.agui_loop",
     "create_app": "a2a_canvas.server.app",
     "tool": "a2a_canvas.tools.functions.python_tool",
 }

@@ -17,7 +17,7 @@ import click
 from a2a.utils.errors import A2A_ERROR_MAPPING
 
 import a2a_canvas
-from a2a_canvas import testing
+from a2a_canvas import llm, testing
 from a2a_canvas.server.commands.cli import cli
 from a2a_canvas.server.metrics import Metrics
 from a2a_canvas.server.protocols.edge.error_tables import rpc_code
@@ -36,7 +36,8 @@ def public_names() -> list[str]:
     found |= {f"setting {name} {PREFIX}{name.upper()}" for name in Settings.model_fields}
     found |= {f"metric {each.name} {','.join(each.labels)}".rstrip() for each in all_series(Metrics())}
     found |= {f"name a2a_canvas.{name}" for name in a2a_canvas.__all__}
-    found |= {f"name a2a_canvas.testing.{name}" for name in testing.__all__}
+    for module in (llm, testing):
+        found |= {f"name {module.__name__}.{name}" for name in module.__all__}
     return sorted(found)
 
 

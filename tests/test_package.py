@@ -74,7 +74,8 @@ def test_the_wheel_has_every_module_the_revisions_the_page_and_the_agent_card(wh
     folders = ("server", "store", "tools")
     modules = {f"a2a_canvas/{path.relative_to(ROOT)}" for folder in folders for path in (ROOT / folder).rglob("*.py")}
     surface = {
-        f"a2a_canvas/{name}" for name in ("__init__.py", "__main__.py", "agent_card.json", "py.typed", "testing.py")
+        f"a2a_canvas/{name}"
+        for name in ("__init__.py", "__main__.py", "agent_card.json", "llm.py", "py.typed", "testing.py")
     }
     bundles = [path for folder in FOLDERS.values() for path in folder.rglob("*") if media_type_of(path.name)]
     page = {f"a2a_canvas/server/canvas/{path.relative_to(CANVAS)}" for path in bundles}

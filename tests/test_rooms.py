@@ -24,14 +24,14 @@ LINES = {
     "store": 5_470,
     "tools": 2_910,
     "server/accounts": 1_950,
-    "server/agent": 9_790,
+    "server/agent": 10_750,
     "server/client": 3_700,
     "server/commands": 3_030,
     "server/protocols": 12_140,
     "server/push": 1_470,
     "server/settings": 1_120,
     "server/tasks": 8_570,
-    "server/tool_sources": 3_430,
+    "server/tool_sources": 4_520,
 }
 """Lines of Python in each large room. Growth of more than `PLAY` raises its number, with a sentence why."""
 PLAY = 0.05

@@ -17,7 +17,7 @@ import a2a_canvas
 ROOT = Path(__file__).parent.parent
 LIBRARIES = [
     *("a2a", "anthropic", "asyncio", "google.protobuf", "grpc", "httpx", "openai", "prompt_toolkit", "pydantic"),
-    *("rich.console", "sqlalchemy", "starlette"),
+    *("mcp", "mcp_types", "rich.console", "sqlalchemy", "starlette"),
 ]
 SQL = ["sqlalchemy", "alembic", "asyncpg"]
 
@@ -76,7 +76,7 @@ def test_the_client_imports_nothing_of_the_server(module: str) -> None:
 SERVED = """
 import asyncio, sys
 # The SDK imports grpc and SQLAlchemy if it can, and works without them: so shall we.
-for name in ("anthropic", "openai", "grpc", "sqlalchemy", "alembic", "asyncpg"):
+for name in ("anthropic", "openai", "mcp", "mcp_types", "grpc", "sqlalchemy", "alembic", "asyncpg"):
     sys.modules[name] = None
 from a2a_canvas import Settings, create_app
 
@@ -93,19 +93,33 @@ async def main():
             assert answer["result"]["task"]["status"]["state"] == "TASK_STATE_COMPLETED", answer
 
 asyncio.run(main())
-for name in ("anthropic", "openai", "grpc", "sqlalchemy", "alembic", "asyncpg"):
+for name in ("anthropic", "openai", "mcp", "mcp_types", "grpc", "sqlalchemy", "alembic", "asyncpg"):
     del sys.modules[name]
 """
 
 
-def test_an_app_in_memory_runs_without_claude_grpc_and_sql() -> None:
+def test_an_app_in_memory_runs_without_claude_mcp_grpc_and_sql() -> None:
     ours = [
         "a2a_canvas.store.sql",
         "a2a_canvas.server.tasks.sql",
         "a2a_canvas.server.backend.migrations",
         "a2a_canvas.server.client",
     ]
-    assert imported(SERVED, *ours, "anthropic", "openai", *SQL) == ""
+    assert imported(SERVED, *ours, "anthropic", "openai", "mcp", "mcp_types", *SQL) == ""
+
+
+def test_without_mcp_a_file_with_servers_is_one_sentence_before_the_start(tmp_path: Path) -> None:
+    (tmp_path / "mcp.json").write_text('{"mcpServers": {"time": {"command": "mcp-server-time"}}}')
+    program = f"""
+import sys
+sys.modules["mcp"] = sys.modules["mcp_types"] = None
+from a2a_canvas.server.commands.cli import main
+sys.exit(main(["serve", {str(tmp_path)!r}, "--check"]))
+"""
+    done = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True)
+    assert done.returncode != 0
+    told = f"{tmp_path}/mcp.json needs a library that is not installed: pip install 'a2a-canvas[mcp]'"
+    assert done.stderr.splitlines() == [f"a2a-canvas: {told}"]
 
 
 def test_only_scripts_and_the_rehearsal_import_the_engine_of_scripts() -> None:
@@ -114,7 +128,9 @@ def test_only_scripts_and_the_rehearsal_import_the_engine_of_scripts() -> None:
 
 
 def test_the_public_surface_is_small() -> None:
-    assert a2a_canvas.__all__ == ["Canvas", "File", "Settings", "ToolError", "__version__", "create_app", "tool"]
+    assert a2a_canvas.__all__ == [
+        *("LLM", "Canvas", "File", "Settings", "ToolError", "Turn", "__version__", "agui_agent", "create_app", "tool"),
+    ]
     assert {name for name in dir(a2a_canvas) if not name.startswith("_")} >= {*a2a_canvas.__all__} - {"__version__"}
     for name in a2a_canvas.__all__:
         assert getattr(a2a_canvas, name)

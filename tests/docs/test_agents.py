@@ -64,7 +64,7 @@ def test_a_mistake_is_told_as_the_page_shows(folder: Path, capsys: pytest.Captur
 def test_the_test_passes(folder: Path) -> None:
     rmtree(folder)
     assert main(["new", "my-agent"]) == 0
-    [script], [code] = blocks(PAGE, "yaml"), [block for block in blocks(PAGE, "python") if "testing" in block]
+    [script], [code, _] = blocks(PAGE, "yaml"), [block for block in blocks(PAGE, "python") if "testing" in block]
     (folder / "tests/script.yaml").write_text(script)
     names: dict[str, Any] = {}
     exec(code, names)
@@ -115,3 +115,10 @@ async def test_the_tools_do_what_the_page_says(tmp_path: Path) -> None:
     exec(compile(files, "files.py", "exec"), module)
     assert module["tide_table"]("Brest") == File("tides.csv", "text/csv", b"port,high\nBrest,5.9\n")
     assert [type(each) for each in module["chart"]("Brest")] == [str, File]
+
+
+def test_the_test_of_a_loop_passes() -> None:
+    [code] = [block for block in blocks(PAGE, "python") if "agent(loop=" in block]
+    names: dict[str, Any] = {}
+    exec(code, names)
+    names["test_a_passage_is_changed_and_that_is_undone"]()

@@ -6,14 +6,17 @@ import io
 import re
 import shlex
 import tomllib
+from typing import Any
 
 import httpx
 import pytest
 import respx
+from starlette.testclient import TestClient
 
+from a2a_canvas import LLM, Settings, create_app
 from a2a_canvas.server.commands.models_command import models_command
 from a2a_canvas.server.settings.model_choice import KINDS, choose_llm
-from a2a_canvas.server.settings.settings import Settings, load
+from a2a_canvas.server.settings.settings import load
 from tests.command_line import parsed
 from tests.docs.pages import README, blocks, page, rows
 
@@ -89,3 +92,16 @@ async def test_the_list_of_models_is_as_it_is_shown() -> None:
 
 def test_the_readme_names_the_kinds() -> None:
     assert [kind for kind in KINDS if kind not in README] == []
+
+
+def test_a_model_of_your_own_answers_as_shown() -> None:
+    [code] = blocks(PAGE, "python")
+    names: dict[str, Any] = {}
+    exec(code, names)
+    model: LLM = names["Echo"]()
+    app = create_app(Settings(database="memory", page=False, public_url="http://127.0.0.1:8000"), model)
+    with TestClient(app, base_url="http://127.0.0.1:8000") as client:
+        message = {"messageId": "m", "role": "ROLE_USER", "parts": [{"text": "Hello!"}]}
+        request = {"jsonrpc": "2.0", "id": 1, "method": "SendMessage", "params": {"message": message}}
+        task = client.post("/", json=request, headers={"A2A-Version": "1.0"}).json()["result"]["task"]
+    assert task["status"]["message"]["parts"] == [{"text": "You said: Hello!"}]

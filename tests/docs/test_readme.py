@@ -7,7 +7,6 @@ import shlex
 import subprocess
 import sys
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 from starlette.testclient import TestClient
@@ -109,7 +108,7 @@ def test_without_a_key_its_tools_are_called_by_their_names(made: Path, monkeypat
     calls = re.findall(r"`(?:\.venv/bin/a2a-canvas )?send (call .*?)`", README)
     assert README.index(calls[0]) < README.index('send "what time')
     with TestClient(app, base_url=settings.url) as client:
-        reef = TestedAgent(client, SimpleNamespace(results={}))
+        reef = TestedAgent(client, {}, {}, "C1")
         tide, time = (reef.send(words).text for words in calls)
         card = client.get("/.well-known/agent-card.json").json()
     assert tide.startswith("In Brest at 05:12 and at 17:38.")

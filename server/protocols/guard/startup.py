@@ -14,8 +14,9 @@ from a2a_canvas.server.protocols.guard.checks import Refusal
 from a2a_canvas.server.wire import REST_PREFIX
 
 NOT_STARTED: Final = (
-    "This application was not started: run it with an ASGI server that runs its lifespan (uvicorn --lifespan on), or "
-    "enter app.router.lifespan_context(app) where it is mounted."
+    "create_app's lifespan has not run: serve the application with lifespan (uvicorn --lifespan on). Where it is "
+    "mounted in another application, that one's lifespan must contain: async with app.router.lifespan_context(app): "
+    "yield"
 )
 _OPERATIONS: Final = (REST_PREFIX, "/artifacts")
 
