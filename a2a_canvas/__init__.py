@@ -14,6 +14,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from a2a_canvas.server.agent.loops.agent_function import agent
     from a2a_canvas.server.agent.loops.agent_turn import Turn
     from a2a_canvas.server.agent.model import LLM
     from a2a_canvas.server.app import create_app
@@ -25,7 +26,19 @@ if TYPE_CHECKING:
 
     __version__: str
 
-__all__ = ["LLM", "Canvas", "File", "Settings", "ToolError", "Turn", "__version__", "agui_agent", "create_app", "tool"]
+__all__ = [
+    "LLM",
+    "Canvas",
+    "File",
+    "Settings",
+    "ToolError",
+    "Turn",
+    "__version__",
+    "agent",
+    "agui_agent",
+    "create_app",
+    "tool",
+]
 
 _MODULES = {
     "Canvas": "a2a_canvas.tools.functions.canvas",
@@ -34,6 +47,7 @@ _MODULES = {
     "Settings": "a2a_canvas.server.settings.settings",
     "ToolError": "a2a_canvas.tools.functions.results",
     "Turn": "a2a_canvas.server.agent.loops.agent_turn",
+    "agent": "a2a_canvas.server.agent.loops.agent_function",
     "agui_agent": "a2a_canvas.server.tool_sources.agui_agents.agui_loop",
     "create_app": "a2a_canvas.server.app",
     "tool": "a2a_canvas.tools.functions.python_tool",

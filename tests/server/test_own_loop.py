@@ -5,8 +5,7 @@ import asyncio
 import pytest
 from starlette.testclient import TestClient
 
-from a2a_canvas import Settings, Turn, create_app
-from a2a_canvas.server.agent.loops.agent_function import agent_function
+from a2a_canvas import Settings, Turn, agent, create_app
 
 URL = "http://127.0.0.1:8000"
 
@@ -62,19 +61,19 @@ def test_it_asks_and_is_answered() -> None:
 def test_a_server_that_shuts_down_waits_for_a_run_that_cannot_be_restarted(tmp_path, restartable, runs) -> None:
     began: list[str] = []
 
+    @agent(restartable=restartable)
     async def answer(turn: Turn) -> None:
         began.append(turn.text)
         while len(began) == 1 and (restartable or not client.app.state.shutdown.begun):  # noqa: ASYNC110
             await asyncio.sleep(0)
         await turn.say("Done.")
 
-    agent = agent_function(answer, restartable=restartable)
     database = f"sqlite:///{tmp_path}/tasks.db"
-    with served(agent, database=database) as client:
+    with served(answer, database=database) as client:
         task_id = send(client, "write", wait=False)["id"]
         while not began:
             call(client, "GetTask", {"id": task_id})
-    with served(agent, database=database) as client:
+    with served(answer, database=database) as client:
         while not (task := call(client, "GetTask", {"id": task_id}))["status"]["state"].endswith(
             ("COMPLETED", "FAILED")
         ):

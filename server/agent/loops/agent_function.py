@@ -1,6 +1,7 @@
-"""An agent that is a function: its two forms, and what is wrong with one, in a sentence.
+"""An agent that is a function: its two forms, its options, and what is wrong with one, in a sentence.
 
 Rule: `async def agent(turn)`, or an async generator: a `str` that it yields is text of the reply, a `File` an artifact.
+      The function that answers edits has the same forms; its text, yielded, streamed or returned, is the new passage.
 """
 
 from __future__ import annotations
@@ -9,19 +10,20 @@ import inspect
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import aclosing
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar, overload
 
 from a2a_canvas.server.agent.loops.agent_turn import Turn
 from a2a_canvas.tools.functions.results import File
 
 AgentRun = Callable[[Turn], Awaitable[None]]
+F = TypeVar("F", bound=Callable[..., Any])
 
 
 class AgentDefinitionError(Exception):
     """A value cannot be an agent; `str()` is one sentence that says what to write."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class AgentFunction:
     """An agent.
 
@@ -29,38 +31,89 @@ class AgentFunction:
         name: of the function, for the log.
         run: answers one message.
         restartable: whether a run that a crash cut off runs again.
+        editor: answers an edit of a selection: the text that it shows is the new passage. None: the model does.
     """
 
     name: str
     run: AgentRun
     restartable: bool = True
+    editor: AgentRun | None = None
+
+    def edit(self, function: F) -> F:
+        """Mark the function that answers edits of a selection. It finds the edit in `turn.edit`.
+
+        Raises:
+            AgentDefinitionError: it is not async, does not take the turn alone, or there is one already.
+        """
+        if self.editor:
+            raise AgentDefinitionError(f"{self.name} has a function for edits. Mark one, without edits=True.")
+        self.editor = _run_of(function)
+        return function
 
 
-def agent_function(value: Any, *, restartable: bool = True) -> AgentFunction:
+@overload
+def agent(function: Callable[[Turn], Any], /) -> AgentFunction: ...
+@overload
+def agent(*, restartable: bool = True, edits: bool = False) -> Callable[[Callable[[Turn], Any]], AgentFunction]: ...
+def agent(
+    function: Callable[[Turn], Any] | None = None, /, *, restartable: bool = True, edits: bool = False
+) -> AgentFunction | Callable[[Callable[[Turn], Any]], AgentFunction]:
+    """Mark the function of an agent, which needs it only for its options and for a function that answers edits.
+
+    Args:
+        restartable: a run that a crash cut off runs again; otherwise its task fails.
+        edits: edits of a selection call the function, too, with `turn.edit`.
+
+    Raises:
+        AgentDefinitionError: the function is not async, or does not take the turn alone.
+
+    >>> import a2a_canvas
+    >>> @a2a_canvas.agent(restartable=False)
+    ... async def reef(turn):
+    ...     await turn.say("Hello.")
+    >>> @reef.edit
+    ... async def shout(turn):
+    ...     yield turn.edit.passage.upper()
+    """
+
+    def mark(function: Callable[[Turn], Any]) -> AgentFunction:
+        run = _run_of(function)
+        return AgentFunction(_name_of(function), run, restartable, run if edits else None)
+
+    return mark(function) if function else mark
+
+
+def agent_function(value: Any) -> AgentFunction:
     """The agent that a function is; an `AgentFunction` is returned as it is.
 
     Raises:
         AgentDefinitionError: it is none.
     """
-    if isinstance(value, AgentFunction):
-        return value
-    name = getattr(value, "__name__", type(value).__name__)
-    if not callable(value):
+    return value if isinstance(value, AgentFunction) else agent(value)
+
+
+def _name_of(function: Any) -> str:
+    return str(getattr(function, "__name__", type(function).__name__))
+
+
+def _run_of(function: Any) -> AgentRun:
+    name = _name_of(function)
+    if not callable(function):
         raise AgentDefinitionError(f"{name} is not a function. Write: async def agent(turn: Turn) -> None")
-    if inspect.isasyncgenfunction(value):
-        run: AgentRun = _of_generator(value)
-    elif inspect.iscoroutinefunction(value) or inspect.iscoroutinefunction(type(value).__call__):
-        run = value
+    if inspect.isasyncgenfunction(function):
+        run = _run_of_generator(function)
+    elif inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(type(function).__call__):
+        run = function
     else:
         raise AgentDefinitionError(f"{name} is not async. Write: async def {name}(turn: Turn) -> None")
     try:
-        inspect.signature(value).bind(None)
+        inspect.signature(function).bind(None)
     except TypeError as error:
         raise AgentDefinitionError(f"{name} must take one argument, the turn: {error}.") from None
-    return AgentFunction(name, run, restartable)
+    return run
 
 
-def _of_generator(function: Callable[[Turn], AsyncGenerator[Any, None]]) -> AgentRun:
+def _run_of_generator(function: Callable[[Turn], AsyncGenerator[Any, None]]) -> AgentRun:
     async def run(turn: Turn) -> None:
         async with aclosing(function(turn)) as pieces:
             async for piece in pieces:

@@ -20,9 +20,9 @@ class AgentLife(Life):
         new_messages: those that arrive while it works.
     """
 
-    def __init__(self, function, documents=None, restartable: bool = True) -> None:
+    def __init__(self, function, documents=None) -> None:
         super().__init__(FakeLLM([]), replace(START, history=(said("m-1", "Go"),)), documents)
-        self.agent = agent_function(function, restartable=restartable)
+        self.agent = agent_function(function)
         self.new_messages: list[UserMessage] = []
         self.spent = (0, 0)
         self.stop = ""
@@ -71,7 +71,7 @@ class AgentLife(Life):
         self.new_messages.append(message)
 
     def crash(self, cut: Cut) -> "AgentLife":
-        life = AgentLife(self.agent.run, cut.documents, self.agent.restartable)
+        life = AgentLife(self.agent, cut.documents)
         life.told.events = self.told.events[: cut.told]
         return life
 
