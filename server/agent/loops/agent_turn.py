@@ -21,8 +21,10 @@ from typing import Any, TypeVar
 from a2a_canvas.server.agent.endings import Ending, to_tool_result
 from a2a_canvas.server.agent.events import State, UserMessage
 from a2a_canvas.server.agent.loops.conversation import Message, to_message
+from a2a_canvas.server.agent.loops.model_steps import ModelSteps
 from a2a_canvas.server.agent.loops.reply_stream import BlockKind, ReplyStream
 from a2a_canvas.server.agent.loops.run_record import SETTLED, RunRecord
+from a2a_canvas.server.agent.loops.streamed_calls import StreamedCalls
 from a2a_canvas.server.agent.model import StopReason, Usage
 from a2a_canvas.server.agent.text.visible import visible
 from a2a_canvas.server.agent.turn.call import TurnOutput
@@ -86,6 +88,8 @@ class Turn(RecordedCall):
         handed_over: another server continues the task; set when the function is cancelled.
         tools: of the agent folder: its `tools.py`, MCP servers and agents.
         instructions: of the agent folder.
+        model: for adapters of frameworks: streams the answers and tool calls of the agent's own model.
+        reply, output: for `model`: what clients see.
     """
 
     def __init__(
@@ -115,9 +119,11 @@ class Turn(RecordedCall):
         self.handed_over = False
         self.asked: list[tuple[int, Ask]] = []
         self.ending: Ending | None = None
+        self.reply = reply
+        self.output = output
+        self._calls = StreamedCalls(workspace, services.writers)
+        self.model = ModelSteps(self, self._calls)
         self._turn = turn_services
-        self._reply = reply
-        self._output = output
         self._messages = messages
         self._taken = record.taken
         self._takes = 0
@@ -145,9 +151,9 @@ class Turn(RecordedCall):
     async def take_back(self) -> None:
         """Take back the text of the reply since the last tool call or question: clients replace it by what follows."""
         self._check_open()
-        if self._is_live:
+        if self.is_live:
             self._unrecorded.clear()
-            await self._reply.abort()
+            await self.reply.abort()
 
     async def decline(self, reason: str) -> None:
         """End the task as `rejected`, with a reason for the user. It does not return."""
@@ -181,12 +187,12 @@ class Turn(RecordedCall):
         """
         if self._once:
             raise RuntimeError(f"once({name!r}) was called in once({self._once!r}). Steps cannot contain each other.")
-        step = self._number(name)
+        step = self.number_step(name)
         if step in self._kept:
             self._pass_point()
             value: T = json.loads(self._kept[step])
             return value
-        await self._check_limits()
+        await self.check_limits()
         return await super().once(step, fn)
 
     @asynccontextmanager
@@ -201,14 +207,14 @@ class Turn(RecordedCall):
         """
         if self._once:
             raise RuntimeError(f"tool({name!r}) was called in once({self._once!r}). Steps cannot contain each other.")
-        begun = self._number(f"{name} called")
+        begun = self.number_step(f"{name} called")
         if begun in self._kept:
             self._pass_point()
         else:
-            await self._check_limits()
+            await self.check_limits()
             await self._begin_tool(begun, name, given)
         index, use_id = json.loads(self._kept[begun])
-        call = ToolCall(self, name, self._number(f"{name} returned"), given, index, use_id)
+        call = ToolCall(self, name, self.number_step(f"{name} returned"), given, index, use_id)
         try:
             yield call
             if not call.ended:
@@ -222,7 +228,10 @@ class Turn(RecordedCall):
         self._check_open()
         await self.prepare()
         use_id = f"{name}-{self._names[f'{name} called']}"  # nothing waits from here
-        made = await self._reply.call_tool(use_id, name, given)
+        await self.reply.begin_call(use_id, name)
+        await self.reply.add_input(use_id, to_json(given))
+        made = await self.reply.end_call(use_id)
+        assert made  # the input is valid JSON
         await self.settle("tool_use")
         self._kept[step] = to_json([made.index, made.id])
         await self._services.record("kept", step, self._kept[step])
@@ -236,7 +245,7 @@ class Turn(RecordedCall):
             call.ended = True
             kept: T = json.loads(self._kept[call.step])
             return kept
-        await self._output.label(f"Running {call.name}…", of_tool=True)
+        await self.output.label(f"Running {call.name}…", of_tool=True)
         value: T
 
         async def keep() -> T:
@@ -257,14 +266,14 @@ class Turn(RecordedCall):
 
     async def _emit_result(self, call: ToolCall, outcome: Outcome) -> None:
         result, event = to_tool_result(call.index, call.use_id, outcome)
-        await self._output.emit(event)
-        await self._output.append_transcript((result,) if result else ())
+        await self.output.emit(event)
+        await self.output.append_transcript((result,) if result else ())
 
     async def settle(self, reason: StopReason = "end_turn") -> None:
         """End the round: its text is a message, and is not shown again."""
-        text = await self._reply.end_round(reason)
+        text = await self.reply.end_round(reason)
         self._unrecorded.clear()
-        await self._output.text(text)
+        await self.output.text(text)
         await self._services.record("shown", SETTLED, "")
 
     async def messages(self) -> list[Message]:
@@ -283,11 +292,38 @@ class Turn(RecordedCall):
         """Count tokens that the function has used against the limits of the user."""
         self._check_open()
         usage = Usage(input_tokens, output_tokens, cached_tokens)
-        self._reply.use(usage)
+        self.reply.use(usage)
         self._turn.spend(usage.total_input, output_tokens)
-        await self._check_limits()
+        await self.check_limits()
 
-    # ---------------------------------------------------------------------- for the engine
+    # ---------------------------------------------------------------------- for the engine, and for `ModelSteps`
+
+    @property
+    def results(self) -> Mapping[str, str]:
+        """The recorded results of steps, as JSON, by name."""
+        return self._kept
+
+    def pass_step(self, step: str) -> Any:
+        """The result of a recorded step, which is not run again."""
+        self._pass_point()
+        return json.loads(self._kept[step])
+
+    async def run_step(
+        self, step: str, fn: Callable[[], Awaitable[T]], recorded: Callable[[], Awaitable[None]] = do_nothing
+    ) -> T:
+        """Run `fn` and record its result; `recorded` is awaited in the same event-loop step."""
+        if self._once:
+            raise RuntimeError(f"{step!r} was run in once({self._once!r}). Steps cannot contain each other.")
+        return await self._run_step(step, fn, recorded)
+
+    async def keep_now(self, step: str, value: object) -> None:
+        """Record a result in this event-loop step."""
+        self._kept[step] = to_json(value)
+        await self._services.record("kept", step, self._kept[step])
+
+    async def undo(self) -> None:
+        await self._calls.abort_all()
+        await super().undo()
 
     def mark_cancelled(self, reason: tuple[object, ...]) -> None:
         """The function is about to be cancelled."""
@@ -300,28 +336,28 @@ class Turn(RecordedCall):
 
     async def _show(self, kind: BlockKind, text: str) -> None:
         self._check_open()
-        if text and self._is_live:
+        if text and self.is_live:
             if kind == "text":
                 self._unrecorded.append(text)
-            await self._reply.add(kind, text)
+            await self.reply.add(kind, text)
 
     async def _end_block(self) -> None:
-        if self._is_live and self._unrecorded[-1:] != [""]:
+        if self.is_live and self._unrecorded[-1:] != [""]:
             self._unrecorded.append("")
-            await self._reply.end_block()
+            await self.reply.end_block()
 
     @property
-    def _is_live(self) -> bool:
+    def is_live(self) -> bool:
         return not self._points_left or bool(self._once)
 
-    def _number(self, name: str) -> str:
+    def number_step(self, name: str) -> str:
         self._names[name] += 1
         return name if self._names[name] == 1 else f"{name} {self._names[name]}"
 
     def _pass_point(self) -> None:
         self._points_left = max(self._points_left - 1, 0)
 
-    async def _check_limits(self) -> None:
+    async def check_limits(self) -> None:
         if reason := await self._turn.stop():
             self._end(Ending(State.FAILED, reason))
 

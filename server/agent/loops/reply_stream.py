@@ -6,9 +6,8 @@ A round begins with the first text, thought or tool call after the last one ende
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Iterable, Mapping
-from typing import Any, Literal
+from collections.abc import Callable, Iterable
+from typing import Literal
 
 from a2a_canvas.server.agent.blocks import Progress
 from a2a_canvas.server.agent.model import (
@@ -48,11 +47,17 @@ class ReplyStream:
         self._call: ModelCall | None = None
         self._open: BlockKind | None = None
         self._blocks = 0
+        self._calls: dict[str, int] = {}
         self._usage = Usage()
 
     @property
     def text(self) -> str:
         return self._call.text if self._call else ""
+
+    @property
+    def open_calls(self) -> tuple[str, ...]:
+        """The ids of the calls whose input is incomplete."""
+        return tuple(self._calls)
 
     def use(self, usage: Usage) -> None:
         """Count tokens; they are reported with the end of the round."""
@@ -82,16 +87,25 @@ class ReplyStream:
             self._blocks += 1
             await self._call.take(BlockStop(number))
 
-    async def call_tool(self, use_id: str, name: str, given: Mapping[str, Any]) -> FunctionCall:
-        """Emit the call of a tool, which ends the round (`end_round`)."""
+    async def begin_call(self, call_id: str, name: str) -> None:
+        """A call of a tool begins; several may be open at once."""
         await self.end_block()
         call = await self._round()
         number, self._blocks = self._blocks, self._blocks + 1
-        await call.take(BlockStart(number, "tool_use", use_id, name))
-        await call.take(InputDelta(number, json.dumps(given)))
-        await call.take(BlockStop(number))
-        [made] = call.take_functions()
-        return made
+        self._calls[call_id] = number
+        await call.take(BlockStart(number, "tool_use", call_id, name))
+
+    async def add_input(self, call_id: str, piece: str) -> None:
+        """Add a piece of JSON to the input of an open call."""
+        assert self._call
+        await self._call.take(InputDelta(self._calls[call_id], piece))
+
+    async def end_call(self, call_id: str) -> FunctionCall | None:
+        """The input of a call is complete. None if it is not valid JSON, which is the call's result then."""
+        assert self._call
+        await self._call.take(BlockStop(self._calls.pop(call_id)))
+        made = self._call.take_functions()
+        return made[0] if made else None
 
     async def end_round(self, reason: StopReason = "end_turn") -> str:
         """End the round, and append its blocks to the transcript; returns its text."""
@@ -108,6 +122,7 @@ class ReplyStream:
     async def abort(self) -> None:
         """End the round as one that was cut off."""
         self._open, call, self._call = None, self._call, None
+        self._calls.clear()
         if call:
             await call.abort()
             self.progress = call.progress

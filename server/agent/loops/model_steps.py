@@ -1,0 +1,219 @@
+"""The answers of an agent's own model and its tool calls, as they stream: for adapters of frameworks.
+
+Rule 1: an answer is a step (`respond`): its text, thinking and calls stream while the step runs, and its round ends
+        with the record. A crash before the record repeats the answer, and what the first try showed is replaced.
+Rule 2: a call is a step (`run_call`), named by the call's id, because frameworks run calls in parallel: their order
+        differs from run to run.
+Rule 3: a call that failed is recorded, too: the model has read the failure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any, Protocol, TypeVar
+
+from a2a_canvas.server.agent.endings import to_tool_result
+from a2a_canvas.server.agent.loops.reply_stream import ReplyStream
+from a2a_canvas.server.agent.loops.streamed_calls import ARTIFACT_TOOLS, StreamedCalls
+from a2a_canvas.server.agent.model import StopReason
+from a2a_canvas.server.agent.turn.call import TurnOutput
+from a2a_canvas.tools.functions.results import ToolError
+from a2a_canvas.tools.tool import Done, Failed, Outcome, to_json
+
+T = TypeVar("T")
+
+
+class SteppedTurn(Protocol):
+    """What `ModelSteps` needs of a turn; see `Turn`."""
+
+    reply: ReplyStream
+    output: TurnOutput
+
+    @property
+    def results(self) -> Mapping[str, str]: ...
+
+    @property
+    def is_live(self) -> bool: ...
+
+    def number_step(self, name: str) -> str: ...
+
+    def pass_step(self, step: str) -> Any: ...
+
+    async def run_step(
+        self, step: str, fn: Callable[[], Awaitable[T]], recorded: Callable[[], Awaitable[None]] = ...
+    ) -> T: ...
+
+    async def keep_now(self, step: str, value: object) -> None: ...
+
+    async def prepare(self) -> None: ...
+
+    async def settle(self, reason: StopReason) -> None: ...
+
+    async def take_back(self) -> None: ...
+
+    async def check_limits(self) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class _ShownCall:
+    """A call that clients have seen: its block's index, and its id in the events."""
+
+    index: int
+    use_id: str
+
+
+class ModelSteps:
+    """The answers and tool calls of the agent's own model: `turn.model`."""
+
+    def __init__(self, turn: SteppedTurn, calls: StreamedCalls) -> None:
+        self._turn = turn
+        self._calls = calls
+        self._shown: dict[str, _ShownCall] = {}
+
+    async def respond(self, name: str, fn: Callable[[], Awaitable[T]], *, key: str = "") -> T:
+        """An answer of the model, as a step: what `fn` streams is its text, thinking and calls.
+
+        Args:
+            fn: requests the answer, streams it (`turn.stream`, `turn.think`, `begin_call`…) and returns it, as JSON.
+            key: of the step; by default, the n-th answer with this name is a step of its own.
+        """
+        step = key or self._turn.number_step(name)
+        result: T
+        if step in self._turn.results:
+            result, shown = self._turn.pass_step(step)
+            self._shown |= {call_id: _ShownCall(*place) for call_id, place in shown.items()}
+            return result
+        await self._turn.check_limits()
+        await self._calls.abort_all()
+        before = set(self._shown)
+
+        async def answer() -> list[Any]:
+            try:
+                value = await fn()
+                for call_id in self._turn.reply.open_calls:
+                    await self.end_call(call_id)
+            except BaseException as error:
+                await self._calls.abort_all()
+                if isinstance(error, Exception):
+                    await self._turn.take_back()
+                raise
+            made = {
+                call_id: [each.index, each.use_id] for call_id, each in self._shown.items() if call_id not in before
+            }
+            return [value, made]
+
+        async def end_round() -> None:
+            if self._shown.keys() - before:  # an answer without calls may be the last one, whose text is the reply
+                await self._turn.settle("tool_use")
+
+        result, _ = await self._turn.run_step(step, answer, end_round)
+        return result
+
+    async def begin_call(self, call_id: str, name: str) -> None:
+        """The model begins to write a call of a tool."""
+        if self._turn.is_live:
+            self._calls.begin(call_id, name)
+            await self._turn.reply.begin_call(call_id, name)
+
+    async def add_input(self, call_id: str, piece: str) -> None:
+        """A piece of the JSON of a call's input. An artifact grows with it, if the tool is one of `ARTIFACT_TOOLS`."""
+        if self._turn.is_live and piece:
+            await self._turn.reply.add_input(call_id, piece)
+            if label := await self._calls.feed(call_id, piece):
+                await self._turn.output.label(label, of_tool=True)
+
+    async def end_call(self, call_id: str) -> None:
+        """The input of a call is complete."""
+        if self._turn.is_live and call_id in self._turn.reply.open_calls:
+            if made := await self._turn.reply.end_call(call_id):
+                self._shown[call_id] = _ShownCall(made.index, made.id)
+            else:
+                await self._calls.abort(call_id)
+
+    async def run_call(self, call_id: str, name: str, given: Mapping[str, Any], fn: Callable[[], Awaitable[T]]) -> T:
+        """Run a call of one of the agent's tools, as a step; clients see its result.
+
+        Args:
+            fn: returns the result, a JSON value.
+
+        Raises:
+            ToolError: `fn` raised one, now or when the call was run before.
+        """
+
+        async def run() -> tuple[Outcome, Any]:
+            value = await fn()
+            return Done(value if isinstance(value, str) else to_json(value)), value
+
+        value: T = await self._run(call_id, name, given, run)
+        return value
+
+    async def run_artifact_call(self, call_id: str, name: str, given: Mapping[str, Any]) -> str:
+        """Run a call of one of `ARTIFACT_TOOLS`, as a step. Returns what the model reads, also if the call failed."""
+
+        async def run() -> tuple[Outcome, str]:
+            outcome = await self._calls.run(call_id, name, given, self._turn.prepare)
+            assert isinstance(outcome, Done | Failed)
+            return outcome, outcome.content
+
+        return await self._run(call_id, name, given, run)
+
+    async def fail_call(self, call_id: str, name: str, given: Mapping[str, Any], reason: str) -> None:
+        """The framework does not run a call, for a reason that the model reads."""
+
+        async def fail() -> str:
+            raise ToolError(reason)
+
+        with suppress(ToolError):
+            await self.run_call(call_id, name, given, fail)
+
+    async def _run(
+        self, call_id: str, name: str, given: Mapping[str, Any], run: Callable[[], Awaitable[tuple[Outcome, T]]]
+    ) -> T:
+        turn, step = self._turn, f"call {call_id}"
+        if step not in turn.results:
+            await turn.check_limits()
+            await self._begin_whole(call_id, name, given)
+            if name not in ARTIFACT_TOOLS:
+                await turn.output.label(f"Running {name}…", of_tool=True)
+            outcome: Outcome = Failed("")
+
+            async def record() -> list[Any]:
+                nonlocal outcome
+                try:
+                    outcome, value = await run()
+                except ToolError as error:
+                    await self._calls.abort(call_id)
+                    outcome = Failed(str(error))
+                    return [None, str(error)]
+                return [value, None]
+
+            value, failure = await turn.run_step(step, record, lambda: self._show(call_id, outcome))
+        else:
+            value, failure = turn.pass_step(step)
+        if failure is not None:
+            raise ToolError(failure)
+        result: T = value
+        return result
+
+    async def _begin_whole(self, call_id: str, name: str, given: Mapping[str, Any]) -> None:
+        """Show a call that did not stream."""
+        step = f"begin {call_id}"
+        if step in self._turn.results:
+            self._shown[call_id] = _ShownCall(*self._turn.pass_step(step))
+        elif call_id not in self._shown:
+            await self._turn.prepare()
+            await self._turn.reply.begin_call(call_id, name)  # nothing waits from here
+            await self._turn.reply.add_input(call_id, to_json(given))
+            made = await self._turn.reply.end_call(call_id)
+            assert made  # the input is valid JSON
+            await self._turn.settle("tool_use")
+            self._shown[call_id] = _ShownCall(made.index, made.id)
+            await self._turn.keep_now(step, [made.index, made.id])
+
+    async def _show(self, call_id: str, outcome: Outcome) -> None:
+        shown = self._shown[call_id]
+        result, event = to_tool_result(shown.index, shown.use_id, outcome)
+        await self._turn.output.emit(event)
+        await self._turn.output.append_transcript((result,) if result else ())
