@@ -8,7 +8,7 @@ from a2a_canvas.server.outbound.answers import MAX_MESSAGE
 from a2a_canvas.server.tasks.runtime.runtime import LAST_RUNS
 from a2a_canvas.server.tool_sources.agui_agents.documents import LONG
 from a2a_canvas.server.tool_sources.remote_agents.agent_client import SILENCE
-from a2a_canvas.server.tool_sources.remote_agents.remote_task import TIMEOUT
+from a2a_canvas.server.tool_sources.remote_agents.remote_agent import TIMEOUT
 from tests.docs.pages import page, rows, section
 from tests.server.test_own_loop import send, served
 from tests.server.tool_sources.agui_agents.agui_server import agui_server, said, whole

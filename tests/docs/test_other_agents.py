@@ -6,7 +6,7 @@ import re
 from textwrap import dedent
 
 from a2a_canvas.server.settings.settings import load
-from a2a_canvas.server.tool_sources.remote_agents import agent_client, remote_task
+from a2a_canvas.server.tool_sources.remote_agents import agent_client, remote_agent, remote_artifacts, remote_task
 from a2a_canvas.server.tool_sources.remote_agents.agent_card import INPUT, tool_name
 from a2a_canvas.tools.registry import TOOLS
 from tests.docs.pages import page, rows, section
@@ -44,8 +44,8 @@ async def test_another_agents_result_is_as_it_is_shown() -> None:
 
 def test_the_limits_of_other_agents_are_those_of_the_page() -> None:
     said = section(OTHERS, "Limits")
-    assert f"{remote_task.TIMEOUT:g} seconds" in said
-    assert f"{remote_task.MAX_ARTIFACTS} artifacts" in said
+    assert f"{remote_agent.TIMEOUT:g} seconds" in said
+    assert f"{remote_artifacts.MAX_ARTIFACTS} artifacts" in said
     assert f"up to {agent_client.MAX_MESSAGE // 2**20} MB" in said
     assert 90 <= sum(remote_task.DELAYS) <= 150
     assert f"silent for {agent_client.SILENCE:g} seconds" in OTHERS

@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import json
-from collections import Counter
-
-from a2a_canvas.store.models import JsonValue
-from a2a_canvas.tools.functions.recorded_call import RecordedCall, do_nothing
+from a2a_canvas.tools.functions.recorded_call import RecordedCall
 
 
 class Canvas(RecordedCall):
@@ -28,30 +24,3 @@ class Canvas(RecordedCall):
     >>> count_to.tool.input_schema["required"]
     ['last']
     """
-
-    def recall(self, name: str) -> JsonValue:
-        """The value stored by `remember` in this call; None if there is none."""
-        value: JsonValue = json.loads(self._kept.get(name, "null"))
-        return value
-
-    async def remember(self, name: str, value: JsonValue) -> None:
-        """Store a JSON value for this call, also across a crash. It is durable when this returns.
-
-        Raises:
-            ValueError: it is not a JSON value.
-        """
-        await self._keep(name, value, do_nothing)
-
-    # ------------------------------------------------------------- for the turn
-
-    def recall_all(self, name: str) -> list[JsonValue]:
-        """The values stored by `remember` under a name, in all calls of the conversation so far."""
-        return [json.loads(value) for value in self._services.kept(name)]
-
-    def skip_question(self) -> None:
-        """Count the next question as asked: the result of its answer is recorded (rule 4)."""
-        self._questions += 1
-
-    def skip_saved_changes(self) -> None:
-        """Count the saved changes as made, for a tool that determines itself what remains to be changed."""
-        self._changes |= Counter(self._record.changes)

@@ -325,6 +325,10 @@ class Turn(RecordedCall):
         await self._calls.abort_all()
         await super().undo()
 
+    def skip_saved_changes(self) -> None:
+        super().skip_saved_changes()
+        self._points_left = 0
+
     def mark_cancelled(self, reason: tuple[object, ...]) -> None:
         """The function is about to be cancelled."""
         self.handed_over = reason == (HANDED_OVER,)

@@ -25,6 +25,7 @@ from a2a_canvas.server.agent.loops.reply_stream import ReplyStream
 from a2a_canvas.server.agent.loops.run_record import FUNCTION, RunRecord, run_record
 from a2a_canvas.server.agent.turn.call import TurnOutput
 from a2a_canvas.server.agent.turn.history import to_user_input
+from a2a_canvas.server.agent.turn.pending_calls import kept_values
 from a2a_canvas.server.agent.turn.turn import TurnRequest
 from a2a_canvas.store.artifact_store import ArtifactStore
 from a2a_canvas.store.errors import LimitReached, Unavailable
@@ -49,7 +50,7 @@ class AgentRequest:
     """A turn of an agent's function.
 
     Attributes:
-        turn: the turn; its `earlier` is not read.
+        turn: the turn.
         messages: of the user, as sent: those in the transcript.
         history: the conversation before them.
         spend: counts tokens, of input and output.
@@ -206,7 +207,7 @@ class _Runs:
             await self._step(kind, value, name)
 
         services = CallServices(
-            record_step, self.flushed, self._label, self.request.turn.caller(), self.writers, lambda name: ()
+            record_step, self.flushed, self._label, self.request.turn.caller(), self.writers, self._kept_values
         )
         messages = TurnServices(self.request.turn.stop, self.request.spend, self.take_messages)
         turn = Turn(
@@ -224,6 +225,9 @@ class _Runs:
             resumed=record.interrupted,
         )
         return turn
+
+    def _kept_values(self, name: str) -> list[str]:
+        return kept_values((*self.request.turn.earlier, self.output.transcript), name)
 
     async def _label(self, text: str) -> None:
         await self.output.label(text, of_tool=True)

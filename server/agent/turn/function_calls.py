@@ -17,13 +17,13 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import chain, groupby
+from itertools import groupby
 
 from a2a_canvas.server.agent.endings import to_tool_result, visible_outcome
 from a2a_canvas.server.agent.events import ToolStep, Transcript
 from a2a_canvas.server.agent.turn.approval import approval_question, escape_invisible
 from a2a_canvas.server.agent.turn.call import TurnOutput, log_failure
-from a2a_canvas.server.agent.turn.pending_calls import FunctionCall, pending_calls
+from a2a_canvas.server.agent.turn.pending_calls import FunctionCall, kept_values, pending_calls
 from a2a_canvas.server.wire import is_yes
 from a2a_canvas.store.models import JsonValue
 from a2a_canvas.tools.functions.canvas import Canvas
@@ -183,8 +183,7 @@ class FunctionCalls:
         return CallServices(record, self.flushed, self._label(call), call.caller, self._writers, self._kept_values)
 
     def _kept_values(self, name: str) -> list[str]:
-        items = chain(*self.earlier, self.output.transcript)
-        return [item.value for item in items if isinstance(item, ToolStep) and (item.kind, item.name) == ("kept", name)]
+        return kept_values((*self.earlier, self.output.transcript), name)
 
     def _label(self, call: FunctionCall) -> Callable[[str], Awaitable[None]]:
         """Shows labels, at most one in `LABEL_SECONDS`."""

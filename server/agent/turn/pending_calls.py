@@ -7,7 +7,7 @@ A call waits because it asked the user, or because a crash interrupted it. Eithe
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, assert_never
 
@@ -54,6 +54,12 @@ class FunctionCall:
     def hide_credentials(self, text: str) -> str:
         """A text from the call, with its credentials masked."""
         return text.replace(self.credentials, MASK) if len(self.credentials) >= SECRET_LENGTH else text
+
+
+def kept_values(transcripts: Iterable[Transcript], name: str) -> list[str]:
+    """The JSON texts that calls, and runs of an agent's function, have kept under a name, oldest first."""
+    steps = (item for transcript in transcripts for item in transcript if isinstance(item, ToolStep))
+    return [step.value for step in steps if (step.kind, step.name) == ("kept", name)]
 
 
 @dataclass(slots=True)

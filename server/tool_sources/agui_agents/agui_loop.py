@@ -34,7 +34,8 @@ from a2a_canvas.server.tool_sources.agui_agents.documents import (
 from a2a_canvas.server.tool_sources.agui_agents.run_input import digest, run_input, wire_messages
 from a2a_canvas.server.tool_sources.agui_agents.run_mapping import Interrupt, RunMapping
 from a2a_canvas.server.tool_sources.remote_agents.agent_card import host_of
-from a2a_canvas.server.tool_sources.remote_agents.remote_task import MAX_QUESTION, MAX_QUESTIONS, TIMEOUT
+from a2a_canvas.server.tool_sources.remote_agents.remote_agent import TIMEOUT
+from a2a_canvas.server.tool_sources.remote_agents.remote_task import MAX_QUESTION, MAX_QUESTIONS
 from a2a_canvas.tools.functions.results import ToolError
 from a2a_canvas.tools.tool import to_json
 

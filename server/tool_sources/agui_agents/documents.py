@@ -10,15 +10,14 @@ Rule 4: if nothing is declared, an answer of more than `LONG` lines is a documen
 from __future__ import annotations
 
 import copy
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from a2a_canvas.server.tool_sources.document_names import document_name
 from a2a_canvas.tools.json_stream import Begin, Delta, JsonError, JsonStream
 
 LONG = 15
-MAX_NAME = 80
 
 
 class DocumentRuleError(ValueError):
@@ -170,10 +169,3 @@ class LongAnswer:
             return piece
         self.name = document_name(self._text, self._agent)
         return DocumentChange(self.name, self._text, append=False)
-
-
-def document_name(text: str, agent: str) -> str:
-    """The file name of an answer: by its first heading, else by the agent."""
-    found = re.search(r"^ {0,3}#{1,6}[ \t]+(\S.*)$", text, re.MULTILINE)
-    words = re.findall(r"\w+", (found[1] if found else agent).lower())
-    return ("-".join(words)[:MAX_NAME].strip("-") or "answer") + ".md"

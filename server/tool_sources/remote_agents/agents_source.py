@@ -9,17 +9,16 @@ Rule 3: a call from before a restart waits for its tool as long as for an agent 
 from __future__ import annotations
 
 import asyncio
-import json
 import logging
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from itertools import chain, repeat
 from typing import Any
-from urllib.parse import urlsplit
 
 from a2a.types import a2a_pb2 as pb
 
 from a2a_canvas.server.a2a_client.agent_fault import AgentFault
+from a2a_canvas.server.tool_sources.remote_agents.agent_call import AgentCall
 from a2a_canvas.server.tool_sources.remote_agents.agent_card import (
     INPUT,
     TOOL_PREFIX,
@@ -27,11 +26,10 @@ from a2a_canvas.server.tool_sources.remote_agents.agent_card import (
     tool_name,
 )
 from a2a_canvas.server.tool_sources.remote_agents.agent_client import AgentClient
-from a2a_canvas.server.tool_sources.remote_agents.remote_task import CANCEL_TIMEOUT, TIMEOUT, RemoteAgent, RemoteTask
+from a2a_canvas.server.tool_sources.remote_agents.remote_agent import TIMEOUT, RemoteAgent, without_secrets
 from a2a_canvas.server.tool_sources.remote_agents.task_parts import line
 from a2a_canvas.tools.functions.canvas import Canvas
 from a2a_canvas.tools.functions.function_tool import FunctionTool
-from a2a_canvas.tools.functions.recorded_call import CallRecord
 from a2a_canvas.tools.functions.results import Result, ToolError
 
 logger = logging.getLogger(__name__)
@@ -74,7 +72,7 @@ class RemoteAgents:
         if name in self._tools:
             return ""
         return " and ".join(
-            f"the agent at {_without_secrets(url)} cannot be asked ({self._reasons[url]})"
+            f"the agent at {without_secrets(url)} cannot be asked ({self._reasons[url]})"
             for url in self._pending_cards()
         )
 
@@ -109,38 +107,29 @@ class RemoteAgents:
             return await self._clients[url].read_card()
         except AgentFault as fault:
             self._reasons[url] = str(fault)
-            logger.log(log, "The agent at %s cannot be asked yet: %s. It is tried again", _without_secrets(url), fault)
+            logger.log(log, "The agent at %s cannot be asked yet: %s. It is tried again", without_secrets(url), fault)
             return None
 
     def _offer(self, url: str, card: pb.AgentCard) -> None:
         name = tool_name(card.name, self._tools)
         agent = RemoteAgent(
-            name.removeprefix(TOOL_PREFIX), line(card.name), _without_secrets(url), self._clients[url], self._timeout
+            name.removeprefix(TOOL_PREFIX), line(card.name), without_secrets(url), self._clients[url], self._timeout
         )
 
         async def ask(arguments: Mapping[str, Any], canvas: Canvas) -> Result:
             message, artifact_ids, context_id = _parse_input(name, arguments)
-            return await RemoteTask(agent, canvas, artifact_ids).run(message, context_id)
-
-        async def abandon(record: CallRecord) -> None:
-            await _cancel_task(agent, record)
+            return await AgentCall(agent, canvas, artifact_ids).run(message, context_id)
 
         self._tools[name] = FunctionTool(
-            name, tool_description(card), INPUT, ask, self._timeout + MARGIN, parallel=True, abandon=abandon
+            name,
+            tool_description(card),
+            INPUT,
+            ask,
+            self._timeout + MARGIN,
+            parallel=True,
+            abandon=agent.cancel_recorded,
         )
         logger.info("The agent %s at %s can be asked as the tool %s", agent.title, agent.url, name)
-
-
-async def _cancel_task(agent: RemoteAgent, record: CallRecord) -> None:
-    """Cancel the task that a call started, if the agent allows it."""
-    message, task = (json.loads(record.kept.get(name, "null")) for name in ("message", "task"))
-    if not task or message["agent"] != agent.url:
-        return
-    try:
-        async with asyncio.timeout(CANCEL_TIMEOUT):
-            await agent.connection.cancel(task["id"])
-    except (AgentFault, TimeoutError) as fault:
-        logger.warning("The task %s of the agent at %s is not cancelled: %s", task["id"], agent.url, fault)
 
 
 def _parse_input(name: str, arguments: Mapping[str, Any]) -> tuple[str, tuple[str, ...], str]:
@@ -157,10 +146,3 @@ def _parse_input(name: str, arguments: Mapping[str, Any]) -> tuple[str, tuple[st
                 ):
                     return message, tuple(ids), context_id
     raise ToolError(f"{name} needs a message; artifact_ids (a list of strings) and context_id (a string) may follow.")
-
-
-def _without_secrets(url: str) -> str:
-    """An address without parts that may be secret."""
-    parts = urlsplit(url)
-    host = parts.netloc.rpartition("@")[2]
-    return f"{parts.scheme}://{host}{parts.path}"

@@ -1,4 +1,6 @@
-"""One call of another agent: its task from the first message to the end, across failures of either side.
+"""One task of another agent, from the first message to the end, across failures of either side.
+
+It is followed for a call of a tool (`agent_call.py`) and for a turn of ours (`a2a_agents`).
 
 Rule 1: the id of a message is recorded before it is sent, that of the task once it is known. A call that runs again,
         after a crash or an answer of the user, continues with the task of that id; only a message without an answer is
@@ -7,7 +9,7 @@ Rule 2: a snapshot of the task is compared with our artifacts, and differences a
         and undone chunks. The last snapshot is taken when the task has ended or waits.
 Rule 3: what the agent has written stays, even if its task fails.
 Rule 4: the task is cancelled when ours is, and when it is given up, but not when another server takes ours over. While
-        ours waits for the user no call runs: then its tool's `abandon` cancels it.
+        ours waits for the user no call runs: then `RemoteAgent.cancel_recorded` cancels it.
 Rule 5: a conversation with the agent belongs to one of ours. The agent takes all our users for one, so no other
         conversation may continue it: it may be another user's.
 """
@@ -23,33 +25,16 @@ from uuid import uuid4
 
 from a2a.types import a2a_pb2 as pb
 
-from a2a_canvas.server.a2a_client.agent_connection import AgentConnection
 from a2a_canvas.server.a2a_client.agent_fault import AgentFault
 from a2a_canvas.server.a2a_client.follower import ENDED, WAITS, Follower, Persistence, status_key, task_of
-from a2a_canvas.server.tool_sources.remote_agents.task_parts import (
-    Origin,
-    candidates,
-    catch_up_change,
-    files_of,
-    fingerprint,
-    is_from,
-    line,
-    message_text,
-    parts_of,
-    title_of,
-    to_wire,
-)
-from a2a_canvas.store.changes import AppendParts, ReplaceParts
-from a2a_canvas.store.models import JsonValue, Parts
-from a2a_canvas.tools.functions.canvas import Canvas
-from a2a_canvas.tools.functions.results import Result, ToolError
+from a2a_canvas.server.tool_sources.remote_agents.remote_agent import RemoteAgent
+from a2a_canvas.server.tool_sources.remote_agents.remote_artifacts import RemoteArtifacts
+from a2a_canvas.server.tool_sources.remote_agents.task_parts import files_of, message_text
+from a2a_canvas.store.models import JsonValue
+from a2a_canvas.tools.functions.recorded_call import RecordedCall
+from a2a_canvas.tools.functions.results import File, ToolError
 from a2a_canvas.tools.functions.running import HANDED_OVER
 
-TIMEOUT = 1800.0
-"""Seconds that a call may take, without waiting for the user."""
-CANCEL_TIMEOUT = 3.0
-MAX_ARTIFACTS = 100
-"""Artifacts of one call."""
 MAX_QUESTIONS = 20
 MAX_QUESTION = 4_000
 DELAYS = (0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 30.0, 30.0, 30.0)
@@ -65,24 +50,39 @@ WORDS = {
     pb.TASK_STATE_REJECTED: "was rejected",
 }
 
-Sleep = Callable[[float], Awaitable[object]]
+MakeParts = Callable[[], Awaitable[Sequence[pb.Part]]]
+
+
+def conversations(call: RecordedCall, agent: RemoteAgent) -> list[str]:
+    """The agent's conversations with ours, the newest last (rule 5)."""
+    kept = [*call.recall_all("task"), *call.recall_all("conversation")]
+    return [str(each["context"]) for each in kept if isinstance(each, dict) and each.get("agent") == agent.url]
 
 
 @dataclass(frozen=True, slots=True)
-class RemoteAgent:
-    """The agent of a call.
+class RemoteEnd:
+    """How a task has ended.
 
     Attributes:
-        name: for ids, from its tool; `title`: the name in its card.
-        url: its address, which marks the artifacts that it wrote.
+        state: its last one; None if it was given up.
+        text: of the agent's last message; why it was given up.
+        files: of that message.
+        context_id: the conversation with the agent.
     """
 
-    name: str
-    title: str
-    url: str
-    connection: AgentConnection
-    timeout: float = TIMEOUT
-    sleep: Sleep = asyncio.sleep
+    state: pb.TaskState | None
+    text: str = ""
+    files: tuple[File, ...] = ()
+    context_id: str = ""
+
+    @property
+    def failure(self) -> str:
+        """Why there is no result, as a sentence about the task without its subject; empty if there is one."""
+        if self.state is None:
+            return self.text
+        if self.state == pb.TASK_STATE_COMPLETED:
+            return ""
+        return ": ".join(filter(None, (WORDS[self.state], self.text)))
 
 
 @dataclass(slots=True)
@@ -90,95 +90,82 @@ class RemoteTask:
     """The state of one call.
 
     Attributes:
-        shared: ids of our artifacts that the agent receives and may change.
         task: the remote task so far, without its artifacts; without an id before its first event.
         reply: the message with which the agent answered instead of a task.
     """
 
     agent: RemoteAgent
-    canvas: Canvas
-    shared: Sequence[str] = ()
+    call: RecordedCall
+    artifacts: RemoteArtifacts
     task: pb.Task = field(default_factory=pb.Task)
     reply: pb.Message | None = None
     _answered: str = ""
     _receipt: str = ""
-    _ids: dict[str, str] = field(default_factory=dict)
-    _seen: dict[str, str] = field(default_factory=dict)
-    _refused: dict[str, str] = field(default_factory=dict)
-    _new: set[str] = field(default_factory=set)
-    _called: int = 0
 
-    async def run(self, text: str, context_id: str = "") -> Result:
-        """The result of the call.
+    async def run(self, parts: MakeParts, context_id: str = "") -> RemoteEnd:
+        """Send a message, and follow its task to the end.
+
+        Args:
+            parts: makes the message's.
+            context_id: the conversation to continue, one of `conversations`; empty for a new one.
 
         Raises:
-            ToolError: it has none; the text says why.
+            ToolError: the message cannot be made.
         """
-        self.canvas.skip_saved_changes()
+        self.call.skip_saved_changes()
         try:
             async with asyncio.timeout(self.agent.timeout):
-                return await self._converse(text, context_id)
+                end = await self._converse(parts, context_id)
         except asyncio.CancelledError as error:
             if error.args != (HANDED_OVER,):
                 await self._cancel()
             raise
         except TimeoutError:
             await self._cancel()
-            raise await self._failure(f"took longer than {self.agent.timeout:g} seconds and was cancelled") from None
+            end = self._given_up(f"took longer than {self.agent.timeout:g} seconds and was cancelled")
         except AgentFault as fault:
             await self._cancel()
-            raise await self._failure(f"did not come to an end: {fault}") from None
+            end = self._given_up(f"did not come to an end: {fault}")
+        if end.failure:
+            with suppress(ToolError):
+                await self.call.save()  # rule 3
+        if end.context_id and end.context_id not in conversations(self.call, self.agent):
+            await self.call.remember("conversation", self._conversation(end.context_id))
+        return end
 
-    async def _converse(self, text: str, context_id: str) -> Result:
-        first: Any = await self.canvas.once("message", self._new_message)
+    def _given_up(self, reason: str) -> RemoteEnd:
+        return RemoteEnd(None, reason, context_id=self.task.context_id)
+
+    async def _converse(self, parts: MakeParts, context_id: str) -> RemoteEnd:
+        first: Any = await self.call.once("message", lambda: self._new_message(context_id))
         if first["agent"] != self.agent.url:
             raise ToolError(f"{self.agent.title} is another agent than the one that was asked.")
         message: pb.Message | None = None
         if known := self._recall("task"):
-            self.task = pb.Task(id=known["id"], context_id=known["context"])
+            self._begin(known["id"], known["context"])
         else:
-            message = await self._message(first["id"], text, context_id)
+            message = pb.Message(message_id=first["id"], role=pb.ROLE_USER, context_id=first["context"])
+            message.parts.extend(await parts())
         for number in range(MAX_QUESTIONS):
             asked = self._recall(f"question {number}")
             if not asked:
                 await self._settle(message, f"answered {number - 1}")
                 if self.task.status.state not in WAITS:
-                    return await self._result()
+                    return self._end()
                 asked = await self._remember_question(number)
             message = await self._answer(number, asked)
         raise AgentFault(f"it asked {MAX_QUESTIONS} times")
 
     def _recall(self, name: str) -> dict[str, Any]:
-        kept: Any = self.canvas.recall(name)
+        kept: Any = self.call.recall(name)
         return kept or {}
 
-    async def _new_message(self) -> dict[str, str]:
-        return {"id": str(uuid4()), "agent": self.agent.url}
+    async def _new_message(self, context_id: str) -> dict[str, str]:
+        return {"id": str(uuid4()), "agent": self.agent.url, "context": context_id}
 
-    async def _message(self, message_id: str, text: str, context_id: str) -> pb.Message:
-        message = pb.Message(message_id=message_id, role=pb.ROLE_USER, context_id=self._find_conversation(context_id))
-        message.parts.add(text=text)
-        for artifact_id in self.shared:
-            artifact = await self.canvas.read(artifact_id)
-            if artifact is None:
-                raise ToolError(f"There is no artifact {artifact_id!r}.")
-            message.parts.extend(to_wire(artifact))
-        return message
-
-    def _find_conversation(self, context_id: str) -> str:
-        """The agent's conversation with this id, as the model knows it."""
-        found = ["", *self._conversations()]
-        if (known := next((each for each in found if line(each) == context_id), None)) is None:
-            raise ToolError(
-                f"{line(context_id)!r} is no context_id that {self.agent.title} has given in this conversation. "
-                "Leave it out to begin a new one with it."
-            )
-        return known
-
-    def _conversations(self) -> list[str]:
-        """The agent's conversations with ours (rule 5)."""
-        kept: Any = [*self.canvas.recall_all("task"), *self.canvas.recall_all("conversation")]
-        return [each["context"] for each in kept if each.get("agent", self.agent.url) == self.agent.url]
+    def _begin(self, task_id: str, context_id: str) -> None:
+        self.task = pb.Task(id=task_id, context_id=context_id)
+        self.artifacts.context_id = context_id
 
     # ------------------------------------------------------------------------ questions
 
@@ -190,22 +177,22 @@ class RemoteTask:
             "text": message_text(status.message)[:MAX_QUESTION] or default,
             "login": login,
             "status": status_key(status),
-            "seen": dict(self._seen),
+            "seen": dict(self.artifacts.seen),
         }
-        await self.canvas.remember(f"question {number}", asked)
+        await self.call.remember(f"question {number}", asked)
         return asked
 
     async def _answer(self, number: int, asked: Mapping[str, Any]) -> pb.Message | None:
         """The message with the user's answer; None if the agent has it, or continues without."""
-        answered = self.canvas.recall(f"answered {number}")
+        answered = self.call.recall(f"answered {number}")
         if answered:  # it is no longer needed, and credentials are not recorded
-            self.canvas.skip_question()
+            self.call.skip_question()
         else:
-            answer = await self.canvas.ask(asked["text"], authentication=asked["login"])
-        self._seen, self._answered = dict(asked["seen"]), asked["status"]
+            answer = await self.call.ask(asked["text"], authentication=asked["login"])
+        self.artifacts.seen, self._answered = dict(asked["seen"]), asked["status"]
         if answered:
             return None
-        kept: Any = await self.canvas.once(f"answer {number}", self._new_message)
+        kept: Any = await self.call.once(f"answer {number}", lambda: self._new_message(self.task.context_id))
         await self._take(pb.StreamResponse(task=await self.agent.connection.get(self.task.id)))
         if self.task.status.state not in WAITS or status_key(self.task.status) != asked["status"]:
             return None
@@ -238,9 +225,10 @@ class RemoteTask:
             case "message":
                 self.reply = event.message
             case "artifact_update":
-                await self._take_update(event.artifact_update)
+                await self.artifacts.take_update(event.artifact_update)
             case "task":
-                await self._take_snapshot(event.task)
+                ended = event.task.status.state in ENDED
+                await self.artifacts.take_snapshot(event.task.artifacts, complete=ended)
                 await self._take_status(event.task.status)
                 self.task.context_id = self.task.context_id or event.task.context_id
                 del self.task.history[:]
@@ -251,129 +239,33 @@ class RemoteTask:
     async def _note(self, task_id: str, context_id: str) -> None:
         """Record the task, and that it has received the message (rule 1)."""
         if task_id and task_id != self.task.id:
-            self.task = pb.Task(id=task_id, context_id=context_id)
-            await self.canvas.remember("task", {"id": task_id, **self._conversation(context_id)})
+            self._begin(task_id, context_id)
+            await self.call.remember("task", {"id": task_id, **self._conversation(context_id)})
         if self._receipt:
-            await self.canvas.remember(self._receipt, True)
+            await self.call.remember(self._receipt, True)
             self._receipt = ""
 
     async def _take_status(self, status: pb.TaskStatus) -> None:
         if status.state not in (*ENDED, *WAITS) and status != self.task.status:
-            await self.canvas.progress(message_text(status.message))
+            await self.call.progress(message_text(status.message))
         self.task.status.CopyFrom(status)
-
-    async def _take_update(self, update: pb.TaskArtifactUpdateEvent) -> None:
-        artifact = update.artifact
-        append = update.append and artifact.artifact_id in self._ids
-        self._seen.pop(artifact.artifact_id, None)
-        if (parts := self._parts(artifact, append)) and (own := await self._own_id(artifact.artifact_id)):
-            kind = AppendParts if append else ReplaceParts
-            names = self._name(artifact), artifact.description or None
-            await self._write(artifact.artifact_id, own, kind(parts, *names, done=False))
-
-    async def _take_snapshot(self, task: pb.Task) -> None:
-        for artifact in task.artifacts:
-            own, seen = await self._own_id(artifact.artifact_id), fingerprint(artifact)
-            if own and self._seen.get(artifact.artifact_id) != seen:
-                await self._catch_up(artifact, own)
-                self._seen[artifact.artifact_id] = seen
-
-    async def _catch_up(self, artifact: pb.Artifact, own: str) -> None:
-        current = await self.canvas.read(own)
-        # The remains of an interrupted call are shown, but no change builds on them.
-        ours = current.parts if current and not current.never_completed else ()
-        change = catch_up_change(ours, self._parts(artifact))
-        if change:
-            names = self._name(artifact), artifact.description or None
-            await self._write(artifact.artifact_id, own, type(change)(change.parts, *names, done=False))
-
-    # ------------------------------------------------------------------------ artifacts
 
     def _conversation(self, context_id: str) -> dict[str, JsonValue]:
         return {"agent": self.agent.url, "context": context_id}
 
-    def _origin(self) -> Origin:
-        return {"url": self.agent.url, "contextId": self.task.context_id}
-
-    def _parts(self, artifact: pb.Artifact, append: bool = False) -> Parts:
-        try:
-            return parts_of(artifact.parts, self._origin(), append=append)
-        except ValueError:
-            self._refused[artifact.artifact_id] = "its data is not plain JSON"
-            return ()
-
-    async def _own_id(self, artifact_id: str) -> str:
-        """Our id of one of the agent's artifacts; empty if it cannot be stored."""
-        if artifact_id in self._refused:
-            return ""
-        if artifact_id not in self._ids:
-            if len(self._ids) >= MAX_ARTIFACTS:
-                self._refused.setdefault("more", f"there are more than {MAX_ARTIFACTS}")
-                return ""
-            self._ids[artifact_id] = await self._free_id(artifact_id)
-        return self._ids[artifact_id]
-
-    def _name(self, artifact: pb.Artifact) -> str | None:
-        """Its name; a new artifact without one gets a name, and keeps it."""
-        if artifact.name or artifact.artifact_id not in self._new:
-            return line(artifact.name) or None
-        self._new.discard(artifact.artifact_id)
-        name = title_of(artifact)
-        if name is None:
-            self._called += 1
-            name = self.agent.title if self._called == 1 else f"{self.agent.title} {self._called}"
-        return name or None
-
-    async def _free_id(self, artifact_id: str) -> str:
-        used = self._ids.values()
-        for each in candidates(artifact_id, self.agent.name):
-            artifact = None if each in used else await self.canvas.read(each)
-            mine = artifact is None or each in self.shared or is_from(artifact, self._origin())
-            if each not in used and mine:
-                if artifact is None or not artifact.name:
-                    self._new.add(artifact_id)
-                return each
-        raise AgentFault(f"there are too many artifacts {line(artifact_id)!r}")
-
-    async def _write(self, artifact_id: str, own: str, change: AppendParts | ReplaceParts) -> None:
-        try:
-            await self.canvas.apply(own, change)
-        except ToolError as error:
-            self._refused[artifact_id] = str(error)
-
     # ------------------------------------------------------------------------ the end
 
-    async def _result(self) -> Result:
+    def _end(self) -> RemoteEnd:
         if self.reply is not None:
-            return [await self._with_notes(message_text(self.reply), self.reply.context_id), *files_of(self.reply)]
+            text, files = message_text(self.reply), files_of(self.reply)
+            return RemoteEnd(pb.TASK_STATE_COMPLETED, text, files, self.reply.context_id)
         status = self.task.status
         answered = [message for message in self.task.history[-1:] if message.role == pb.ROLE_AGENT]
         text = message_text(status.message) or "\n".join(map(message_text, answered))
-        if status.state != pb.TASK_STATE_COMPLETED:
-            raise await self._failure(f"{WORDS[status.state]}: {text}" if text else WORDS[status.state])
-        return [await self._with_notes(text, self.task.context_id), *files_of(status.message)]
-
-    async def _failure(self, reason: str) -> ToolError:
-        """The error of a call without a result. What was written stays (rule 3)."""
-        with suppress(ToolError):
-            await self.canvas.save()
-        return ToolError(await self._with_notes(f"The task of {self.agent.title} {reason}", self.task.context_id))
-
-    async def _with_notes(self, text: str, context_id: str) -> str:
-        notes = [text or "It message_text nothing."]
-        if self._ids:
-            notes.append(f"[Its artifacts here: {', '.join(map(repr, self._ids.values()))}]")
-        notes += [f"[Artifact {line(each)!r} is not complete: {reason}]" for each, reason in self._refused.items()]
-        if context_id:
-            if context_id not in self._conversations():
-                await self.canvas.remember("conversation", self._conversation(context_id))
-            notes.append(f"[To go on with this conversation: context_id {line(context_id)!r}]")
-        return "\n".join(notes)
+        return RemoteEnd(status.state, text, files_of(status.message), self.task.context_id)
 
     async def _cancel(self) -> None:
         """Cancel the remote task, if the agent allows it (rule 4)."""
-        if not self.task.id or self.task.status.state in ENDED:
-            return
-        with suppress(AgentFault, TimeoutError):
-            async with asyncio.timeout(CANCEL_TIMEOUT):
-                await self.agent.connection.cancel(self.task.id)
+        if self.task.id and self.task.status.state not in ENDED:
+            with suppress(AgentFault, TimeoutError):
+                await self.agent.cancel(self.task.id)

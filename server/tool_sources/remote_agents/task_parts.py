@@ -11,6 +11,7 @@ from typing import Any, assert_never
 from a2a.types import a2a_pb2 as pb
 from google.protobuf.json_format import MessageToDict, ParseDict
 
+from a2a_canvas.server.tool_sources.document_names import heading_name
 from a2a_canvas.server.wire import whole_numbers
 from a2a_canvas.store.changes import AppendParts, ReplaceParts, by_kind
 from a2a_canvas.store.models import Artifact, DataPart, FilePart, JsonValue, Part, Parts, TextPart, text_of, text_part
@@ -20,6 +21,10 @@ AGENT_KEY = "agent"
 """The key in the metadata of parts from another agent, with its address and its conversation."""
 MAX_LENGTH = 200
 """The maximum length of another agent's ids and names."""
+
+MAX_BEGINNING = 1_000
+"""Characters of a text that are kept until its first line is complete."""
+MARKDOWN = ("", "text/markdown", "text/plain")
 
 Origin = Mapping[str, JsonValue]
 
@@ -74,15 +79,30 @@ _OPAQUE = re.compile(r"[0-9a-f]{8}-?[0-9a-f]{4}-?[0-9a-f]|^[\W\d_]*$", re.IGNORE
 """Matches generated ids, such as UUIDs."""
 
 
-def title_of(artifact: pb.Artifact) -> str | None:
-    """The title of another agent's artifact: its name, its file's name, or empty to use its id.
+def title_of(artifact: pb.Artifact, text: str = "") -> str | None:
+    """The title of another agent's artifact: its name, its file's name, its first heading, or empty to use its id.
 
     None if the id is generated, too: then the agent's name has to do.
+
+    Args:
+        text: of the artifact so far.
     """
     given = (artifact.name, *(part.filename for part in artifact.parts))
-    if named := next(filter(None, map(line, given)), ""):
+    if named := next(filter(None, map(line, given)), "") or heading_name(text):
         return named
     return None if _OPAQUE.search(line(artifact.artifact_id)) else ""
+
+
+def markdown_of(artifact: pb.Artifact) -> str:
+    """The text of an artifact, if it may be Markdown."""
+    texts = [part for part in artifact.parts if part.WhichOneof("content") == "text"]
+    return "".join(part.text for part in texts if part.media_type in MARKDOWN)
+
+
+def awaits_heading(text: str) -> bool:
+    """Whether a text so far may begin with a heading whose end is missing."""
+    begun = text.lstrip()
+    return begun.startswith("#") and "\n" not in begun and len(begun) < MAX_BEGINNING
 
 
 def is_from(artifact: Artifact, origin: Origin) -> bool:

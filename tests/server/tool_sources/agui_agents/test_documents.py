@@ -12,7 +12,6 @@ from a2a_canvas.server.tool_sources.agui_agents.documents import (
     DocumentRuleError,
     Documents,
     LongAnswer,
-    document_name,
     document_rules,
     with_documents,
 )
@@ -86,15 +85,3 @@ def test_an_answer_is_a_reply_up_to_its_last_short_line_and_then_a_document() ->
     assert [answer.feed(line) for line in lines[:LONG]] == lines[:LONG]
     assert answer.feed(lines[LONG]) == DocumentChange("agent.md", "".join(lines[: LONG + 1]), append=False)
     assert answer.feed(lines[LONG + 1]) == DocumentChange("agent.md", lines[LONG + 1], append=True)
-
-
-@pytest.mark.parametrize(
-    ("text", "name"),
-    [
-        ("Hello\n## Tide *pools* & I\n# Other", "tide-pools-i.md"),
-        ("#hashtag\nno heading", "my-agent.md"),
-        ("# 😀", "answer.md"),
-    ],
-)
-def test_a_document_is_named_by_its_first_heading_else_by_the_agent(text: str, name: str) -> None:
-    assert document_name(text, "my agent") == name

@@ -11,7 +11,8 @@ from a2a.server.tasks.task_manager import append_artifact_to_task
 from a2a.types import a2a_pb2 as pb
 
 from a2a_canvas.server.a2a_client.agent_fault import AgentFault
-from a2a_canvas.server.tool_sources.remote_agents.remote_task import RemoteAgent, RemoteTask
+from a2a_canvas.server.tool_sources.remote_agents.agent_call import AgentCall
+from a2a_canvas.server.tool_sources.remote_agents.remote_agent import RemoteAgent
 from a2a_canvas.tools.functions.function_tool import FunctionTool
 
 Event = pb.StreamResponse
@@ -149,6 +150,6 @@ def asking_tool(agent: Any, *shared: str, title: str = "Weather", timeout: float
     remote = RemoteAgent("weather", title, "http://weather.example", agent, timeout, no_time)
 
     async def ask(given: Any, canvas: Any) -> Any:
-        return await RemoteTask(remote, canvas, shared).run(given.get("message", "Go"), given.get("context_id", ""))
+        return await AgentCall(remote, canvas, shared).run(given.get("message", "Go"), given.get("context_id", ""))
 
     return FunctionTool("ask_weather", "Ask.", {"type": "object"}, ask, timeout + 30, parallel=True)

@@ -15,7 +15,7 @@ from starlette.responses import JSONResponse, RedirectResponse, Response, Stream
 from starlette.routing import Route
 
 from a2a_canvas.server.a2a_client.agent_fault import AgentFault
-from a2a_canvas.server.tool_sources.remote_agents import agent_client, remote_task
+from a2a_canvas.server.tool_sources.remote_agents import agent_client, remote_agent, remote_task
 from a2a_canvas.server.tool_sources.remote_agents.agent_client import AgentClient
 from tests.loopback import serving_app
 from tests.server.tool_sources.remote_agents.asking import asked, asking, result, texts
@@ -181,7 +181,7 @@ async def test_more_at_once_than_may_be_is_refused_and_the_task_cancelled() -> N
 
 
 async def test_an_endless_flood_of_events_ends_with_the_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(remote_task, "CANCEL_TIMEOUT", 0.1)
+    monkeypatch.setattr(remote_agent, "CANCEL_TIMEOUT", 0.1)
 
     def answers(method: str, params: Any, request: Request) -> Response:
         async def flood() -> AsyncIterator[bytes]:

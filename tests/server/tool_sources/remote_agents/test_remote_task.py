@@ -101,6 +101,32 @@ async def test_artifacts_without_a_name_are_called_like_the_agent_and_keep_that_
     }
 
 
+OPAQUE = "0" * 32
+
+
+@pytest.mark.parametrize(
+    "events",
+    [
+        [whole(OPAQUE, "# Tide pools\nHigh.")],
+        [whole(OPAQUE, "# Ti"), chunk(OPAQUE, "de"), chunk(OPAQUE, " pools\nHigh.")],
+        [whole(OPAQUE, "# Ti"), whole(OPAQUE, "# Tide pools\nHigh."), chunk(OPAQUE, "\n# Other")],
+        [whole(OPAQUE, "# Tide pools")],
+    ],
+    ids=["at once", "in pieces", "replaced", "without a line break"],
+)
+@pytest.mark.parametrize("streams", [True, False])
+async def test_an_artifact_without_a_name_is_called_by_its_first_heading_once_it_is_complete(events, streams) -> None:
+    agent = FakeAgent([*deepcopy(events), completed()])
+    agent.streams = streams
+    turn = await run(agent)
+    assert [each.name for each in await turn.store.list("context")] == ["tide-pools.md"]
+
+
+async def test_an_answer_without_a_word_says_so() -> None:
+    turn = await run(FakeAgent([status(pb.TASK_STATE_COMPLETED)]))
+    assert result(turn).startswith("It said nothing.")
+
+
 async def test_a_message_instead_of_a_task_is_the_result_with_its_files() -> None:
     class Replies(FakeAgent):
         async def send(self, message):

@@ -3,7 +3,7 @@
 import pytest
 from a2a.types import a2a_pb2 as pb
 
-from a2a_canvas.server.tool_sources.remote_agents.task_parts import AGENT_KEY, line, parts_of, title_of
+from a2a_canvas.server.tool_sources.remote_agents.task_parts import AGENT_KEY, awaits_heading, line, parts_of, title_of
 from a2a_canvas.store.models import FilePart, text_part
 
 
@@ -41,6 +41,18 @@ def test_an_artifact_without_a_name_is_called_like_its_file_or_its_id_unless_tha
     artifact: pb.Artifact, title: str | None
 ) -> None:
     assert title_of(artifact) == title
+
+
+def test_an_artifact_without_a_name_is_called_by_its_first_heading_before_its_id() -> None:
+    assert title_of(pb.Artifact(artifact_id="report"), "Hm.\n# Tide pools\n") == "tide-pools.md"
+    assert title_of(pb.Artifact(artifact_id="report", name="tides"), "# Tide pools\n") == "tides"
+
+
+@pytest.mark.parametrize(
+    ("text", "awaits"), [("", False), ("Rain", False), ("\n# Ra", True), ("# Rain\n", False), ("#" * 2_000, False)]
+)
+def test_a_name_waits_for_the_end_of_the_first_line_if_it_may_be_a_heading(text: str, awaits: bool) -> None:
+    assert awaits_heading(text) == awaits
 
 
 def test_a_file_is_kept_by_its_bytes_or_by_its_address() -> None:
