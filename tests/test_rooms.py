@@ -24,7 +24,7 @@ LINES = {
     "store": 5_470,
     "tools": 2_910,
     "server/accounts": 1_950,
-    "server/agent": 10_750,
+    "server/agent": 11_550,
     "server/client": 3_700,
     "server/commands": 3_030,
     "server/protocols": 12_140,

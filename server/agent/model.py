@@ -318,6 +318,10 @@ class NothingToChange(Exception):
     """An edit leaves its passage unchanged. Not a failure: the exception's text is the answer."""
 
 
+class EditRefusal(Exception):
+    """An edit is declined; the exception's text is the reason for the user."""
+
+
 class TooLong(ModelError):
     """The request is longer than the model or its provider accepts: a shorter one may succeed.
 
@@ -362,8 +366,28 @@ class LLM(Protocol):
         Raises:
             ModelError: the call failed, or its stream broke.
             NothingToChange: the answer to an edit is that the passage stays as it is.
+            EditRefusal: the answer to an edit is that it is declined.
         """
         ...
+
+
+NO_MODEL: Final = "no model"
+"""The name of the model of a server that needs none: its agent has a loop of its own."""
+EDITS_OFF: Final = (
+    "Edits of a selection are off, because the agent has no function for them and the server no model. "
+    "Ask the agent for the change in a message, or put the whole new text."
+)
+
+
+class NoModel:
+    """Fails every call."""
+
+    name = NO_MODEL
+    thinking: Literal["delta"] = "delta"
+
+    async def stream(self, request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
+        raise ModelError(EDITS_OFF, retryable=False)
+        yield
 
 
 def window_of(llm: LLM) -> int | None:

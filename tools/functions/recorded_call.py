@@ -295,7 +295,7 @@ class RecordedCall:
 
         await self.change(artifact_id, make)
 
-    async def edit(self, ref: Ref, old: str, new: str) -> None:
+    async def edit_passage(self, ref: Ref, old: str, new: str) -> None:
         """Edit a passage; see `CanvasArtifact.edit`."""
         store = self._workspace.store
         await store.prepare(ref)
@@ -369,7 +369,7 @@ class CanvasArtifact:
         Raises:
             ToolError: it does not, or the artifact cannot be changed now.
         """
-        await self.canvas.change(self.artifact_id, lambda ref: self.canvas.edit(ref, old, new))
+        await self.canvas.change(self.artifact_id, lambda ref: self.canvas.edit_passage(ref, old, new))
 
 
 def _part(value: Written, media_type: str) -> Part:

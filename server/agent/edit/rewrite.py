@@ -24,7 +24,7 @@ from a2a_canvas.server.agent.edit.edit_reply import EditReply
 from a2a_canvas.server.agent.endings import MAX_ATTEMPTS, Ending, ending_from_stop_reason, retry_delay
 from a2a_canvas.server.agent.intent import SelectionEdit
 from a2a_canvas.server.agent.listener import shield
-from a2a_canvas.server.agent.model import LLM, EditPrompt, ModelError, ModelRequest, NothingToChange, Usage
+from a2a_canvas.server.agent.model import LLM, EditPrompt, EditRefusal, ModelError, ModelRequest, NothingToChange, Usage
 from a2a_canvas.server.agent.text.file_language import is_markdown, language_of
 from a2a_canvas.server.agent.text.markdown_code import inside_fence
 from a2a_canvas.server.wire import CANVAS
@@ -36,13 +36,13 @@ from a2a_canvas.tools.tool import Workspace
 logger = logging.getLogger(__name__)
 
 NOT_ONLY_THE_PASSAGE = (
-    "The model did not return the passage alone, so nothing was changed. "
+    "The agent did not return the passage alone, so nothing was changed. "
     "Ask again, in other words or for less at a time."
 )
 """The failure reason of rule 3."""
 
 NO_TEXT = (
-    "The model returned no text, so nothing was changed. "
+    "The agent returned no text, so nothing was changed. "
     "Ask again, in other words; if the passage is to go, ask to delete it."
 )
 """The failure reason of rule 4: the reply was thinking alone, a tool call, or empty."""
@@ -99,6 +99,9 @@ async def rewrite(
         except NothingToChange as answered:
             await shield(stream.abort())
             return Ending(ev.State.COMPLETED, str(answered))
+        except EditRefusal as refusal:
+            await shield(stream.abort())
+            return Ending(ev.State.REJECTED, str(refusal))
         except ModelError as error:
             logger.warning("The model call of an edit failed: %s", error)
             again = bool(attempts_left) and error.retryable
@@ -158,7 +161,7 @@ def _check(reply: EditReply, *, once_more: bool) -> None:
 def _unchanged_ending(target: EditTarget, name: str, remarks: str) -> Ending:
     """Like a put that changes nothing, the message names the version of the text."""
     where = format_lines(target.text, target.span)
-    text = f"Nothing has changed: the model left {name} at {where} as it is in version {target.version}."
+    text = f"Nothing has changed: the agent left {name} at {where} as it is in version {target.version}."
     now: dict[str, JsonValue] = {"artifactId": target.artifact_id, "artifactVersion": target.version}
     return Ending(ev.State.COMPLETED, f"{text}\n\n{remarks}" if remarks else text, {CANVAS: now})
 

@@ -47,7 +47,7 @@ class AgentFunction:
         """
         if self.editor:
             raise AgentDefinitionError(f"{self.name} has a function for edits. Mark one, without edits=True.")
-        self.editor = _run_of(function)
+        self.editor = _editor_of(function)
         return function
 
 
@@ -77,8 +77,8 @@ def agent(
     """
 
     def mark(function: Callable[[Turn], Any]) -> AgentFunction:
-        run = _run_of(function)
-        return AgentFunction(_name_of(function), run, restartable, run if edits else None)
+        editor = _editor_of(function) if edits else None
+        return AgentFunction(_name_of(function), _run_of(function), restartable, editor)
 
     return mark(function) if function else mark
 
@@ -111,6 +111,17 @@ def _run_of(function: Any) -> AgentRun:
     except TypeError as error:
         raise AgentDefinitionError(f"{name} must take one argument, the turn: {error}.") from None
     return run
+
+
+def _editor_of(function: Any) -> AgentRun:
+    """The run of a function that may also return the passage."""
+    run: Callable[[Turn], Awaitable[object]] = _run_of(function)
+
+    async def edit(turn: Turn) -> None:
+        if isinstance(passage := await run(turn), str):
+            await turn.stream(passage)
+
+    return edit
 
 
 def _run_of_generator(function: Callable[[Turn], AsyncGenerator[Any, None]]) -> AgentRun:

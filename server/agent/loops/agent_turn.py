@@ -22,6 +22,7 @@ from a2a_canvas.server.agent.endings import Ending, to_tool_result
 from a2a_canvas.server.agent.events import State, UserMessage
 from a2a_canvas.server.agent.loops.conversation import Message, to_message
 from a2a_canvas.server.agent.loops.model_steps import ModelSteps
+from a2a_canvas.server.agent.loops.passage_edit import Edit
 from a2a_canvas.server.agent.loops.reply_stream import BlockKind, ReplyStream
 from a2a_canvas.server.agent.loops.run_record import SETTLED, RunRecord
 from a2a_canvas.server.agent.loops.streamed_calls import StreamedCalls
@@ -84,6 +85,7 @@ class Turn(RecordedCall):
         text: its text.
         history: the conversation before it, oldest first.
         thread_id: of the conversation, for another server: unlike `context_id`, no two users share one.
+        edit: the edit of a selection that is asked for, in place of an answer; None in a conversation.
         resumed: the function was cut off by a crash, and runs again.
         handed_over: another server continues the task; set when the function is cancelled.
         tools: of the agent folder: its `tools.py`, MCP servers and agents.
@@ -115,6 +117,7 @@ class Turn(RecordedCall):
         self.history = tuple(history)
         self.tools = tuple(tools)
         self.instructions = instructions
+        self.edit: Edit | None = None
         self.resumed = resumed
         self.handed_over = False
         self.asked: list[tuple[int, Ask]] = []

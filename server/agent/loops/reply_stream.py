@@ -16,6 +16,7 @@ from a2a_canvas.server.agent.model import (
     InputDelta,
     MessageStart,
     MessageStop,
+    ModelEvent,
     StopReason,
     TextDelta,
     ThinkingDelta,
@@ -65,12 +66,11 @@ class ReplyStream:
 
     async def add(self, kind: BlockKind, delta: str) -> None:
         """Add to the open block of this kind, or to a new one."""
-        call = await self._round()
         if self._open != kind:
             await self.end_block()
-            await call.take(BlockStart(self._blocks, kind))
+            await self._take(BlockStart(self._blocks, kind))
             self._open = kind
-        await call.take((TextDelta if kind == "text" else ThinkingDelta)(self._blocks, delta))
+        await self._take((TextDelta if kind == "text" else ThinkingDelta)(self._blocks, delta))
 
     async def add_recorded(self, pieces: Iterable[str]) -> None:
         """Add text that was shown before; an empty piece ends a block."""
@@ -82,10 +82,10 @@ class ReplyStream:
 
     async def end_block(self) -> None:
         """End the open block: what follows is a paragraph of its own."""
-        if self._call and self._open:
+        if self._open:
             self._open, number = None, self._blocks
             self._blocks += 1
-            await self._call.take(BlockStop(number))
+            await self._take(BlockStop(number))
 
     async def begin_call(self, call_id: str, name: str) -> None:
         """A call of a tool begins; several may be open at once."""
@@ -126,6 +126,9 @@ class ReplyStream:
         if call:
             await call.abort()
             self.progress = call.progress
+
+    async def _take(self, event: ModelEvent) -> None:
+        await (await self._round()).take(event)
 
     async def _round(self) -> ModelCall:
         if self._call is None:

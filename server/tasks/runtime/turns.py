@@ -43,8 +43,9 @@ from a2a_canvas.server.agent.intent import Operation, SelectionEdit
 from a2a_canvas.server.agent.listener import listener
 from a2a_canvas.server.agent.loops.agent_function import AgentFunction
 from a2a_canvas.server.agent.loops.conversation import to_history
+from a2a_canvas.server.agent.loops.edit_function import EditFunction
 from a2a_canvas.server.agent.loops.run_function import AgentRequest, run_function
-from a2a_canvas.server.agent.model import LLM
+from a2a_canvas.server.agent.model import LLM, NO_MODEL
 from a2a_canvas.server.agent.models.wrappers import MeasuredLLM, PacedLLM
 from a2a_canvas.server.agent.turn.function_calls import abandon, find_no_tool
 from a2a_canvas.server.agent.turn.history import to_user_input
@@ -422,16 +423,47 @@ class Turns:
     async def _run_operation(self, record: TaskRecord, handle: TurnHandle, operation: Operation, emit: Emit) -> None:
         message_id = record.first_message.message_id
         request = OperationRequest(operation, message_id, record.task_id, record.context_id, record.progress)
-        store = self.store_of(record.task_id, handle)
         await run_operation(
             request,
-            llm=self._metered_model(record, handle),
-            store=store,
+            llm=await self._editor(record, handle, emit),
+            store=self.store_of(record.task_id, handle),
             emit=emit,
             new_id=self.new_id,
             instructions=self.instructions,
             sleep=self.sleep,
         )
+
+    @property
+    def edits(self) -> bool:
+        """Whether edits of a selection are answered, by the agent's function or by the model."""
+        return bool(self.agent and self.agent.editor) or self.llm.name != NO_MODEL
+
+    async def _editor(self, record: TaskRecord, handle: TurnHandle, emit: Emit) -> LLM:
+        """What writes the new text of a selection: the agent's function for edits, or the model."""
+        if not (isinstance(handle.operation, SelectionEdit) and self.agent and self.agent.editor):
+            return self._metered_model(record, handle)
+        turn = TurnRequest(
+            task_id=record.task_id,
+            context_id=record.context_id,
+            earlier=(),
+            transcript=(),
+            new_messages=lambda closing: (),
+            caller=lambda: handle.sender,
+            stop=partial(self._reason_to_stop, record, handle),
+        )
+        function = EditFunction(
+            self._agent_request(record, handle, turn, await self._earlier(record)),
+            self.agent,
+            handle.operation.artifact_id,
+            tools=self.tools(),
+            store=self.store_of(record.task_id, handle),
+            emit=emit,
+            new_id=self.new_id,
+            instructions=self.instructions,
+            handed_over=lambda: handle.detached,
+            resumed=record.progress.round > 0,
+        )
+        return PacedLLM(function, self.journal.wait_writable)
 
     def _metered_model(self, record: TaskRecord, handle: TurnHandle) -> LLM:
         """The model, for one run of a turn."""
@@ -503,10 +535,8 @@ class Turns:
     ) -> None:
         assert self.agent
         handle.lasts = not self.agent.restartable
-        messages = _messages(record)[: _read(record)]
-        history = to_history(request.earlier)
         await run_function(
-            AgentRequest(request, messages, history, partial(self._spend, record, handle)),
+            self._agent_request(record, handle, request, request.earlier),
             self.agent,
             tools=self.tools(),
             store=self.store_of(record.task_id, handle),
@@ -515,6 +545,12 @@ class Turns:
             flushed=flushed,
             instructions=self.instructions,
         )
+
+    def _agent_request(
+        self, record: TaskRecord, handle: TurnHandle, turn: TurnRequest, earlier: tuple[Transcript, ...]
+    ) -> AgentRequest:
+        messages = _messages(record)[: _read(record)]
+        return AgentRequest(turn, messages, to_history(earlier), partial(self._spend, record, handle))
 
     def store_of(self, task_id: str, handle: TurnHandle | None = None) -> ArtifactStore:
         """The store for a task, or for one run of it. A change that could not be emitted is not made (rule 2)."""

@@ -228,7 +228,7 @@ async def test_neither_a_preamble_nor_tags_of_the_message_go_into_the_document(r
 async def test_a_reply_that_is_the_passage_as_it_is_makes_no_version_and_says_so(reply) -> None:
     harness = await edited(answer(text(*reply)))
     assert harness.told.statuses == [
-        ("completed", "Nothing has changed: the model left notes.md at line 4 as it is in version 1.")
+        ("completed", "Nothing has changed: the agent left notes.md at line 4 as it is in version 1.")
     ]
     assert harness.end.message.metadata[CANVAS] == {"artifactId": "doc", "artifactVersion": 1}
     assert phases(harness.told.events)[-2:] == ["abort", "artifact"]

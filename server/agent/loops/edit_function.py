@@ -1,0 +1,194 @@
+"""Runs an agent's function for edits, as the model of one edit: everything else is that of a model's (`agent/edit`).
+
+Rule 1: the text that the function shows is the answer; it is shown while it arrives.
+Rule 2: the passage is the edit's only change: what would change an artifact, ask or take text back is an error.
+Rule 3: nothing is recorded. An edit that a crash cut off has changed nothing and runs again from its start, and an
+        answer that is no passage is asked for again: the steps of such a run are not skipped.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, NoReturn
+
+from a2a_canvas.server.agent.blocks import Progress
+from a2a_canvas.server.agent.endings import Ending
+from a2a_canvas.server.agent.events import Emit, State, ToolFailed, ToolSucceeded, TranscriptAppended, TurnEvent
+from a2a_canvas.server.agent.listener import listener
+from a2a_canvas.server.agent.loops.agent_function import AgentFunction
+from a2a_canvas.server.agent.loops.agent_turn import Turn, TurnEnded, TurnServices
+from a2a_canvas.server.agent.loops.conversation import to_message
+from a2a_canvas.server.agent.loops.passage_edit import to_edit
+from a2a_canvas.server.agent.loops.reply_stream import ReplyStream
+from a2a_canvas.server.agent.loops.run_function import AgentRequest
+from a2a_canvas.server.agent.loops.run_record import RunRecord
+from a2a_canvas.server.agent.model import (
+    EditPrompt,
+    EditRefusal,
+    MessageStart,
+    MessageStop,
+    ModelError,
+    ModelEvent,
+    ModelRequest,
+    StopReason,
+)
+from a2a_canvas.server.agent.turn.call import TurnOutput
+from a2a_canvas.server.agent.turn.pending_calls import FunctionCall
+from a2a_canvas.store.artifact_store import ArtifactStore
+from a2a_canvas.store.evented import EventedArtifactStore
+from a2a_canvas.store.models import Ref
+from a2a_canvas.tools.functions.function_tool import AnyTool
+from a2a_canvas.tools.functions.recorded_call import CallServices, StepKind, do_nothing
+from a2a_canvas.tools.functions.results import ToolError
+from a2a_canvas.tools.functions.running import HANDED_OVER, run_within
+from a2a_canvas.tools.tool import Workspace
+
+Take = Callable[[ModelEvent], Awaitable[None]]
+
+
+class EditTurn(Turn):
+    """A turn whose text is the new text of a passage (rule 2)."""
+
+    async def ask(self, question: str, *, authentication: bool = False) -> str:
+        _refuse("ask", "An edit of a selection asks nothing: decline it with a reason instead.")
+
+    async def take_back(self) -> None:
+        _refuse("take_back", "The text of an edit of a selection cannot be taken back.")
+
+    async def change(self, artifact_id: str, make: Callable[[Ref], Awaitable[None]]) -> None:
+        _refuse(f"A change of artifact {artifact_id!r}", "An edit of a selection changes the passage only: yield it.")
+
+
+def _refuse(what: str, reason: str) -> NoReturn:
+    raise RuntimeError(f"{what} is not allowed while turn.edit is set. {reason}")
+
+
+class _Passage(ReplyStream):
+    """The text of the passage, as the events of a model's answer. Calls of tools are not part of it."""
+
+    def __init__(self, workspace: Workspace, output: TurnOutput, take: Take) -> None:
+        super().__init__(Progress(), workspace, output, lambda: "")
+        self._pass_on = take
+
+    async def call_tool(self, use_id: str, name: str, given: Mapping[str, Any]) -> FunctionCall:
+        return FunctionCall(use_id, 0, name, given)
+
+    async def end_round(self, reason: StopReason = "end_turn") -> str:
+        return ""
+
+    async def end(self) -> None:
+        """The passage is complete."""
+        await self.end_block()
+        await self._take(MessageStop("end_turn", self._usage))
+
+    async def _take(self, event: ModelEvent) -> None:
+        await self._pass_on(event)
+
+
+@dataclass(frozen=True, slots=True)
+class EditFunction:
+    """The function, as an `LLM` for one edit.
+
+    Attributes:
+        request: the task; its message asks for the edit.
+        artifact_id: of the document.
+        handed_over: whether another server continues the task.
+        resumed: a crash has cut the edit off.
+    """
+
+    request: AgentRequest
+    agent: AgentFunction
+    artifact_id: str
+    tools: Sequence[AnyTool]
+    store: ArtifactStore
+    emit: Emit
+    new_id: Callable[[], str]
+    instructions: str
+    handed_over: Callable[[], bool]
+    resumed: bool = False
+    thinking: Literal["delta"] = "delta"
+
+    @property
+    def name(self) -> str:
+        return self.agent.name
+
+    async def stream(self, request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
+        """See `LLM.stream`."""
+        assert request.edit
+        events: asyncio.Queue[ModelEvent | None] = asyncio.Queue()
+
+        async def show(event: ModelEvent) -> None:
+            events.put_nowait(event)
+            await events.join()
+
+        running = asyncio.create_task(self._run(request, request.edit, show))
+        running.add_done_callback(lambda _: events.put_nowait(None))
+        try:
+            while event := await events.get():
+                yield event
+                events.task_done()
+            await running  # raises what ended the function
+        finally:
+            running.cancel(*((HANDED_OVER,) if self.handed_over() else ()))
+            await asyncio.wait((running,))
+
+    async def _run(self, request: ModelRequest, prompt: EditPrompt, take: Take) -> None:
+        turn, passage = self._make_turn(request, prompt, take)
+        assert self.agent.editor
+        await take(MessageStart())
+        try:
+            await run_within(self.agent.name, self.agent.editor(turn), None, before_cancel=turn.mark_cancelled)
+        except TurnEnded:
+            pass
+        except ToolError as error:
+            raise ModelError(str(error), retryable=False) from error
+        except asyncio.CancelledError:
+            if (current := asyncio.current_task()) and current.cancelling():
+                raise
+            raise ModelError("The agent cancelled itself.", retryable=False) from None
+        finally:
+            turn.release()
+        if turn.ending:
+            raise _error_of(turn.ending)
+        await passage.end()
+
+    def _make_turn(self, request: ModelRequest, prompt: EditPrompt, take: Take) -> tuple[EditTurn, _Passage]:
+        asked = self.request.turn
+
+        async def emit(event: TurnEvent) -> None:
+            if not isinstance(event, ToolSucceeded | ToolFailed | TranscriptAppended):
+                await self.emit(event)
+
+        async def forget(kind: StepKind, name: str, value: str) -> None:
+            pass
+
+        async def label(text: str) -> None:
+            await output.label(text, of_tool=True)
+
+        async def no_messages() -> tuple[()]:
+            return ()
+
+        output = TurnOutput(emit, self.new_id)
+        workspace = Workspace(EventedArtifactStore(self.store, listener(emit)), asked.context_id, asked.task_id)
+        passage = _Passage(workspace, output, take)
+        turn = EditTurn(
+            workspace,
+            CallServices(forget, do_nothing, label, asked.caller(), {}, lambda name: ()),
+            TurnServices(asked.stop, self.request.spend, no_messages),
+            RunRecord(),
+            passage,
+            output,
+            to_message(self.request.messages[0]),
+            history=self.request.history,
+            tools=self.tools,
+            instructions=self.instructions,
+            resumed=self.resumed,
+        )
+        turn.edit = to_edit(request, prompt, turn.artifact(self.artifact_id))
+        return turn, passage
+
+
+def _error_of(ending: Ending) -> Exception:
+    return EditRefusal(ending.text) if ending.state is State.REJECTED else ModelError(ending.text, retryable=False)
