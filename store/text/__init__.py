@@ -1,1 +1,1 @@
-"""Texts: ropes, ranges, and allowed characters. Pure; independent of artifacts."""
+"""Texts: ropes, ranges, differences, allowed characters, wording of messages. Pure; independent of artifacts."""
