@@ -28,7 +28,9 @@ from a2a_canvas.server.agent.loops.run_record import SETTLED, RunRecord
 from a2a_canvas.server.agent.loops.streamed_calls import StreamedCalls
 from a2a_canvas.server.agent.model import StopReason, Usage
 from a2a_canvas.server.agent.text.visible import visible
+from a2a_canvas.server.agent.turn.approval import approval_question
 from a2a_canvas.server.agent.turn.call import TurnOutput
+from a2a_canvas.store.models import JsonValue
 from a2a_canvas.tools.functions.function_tool import AnyTool
 from a2a_canvas.tools.functions.recorded_call import CallPaused, CallServices, RecordedCall, do_nothing
 from a2a_canvas.tools.functions.running import HANDED_OVER
@@ -165,13 +167,25 @@ class Turn(RecordedCall):
 
     async def ask(self, question: str, *, authentication: bool = False) -> str:
         """Ask the user; see `Canvas.ask`. Questions asked at the same time are one message; its answer answers all."""
+        return await self._ask(Ask(question, authentication))
+
+    async def ask_approval(self, call_id: str, name: str, given: Mapping[str, Any]) -> str:
+        """Ask whether a call may run, as for a tool with `approval`: only who may approve can answer.
+
+        Returns:
+            The answer; `is_yes` says whether it approves.
+        """
+        approval: Mapping[str, JsonValue] = {"toolCallId": call_id, "tool": name, "input": dict(given)}
+        return await self._ask(Ask(approval_question(name, given), approval=approval))
+
+    async def _ask(self, asked: Ask) -> str:
         if self._once:
             raise RuntimeError(f"ask was called in once({self._once!r}). Ask first, and use the answer in it.")
         number = self._questions
         answer = self._next_answer()
         if answer is None:
-            self.asked.append((number, Ask(question, authentication)))
-            raise CallPaused(question, authentication)
+            self.asked.append((number, asked))
+            raise CallPaused(asked.question, asked.authentication)
         self._pass_point()
         return answer
 
@@ -293,13 +307,17 @@ class Turn(RecordedCall):
 
     async def usage(self, input_tokens: int = 0, output_tokens: int = 0, *, cached_tokens: int = 0) -> None:
         """Count tokens that the function has used against the limits of the user."""
+        self.spend(input_tokens, output_tokens, cached_tokens)
+        await self.check_limits()
+
+    # ---------------------------------------------------------------------- for the engine, and for `ModelSteps`
+
+    def spend(self, input_tokens: int, output_tokens: int, cached_tokens: int = 0) -> None:
+        """Count tokens; limits are checked at the next step, outside the framework's code."""
         self._check_open()
         usage = Usage(input_tokens, output_tokens, cached_tokens)
         self.reply.use(usage)
         self._turn.spend(usage.total_input, output_tokens)
-        await self.check_limits()
-
-    # ---------------------------------------------------------------------- for the engine, and for `ModelSteps`
 
     @property
     def results(self) -> Mapping[str, str]:

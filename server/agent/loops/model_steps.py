@@ -25,6 +25,10 @@ from a2a_canvas.tools.tool import Done, Failed, Outcome, to_json
 T = TypeVar("T")
 
 
+def _done(value: Any) -> Outcome:
+    return Done(value if isinstance(value, str) else to_json(value))
+
+
 class SteppedTurn(Protocol):
     """What `ModelSteps` needs of a turn; see `Turn`."""
 
@@ -132,21 +136,32 @@ class ModelSteps:
             else:
                 await self._calls.abort(call_id)
 
-    async def run_call(self, call_id: str, name: str, given: Mapping[str, Any], fn: Callable[[], Awaitable[T]]) -> T:
+    async def run_call(
+        self,
+        call_id: str,
+        name: str,
+        given: Mapping[str, Any],
+        fn: Callable[[], Awaitable[T]],
+        *,
+        key: str = "",
+        outcome_of: Callable[[T], Outcome | None] = _done,
+    ) -> T:
         """Run a call of one of the agent's tools, as a step; clients see its result.
 
         Args:
             fn: returns the result, a JSON value.
+            key: tells the steps of one call apart: of a call that is run again once it is approved.
+            outcome_of: what clients see of the result; None: nothing yet.
 
         Raises:
             ToolError: `fn` raised one, now or when the call was run before.
         """
 
-        async def run() -> tuple[Outcome, Any]:
+        async def run() -> tuple[Outcome | None, T]:
             value = await fn()
-            return Done(value if isinstance(value, str) else to_json(value)), value
+            return outcome_of(value), value
 
-        value: T = await self._run(call_id, name, given, run)
+        value: T = await self._run(call_id, name, given, run, key)
         return value
 
     async def run_artifact_call(self, call_id: str, name: str, given: Mapping[str, Any]) -> str:
@@ -169,15 +184,20 @@ class ModelSteps:
             await self.run_call(call_id, name, given, fail)
 
     async def _run(
-        self, call_id: str, name: str, given: Mapping[str, Any], run: Callable[[], Awaitable[tuple[Outcome, T]]]
+        self,
+        call_id: str,
+        name: str,
+        given: Mapping[str, Any],
+        run: Callable[[], Awaitable[tuple[Outcome | None, T]]],
+        key: str = "",
     ) -> T:
-        turn, step = self._turn, f"call {call_id}"
+        turn, step = self._turn, f"call {call_id} {key}".rstrip()
         if step not in turn.results:
             await turn.check_limits()
             await self._begin_whole(call_id, name, given)
             if name not in ARTIFACT_TOOLS:
                 await turn.output.label(f"Running {name}…", of_tool=True)
-            outcome: Outcome = Failed("")
+            outcome: Outcome | None = None
 
             async def record() -> list[Any]:
                 nonlocal outcome
@@ -212,7 +232,9 @@ class ModelSteps:
             self._shown[call_id] = _ShownCall(made.index, made.id)
             await self._turn.keep_now(step, [made.index, made.id])
 
-    async def _show(self, call_id: str, outcome: Outcome) -> None:
+    async def _show(self, call_id: str, outcome: Outcome | None) -> None:
+        if outcome is None:
+            return
         shown = self._shown[call_id]
         result, event = to_tool_result(shown.index, shown.use_id, outcome)
         await self._turn.output.emit(event)

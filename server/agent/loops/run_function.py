@@ -183,9 +183,10 @@ class _Runs:
             if (current := asyncio.current_task()) and current.cancelling():
                 raise
             return Ending(State.FAILED, "The agent cancelled itself.")
-        except Exception:
-            logger.exception("The agent failed")
-            return Ending(State.FAILED, INTERNAL_ERROR)
+        except (Exception, BaseExceptionGroup):
+            if not turn.ending and not turn.asked:  # else a framework has wrapped what ends the function
+                logger.exception("The agent failed")
+                return Ending(State.FAILED, INTERNAL_ERROR)
         return turn.ending or Ending(State.COMPLETED)
 
     async def _ask(self, turn: Turn) -> Ending:

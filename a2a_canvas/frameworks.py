@@ -1,0 +1,26 @@
+"""Agents of frameworks as the loop: each function makes one from what you already have.
+
+| function | of | extra |
+|---|---|---|
+| `pydantic_ai_agent` | a `pydantic_ai.Agent` | `a2a-canvas[pydantic-ai]` |
+
+>>> from a2a_canvas.frameworks import pydantic_ai_agent
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from a2a_canvas.server.frameworks.pydantic_ai import pydantic_ai_agent
+
+__all__ = ["pydantic_ai_agent"]
+
+_MODULES = {"pydantic_ai_agent": "pydantic_ai"}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _MODULES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"a2a_canvas.server.frameworks.{_MODULES[name]}"), name)

@@ -1,0 +1,225 @@
+"""An agent of pydantic-ai as the loop. Only this module imports pydantic_ai.
+
+Rule 1: a model request and a tool call are steps, by the framework's durable-execution interface: none that is recorded
+        is made again after a crash. Deltas are shown while the step runs.
+Rule 2: calls that the framework defers (approvals, external tools, `ask_user`) are asked outside its run, as one
+        question; the next run has the answers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterable, Awaitable, Callable
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any, cast
+
+import pydantic_ai as pa
+from pydantic_ai import durable_exec as durable
+from pydantic_ai import messages as m
+from pydantic_ai.tools import ToolDefinition
+from pydantic_ai.toolsets import ExternalToolset, FunctionToolset
+from pydantic_core import to_jsonable_python
+
+from a2a_canvas.server.agent.loops.agent_function import AgentFunction
+from a2a_canvas.server.agent.loops.agent_turn import Turn
+from a2a_canvas.server.agent.loops.streamed_calls import ARTIFACT_TOOLS
+from a2a_canvas.server.frameworks import canvas_tools as ours
+from a2a_canvas.server.frameworks.message_history import load_messages, save_messages
+from a2a_canvas.tools.ask_user import ask_user
+from a2a_canvas.tools.functions.results import File
+from a2a_canvas.tools.tool import Done, Failed, Outcome, Tool, to_json
+
+MESSAGES = m.ModelMessagesTypeAdapter
+KEY = "pydantic_ai"
+
+
+def pydantic_ai_agent(agent: pa.Agent[Any, Any], *, deps: Any = None) -> AgentFunction:
+    """An agent of pydantic-ai, for `create_app(loop=…)`, or as `agent` in agent.py.
+
+    Args:
+        agent: with its model and tools. Its toolsets need an `id`, which names their steps.
+        deps: its dependencies; or a function of the turn that returns them.
+
+    >>> from pydantic_ai import Agent
+    >>> reef = pydantic_ai_agent(Agent("test", name="reef"))
+    """
+    name = agent.name or "agent"
+    return AgentFunction(name, partial(_run, agent, name, deps if callable(deps) else lambda turn: deps))
+
+
+async def _run(agent: pa.Agent[Any, Any], name: str, deps: Callable[[Turn], Any], turn: Turn) -> None:
+    messages = await _load(turn)
+    answers: pa.DeferredToolResults | None = None
+    while True:
+        result: pa.AgentRunResult[Any] = await agent.run(
+            None if answers else _prompt(turn),
+            message_history=messages,
+            deferred_tool_results=answers,
+            output_type=[agent.output_type, pa.DeferredToolRequests],
+            deps=deps(turn),
+            instructions=await ours.instructions_for(turn),
+            toolsets=[_artifact_tools(turn), _QUESTIONS],
+            capabilities=[TurnDurability(turn, name)],
+        )
+        messages = result.all_messages()
+        if not isinstance(result.output, pa.DeferredToolRequests):
+            break
+        answers = await _ask(turn, result.output)
+    if not isinstance(result.output, str):
+        await turn.say(to_json(to_jsonable_python(result.output)))
+    await save_messages(turn, KEY, MESSAGES.dump_python(messages, mode="json"))
+
+
+class TurnDurability(durable.BaseDurabilityCapability[Any]):
+    """Makes model requests and tool calls steps of a turn (rule 1)."""
+
+    engine_spec = durable.DurabilityEngineSpec(
+        engine_name="a2a-canvas",
+        durable_unit_noun="step",
+        durable_container_noun="turn",
+        codec=durable.JSON_CODEC,
+        journal_discovery=False,
+    )
+    in_durable_context = True
+
+    def __init__(self, turn: Turn, name: str) -> None:
+        self._turn = turn
+        super().__init__(name=name, event_stream_handler=_AnswerStream(turn).show)
+
+    def get_durable_operation_backend(self) -> durable.DurableOperationBackend[None]:
+        config = durable.RoleBasedOperationConfig[None](model=None, event=None, capability=None, tool=None)
+        backend = _Backend(agent_name=self.name, default_model_id=self.default_model_id, config=config)
+        backend.turn = self._turn
+        return backend
+
+
+class _Backend(durable.JournalCallableOperationBackend[None]):
+    turn: Turn
+
+    async def execute(
+        self,
+        *,
+        operation_id: object,
+        name: str,
+        body: Callable[[], Awaitable[object]],
+        cache_key: tuple[object, ...],
+        config: None,
+    ) -> object:
+        match operation_id:
+            case durable.EventStreamHandlerId():  # the steps of the calls show their results
+                return await body()
+            case durable.ModelRequestId():
+                return await self.turn.model.respond(name, partial(self._request, body))
+            case durable.ToolsetCallToolId():
+                tool, given, context = cast(tuple[str, dict[str, Any], pa.RunContext[Any]], cache_key[:3])
+                call_id = context.tool_call_id or name
+                key = "approved" if context.tool_call_approved else ""
+                return await self.turn.model.run_call(call_id, tool, given, body, key=key, outcome_of=_outcome_of)
+            case _:
+                return await self.turn.once(name, body)
+
+    async def _request(self, body: Callable[[], Awaitable[object]]) -> object:
+        response = cast(dict[str, Any], await body())
+        usage = response["usage"]
+        cached = usage.get("cache_read_tokens", 0)
+        self.turn.spend(usage.get("input_tokens", 0) - cached, usage.get("output_tokens", 0), cached)
+        return response
+
+
+def _outcome_of(recorded: object) -> Outcome | None:
+    """What clients see of the recorded result of a call."""
+    match recorded:
+        case {"kind": "approval_required" | "call_deferred"}:
+            return None
+        case {"kind": "model_retry", "message": str(message)}:
+            return Failed(message)
+        case {"result": {"content": content}} | {"result": content}:
+            return Done(content if isinstance(content, str) else to_json(content))
+        case _:
+            return Failed("The call failed.")
+
+
+@dataclass(slots=True)
+class _AnswerStream:
+    """Shows the answers of the model while they stream."""
+
+    turn: Turn
+    _calls: dict[int, str] = field(default_factory=dict)
+
+    async def show(self, context: pa.RunContext[Any], events: AsyncIterable[pa.AgentStreamEvent]) -> None:
+        async for event in events:
+            match event:
+                case pa.PartStartEvent(part=m.TextPart(content=text)):
+                    await self.turn.stream(text)
+                case pa.PartDeltaEvent(delta=m.TextPartDelta(content_delta=text)):
+                    await self.turn.stream(text)
+                case pa.PartStartEvent(part=m.ThinkingPart(content=text)):
+                    await self.turn.think(text)
+                case pa.PartDeltaEvent(delta=m.ThinkingPartDelta(content_delta=str(text))):
+                    await self.turn.think(text)
+                case pa.PartStartEvent(index=index, part=pa.ToolCallPart() as part):
+                    self._calls[index] = part.tool_call_id
+                    await self.turn.model.begin_call(part.tool_call_id, part.tool_name)
+                    await self._add_input(index, part.args)
+                case pa.PartDeltaEvent(index=index, delta=m.ToolCallPartDelta(args_delta=args)):
+                    await self._add_input(index, args)
+                case pa.PartEndEvent(part=pa.ToolCallPart(tool_call_id=call_id)):
+                    await self.turn.model.end_call(call_id)
+                case _:
+                    pass  # the steps show the rest
+
+    async def _add_input(self, index: int, args: str | dict[str, Any] | None) -> None:
+        if args:
+            await self.turn.model.add_input(self._calls[index], args if isinstance(args, str) else to_json(args))
+
+
+def _artifact_tools(turn: Turn) -> FunctionToolset[Any]:
+    def wrap(tool: Tool) -> pa.Tool[Any]:
+        async def call(context: pa.RunContext[Any], **given: Any) -> str:
+            return await turn.model.run_artifact_call(context.tool_call_id or "", tool.name, given)
+
+        return pa.Tool.from_schema(call, tool.name, tool.description, dict(tool.input_schema), takes_ctx=True)
+
+    return FunctionToolset([wrap(tool) for tool in ARTIFACT_TOOLS.values()])
+
+
+_QUESTIONS: ExternalToolset[Any] = ExternalToolset(
+    [
+        ToolDefinition(
+            name=ask_user.name, parameters_json_schema=dict(ask_user.input_schema), description=ask_user.description
+        )
+    ]
+)
+
+
+async def _ask(turn: Turn, requests: pa.DeferredToolRequests) -> pa.DeferredToolResults:
+    asked = [
+        ours.PendingCall(call.tool_call_id, call.tool_name, call.args_as_dict(), call in requests.approvals)
+        for call in (*requests.approvals, *requests.calls)
+    ]
+    results = pa.DeferredToolResults()
+    for call, answer in zip(asked, await ours.ask_all(turn, asked), strict=True):
+        if call.approval:
+            results.approvals[call.call_id] = answer.approves or pa.ToolDenied(answer.refusal)
+        else:
+            results.calls[call.call_id] = answer.text
+    return results
+
+
+def _prompt(turn: Turn) -> list[m.UserContent]:
+    return [turn.text, *map(_attachment, turn.message.files), *map(to_json, turn.message.data)]
+
+
+def _attachment(file: File) -> m.UserContent:
+    if file.content is not None:
+        return pa.BinaryContent(file.content, media_type=file.media_type)
+    return (pa.ImageUrl if file.media_type.startswith("image/") else pa.DocumentUrl)(file.url)
+
+
+async def _load(turn: Turn) -> list[m.ModelMessage]:
+    if (kept := await load_messages(turn, KEY)) is not None:
+        return MESSAGES.validate_python(kept)
+    return [
+        m.ModelRequest.user_text_prompt(each.text) if each.role == "user" else m.ModelResponse([m.TextPart(each.text)])
+        for each in turn.history
+    ]
