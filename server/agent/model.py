@@ -378,6 +378,11 @@ EDITS_OFF: Final = (
     "Ask the agent for the change in a message, or put the whole new text."
 )
 
+EDITS_ARE_OFF: Final = (
+    "Edits of a selection are off: mark a function for them with @agent.edit, or choose a model with --model."
+)
+"""For the operator."""
+
 
 class NoModel:
     """Fails every call."""

@@ -129,6 +129,7 @@ def _card(engine: Engine) -> LoadedCard:
         note=NOTICE if rehearses else "",
         name=settings.agent.resolve().name if settings.agent else "",
         quick_actions=QUICK_ACTIONS if rehearses else (),
+        edits=engine.runtime.edits,
     )
 
 

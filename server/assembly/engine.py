@@ -64,7 +64,7 @@ def make_engine(
     Raises:
         SettingsError: the model, the instructions or the tools cannot be used.
     """
-    llm, clock = llm or choose_llm(settings, os.environ), clock or Clock()
+    llm, clock = llm or choose_llm(settings, os.environ, own_loop=agent is not None), clock or Clock()
     sources = tool_sources(settings)
     metrics = Metrics(clock.now)
     backend = make_backend(settings, clock.now, metrics)

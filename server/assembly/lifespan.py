@@ -7,19 +7,22 @@ Rule 2: tools start before the turns that continue after a restart, which may ne
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
 
 from starlette.applications import Starlette
 
-from a2a_canvas.server.agent.model import close_llm
+from a2a_canvas.server.agent.model import EDITS_ARE_OFF, close_llm
 from a2a_canvas.server.assembly.components import Components
 from a2a_canvas.server.protocols.a2a_v1.card.card_file import is_off
 from a2a_canvas.server.protocols.a2a_v1.projection.extensions import extensions_of
 from a2a_canvas.server.protocols.edge.metrics_routes import metrics_server
 from a2a_canvas.server.protocols.edge.shutdown import Shutdown, exit_of_plain_uvicorn
 from a2a_canvas.server.protocols.identity.configuration import check_open
+
+logger = logging.getLogger(__name__)
 
 
 def lifespan_of(components: Components) -> Callable[[Starlette], AbstractAsyncContextManager[None]]:
@@ -44,6 +47,8 @@ def lifespan_of(components: Components) -> Callable[[Starlette], AbstractAsyncCo
 
 async def _start(components: Components) -> None:
     engine = components.engine
+    if not engine.runtime.edits:
+        logger.info(EDITS_ARE_OFF)
     await asyncio.gather(*(source.start() for source in engine.sources))
     await engine.backend.start(engine.runtime)
     await engine.backend.share_usage(engine.runtime.meter, engine.runtime.admit)

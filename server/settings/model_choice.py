@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Final, Literal
 from urllib.parse import urlsplit
 
-from a2a_canvas.server.agent.model import LLM
+from a2a_canvas.server.agent.model import LLM, NoModel
 from a2a_canvas.server.agent.models.claude_params import is_configured, unused_keys
 from a2a_canvas.server.settings.settings import REHEARSAL, Settings, SettingsError
 
@@ -51,8 +51,12 @@ OLLAMA_WINDOW: Final = 32_768
 """Ollama silently cuts requests that are longer than its own setting."""
 
 
-def choose_llm(settings: Settings, environ: Mapping[str, str]) -> LLM:
+def choose_llm(settings: Settings, environ: Mapping[str, str], *, own_loop: bool = False) -> LLM:
     """The model of the settings; by default Claude if the environment has a key, else the rehearsal.
+
+    Args:
+        own_loop: the agent has a loop of its own, so that the model serves edits only: by default there is none then
+            without a key.
 
     Raises:
         SettingsError: the model lacks a key or a library, its name has no known form, an address in the environment is
@@ -63,6 +67,8 @@ def choose_llm(settings: Settings, environ: Mapping[str, str]) -> LLM:
         if name and name.startswith(kind):
             return make(name.removeprefix(kind), settings, environ)
     has_key = is_configured(environ)
+    if name is None and own_loop and not has_key:
+        return NoModel()
     if name == REHEARSAL or (name is None and not has_key):
         return _rehearsal()
     if name and not (has_key and _may_be_served(name, environ)):

@@ -7,6 +7,7 @@ TaskError
 ├── TaskNotCancelable   the task is terminal, or ended before it could be cancelled
 ├── ContextMismatch     the message names a context that is not its task's
 ├── ContextInUse        a task works in the context: it cannot be removed
+├── EditsOff            nothing on this server answers edits of a selection
 ├── AnswerNotAllowed    the caller may send messages to the task, but not answer what it waits for
 ├── Unwritable          the message cannot be stored: a fault of the server
 ├── PushConfigNotFound  there is no such config, or it was given up
@@ -24,6 +25,7 @@ from __future__ import annotations
 import asyncio
 
 from a2a_canvas.server.agent.events import State
+from a2a_canvas.server.agent.model import EDITS_OFF
 from a2a_canvas.store.ids import public_id
 
 
@@ -80,6 +82,11 @@ class ContextInUse(TaskError):
         )
         self.context_id = named
         self.task_id = task_id
+
+
+class EditsOff(TaskError):
+    def __init__(self) -> None:
+        super().__init__(EDITS_OFF)
 
 
 class AnswerNotAllowed(TaskError):

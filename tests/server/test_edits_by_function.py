@@ -1,6 +1,7 @@
 """Edits of a selection that an agent's function answers, behind the server."""
 
 import asyncio
+import re
 from typing import Any
 
 import pytest
@@ -8,28 +9,31 @@ from starlette.testclient import TestClient
 
 import a2a_canvas
 from a2a_canvas import Settings, Turn, create_app
-from a2a_canvas.testing import agent
+from a2a_canvas.server.agent.loops.agent_function import AgentFunction
+from a2a_canvas.server.agent.model import EDITS_OFF
+from a2a_canvas.testing import TestedAgent, agent
 
 CANVAS = "urn:a2a-canvas:canvas:v1"
 URL = "http://127.0.0.1:8000"
 
 
-def reef():
-    """An agent that writes two lines, and shouts what is selected in them."""
+async def shout(turn: Turn):
+    assert turn.edit
+    await turn.usage(90, 10)
+    yield turn.edit.passage.upper()
+    if turn.edit.instruction.startswith("much"):
+        yield "!"
+
+
+def reef(edit=shout) -> AgentFunction:
+    """An agent that writes two lines, and whose edits `edit` answers."""
 
     @a2a_canvas.agent
     async def reef(turn: Turn) -> None:
         await turn.artifact("tides").append("The tide is high.\nThen it is low.\n", name="tides.md")
         await turn.say("Written.")
 
-    @reef.edit
-    async def shout(turn: Turn):
-        assert turn.edit
-        await turn.usage(90, 10)
-        yield turn.edit.passage.upper()
-        if turn.edit.instruction.startswith("much"):
-            yield "!"
-
+    reef.edit(edit)
     return reef
 
 
@@ -60,15 +64,12 @@ def test_its_own_function_answers_edits_if_it_says_so() -> None:
 
 def test_it_knows_the_conversation_and_is_no_part_of_a_message() -> None:
     seen: list[Any] = []
-    agent_function = reef()
-    agent_function.editor = None
 
-    @agent_function.edit
     async def look(turn: Turn) -> str:
         seen.append([(each.role, each.text) for each in turn.history])
         return "low"
 
-    with agent(loop=agent_function) as it:
+    with agent(loop=reef(look)) as it:
         it.send("tides")
         it.edit("tides", "lower", "high")
     assert seen == [[("user", "tides"), ("agent", "Written.")]]
@@ -97,12 +98,12 @@ def test_it_streams_as_a_model_s_edit() -> None:
     assert phases == ["start", "chunk", "complete"]
 
 
-def operation(context_id: str, text: str, op: str, **fields: Any) -> dict[str, Any]:
+def operation(context_id: str, says: str, op: str, **fields: Any) -> dict[str, Any]:
     metadata = {CANVAS: {"op": op, "artifactId": "tides", **fields}}
     return {
-        "messageId": f"{text} {op}",
+        "messageId": f"{says} {op}",
         "role": "ROLE_USER",
-        "parts": [{"text": text}],
+        "parts": [{"text": says}],
         "contextId": context_id,
         "metadata": metadata,
     }
@@ -115,10 +116,7 @@ def call(client: TestClient, method: str, params: dict[str, Any]) -> dict[str, A
 
 def test_an_edit_that_a_restart_cut_off_runs_again(tmp_path) -> None:
     runs: list[tuple[bool, bool]] = []
-    agent_function = reef()
-    agent_function.editor = None
 
-    @agent_function.edit
     async def slow(turn: Turn):
         runs.append((turn.resumed, turn.handed_over))
         yield "LO"
@@ -131,7 +129,7 @@ def test_an_edit_that_a_restart_cut_off_runs_again(tmp_path) -> None:
 
     settings = Settings(database=f"sqlite:///{tmp_path}/tasks.db", page=False, public_url=URL, shared_token=None)
     message = operation("tides", "louder", "edit", selection={"start": 12, "end": 16, "text": "high"})
-    with TestClient(create_app(settings, loop=agent_function), base_url=URL) as client:
+    with TestClient(create_app(settings, loop=reef(slow)), base_url=URL) as client:
         write = {"messageId": "m", "role": "ROLE_USER", "parts": [{"text": "tides"}], "contextId": "tides"}
         call(client, "SendMessage", {"message": write})
         now = {"returnImmediately": True}
@@ -139,10 +137,88 @@ def test_an_edit_that_a_restart_cut_off_runs_again(tmp_path) -> None:
         while not runs:
             call(client, "GetTask", {"id": task["id"]})
     assert runs == [(False, False), (False, True)]
-    with TestClient(create_app(settings, loop=agent_function), base_url=URL) as client:
+    with TestClient(create_app(settings, loop=reef(slow)), base_url=URL) as client:
         state = ""
         while not state.endswith("COMPLETED"):
             state = call(client, "GetTask", {"id": task["id"]})["result"]["status"]["state"]
         parts = client.get("/artifacts/tides/tides").json()["parts"]
     assert parts[0]["text"] == "The tide is LOUD.\nThen it is low.\n"
     assert runs[2:] == [(True, False), (True, False)]
+
+
+# ------------------------------------------------------------------------- nothing answers edits
+
+
+async def writer(turn: Turn) -> None:
+    await turn.artifact("tides").append("The tide is high.\n", name="tides.md")
+
+
+def params(it: TestedAgent) -> dict[str, Any]:
+    extensions = it.http.get("/.well-known/agent-card.json").json()["capabilities"]["extensions"]
+    return next(each.get("params", {}) for each in extensions if each["uri"] == CANVAS)
+
+
+@pytest.fixture
+def without_a_key(monkeypatch: pytest.MonkeyPatch) -> None:
+    for variable in ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "ANTHROPIC_BASE_URL"):
+        monkeypatch.delenv(variable, raising=False)
+
+
+@pytest.mark.usefixtures("without_a_key")
+def test_without_a_model_edits_are_off_and_the_rest_works(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("INFO")
+    with agent(loop=writer, model=None) as it:
+        assert "Edits of a selection are off" in caplog.text
+        assert params(it) == {"edits": False, "quickActions": []}
+        it.send("tides")
+        tasks = len(call(it.http, "ListTasks", {})["result"]["tasks"])
+        with pytest.raises(RuntimeError, match=re.escape(EDITS_OFF)):
+            it.edit("tides", "louder", "high")
+        assert len(call(it.http, "ListTasks", {})["result"]["tasks"]) == tasks
+        for op, fields in (("put", {"text": "Low."}), ("undo", {}), ("redo", {}), ("restore", {"version": 1})):
+            sent = call(it.http, "SendMessage", {"message": operation(it.context_id, op, op, **fields)})
+            assert sent["result"]["task"]["status"]["state"] == "TASK_STATE_COMPLETED", op
+        assert it.versions("tides")[-1] == "The tide is high.\n"
+
+
+@pytest.mark.usefixtures("without_a_key")
+def test_the_refusal_is_an_unsupported_operation() -> None:
+    with agent(loop=writer, model=None) as it:
+        it.send("tides")
+        place = {"start": 0, "end": 3, "text": "The"}
+        error = call(it.http, "SendMessage", {"message": operation(it.context_id, "x", "edit", selection=place)})[
+            "error"
+        ]
+    assert (error["code"], error["message"]) == (-32004, EDITS_OFF)
+
+
+@pytest.mark.usefixtures("without_a_key")
+@pytest.mark.parametrize("more", [{"loop": reef(), "model": None}, {"loop": writer}, {}])
+def test_with_a_function_or_a_model_they_are_on(more: dict[str, Any]) -> None:
+    with agent(**more) as it:
+        assert "edits" not in params(it)
+
+
+@pytest.mark.usefixtures("without_a_key")
+def test_an_edit_that_was_accepted_with_a_model_fails_without_one(tmp_path) -> None:
+    """The server was started again without `--model` while the edit was being made."""
+    began: list[str] = []
+
+    async def slow(turn: Turn) -> None:
+        began.append(turn.text)
+        await asyncio.Event().wait()
+
+    settings = Settings(database=f"sqlite:///{tmp_path}/tasks.db", page=False, public_url=URL, shared_token=None)
+    message = operation("tides", "louder", "edit", selection={"start": 12, "end": 16, "text": "high"})
+    with TestClient(create_app(settings, loop=reef(slow)), base_url=URL) as client:
+        write = {"messageId": "m", "role": "ROLE_USER", "parts": [{"text": "tides"}], "contextId": "tides"}
+        call(client, "SendMessage", {"message": write})
+        now = {"returnImmediately": True}
+        task = call(client, "SendMessage", {"message": message, "configuration": now})["result"]["task"]
+        while not began:
+            call(client, "GetTask", {"id": task["id"]})
+    with TestClient(create_app(settings, loop=writer), base_url=URL) as client:
+        status = {"state": ""}
+        while not status["state"].endswith("FAILED"):
+            status = call(client, "GetTask", {"id": task["id"]})["result"]["status"]
+    assert status["message"]["parts"][0]["text"] == EDITS_OFF

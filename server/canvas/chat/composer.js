@@ -8,7 +8,7 @@ import { iconButton } from "../controls.js";
 import { fill, h } from "../dom.js";
 import { icon } from "../icons.js";
 import { filePart } from "../app.js";
-import { placeOf } from "../passage/actions.js";
+import { placeOf, rewritesPassages } from "../passage/actions.js";
 import { createRewriting } from "../passage/rewriting.js";
 import { mayEdit } from "../state/reducer.js";
 import { readStored, writeStored } from "../storage.js";
@@ -232,14 +232,15 @@ export function createComposer(app) {
 }
 
 /**
- * The passage that a message is to change: the one that is selected, unless the message asks something or answers the agent.
+ * The passage that a message is to change: the one that is selected, unless the message asks something or
+ * answers the agent, or the server rewrites no passages.
  * @param {State} state
  * @param {string} text
  */
 function passageToChange(state, text) {
-  const { selection, artifacts, version } = state;
+  const { selection, artifacts, server, version } = state;
   const isFree = selection !== null && version === null && !artifacts[selection.artifactId]?.open && !waitingTask(state);
-  return isFree && mayEdit(state) && !isQuestion(text) ? selection : null;
+  return isFree && mayEdit(state) && rewritesPassages(server?.card) && !isQuestion(text) ? selection : null;
 }
 
 /** The page does not show the conversation of its address yet. @param {State} state */

@@ -44,10 +44,23 @@ export function actionsFor(artifact, card) {
   return declared ? declared.filter((each) => (each.for ?? kind) === kind) : kind === "prose" ? PROSE : CODE;
 }
 
+/**
+ * Whether the server rewrites passages: its card does not say `params.edits: false` in canvas:v1.
+ * @param {any} card
+ */
+export function rewritesPassages(card) {
+  return paramsOf(card).edits !== false;
+}
+
+/** The params of canvas:v1. @param {any} card @returns {Record<string, any>} */
+function paramsOf(card) {
+  const extensions = card?.capabilities?.extensions ?? [];
+  return extensions.find((/** @type {any} */ each) => each.uri === CANVAS)?.params ?? {};
+}
+
 /** @param {any} card @returns {(Action & {for?: string})[]|null}  null if it says nothing about them */
 function declaredIn(card) {
-  const extensions = card?.capabilities?.extensions ?? [];
-  const actions = extensions.find((/** @type {any} */ each) => each.uri === CANVAS)?.params?.quickActions;
+  const actions = paramsOf(card).quickActions;
   const isText = (/** @type {unknown} */ text) => typeof text === "string" && text.trim() !== "";
   return Array.isArray(actions) ? actions.filter((each) => isText(each?.label) && isText(each.instruction)) : null;
 }

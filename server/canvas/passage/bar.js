@@ -10,7 +10,7 @@ import { button } from "../controls.js";
 import { fill, h } from "../dom.js";
 import { ask } from "../layout.js";
 import { mayEdit, shownArtifact } from "../state/reducer.js";
-import { actionsFor, charactersOf, placeOf } from "./actions.js";
+import { actionsFor, charactersOf, placeOf, rewritesPassages } from "./actions.js";
 import { placeBeside } from "./placing.js";
 import { createRewriting } from "./rewriting.js";
 import { TEXT, say } from "../strings.js";
@@ -87,7 +87,7 @@ export function createPassageBar(app, { panel, rectOf, scrollBy, deselect }) {
   /** @param {PassageSelection|null} selection */
   function update(selection) {
     const artifact = shownArtifact(store.state);
-    const edits = mayEdit(store.state);
+    const edits = mayEdit(store.state) && rewritesPassages(store.state.server?.card);
     if (!edits || !selection || artifact?.artifactId !== selection.artifactId || artifact.open || store.state.version !== null) {
       hide();
       return;

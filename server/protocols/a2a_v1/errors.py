@@ -43,6 +43,7 @@ from a2a_canvas.server.protocols.guard.checks import invalid
 from a2a_canvas.server.tasks.errors import (
     AnswerNotAllowed,
     ContextMismatch,
+    EditsOff,
     PushConfigNotFound,
     QueueFull,
     StreamLost,
@@ -64,6 +65,7 @@ ERRORS: dict[type[TaskError | AccountError], type[A2AError]] = {
     TaskFinished: UnsupportedOperationError,
     TaskNotCancelable: TaskNotCancelableError,
     TaskTakesNoMessages: UnsupportedOperationError,
+    EditsOff: UnsupportedOperationError,
     ContextMismatch: InvalidParamsError,
     ContextNotFound: InvalidParamsError,
     ShareNotFound: InvalidParamsError,

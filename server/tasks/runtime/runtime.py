@@ -32,7 +32,7 @@ from a2a_canvas.server.agent.events import (
     TranscriptAppended,
     UserMessage,
 )
-from a2a_canvas.server.agent.intent import Converse, InvalidOperation, Operation, Put, Upload
+from a2a_canvas.server.agent.intent import Converse, InvalidOperation, Operation, Put, SelectionEdit, Upload
 from a2a_canvas.server.agent.loops.agent_function import AgentFunction
 from a2a_canvas.server.agent.model import LLM
 from a2a_canvas.server.agent.turn.function_calls import find_no_tool
@@ -46,6 +46,7 @@ from a2a_canvas.server.tasks.contexts import Context, Contexts
 from a2a_canvas.server.tasks.errors import (
     ContextMismatch,
     DuplicateMessage,
+    EditsOff,
     TaskDetached,
     TaskFinished,
     TaskNotCancelable,
@@ -145,6 +146,11 @@ class Runtime:
         self._locks = NamedLocks()
         self._background: set[asyncio.Task[Any]] = set()
 
+    @property
+    def edits(self) -> bool:
+        """Whether edits of a selection are answered, by the agent's function or by the model."""
+        return self._turns.edits
+
     # ---------------------------------------------------------------- reading
 
     async def get(self, task_id: str, caller: Caller, level: Level = Level.READ) -> TaskRecord:
@@ -179,7 +185,7 @@ class Runtime:
         """Accept a message; the subscription begins with the task it belongs to.
 
         Raises:
-            TaskNotFound, TaskFinished, TaskTakesNoMessages, ContextMismatch, InvalidOperation, ReadOnly,
+            TaskNotFound, TaskFinished, TaskTakesNoMessages, ContextMismatch, InvalidOperation, EditsOff, ReadOnly,
                 AnswerNotAllowed: the message was not accepted.
             QueueFull, QuotaReached, StorageFull: it was not accepted; the same message may be later.
             Unavailable: it is unknown whether it was accepted; if it was, the same message joins the task.
@@ -248,6 +254,8 @@ class Runtime:
                 return subscription
 
     async def _check_operation(self, operation: Operation, incoming: Incoming) -> None:
+        if isinstance(operation, SelectionEdit) and not self.edits:
+            raise EditsOff
         if not incoming.context:
             if isinstance(operation, Put | Upload) and operation.name is not None:
                 return

@@ -26,6 +26,7 @@ from starlette.routing import Route
 
 from a2a_canvas.server.protocols.a2a_v1.card.card_file import (
     ToolDescription,
+    declare_edits_off,
     declare_quick_actions,
     fill_card,
     invalid,
@@ -89,6 +90,7 @@ def load_card(
     note: str = "",
     name: str = "",
     quick_actions: Sequence[Mapping[str, str]] = (),
+    edits: bool = True,
 ) -> LoadedCard:
     """The card of this server.
 
@@ -98,13 +100,16 @@ def load_card(
         name: the agent's, unless the file has one.
         quick_actions: those that the model supports, declared unless the file has its own; empty if the model supports
             any.
+        edits: whether edits of a selection are answered.
 
     Raises:
         CardError: the file cannot be read, is not a card, lacks what A2A requires, or promises what is not offered.
     """
     fields = read_card(path) if path else {}
     card = fill_card({"name": name, **fields} if name else fields, read_card(PACKAGED_CARD))
-    if quick_actions:
+    if not edits:
+        declare_edits_off(card)
+    elif quick_actions:
         declare_quick_actions(card, quick_actions)
     card.description = " ".join(filter(None, (card.description, note)))
     del card.supported_interfaces[:]

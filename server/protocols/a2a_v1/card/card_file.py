@@ -123,6 +123,13 @@ def declare_quick_actions(card: pb.AgentCard, actions: Iterable[Mapping[str, str
             extension.params.update({"quickActions": [dict(each) for each in actions]})
 
 
+def declare_edits_off(card: pb.AgentCard) -> None:
+    """Declare in `canvas:v1` that edits of a selection are refused, so there are no quick actions."""
+    for extension in card.capabilities.extensions:
+        if extension.uri == CANVAS:
+            extension.params.update({"edits": False, "quickActions": []})
+
+
 def is_off(card: pb.AgentCard, capability: str) -> bool:
     """Whether a card says that the agent lacks a capability (`streaming`, `push_notifications`)."""
     return card.capabilities.HasField(capability) and not getattr(card.capabilities, capability)

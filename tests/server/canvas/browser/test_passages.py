@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import re
+from pathlib import Path
 
 import pytest
 from playwright.async_api import Locator, Page, expect
 
-from tests.server.app_server import Served
+from tests.server.app_server import Served, serving
 from tests.server.canvas.browser.browser_harness import OpenPage
 from tests.server.canvas.browser.conftest import Opener
 
@@ -207,3 +209,19 @@ async def test_on_a_phone_the_bar_is_at_the_bottom(open_window: Opener, served: 
     assert box is not None
     assert (box["x"], box["width"]) == (0, PHONE["width"])
     assert PHONE["height"] - 60 < box["y"] + box["height"] <= PHONE["height"]
+
+
+async def test_where_edits_are_off_nothing_is_offered_for_a_passage(
+    open_window: Opener, app_options: dict, tmp_path: Path
+) -> None:
+    card = tmp_path / "agent_card.json"
+    off = {"uri": "urn:a2a-canvas:canvas:v1", "params": {"edits": False}}
+    card.write_text(json.dumps({"capabilities": {"extensions": [off]}}))
+    async with serving(**app_options, agent_card=card, database="memory") as served:
+        page = await with_document(await open_window(served.url), served, "emus")
+        await select(page, LONG)
+        await expect(page.locator(".composer-place")).to_contain_text("Line 5")
+        await expect(bar(page)).to_be_hidden()
+        served.gate.open()
+        await say(page, "quickly gnus")  # would be an edit
+        await expect(page.get_by_role("article", name="Reply")).to_have_text(["Here is emus.", "Here is gnus."])

@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { actionsFor } from "../../../../server/canvas/passage/actions.js";
+import { actionsFor, rewritesPassages } from "../../../../server/canvas/passage/actions.js";
 
 const PROSE = { name: "tea.md", mediaType: "text/markdown" };
 const CODE = { name: "tea.py", mediaType: "text/x-python" };
@@ -23,4 +23,10 @@ test("those of the card take their place, each for what it is for", () => {
 
 test("what is no action is left out", () => {
   assert.deepEqual(labels(PROSE, card([null, {}, { label: "", instruction: "x" }, { label: 1, instruction: "x" }, { label: "Empty", instruction: " " }])), []);
+});
+
+test("passages are rewritten unless the card says that edits are off", () => {
+  const told = (params) => ({ capabilities: { extensions: [{ uri: "urn:a2a-canvas:canvas:v1", ...params }] } });
+  assert.ok([undefined, {}, told({}), told({ params: {} }), told({ params: { edits: true } })].every(rewritesPassages));
+  assert.ok(!rewritesPassages(told({ params: { edits: false, quickActions: [] } })));
 });
