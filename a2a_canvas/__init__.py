@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from a2a_canvas.server.agent.model import LLM
     from a2a_canvas.server.app import create_app
     from a2a_canvas.server.settings.settings import Settings
+    from a2a_canvas.server.tool_sources.a2a_agents.a2a_loop import a2a_agent
     from a2a_canvas.server.tool_sources.agui_agents.agui_loop import agui_agent
     from a2a_canvas.tools.functions.canvas import Canvas
     from a2a_canvas.tools.functions.python_tool import tool
@@ -34,6 +35,7 @@ __all__ = [
     "ToolError",
     "Turn",
     "__version__",
+    "a2a_agent",
     "agent",
     "agui_agent",
     "create_app",
@@ -48,6 +50,7 @@ _MODULES = {
     "ToolError": "a2a_canvas.tools.functions.results",
     "Turn": "a2a_canvas.server.agent.loops.agent_turn",
     "agent": "a2a_canvas.server.agent.loops.agent_function",
+    "a2a_agent": "a2a_canvas.server.tool_sources.a2a_agents.a2a_loop",
     "agui_agent": "a2a_canvas.server.tool_sources.agui_agents.agui_loop",
     "create_app": "a2a_canvas.server.app",
     "tool": "a2a_canvas.tools.functions.python_tool",

@@ -150,6 +150,7 @@ async def serving(
     model: LLM | None = None,
     grpc: bool = True,
     clock: Clock | None = None,
+    loop: Any = None,
     **settings: Any,
 ) -> AsyncIterator[Served]:
     """The application as `serve` runs it, without frames unless told otherwise.
@@ -157,8 +158,9 @@ async def serving(
     Args:
         model: in place of one that plays `script`.
         clock: in place of the time of day.
+        loop: the agent's own.
     """
-    async with stoppable(script, model=model, grpc=grpc, clock=clock, **settings) as (_, _, served):
+    async with stoppable(script, model=model, grpc=grpc, clock=clock, loop=loop, **settings) as (_, _, served):
         yield served
 
 
@@ -169,6 +171,7 @@ async def stoppable(
     model: LLM | None = None,
     grpc: bool = True,
     clock: Clock | None = None,
+    loop: Any = None,
     **settings: Any,
 ) -> AsyncIterator[tuple[GracefulServer, asyncio.Task[None], Served]]:
     """The same with its server, which stops when its `should_exit` is set, and the task that it runs in."""
@@ -176,7 +179,8 @@ async def stoppable(
     watched = WatchedModel(model or ScriptedModel(script, sleep=gate.sleep))
     with listening(settings.get("port", 0)) as (listener, port):
         grpc_port = free_port() if grpc else None
-        app = create_app(Settings(**{"port": port, "grpc_port": grpc_port, "frame_ms": 0} | settings), watched, clock)
+        configured = Settings(**{"port": port, "grpc_port": grpc_port, "frame_ms": 0} | settings)
+        app = create_app(configured, watched, clock, loop=loop)
         config = uvicorn.Config(app, log_config=None, timeout_graceful_shutdown=5, lifespan="on")
         server = GracefulServer(config, app.state.shutdown)
         running = asyncio.create_task(server.serve(sockets=[listener]))

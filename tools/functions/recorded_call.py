@@ -16,7 +16,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Literal, TypeVar
@@ -83,7 +83,7 @@ class CallServices:
         label: shows the task's progress.
         caller: the user whose message the model had read last when it made the call; empty for an anonymous caller.
         writers: ids of artifacts changed by running calls, with the ids of these calls.
-        kept: the JSON texts stored under a name by the calls of this conversation.
+        kept: the JSON texts stored under names by the calls of this conversation.
     """
 
     record: Callable[[StepKind, str, str], Awaitable[None]]
@@ -91,7 +91,7 @@ class CallServices:
     label: Callable[[str], Awaitable[None]]
     caller: str
     writers: dict[str, str]
-    kept: Callable[[str], Iterable[str]]
+    kept: Callable[[Collection[str]], Iterable[str]]
 
 
 class RecordedCall:
@@ -202,9 +202,9 @@ class RecordedCall:
         """
         await self._keep(name, value, do_nothing)
 
-    def recall_all(self, name: str) -> list[JsonValue]:
-        """The values stored by `remember` under a name, in all calls of the conversation so far."""
-        return [json.loads(value) for value in self._services.kept(name)]
+    def recall_all(self, *names: str) -> list[JsonValue]:
+        """The values stored by `remember` under these names, in all calls of the conversation so far, oldest first."""
+        return [json.loads(value) for value in self._services.kept(names)]
 
     def skip_question(self) -> None:
         """Count the next question as asked: the result of its answer is recorded (rule 4)."""

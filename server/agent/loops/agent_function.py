@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any, TypeVar, overload
 
 from a2a_canvas.server.agent.loops.agent_turn import Turn
+from a2a_canvas.tools.functions.function_tool import Abandon
 from a2a_canvas.tools.functions.results import File
 
 AgentRun = Callable[[Turn], Awaitable[None]]
@@ -32,12 +33,14 @@ class AgentFunction:
         run: answers one message.
         restartable: whether a run that a crash cut off runs again.
         editor: answers an edit of a selection: the text that it shows is the new passage. None: the model does.
+        abandon: ends, from the record, what a run has started elsewhere: the function does not run again.
     """
 
     name: str
     run: AgentRun
     restartable: bool = True
     editor: AgentRun | None = None
+    abandon: Abandon | None = None
 
     def edit(self, function: F) -> F:
         """Mark the function that answers edits of a selection. It finds the edit in `turn.edit`.

@@ -16,7 +16,7 @@ from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any, NoReturn, TypeVar
 
 from a2a_canvas.server.agent.endings import Ending, to_tool_result
 from a2a_canvas.server.agent.events import State, UserMessage
@@ -163,7 +163,7 @@ class Turn(RecordedCall):
     async def decline(self, reason: str) -> None:
         """End the task as `rejected`, with a reason for the user. It does not return."""
         self._check_open()
-        self._end(Ending(State.REJECTED, visible(reason).strip() or "The agent declined this request."))
+        self.end(Ending(State.REJECTED, visible(reason).strip() or "The agent declined this request."))
 
     async def ask(self, question: str, *, authentication: bool = False) -> str:
         """Ask the user; see `Canvas.ask`. Questions asked at the same time are one message; its answer answers all."""
@@ -384,8 +384,9 @@ class Turn(RecordedCall):
 
     async def check_limits(self) -> None:
         if reason := await self._turn.stop():
-            self._end(Ending(State.FAILED, reason))
+            self.end(Ending(State.FAILED, reason))
 
-    def _end(self, ending: Ending) -> None:
+    def end(self, ending: Ending) -> NoReturn:
+        """End the function, and its task."""
         self.ending = self.ending or ending
         raise TurnEnded(self.ending)

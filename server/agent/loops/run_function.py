@@ -12,11 +12,11 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from dataclasses import dataclass, field
 
 from a2a_canvas.server.agent.endings import INTERNAL_ERROR, Ending, ending_from_tools
-from a2a_canvas.server.agent.events import Emit, State, ToolStep, UserMessage
+from a2a_canvas.server.agent.events import Emit, State, ToolStep, Transcript, UserMessage
 from a2a_canvas.server.agent.listener import listener
 from a2a_canvas.server.agent.loops.agent_function import AgentFunction
 from a2a_canvas.server.agent.loops.agent_turn import Turn, TurnEnded, TurnServices
@@ -88,6 +88,16 @@ async def run_function(
     await emit(ending.status(new_id))
 
 
+async def abandon_run(agent: AgentFunction, transcript: Transcript) -> None:
+    """End what the newest run has started elsewhere: the function does not run again."""
+    record = run_record(transcript)
+    if record and agent.abandon:
+        try:
+            await agent.abandon(record.call)
+        except Exception:
+            logger.exception("A run of the agent could not be abandoned")
+
+
 @dataclass(slots=True)
 class _Runs:
     request: AgentRequest
@@ -148,11 +158,8 @@ class _Runs:
         if record is None:
             await self._step("called", str(len(self.messages)))
             record = RunRecord(len(self.messages))
-        if record.interrupted and not self.agent.restartable:
-            return Ending(State.FAILED, NOT_RESTARTABLE)
-        if record.runs > MAX_CRASHES:
-            return Ending(State.FAILED, TOO_MANY_CRASHES)
-        if reason := await self.request.turn.stop():
+        if reason := await self._reason_to_give_up(record):
+            await abandon_run(self.agent, self.output.transcript)
             return Ending(State.FAILED, reason)
         await self._step("began")
         if record.interrupted:
@@ -169,6 +176,11 @@ class _Runs:
             await turn.undo()
         self.turn = None
         return ending
+
+    async def _reason_to_give_up(self, record: RunRecord) -> str:
+        if record.interrupted and not self.agent.restartable:
+            return NOT_RESTARTABLE
+        return TOO_MANY_CRASHES if record.runs > MAX_CRASHES else await self.request.turn.stop()
 
     async def _carry_out(self, turn: Turn) -> Ending:
         try:
@@ -227,8 +239,8 @@ class _Runs:
         )
         return turn
 
-    def _kept_values(self, name: str) -> list[str]:
-        return kept_values((*self.request.turn.earlier, self.output.transcript), name)
+    def _kept_values(self, names: Collection[str]) -> list[str]:
+        return kept_values((*self.request.turn.earlier, self.output.transcript), names)
 
     async def _label(self, text: str) -> None:
         await self.output.label(text, of_tool=True)

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import groupby
 
@@ -182,8 +182,8 @@ class FunctionCalls:
 
         return CallServices(record, self.flushed, self._label(call), call.caller, self._writers, self._kept_values)
 
-    def _kept_values(self, name: str) -> list[str]:
-        return kept_values((*self.earlier, self.output.transcript), name)
+    def _kept_values(self, names: Collection[str]) -> list[str]:
+        return kept_values((*self.earlier, self.output.transcript), names)
 
     def _label(self, call: FunctionCall) -> Callable[[str], Awaitable[None]]:
         """Shows labels, at most one in `LABEL_SECONDS`."""

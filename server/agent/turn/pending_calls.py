@@ -56,10 +56,10 @@ class FunctionCall:
         return text.replace(self.credentials, MASK) if len(self.credentials) >= SECRET_LENGTH else text
 
 
-def kept_values(transcripts: Iterable[Transcript], name: str) -> list[str]:
-    """The JSON texts that calls, and runs of an agent's function, have kept under a name, oldest first."""
+def kept_values(transcripts: Iterable[Transcript], names: Collection[str]) -> list[str]:
+    """The JSON texts that calls, and runs of an agent's function, have kept under these names, oldest first."""
     steps = (item for transcript in transcripts for item in transcript if isinstance(item, ToolStep))
-    return [step.value for step in steps if (step.kind, step.name) == ("kept", name)]
+    return [step.value for step in steps if step.kind == "kept" and step.name in names]
 
 
 @dataclass(slots=True)

@@ -44,7 +44,7 @@ from a2a_canvas.server.agent.listener import listener
 from a2a_canvas.server.agent.loops.agent_function import AgentFunction
 from a2a_canvas.server.agent.loops.conversation import to_history
 from a2a_canvas.server.agent.loops.edit_function import EditFunction
-from a2a_canvas.server.agent.loops.run_function import AgentRequest, run_function
+from a2a_canvas.server.agent.loops.run_function import AgentRequest, abandon_run, run_function
 from a2a_canvas.server.agent.model import LLM, NO_MODEL
 from a2a_canvas.server.agent.models.wrappers import MeasuredLLM, PacedLLM
 from a2a_canvas.server.agent.turn.function_calls import abandon, find_no_tool
@@ -380,6 +380,8 @@ class Turns:
         """A task is about to end without a turn: its calls that wait, or were interrupted, are not run again."""
         tools = {tool.name: tool for tool in self.tools() if isinstance(tool, FunctionTool)}
         await abandon(pending_calls(record.transcript), tools)
+        if self.agent:
+            await abandon_run(self.agent, record.transcript)
 
     def _ending(self, orphan: Orphan, handle: TurnHandle) -> StatusChanged | None:
         """The status of a task that is resumed only to end."""

@@ -50,16 +50,22 @@ class AgentClient(AgentConnection):
     Args:
         url: its address, or that of its card.
         tokens: by origin (`token_for`).
+        network: where it may lead, known from before.
     """
 
     def __init__(
-        self, url: str, tokens: Mapping[str, str] | None = None, silence: float = SILENCE, lookup: Lookup | None = None
+        self,
+        url: str,
+        tokens: Mapping[str, str] | None = None,
+        silence: float = SILENCE,
+        lookup: Lookup | None = None,
+        network: AgentNetwork | None = None,
     ) -> None:
         super().__init__(silence=silence)
         self._url = url.rstrip("/")
         self._tokens = tokens or {}
         self._header = ("Authorization", "Bearer ")
-        self._network = AgentNetwork(host_of(url), lookup or SystemLookup())
+        self._network = network or AgentNetwork(host_of(url), lookup or SystemLookup())
         self._http = client(
             MAX_MESSAGE,
             timeout=httpx.Timeout(CARD_TIMEOUT, read=silence),

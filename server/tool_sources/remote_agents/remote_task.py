@@ -55,7 +55,7 @@ MakeParts = Callable[[], Awaitable[Sequence[pb.Part]]]
 
 def conversations(call: RecordedCall, agent: RemoteAgent) -> list[str]:
     """The agent's conversations with ours, the newest last (rule 5)."""
-    kept = [*call.recall_all("task"), *call.recall_all("conversation")]
+    kept = call.recall_all("task", "conversation")
     return [str(each["context"]) for each in kept if isinstance(each, dict) and each.get("agent") == agent.url]
 
 

@@ -185,13 +185,23 @@ def to_wire(artifact: Artifact) -> Iterator[pb.Part]:
         match part:
             case TextPart():
                 yield pb.Part(text=f"{artifact.title}:\n\n{part.text}", media_type=part.media_type)
-            case FilePart(content=None):
-                yield pb.Part(url=part.url, filename=part.name or artifact.title, media_type=part.media_type)
             case FilePart():
-                yield pb.Part(raw=part.content, filename=part.name or artifact.title, media_type=part.media_type)
+                yield file_to_wire(part.content, part.url, part.name or artifact.title, part.media_type)
             case DataPart():
-                wire = pb.Part(media_type=part.media_type)
-                ParseDict(part.data, wire.data)  # type: ignore[arg-type]  # a Value takes any JSON value
-                yield wire
+                yield data_to_wire(part.data, part.media_type)
             case _:
                 assert_never(part)
+
+
+def file_to_wire(content: bytes | None, url: str, name: str, media_type: str) -> pb.Part:
+    """A file for another agent."""
+    if content is None:
+        return pb.Part(url=url, filename=name, media_type=media_type)
+    return pb.Part(raw=content, filename=name, media_type=media_type)
+
+
+def data_to_wire(data: JsonValue, media_type: str = "") -> pb.Part:
+    """A JSON value for another agent."""
+    wire = pb.Part(media_type=media_type)
+    ParseDict(data, wire.data)  # type: ignore[arg-type]  # a Value takes any JSON value
+    return wire
