@@ -222,3 +222,21 @@ def test_an_edit_that_was_accepted_with_a_model_fails_without_one(tmp_path) -> N
         while not status["state"].endswith("FAILED"):
             status = call(client, "GetTask", {"id": task["id"]})["result"]["status"]
     assert status["message"]["parts"][0]["text"] == EDITS_OFF
+
+
+@pytest.mark.usefixtures("without_a_key")
+@pytest.mark.parametrize("edits", [True, False])
+def test_over_ag_ui_it_is_the_same(edits: bool) -> None:
+    with agent(loop=reef() if edits else writer, model=None) as it:
+        it.send("tides")
+        operation = {"op": "edit", "artifactId": "tides", "selection": {"start": 12, "end": 16, "text": "high"}}
+        run = {"threadId": it.context_id, "runId": "r", "messages": [{"id": "m", "role": "user", "content": "louder"}]}
+        more = {"state": {}, "tools": [], "context": [], "forwardedProps": {CANVAS: operation}}
+        answer = it.http.post("/canvas/stream", json={**run, **more})
+        text = it.versions("tides")[-1].partition(".")[0]
+    if edits:
+        assert "RUN_FINISHED" in answer.text
+        assert text == "The tide is HIGH"
+    else:
+        assert (answer.status_code, answer.json()["error"]["message"]) == (400, EDITS_OFF)
+        assert text == "The tide is high"

@@ -1,22 +1,22 @@
 """Runs an agent's function for edits, as the model of one edit: everything else is that of a model's (`agent/edit`).
 
 Rule 1: the text that the function shows is the answer; it is shown while it arrives.
-Rule 2: the passage is the edit's only change: what would change an artifact, ask or take text back is an error.
+Rule 2: the passage is the edit's only change: what would change an artifact, or ask, is an error.
 Rule 3: nothing is recorded. An edit that a crash cut off has changed nothing and runs again from its start, and an
         answer that is no passage is asked for again: the steps of such a run are not skipped.
+Rule 4: an answer that was taken back is another attempt, whose text is what followed.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, Literal, NoReturn
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Literal, NoReturn
 
 from a2a_canvas.server.agent.blocks import Progress
 from a2a_canvas.server.agent.endings import Ending
 from a2a_canvas.server.agent.events import Emit, State, ToolFailed, ToolSucceeded, TranscriptAppended, TurnEvent
-from a2a_canvas.server.agent.listener import listener
 from a2a_canvas.server.agent.loops.agent_function import AgentFunction
 from a2a_canvas.server.agent.loops.agent_turn import Turn, TurnEnded, TurnServices
 from a2a_canvas.server.agent.loops.conversation import to_message
@@ -36,9 +36,11 @@ from a2a_canvas.server.agent.model import (
 )
 from a2a_canvas.server.agent.turn.call import TurnOutput
 from a2a_canvas.server.agent.turn.pending_calls import FunctionCall
-from a2a_canvas.store.artifact_store import ArtifactStore
+from a2a_canvas.store.artifact_store import ArtifactStore, StoreWrapper
+from a2a_canvas.store.changes import Change
+from a2a_canvas.store.errors import StoreError
 from a2a_canvas.store.evented import EventedArtifactStore
-from a2a_canvas.store.models import Ref
+from a2a_canvas.store.models import AppliedChange, Ref
 from a2a_canvas.tools.functions.function_tool import AnyTool
 from a2a_canvas.tools.functions.recorded_call import CallServices, StepKind, do_nothing
 from a2a_canvas.tools.functions.results import ToolError
@@ -54,11 +56,19 @@ class EditTurn(Turn):
     async def ask(self, question: str, *, authentication: bool = False) -> str:
         _refuse("ask", "An edit of a selection asks nothing: decline it with a reason instead.")
 
-    async def take_back(self) -> None:
-        _refuse("take_back", "The text of an edit of a selection cannot be taken back.")
-
     async def change(self, artifact_id: str, make: Callable[[Ref], Awaitable[None]]) -> None:
         _refuse(f"A change of artifact {artifact_id!r}", "An edit of a selection changes the passage only: yield it.")
+
+
+class _UnchangedArtifacts(StoreWrapper):
+    """The artifacts, for whatever reaches them past the turn: tools, and previews of calls (rule 2)."""
+
+    async def apply(self, ref: Ref, change: Change) -> AppliedChange:
+        raise StoreError("An edit of a selection changes its passage only. Write its new text instead.")
+
+
+async def _ignore(notified: object) -> None:
+    pass
 
 
 def _refuse(what: str, reason: str) -> NoReturn:
@@ -66,14 +76,32 @@ def _refuse(what: str, reason: str) -> NoReturn:
 
 
 class _Passage(ReplyStream):
-    """The text of the passage, as the events of a model's answer. Calls of tools are not part of it."""
+    """The text of the passage, as the events of a model's answer. Calls of tools are not part of it.
+
+    Attributes:
+        shown: the events so far; those since it was taken back are not passed on.
+        taken_back: it was (rule 4).
+    """
 
     def __init__(self, workspace: Workspace, output: TurnOutput, take: Take) -> None:
         super().__init__(Progress(), workspace, output, lambda: "")
+        self.shown: list[ModelEvent] = []
+        self.taken_back = False
         self._pass_on = take
 
-    async def call_tool(self, use_id: str, name: str, given: Mapping[str, Any]) -> FunctionCall:
-        return FunctionCall(use_id, 0, name, given)
+    async def abort(self) -> None:
+        self.taken_back = self.taken_back or bool(self.shown)
+        self._open = None
+        self.shown.clear()
+
+    async def begin_call(self, call_id: str, name: str) -> None:
+        pass
+
+    async def add_input(self, call_id: str, piece: str) -> None:
+        pass
+
+    async def end_call(self, call_id: str) -> FunctionCall:
+        return FunctionCall(call_id, 0, "", {})
 
     async def end_round(self, reason: StopReason = "end_turn") -> str:
         return ""
@@ -84,7 +112,9 @@ class _Passage(ReplyStream):
         await self._take(MessageStop("end_turn", self._usage))
 
     async def _take(self, event: ModelEvent) -> None:
-        await self._pass_on(event)
+        self.shown.append(event)
+        if not self.taken_back:
+            await self._pass_on(event)
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +126,7 @@ class EditFunction:
         artifact_id: of the document.
         handed_over: whether another server continues the task.
         resumed: a crash has cut the edit off.
+        again: the next attempt's answer, known already (rule 4).
     """
 
     request: AgentRequest
@@ -109,6 +140,7 @@ class EditFunction:
     handed_over: Callable[[], bool]
     resumed: bool = False
     thinking: Literal["delta"] = "delta"
+    again: list[ModelEvent] = field(default_factory=list)
 
     @property
     def name(self) -> str:
@@ -117,6 +149,10 @@ class EditFunction:
     async def stream(self, request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
         """See `LLM.stream`."""
         assert request.edit
+        if self.again:
+            for known in self._take_again():
+                yield known
+            return
         events: asyncio.Queue[ModelEvent | None] = asyncio.Queue()
 
         async def show(event: ModelEvent) -> None:
@@ -133,6 +169,11 @@ class EditFunction:
         finally:
             running.cancel(*((HANDED_OVER,) if self.handed_over() else ()))
             await asyncio.wait((running,))
+
+    def _take_again(self) -> tuple[ModelEvent, ...]:
+        events = tuple(self.again)
+        self.again.clear()
+        return events
 
     async def _run(self, request: ModelRequest, prompt: EditPrompt, take: Take) -> None:
         turn, passage = self._make_turn(request, prompt, take)
@@ -153,6 +194,9 @@ class EditFunction:
         if turn.ending:
             raise _error_of(turn.ending)
         await passage.end()
+        if passage.taken_back:
+            self.again.extend((MessageStart(), *passage.shown))
+            raise ModelError("The agent took its text back.", retryable=True)
 
     def _make_turn(self, request: ModelRequest, prompt: EditPrompt, take: Take) -> tuple[EditTurn, _Passage]:
         asked = self.request.turn
@@ -171,7 +215,9 @@ class EditFunction:
             return ()
 
         output = TurnOutput(emit, self.new_id)
-        workspace = Workspace(EventedArtifactStore(self.store, listener(emit)), asked.context_id, asked.task_id)
+        workspace = Workspace(
+            EventedArtifactStore(_UnchangedArtifacts(self.store), _ignore), asked.context_id, asked.task_id
+        )
         passage = _Passage(workspace, output, take)
         turn = EditTurn(
             workspace,

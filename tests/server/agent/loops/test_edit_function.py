@@ -1,6 +1,7 @@
 """Edits of a selection by an agent's function: what clients see is what they see of a model's edit."""
 
 import asyncio
+import json
 from collections.abc import Callable
 
 import pytest
@@ -9,7 +10,7 @@ from a2a_canvas import File, ToolError, Turn, agent
 from a2a_canvas.server.agent.edit.edit_prompt import EDIT_SYSTEM
 from a2a_canvas.server.agent.edit.rewrite import NO_TEXT
 from a2a_canvas.server.agent.endings import INTERNAL_ERROR
-from a2a_canvas.server.agent.events import LlmCallCompleted, State, StatusChanged, ThinkingAdded
+from a2a_canvas.server.agent.events import LlmCallCompleted, State, StatusChanged, ThinkingAdded, ToolUseStarted
 from a2a_canvas.server.agent.loops.edit_function import EditFunction
 from a2a_canvas.server.agent.loops.run_function import AgentRequest
 from a2a_canvas.server.agent.model import Usage
@@ -165,6 +166,7 @@ async def test_thinking_and_progress_are_shown_and_tools_may_be_used() -> None:
     assert [event.content for event in done.told.of(ThinkingAdded)] == ["Hm."]
     labels = [event.message.text for event in done.told.of(StatusChanged) if event.message and event.message.label]
     assert labels == ["Editing notes.md…", "Looking it up…", "Running search…"]
+    assert not done.told.of(ToolUseStarted)
 
 
 # ------------------------------------------------------------------------- what changes nothing
@@ -186,7 +188,6 @@ REFUSED: list[tuple[str, Callable]] = [
     ("A change of artifact 'doc' is not allowed", lambda turn: turn.edit.artifact.edit("One", "1")),
     ("A change of artifact 'new' is not allowed", lambda turn: turn.artifact("new").replace("x")),
     ("ask is not allowed while turn.edit is set", lambda turn: turn.ask("Which?")),
-    ("take_back is not allowed while turn.edit is set", lambda turn: turn.take_back()),
 ]
 
 
@@ -333,3 +334,45 @@ async def test_an_edit_whose_passage_others_have_changed_is_rejected() -> None:
     await done.run(edit())
     assert done.end.state is State.REJECTED
     assert (await done.doc()).text == TEXT.replace("Two.", "2.")
+
+
+# ------------------------------------------------------------------------- the agent's own model
+
+
+async def test_text_that_it_takes_back_is_replaced_by_what_follows() -> None:
+    async def work(turn: Turn) -> None:
+        await turn.take_back()  # there is none yet
+        await turn.stream("wrong")
+        await turn.usage(10, 2)
+        await turn.take_back()
+        await turn.stream("TW")
+        await turn.stream("O!")
+
+    done = await edited(work)
+    assert (await done.doc()).text == TEXT.replace("Two.", "TWO!")
+    assert phases(done.told.events) == ["start", "chunk", "abort", "start", "chunk", "complete", "artifact"]
+    assert done.spent == [(10, 2)]
+
+
+async def test_its_model_streams_and_cannot_write_artifacts() -> None:
+    given = {"append": False, "artifact": {"artifact_id": "new", "parts": [{"kind": "text", "text": "x"}]}}
+    read = []
+
+    async def answer(turn: Turn) -> Callable:
+        async def stream() -> str:
+            await turn.stream("TWO!")
+            await turn.model.begin_call("c1", "artifact_update")
+            await turn.model.add_input("c1", json.dumps(given))
+            return "done"
+
+        return await turn.model.respond("answer", stream)
+
+    async def work(turn: Turn) -> None:
+        await answer(turn)
+        read.append(await turn.model.run_artifact_call("c1", "artifact_update", given))
+
+    done = await edited(work)
+    assert (await done.doc()).text == TEXT.replace("Two.", "TWO!")
+    assert "changes its passage only" in read[0]
+    assert [each.artifact_id for each in await done.store.list("context")] == ["doc"]
+    assert phases(done.told.events) == ["start", "chunk", "complete", "artifact"]
