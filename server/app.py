@@ -47,8 +47,7 @@ def create_app(
         settings: `Settings()` reads the environment; every field is also a keyword argument.
         llm: the model; the one that `settings` name if it is None.
         clock: the source of time and ids, for tests.
-        loop: an agent's own loop: `async def agent(turn: Turn)`, or an async generator. The model then serves edits
-            only.
+        loop: an agent's own, `async def agent(turn: Turn)` or an async generator; that of `settings` if it is None.
 
     Returns:
         The application. Its `state.shutdown` is a `Shutdown`: `a2a-canvas serve` runs it before uvicorn closes the
@@ -56,7 +55,7 @@ def create_app(
         when the lifespan ends, which is after the last stream.
 
     Raises:
-        SettingsError: the model, the instructions or the tools cannot be used.
+        SettingsError: the model, the loop, the instructions or the tools cannot be used.
         CardError: the agent card cannot be served.
         AgentDefinitionError: `loop` cannot be an agent.
 
@@ -64,7 +63,7 @@ def create_app(
     >>> app.state.shutdown.begun
     False
     """
-    engine = make_engine(settings, llm, clock, agent_function(loop) if loop else None)
+    engine = make_engine(settings, llm, clock, None if loop is None else agent_function(loop))
     components = make_components(engine)
     app = Starlette(
         routes=_routes(components),
@@ -72,7 +71,8 @@ def create_app(
         exception_handlers={HTTPException: refuse_unrouted},
         lifespan=lifespan_of(components),
     )
-    app.state.shutdown, app.state.metrics, app.state.tool_sources = components.shutdown, engine.metrics, engine.sources
+    app.state.shutdown, app.state.metrics = components.shutdown, engine.metrics
+    app.state.tool_sources, app.state.agent = engine.sources, engine.agent
     app.router.redirect_slashes = False  # an unknown path is 404
     return app
 

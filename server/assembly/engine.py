@@ -22,6 +22,7 @@ from a2a_canvas.server.settings.settings import Settings, SettingsError
 from a2a_canvas.server.tasks.contexts import Contexts
 from a2a_canvas.server.tasks.runtime.admission import Admission
 from a2a_canvas.server.tasks.runtime.runtime import Runtime
+from a2a_canvas.server.tool_sources.agent_loop import load_loop
 from a2a_canvas.server.tool_sources.sources import all_tools, find_tool, tool_sources
 from a2a_canvas.tools.functions.function_tool import ToolSource
 from a2a_canvas.tools.registry import SCRIPT_TOOLS, TOOLS
@@ -41,11 +42,16 @@ class Clock:
 
 @dataclass(frozen=True, slots=True)
 class Engine:
-    """What runs tasks, and what it was made of."""
+    """What runs tasks, and what it was made of.
+
+    Attributes:
+        agent: the agent's own loop; None if the model's rounds are the loop.
+    """
 
     settings: Settings
     clock: Clock
     llm: LLM
+    agent: AgentFunction | None
     sources: Sequence[ToolSource]
     metrics: Metrics
     backend: Backend
@@ -58,14 +64,14 @@ def make_engine(
     """The engine of a server. Nothing is opened yet.
 
     Args:
-        agent: runs the conversations in place of the model.
+        agent: runs the conversations in place of the model; the one that `settings` name if it is None.
         llm: the model; the one that `settings` name if it is None.
 
     Raises:
-        SettingsError: the model, the instructions or the tools cannot be used.
+        SettingsError: the model, the loop, the instructions or the tools cannot be used.
     """
+    agent, sources = agent or load_loop(settings), tool_sources(settings)
     llm, clock = llm or choose_llm(settings, os.environ, own_loop=agent is not None), clock or Clock()
-    sources = tool_sources(settings)
     metrics = Metrics(clock.now)
     backend = make_backend(settings, clock.now, metrics)
     access = Access(backend.journal, backend.shares, settings.adopt_anonymous or "")
@@ -85,7 +91,7 @@ def make_engine(
         metrics=metrics,
         agent=agent,
     )
-    return Engine(settings, clock, llm, sources, metrics, backend, runtime)
+    return Engine(settings, clock, llm, agent, sources, metrics, backend, runtime)
 
 
 def _meter(settings: Settings, now: Callable[[], datetime]) -> Meter:

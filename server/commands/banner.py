@@ -62,7 +62,12 @@ class NamedTools(Protocol):
 
 
 def banner(
-    settings: Settings, model: str, count: DataCount | None, program: str, sources: Sequence[NamedTools] = ()
+    settings: Settings,
+    model: str,
+    count: DataCount | None,
+    program: str,
+    sources: Sequence[NamedTools] = (),
+    loop: str = "",
 ) -> Iterator[str]:
     """The lines for the operator.
 
@@ -71,21 +76,22 @@ def banner(
         count: of existing data; None if unknown.
         program: how the user calls this program.
         sources: of the agent's own tools, already started.
+        loop: the agent's own, described; empty if the model's rounds are the loop.
     """
     grpc = f" (gRPC: {authority(settings.host, settings.grpc_port)})" if settings.grpc_port else ""
     address = f"http://{authority(settings.host, settings.port)}"
     yield f"a2a-canvas {version('a2a-canvas')} listens on {address}{grpc} with {model}"
-    if model == REHEARSAL:
+    is_rehearsal = model == REHEARSAL and not loop
+    if is_rehearsal:
         yield START_NOTICE
     if settings.agent:
         yield f"The agent is the one in {settings.agent.absolute()}."
+    if loop:
+        yield f"Its loop: {loop}"
     if settings.instructions or sources:
         yield from _own_tools(settings, sources)
-    if model == REHEARSAL and (tools := next((tools for source in sources if (tools := source.tools())), ())):
-        how = f"{program} send {example(tools[-1])}{_url_option(settings)}"
-        yield f"The rehearsal model calls a tool when you say so:\n{how}"
-    elif model == REHEARSAL and settings.instructions:
-        yield "The rehearsal model follows no instructions."
+    if is_rehearsal:
+        yield from _rehearsal(settings, sources, program)
     keys = count.keys if count else NO_KEYS
     authenticates = settings.authenticates or keys.made > 0
     yield from _reachable(settings, authenticates)
@@ -117,6 +123,15 @@ def _own_tools(settings: Settings, sources: Sequence[NamedTools]) -> Iterator[st
         yield f"Its instructions: {settings.instructions}"
     for source in sources:
         yield f"Tools from {source.name}: {', '.join(tool.name for tool in source.tools()) or 'none, as yet'}"
+
+
+def _rehearsal(settings: Settings, sources: Sequence[NamedTools], program: str) -> Iterator[str]:
+    """What the rehearsal model can do with the agent."""
+    if tools := next((tools for source in sources if (tools := source.tools())), ()):
+        how = f"{program} send {example(tools[-1])}{_url_option(settings)}"
+        yield f"The rehearsal model calls a tool when you say so:\n{how}"
+    elif settings.instructions:
+        yield "The rehearsal model follows no instructions."
 
 
 def wrap_line(text: str, columns: int) -> str:

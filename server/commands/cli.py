@@ -146,7 +146,8 @@ def command_forms() -> dict[str, CommandForm]:
     from a2a_canvas.server.settings import settings
 
     more = (
-        "FOLDER contains an agent: agent.toml, instructions.md, tools.py, mcp.json, agent_card.json, all optional. "
+        "FOLDER contains an agent: agent.toml, instructions.md, tools.py, agent.py, mcp.json, agent_card.json, all "
+        "optional. "
         f"Every setting is also an environment variable ({settings.PREFIX}LOG_LEVEL for --log-level, "
         f"{settings.PREFIX}AGENT for FOLDER) and a key of agent.toml."
     )
@@ -158,9 +159,12 @@ def command_forms() -> dict[str, CommandForm]:
     check = GroupedOption(
         ["--check"], is_flag=True, group="Agent", help="only check whether it can be served: exit code 0 or 2"
     )
+    own_loop = click.Option(
+        ["--loop"], is_flag=True, help="with a loop of its own in agent.py, a function, instead of a model's"
+    )
     workers = click.Option(["--workers"], hidden=True, expose_value=False, callback=_no_workers)
     return {
-        "new": CommandForm(_new, (folder,), examples=("new my-agent",)),
+        "new": CommandForm(_new, (folder, own_loop), examples=("new my-agent", "new my-agent --loop")),
         "serve": CommandForm(
             _serve,
             (*settings.options(), reload, check, workers),
@@ -307,12 +311,12 @@ _GROUPS = {"db": _database_commands, "key": _key_commands, "session": _session_c
 """The commands that have commands."""
 
 
-def _new(folder: Path) -> int:
+def _new(folder: Path, loop: bool) -> int:
     from a2a_canvas.server.commands.new_agent import new_agent
     from a2a_canvas.server.settings.agent_folder import FolderError
 
     try:
-        for line in new_agent(folder, program(sys.argv[0])):
+        for line in new_agent(folder, program(sys.argv[0]), loop=loop):
             click.echo(line)
     except FolderError as error:
         return print_error(str(error))

@@ -14,14 +14,16 @@ from a2a_canvas.server.settings.agent_folder import FolderError
 TEMPLATE = Path(__file__).parent / "template"
 _SUFFIX = ".template"
 """Without it, tools would take the files for parts of this program."""
+_PARTS = {"model": "instructions, tools", "loop": "loop in agent.py"}
 _HIDDEN = ("gitignore", "dockerignore")
 
 
-def new_agent(folder: Path, program: str) -> Iterator[str]:
+def new_agent(folder: Path, program: str, *, loop: bool = False) -> Iterator[str]:
     """Create an agent in a new or empty folder.
 
     Args:
         program: how the user calls this program.
+        loop: it has a loop of its own, instead of instructions and tools for a model.
 
     Yields:
         lines for the user.
@@ -41,14 +43,15 @@ def new_agent(folder: Path, program: str) -> Iterator[str]:
         "python": _python(program),
         "folder": shlex.quote(str(folder)),
     }
-    for source in sorted(TEMPLATE.rglob(f"*{_SUFFIX}")):
-        file = folder / _target(source)
+    kind = "loop" if loop else "model"
+    for place, source in _files(kind):
+        file = folder / place
         file.parent.mkdir(parents=True, exist_ok=True)
         text = source.read_text(encoding="utf-8")
         for key, value in values.items():
             text = text.replace(f"{{{key}}}", value)
         file.write_text(text, encoding="utf-8")
-    yield f"Made the agent {name} in {folder}: its instructions, tools, card, settings and tests. Next:"
+    yield f"Made the agent {name} in {folder}: its {_PARTS[kind]}, card, settings and tests. Next:"
     yield f"{program} serve {values['folder']} --reload"
     yield "Its tests need no model:"
     yield f"{_python(program)} -m pytest {values['folder']}"
@@ -56,8 +59,14 @@ def new_agent(folder: Path, program: str) -> Iterator[str]:
         yield f"The tests need pytest: {_python(program)} -m pip install pytest"
 
 
-def _target(source: Path) -> Path:
-    place = source.relative_to(TEMPLATE)
+def _files(kind: str) -> Iterator[tuple[Path, Path]]:
+    """The place of each file in the folder, and its template."""
+    for part in (TEMPLATE / "common", TEMPLATE / kind):
+        for source in sorted(part.rglob(f"*{_SUFFIX}")):
+            yield _target(source.relative_to(part)), source
+
+
+def _target(place: Path) -> Path:
     name = place.name.removesuffix(_SUFFIX)
     return place.with_name(f".{name}" if name in _HIDDEN else name)
 

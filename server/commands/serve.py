@@ -33,6 +33,7 @@ from a2a_canvas.server.protocols.edge.shutdown import GracefulServer
 from a2a_canvas.server.protocols.identity.configuration import check_open
 from a2a_canvas.server.settings.model_choice import OLLAMA, choose_llm, ollama_address
 from a2a_canvas.server.settings.settings import Settings, SettingsError, line_in_folder, load, option_name
+from a2a_canvas.server.tool_sources.agent_loop import describe_agent, describe_loop
 from a2a_canvas.server.tool_sources.sources import check_programs
 from a2a_canvas.store.errors import Unavailable
 
@@ -94,7 +95,7 @@ def serve(values: Mapping[str, Any], program: str = "a2a-canvas") -> int:
     # Outside of the server, whose own handler stops it gracefully: at the start, and when it has stopped.
     signal.signal(signal.SIGINT, _end_at_once)
     # Read when the server serves: by then the tools of MCP servers are known.
-    said = banner(settings, llm.name, count, program, app.state.tool_sources)
+    said = banner(settings, llm.name, count, program, app.state.tool_sources, describe_loop(settings, app.state.agent))
     lines = chain(said, hints(settings, os.environ, program))
     ForegroundServer(config, app.state.shutdown, settings, lines, program).run([lent] if lent else None)
     return 0
@@ -109,7 +110,7 @@ def check_agent(values: Mapping[str, Any]) -> str:
         One of `REFUSALS`.
     """
     settings = load(values)
-    create_app(settings, _llm(settings, values))
+    app = create_app(settings, _llm(settings, values))
     if settings.mcp_config:
         check_programs(settings.mcp_config)
     try:
@@ -117,7 +118,7 @@ def check_agent(values: Mapping[str, Any]) -> str:
     except SettingsError:
         if not asyncio.run(_has_had_keys(settings.database)):
             raise
-    return f"{settings.agent or 'The agent'} can be served."
+    return describe_agent(settings, app.state.agent)
 
 
 async def _has_had_keys(url: str) -> bool:

@@ -44,7 +44,8 @@ def pydantic_ai_agent(agent: pa.Agent[Any, Any], *, deps: Any = None) -> AgentFu
     >>> reef = pydantic_ai_agent(Agent("test", name="reef"))
     """
     name = agent.name or "agent"
-    return AgentFunction(name, partial(_run, agent, name, deps if callable(deps) else lambda turn: deps))
+    run = partial(_run, agent, name, deps if callable(deps) else lambda turn: deps)
+    return AgentFunction(name, run, package="pydantic-ai-slim")
 
 
 async def _run(agent: pa.Agent[Any, Any], name: str, deps: Callable[[Turn], Any], turn: Turn) -> None:

@@ -21,6 +21,7 @@ AGENT_FILE = "agent.toml"
 USUAL_FILES: Mapping[str, str] = {
     "instructions": "instructions.md",
     "tools": "tools.py",
+    "loop": "agent.py",
     "mcp_config": "mcp.json",
     "agent_card": "agent_card.json",
 }
@@ -145,7 +146,7 @@ def _resolve_paths(folder: Path, field: str, value: Any) -> Any:
         return [_resolve_paths(folder, field, each) for each in value]
     if not isinstance(value, str) or not value:
         return value
-    if field in USUAL_FILES:
+    if field in USUAL_FILES and field != "loop":  # which is no path if it is set
         return folder / Path(value).expanduser()
     if field == "model" and value.startswith(SCRIPT):
         return f"{SCRIPT}{folder / Path(value.removeprefix(SCRIPT)).expanduser()}"

@@ -55,8 +55,8 @@ def choose_llm(settings: Settings, environ: Mapping[str, str], *, own_loop: bool
     """The model of the settings; by default Claude if the environment has a key, else the rehearsal.
 
     Args:
-        own_loop: the agent has a loop of its own, so that the model serves edits only: by default there is none then
-            without a key.
+        own_loop: the agent has a loop of its own, of the settings or not, so that the model serves edits only: by
+            default there is none then without a key.
 
     Raises:
         SettingsError: the model lacks a key or a library, its name has no known form, an address in the environment is
@@ -67,7 +67,7 @@ def choose_llm(settings: Settings, environ: Mapping[str, str], *, own_loop: bool
         if name and name.startswith(kind):
             return make(name.removeprefix(kind), settings, environ)
     has_key = is_configured(environ)
-    if name is None and own_loop and not has_key:
+    if name is None and (own_loop or settings.loop) and not has_key:
         return NoModel()
     if name == REHEARSAL or (name is None and not has_key):
         return _rehearsal()

@@ -22,6 +22,7 @@ from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, Settings
 
 from a2a_canvas.server.command_form import GroupedOption
 from a2a_canvas.server.settings.agent_folder import AgentFolder, FolderError, read_folder
+from a2a_canvas.server.settings.loop_setting import Loop, display_text
 from a2a_canvas.server.settings.value_types import (
     DatabaseUrl,
     File,
@@ -81,6 +82,11 @@ class Settings(BaseSettings):
     )
     tools: ListOf[File] = Field(
         (), description="Python files with '@tool' functions; repeatable, or separated by commas"
+    )
+    loop: Loop = Field(
+        None,
+        description="the agent's own loop instead of the model's: 'MODULE:FUNCTION', or an agent that runs elsewhere, "
+        "'agui:URL' or 'a2a:URL'; by default the function 'agent' of the folder's 'agent.py', if there is one",
     )
     mcp_config: File | None = Field(
         None, description="JSON file with MCP servers ('mcpServers') whose tools the agent may call"
@@ -363,7 +369,7 @@ def bounds_of(field: str) -> str:
 
 GROUPS: Mapping[str, tuple[str, ...]] = {
     "Agent": (
-        *("agent", "instructions", "tools", "mcp_config", "agents", "agent_tokens", "agent_card"),
+        *("agent", "instructions", "tools", "loop", "mcp_config", "agents", "agent_tokens", "agent_card"),
         *("card_signing_key", "advertise_0_3"),
     ),
     "Address": (
@@ -517,5 +523,7 @@ def _format_input(field: str, value: Any) -> str:
             return ",".join(map(str, value))
         case bool():
             return str(value).lower()
+        case _ if field == "loop":
+            return display_text(value)
         case _:
             return without_password(str(value)) if field == "database" else str(value)

@@ -16,6 +16,7 @@ from a2a_canvas.server.commands.cli import main
 from a2a_canvas.server.protocols.a2a_v1.card.card import Addresses, load_card
 from a2a_canvas.server.settings.agent_folder import AGENT_FILE, USUAL_FILES
 from a2a_canvas.server.settings.settings import load
+from a2a_canvas.testing import agent
 from a2a_canvas.tools.functions.python_tool import PythonTool
 from a2a_canvas.tools.registry import TOOLS
 from tests.docs.pages import blocks, page, rows, section
@@ -57,7 +58,7 @@ def test_the_agent_toml_is_taken_as_it_is_described(folder: Path) -> None:
 def test_a_mistake_is_told_as_the_page_shows(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (folder / AGENT_FILE).write_text('port = 9000\nmodle = "x"\n')
     assert main(["serve", "my-agent"]) == 2
-    [shown] = re.findall(r"^      (a2a-canvas: .*)$", PAGE, re.MULTILINE)
+    [shown] = re.findall(r"^      (a2a-canvas: .*)$", section(PAGE, "agent.toml"), re.MULTILINE)
     assert capsys.readouterr().err.strip() == shown
 
 
@@ -85,6 +86,23 @@ def test_the_card_is_enough(tmp_path: Path) -> None:
     (tmp_path / "agent_card.json").write_text(card)
     card = load_card(tmp_path / "agent_card.json", Addresses("http://localhost"), advertise_0_3=True)
     assert card.content.name == "Reef"
+
+
+def test_the_loop_answers_and_its_mistake_is_reported_as_shown(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    told = section(PAGE, "A loop of its own")
+    [code] = blocks(told, "python")
+    (folder / "tools.py").unlink()
+    (folder / "mcp.json").unlink()
+    (folder / "agent.py").write_text(code)
+    with agent(folder) as it:
+        answer = it.send("Tides")
+    assert (answer.text, answer.artifacts) == ("Written.", {"note": "# Tides\n"})
+    (folder / "agent.py").write_text(code.replace("async def", "def").replace("await ", ""))
+    assert main(["serve", "my-agent", "--model", "rehearsal"]) == 2
+    [shown] = re.findall(r"^      (a2a-canvas: .*)$", told, re.MULTILINE)
+    assert capsys.readouterr().err.strip() == shown
 
 
 async def test_the_tools_do_what_the_page_says(tmp_path: Path) -> None:

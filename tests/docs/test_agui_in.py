@@ -1,15 +1,16 @@
 """docs/agui-in.md: its example runs, and its numbers are the code's."""
 
 import inspect
+import json
 import re
 
-from a2a_canvas import agui_agent
+from a2a_canvas import Settings, agui_agent
 from a2a_canvas.server.outbound.answers import MAX_MESSAGE
 from a2a_canvas.server.tasks.runtime.runtime import LAST_RUNS
 from a2a_canvas.server.tool_sources.agui_agents.documents import LONG
 from a2a_canvas.server.tool_sources.remote_agents.agent_client import SILENCE
 from a2a_canvas.server.tool_sources.remote_agents.remote_agent import TIMEOUT
-from tests.docs.pages import page, rows, section
+from tests.docs.pages import blocks, page, rows, section
 from tests.server.test_own_loop import send, served
 from tests.server.tool_sources.agui_agents.agui_server import agui_server, said, whole
 
@@ -27,6 +28,14 @@ async def test_the_example_serves_the_agent() -> None:
     assert task["status"]["message"]["parts"][0]["text"] == "Written."
     [artifact] = task["artifacts"]
     assert (artifact["name"], artifact["parts"][0]["text"]) == ("report.md", "High tide.")
+
+
+def test_the_table_of_agent_toml_is_the_loop_of_the_program(tmp_path) -> None:
+    [toml], [code] = blocks(PAGE, "toml"), blocks(PAGE, "python")
+    (tmp_path / "agent.toml").write_text(toml)
+    loop = Settings(agent=tmp_path).loop
+    assert f'agui_agent("{loop.url}", artifacts={json.dumps(loop.options["artifacts"])})' in code
+    assert f"--loop {loop}\n" in PAGE
 
 
 async def _sent(agent) -> dict:

@@ -34,6 +34,7 @@ class AgentFunction:
         restartable: whether a run that a crash cut off runs again.
         editor: answers an edit of a selection: the text that it shows is the new passage. None: the model does.
         abandon: ends, from the record, what a run has started elsewhere: the function does not run again.
+        package: the distribution of the framework that `run` uses, for `serve --check`; empty without one.
     """
 
     name: str
@@ -41,6 +42,7 @@ class AgentFunction:
     restartable: bool = True
     editor: AgentRun | None = None
     abandon: Abandon | None = None
+    package: str = ""
 
     def edit(self, function: F) -> F:
         """Mark the function that answers edits of a selection. It finds the edit in `turn.edit`.

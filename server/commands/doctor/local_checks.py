@@ -21,6 +21,7 @@ import httpx
 from a2a_canvas.server.accounts.api_key import NO_KEYS, KeyCount
 from a2a_canvas.server.agent.model import (
     LLM,
+    NO_MODEL,
     SCRIPT_PREFIX,
     MessageStart,
     ModelError,
@@ -47,6 +48,7 @@ from a2a_canvas.server.protocols.edge.origins import TRUSTED_PROXIES
 from a2a_canvas.server.protocols.identity.configuration import check_open
 from a2a_canvas.server.settings.model_choice import choose_llm
 from a2a_canvas.server.settings.settings import ALL_ADDRESSES, REHEARSAL, Settings, SettingsError, authority
+from a2a_canvas.server.tool_sources.agent_loop import describe_agent
 
 if TYPE_CHECKING:
     from a2a_canvas.store.sql.database import Database
@@ -74,6 +76,8 @@ async def check_model(settings: Settings, *, call: bool) -> AsyncIterator[Findin
         yield finding
     if llm.name == REHEARSAL or llm.name.startswith(SCRIPT_PREFIX):
         yield ok("model", f"{llm.name} needs no provider.")
+    elif llm.name == NO_MODEL:
+        yield ok("model", "The agent has a loop of its own, which needs no model.")
     elif call:
         yield await _call(settings)
     else:
@@ -83,13 +87,13 @@ async def check_model(settings: Settings, *, call: bool) -> AsyncIterator[Findin
 
 def _check_agent(settings: Settings, llm: LLM) -> Iterator[Finding]:
     try:
-        create_app(settings, llm)
+        app = create_app(settings, llm)
     except CardError as error:
         yield failure("card", str(error))
     except SettingsError as error:
         yield failure("agent", str(error))
     else:
-        yield ok("agent", f"{settings.agent or 'The agent'} can be served.")
+        yield ok("agent", describe_agent(settings, app.state.agent))
         yield judge_card(settings)
 
 

@@ -190,6 +190,16 @@ def test_it_says_where_the_agent_is_and_that_the_rehearsal_is_not_it(folder: Pat
     assert not [line for line in lines("claude-sonnet-5-5", agent=Path(".")) if "rehearsal" in line]
 
 
+def test_it_says_which_loop_the_agent_has_instead_of_the_rehearsal(folder: Path) -> None:
+    said = list(banner(Settings(agent=Path(".")), "rehearsal", None, "canvas", loop="agent.py (langgraph 1.2.22)"))
+    assert said[1:4] == [
+        f"The agent is the one in {folder}.",
+        "Its loop: agent.py (langgraph 1.2.22)",
+        "Its instructions: instructions.md",
+    ]
+    assert not [line for line in said if "rehearsal model" in line]
+
+
 @dataclass(frozen=True)
 class Source:
     name: str

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import runpy
 import stat
 import subprocess
 import sys
@@ -29,10 +30,8 @@ def made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return Path("my-agent")
 
 
-@pytest.mark.process
-@pytest.mark.parametrize(("where", "what"), [(".", "my-agent"), ("my-agent", "."), ("my-agent", None)])
-def test_it_passes_its_own_tests_whatever_is_around_it(made: Path, where: str, what: str | None) -> None:
-    Path("pyproject.toml").write_text("[tool.pytest.ini_options]\naddopts = '--strict-config'\nunknown_option = 1\n")
+def passed(where: str | Path, what: str | None) -> str:
+    """What pytest prints of the tests of an agent, which pass."""
     alone = {name: value for name, value in os.environ.items() if not name.startswith(("A2A_CANVAS", "PYTEST"))}
     ran = subprocess.run(
         [sys.executable, "-W", "ignore", "-m", "pytest", "-q", "-p", "no:cacheprovider", *filter(None, [what])],
@@ -42,7 +41,50 @@ def test_it_passes_its_own_tests_whatever_is_around_it(made: Path, where: str, w
         text=True,
     )
     assert ran.returncode == 0, ran.stdout
-    assert "2 passed" in ran.stdout
+    return ran.stdout
+
+
+@pytest.mark.process
+@pytest.mark.parametrize(("where", "what"), [(".", "my-agent"), ("my-agent", "."), ("my-agent", None)])
+def test_it_passes_its_own_tests_whatever_is_around_it(made: Path, where: str, what: str | None) -> None:
+    Path("pyproject.toml").write_text("[tool.pytest.ini_options]\naddopts = '--strict-config'\nunknown_option = 1\n")
+    assert "2 passed" in passed(where, what)
+
+
+@pytest.fixture
+def own_loop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    assert main(["new", "reef", "--loop"]) == 0
+    return Path("reef")
+
+
+@pytest.mark.process
+def test_one_with_a_loop_passes_its_own_tests(own_loop: Path) -> None:
+    assert "3 passed" in passed(".", str(own_loop))
+
+
+def test_one_with_a_loop_is_answered_by_its_agent_py(own_loop: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    names = runpy.run_path(str(own_loop / "tests/test_agent.py"))
+    tests = [value for name, value in names.items() if name.startswith("test_")]
+    assert len(tests) == 3
+    for test in tests:
+        test()
+    capsys.readouterr()
+    assert main(["serve", "reef", "--model", "rehearsal", "--check"]) == 0
+    assert capsys.readouterr().out == "reef can be served with its loop reef/agent.py.\n"
+
+
+def test_one_with_a_loop_has_no_files_for_a_model(own_loop: Path) -> None:
+    assert {path.name for path in own_loop.iterdir()} == {
+        *("agent.py", "agent.toml", "agent_card.json", "README.md", "requirements.txt", "Dockerfile"),
+        *(".dockerignore", ".gitignore", "pytest.ini", "tests"),
+    }
+    assert not [
+        path
+        for path in own_loop.rglob("*")
+        if path.is_file() and re.search(r"\{(name|program|python|folder|image)\}", path.read_text())
+    ]
 
 
 async def test_it_is_served_and_answers_the_client_of_the_sdk(made: Path) -> None:

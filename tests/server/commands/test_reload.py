@@ -121,6 +121,22 @@ async def test_a_broken_change_is_told_and_the_agent_is_served_as_it_was(folder:
         assert (await card(server))["name"] == "reef"
 
 
+async def test_a_changed_loop_is_served_and_a_broken_one_is_reported(folder: Path) -> None:
+    answer = "async def agent(turn):\n    await turn.say('NUMBER')\n"
+    (folder / "agent.py").write_text(answer.replace("NUMBER", "one"))
+    async with reloading(folder) as server:
+        while not (await server.line()).startswith("Next"):
+            pass
+        (folder / "agent.py").write_text("def agent(turn): ...\n")
+        assert "reef/agent.py: agent is not async. Write: async def " in await server.logged("agent.py: ")
+        assert await server.logged() == "The agent is served as it was before."
+        assert (await server.send("hello"))["status"]["message"]["parts"][0]["text"] == "one"
+        (folder / "agent.py").write_text(answer.replace("NUMBER", "two"))
+        while not (await server.line()).startswith("Next"):
+            pass
+        assert (await server.send("hello"))["status"]["message"]["parts"][0]["text"] == "two"
+
+
 async def test_a_change_that_names_a_missing_program_is_told_as_check_tells_it(folder: Path) -> None:
     async with reloading(folder) as server:
         await server.line()

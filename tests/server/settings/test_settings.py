@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from a2a_canvas.server.accounts.api_key import ApiKey
+from a2a_canvas.server.settings.loop_setting import RemoteLoop
 from a2a_canvas.server.settings.settings import GROUPS, PREFIX, Settings, SettingsError, bounds_of, load, option_name
 from a2a_canvas.server.settings.value_types import without_password
 from tests.command_line import parsed
@@ -18,6 +19,7 @@ VALUES: dict[str, tuple[str, Any]] = {
     "agent": (str(AGENT), AGENT),
     "instructions": (str(SCRIPT), SCRIPT),
     "tools": (f"{SCRIPT},{__file__}", (SCRIPT, Path(__file__))),
+    "loop": ("agui:http://[::1]:9000/run", RemoteLoop("agui:", "http://[::1]:9000/run")),
     "mcp_config": (str(SCRIPT), SCRIPT),
     "agents": ("http://a.example.com/a/,http://[::1]:9000", ("http://a.example.com/a", "http://[::1]:9000")),
     "agent_tokens": ("a.example.com=s3cret,[::1]=x=", {"a.example.com": "s3cret", "::1": "x="}),

@@ -84,6 +84,17 @@ async def test_what_serve_refuses_to_start_with_fails_in_its_words() -> None:
     assert "--jwt-audience needs --jwt-issuer" in said
 
 
+async def test_an_agent_is_named_with_its_loop_or_with_what_is_wrong_with_it(tmp_path: Path) -> None:
+    (tmp_path / "agent.py").write_text("async def agent(turn): ...")
+    found = await examined(agent=str(tmp_path), model_call=True)
+    assert found["agent"] == ("ok", f"{tmp_path} can be served with its loop {tmp_path}/agent.py. ")
+    assert found["model"] == ("ok", "The agent has a loop of its own, which needs no model. ")
+    (tmp_path / "agent.py").write_text("def agent(turn): ...")
+    status, said = (await examined(agent=str(tmp_path)))["agent"]
+    assert status == "failed"
+    assert f"{tmp_path}/agent.py: agent is not async." in said
+
+
 async def test_a_model_without_a_provider_fails_with_what_serve_says() -> None:
     status, said = (await examined(model="gpt-5"))["model"]
     assert status == "failed"
