@@ -2,6 +2,7 @@
 
 | function | of | extra |
 |---|---|---|
+| `openai_agent` | an `agents.Agent` (OpenAI Agents SDK) | `a2a-canvas[openai-agents]` |
 | `pydantic_ai_agent` | a `pydantic_ai.Agent` | `a2a-canvas[pydantic-ai]` |
 
 >>> from a2a_canvas.frameworks import pydantic_ai_agent
@@ -13,11 +14,12 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from a2a_canvas.server.frameworks.openai_agents import openai_agent
     from a2a_canvas.server.frameworks.pydantic_ai import pydantic_ai_agent
 
-__all__ = ["pydantic_ai_agent"]
+__all__ = ["openai_agent", "pydantic_ai_agent"]
 
-_MODULES = {"pydantic_ai_agent": "pydantic_ai"}
+_MODULES = {"openai_agent": "openai_agents", "pydantic_ai_agent": "pydantic_ai"}
 
 
 def __getattr__(name: str) -> Any:
