@@ -12,6 +12,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Literal, NoReturn
 
 from a2a_canvas.server.agent.blocks import Progress
@@ -35,7 +36,7 @@ from a2a_canvas.server.agent.model import (
     StopReason,
 )
 from a2a_canvas.server.agent.turn.call import TurnOutput
-from a2a_canvas.server.agent.turn.pending_calls import FunctionCall
+from a2a_canvas.server.agent.turn.pending_calls import FunctionCall, kept_values
 from a2a_canvas.store.artifact_store import ArtifactStore, StoreWrapper
 from a2a_canvas.store.changes import Change
 from a2a_canvas.store.errors import StoreError
@@ -221,7 +222,7 @@ class EditFunction:
         passage = _Passage(workspace, output, take)
         turn = EditTurn(
             workspace,
-            CallServices(forget, do_nothing, label, asked.caller(), {}, lambda name: ()),
+            CallServices(forget, do_nothing, label, asked.caller(), {}, partial(kept_values, asked.earlier)),
             TurnServices(asked.stop, self.request.spend, no_messages),
             RunRecord(),
             passage,

@@ -447,14 +447,14 @@ class Turns:
         turn = TurnRequest(
             task_id=record.task_id,
             context_id=record.context_id,
-            earlier=(),
+            earlier=await self._earlier(record),
             transcript=(),
             new_messages=lambda closing: (),
             caller=lambda: handle.sender,
             stop=partial(self._reason_to_stop, record, handle),
         )
         function = EditFunction(
-            self._agent_request(record, handle, turn, await self._earlier(record)),
+            self._agent_request(record, handle, turn),
             self.agent,
             handle.operation.artifact_id,
             tools=self.tools(),
@@ -538,7 +538,7 @@ class Turns:
         assert self.agent
         handle.lasts = not self.agent.restartable
         await run_function(
-            self._agent_request(record, handle, request, request.earlier),
+            self._agent_request(record, handle, request),
             self.agent,
             tools=self.tools(),
             store=self.store_of(record.task_id, handle),
@@ -548,11 +548,9 @@ class Turns:
             instructions=self.instructions,
         )
 
-    def _agent_request(
-        self, record: TaskRecord, handle: TurnHandle, turn: TurnRequest, earlier: tuple[Transcript, ...]
-    ) -> AgentRequest:
+    def _agent_request(self, record: TaskRecord, handle: TurnHandle, turn: TurnRequest) -> AgentRequest:
         messages = _messages(record)[: _read(record)]
-        return AgentRequest(turn, messages, to_history(earlier), partial(self._spend, record, handle))
+        return AgentRequest(turn, messages, to_history(turn.earlier), partial(self._spend, record, handle))
 
     def store_of(self, task_id: str, handle: TurnHandle | None = None) -> ArtifactStore:
         """The store for a task, or for one run of it. A change that could not be emitted is not made (rule 2)."""

@@ -10,7 +10,7 @@ Rule 3: the card is read for each message, so that the agent may change it.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
@@ -23,6 +23,7 @@ from a2a_canvas.server.agent.loops.agent_function import AgentDefinitionError, A
 from a2a_canvas.server.agent.loops.agent_turn import Turn
 from a2a_canvas.server.agent.loops.conversation import Message
 from a2a_canvas.server.outbound.addresses import SystemLookup
+from a2a_canvas.server.tool_sources.a2a_agents.a2a_edit import edit_passage
 from a2a_canvas.server.tool_sources.document_names import document_name
 from a2a_canvas.server.tool_sources.remote_agents.agent_card import TOOL_PREFIX, host_of, tool_name
 from a2a_canvas.server.tool_sources.remote_agents.agent_client import AgentClient
@@ -66,7 +67,7 @@ def a2a_agent(url: str, *, tokens: Mapping[str, str] | None = None, timeout: flo
     if not host_of(url):
         raise AgentDefinitionError(f"{url!r} is not the address of an A2A agent. Write a2a:http://HOST:PORT")
     agent = A2aAgent(url, tokens or {}, timeout)
-    return AgentFunction(f"the agent at {host_of(url)}", agent.run, abandon=agent.abandon)
+    return AgentFunction(f"the agent at {host_of(url)}", agent.run, editor=agent.edit, abandon=agent.abandon)
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,8 +86,13 @@ class A2aAgent:
     async def run(self, turn: Turn) -> None:
         """Answer one message."""
         async with self._client() as client:
-            agent = await self._reach(client, turn)
-            await answer(agent, turn)
+            await answer(self._agent(client, await self._reach(client, turn)), turn)
+
+    async def edit(self, turn: Turn) -> None:
+        """Answer one edit of a selection."""
+        async with self._client() as client:
+            card = await self._reach(client, turn)
+            await edit_passage(self._agent(client, card), card, turn)
 
     async def abandon(self, record: CallRecord) -> None:
         """Cancel the task that a run has started."""
@@ -103,8 +109,8 @@ class A2aAgent:
         finally:
             await client.close()
 
-    async def _reach(self, client: AgentClient, turn: Turn) -> RemoteAgent:
-        """The agent, once its card has been read. One that has a task of ours is waited for as long as it is followed.
+    async def _reach(self, client: AgentClient, turn: Turn) -> pb.AgentCard:
+        """The agent's card. An agent that has a task of ours is tried for as long as the task is followed.
 
         Raises:
             ToolError: it cannot be reached.
@@ -112,7 +118,7 @@ class A2aAgent:
         delays = iter(DELAYS if turn.recall("task") else DELAYS[:RESENDS])
         while True:
             try:
-                return self._agent(client, await client.read_card())
+                return await client.read_card()
             except AgentFault as fault:
                 delay = next(delays, None)
                 if not fault.retryable or delay is None:
@@ -128,12 +134,12 @@ class A2aAgent:
 async def answer(agent: RemoteAgent, turn: Turn) -> None:
     """Have the agent answer the turn's message."""
 
-    async def parts() -> Sequence[pb.Part]:
-        return message_parts(turn.message)
+    async def message() -> pb.Message:
+        return pb.Message(parts=message_parts(turn.message))
 
     artifacts = RemoteArtifacts(agent, turn)
     known = conversations(turn, agent)
-    end = await RemoteTask(agent, turn, artifacts).run(parts, known[-1] if known else "")
+    end = await RemoteTask(agent, turn, artifacts).run(message, known[-1] if known else "")
     if end.state == pb.TASK_STATE_COMPLETED:
         await _reply(turn, agent, artifacts, end)
     else:

@@ -38,11 +38,11 @@ class AgentCall:
             ToolError: it has none; the text says why.
         """
 
-        async def parts() -> list[pb.Part]:
-            return [pb.Part(text=text), *await self._shared_parts()]
+        async def message() -> pb.Message:
+            return pb.Message(parts=[pb.Part(text=text), *await self._shared_parts()])
 
         conversation = self._find_conversation(context_id)
-        end = await RemoteTask(self.agent, self.canvas, self._artifacts).run(parts, conversation)
+        end = await RemoteTask(self.agent, self.canvas, self._artifacts).run(message, conversation)
         if end.failure:
             raise ToolError(self._with_notes(f"The task of {self.agent.title} {end.failure}", end))
         return [self._with_notes(end.text or "It said nothing.", end), *end.files]

@@ -23,6 +23,7 @@ from a2a_canvas.server.tool_sources.remote_agents.task_parts import (
     is_from,
     line,
     markdown_of,
+    origin,
     parts_of,
     title_of,
 )
@@ -93,11 +94,11 @@ class RemoteArtifacts:
             await self._write(artifact.artifact_id, own, type(change)(change.parts, name, about, done=False))
 
     def _origin(self) -> Origin:
-        return {"url": self.agent.url, "contextId": self.context_id}
+        return origin(self.agent.url, self.context_id)
 
     def _parts(self, artifact: pb.Artifact, append: bool = False) -> Parts:
         try:
-            return parts_of(artifact.parts, self._origin(), append=append)
+            return parts_of(artifact.parts, {**self._origin(), "artifactId": artifact.artifact_id}, append=append)
         except ValueError:
             self.refused[artifact.artifact_id] = "its data is not plain JSON"
             return ()

@@ -20,7 +20,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 from uuid import uuid4
 
 from a2a.types import a2a_pb2 as pb
@@ -28,7 +28,6 @@ from a2a.types import a2a_pb2 as pb
 from a2a_canvas.server.a2a_client.agent_fault import AgentFault
 from a2a_canvas.server.a2a_client.follower import ENDED, WAITS, Follower, Persistence, status_key, task_of
 from a2a_canvas.server.tool_sources.remote_agents.remote_agent import RemoteAgent
-from a2a_canvas.server.tool_sources.remote_agents.remote_artifacts import RemoteArtifacts
 from a2a_canvas.server.tool_sources.remote_agents.task_parts import files_of, message_text
 from a2a_canvas.store.models import JsonValue
 from a2a_canvas.tools.functions.recorded_call import RecordedCall
@@ -48,9 +47,12 @@ WORDS = {
     pb.TASK_STATE_FAILED: "failed",
     pb.TASK_STATE_CANCELED: "was cancelled by the agent",
     pb.TASK_STATE_REJECTED: "was rejected",
+    pb.TASK_STATE_INPUT_REQUIRED: "waits for an answer",
+    pb.TASK_STATE_AUTH_REQUIRED: "waits for a login",
 }
 
-MakeParts = Callable[[], Awaitable[Sequence[pb.Part]]]
+MakeMessage = Callable[[], Awaitable[pb.Message]]
+"""Makes a message without ids."""
 
 
 def conversations(call: RecordedCall, agent: RemoteAgent) -> list[str]:
@@ -85,28 +87,51 @@ class RemoteEnd:
         return ": ".join(filter(None, (WORDS[self.state], self.text)))
 
 
+class TaskArtifacts(Protocol):
+    """What becomes of a task's artifacts.
+
+    Attributes:
+        context_id: the conversation with the agent.
+        seen: hashes of the contents that are taken, by id; kept while the task waits.
+    """
+
+    context_id: str
+    seen: dict[str, str]
+
+    async def take_update(self, update: pb.TaskArtifactUpdateEvent) -> None:
+        """Take what an event brings."""
+        ...
+
+    async def take_snapshot(self, artifacts: Sequence[pb.Artifact], *, complete: bool = False) -> None:
+        """Take all artifacts as they are; complete: the task has ended."""
+        ...
+
+
 @dataclass(slots=True)
 class RemoteTask:
     """The state of one call.
 
     Attributes:
+        asks: whether the user can be asked. If not, a question ends the task, which is cancelled.
+        step: begins the names of its records.
         task: the remote task so far, without its artifacts; without an id before its first event.
         reply: the message with which the agent answered instead of a task.
     """
 
     agent: RemoteAgent
     call: RecordedCall
-    artifacts: RemoteArtifacts
+    artifacts: TaskArtifacts
+    asks: bool = True
+    step: str = ""
     task: pb.Task = field(default_factory=pb.Task)
     reply: pb.Message | None = None
     _answered: str = ""
     _receipt: str = ""
 
-    async def run(self, parts: MakeParts, context_id: str = "") -> RemoteEnd:
+    async def run(self, make_message: MakeMessage, context_id: str = "") -> RemoteEnd:
         """Send a message, and follow its task to the end.
 
         Args:
-            parts: makes the message's.
             context_id: the conversation to continue, one of `conversations`; empty for a new one.
 
         Raises:
@@ -115,7 +140,7 @@ class RemoteTask:
         self.call.skip_saved_changes()
         try:
             async with asyncio.timeout(self.agent.timeout):
-                end = await self._converse(parts, context_id)
+                end = await self._converse(make_message, context_id)
         except asyncio.CancelledError as error:
             if error.args != (HANDED_OVER,):
                 await self._cancel()
@@ -136,28 +161,31 @@ class RemoteTask:
     def _given_up(self, reason: str) -> RemoteEnd:
         return RemoteEnd(None, reason, context_id=self.task.context_id)
 
-    async def _converse(self, parts: MakeParts, context_id: str) -> RemoteEnd:
-        first: Any = await self.call.once("message", lambda: self._new_message(context_id))
+    async def _converse(self, make_message: MakeMessage, context_id: str) -> RemoteEnd:
+        first: Any = await self.call.once(f"{self.step}message", lambda: self._new_message(context_id))
         if first["agent"] != self.agent.url:
             raise ToolError(f"{self.agent.title} is another agent than the one that was asked.")
         message: pb.Message | None = None
         if known := self._recall("task"):
             self._begin(known["id"], known["context"])
         else:
-            message = pb.Message(message_id=first["id"], role=pb.ROLE_USER, context_id=first["context"])
-            message.parts.extend(await parts())
+            message = await make_message()
+            message.message_id, message.role, message.context_id = first["id"], pb.ROLE_USER, first["context"]
         for number in range(MAX_QUESTIONS):
             asked = self._recall(f"question {number}")
             if not asked:
                 await self._settle(message, f"answered {number - 1}")
                 if self.task.status.state not in WAITS:
                     return self._end()
+                if not self.asks:
+                    await self._cancel()
+                    return self._end()
                 asked = await self._remember_question(number)
             message = await self._answer(number, asked)
         raise AgentFault(f"it asked {MAX_QUESTIONS} times")
 
     def _recall(self, name: str) -> dict[str, Any]:
-        kept: Any = self.call.recall(name)
+        kept: Any = self.call.recall(self.step + name)
         return kept or {}
 
     async def _new_message(self, context_id: str) -> dict[str, str]:
@@ -179,12 +207,12 @@ class RemoteTask:
             "status": status_key(status),
             "seen": dict(self.artifacts.seen),
         }
-        await self.call.remember(f"question {number}", asked)
+        await self.call.remember(f"{self.step}question {number}", asked)
         return asked
 
     async def _answer(self, number: int, asked: Mapping[str, Any]) -> pb.Message | None:
         """The message with the user's answer; None if the agent has it, or continues without."""
-        answered = self.call.recall(f"answered {number}")
+        answered = self.call.recall(f"{self.step}answered {number}")
         if answered:  # it is no longer needed, and credentials are not recorded
             self.call.skip_question()
         else:
@@ -192,7 +220,7 @@ class RemoteTask:
         self.artifacts.seen, self._answered = dict(asked["seen"]), asked["status"]
         if answered:
             return None
-        kept: Any = await self.call.once(f"answer {number}", lambda: self._new_message(self.task.context_id))
+        kept: Any = await self.call.once(f"{self.step}answer {number}", lambda: self._new_message(self.task.context_id))
         await self._take(pb.StreamResponse(task=await self.agent.connection.get(self.task.id)))
         if self.task.status.state not in WAITS or status_key(self.task.status) != asked["status"]:
             return None
@@ -240,9 +268,9 @@ class RemoteTask:
         """Record the task, and that it has received the message (rule 1)."""
         if task_id and task_id != self.task.id:
             self._begin(task_id, context_id)
-            await self.call.remember("task", {"id": task_id, **self._conversation(context_id)})
+            await self.call.remember(f"{self.step}task", {"id": task_id, **self._conversation(context_id)})
         if self._receipt:
-            await self.call.remember(self._receipt, True)
+            await self.call.remember(self.step + self._receipt, True)
             self._receipt = ""
 
     async def _take_status(self, status: pb.TaskStatus) -> None:

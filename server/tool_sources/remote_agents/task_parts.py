@@ -18,7 +18,7 @@ from a2a_canvas.store.models import Artifact, DataPart, FilePart, JsonValue, Par
 from a2a_canvas.tools.functions.results import File
 
 AGENT_KEY = "agent"
-"""The key in the metadata of parts from another agent, with its address and its conversation."""
+"""The key in the metadata of parts from another agent, with its address, its conversation and its artifact."""
 MAX_LENGTH = 200
 """The maximum length of another agent's ids and names."""
 
@@ -105,9 +105,25 @@ def awaits_heading(text: str) -> bool:
     return begun.startswith("#") and "\n" not in begun and len(begun) < MAX_BEGINNING
 
 
+def origin(url: str, context_id: str) -> Origin:
+    """The mark of what an agent has written in a conversation."""
+    return {"url": url, "contextId": context_id}
+
+
 def is_from(artifact: Artifact, origin: Origin) -> bool:
     """Whether an artifact was written in this conversation with another agent."""
-    return any(part.metadata.get(AGENT_KEY) == origin for part in artifact.parts)
+    return any(origin.items() <= each.items() for each in origins(artifact))
+
+
+def origins(artifact: Artifact) -> list[Origin]:
+    """The marks of an artifact's parts. A client may have written them: they are no proof."""
+    marks = (part.metadata.get(AGENT_KEY) for part in artifact.parts)
+    return [mark for mark in marks if isinstance(mark, Mapping)]
+
+
+def artifact_text(artifact: pb.Artifact) -> str:
+    """The text of another agent's artifact."""
+    return "".join(part.text for part in artifact.parts)
 
 
 def catch_up_change(ours: Parts, theirs: Parts) -> AppendParts | ReplaceParts | None:
