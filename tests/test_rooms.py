@@ -22,9 +22,9 @@ MAX_IMPORTS, MAX_LINES = 25, 40
 """Imports of ours in `app.py`, and lines of a function there: it puts components together, and decides nothing."""
 LINES = {
     "store": 5_470,
-    "tools": 2_910,
+    "tools": 3_110,
     "server/accounts": 1_950,
-    "server/agent": 11_550,
+    "server/agent": 11_980,
     "server/client": 3_700,
     "server/commands": 3_030,
     "server/protocols": 12_140,

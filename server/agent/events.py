@@ -276,6 +276,21 @@ class MessageReceived:
     message: UserMessage
 
 
+@dataclass(frozen=True, slots=True)
+class AguiSent:
+    """An agent's function has sent an event to AG-UI clients; no other client sees it (`agui_log.py`).
+
+    Attributes:
+        event: an event of AG-UI, checked.
+        step: the `once` that sent it; empty outside of any.
+        number: of the events sent since the last record in this step; None if a rerun restores what it found.
+    """
+
+    event: Mapping[str, Any]
+    step: str = ""
+    number: int | None = None
+
+
 StreamEvent = (
     MessageStarted
     | MessageDelta
@@ -291,7 +306,7 @@ StreamEvent = (
     | LlmCallCompleted
     | FinalMessageStarted
 )
-TurnEvent = StreamEvent | EditEvent | ArtifactChanged | StatusChanged | TranscriptAppended | MessageReceived
+TurnEvent = StreamEvent | EditEvent | ArtifactChanged | StatusChanged | TranscriptAppended | MessageReceived | AguiSent
 
 Emit = Callable[[TurnEvent], Awaitable[None]]
 """Appends an event to the task's journal. It never suspends: events emitted in one event-loop step are committed

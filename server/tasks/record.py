@@ -15,9 +15,11 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any, assert_never
 
+from a2a_canvas.server.agent.agui_log import NO_LOG, AguiLog
 from a2a_canvas.server.agent.blocks import Blocks, Progress
 from a2a_canvas.server.agent.events import (
     AgentMessage,
+    AguiSent,
     ArtifactChanged,
     AssistantOutput,
     FinalMessageStarted,
@@ -97,6 +99,7 @@ class TaskRecord:
         reply: the visible text of the round so far.
         call_open: a model call, not a tool call, has started and has not completed. The name is stored.
         open_edits: by their ids.
+        agui: what the agent's function has sent to AG-UI clients.
     """
 
     task_id: str
@@ -112,6 +115,7 @@ class TaskRecord:
     reply: Rope = field(default_factory=Rope)
     call_open: bool = False
     open_edits: Mapping[str, OpenEdit] = field(default_factory=dict)
+    agui: AguiLog = NO_LOG
     epoch: int = 1
     generation: int = 1
 
@@ -193,7 +197,10 @@ def _changes(record: TaskRecord, event: TurnEvent, at: datetime) -> dict[str, An
             return {
                 "transcript": record.transcript + event.items,
                 "progress": replace(progress, call=max((progress.call, *calls))),
+                "agui": record.agui.fold(event),
             }
+        case AguiSent():
+            return {"agui": record.agui.fold(event)}
         case _:
             return _call_changes(progress, event)
 
@@ -222,7 +229,10 @@ def _call_changes(progress: Progress, event: TurnEvent) -> dict[str, Any]:
 def _status(record: TaskRecord, event: StatusChanged, at: datetime) -> dict[str, Any]:
     message = event.message
     added = (message,) if message and not message.label else ()
-    changes = {"state": event.state, "message": message, "changed_at": at, "history": record.history + added}
+    changes: dict[str, Any] = {"state": event.state, "message": message, "changed_at": at}
+    changes["history"] = record.history + added
+    if record.state.paused and not event.state.paused:
+        changes["agui"] = record.agui.forget_customs()
     # A message in the history is not streamed any more; neither is anything at a pause.
     return changes | {"reply": Rope()} if added or event.state.paused else changes
 

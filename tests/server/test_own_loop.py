@@ -80,3 +80,25 @@ def test_a_server_that_shuts_down_waits_for_a_run_that_cannot_be_restarted(tmp_p
             pass
     assert task["status"]["message"]["parts"][0]["text"] == "Done."
     assert began == ["write"] * runs
+
+
+def test_what_it_sends_to_agui_clients_no_other_client_sees() -> None:
+    async def agent(turn: Turn) -> None:
+        await turn.agui({"type": "STATE_SNAPSHOT", "snapshot": {"secret": 1}})
+        await turn.agui({"type": "CUSTOM", "name": "secret", "value": 1})
+        await turn.artifact("report").append("High.", name="report.md")
+        await turn.agui({"type": "ACTIVITY_SNAPSHOT", "messageId": "m", "activityType": "secret", "content": {}})
+
+    extensions = "urn:a2a-canvas:turn:v1, urn:a2a-canvas:canvas:v1"
+    message = {"messageId": "m", "role": "ROLE_USER", "parts": [{"text": "Go"}], "contextId": "tides"}
+    with served(agent) as client:
+        request = {"jsonrpc": "2.0", "id": 1, "method": "SendStreamingMessage", "params": {"message": message}}
+        stream = client.post("/", json=request, headers={"A2A-Version": "1.0", "A2A-Extensions": extensions})
+        task = send(client, "Again")
+        listed = client.get("/artifacts/tides")
+        run = {"threadId": "tides", "runId": "r", "messages": [{"id": "u", "role": "user", "content": "Go"}]}
+        shown = client.post("/canvas/stream", json=run)
+    assert "TASK_STATE_COMPLETED" in stream.text
+    assert "secret" not in stream.text + str(task) + listed.text
+    assert listed.status_code == 200
+    assert shown.text.count("secret") == 3

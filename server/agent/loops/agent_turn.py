@@ -18,8 +18,10 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any, NoReturn, TypeVar
 
+from a2a_canvas.server.agent.agui_log import checked_event
 from a2a_canvas.server.agent.endings import Ending, to_tool_result
 from a2a_canvas.server.agent.events import State, UserMessage
+from a2a_canvas.server.agent.loops.agui_stream import AguiStream
 from a2a_canvas.server.agent.loops.conversation import Message, to_message
 from a2a_canvas.server.agent.loops.model_steps import ModelSteps
 from a2a_canvas.server.agent.loops.passage_edit import Edit
@@ -104,6 +106,7 @@ class Turn(RecordedCall):
         record: RunRecord,
         reply: ReplyStream,
         output: TurnOutput,
+        agui: AguiStream,
         message: Message,
         *,
         messages: Sequence[UserMessage] = (),
@@ -129,6 +132,7 @@ class Turn(RecordedCall):
         self._calls = StreamedCalls(workspace, services.writers)
         self.model = ModelSteps(self, self._calls)
         self._turn = turn_services
+        self._agui = agui
         self._messages = messages
         self._taken = record.taken
         self._takes = 0
@@ -159,6 +163,26 @@ class Turn(RecordedCall):
         if self.is_live:
             self._unrecorded.clear()
             await self.reply.abort()
+
+    async def agui(self, event: object) -> None:
+        """Send an event to AG-UI clients, those that join later included; no other client sees it.
+
+        The agent's state appears to them under the key `agent` of the state, and a STATE_DELTA is about that value.
+
+        Args:
+            event: CUSTOM, ACTIVITY_SNAPSHOT, ACTIVITY_DELTA, STATE_SNAPSHOT or STATE_DELTA, as a dict or a model of
+                `ag-ui-protocol`; at most 64 KB of JSON.
+
+        Raises:
+            AguiEventError: it is another event, malformed or too large, or a delta that does not fit.
+
+        >>> async def agent(turn: Turn) -> None:
+        ...     await turn.agui({"type": "STATE_SNAPSHOT", "snapshot": {"stage": "reading"}})
+        """
+        self._check_open()
+        checked = checked_event(event)
+        if self.is_live:
+            await self._agui.send(checked, self._once)
 
     async def decline(self, reason: str) -> None:
         """End the task as `rejected`, with a reason for the user. It does not return."""

@@ -20,6 +20,7 @@ from a2a_canvas.server.agent.endings import Ending
 from a2a_canvas.server.agent.events import Emit, State, ToolFailed, ToolSucceeded, TranscriptAppended, TurnEvent
 from a2a_canvas.server.agent.loops.agent_function import AgentFunction
 from a2a_canvas.server.agent.loops.agent_turn import Turn, TurnEnded, TurnServices
+from a2a_canvas.server.agent.loops.agui_stream import AguiStream, AguiTask
 from a2a_canvas.server.agent.loops.conversation import to_message
 from a2a_canvas.server.agent.loops.passage_edit import to_edit
 from a2a_canvas.server.agent.loops.reply_stream import ReplyStream
@@ -142,6 +143,10 @@ class EditFunction:
     resumed: bool = False
     thinking: Literal["delta"] = "delta"
     again: list[ModelEvent] = field(default_factory=list)
+    _agui: AguiTask = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_agui", AguiTask(self.request.agui, self.emit))
 
     @property
     def name(self) -> str:
@@ -227,6 +232,7 @@ class EditFunction:
             RunRecord(),
             passage,
             output,
+            AguiStream(self._agui),
             to_message(self.request.messages[0]),
             history=self.request.history,
             tools=self.tools,

@@ -15,11 +15,13 @@ import logging
 from collections.abc import Awaitable, Callable, Collection, Sequence
 from dataclasses import dataclass, field
 
+from a2a_canvas.server.agent.agui_log import NO_LOG, AguiLog
 from a2a_canvas.server.agent.endings import INTERNAL_ERROR, Ending, ending_from_tools
 from a2a_canvas.server.agent.events import Emit, State, ToolStep, Transcript, UserMessage
 from a2a_canvas.server.agent.listener import listener
 from a2a_canvas.server.agent.loops.agent_function import AgentFunction
 from a2a_canvas.server.agent.loops.agent_turn import Turn, TurnEnded, TurnServices
+from a2a_canvas.server.agent.loops.agui_stream import AguiStream, AguiTask
 from a2a_canvas.server.agent.loops.conversation import Message, to_message
 from a2a_canvas.server.agent.loops.reply_stream import ReplyStream
 from a2a_canvas.server.agent.loops.run_record import FUNCTION, RunRecord, run_record
@@ -54,12 +56,14 @@ class AgentRequest:
         messages: of the user, as sent: those in the transcript.
         history: the conversation before them.
         spend: counts tokens, of input and output.
+        agui: what earlier runs have sent to AG-UI clients.
     """
 
     turn: TurnRequest
     messages: tuple[UserMessage, ...]
     history: tuple[Message, ...] = ()
     spend: Callable[[int, int], None] = lambda tokens_in, tokens_out: None
+    agui: AguiLog = NO_LOG
 
 
 async def run_function(
@@ -74,13 +78,14 @@ async def run_function(
     instructions: str = "",
 ) -> None:
     """Run the turn to its end or its pause; the last event is its status. Raises as `run_turn`."""
+    agui = AguiTask(request.agui, emit)
     evented = EventedArtifactStore(store, listener(emit), request.turn.changed)
     workspace = Workspace(evented, request.turn.context_id, request.turn.task_id)
     for artifact_id in request.turn.drafts:
         evented.adopt_draft(workspace.ref(artifact_id))
-    output = TurnOutput(emit, new_id, request.turn.transcript)
+    output = TurnOutput(agui.emit, new_id, request.turn.transcript)
     reply = ReplyStream(request.turn.progress, workspace, output, request.turn.caller)
-    runs = _Runs(request, agent, tools, workspace, output, reply, flushed, instructions, list(request.messages))
+    runs = _Runs(request, agent, tools, workspace, output, reply, flushed, instructions, agui, list(request.messages))
     try:
         ending = await runs.ending()
     finally:
@@ -108,6 +113,7 @@ class _Runs:
     reply: ReplyStream
     flushed: Callable[[], Awaitable[None]]
     instructions: str
+    agui: AguiTask
     messages: list[UserMessage]
     turn: Turn | None = None
     writers: dict[str, str] = field(default_factory=dict)
@@ -230,6 +236,7 @@ class _Runs:
             record,
             self.reply,
             self.output,
+            AguiStream(self.agui),
             to_message(self.messages[record.message - 1]),
             messages=self.messages,
             history=self.request.history,

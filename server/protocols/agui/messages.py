@@ -67,6 +67,10 @@ class MessageEvents:
         """The agent's message (rule 4)."""
         return self._record_and_filter(self._project_message(message))
 
+    def record_activity(self, message: core.ActivityMessage) -> None:
+        """An activity of the agent's function is shown, or has changed."""
+        self._sent.record_activity(message)
+
     def end(self) -> Iterator[core.BaseEvent]:
         """Ends everything that is open."""
         return self._record_and_filter(self._end())

@@ -7,6 +7,7 @@ Rule 2: messages, reasoning and tool calls are AG-UI's own events (messages.py);
 Rule 3: everything else is CUSTOM, with `event_type` as its name and `data` as its value: the events of the turn, and
         those of edits (docs/canvas.md). `assistant`, `completed` and `stream_end` are made here, because the
         journal keeps deltas; `stream_end` is the last of them.
+        What the agent's function sends to AG-UI clients is passed on (agent_events.py).
 Rule 4: thinking is sent only if it is exposed.
 Rule 5: `assistant` is the whole reply, which cannot be appended to. While the reply grows it is sent again whenever it
         has grown by an eighth, and when a text ends: the deltas are also sent one by one.
@@ -23,6 +24,7 @@ from a2a_canvas.server.agent import events as ev
 from a2a_canvas.server.agent.endings import approvals_of
 from a2a_canvas.server.agent.phases import Phase
 from a2a_canvas.server.protocols.a2a_v1.projection import turn_ext
+from a2a_canvas.server.protocols.agui.agent_events import AgentEvents
 from a2a_canvas.server.protocols.agui.messages import MessageEvents
 from a2a_canvas.server.protocols.agui.state import RunState
 from a2a_canvas.server.tasks.record import Entry, TaskRecord
@@ -63,6 +65,7 @@ class RunProjection:
         self._thread_id, self._run_id = thread_id, run_id
         self._filter = turn_ext.ThinkingFilter(expose_thinking, snapshot.progress.thinking)
         self._messages = MessageEvents(snapshot.task_id, history)
+        self._agent = AgentEvents(snapshot.agui, self._messages.record_activity)
         self._reply = turn_ext.ReplySoFar(snapshot.reply)
 
     def begin(self) -> Iterator[core.BaseEvent]:
@@ -72,6 +75,7 @@ class RunProjection:
             thread_id=self._thread_id, run_id=self._run_id, protocol_version=core.PROTOCOL_VERSION
         )
         yield core.StateSnapshotEvent(snapshot=self._state.snapshot())
+        yield from self._agent.begin()
         if record.state.settled:
             if record.message:
                 yield from self._messages.project_message(record.message)
@@ -109,6 +113,7 @@ class RunProjection:
             yield from self._delta(event)
 
     def _delta(self, event: ev.TurnEvent) -> Iterator[core.BaseEvent]:
+        yield from self._agent.project(event)
         patch = self._state.apply(event)
         if patch:
             yield core.StateDeltaEvent(delta=patch)  # type: ignore[arg-type]  # pydantic makes operations of them

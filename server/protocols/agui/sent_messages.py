@@ -4,6 +4,7 @@ Rule 1: an assistant message is a text, tool calls, or both. Reasoning and the r
         own.
 Rule 2: a text that is taken back leaves its message's calls. A message of which nothing is left is taken back whole.
 Rule 3: a call is taken back together with its result.
+Rule 4: an activity of the agent's function is a message whose id the function chose.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ class SentMessages:
     """The messages of a run, in the order in which they began."""
 
     def __init__(self) -> None:
-        self._messages: dict[str, _SentMessage | core.ToolMessage] = {}
+        self._messages: dict[str, _SentMessage | core.ToolMessage | core.ActivityMessage] = {}
         self._calls: dict[str, _SentCall] = {}
 
     def record(self, events: Iterable[core.BaseEvent]) -> Iterator[core.BaseEvent]:
@@ -43,12 +44,18 @@ class SentMessages:
             self._add(event)
             yield event
 
+    def record_activity(self, message: core.ActivityMessage) -> None:
+        """Add an activity, or replace its content."""
+        self._messages[f"activity {message.id}"] = message
+
     def without(self, texts: Container[str], calls: Container[str]) -> Iterator[core.Message]:
         """The messages without some texts, by message id, and without some calls, by call id."""
         for message_id, message in self._messages.items():
             match message:
                 case core.ToolMessage():
                     left: core.Message | None = None if message.tool_call_id in calls else message
+                case core.ActivityMessage():
+                    left = message
                 case _SentMessage(role="reasoning"):
                     left = core.ReasoningMessage(id=message_id, role="reasoning", content=str(message.text))
                 case _:

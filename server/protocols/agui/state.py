@@ -1,7 +1,8 @@
 """The canvas as AG-UI's state: a snapshot at the start of a run, and a JSON patch for each later change. Pure.
 
     {"phase", "taskId", "contextId", "status",
-     "artifacts": {id: {"name", "description", "version", "author", "open", "parts", "versions"}}}
+     "artifacts": {id: {"name", "description", "version", "author", "open", "parts", "versions"}},
+     "agent"?: what the agent's function has sent as its state (agent_events.py)}
 
 Rule 1: `phase` is the state of the task; `status` is the newest progress label, or empty.
 Rule 2: `version` is the version shown, `author` its author. While a draft is `open` that is the draft's version, which
@@ -32,6 +33,8 @@ from a2a_canvas.store.changes import AppendParts, apply
 from a2a_canvas.store.ids import public_id
 from a2a_canvas.store.models import Artifact, Author, Content, DataPart, FilePart, Part, Parts, TextPart, Version
 
+AGENT = "agent"
+"""The key of the state of the agent's function."""
 VersionsByArtifact = Mapping[str, Sequence[Version]]
 """The closed versions of artifacts, by artifact id, oldest first."""
 
@@ -211,6 +214,7 @@ class CanvasState:
     def __init__(self, record: TaskRecord, artifacts: Iterable[Artifact], versions: VersionsByArtifact) -> None:
         self._ids = {"taskId": record.task_id, "contextId": public_id(record.context_id)}
         self._status = _status(record.state, record.message)
+        self._agent = record.agui.view.state
         stored = {artifact.artifact_id: artifact for artifact in artifacts}
         self.artifacts = {
             artifact_id: ArtifactView.at_snapshot(
@@ -221,7 +225,8 @@ class CanvasState:
 
     def snapshot(self) -> Json:
         artifacts = {artifact_id: view.json() for artifact_id, view in self.artifacts.items()}
-        return {**self._status, **self._ids, "artifacts": artifacts}
+        agent = {AGENT: self._agent.value} if self._agent else {}
+        return {**self._status, **self._ids, "artifacts": artifacts, **agent}
 
     def apply(self, event: TurnEvent) -> list[Op]:
         match event:

@@ -550,7 +550,8 @@ class Turns:
 
     def _agent_request(self, record: TaskRecord, handle: TurnHandle, turn: TurnRequest) -> AgentRequest:
         messages = _messages(record)[: _read(record)]
-        return AgentRequest(turn, messages, to_history(turn.earlier), partial(self._spend, record, handle))
+        spend = partial(self._spend, record, handle)
+        return AgentRequest(turn, messages, to_history(turn.earlier), spend, record.agui)
 
     def store_of(self, task_id: str, handle: TurnHandle | None = None) -> ArtifactStore:
         """The store for a task, or for one run of it. A change that could not be emitted is not made (rule 2)."""

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from a2a_canvas.server.tool_sources.agui_agents.json_patching import PatchError, apply_patch
+from a2a_canvas.tools.json_patching import PatchError, apply_patch
 
 Json = dict[str, Any]
 

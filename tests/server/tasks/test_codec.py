@@ -49,6 +49,7 @@ EVENTS: list[ev.TurnEvent] = [
     ev.StatusChanged(ev.State.COMPLETED),
     ev.TranscriptAppended(TRANSCRIPT),
     ev.MessageReceived(MESSAGE),
+    ev.AguiSent({"type": "STATE_SNAPSHOT", "snapshot": {"a": [None, 1.5]}}, "once", 3),
     EditStarted("e", "doc", SELECTION, "insert_after", 2),
     EditChunk("e", "doc", SELECTION, "new"),
     EditCompleted("e", "doc", SELECTION, "new", Selection(3, 4), "replace", 2),

@@ -6,6 +6,7 @@ import pytest
 
 from a2a_canvas.server.agent.events import (
     AgentMessage,
+    AguiSent,
     ArtifactChanged,
     AssistantOutput,
     BlockPosition,
@@ -63,6 +64,7 @@ NEVER = [
     EditStarted("e", "doc", RANGE, "replace", 1),
     EditChunk("e", "doc", RANGE, "n"),
     EditAborted("e", "doc", RANGE),
+    AguiSent({"type": "CUSTOM", "name": "n", "value": 1}),
 ]
 
 

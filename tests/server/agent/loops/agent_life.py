@@ -3,7 +3,7 @@
 import asyncio
 from dataclasses import replace
 
-from a2a_canvas.server.agent.events import MessageReceived, UserInput, UserMessage
+from a2a_canvas.server.agent.events import AguiSent, MessageReceived, UserInput, UserMessage
 from a2a_canvas.server.agent.loops.agent_function import agent_function
 from a2a_canvas.server.agent.loops.run_function import AgentRequest, run_function
 from a2a_canvas.server.agent.turn.turn import TurnRequest
@@ -43,7 +43,7 @@ class AgentLife(Life):
         read = sum(isinstance(item, UserInput) and bool(item.message_id) for item in record.transcript)
         messages = tuple(each for each in record.history if isinstance(each, UserMessage))[:read]
         await run_function(
-            AgentRequest(turn, messages, spend=self._spend),
+            AgentRequest(turn, messages, spend=self._spend, agui=record.agui),
             self.agent,
             tools=(),
             store=self.store,
@@ -79,6 +79,12 @@ class AgentLife(Life):
     def reply(self) -> str:
         """The text of the task's status."""
         return self.record.message.text if self.record.message else ""
+
+    def agui_events(self) -> list:
+        """What AG-UI clients were sent by the function, and what they have."""
+        sent = [event.event for event in self.told.of(AguiSent)]
+        state = self.record.agui.view.state
+        return [sent, state and state.value, self.record.agui.view.late_events()]
 
     @property
     def said(self) -> list[str]:

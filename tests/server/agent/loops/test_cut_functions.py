@@ -18,6 +18,7 @@ SIMPLE = st.one_of(
     st.tuples(st.just("stream"), WORDS),
     st.tuples(st.just("think"), WORDS),
     st.tuples(st.just("say"), WORDS),
+    st.tuples(st.just("agui"), st.sampled_from(("CUSTOM", "STATE", "ACTIVITY"))),
 )
 STEPS = st.lists(SIMPLE, max_size=4)
 OPS = st.one_of(
@@ -29,8 +30,24 @@ OPS = st.one_of(
 )
 
 
+ACTIVITY = {"messageId": "log", "activityType": "LOG"}
+
+
+def agui_event(kind: object, number: int) -> dict:
+    match kind:
+        case "CUSTOM":
+            return {"type": "CUSTOM", "name": "number", "value": number}
+        case "STATE":
+            return {"type": "STATE_DELTA", "delta": [{"op": "add", "path": "/-", "value": number}]}
+        case _:
+            adds = {"op": "add", "path": "/numbers/-", "value": number}
+            return {"type": "ACTIVITY_DELTA", **ACTIVITY, "patch": [adds]}
+
+
 class Program:
     """A function that carries out operations, in order, and counts its steps.
+
+    It sends AG-UI's clients a number at a time: in a CUSTOM event, or added to the state or an activity.
 
     Attributes:
         ran: the numbers of the steps that it has carried out.
@@ -41,6 +58,8 @@ class Program:
         self.ran: list[int] = []
 
     async def agent(self, turn: Turn) -> None:
+        await turn.agui({"type": "STATE_SNAPSHOT", "snapshot": []})
+        await turn.agui({"type": "ACTIVITY_SNAPSHOT", **ACTIVITY, "content": {"numbers": []}})
         for number, op in enumerate(self.ops):
             await self._carry_out(turn, op, number)
             await asyncio.sleep(0)
@@ -52,12 +71,10 @@ class Program:
                 await turn.artifact(given[0]).append(given[1])
             case "replace":
                 await turn.artifact(given[0]).replace(given[1])
-            case "stream":
-                await turn.stream(given)
-            case "think":
-                await turn.think(given)
-            case "say":
-                await turn.say(given)
+            case "stream" | "think" | "say":
+                await getattr(turn, kind)(given)
+            case "agui":
+                await turn.agui(agui_event(given, number))
             case "ask":
                 await turn.ask(f"{number}: {given}?")
             case "edit":
@@ -87,7 +104,7 @@ async def run_to_end(life: AgentLife) -> list:
 
 
 def outcome(life: AgentLife) -> tuple:
-    return life.record.state, life.said, life.texts()
+    return life.record.state, life.said, life.texts(), life.agui_events()
 
 
 async def check_every_cut(ops: Sequence[Op]) -> None:

@@ -10,7 +10,14 @@ from a2a_canvas import File, ToolError, Turn, agent
 from a2a_canvas.server.agent.edit.edit_prompt import EDIT_SYSTEM
 from a2a_canvas.server.agent.edit.rewrite import NO_TEXT
 from a2a_canvas.server.agent.endings import INTERNAL_ERROR
-from a2a_canvas.server.agent.events import LlmCallCompleted, State, StatusChanged, ThinkingAdded, ToolUseStarted
+from a2a_canvas.server.agent.events import (
+    AguiSent,
+    LlmCallCompleted,
+    State,
+    StatusChanged,
+    ThinkingAdded,
+    ToolUseStarted,
+)
 from a2a_canvas.server.agent.loops.edit_function import EditFunction
 from a2a_canvas.server.agent.loops.run_function import AgentRequest
 from a2a_canvas.server.agent.model import Usage
@@ -167,6 +174,20 @@ async def test_thinking_and_progress_are_shown_and_tools_may_be_used() -> None:
     labels = [event.message.text for event in done.told.of(StatusChanged) if event.message and event.message.label]
     assert labels == ["Editing notes.md…", "Looking it up…", "Running search…"]
     assert not done.told.of(ToolUseStarted)
+
+
+async def test_a_second_try_shows_agui_clients_nothing_twice() -> None:
+    tries: list[str] = []
+
+    async def work(turn: Turn) -> str:
+        await turn.agui({"type": "CUSTOM", "name": "looking", "value": 1})
+        tries.append(turn.text)
+        return "" if len(tries) == 1 else "TWO"
+
+    done = await edited(work)
+    assert (await done.doc()).text == TEXT.replace("Two.", "TWO")
+    assert len(tries) == 2
+    assert [event.event["name"] for event in done.told.of(AguiSent)] == ["looking"]
 
 
 # ------------------------------------------------------------------------- what changes nothing

@@ -11,6 +11,7 @@ from ag_ui import core
 
 from a2a_canvas.server.accounts.access import ANONYMOUS
 from a2a_canvas.server.agent.events import StatusChanged, UserMessage
+from a2a_canvas.server.agent.loops.agent_function import AgentFunction
 from a2a_canvas.server.agent.model import LLM
 from a2a_canvas.server.protocols.agui.older.older_state import OlderState
 from a2a_canvas.server.protocols.agui.run_events import RunProjection
@@ -93,6 +94,7 @@ class ScriptedRuntime:
         limits: Limits | None = None,
         journal: InMemoryJournal | None = None,
         admission: Admission | None = None,
+        agent: AgentFunction | None = None,
     ) -> None:
         self.store = InMemoryArtifactStore(limits)
         journal = journal or InMemoryJournal(lambda: datetime(2026, 1, 1, tzinfo=UTC))
@@ -104,6 +106,7 @@ class ScriptedRuntime:
             new_id=ids(),
             sleep=no_time,
             admission=admission,
+            agent=agent,
         )
 
     async def has(self, *texts: str, name: str = "doc.md") -> None:

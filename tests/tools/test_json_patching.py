@@ -2,7 +2,7 @@
 
 import pytest
 
-from a2a_canvas.server.tool_sources.agui_agents.json_patching import PatchError, apply_patch
+from a2a_canvas.tools.json_patching import PatchError, apply_patch
 
 DOCUMENT = {"a": {"b": [1, 2]}, "~/": 0}
 
@@ -41,6 +41,9 @@ def test_an_operation_is_applied(operation, after) -> None:
         {"op": "move", "from": "/a", "path": "/a/b"},
         {"op": "test", "path": "/~0~1", "value": 1},
         {"op": "jump", "path": "/a"},
+        {"op": "remove", "path": ""},
+        {"op": "add", "path": "/~2", "value": 1},
+        {"op": "add", "path": "/a" * 30, "value": 1},
         {"op": "add", "path": None, "value": 1},
         7,
     ],
@@ -53,3 +56,22 @@ def test_what_does_not_fit_is_an_error(operation) -> None:
 def test_a_patch_is_a_list() -> None:
     with pytest.raises(PatchError):
         apply_patch({}, {"op": "add"})
+
+
+def test_the_new_value_shares_what_the_patch_does_not_change() -> None:
+    before = {"a": {"b": 1}, "c": [1]}
+    after = apply_patch(before, [{"op": "replace", "path": "/a/b", "value": 2}])
+    assert after["c"] is before["c"]
+
+
+def test_a_patch_that_copies_what_it_has_copied_does_not_grow_without_bound() -> None:
+    value = {"a": "x" * 1_000}
+    doubling = [{"op": "copy", "from": "", "path": f"/{number}"} for number in range(20)]
+    with pytest.raises(PatchError, match="copies and moves more than 1,000,000 characters"):
+        apply_patch(value, doubling)
+
+
+def test_a_patch_does_not_nest_a_value_ever_deeper() -> None:
+    deeper = [{"op": "copy", "from": "", "path": "/a"}] * 40
+    with pytest.raises(PatchError, match="must not nest deeper"):
+        apply_patch({}, deeper)
