@@ -3,6 +3,7 @@
 import inspect
 import json
 import re
+import tomllib
 
 from a2a_canvas import Settings, agui_agent
 from a2a_canvas.server.outbound.answers import MAX_MESSAGE
@@ -24,10 +25,12 @@ async def test_the_example_serves_the_agent() -> None:
     state = {"type": "STATE_SNAPSHOT", "snapshot": {"document": "High tide."}}
     async with agui_server(whole(state, *said("Written."))) as server:
         agent = eval(call.replace("http://127.0.0.1:8001/run", server.url), {"agui_agent": agui_agent})
-        task = await _sent(agent)
-    assert task["status"]["message"]["parts"][0]["text"] == "Written."
-    [artifact] = task["artifacts"]
-    assert (artifact["name"], artifact["parts"][0]["text"]) == ("report.md", "High tide.")
+        table = tomllib.loads(blocks(PAGE, "toml")[0])["loop"] | {"url": f"agui:{server.url}"}
+        tasks = [await _sent(agent), await _sent(None, loop=table)]
+    for task in tasks:
+        assert task["status"]["message"]["parts"][0]["text"] == "Written."
+        [artifact] = task["artifacts"]
+        assert (artifact["name"], artifact["parts"][0]["text"]) == ("report.md", "High tide.")
 
 
 def test_the_table_of_agent_toml_is_the_loop_of_the_program(tmp_path) -> None:
@@ -38,12 +41,12 @@ def test_the_table_of_agent_toml_is_the_loop_of_the_program(tmp_path) -> None:
     assert f"--loop {loop}\n" in PAGE
 
 
-async def _sent(agent) -> dict:
+async def _sent(agent, **settings) -> dict:
     """A task of a server with this loop, in a thread: it has an event loop of its own."""
     import asyncio
 
     def run() -> dict:
-        with served(agent) as client:
+        with served(agent, **settings) as client:
             return send(client, "Write")
 
     return await asyncio.to_thread(run)

@@ -127,6 +127,7 @@ async def test_a_changed_loop_is_served_and_a_broken_one_is_reported(folder: Pat
     async with reloading(folder) as server:
         while not (await server.line()).startswith("Next"):
             pass
+        assert "Its loop: reef/agent.py" in server.said
         (folder / "agent.py").write_text("def agent(turn): ...\n")
         assert "reef/agent.py: agent is not async. Write: async def " in await server.logged("agent.py: ")
         assert await server.logged() == "The agent is served as it was before."
