@@ -28,12 +28,14 @@ from a2a_canvas.server.agent.loops.passage_edit import Edit
 from a2a_canvas.server.agent.loops.reply_stream import BlockKind, ReplyStream
 from a2a_canvas.server.agent.loops.run_record import SETTLED, RunRecord
 from a2a_canvas.server.agent.loops.streamed_calls import StreamedCalls
+from a2a_canvas.server.agent.loops.tool_runs import ToolRuns
+from a2a_canvas.server.agent.loops.turn_tools import turn_tools
 from a2a_canvas.server.agent.model import StopReason, Usage
 from a2a_canvas.server.agent.text.visible import visible
-from a2a_canvas.server.agent.turn.approval import approval_question
+from a2a_canvas.server.agent.turn.approval import escape_invisible
 from a2a_canvas.server.agent.turn.call import TurnOutput
-from a2a_canvas.store.models import JsonValue
-from a2a_canvas.tools.functions.function_tool import AnyTool
+from a2a_canvas.server.agent.turn.function_calls import FunctionCalls, Question
+from a2a_canvas.server.agent.turn.pending_calls import FUNCTION, FunctionCall
 from a2a_canvas.tools.functions.recorded_call import CallPaused, CallServices, RecordedCall, do_nothing
 from a2a_canvas.tools.functions.running import HANDED_OVER
 from a2a_canvas.tools.tool import Ask, Done, Failed, Outcome, Workspace, to_json
@@ -92,10 +94,11 @@ class Turn(RecordedCall):
         edit: the edit of a selection that is asked for, in place of an answer; None in a conversation.
         resumed: the function was cut off by a crash, and runs again.
         handed_over: another server continues the task; set when the function is cancelled.
-        tools: of the agent folder: its `tools.py`, MCP servers and agents.
+        tools: of the agent folder: its `tools.py`, MCP servers and agents (`TurnTool`).
         instructions: of the agent folder.
         model: for adapters of frameworks: streams the answers and tool calls of the agent's own model.
         reply, output: for `model`: what clients see.
+        calls: those of `tools`.
     """
 
     def __init__(
@@ -108,10 +111,10 @@ class Turn(RecordedCall):
         output: TurnOutput,
         agui: AguiStream,
         message: Message,
+        functions: FunctionCalls,
         *,
         messages: Sequence[UserMessage] = (),
         history: Sequence[Message] = (),
-        tools: Sequence[AnyTool] = (),
         instructions: str = "",
         resumed: bool = False,
     ) -> None:
@@ -120,17 +123,19 @@ class Turn(RecordedCall):
         self.message = message
         self.text = message.text
         self.history = tuple(history)
-        self.tools = tuple(tools)
         self.instructions = instructions
         self.edit: Edit | None = None
         self.resumed = resumed
         self.handed_over = False
-        self.asked: list[tuple[int, Ask]] = []
+        self.asked: list[Question] = []
         self.ending: Ending | None = None
         self.reply = reply
         self.output = output
         self._calls = StreamedCalls(workspace, services.writers)
         self.model = ModelSteps(self, self._calls)
+        self.calls = ToolRuns(self, functions, record)
+        self._functions = functions
+        self.tools = turn_tools(functions.tools, record.tool_names, self.calls)
         self._turn = turn_services
         self._agui = agui
         self._messages = messages
@@ -191,7 +196,8 @@ class Turn(RecordedCall):
 
     async def ask(self, question: str, *, authentication: bool = False) -> str:
         """Ask the user; see `Canvas.ask`. Questions asked at the same time are one message; its answer answers all."""
-        return await self._ask(Ask(question, authentication))
+        named = f"For {escape_invisible(self.caller)}: " if authentication and self.caller else ""
+        return await self._ask(Ask(named + question, authentication))
 
     async def ask_approval(self, call_id: str, name: str, given: Mapping[str, Any]) -> str:
         """Ask whether a call may run, as for a tool with `approval`: only who may approve can answer.
@@ -199,8 +205,7 @@ class Turn(RecordedCall):
         Returns:
             The answer; `is_yes` says whether it approves.
         """
-        approval: Mapping[str, JsonValue] = {"toolCallId": call_id, "tool": name, "input": dict(given)}
-        return await self._ask(Ask(approval_question(name, given), approval=approval))
+        return await self._ask(self._functions.approval(FunctionCall(call_id, -1, name, given, self.caller)))
 
     async def _ask(self, asked: Ask) -> str:
         if self._once:
@@ -208,9 +213,9 @@ class Turn(RecordedCall):
         number = self._questions
         answer = self._next_answer()
         if answer is None:
-            self.asked.append((number, asked))
+            self.asked.append(Question(FUNCTION, number, asked))
             raise CallPaused(asked.question, asked.authentication)
-        self._pass_point()
+        self.pass_point()
         return answer
 
     # ---------------------------------------------------------------------- steps
@@ -226,11 +231,10 @@ class Turn(RecordedCall):
         Raises:
             ValueError: the result is not a JSON value.
         """
-        if self._once:
-            raise RuntimeError(f"once({name!r}) was called in once({self._once!r}). Steps cannot contain each other.")
+        self.check_step(f"once({name!r}) was called")
         step = self.number_step(name)
         if step in self._kept:
-            self._pass_point()
+            self.pass_point()
             value: T = json.loads(self._kept[step])
             return value
         await self.check_limits()
@@ -246,11 +250,10 @@ class Turn(RecordedCall):
         ...     async with turn.tool("search", {"query": turn.text}) as call:
         ...         hits = await call.run(lambda: search(turn.text))
         """
-        if self._once:
-            raise RuntimeError(f"tool({name!r}) was called in once({self._once!r}). Steps cannot contain each other.")
+        self.check_step(f"tool({name!r}) was called")
         begun = self.number_step(f"{name} called")
         if begun in self._kept:
-            self._pass_point()
+            self.pass_point()
         else:
             await self.check_limits()
             await self._begin_tool(begun, name, given)
@@ -282,7 +285,7 @@ class Turn(RecordedCall):
         if call.ended:
             raise RuntimeError(f"The call of {call.name} has a result. Make another call.")
         if call.step in self._kept:
-            self._pass_point()
+            self.pass_point()
             call.ended = True
             kept: T = json.loads(self._kept[call.step])
             return kept
@@ -350,21 +353,43 @@ class Turn(RecordedCall):
 
     def pass_step(self, step: str) -> Any:
         """The result of a recorded step, which is not run again."""
-        self._pass_point()
+        self.pass_point()
         return json.loads(self._kept[step])
 
     async def run_step(
         self, step: str, fn: Callable[[], Awaitable[T]], recorded: Callable[[], Awaitable[None]] = do_nothing
     ) -> T:
         """Run `fn` and record its result; `recorded` is awaited in the same event-loop step."""
-        if self._once:
-            raise RuntimeError(f"{step!r} was run in once({self._once!r}). Steps cannot contain each other.")
+        self.check_step(f"{step!r} was run")
         return await self._run_step(step, fn, recorded)
 
     async def keep_now(self, step: str, value: object) -> None:
         """Record a result in this event-loop step."""
         self._kept[step] = to_json(value)
         await self._services.record("kept", step, self._kept[step])
+
+    def check_step(self, what: str) -> None:
+        """Raises `RuntimeError` in a `once`, and after the end of the turn."""
+        self._check_open()
+        if self._once:
+            raise RuntimeError(f"{what} in once({self._once!r}). Steps cannot contain each other.")
+
+    def new_call_id(self, name: str) -> str:
+        """An id of the next call of a tool, the same when the function runs again, and no other turn's."""
+        turn = hashlib.sha256(to_json([self.task_id, self.message.message_id]).encode()).hexdigest()[:8]
+        return f"{self.number_step(name + ' call').replace(' ', '-')}-{turn}"
+
+    async def share_artifacts(self) -> None:
+        """Save the changes made so far, so that a call of a tool may change the same artifacts."""
+        await self.save()
+        for artifact_id in set(self._touched) - self._unsaved.keys():
+            if self._services.writers.get(artifact_id) == self._call_id:
+                del self._services.writers[artifact_id]
+
+    async def record_shown(self) -> None:
+        """Record the text shown since the last record."""
+        if text := self.take_unrecorded():
+            await self._services.record("shown", "", text)
 
     async def undo(self) -> None:
         await self._calls.abort_all()
@@ -403,7 +428,8 @@ class Turn(RecordedCall):
         self._names[name] += 1
         return name if self._names[name] == 1 else f"{name} {self._names[name]}"
 
-    def _pass_point(self) -> None:
+    def pass_point(self) -> None:
+        """Pass a record of the run before: what follows the last one is shown."""
         self._points_left = max(self._points_left - 1, 0)
 
     async def check_limits(self) -> None:

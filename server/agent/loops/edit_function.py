@@ -37,13 +37,14 @@ from a2a_canvas.server.agent.model import (
     StopReason,
 )
 from a2a_canvas.server.agent.turn.call import TurnOutput
+from a2a_canvas.server.agent.turn.function_calls import FunctionCalls, Question
 from a2a_canvas.server.agent.turn.pending_calls import FunctionCall, kept_values
 from a2a_canvas.store.artifact_store import ArtifactStore, StoreWrapper
 from a2a_canvas.store.changes import Change
 from a2a_canvas.store.errors import StoreError
 from a2a_canvas.store.evented import EventedArtifactStore
 from a2a_canvas.store.models import AppliedChange, Ref
-from a2a_canvas.tools.functions.function_tool import AnyTool
+from a2a_canvas.tools.functions.function_tool import AnyTool, FunctionTool
 from a2a_canvas.tools.functions.recorded_call import CallServices, StepKind, do_nothing
 from a2a_canvas.tools.functions.results import ToolError
 from a2a_canvas.tools.functions.running import HANDED_OVER, run_within
@@ -75,6 +76,10 @@ async def _ignore(notified: object) -> None:
 
 def _refuse(what: str, reason: str) -> NoReturn:
     raise RuntimeError(f"{what} is not allowed while turn.edit is set. {reason}")
+
+
+async def _refuse_question(question: Question) -> None:
+    _refuse("A tool that asks the user", "Call tools that need no answer.")
 
 
 class _Passage(ReplyStream):
@@ -225,6 +230,8 @@ class EditFunction:
             EventedArtifactStore(_UnchangedArtifacts(self.store), _ignore), asked.context_id, asked.task_id
         )
         passage = _Passage(workspace, output, take)
+        functions = {tool.name: tool for tool in self.tools if isinstance(tool, FunctionTool)}
+        calls = FunctionCalls(functions, workspace, output, do_nothing, asked.owner, on_question=_refuse_question)
         turn = EditTurn(
             workspace,
             CallServices(forget, do_nothing, label, asked.caller(), {}, partial(kept_values, asked.earlier)),
@@ -234,8 +241,8 @@ class EditFunction:
             output,
             AguiStream(self._agui),
             to_message(self.request.messages[0]),
+            calls,
             history=self.request.history,
-            tools=self.tools,
             instructions=self.instructions,
             resumed=self.resumed,
         )

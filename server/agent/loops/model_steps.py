@@ -61,7 +61,7 @@ class SteppedTurn(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class _ShownCall:
+class ShownCall:
     """A call that clients have seen: its block's index, and its id in the events."""
 
     index: int
@@ -74,7 +74,7 @@ class ModelSteps:
     def __init__(self, turn: SteppedTurn, calls: StreamedCalls) -> None:
         self._turn = turn
         self._calls = calls
-        self._shown: dict[str, _ShownCall] = {}
+        self._shown: dict[str, ShownCall] = {}
 
     async def respond(self, name: str, fn: Callable[[], Awaitable[T]], *, key: str = "") -> T:
         """An answer of the model, as a step: what `fn` streams is its text, thinking and calls.
@@ -87,7 +87,7 @@ class ModelSteps:
         result: T
         if step in self._turn.results:
             result, shown = self._turn.pass_step(step)
-            self._shown |= {call_id: _ShownCall(*place) for call_id, place in shown.items()}
+            self._shown |= {call_id: ShownCall(*place) for call_id, place in shown.items()}
             return result
         await self._turn.check_limits()
         await self._calls.abort_all()
@@ -132,7 +132,7 @@ class ModelSteps:
         """The input of a call is complete."""
         if self._turn.is_live and call_id in self._turn.reply.open_calls:
             if made := await self._turn.reply.end_call(call_id):
-                self._shown[call_id] = _ShownCall(made.index, made.id)
+                self._shown[call_id] = ShownCall(made.index, made.id)
             else:
                 await self._calls.abort(call_id)
 
@@ -192,9 +192,10 @@ class ModelSteps:
         key: str = "",
     ) -> T:
         turn, step = self._turn, f"call {call_id} {key}".rstrip()
+        self.find_call(call_id)
         if step not in turn.results:
             await turn.check_limits()
-            await self._begin_whole(call_id, name, given)
+            await self.show_call(call_id, name, given)
             if name not in ARTIFACT_TOOLS:
                 await turn.output.label(f"Running {name}…", of_tool=True)
             outcome: Outcome | None = None
@@ -217,20 +218,26 @@ class ModelSteps:
         result: T = value
         return result
 
-    async def _begin_whole(self, call_id: str, name: str, given: Mapping[str, Any]) -> None:
-        """Show a call that did not stream."""
+    def find_call(self, call_id: str) -> ShownCall | None:
+        """A call that clients have seen, in this run or in the one before; None if they have not."""
         step = f"begin {call_id}"
-        if step in self._turn.results:
-            self._shown[call_id] = _ShownCall(*self._turn.pass_step(step))
-        elif call_id not in self._shown:
-            await self._turn.prepare()
-            await self._turn.reply.begin_call(call_id, name)  # nothing waits from here
-            await self._turn.reply.add_input(call_id, to_json(given))
-            made = await self._turn.reply.end_call(call_id)
-            assert made  # the input is valid JSON
-            await self._turn.settle("tool_use")
-            self._shown[call_id] = _ShownCall(made.index, made.id)
-            await self._turn.keep_now(step, [made.index, made.id])
+        if call_id not in self._shown and step in self._turn.results:
+            self._shown[call_id] = ShownCall(*self._turn.pass_step(step))
+        return self._shown.get(call_id)
+
+    async def show_call(self, call_id: str, name: str, given: Mapping[str, Any]) -> ShownCall:
+        """Show a call, unless it streamed; nothing waits once it is shown."""
+        if found := self.find_call(call_id):
+            return found
+        await self._turn.prepare()
+        await self._turn.reply.begin_call(call_id, name)  # nothing waits from here
+        await self._turn.reply.add_input(call_id, to_json(given))
+        made = await self._turn.reply.end_call(call_id)
+        assert made  # the input is valid JSON
+        await self._turn.settle("tool_use")
+        shown = self._shown[call_id] = ShownCall(made.index, made.id)
+        await self._turn.keep_now(f"begin {call_id}", [made.index, made.id])
+        return shown
 
     async def _show(self, call_id: str, outcome: Outcome | None) -> None:
         if outcome is None:

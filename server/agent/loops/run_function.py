@@ -5,7 +5,8 @@ Rule 2: a message that arrives before the function returns, and that it has not 
         text so far is a message, and the function is called again with the new one.
 Rule 3: however a turn ends, drafts are closed, no message is lost, and the last event is a status, in one event-loop
         step (`turn.py`, rule 6).
-Rule 4: a run that crashes more than MAX_CRASHES times without a new record ends the task.
+Rule 4: a message that was sent before a question is not its answer.
+Rule 5: a run that crashes more than MAX_CRASHES times without a new record ends the task.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Collection, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from a2a_canvas.server.agent.agui_log import NO_LOG, AguiLog
 from a2a_canvas.server.agent.endings import INTERNAL_ERROR, Ending, ending_from_tools
@@ -24,18 +25,20 @@ from a2a_canvas.server.agent.loops.agent_turn import Turn, TurnEnded, TurnServic
 from a2a_canvas.server.agent.loops.agui_stream import AguiStream, AguiTask
 from a2a_canvas.server.agent.loops.conversation import Message, to_message
 from a2a_canvas.server.agent.loops.reply_stream import ReplyStream
-from a2a_canvas.server.agent.loops.run_record import FUNCTION, RunRecord, run_record
+from a2a_canvas.server.agent.loops.run_record import RunRecord, run_record
+from a2a_canvas.server.agent.model import UNANSWERED, ToolResult
 from a2a_canvas.server.agent.turn.call import TurnOutput
+from a2a_canvas.server.agent.turn.function_calls import FunctionCalls, Question, abandon, find_no_tool
 from a2a_canvas.server.agent.turn.history import to_user_input
-from a2a_canvas.server.agent.turn.pending_calls import kept_values
+from a2a_canvas.server.agent.turn.pending_calls import FUNCTION, kept_values, pending_calls
 from a2a_canvas.server.agent.turn.turn import TurnRequest
 from a2a_canvas.store.artifact_store import ArtifactStore
 from a2a_canvas.store.errors import LimitReached, Unavailable
 from a2a_canvas.store.evented import EventedArtifactStore
-from a2a_canvas.tools.functions.function_tool import AnyTool
+from a2a_canvas.tools.functions.function_tool import AnyTool, FindTool, FunctionTool
 from a2a_canvas.tools.functions.recorded_call import CallPaused, CallServices, StepKind
 from a2a_canvas.tools.functions.results import ToolError
-from a2a_canvas.tools.functions.running import run_within
+from a2a_canvas.tools.functions.running import HANDED_OVER, run_within
 from a2a_canvas.tools.tool import Workspace
 
 logger = logging.getLogger(__name__)
@@ -76,6 +79,7 @@ async def run_function(
     new_id: Callable[[], str],
     flushed: Callable[[], Awaitable[None]],
     instructions: str = "",
+    find_tool: FindTool = find_no_tool,
 ) -> None:
     """Run the turn to its end or its pause; the last event is its status. Raises as `run_turn`."""
     agui = AguiTask(request.agui, emit)
@@ -85,7 +89,11 @@ async def run_function(
         evented.adopt_draft(workspace.ref(artifact_id))
     output = TurnOutput(agui.emit, new_id, request.turn.transcript)
     reply = ReplyStream(request.turn.progress, workspace, output, request.turn.caller)
-    runs = _Runs(request, agent, tools, workspace, output, reply, flushed, instructions, agui, list(request.messages))
+    functions = {tool.name: tool for tool in tools if isinstance(tool, FunctionTool)}
+    turn = request.turn
+    calls = FunctionCalls(functions, workspace, output, flushed, turn.owner, find_tool, turn.earlier)
+    runs = _Runs(request, agent, calls, workspace, output, reply, flushed, instructions, agui, list(request.messages))
+    calls.on_question = runs.add_question
     try:
         ending = await runs.ending()
     finally:
@@ -107,7 +115,7 @@ async def abandon_run(agent: AgentFunction, transcript: Transcript) -> None:
 class _Runs:
     request: AgentRequest
     agent: AgentFunction
-    tools: Sequence[AnyTool]
+    calls: FunctionCalls
     workspace: Workspace
     output: TurnOutput
     reply: ReplyStream
@@ -116,7 +124,6 @@ class _Runs:
     agui: AguiTask
     messages: list[UserMessage]
     turn: Turn | None = None
-    writers: dict[str, str] = field(default_factory=dict)
 
     async def ending(self) -> Ending:
         await self.output.label("Working…")
@@ -130,6 +137,8 @@ class _Runs:
             except Exception:
                 logger.exception("The turn failed")
                 ending = Ending(State.FAILED, INTERNAL_ERROR)
+            if ending.state.terminal:
+                await self._abandon_calls()
             await self.workspace.store.prepare_all()  # nothing waits from here (rule 3)
             text = await self.reply.end_round("end_turn" if ending.state is State.COMPLETED else "error")
             if ending.state is State.COMPLETED:
@@ -137,7 +146,7 @@ class _Runs:
                 if not await self.take_messages(closing=True):
                     return ending
                 await self.output.text(text)
-                await self._step("called", str(len(self.messages)))
+                await self._record_call()
                 continue
             await self.output.text(text)
             return ending
@@ -145,7 +154,10 @@ class _Runs:
     async def close(self) -> None:
         """Close the drafts and stop taking messages, in one event-loop step once the drafts are loaded (rule 3)."""
         if self.turn:
+            await self.turn.calls.cancel((HANDED_OVER,) if self.turn.handed_over else ())
             await self.turn.undo()
+            if not self.turn.handed_over:
+                await self._abandon_calls()
         await self.reply.abort()
         await self.workspace.store.prepare_all()
         await self.workspace.store.close_all()
@@ -160,9 +172,9 @@ class _Runs:
         return messages
 
     async def _run(self) -> Ending:
-        record = run_record(self.output.transcript)
+        record = run_record(self.output.transcript, self.request.turn.credentials)
         if record is None:
-            await self._step("called", str(len(self.messages)))
+            await self._record_call()
             record = RunRecord(len(self.messages))
         if reason := await self._reason_to_give_up(record):
             await abandon_run(self.agent, self.output.transcript)
@@ -170,11 +182,14 @@ class _Runs:
         await self._step("began")
         if record.interrupted:
             await self.flushed()  # so that the next crash is counted
+        await self.calls.find(record.tool_names)
         await self.reply.add_recorded(record.shown)
         self.turn = turn = self._make_turn(record)
         ending = await self._carry_out(turn)
         if turn.asked:
+            await turn.calls.wait()
             return await self._ask(turn)
+        await turn.calls.cancel()
         if ending.state is State.COMPLETED:
             await turn.save()
             turn.release()
@@ -201,9 +216,12 @@ class _Runs:
             if (current := asyncio.current_task()) and current.cancelling():
                 raise
             return Ending(State.FAILED, "The agent cancelled itself.")
-        except (Exception, BaseExceptionGroup):
+        except (Exception, BaseExceptionGroup) as error:
             if not turn.ending and not turn.asked:  # else a framework has wrapped what ends the function
-                logger.exception("The agent failed")
+                if self.request.turn.credentials:  # they may be in the trace
+                    logger.error("The agent failed with %s", type(error).__name__)
+                else:
+                    logger.exception("The agent failed")
                 return Ending(State.FAILED, INTERNAL_ERROR)
         return turn.ending or Ending(State.COMPLETED)
 
@@ -211,11 +229,17 @@ class _Runs:
         await turn.save()
         await turn.prepare()
         await turn.settle()  # nothing waits from here
-        for number, question in turn.asked:
-            await self._step("authentication" if question.authentication else "asked", question.question, str(number))
+        while await self.take_messages(closing=True):
+            pass
+        for question in turn.asked:
+            if question.call_id == FUNCTION:
+                await self.output.append_transcript((question.step,))
+            else:
+                await self.calls.record_question(question)
+        await self._step("paused")
         turn.release()
         self.turn = None
-        ending = ending_from_tools([question for _, question in turn.asked])
+        ending = ending_from_tools([question.ask for question in turn.asked])
         assert ending
         return ending
 
@@ -226,7 +250,7 @@ class _Runs:
             await self._step(kind, value, name)
 
         services = CallServices(
-            record_step, self.flushed, self._label, self.request.turn.caller(), self.writers, self._kept_values
+            record_step, self.flushed, self._label, self.request.turn.caller(), self.calls.writers, self._kept_values
         )
         messages = TurnServices(self.request.turn.stop, self.request.spend, self.take_messages)
         turn = Turn(
@@ -238,9 +262,9 @@ class _Runs:
             self.output,
             AguiStream(self.agui),
             to_message(self.messages[record.message - 1]),
+            self.calls,
             messages=self.messages,
             history=self.request.history,
-            tools=self.tools,
             instructions=self.instructions,
             resumed=record.interrupted,
         )
@@ -248,6 +272,20 @@ class _Runs:
 
     def _kept_values(self, names: Collection[str]) -> list[str]:
         return kept_values((*self.request.turn.earlier, self.output.transcript), names)
+
+    async def add_question(self, question: Question) -> None:
+        """A call of a tool asks the user: recorded when the function pauses, after the messages sent before that."""
+        assert self.turn
+        self.turn.asked.append(question)
+
+    async def _abandon_calls(self) -> None:
+        """The calls without a result are not run again."""
+        pending = pending_calls(self.output.transcript)
+        await abandon(pending, self.calls.tools)
+        await self.output.append_transcript(tuple(ToolResult(each.id, UNANSWERED, is_error=True) for each in pending))
+
+    async def _record_call(self) -> None:
+        await self._step("called", str(len(self.messages)), self.request.turn.caller())
 
     async def _label(self, text: str) -> None:
         await self.output.label(text, of_tool=True)

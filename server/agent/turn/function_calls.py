@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import groupby
 
@@ -46,6 +46,28 @@ async def find_no_tool(name: str) -> str:
     return ""
 
 
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What a call, or an agent's function, asks the user.
+
+    Attributes:
+        call_id: of the call; `FUNCTION` for the agent's function.
+        number: among the questions of the call.
+        index: of the call's block.
+    """
+
+    call_id: str
+    number: int
+    ask: Ask
+    index: int = -1
+
+    @property
+    def step(self) -> ToolStep:
+        """Records that the call waits for the answer."""
+        kind: StepKind = "authentication" if self.ask.authentication else "asked"
+        return ToolStep(self.call_id, kind, self.ask.question, str(self.number))
+
+
 @dataclass(slots=True)
 class FunctionCalls:
     """Runs calls for one turn.
@@ -56,6 +78,8 @@ class FunctionCalls:
         find_tool: waits for a tool missing from `tools` (rule 3).
         earlier: the transcripts of the context's earlier tasks.
         asked: ids of the calls that wait for the user, in their order.
+        writers: ids of artifacts changed by running calls, with the ids of these calls.
+        on_question: takes what a call asks, in place of `record_question`.
     """
 
     tools: dict[str, FunctionTool]
@@ -66,8 +90,10 @@ class FunctionCalls:
     find_tool: FindTool = find_no_tool
     earlier: Sequence[Transcript] = ()
     asked: list[str] = field(default_factory=list)
-    _writers: dict[str, str] = field(default_factory=dict)
+    writers: dict[str, str] = field(default_factory=dict)
+    on_question: Callable[[Question], Awaitable[None]] | None = None
     _missing: dict[str, str] = field(default_factory=dict)
+    _exclusive: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     async def run(self, calls: Sequence[FunctionCall]) -> list[Outcome]:
         """Run the calls, adjacent parallel ones concurrently; returns the outcomes in their order."""
@@ -81,7 +107,7 @@ class FunctionCalls:
             raise
 
     async def _run_all(self, calls: Sequence[FunctionCall]) -> list[Outcome]:
-        await asyncio.gather(*map(self._find, {call.name for call in calls} - self.tools.keys()))
+        await self.find({call.name for call in calls})
         outcomes: list[Outcome] = []
         for parallel, group in groupby(calls, self._is_parallel):
             if parallel:
@@ -89,6 +115,22 @@ class FunctionCalls:
             else:
                 outcomes += [await self._run(call) for call in group]
         return outcomes
+
+    async def run_one(self, call: FunctionCall) -> Outcome:
+        """Run a call. Calls of tools that are not parallel wait for each other."""
+        if self._is_parallel(call):
+            return await self._run(call)
+        async with self._exclusive:
+            return await self._run(call)
+
+    async def approve(self, call: FunctionCall) -> Outcome | None:
+        """Ask whether a call may run, if its tool needs approval; None if it may."""
+        tool = self.tools.get(call.name)
+        return await self._check_approval(tool, call) if tool and needs_approval(tool) else None
+
+    async def find(self, names: Iterable[str]) -> None:
+        """Wait for the tools that are missing (rule 3)."""
+        await asyncio.gather(*map(self._find, set(names) - self.tools.keys()))
 
     async def _find(self, name: str) -> None:
         await self.output.label(f"Waiting for {name}…", of_tool=True)
@@ -108,7 +150,7 @@ class FunctionCalls:
             return await self._end(call, Failed(_missing_tool_message(call, self._missing.get(call.name, ""))))
         if call.interrupted and not tool.idempotent:
             return await self._end(call, Failed(_unknown_outcome_message(tool)))
-        if _needs_approval(tool) and (refused := await self._check_approval(tool, call)):
+        if needs_approval(tool) and not call.approved and (refused := await self._check_approval(tool, call)):
             return refused
         await self._step(call, "began")
         if not tool.idempotent:
@@ -137,15 +179,16 @@ class FunctionCalls:
         if answer is None:
             if tool.check and (fault := tool.check(call.input)):
                 return await self._end(call, Failed(fault))
-            question = approval_question(tool.name, call.input, self._guest(call))
-            return await self._ask(call, Ask(question, approval=_approval(call)))
+            return await self._ask(call, self.approval(call))
         if not is_yes(answer):
             return await self._end(call, Failed(f"The user did not approve this call, and answered: {answer}"))
         return None
 
-    def _guest(self, call: FunctionCall) -> str:
-        """The caller, if not the owner."""
-        return call.caller if self.owner and call.caller != self.owner else ""
+    def approval(self, call: FunctionCall) -> Ask:
+        """The question whether a call may run. It names the caller, if not the owner."""
+        guest = call.caller if self.owner and call.caller != self.owner else ""
+        asked: Mapping[str, JsonValue] = {"toolCallId": call.id, "tool": call.name, "input": dict(call.input)}
+        return Ask(approval_question(call.name, call.input, guest), approval=asked)
 
     async def _carry_out(self, tool: FunctionTool, call: FunctionCall, canvas: Canvas) -> Outcome:
         try:
@@ -180,7 +223,7 @@ class FunctionCalls:
         async def record(kind: StepKind, name: str, value: str) -> None:
             await self._step(call, kind, value, name)
 
-        return CallServices(record, self.flushed, self._label(call), call.caller, self._writers, self._kept_values)
+        return CallServices(record, self.flushed, self._label(call), call.caller, self.writers, self._kept_values)
 
     def _kept_values(self, names: Collection[str]) -> list[str]:
         return kept_values((*self.earlier, self.output.transcript), names)
@@ -207,12 +250,16 @@ class FunctionCalls:
                 await canvas.undo()
             return await self._end(call, shown)
         number = _first_own_question(self.tools[call.name]) + canvas.question_count - 1 if canvas else APPROVAL
-        await self._step(call, "authentication" if ask.authentication else "asked", shown.question, str(number))
-        self.asked.append(call.id)
-        await self.output.emit(to_tool_result(call.index, call.id, shown)[1])
+        await (self.on_question or self.record_question)(Question(call.id, number, shown, call.index))
         if canvas:
             canvas.release()
         return shown
+
+    async def record_question(self, question: Question) -> None:
+        """Record that a call waits for the user."""
+        await self.output.append_transcript((question.step,))
+        self.asked.append(question.call_id)
+        await self.output.emit(to_tool_result(question.index, question.call_id, question.ask)[1])
 
     async def _end(self, call: FunctionCall, outcome: Outcome) -> Outcome:
         log_failure(call.name, outcome)
@@ -222,13 +269,14 @@ class FunctionCalls:
         return outcome
 
 
-def _needs_approval(tool: FunctionTool) -> bool:
+def needs_approval(tool: FunctionTool) -> bool:
+    """Whether the user is asked before each call."""
     return tool.approval != "never"
 
 
 def _first_own_question(tool: FunctionTool) -> int:
     """The number of the first question that the tool itself asks."""
-    return APPROVAL + 1 if _needs_approval(tool) else 0
+    return APPROVAL + 1 if needs_approval(tool) else 0
 
 
 def _without_credentials(call: FunctionCall, outcome: Outcome) -> Outcome:
@@ -270,10 +318,6 @@ async def _gather(calls: Sequence[Awaitable[Outcome]]) -> list[Outcome]:
             task.cancel(*reason)
         await asyncio.wait(tasks)
         raise
-
-
-def _approval(call: FunctionCall) -> Mapping[str, JsonValue]:
-    return {"toolCallId": call.id, "tool": call.name, "input": dict(call.input)}
 
 
 def _missing_tool_message(call: FunctionCall, reason: str) -> str:

@@ -1,7 +1,7 @@
 """The calls of function tools without a result yet, from the transcript of their task. Pure.
 
 A call waits because it asked the user, or because a crash interrupted it. Either way it is run again, with its record
-(`tools/functions/canvas.py`).
+(`tools/functions/canvas.py`). The run of an agent's function (`loops/run_record.py`) is a call without a tool.
 """
 
 from __future__ import annotations
@@ -16,6 +16,8 @@ from a2a_canvas.server.agent.model import ModelText, ToolResult, ToolUse
 from a2a_canvas.server.log_output import MASK
 from a2a_canvas.tools.functions.recorded_call import CallRecord, ChangeKey
 
+FUNCTION = ""
+"""The id of the call that is the run of an agent's function."""
 SECRET_LENGTH = 8
 """The minimum length of an answer that counts as a secret: “done” does not."""
 
@@ -29,8 +31,9 @@ class FunctionCall:
         caller: the user whose message the model had read last when it made the call; empty if anonymous.
         record: of its previous run.
         interrupted: a crash interrupted it; else it has not begun, or the user has answered its question.
-        withheld: the number of its question whose answer, the newest message, is not recorded; -1 for none.
+        withheld: the numbers of its questions whose answer, the newest message, is not recorded.
         credentials: that answer, if available.
+        approved: the user has approved it elsewhere, so it needs no approval here.
     """
 
     id: str
@@ -40,16 +43,18 @@ class FunctionCall:
     caller: str = ""
     record: CallRecord = field(default_factory=CallRecord)
     interrupted: bool = False
-    withheld: int = -1
+    withheld: frozenset[int] = frozenset()
     credentials: str = field(default="", repr=False)
+    approved: bool = False
 
     def with_credentials(self, credentials: str | None) -> FunctionCall:
         """The call with the unrecorded answer; `credentials` is None if it is lost."""
-        if self.withheld < 0 or credentials is None:
+        if not self.withheld or credentials is None:
             return self
-        answers = list(self.record.answers)
-        answers[self.withheld] = credentials
-        return replace(self, record=replace(self.record, answers=tuple(answers)), credentials=credentials)
+        answers = tuple(
+            credentials if number in self.withheld else answer for number, answer in enumerate(self.record.answers)
+        )
+        return replace(self, record=replace(self.record, answers=answers), credentials=credentials)
 
     def hide_credentials(self, text: str) -> str:
         """A text from the call, with its credentials masked."""
@@ -70,9 +75,9 @@ class _WaitingCall:
     answers: list[str | None] = field(default_factory=list)
     kept: dict[str, str] = field(default_factory=dict)
     changes: dict[ChangeKey, int] = field(default_factory=dict)
-    asks: int = -1
+    asks: set[int] = field(default_factory=set)
     credentials: bool = False
-    withheld: int = -1
+    withheld: frozenset[int] = frozenset()
     runs: bool = False
 
     def take(self, step: ToolStep) -> None:
@@ -80,14 +85,17 @@ class _WaitingCall:
             case "called":
                 self.index = int(step.value)
             case "began":
-                self.runs = True
+                self.runs, self.credentials = True, False
+                self.asks.clear()
             case "asked" | "authentication":
-                self.asks = int(step.name) if step.name else len(self.answers)
-                self.credentials = step.kind == "authentication"
+                self.asks.add(int(step.name) if step.name else len(self.answers))
+                self.credentials |= step.kind == "authentication"
             case "changed":
                 self.changes |= {(step.name, artifact): count for artifact, count in json.loads(step.value).items()}
             case "kept":
                 self.kept[step.name] = step.value
+            case "paused":
+                self.runs = False
             case "shown" | "took":
                 pass
             case _:
@@ -95,22 +103,29 @@ class _WaitingCall:
 
     def answer(self, text: str | None) -> None:
         """Take a message; None for one that is not recorded."""
-        if self.asks < 0:
+        if not self.asks:
             return
-        self.answers += [None] * (self.asks + 1 - len(self.answers))
-        self.answers[self.asks] = text
-        self.withheld = self.asks if text is None else -1
-        self.asks, self.credentials, self.runs = -1, False, False
+        self.answers += [None] * (max(self.asks) + 1 - len(self.answers))
+        for number in self.asks:
+            self.answers[number] = text
+        self.withheld = frozenset(self.asks if text is None else ())
+        self.credentials = self.runs = False
+        self.asks.clear()
 
     def call(self) -> FunctionCall:
         record, use = CallRecord(tuple(self.answers), self.kept, self.changes), self.use
-        interrupted = self.runs and self.asks < 0
+        interrupted = self.runs and not self.asks
         return FunctionCall(use.id, self.index, use.name, use.input, self.caller, record, interrupted, self.withheld)
 
 
 def pending_calls(transcript: Transcript) -> tuple[FunctionCall, ...]:
-    """The calls without a result, in their order."""
-    return tuple(each.call() for each in _waiting_calls(transcript))
+    """The calls of tools without a result, in their order."""
+    return tuple(each.call() for each in _waiting_calls(transcript) if each.use.id != FUNCTION)
+
+
+def function_call(transcript: Transcript) -> FunctionCall | None:
+    """The newest run of an agent's function; None if there was none."""
+    return next((each.call() for each in _waiting_calls(transcript) if each.use.id == FUNCTION), None)
 
 
 def asks_for_credentials(transcript: Transcript) -> bool:
@@ -130,8 +145,8 @@ def _waiting_calls(transcript: Transcript) -> Collection[_WaitingCall]:
         match item:
             case AssistantOutput(blocks=blocks):
                 uses |= {block.id: block for block in blocks if isinstance(block, ToolUse)}
-            case ToolStep(tool_use_id=""):  # of an agent's function (`loops/run_record.py`)
-                pass
+            case ToolStep(tool_use_id="", kind="called"):
+                waiting[FUNCTION] = _WaitingCall(ToolUse(FUNCTION, "", {}), -1, item.name)
             case ToolStep(tool_use_id=use_id, kind="called"):  # an id may occur again in a later answer
                 waiting[use_id] = _WaitingCall(uses[use_id], int(item.value), item.name)
             case ToolStep(tool_use_id=use_id):

@@ -546,6 +546,7 @@ class Turns:
             new_id=self.new_id,
             flushed=flushed,
             instructions=self.instructions,
+            find_tool=self.find_tool,
         )
 
     def _agent_request(self, record: TaskRecord, handle: TurnHandle, turn: TurnRequest) -> AgentRequest:

@@ -18,10 +18,13 @@ class AgentLife(Life):
 
     Attributes:
         new_messages: those that arrive while it works.
+        owner, caller: of the context, and of the message.
     """
 
-    def __init__(self, function, documents=None) -> None:
-        super().__init__(FakeLLM([]), replace(START, history=(said("m-1", "Go"),)), documents)
+    owner = caller = ""
+
+    def __init__(self, function, documents=None, tools=()) -> None:
+        super().__init__(FakeLLM([]), replace(START, history=(said("m-1", "Go"),)), documents, tools=tools)
         self.agent = agent_function(function)
         self.new_messages: list[UserMessage] = []
         self.spent = (0, 0)
@@ -38,6 +41,9 @@ class AgentLife(Life):
             progress=record.progress,
             changed=tuple(record.artifacts),
             drafts=drafts,
+            caller=lambda: self.caller,
+            owner=self.owner,
+            credentials=self.credentials,
             stop=self._reason_to_stop,
         )
         read = sum(isinstance(item, UserInput) and bool(item.message_id) for item in record.transcript)
@@ -45,11 +51,12 @@ class AgentLife(Life):
         await run_function(
             AgentRequest(turn, messages, spend=self._spend, agui=record.agui),
             self.agent,
-            tools=(),
+            tools=self.tools,
             store=self.store,
             emit=self.told,
             new_id=ids(),
             flushed=self._flushed,
+            find_tool=self.find_tool,
         )
 
     async def _flushed(self) -> None:

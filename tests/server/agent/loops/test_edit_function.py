@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from a2a_canvas import File, ToolError, Turn, agent
+from a2a_canvas import Canvas, File, ToolError, Turn, agent, tool
 from a2a_canvas.server.agent.edit.edit_prompt import EDIT_SYSTEM
 from a2a_canvas.server.agent.edit.rewrite import NO_TEXT
 from a2a_canvas.server.agent.endings import INTERNAL_ERROR
@@ -31,7 +31,7 @@ from tests.server.agent.edit.operation_harness import TEXT, OperationHarness, ed
 class Edited(OperationHarness):
     """An edit that a function answers."""
 
-    def __init__(self, function, **options) -> None:
+    def __init__(self, function, tools=(), **options) -> None:
         super().__init__(**options)
         self.reason_to_stop = ""
         self.spent: list[tuple[int, int]] = []
@@ -43,7 +43,7 @@ class Edited(OperationHarness):
             AgentRequest(turn, (said("m-1", "Louder"),), spend=lambda *tokens: self.spent.append(tokens)),
             marked,
             "doc",
-            tools=(),
+            tools=[each.tool for each in tools],
             store=self.store,
             emit=self.told,
             new_id=self._new_id,
@@ -397,3 +397,32 @@ async def test_its_model_streams_and_cannot_write_artifacts() -> None:
     assert "changes its passage only" in read[0]
     assert [each.artifact_id for each in await done.store.list("context")] == ["doc"]
     assert phases(done.told.events) == ["start", "chunk", "complete", "artifact"]
+
+
+async def test_it_may_call_tools_that_only_read() -> None:
+    @tool
+    def shout(text: str) -> str:
+        """Shouts."""
+        return text.upper()
+
+    @tool
+    async def write(canvas: Canvas) -> str:
+        """Writes."""
+        await canvas.artifact("other").append("x")
+        return ""
+
+    @tool(approval="ask")
+    def pay() -> str:
+        """Pays."""
+        return ""
+
+    async def look(turn: Turn) -> str:
+        with pytest.raises(ToolError, match="changes its passage only"):
+            await turn.tools.find("write").call({})
+        with pytest.raises(RuntimeError, match="not allowed while"):
+            await turn.tools.find("pay").call({})
+        return await turn.tools.find("shout").call({"text": turn.edit.passage})
+
+    done = await edited(look, tools=[shout, write, pay])
+    assert (await done.doc()).text == TEXT.replace("Two.", "TWO.")
+    assert len(await done.versions()) == 2
