@@ -45,13 +45,11 @@ class AgentFunction:
     package: str = ""
 
     def edit(self, function: F) -> F:
-        """Mark the function that answers edits of a selection. It finds the edit in `turn.edit`.
+        """Mark the function that answers edits of a selection, in place of any other. It finds the edit in `turn.edit`.
 
         Raises:
-            AgentDefinitionError: it is not async, does not take the turn alone, or there is one already.
+            AgentDefinitionError: it is not async, or does not take the turn alone.
         """
-        if self.editor:
-            raise AgentDefinitionError(f"{self.name} has a function for edits. Mark one, without edits=True.")
         self.editor = _editor_of(function)
         return function
 

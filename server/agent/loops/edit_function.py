@@ -4,7 +4,8 @@ Rule 1: the text that the function shows is the answer; it is shown while it arr
 Rule 2: the passage is the edit's only change: what would change an artifact, or ask, is an error.
 Rule 3: nothing is recorded. An edit that a crash cut off has changed nothing and runs again from its start, and an
         answer that is no passage is asked for again: the steps of such a run are not skipped.
-Rule 4: an answer that was taken back is another attempt, whose text is what followed.
+Rule 4: text that was taken back, or came before a tool call, is not part of the passage. It has been shown, so what
+        follows is the answer of another attempt.
 """
 
 from __future__ import annotations
@@ -35,6 +36,7 @@ from a2a_canvas.server.agent.model import (
     ModelEvent,
     ModelRequest,
     StopReason,
+    TextDelta,
 )
 from a2a_canvas.server.agent.turn.call import TurnOutput
 from a2a_canvas.server.agent.turn.function_calls import FunctionCalls, Question
@@ -86,8 +88,8 @@ class _Passage(ReplyStream):
     """The text of the passage, as the events of a model's answer. Calls of tools are not part of it.
 
     Attributes:
-        shown: the events so far; those since it was taken back are not passed on.
-        taken_back: it was (rule 4).
+        shown: the events of the passage so far.
+        taken_back: text of it was (rule 4); no more events are passed on.
     """
 
     def __init__(self, workspace: Workspace, output: TurnOutput, take: Take) -> None:
@@ -97,8 +99,8 @@ class _Passage(ReplyStream):
         self._pass_on = take
 
     async def abort(self) -> None:
-        self.taken_back = self.taken_back or bool(self.shown)
-        self._open = None
+        await self.end_block()
+        self.taken_back = self.taken_back or any(isinstance(event, TextDelta) for event in self.shown)
         self.shown.clear()
 
     async def begin_call(self, call_id: str, name: str) -> None:
@@ -111,6 +113,8 @@ class _Passage(ReplyStream):
         return FunctionCall(call_id, 0, "", {})
 
     async def end_round(self, reason: StopReason = "end_turn") -> str:
+        if reason == "tool_use":
+            await self.abort()
         return ""
 
     async def end(self) -> None:
@@ -207,7 +211,7 @@ class EditFunction:
         await passage.end()
         if passage.taken_back:
             self.again.extend((MessageStart(), *passage.shown))
-            raise ModelError("The agent took its text back.", retryable=True)
+            raise ModelError("The agent wrote its text again.", retryable=True)
 
     def _make_turn(self, request: ModelRequest, prompt: EditPrompt, take: Take) -> tuple[EditTurn, _Passage]:
         asked = self.request.turn

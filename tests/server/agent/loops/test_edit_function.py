@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from a2a_canvas import Canvas, File, ToolError, Turn, agent, tool
+from a2a_canvas import Canvas, File, ToolError, Turn, tool
 from a2a_canvas.server.agent.edit.edit_prompt import EDIT_SYSTEM
 from a2a_canvas.server.agent.edit.rewrite import NO_TEXT
 from a2a_canvas.server.agent.endings import INTERNAL_ERROR
@@ -18,55 +18,10 @@ from a2a_canvas.server.agent.events import (
     ThinkingAdded,
     ToolUseStarted,
 )
-from a2a_canvas.server.agent.loops.edit_function import EditFunction
-from a2a_canvas.server.agent.loops.run_function import AgentRequest
 from a2a_canvas.server.agent.model import Usage
-from a2a_canvas.server.agent.turn.turn import TurnRequest
-from a2a_canvas.store.edits import EditChunk
 from a2a_canvas.tools.functions.running import HANDED_OVER
-from tests.fakes import said
-from tests.server.agent.edit.operation_harness import TEXT, OperationHarness, edit, edits_of, phases
-
-
-class Edited(OperationHarness):
-    """An edit that a function answers."""
-
-    def __init__(self, function, tools=(), **options) -> None:
-        super().__init__(**options)
-        self.reason_to_stop = ""
-        self.spent: list[tuple[int, int]] = []
-        self.is_handed_over = False
-        marked = agent(nothing)
-        marked.edit(function)
-        turn = TurnRequest("task", "context", (), (), lambda closing: (), caller=lambda: "ann", stop=self._stop)
-        self.llm = EditFunction(
-            AgentRequest(turn, (said("m-1", "Louder"),), spend=lambda *tokens: self.spent.append(tokens)),
-            marked,
-            "doc",
-            tools=[each.tool for each in tools],
-            store=self.store,
-            emit=self.told,
-            new_id=self._new_id,
-            instructions="You are Reef.",
-            handed_over=lambda: self.is_handed_over,
-        )
-
-    async def _stop(self) -> str:
-        return self.reason_to_stop
-
-    @property
-    def chunks(self) -> list[str]:
-        return [event.chunk for event in edits_of(self.told.events) if isinstance(event, EditChunk)]
-
-
-async def nothing(turn: Turn) -> None: ...
-
-
-async def edited(function, operation=None, **options) -> Edited:
-    harness = await Edited(function, **options).ready()
-    await harness.run(operation or edit())
-    return harness
-
+from tests.server.agent.edit.operation_harness import TEXT, edit, phases
+from tests.server.agent.loops.edit_harness import Edited, edited, nothing
 
 # ------------------------------------------------------------------------- the new text
 
@@ -375,28 +330,42 @@ async def test_text_that_it_takes_back_is_replaced_by_what_follows() -> None:
     assert done.spent == [(10, 2)]
 
 
+async def test_text_before_a_tool_call_is_not_part_of_the_passage() -> None:
+    async def work(turn: Turn):
+        await turn.think("Hm.")
+        yield "I look it up."
+        async with turn.tool("search", {}) as call:
+            await call.run(returns_nothing)
+        yield "TWO!"
+
+    async def returns_nothing() -> None: ...
+
+    assert (await (await edited(work)).doc()).text == TEXT.replace("Two.", "TWO!")
+
+
 async def test_its_model_streams_and_cannot_write_artifacts() -> None:
     given = {"append": False, "artifact": {"artifact_id": "new", "parts": [{"kind": "text", "text": "x"}]}}
     read = []
 
-    async def answer(turn: Turn) -> Callable:
-        async def stream() -> str:
-            await turn.stream("TWO!")
+    async def work(turn: Turn) -> None:
+        async def call() -> str:
+            await turn.stream("I write it.")
             await turn.model.begin_call("c1", "artifact_update")
             await turn.model.add_input("c1", json.dumps(given))
-            return "done"
+            return "call"
 
-        return await turn.model.respond("answer", stream)
+        async def answer() -> str:
+            await turn.stream("TWO!")
+            return "answer"
 
-    async def work(turn: Turn) -> None:
-        await answer(turn)
+        await turn.model.respond("model", call)
         read.append(await turn.model.run_artifact_call("c1", "artifact_update", given))
+        await turn.model.respond("model", answer)
 
     done = await edited(work)
     assert (await done.doc()).text == TEXT.replace("Two.", "TWO!")
     assert "changes its passage only" in read[0]
     assert [each.artifact_id for each in await done.store.list("context")] == ["doc"]
-    assert phases(done.told.events) == ["start", "chunk", "complete", "artifact"]
 
 
 async def test_it_may_call_tools_that_only_read() -> None:
