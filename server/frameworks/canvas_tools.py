@@ -21,6 +21,11 @@ HOW_TO_WRITE = (
     "passage with artifact_edit; do not repeat their text in your reply."
 )
 
+NO_QUESTIONS = (
+    "The agent would have to ask you, which it cannot do in an edit of a passage. Ask for the change in a message."
+)
+"""Why an edit fails in which the framework leaves a call to the user."""
+
 
 @dataclass(frozen=True, slots=True)
 class PendingCall:

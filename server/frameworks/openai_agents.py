@@ -27,7 +27,7 @@ from a2a_canvas.server.agent.loops.streamed_calls import ARTIFACT_TOOLS
 from a2a_canvas.server.frameworks import canvas_tools as ours
 from a2a_canvas.server.frameworks.message_history import load_messages, save_messages
 from a2a_canvas.tools.ask_user import ask_user
-from a2a_canvas.tools.functions.results import File
+from a2a_canvas.tools.functions.results import File, ToolError
 from a2a_canvas.tools.tool import Tool, to_json
 
 KEY = "openai_agents"
@@ -61,7 +61,17 @@ def openai_agent(
             await turn.say(_as_text(result.final_output))
         await save_messages(turn, KEY, to_jsonable_python(result.to_input_list()))
 
-    return AgentFunction(agent.name, run)
+    async def edit(turn: Turn) -> None:
+        assert turn.edit
+        agents = _SteppedAgents(turn, run_config, turn.edit.system_prompt)
+        given = turn.edit.user_prompt
+        result = await sdk.Runner.run(
+            agents.copy(agent), given, context=make(turn), run_config=run_config, max_turns=max_turns
+        )
+        if result.interruptions:
+            raise ToolError(ours.NO_QUESTIONS)
+
+    return AgentFunction(agent.name, run, editor=edit)
 
 
 class _SteppedAgents:
@@ -79,6 +89,7 @@ class _SteppedAgents:
         if id(agent) not in self._copies:
             self._copies[id(agent)] = made = agent.clone()
             made.model = _SteppedModel(self._model_of(agent), self._turn, f"{agent.name} model")
+            made.output_type = None if self._turn.edit else made.output_type  # a passage is text
             made.handoffs = [self._hand_over(each) for each in agent.handoffs]
             made.get_all_tools = partial(self._tools, agent)  # type: ignore[method-assign]
             made.get_system_prompt = partial(self._prompt, agent)  # type: ignore[method-assign]
@@ -100,6 +111,8 @@ class _SteppedAgents:
     async def _tools(self, agent: sdk.Agent[Any], context: sdk.RunContextWrapper[Any]) -> list[sdk.Tool]:
         tools = await agent.get_all_tools(context)
         own = [self._step(tool) if isinstance(tool, sdk.FunctionTool) else tool for tool in tools]
+        if self._turn.edit:
+            return own
         return [*own, *map(self._artifact_tool, ARTIFACT_TOOLS.values()), self._question_tool()]
 
     async def _prompt(self, agent: sdk.Agent[Any], context: sdk.RunContextWrapper[Any]) -> str:

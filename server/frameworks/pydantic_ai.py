@@ -26,7 +26,7 @@ from a2a_canvas.server.agent.loops.streamed_calls import ARTIFACT_TOOLS
 from a2a_canvas.server.frameworks import canvas_tools as ours
 from a2a_canvas.server.frameworks.message_history import load_messages, save_messages
 from a2a_canvas.tools.ask_user import ask_user
-from a2a_canvas.tools.functions.results import File
+from a2a_canvas.tools.functions.results import File, ToolError
 from a2a_canvas.tools.tool import Done, Failed, Outcome, Tool, to_json
 
 MESSAGES = m.ModelMessagesTypeAdapter
@@ -44,8 +44,9 @@ def pydantic_ai_agent(agent: pa.Agent[Any, Any], *, deps: Any = None) -> AgentFu
     >>> reef = pydantic_ai_agent(Agent("test", name="reef"))
     """
     name = agent.name or "agent"
-    run = partial(_run, agent, name, deps if callable(deps) else lambda turn: deps)
-    return AgentFunction(name, run, package="pydantic-ai-slim")
+    deps_of = deps if callable(deps) else lambda turn: deps
+    run, edit = (partial(each, agent, name, deps_of) for each in (_run, _edit))
+    return AgentFunction(name, run, editor=edit, package="pydantic-ai-slim")
 
 
 async def _run(agent: pa.Agent[Any, Any], name: str, deps: Callable[[Turn], Any], turn: Turn) -> None:
@@ -69,6 +70,20 @@ async def _run(agent: pa.Agent[Any, Any], name: str, deps: Callable[[Turn], Any]
     if not isinstance(result.output, str):
         await turn.say(to_json(to_jsonable_python(result.output)))
     await save_messages(turn, KEY, MESSAGES.dump_python(messages, mode="json"))
+
+
+async def _edit(agent: pa.Agent[Any, Any], name: str, deps: Callable[[Turn], Any], turn: Turn) -> None:
+    """Write the new text of a passage, which streams."""
+    assert turn.edit
+    result: pa.AgentRunResult[Any] = await agent.run(
+        turn.edit.user_prompt,
+        output_type=[str, pa.DeferredToolRequests],
+        deps=deps(turn),
+        instructions=turn.edit.system_prompt,
+        capabilities=[TurnDurability(turn, name)],
+    )
+    if isinstance(result.output, pa.DeferredToolRequests):
+        raise ToolError(ours.NO_QUESTIONS)
 
 
 class TurnDurability(durable.BaseDurabilityCapability[Any]):

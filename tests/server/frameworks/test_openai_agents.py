@@ -6,9 +6,13 @@ from agents import Agent, function_tool
 from agents.testing import ModelCall, ModelStep, ScriptedModel, assistant_message, function_call
 from pydantic import BaseModel
 
+from a2a_canvas.server.agent.edit.edit_prompt import EDIT_SYSTEM
 from a2a_canvas.server.agent.events import State, ToolFailed, ToolSucceeded, ToolUseStarted
+from a2a_canvas.server.frameworks.canvas_tools import NO_QUESTIONS
 from a2a_canvas.server.frameworks.openai_agents import openai_agent
+from tests.server.agent.edit.operation_harness import TEXT
 from tests.server.agent.loops.agent_life import AgentLife
+from tests.server.agent.loops.edit_harness import edited
 
 REPORT = {"artifact_id": "report", "name": "report.md", "parts": [{"kind": "text", "text": "# Tides\nHigh and low."}]}
 UPDATE = {"append": False, "artifact": REPORT}
@@ -143,3 +147,37 @@ async def test_structured_output_is_the_reply() -> None:
 
     agent = Agent(name="reef", model=model(lambda call: [assistant_message('{"high": 5.9}')]), output_type=Tide)
     assert (await run(openai_agent(agent))).said == ['{"high": 5.9}']
+
+
+async def test_a_passage_is_rewritten_by_the_agent_without_the_tools_that_write_documents() -> None:
+    class Tide(BaseModel):
+        high: float
+
+    @function_tool
+    async def search(query: str) -> str:
+        """Search."""
+        return f"2 = {query}"
+
+    seen = []
+
+    def rewrite(call: ModelCall):
+        seen.append((call.system_instructions, [tool.name for tool in call.tools]))
+        if read := results(call):
+            return [assistant_message(f"TWO ({read['s1']}).")]
+        return [assistant_message("I look."), function_call("search", {"query": "two"}, call_id="s1")]
+
+    reef = Agent(name="reef", instructions="You know tides.", model=model(rewrite), tools=[search], output_type=Tide)
+    done = await edited(openai_agent(reef).editor)
+    assert (await done.doc()).text == TEXT.replace("Two.", "TWO (2 = two).")
+    assert seen == [(f"You know tides.\n\n{EDIT_SYSTEM}", ["search"])] * 2
+
+
+async def test_an_edit_that_would_have_to_ask_says_so() -> None:
+    @function_tool(needs_approval=True)
+    async def pay() -> str:
+        """Pay."""
+        return "paid"
+
+    reef = Agent(name="reef", model=model(lambda call: [function_call("pay", {}, call_id="p1")]), tools=[pay])
+    done = await edited(openai_agent(reef).editor)
+    assert (done.end.state, done.end.message.text) == (State.FAILED, NO_QUESTIONS)

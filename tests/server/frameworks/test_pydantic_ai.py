@@ -9,9 +9,13 @@ from pydantic_ai import Agent, ApprovalRequired, FunctionToolset, ModelRetry, Ru
 from pydantic_ai.messages import ModelMessage, ModelRequest, ToolReturnPart
 from pydantic_ai.models.function import AgentInfo, DeltaThinkingPart, DeltaToolCall, FunctionModel
 
+from a2a_canvas.server.agent.edit.edit_prompt import EDIT_SYSTEM
 from a2a_canvas.server.agent.events import State, ThinkingAdded, ToolFailed, ToolSucceeded, ToolUseStarted
+from a2a_canvas.server.frameworks.canvas_tools import NO_QUESTIONS
 from a2a_canvas.server.frameworks.pydantic_ai import pydantic_ai_agent
+from tests.server.agent.edit.operation_harness import TEXT
 from tests.server.agent.loops.agent_life import AgentLife
+from tests.server.agent.loops.edit_harness import edited
 
 REPORT = {"artifact_id": "report", "name": "report.md", "parts": [{"kind": "text", "text": "# Tides\nHigh and low."}]}
 UPDATE = json.dumps({"append": False, "artifact": REPORT})
@@ -162,3 +166,44 @@ async def test_structured_output_is_the_reply_as_json() -> None:
 
     life = await run(pydantic_ai_agent(Agent(FunctionModel(stream_function=model), name="reef", output_type=Tide)))
     assert life.said == ['{"high": 5.9}']
+
+
+async def test_a_passage_is_rewritten_by_the_agent_without_the_tools_that_write_documents() -> None:
+    tools = FunctionToolset(id="reef")
+    seen = []
+
+    @tools.tool_plain
+    async def search(query: str) -> str:
+        """Search."""
+        return f"2 = {query}"
+
+    async def model(messages: list[ModelMessage], info: AgentInfo) -> AsyncIterator:
+        seen.append((info.instructions, [each.name for each in info.function_tools]))
+        if results := last_results(messages):
+            yield "TWO"
+            yield f" ({results['search']})."
+        else:
+            yield "I look. "
+            yield {1: DeltaToolCall("search", '{"query": "two"}', tool_call_id="s1")}
+
+    reef = pydantic_ai_agent(Agent(FunctionModel(stream_function=model), name="reef", toolsets=[tools]))
+    done = await edited(reef.editor)
+    assert (await done.doc()).text == TEXT.replace("Two.", "TWO (2 = two).")
+    assert seen == [(EDIT_SYSTEM.strip(), ["search"])] * 2
+    assert done.spent
+
+
+async def test_an_edit_that_would_have_to_ask_says_so() -> None:
+    tools = FunctionToolset(id="reef")
+
+    @tools.tool_plain(requires_approval=True)
+    async def pay() -> str:
+        """Pay."""
+        return "paid"
+
+    async def model(messages: list[ModelMessage], info: AgentInfo) -> AsyncIterator:
+        yield {0: DeltaToolCall("pay", "{}", tool_call_id="p1")}
+
+    reef = pydantic_ai_agent(Agent(FunctionModel(stream_function=model), name="reef", toolsets=[tools]))
+    done = await edited(reef.editor)
+    assert (done.end.state, done.end.message.text) == (State.FAILED, NO_QUESTIONS)
