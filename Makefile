@@ -49,17 +49,10 @@ setup-node:  ## what checks and tests of the page and of the AG-UI stream need (
 	npm ci
 	cd tests/server/protocols/agui && npm ci
 
-AGUI_AGENTS := build/agui-agents
-
-setup-agui:  ## agents of three frameworks, each in an environment of its own, for the tests of the loop over AG-UI
-	$(call agui_agent,pydantic_ai,'pydantic-ai-slim[ag-ui]==2.68.0')
-	$(call agui_agent,langgraph,ag-ui-langgraph==0.0.47 langgraph==1.2.22 fastapi)
-	$(call agui_agent,agent_framework,agent-framework-ag-ui==1.7.0)
-
-define agui_agent
-	$(PYTHON) -m venv $(AGUI_AGENTS)/$(1)
-	$(AGUI_AGENTS)/$(1)/bin/pip install --quiet $(2) uvicorn
-endef
+# It needs another line of ag-ui-protocol than ours, so it cannot be a dependency.
+setup-agui:  ## an agent of agent-framework, in an environment of its own, for the tests of the loop over AG-UI
+	$(PYTHON) -m venv build/agui-agents/agent_framework
+	build/agui-agents/agent_framework/bin/pip install --quiet agent-framework-ag-ui==1.7.0 uvicorn
 
 vendor:  ## bundle the libraries of the page into server/canvas/vendor (after make setup-node)
 	node vendor.mjs server/canvas/vendor

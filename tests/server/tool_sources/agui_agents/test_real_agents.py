@@ -1,4 +1,4 @@
-"""Agents of three frameworks behind their own AG-UI adapters, each in a virtual environment of its own."""
+"""Agents of three frameworks behind their own AG-UI adapters; that of agent-framework has an environment of its own."""
 
 import os
 import socket
@@ -17,7 +17,7 @@ from tests.loopback import listening
 from tests.server.test_own_loop import send, served
 
 HERE = Path(__file__).parent / "real"
-ENVIRONMENTS = Path(__file__).parents[4] / "build/agui-agents"
+ENVIRONMENT = Path(__file__).parents[4] / "build/agui-agents/agent_framework"
 NEEDS_AGENTS = "TESTS_NEED_AGUI_AGENTS"
 START = 60.0
 
@@ -25,11 +25,7 @@ START = 60.0
 @pytest.fixture(scope="module", params=["pydantic_ai", "langgraph", "agent_framework"])
 def client(request) -> Iterator[TestClient]:
     """This server, whose loop is an agent of a framework."""
-    python = ENVIRONMENTS / request.param / "bin/python"
-    if not python.exists():
-        if os.environ.get(NEEDS_AGENTS):
-            pytest.fail(f"`make setup-agui` has not run, and {NEEDS_AGENTS} is set")
-        pytest.skip("its packages are not installed; `make setup-agui` does it")
+    python = _python_of(request.param)
     with listening() as (_, port):
         pass
     process = subprocess.Popen([python, HERE / f"{request.param}_server.py", str(port)], stdout=sys.stderr)
@@ -40,6 +36,17 @@ def client(request) -> Iterator[TestClient]:
     finally:
         process.terminate()
         process.wait(10)
+
+
+def _python_of(framework: str) -> str:
+    if framework != "agent_framework":
+        return sys.executable
+    python = ENVIRONMENT / "bin/python"
+    if not python.exists():
+        if os.environ.get(NEEDS_AGENTS):
+            pytest.fail(f"`make setup-agui` has not run, and {NEEDS_AGENTS} is set")
+        pytest.skip("its packages are not installed; `make setup-agui` does it")
+    return str(python)
 
 
 def _wait_for(port: int, process: subprocess.Popen[bytes]) -> None:
