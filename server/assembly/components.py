@@ -121,14 +121,14 @@ def _bodies(engine: Engine) -> Bodies:
 
 
 def _card(engine: Engine) -> LoadedCard:
-    settings, rehearses = engine.settings, engine.llm.name == REHEARSAL
+    settings, agent, rehearses = engine.settings, engine.agent, engine.llm.name == REHEARSAL
     return load_card(
         settings.agent_card,
         Addresses.from_settings(settings.url, settings.grpc_port, settings.public_grpc or ""),
         advertise_0_3=settings.advertise_0_3,
-        note=NOTICE if rehearses else "",
+        note=NOTICE if rehearses and not agent else "",
         name=settings.agent.resolve().name if settings.agent else "",
-        quick_actions=QUICK_ACTIONS if rehearses else (),
+        quick_actions=QUICK_ACTIONS if rehearses and not (agent and agent.editor) else (),
         edits=engine.runtime.edits,
     )
 

@@ -15,6 +15,7 @@ from typing import Final, Protocol
 import httpx
 
 from a2a_canvas.server.accounts.api_key import NO_KEYS, KeyCount
+from a2a_canvas.server.agent.model import EDITS_ARE_OFF
 from a2a_canvas.server.agent.models.claude_params import unused_keys
 from a2a_canvas.server.agent.models.rehearsal import START_NOTICE
 from a2a_canvas.server.agent.models.rehearsal.tool_calls import ScriptableTool, example
@@ -68,6 +69,8 @@ def banner(
     program: str,
     sources: Sequence[NamedTools] = (),
     loop: str = "",
+    *,
+    edits: bool = True,
 ) -> Iterator[str]:
     """The lines for the operator.
 
@@ -77,6 +80,7 @@ def banner(
         program: how the user calls this program.
         sources: of the agent's own tools, already started.
         loop: the agent's own, described; empty if the model's rounds are the loop.
+        edits: whether edits of a selection are answered.
     """
     grpc = f" (gRPC: {authority(settings.host, settings.grpc_port)})" if settings.grpc_port else ""
     address = f"http://{authority(settings.host, settings.port)}"
@@ -88,6 +92,8 @@ def banner(
         yield f"The agent is the one in {settings.agent.absolute()}."
     if loop:
         yield f"Its loop: {loop}"
+    if not edits:
+        yield EDITS_ARE_OFF
     if settings.instructions or sources:
         yield from _own_tools(settings, sources)
     if is_rehearsal:

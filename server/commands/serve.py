@@ -95,7 +95,9 @@ def serve(values: Mapping[str, Any], program: str = "a2a-canvas") -> int:
     # Outside of the server, whose own handler stops it gracefully: at the start, and when it has stopped.
     signal.signal(signal.SIGINT, _end_at_once)
     # Read when the server serves: by then the tools of MCP servers are known.
-    said = banner(settings, llm.name, count, program, app.state.tool_sources, describe_loop(settings, app.state.agent))
+    state = app.state
+    loop = describe_loop(settings, state.agent)
+    said = banner(settings, llm.name, count, program, state.tool_sources, loop, edits=state.edits)
     lines = chain(said, hints(settings, os.environ, program))
     ForegroundServer(config, app.state.shutdown, settings, lines, program).run([lent] if lent else None)
     return 0

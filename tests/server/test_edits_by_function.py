@@ -240,3 +240,26 @@ def test_over_ag_ui_it_is_the_same(edits: bool) -> None:
     else:
         assert (answer.status_code, answer.json()["error"]["message"]) == (400, EDITS_OFF)
         assert text == "The tide is high"
+
+
+def test_the_card_has_the_quick_actions_of_what_answers_edits() -> None:
+    for loop, rehearses in ((reef(), False), (writer, True), (None, True)):
+        with agent(loop=loop) as it:
+            assert ("quickActions" in params(it)) is rehearses
+            description = it.http.get("/.well-known/agent-card.json").json()["description"]
+            assert ("rehearsal" in description) is (loop is None)
+
+
+@pytest.mark.usefixtures("without_a_key")
+@pytest.mark.parametrize(("model", "edits"), [(None, False), ("rehearsal", True)])
+def test_a_loop_of_the_settings_needs_no_model(tmp_path, model: str | None, edits: bool) -> None:
+    (tmp_path / "agent.py").write_text(AGENT)
+    with agent(tmp_path, model=model, loop=None) as it:
+        assert it.send("tides").state == "completed"
+        assert params(it).get("edits", True) is edits
+
+
+AGENT = """
+async def agent(turn):
+    await turn.artifact("tides").append("High.", name="tides.md")
+"""

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from a2a_canvas.server.accounts.api_key import KeyCount
-from a2a_canvas.server.agent.model import ToolSpec
+from a2a_canvas.server.agent.model import EDITS_ARE_OFF, ToolSpec
 from a2a_canvas.server.agent.models.rehearsal import START_NOTICE
 from a2a_canvas.server.commands.banner import DataCount, banner, hints, ollama_hint, ollama_warning, wrap_line
 from a2a_canvas.server.settings.settings import Settings
@@ -198,6 +198,14 @@ def test_it_says_which_loop_the_agent_has_instead_of_the_rehearsal(folder: Path)
         "Its instructions: instructions.md",
     ]
     assert not [line for line in said if "rehearsal model" in line]
+
+
+@pytest.mark.usefixtures("folder")
+@pytest.mark.parametrize("edits", [True, False])
+def test_it_says_that_edits_are_off(edits: bool) -> None:
+    said = list(banner(Settings(), "no model", None, "canvas", loop="reef.agent:agent", edits=edits))
+    assert said[1] == "Its loop: reef.agent:agent"
+    assert (EDITS_ARE_OFF in said) is not edits
 
 
 @dataclass(frozen=True)
