@@ -2,6 +2,7 @@
 
 | function | of | extra |
 |---|---|---|
+| `adk_agent` | an agent of `google.adk` | `a2a-canvas[google-adk]` |
 | `openai_agent` | an `agents.Agent` (OpenAI Agents SDK) | `a2a-canvas[openai-agents]` |
 | `pydantic_ai_agent` | a `pydantic_ai.Agent` | `a2a-canvas[pydantic-ai]` |
 
@@ -14,12 +15,13 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from a2a_canvas.server.frameworks.google_adk import adk_agent
     from a2a_canvas.server.frameworks.openai_agents import openai_agent
     from a2a_canvas.server.frameworks.pydantic_ai import pydantic_ai_agent
 
-__all__ = ["openai_agent", "pydantic_ai_agent"]
+__all__ = ["adk_agent", "openai_agent", "pydantic_ai_agent"]
 
-_MODULES = {"openai_agent": "openai_agents", "pydantic_ai_agent": "pydantic_ai"}
+_MODULES = {"adk_agent": "google_adk", "openai_agent": "openai_agents", "pydantic_ai_agent": "pydantic_ai"}
 
 
 def __getattr__(name: str) -> Any:

@@ -1,0 +1,310 @@
+"""An agent of Google's ADK as the loop. Only this module imports google.adk.
+
+Rule 1: each run works with a copy of the agent and its sub-agents, whose models and tools are steps. What a tool does
+        to the session is recorded with its result.
+Rule 2: a partial event shows text and arguments early; the response that completes it is not shown again.
+Rule 3: long-running tools, confirmations and `ask_user` are asked outside the framework's run, as one question.
+"""
+
+from __future__ import annotations
+
+import copy
+import json
+from collections.abc import AsyncGenerator, Iterable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+from uuid import uuid4
+
+from google.adk.agents import BaseAgent, LlmAgent
+from google.adk.agents.readonly_context import ReadonlyContext
+from google.adk.events import Event, EventActions
+from google.adk.models import BaseLlm
+from google.adk.models.llm_request import LlmRequest
+from google.adk.models.llm_response import LlmResponse
+from google.adk.runners import Runner
+from google.adk.sessions import InMemorySessionService
+from google.adk.tools.base_tool import BaseTool
+from google.adk.tools.base_toolset import BaseToolset
+from google.adk.tools.tool_context import ToolContext
+from google.genai import types
+from pydantic import BaseModel
+from pydantic_core import to_jsonable_python
+
+from a2a_canvas.server.agent.loops.agent_function import AgentFunction
+from a2a_canvas.server.agent.loops.agent_turn import Turn
+from a2a_canvas.server.agent.loops.streamed_calls import ARTIFACT_TOOLS
+from a2a_canvas.server.frameworks import canvas_tools as ours
+from a2a_canvas.server.frameworks.message_history import load_messages, save_messages
+from a2a_canvas.server.frameworks.partial_arguments import ArgumentWriter, UnorderedArguments, parse_path
+from a2a_canvas.tools.ask_user import ask_user
+from a2a_canvas.tools.functions.results import File
+from a2a_canvas.tools.tool import Done, Outcome, Tool, to_json
+
+KEY = "google_adk"
+APP = "a2a-canvas"
+CONFIRMATION = "adk_request_confirmation"
+HANDOVER = "transfer_to_agent"
+
+
+def adk_agent(agent: BaseAgent) -> AgentFunction:
+    """An agent of ADK, for `create_app(loop=…)`, or as `agent` in agent.py.
+
+    Args:
+        agent: the root agent, with its model, tools and sub-agents.
+
+    >>> from google.adk.agents import LlmAgent
+    >>> reef = adk_agent(LlmAgent(name="reef", model="gemini-flash-latest"))
+    """
+    return AgentFunction(agent.name, partial(_run, agent), package="google-adk")
+
+
+async def _run(agent: BaseAgent, turn: Turn) -> None:
+    sessions = InMemorySessionService()
+    session = await sessions.create_session(app_name=APP, user_id=turn.caller or "user", session_id=turn.thread_id)
+    for event in await _load(turn):
+        await sessions.append_event(session, event)
+    instructions = await ours.instructions_for(turn)
+    runner = Runner(app_name=APP, agent=_with_steps(agent, turn, instructions), session_service=sessions)
+    message: types.Content | None = _message(turn)
+    while message:
+        pending: dict[str, types.FunctionCall] = {}
+        async for event in runner.run_async(user_id=session.user_id, session_id=session.id, new_message=message):
+            asked = event.long_running_tool_ids or ()
+            pending |= {call.id: call for call in event.get_function_calls() if call.id and call.id in asked}
+            if event.error_code:
+                raise RuntimeError(f"{event.error_code}: {event.error_message}")
+        *given, message = await _ask(turn, pending.values()) if pending else (None,)
+        for content in given:
+            await sessions.append_event(session, Event(author="user", content=content))
+    ended = await sessions.get_session(app_name=APP, user_id=session.user_id, session_id=session.id)
+    assert ended
+    await save_messages(turn, KEY, [_dump(event) for event in ended.events])
+
+
+def _with_steps(agent: BaseAgent, turn: Turn, instructions: str) -> BaseAgent:
+    """A copy of the agent for one run (rule 1)."""
+    made = agent.clone()
+    for original, each in zip(_tree(agent), _tree(made), strict=True):
+        if isinstance(original, LlmAgent) and isinstance(each, LlmAgent):
+            each.model = _SteppedLlm(original.canonical_model, turn, f"{each.name} model", instructions)
+            each.tools = [_SteppedTools(original, turn)]
+    return made
+
+
+def _tree(agent: BaseAgent) -> Iterable[BaseAgent]:
+    yield agent
+    for each in agent.sub_agents:
+        yield from _tree(each)
+
+
+class _SteppedLlm(BaseLlm):
+    """A model whose answers are steps of a turn, shown while they stream."""
+
+    def __init__(self, model: BaseLlm, turn: Turn, step: str, instructions: str) -> None:
+        super().__init__(model=model.model)
+        self._given = (model, turn, step, instructions)
+
+    async def generate_content_async(
+        self, llm_request: LlmRequest, stream: bool = False
+    ) -> AsyncGenerator[LlmResponse, None]:
+        model, turn, step, instructions = self._given
+        llm_request.append_instructions([instructions])
+
+        async def answer() -> Any:
+            shown = _ResponseStream(turn)
+            async for response in model.generate_content_async(llm_request, stream=True):
+                await shown.take(response)
+            return _dump(shown.whole())
+
+        yield LlmResponse.model_validate_json(json.dumps(await turn.model.respond(step, answer)))
+
+
+@dataclass(slots=True)
+class _ResponseStream:
+    """Shows an answer while it streams (rule 2)."""
+
+    turn: Turn
+    _completed: list[LlmResponse] = field(default_factory=list)
+    _text_shown: bool = False
+    _writers: dict[str, ArgumentWriter] = field(default_factory=dict)
+    _shown: set[str] = field(default_factory=set)
+
+    async def take(self, response: LlmResponse) -> None:
+        for part in (response.content and response.content.parts) or ():
+            if part.text and (response.partial or not self._text_shown):
+                await (self.turn.think if part.thought else self.turn.stream)(part.text)
+            if call := part.function_call:
+                call.id = call.id or f"adk-{uuid4()}"
+                await self._show_call(call)
+        self._text_shown = bool(response.partial)
+        if not response.partial:
+            self._completed.append(response)
+
+    async def _show_call(self, call: types.FunctionCall) -> None:
+        call_id = call.id or ""
+        if call_id in self._shown:
+            return
+        if call.name == HANDOVER:
+            self._shown.add(call_id)
+            await self.turn.progress(f"Handing over to {(call.args or {}).get('agent_name')}…")
+            return
+        if call_id not in self._writers:
+            self._writers[call_id] = ArgumentWriter()
+            await self.turn.model.begin_call(call_id, call.name or "")
+        await self.turn.model.add_input(call_id, self._text_of(call))
+        if not call.will_continue:
+            self._shown.add(call_id)
+            await self.turn.model.end_call(call_id)
+
+    def _text_of(self, call: types.FunctionCall) -> str:
+        """The JSON text that a call adds to what is shown of its arguments."""
+        writer, text = self._writers[call.id or ""], ""
+        if not call.partial_args and not call.will_continue and not writer.begun:
+            return to_json(call.args or {})
+        for each in call.partial_args or ():
+            values = (each.string_value, each.number_value, each.bool_value)
+            value = next((value for value in values if value is not None), None)
+            with suppress(UnorderedArguments):  # then the text is no JSON, and the call is shown again when it runs
+                text += writer.add(parse_path(each.json_path or ""), value, more=bool(each.will_continue))
+        return text + ("" if call.will_continue else writer.end())
+
+    def whole(self) -> LlmResponse:
+        """The answer as one response.
+
+        Raises:
+            ConnectionError: the model failed.
+        """
+        if not self._completed or self._completed[-1].error_code:
+            raise ConnectionError(self._completed[-1].error_message if self._completed else "The answer broke off.")
+        last = self._completed[-1]
+        if usage := last.usage_metadata:
+            cached, tokens_in = usage.cached_content_token_count or 0, usage.prompt_token_count or 0
+            self.turn.spend(tokens_in - cached, usage.candidates_token_count or 0, cached)
+        parts = [part for each in self._completed for part in (each.content and each.content.parts) or ()]
+        return last.model_copy(update={"content": types.Content(role="model", parts=parts)})
+
+
+class _SteppedTools(BaseToolset):
+    """The tools of an agent, whose calls are steps, and ours."""
+
+    def __init__(self, agent: LlmAgent, turn: Turn) -> None:
+        super().__init__()
+        self._agent = agent
+        self._turn = turn
+
+    async def get_tools(self, readonly_context: ReadonlyContext | None = None) -> list[BaseTool]:
+        own = [copy.copy(tool) for tool in await self._agent.canonical_tools(readonly_context)]
+        for tool in own:
+            tool.run_async = partial(self._run, tool, type(tool).run_async)  # type: ignore[method-assign]
+        return [*own, *(_OurTool(tool, self._turn) for tool in (*ARTIFACT_TOOLS.values(), ask_user))]
+
+    async def process_llm_request(self, *, tool_context: ToolContext, llm_request: LlmRequest) -> None:
+        for each in self._agent.tools:
+            if isinstance(each, BaseToolset):
+                await each.process_llm_request(tool_context=tool_context, llm_request=llm_request)
+
+    async def _run(self, tool: BaseTool, carry_out: Any, *, args: dict[str, Any], tool_context: ToolContext) -> Any:
+        ran = False
+
+        async def run() -> list[Any]:
+            nonlocal ran
+            ran, result = True, await carry_out(tool, args=args, tool_context=tool_context)
+            return [to_jsonable_python(result, fallback=str), _dump(tool_context.actions)]
+
+        def outcome_of(recorded: list[Any]) -> Outcome | None:
+            waits = tool.is_long_running or recorded[1].get("requestedToolConfirmations")
+            return None if waits else Done(recorded[0] if isinstance(recorded[0], str) else to_json(recorded[0]))
+
+        call_id, key = tool_context.function_call_id or tool.name, "confirmed" if tool_context.tool_confirmation else ""
+        result, actions = await self._turn.model.run_call(call_id, tool.name, args, run, key=key, outcome_of=outcome_of)
+        if not ran:
+            _repeat(actions, tool_context)
+        return result
+
+
+def _repeat(actions: Any, context: ToolContext) -> None:
+    """Do to the session what a recorded call did (rule 1)."""
+    made = EventActions.model_validate_json(json.dumps(actions))
+    context.state.update(made.state_delta)
+    for name in made.model_fields_set - {"state_delta"}:
+        setattr(context.actions, name, getattr(made, name))
+
+
+class _OurTool(BaseTool):
+    def __init__(self, tool: Tool, turn: Turn) -> None:
+        super().__init__(name=tool.name, description=tool.description, is_long_running=tool is ask_user)
+        self._tool = tool
+        self._turn = turn
+
+    def _get_declaration(self) -> types.FunctionDeclaration:
+        schema = dict(self._tool.input_schema)
+        return types.FunctionDeclaration(name=self.name, description=self.description, parameters_json_schema=schema)
+
+    async def run_async(self, *, args: dict[str, Any], tool_context: ToolContext) -> Any:
+        if self.is_long_running:
+            return None
+        return await self._turn.model.run_artifact_call(tool_context.function_call_id or "", self.name, args)
+
+
+async def _ask(turn: Turn, calls: Iterable[types.FunctionCall]) -> Iterable[types.Content]:
+    """Ask what the framework waits for, all at once (rule 3).
+
+    Returns:
+        Messages to the agent. Confirmations are one of their own: the framework drops other results beside them.
+    """
+    waiting = [(call, _pending(call)) for call in calls]
+    results: list[types.Part] = []
+    confirmations: list[types.Part] = []
+    answers = await ours.ask_all(turn, [pending for _, pending in waiting])
+    for (call, pending), answer in zip(waiting, answers, strict=True):
+        text = answer.text
+        if not pending.approval:
+            await turn.model.run_call(pending.call_id, pending.name, pending.input, partial(_give, text), key="answer")
+        elif not answer.approves:
+            await turn.model.fail_call(pending.call_id, pending.name, pending.input, answer.refusal)
+        response = {"confirmed": answer.approves} if pending.approval else {"result": text}
+        given = types.FunctionResponse(id=call.id, name=call.name, response=response)
+        (confirmations if pending.approval else results).append(types.Part(function_response=given))
+    return [types.Content(role="user", parts=parts) for parts in (results, confirmations) if parts]
+
+
+def _pending(call: types.FunctionCall) -> ours.PendingCall:
+    args: Mapping[str, Any] = call.args or {}
+    if call.name == CONFIRMATION:
+        original = args["originalFunctionCall"]
+        return ours.PendingCall(original["id"], original["name"], original.get("args", {}), approval=True)
+    return ours.PendingCall(call.id or "", call.name or "", args)
+
+
+async def _give(text: str) -> str:
+    return text
+
+
+def _message(turn: Turn) -> types.Content:
+    texts = [types.Part(text=text) for text in (turn.text, *map(to_json, turn.message.data)) if text]
+    return types.Content(role="user", parts=[*texts, *map(_attachment, turn.message.files)])
+
+
+def _attachment(file: File) -> types.Part:
+    if file.content is not None:
+        return types.Part.from_bytes(data=file.content, mime_type=file.media_type)
+    return types.Part.from_uri(file_uri=file.url, mime_type=file.media_type)
+
+
+async def _load(turn: Turn) -> Iterable[Event]:
+    if (kept := await load_messages(turn, KEY)) is not None:
+        return [Event.model_validate_json(json.dumps(each)) for each in kept]
+    return [
+        Event(author="user" if each.role == "user" else "agent", content=_content(each.role, each.text))
+        for each in turn.history
+    ]
+
+
+def _content(role: str, text: str) -> types.Content:
+    return types.Content(role="user" if role == "user" else "model", parts=[types.Part(text=text)])
+
+
+def _dump(value: BaseModel) -> Any:
+    return json.loads(value.model_dump_json(exclude_none=True, by_alias=True))
