@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import copy
 import json
-from collections.abc import AsyncGenerator, Iterable, Mapping
+from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
@@ -24,7 +24,7 @@ from google.adk.models import BaseLlm
 from google.adk.models.llm_request import LlmRequest
 from google.adk.models.llm_response import LlmResponse
 from google.adk.runners import Runner
-from google.adk.sessions import InMemorySessionService
+from google.adk.sessions import InMemorySessionService, Session
 from google.adk.tools.base_tool import BaseTool
 from google.adk.tools.base_toolset import BaseToolset
 from google.adk.tools.tool_context import ToolContext
@@ -39,7 +39,7 @@ from a2a_canvas.server.frameworks import canvas_tools as ours
 from a2a_canvas.server.frameworks.message_history import load_messages, save_messages
 from a2a_canvas.server.frameworks.partial_arguments import ArgumentWriter, UnorderedArguments, parse_path
 from a2a_canvas.tools.ask_user import ask_user
-from a2a_canvas.tools.functions.results import File
+from a2a_canvas.tools.functions.results import File, ToolError
 from a2a_canvas.tools.tool import Done, Outcome, Tool, to_json
 
 KEY = "google_adk"
@@ -57,30 +57,57 @@ def adk_agent(agent: BaseAgent) -> AgentFunction:
     >>> from google.adk.agents import LlmAgent
     >>> reef = adk_agent(LlmAgent(name="reef", model="gemini-flash-latest"))
     """
-    return AgentFunction(agent.name, partial(_run, agent), package="google-adk")
+    return AgentFunction(agent.name, partial(_run, agent), editor=partial(_edit, agent), package="google-adk")
 
 
 async def _run(agent: BaseAgent, turn: Turn) -> None:
-    sessions = InMemorySessionService()
-    session = await sessions.create_session(app_name=APP, user_id=turn.caller or "user", session_id=turn.thread_id)
+    run = _AdkRun(_with_steps(agent, turn, await ours.instructions_for(turn)), turn)
     for event in await _load(turn):
-        await sessions.append_event(session, event)
-    instructions = await ours.instructions_for(turn)
-    runner = Runner(app_name=APP, agent=_with_steps(agent, turn, instructions), session_service=sessions)
+        await run.append(event)
     message: types.Content | None = _message(turn)
     while message:
-        pending: dict[str, types.FunctionCall] = {}
-        async for event in runner.run_async(user_id=session.user_id, session_id=session.id, new_message=message):
+        pending = await run.carry_out(message)
+        *given, message = await _ask(turn, pending) if pending else (None,)
+        for content in given:
+            await run.append(Event(author="user", content=content))
+    await save_messages(turn, KEY, [_dump(event) for event in await run.events()])
+
+
+async def _edit(agent: BaseAgent, turn: Turn) -> None:
+    """Write the new text of a passage, which streams."""
+    assert turn.edit
+    run = _AdkRun(_with_steps(agent, turn, turn.edit.system_prompt), turn)
+    if await run.carry_out(_content("user", turn.edit.user_prompt)):
+        raise ToolError(ours.NO_QUESTIONS)
+
+
+class _AdkRun:
+    """The session of one turn, and the runner."""
+
+    def __init__(self, agent: BaseAgent, turn: Turn) -> None:
+        self._sessions = InMemorySessionService()
+        self._runner = Runner(app_name=APP, agent=agent, session_service=self._sessions)
+        self._place: dict[str, Any] = {"app_name": APP, "user_id": turn.caller or "user", "session_id": turn.thread_id}
+
+    async def _session(self) -> Session:
+        found = await self._sessions.get_session(**self._place)
+        return found or await self._sessions.create_session(**self._place)
+
+    async def append(self, event: Event) -> None:
+        await self._sessions.append_event(await self._session(), event)
+
+    async def events(self) -> Sequence[Event]:
+        return (await self._session()).events
+
+    async def carry_out(self, message: types.Content) -> Sequence[types.FunctionCall]:
+        """Run the agent with a message. Returns the calls whose results it waits for."""
+        session, pending = await self._session(), dict[str, types.FunctionCall]()
+        async for event in self._runner.run_async(user_id=session.user_id, session_id=session.id, new_message=message):
             asked = event.long_running_tool_ids or ()
             pending |= {call.id: call for call in event.get_function_calls() if call.id and call.id in asked}
             if event.error_code:
                 raise RuntimeError(f"{event.error_code}: {event.error_message}")
-        *given, message = await _ask(turn, pending.values()) if pending else (None,)
-        for content in given:
-            await sessions.append_event(session, Event(author="user", content=content))
-    ended = await sessions.get_session(app_name=APP, user_id=session.user_id, session_id=session.id)
-    assert ended
-    await save_messages(turn, KEY, [_dump(event) for event in ended.events])
+        return tuple(pending.values())
 
 
 def _with_steps(agent: BaseAgent, turn: Turn, instructions: str) -> BaseAgent:
@@ -198,7 +225,8 @@ class _SteppedTools(BaseToolset):
         own = [copy.copy(tool) for tool in await self._agent.canonical_tools(readonly_context)]
         for tool in own:
             tool.run_async = partial(self._run, tool, type(tool).run_async)  # type: ignore[method-assign]
-        return [*own, *(_OurTool(tool, self._turn) for tool in (*ARTIFACT_TOOLS.values(), ask_user))]
+        ours = () if self._turn.edit else (*ARTIFACT_TOOLS.values(), ask_user)
+        return [*own, *(_OurTool(tool, self._turn) for tool in ours)]
 
     async def process_llm_request(self, *, tool_context: ToolContext, llm_request: LlmRequest) -> None:
         for each in self._agent.tools:
@@ -248,7 +276,7 @@ class _OurTool(BaseTool):
         return await self._turn.model.run_artifact_call(tool_context.function_call_id or "", self.name, args)
 
 
-async def _ask(turn: Turn, calls: Iterable[types.FunctionCall]) -> Iterable[types.Content]:
+async def _ask(turn: Turn, calls: Iterable[types.FunctionCall]) -> Sequence[types.Content]:
     """Ask what the framework waits for, all at once (rule 3).
 
     Returns:

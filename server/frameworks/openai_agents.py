@@ -71,7 +71,7 @@ def openai_agent(
         if result.interruptions:
             raise ToolError(ours.NO_QUESTIONS)
 
-    return AgentFunction(agent.name, run, editor=edit)
+    return AgentFunction(agent.name, run, editor=edit, package="openai-agents")
 
 
 class _SteppedAgents:

@@ -10,6 +10,7 @@ from google.adk.models import BaseLlm, LlmRequest, LlmResponse
 from google.adk.tools import FunctionTool, ToolContext
 from google.genai import types
 
+from a2a_canvas.server.agent.edit.edit_prompt import EDIT_SYSTEM
 from a2a_canvas.server.agent.events import (
     ArtifactChanged,
     State,
@@ -19,7 +20,9 @@ from a2a_canvas.server.agent.events import (
     ToolUseStarted,
 )
 from a2a_canvas.server.frameworks.google_adk import adk_agent
+from tests.server.agent.edit.operation_harness import TEXT
 from tests.server.agent.loops.agent_life import AgentLife
+from tests.server.agent.loops.edit_harness import edited
 
 REPORT = {"artifact_id": "report", "name": "report.md", "parts": [{"kind": "text", "text": "# Tides\nHigh and low."}]}
 UPDATE = {"append": False, "artifact": REPORT}
@@ -200,3 +203,15 @@ async def test_a_sub_agent_takes_over() -> None:
     life = await run(adk_agent(LlmAgent(name="front", model=front, sub_agents=[expert])))
     assert life.said == ["High at eight."]
     assert life.told.of(ToolUseStarted) == []
+
+
+async def test_it_writes_the_passage_of_an_edit() -> None:
+    read: list[str] = []
+
+    def respond(request: LlmRequest) -> list[LlmResponse]:
+        read.append(str(request.config.system_instruction))
+        return [answer(types.Part(text="TWO."), partial=True), answer(types.Part(text="TWO."))]
+
+    done = await edited(adk_agent(LlmAgent(name="reef", model=Model(model="fake", respond=respond))).editor)
+    assert (await done.doc()).text == TEXT.replace("Two.", "TWO.")
+    assert EDIT_SYSTEM in read[0]
