@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from a2a_canvas.server.agent.loops.agent_function import agent
     from a2a_canvas.server.agent.loops.agent_turn import Turn
+    from a2a_canvas.server.agent.loops.turn_values import StateConflict
     from a2a_canvas.server.agent.model import LLM
     from a2a_canvas.server.app import create_app
     from a2a_canvas.server.settings.settings import Settings
@@ -32,6 +33,7 @@ __all__ = [
     "Canvas",
     "File",
     "Settings",
+    "StateConflict",
     "ToolError",
     "Turn",
     "__version__",
@@ -47,6 +49,7 @@ _MODULES = {
     "File": "a2a_canvas.tools.functions.results",
     "LLM": "a2a_canvas.server.agent.model",
     "Settings": "a2a_canvas.server.settings.settings",
+    "StateConflict": "a2a_canvas.server.agent.loops.turn_values",
     "ToolError": "a2a_canvas.tools.functions.results",
     "Turn": "a2a_canvas.server.agent.loops.agent_turn",
     "agent": "a2a_canvas.server.agent.loops.agent_function",

@@ -16,7 +16,7 @@ MAX_MODULES = 16
 """In one room."""
 MAX_ON_THE_GROUND = 5
 """Modules of server/ itself, besides `listening.py`."""
-MAX_SETTINGS = 57
+MAX_SETTINGS = 58
 """A commit that adds one raises the number and says why. A limit is a constant until a user asks."""
 MAX_IMPORTS, MAX_LINES = 25, 40
 """Imports of ours in `app.py`, and lines of a function there: it puts components together, and decides nothing."""
@@ -24,13 +24,13 @@ LINES = {
     "store": 5_470,
     "tools": 3_110,
     "server/accounts": 1_950,
-    "server/agent": 11_980,
+    "server/agent": 12_400,
     "server/client": 3_700,
     "server/commands": 3_030,
     "server/protocols": 12_140,
     "server/push": 1_470,
     "server/settings": 1_280,
-    "server/tasks": 8_570,
+    "server/tasks": 9_100,
     "server/tool_sources": 5_500,
 }
 """Lines of Python in each large room. Growth of more than `PLAY` raises its number, with a sentence why."""

@@ -26,14 +26,14 @@ ELSEWHERE = {
     "owned_contexts": {f"{JOURNAL}/sql_contexts.py", f"{PROJECTIONS}/sql_kept.py", f"{PROJECTIONS}/watchers.py"},
     "message_keys": {f"{JOURNAL}/removal.py"},
     "task_contexts": {f"{JOURNAL}/journal_reading.py"},
-    "replicas": {f"{PROJECTIONS}/task_counts.py", f"{PROJECTIONS}/watchers.py"}
+    "replicas": {f"{PROJECTIONS}/{name}.py" for name in ("loop_values", "task_counts", "watchers")}
     | {f"{REPLICA}/{name}.py" for name in ("lease", "takeover")},
     "tasks": PUSH
     | {
         f"{JOURNAL}/{name}.py"
         for name in ("journal_reading", "prune", "removal", "sql_contexts", "sql_journal", "tails")
     }
-    | {f"{PROJECTIONS}/task_counts.py", f"{PROJECTIONS}/watchers.py"}
+    | {f"{PROJECTIONS}/{name}.py" for name in ("loop_values", "task_counts", "watchers")}
     | {f"{REPLICA}/{name}.py" for name in ("inbox", "lease", "takeover")},
 }
 """The other files that name a table. A new one needs a reason: a function beside the table is easier to find."""

@@ -84,7 +84,7 @@ def make_engine(
         find_tool=partial(find_tool, sources),
         now=clock.now,
         new_id=clock.new_id,
-        limits=TurnLimits(settings.max_rounds),
+        limits=TurnLimits(settings.max_rounds, state_bytes=settings.max_state_bytes),
         admission=Admission(settings.max_turns, meter=_meter(settings, clock.now)),
         instructions=_instructions(settings),
         push=backend.push,

@@ -222,6 +222,9 @@ class Settings(BaseSettings):
     )
     max_rounds: int = Field(30, ge=1, description="model calls per turn")
     max_artifact_bytes: int = Field(10 * 1024 * 1024, ge=1, description="bytes of one artifact")
+    max_state_bytes: int = Field(
+        1024 * 1024, ge=1, description="bytes that an agent's own loop may keep as the state of one conversation"
+    )
     max_body_bytes: int = Field(10 * 1024 * 1024, ge=1024, description="bytes of one request")
     max_connections: int = Field(900, ge=1, description="concurrent HTTP connections, and concurrent gRPC calls")
     max_output_tokens: int = Field(32_000, ge=1, description="tokens of one model answer")
@@ -387,7 +390,7 @@ GROUPS: Mapping[str, tuple[str, ...]] = {
     "Push notifications": ("push_allow",),
     "Streams": ("frame_ms", "on_disconnect", "shutdown_grace"),
     "Limits": (
-        *("max_turns", "max_artifact_bytes", "max_body_bytes", "max_connections"),
+        *("max_turns", "max_artifact_bytes", "max_state_bytes", "max_body_bytes", "max_connections"),
         *("max_turns_per_user", "max_streams", "max_streams_per_user"),
         *("max_requests", "max_requests_per_user", "max_tokens", "max_tokens_per_user"),
         *("max_bytes", "max_bytes_per_user"),

@@ -59,6 +59,23 @@ def compress(text: str) -> bytes | None:
     return compressed if len(compressed) < len(plain) else None
 
 
+def compress_bytes(data: bytes) -> bytes:
+    """Any bytes, compressed if that makes them shorter; `decompress_bytes` returns them."""
+    if len(data) > COMPRESSED_AT_MOST and not data.startswith(ZSTD_BEGIN):
+        return data
+    compressed = _zstd.compressor.compress(data)
+    return compressed if len(compressed) < len(data) or data.startswith(ZSTD_BEGIN) else data
+
+
+def decompress_bytes(data: bytes) -> bytes:
+    """What `compress_bytes` was given.
+
+    Raises:
+        ZstdError: the bytes are damaged.
+    """
+    return _zstd.decompressor.decompress(data) if data.startswith(ZSTD_BEGIN) else data
+
+
 def decompress(data: bytes) -> str:
     """The text of bytes that may be compressed.
 

@@ -10,7 +10,7 @@ from a2a_canvas.testing import agent
 from tests.docs.pages import blocks, page, rows
 
 PAGE = page("own-loop")
-[EDITS] = blocks(PAGE, "python")
+EDITS, STATE = blocks(PAGE, "python")
 
 
 def names_of(code: str) -> dict[str, Any]:
@@ -28,3 +28,8 @@ def test_a_passage_is_changed_by_the_function_that_is_shown() -> None:
 def test_the_table_has_what_an_edit_has() -> None:
     shown = {name.strip("` ") for name, _ in rows(PAGE, "turn.edit") for name in name.split(",")}
     assert shown >= {field.name for field in fields(Edit)} - {"system_prompt", "user_prompt"} | {"prompt"}
+
+
+def test_the_state_has_the_messages_of_the_tasks_before() -> None:
+    with agent(loop=names_of(STATE)["agent"]) as it:
+        assert [it.send("Hello").text for _ in range(3)] == [f"I have {count} messages." for count in (1, 3, 5)]

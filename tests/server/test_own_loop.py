@@ -6,6 +6,7 @@ import pytest
 from starlette.testclient import TestClient
 
 from a2a_canvas import Settings, Turn, agent, create_app
+from a2a_canvas.tools.functions.recorded_call import do_nothing
 
 URL = "http://127.0.0.1:8000"
 
@@ -102,3 +103,47 @@ def test_what_it_sends_to_agui_clients_no_other_client_sees() -> None:
     assert "secret" not in stream.text + str(task) + listed.text
     assert listed.status_code == 200
     assert shown.text.count("secret") == 3
+
+
+SECRET = "what the agent remembers"
+
+
+def streamed(client: TestClient, url: str, body: dict) -> str:
+    headers = {"A2A-Version": "1.0", "A2A-Extensions": "urn:a2a-canvas:turn:v1, urn:a2a-canvas:canvas:v1"}
+    return client.post(url, json=body, headers={**headers, "Accept": "text/event-stream"}).text
+
+
+@pytest.mark.parametrize("kind", ["memory", "sqlite"])
+def test_what_it_remembers_is_there_for_the_next_task_and_no_client_sees_it(tmp_path, kind) -> None:
+    async def remember(turn: Turn) -> None:
+        seen = await turn.state.get() or []
+        await turn.values.set(SECRET, SECRET.encode())
+        await turn.state.set([*seen, SECRET])
+        await turn.once("step", do_nothing)
+        await turn.artifact("note").append("Written.")
+        await turn.say(f"{len(seen)} before.")
+
+    database = "memory" if kind == "memory" else f"sqlite:///{tmp_path}/tasks.db"
+    with served(remember, database=database) as client:
+        message = {"messageId": "m", "role": "ROLE_USER", "parts": [{"text": "Go"}], "contextId": "tides"}
+        request = {"jsonrpc": "2.0", "id": 1, "method": "SendStreamingMessage", "params": {"message": message}}
+        over_a2a = streamed(client, "/", request)
+        run = {"threadId": "tides", "runId": "r", "messages": [{"id": "m2", "role": "user", "content": "Go"}]}
+        over_agui = streamed(client, "/canvas/stream", {**run, "state": {}, "tools": [], "context": []})
+        task = send(client, "third")
+        read = [str(task), client.get("/artifacts").text, client.get("/artifacts/tides").text]
+    assert "0 before." in over_a2a
+    assert "1 before." in over_agui
+    assert task["status"]["message"]["parts"][0]["text"] == "2 before."
+    assert SECRET not in "".join((over_a2a, over_agui, *read))
+    assert "digest" not in over_a2a
+
+
+def test_a_state_that_is_too_large_fails_the_task_with_the_numbers() -> None:
+    async def remember(turn: Turn) -> None:
+        await turn.state.set("x" * 98)
+
+    with served(remember, max_state_bytes=99) as client:
+        task = send(client, "Go")
+    assert task["status"]["state"] == "TASK_STATE_FAILED"
+    assert "would have 100 bytes, and the limit is 99" in task["status"]["message"]["parts"][0]["text"]

@@ -34,7 +34,7 @@ from a2a_canvas.tools.tool import Workspace, to_json
 Written = str | File | JsonValue
 
 T = TypeVar("T")
-StepKind = Literal["called", "began", "asked", "authentication", "paused", "changed", "kept", "shown", "took"]
+StepKind = Literal["called", "began", "asked", "authentication", "paused", "changed", "kept", "shown", "took", "set"]
 """The kinds of steps that a call records, as explained in `ToolStep`."""
 
 

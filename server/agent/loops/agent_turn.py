@@ -30,6 +30,7 @@ from a2a_canvas.server.agent.loops.run_record import SETTLED, RunRecord
 from a2a_canvas.server.agent.loops.streamed_calls import StreamedCalls
 from a2a_canvas.server.agent.loops.tool_runs import ToolRuns
 from a2a_canvas.server.agent.loops.turn_tools import turn_tools
+from a2a_canvas.server.agent.loops.turn_values import TurnState, TurnValues, ValueStore
 from a2a_canvas.server.agent.model import StopReason, Usage
 from a2a_canvas.server.agent.text.visible import visible
 from a2a_canvas.server.agent.turn.approval import escape_invisible
@@ -59,11 +60,15 @@ class TurnServices:
         stop: why the turn must end; empty if it may continue.
         spend: counts tokens, of input and output.
         take_messages: takes the messages sent meanwhile into the transcript.
+        values: what is kept in the context.
+        state_bytes: the limit of it.
     """
 
     stop: Callable[[], Awaitable[str]]
     spend: Callable[[int, int], None]
     take_messages: Callable[[], Awaitable[Sequence[UserMessage]]]
+    values: ValueStore
+    state_bytes: int
 
 
 @dataclass(slots=True)
@@ -96,6 +101,8 @@ class Turn(RecordedCall):
         handed_over: another server continues the task; set when the function is cancelled.
         tools: of the agent folder: its `tools.py`, MCP servers and agents (`TurnTool`).
         instructions: of the agent folder.
+        state: one JSON value of the conversation.
+        values: for adapters of frameworks: named bytes of the conversation.
         model: for adapters of frameworks: streams the answers and tool calls of the agent's own model.
         reply, output: for `model`: what clients see.
         calls: those of `tools`.
@@ -136,6 +143,10 @@ class Turn(RecordedCall):
         self.calls = ToolRuns(self, functions, record)
         self._functions = functions
         self.tools = turn_tools(functions.tools, record.tool_names, self.calls)
+        self.values = TurnValues(
+            turn_services.values, turn_services.state_bytes, lambda: self._once, self._check_open, self.check_set
+        )
+        self.state = TurnState(self.values, record.sets)
         self._turn = turn_services
         self._agui = agui
         self._messages = messages
@@ -234,8 +245,7 @@ class Turn(RecordedCall):
         self.check_step(f"once({name!r}) was called")
         step = self.number_step(name)
         if step in self._kept:
-            self.pass_point()
-            value: T = json.loads(self._kept[step])
+            value: T = self.pass_step(step)
             return value
         await self.check_limits()
         return await super().once(step, fn)
@@ -285,9 +295,8 @@ class Turn(RecordedCall):
         if call.ended:
             raise RuntimeError(f"The call of {call.name} has a result. Make another call.")
         if call.step in self._kept:
-            self.pass_point()
             call.ended = True
-            kept: T = json.loads(self._kept[call.step])
+            kept: T = self.pass_step(call.step)
             return kept
         await self.output.label(f"Running {call.name}…", of_tool=True)
         value: T
@@ -354,6 +363,7 @@ class Turn(RecordedCall):
     def pass_step(self, step: str) -> Any:
         """The result of a recorded step, which is not run again."""
         self.pass_point()
+        self.state.pass_step(step)
         return json.loads(self._kept[step])
 
     async def run_step(
@@ -387,9 +397,29 @@ class Turn(RecordedCall):
                 del self._services.writers[artifact_id]
 
     async def record_shown(self) -> None:
-        """Record the text shown since the last record."""
+        """Record the text shown, and the state set, since the last record."""
         if text := self.take_unrecorded():
             await self._services.record("shown", "", text)
+        await self.save_sets()
+
+    async def _run_step(self, name: str, fn: Callable[[], Awaitable[T]], recorded: Callable[[], Awaitable[None]]) -> T:
+        try:
+            return await super()._run_step(name, fn, recorded)
+        except BaseException:
+            self.state.drop_step(name)
+            raise
+
+    async def save_sets(self, step: str = "") -> None:
+        """Stage what was set outside of steps and in this one, and record it, in this event-loop step."""
+        for name, sets in self.state.save(step).items():
+            await self._services.record("set", name, to_json(sets))
+
+    def check_set(self, name: str) -> None:
+        """Raises if a value of the context may not be set."""
+
+    def release(self) -> None:
+        self.values.drop()
+        super().release()
 
     async def undo(self) -> None:
         await self._calls.abort_all()

@@ -61,6 +61,10 @@ class EditTurn(Turn):
     async def ask(self, question: str, *, authentication: bool = False) -> str:
         _refuse("ask", "An edit of a selection asks nothing: decline it with a reason instead.")
 
+    def check_set(self, name: str) -> None:
+        what = f"turn.values of {name!r}" if name else "turn.state"
+        _refuse(f"A change of {what}", "An edit of a selection changes the passage only: yield it.")
+
     async def change(self, artifact_id: str, make: Callable[[Ref], Awaitable[None]]) -> None:
         _refuse(f"A change of artifact {artifact_id!r}", "An edit of a selection changes the passage only: yield it.")
 
@@ -239,7 +243,7 @@ class EditFunction:
         turn = EditTurn(
             workspace,
             CallServices(forget, do_nothing, label, asked.caller(), {}, partial(kept_values, asked.earlier)),
-            TurnServices(asked.stop, self.request.spend, no_messages),
+            TurnServices(asked.stop, self.request.spend, no_messages, self.request.values, asked.limits.state_bytes),
             RunRecord(),
             passage,
             output,

@@ -26,6 +26,7 @@ from a2a_canvas.server.agent.loops.agui_stream import AguiStream, AguiTask
 from a2a_canvas.server.agent.loops.conversation import Message, to_message
 from a2a_canvas.server.agent.loops.reply_stream import ReplyStream
 from a2a_canvas.server.agent.loops.run_record import RunRecord, run_record
+from a2a_canvas.server.agent.loops.turn_values import StateConflict, ValueStore
 from a2a_canvas.server.agent.model import UNANSWERED, ToolResult
 from a2a_canvas.server.agent.turn.call import TurnOutput
 from a2a_canvas.server.agent.turn.function_calls import FunctionCalls, Question, abandon, find_no_tool
@@ -45,6 +46,7 @@ logger = logging.getLogger(__name__)
 
 MAX_CRASHES = 2
 NOT_RESTARTABLE = "The server was restarted in the middle of this task, and this agent cannot continue. Send it again."
+STATE_CONFLICT = "Another task of this conversation has changed what the agent remembers of it. Send the message again."
 TOO_MANY_CRASHES = (
     f"The server broke down in the middle of this task {MAX_CRASHES + 1} times, so it has been given up. Send it again."
 )
@@ -57,6 +59,7 @@ class AgentRequest:
     Attributes:
         turn: the turn.
         messages: of the user, as sent: those in the transcript.
+        values: what is kept in the context.
         history: the conversation before them.
         spend: counts tokens, of input and output.
         agui: what earlier runs have sent to AG-UI clients.
@@ -64,6 +67,7 @@ class AgentRequest:
 
     turn: TurnRequest
     messages: tuple[UserMessage, ...]
+    values: ValueStore
     history: tuple[Message, ...] = ()
     spend: Callable[[int, int], None] = lambda tokens_in, tokens_out: None
     agui: AguiLog = NO_LOG
@@ -185,6 +189,7 @@ class _Runs:
         await self.calls.find(record.tool_names)
         await self.reply.add_recorded(record.shown)
         self.turn = turn = self._make_turn(record)
+        await turn.state.begin()
         ending = await self._carry_out(turn)
         if turn.asked:
             await turn.calls.wait()
@@ -192,6 +197,7 @@ class _Runs:
         await turn.calls.cancel()
         if ending.state is State.COMPLETED:
             await turn.save()
+            await turn.save_sets()
             turn.release()
         else:
             await turn.undo()
@@ -212,6 +218,9 @@ class _Runs:
             raise
         except ToolError as error:
             return Ending(State.FAILED, str(error))
+        except StateConflict:
+            logger.exception("The agent failed")
+            return Ending(State.FAILED, STATE_CONFLICT)
         except asyncio.CancelledError:
             if (current := asyncio.current_task()) and current.cancelling():
                 raise
@@ -231,6 +240,7 @@ class _Runs:
         await turn.settle()  # nothing waits from here
         while await self.take_messages(closing=True):
             pass
+        await turn.save_sets()
         for question in turn.asked:
             if question.call_id == FUNCTION:
                 await self.output.append_transcript((question.step,))
@@ -245,14 +255,18 @@ class _Runs:
 
     def _make_turn(self, record: RunRecord) -> Turn:
         async def record_step(kind: StepKind, name: str, value: str) -> None:
-            if kind == "kept" and (text := turn.take_unrecorded()):
-                await self._step("shown", text)
+            if kind == "kept":
+                if text := turn.take_unrecorded():
+                    await self._step("shown", text)
+                await turn.save_sets(name)
             await self._step(kind, value, name)
 
         services = CallServices(
             record_step, self.flushed, self._label, self.request.turn.caller(), self.calls.writers, self._kept_values
         )
-        messages = TurnServices(self.request.turn.stop, self.request.spend, self.take_messages)
+        request = self.request
+        limit = request.turn.limits.state_bytes
+        messages = TurnServices(request.turn.stop, request.spend, self.take_messages, request.values, limit)
         turn = Turn(
             self.workspace,
             services,

@@ -10,6 +10,7 @@ The run is a call without a tool: its steps (`ToolStep`) have an empty id. What 
 | `kept` | what `once` or a tool returned, as JSON | of the step |
 | `shown` | the reply since the last record, a JSON array (empty text: a block ends) | `settled`: the round has ended |
 | `changed`, `asked`, `authentication` | as for a tool | |
+| `set` | how often the state was set, and the digest of its value, as JSON | of the step; empty: outside |
 | `took` | how many messages `messages` returned | of the call: 1, 2… |
 
 Calls of `turn.tools` are recorded as those of a model: the call (`AssistantOutput`), its own steps, its `ToolResult`.
@@ -21,6 +22,7 @@ import json
 from dataclasses import dataclass, field
 
 from a2a_canvas.server.agent.events import AssistantOutput, ToolStep, Transcript, UserInput
+from a2a_canvas.server.agent.loops.turn_values import RecordedSets
 from a2a_canvas.server.agent.model import ToolResult, ToolUse
 from a2a_canvas.server.agent.turn.pending_calls import FunctionCall, function_call, pending_calls
 from a2a_canvas.tools.functions.recorded_call import CallRecord
@@ -37,6 +39,7 @@ class RunRecord:
         call: what it has asked, kept and changed.
         shown: the text of the current round, in pieces; an empty piece ends a block.
         points: how many records it consists of.
+        sets: how often the run has set the state, by step.
         taken: numbers of the messages that were taken meanwhile, by the call of `messages` that returned them.
         results: of its calls of tools, by their ids.
         pending: its calls of tools without a result, by their ids.
@@ -55,6 +58,7 @@ class RunRecord:
     tool_names: frozenset[str] = frozenset()
     runs: int = 0
     interrupted: bool = False
+    sets: dict[str, RecordedSets] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
@@ -65,6 +69,7 @@ class _Run:
     calls: set[str] = field(default_factory=set)
     results: dict[str, ToolResult] = field(default_factory=dict)
     runs: int = 0
+    sets: dict[str, RecordedSets] = field(default_factory=dict)
 
     def take(self, step: ToolStep, messages: int) -> None:
         match step.kind:
@@ -75,6 +80,8 @@ class _Run:
                 self.shown = [] if step.name == SETTLED else [*self.shown, *json.loads(step.value)]
             case "took":
                 self.taken[int(step.name)] = range(messages - int(step.value), messages)
+            case "set":
+                self.sets[step.name] = RecordedSets(*json.loads(step.value))
             case _:  # see `pending_calls`
                 pass
         self.runs = 0
@@ -135,4 +142,5 @@ def run_record(transcript: Transcript, credentials: str | None = None) -> RunRec
         frozenset(names[call_id] for call_id in run.calls),
         run.runs,
         call.interrupted,
+        run.sets,
     )

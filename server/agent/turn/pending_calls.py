@@ -96,7 +96,7 @@ class _WaitingCall:
                 self.kept[step.name] = step.value
             case "paused":
                 self.runs = False
-            case "shown" | "took":
+            case "shown" | "took" | "set":
                 pass
             case _:
                 assert_never(step.kind)

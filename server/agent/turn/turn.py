@@ -62,10 +62,15 @@ async def _do_nothing() -> None:
 
 @dataclass(frozen=True, slots=True)
 class TurnLimits:
-    """Limits that end a turn."""
+    """Limits that end a turn.
+
+    Attributes:
+        state_bytes: of what an agent's own loop keeps in the context (`loops/turn_values.py`).
+    """
 
     rounds: int = 30
     tool_errors_in_a_row: int = 5
+    state_bytes: int = 1024 * 1024
 
 
 async def _no_reason() -> str:

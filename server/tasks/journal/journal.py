@@ -18,6 +18,7 @@ from weakref import WeakValueDictionary
 
 from a2a_canvas.server.accounts.access import KnownContexts
 from a2a_canvas.server.agent.events import ArtifactChanged, StatusChanged, Transcript, TurnEvent, UserMessage
+from a2a_canvas.server.tasks.context_values import ContextValues, InMemoryContextValues
 from a2a_canvas.server.tasks.errors import StreamLost, TaskNotFound
 from a2a_canvas.server.tasks.incoming import RecentMessages
 from a2a_canvas.server.tasks.journal.activity import Activity, WatchedContexts
@@ -83,6 +84,11 @@ class Journal(Protocol):
     `create` and `append` never wait: what is appended in one step of the event loop is stored together or not at all.
     Rule 5: an entry is visible when every durable entry (`record.is_durable`) up to it is committed.
     """
+
+    @property
+    def values(self) -> ContextValues:
+        """What agents with a loop of their own keep in contexts; it is committed with the entries."""
+        ...
 
     async def find_duplicate(self, key: str) -> str:
         """The id of the task that a message with this key went to, within 24 hours; empty if it is the first."""
@@ -248,6 +254,7 @@ class InMemoryJournal:
         self._recent = RecentMessages(now)
         self._push = push
         self._watched = WatchedContexts(_InMemoryActivity(self))
+        self.values = InMemoryContextValues()
 
     async def find_duplicate(self, key: str) -> str:
         return self._recent.task_of(key)
@@ -275,6 +282,8 @@ class InMemoryJournal:
         log.wake()
         if any(isinstance(event, StatusChanged) for event in events):
             self._watched.mark_changed((log.record.context_id,))
+        if log.record.state.terminal:
+            self.values.end(log.record.context_id, task_id)
 
     def check_runs_here(self, task_id: str) -> None:
         pass  # there is no other replica
@@ -350,6 +359,7 @@ class InMemoryJournal:
         """Remove a context with its tasks; their subscribers get `StreamLost`."""
         if is_unique(public_id(context_id)):
             self._removed.add(context_id)
+        self.values.remove(context_id)
         removed = {task_id: self._logs.pop(task_id) for task_id in self._contexts.pop(context_id, ())}
         for owner in {log.record.owner for log in removed.values()}:
             self._owners[owner] = [task_id for task_id in self._owners[owner] if task_id not in removed]

@@ -16,6 +16,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
 from a2a_canvas.server.agent.events import BlockStopped, LlmCallCompleted, StatusChanged, ToolInputAdded, TurnEvent
+from a2a_canvas.server.agent.loops.turn_values import SavedValues
 from a2a_canvas.server.tasks.journal.journal import ReadableLog
 from a2a_canvas.server.tasks.push import PushConfig, is_notified
 from a2a_canvas.server.tasks.record import Entry, TaskRecord, fold, is_durable
@@ -38,6 +39,7 @@ class TaskBatch:
         acknowledged: ids of the inbox rows whose messages are among the entries.
         push_entries: those of the entries that push notifications tell of.
         push: the push config that a new task begins with.
+        values: what the task has set with the entries (`context_values.py`).
     """
 
     log: TaskLog
@@ -49,6 +51,7 @@ class TaskBatch:
     acknowledged: tuple[str, ...]
     push_entries: tuple[Entry, ...] = ()
     push: PushConfig | None = None
+    values: tuple[SavedValues, ...] = ()
 
     @property
     def changes_activity(self) -> bool:
@@ -66,6 +69,7 @@ class TaskLog(ReadableLog):
         unsaved_new: it is new, and not durable yet, so it cannot be read.
         keys: deduplication keys of messages that are to be written.
         acknowledged: ids of the inbox rows of such messages.
+        values: those that are to be written with the entries.
         unwritable: its last entries cannot be written.
         followed_until: another replica has subscribers of it, who wait for each commit.
         reading: held while new entries are read from the database.
@@ -82,6 +86,7 @@ class TaskLog(ReadableLog):
         self.followed_until = NEVER
         self.keys: list[str] = []
         self.acknowledged: list[str] = []
+        self.values: list[SavedValues] = []
         self._created = record if new else None
         self._push = push
         self._push_entries: list[Entry] = []
@@ -161,7 +166,8 @@ class TaskLog(ReadableLog):
         taken = self._created, tuple(self.keys), tuple(self._unsaved), first, self._stored, tuple(self.acknowledged)
         self._created, self.keys, self._unsaved, self.acknowledged = None, [], [], []
         push_entries, push, self._push_entries, self._push = tuple(self._push_entries), self._push, [], None
-        return TaskBatch(self, *taken, push_entries, push)
+        values, self.values = tuple(self.values), []
+        return TaskBatch(self, *taken, push_entries, push, values)
 
     def mark_durable(self, generation: int) -> None:
         """Entries up to this one are durable."""

@@ -55,6 +55,7 @@ from a2a_canvas.server.agent.turn.turn import TurnLimits, TurnRequest, run_turn
 from a2a_canvas.server.agent.turn.window import WindowEstimates
 from a2a_canvas.server.log_output import set_task
 from a2a_canvas.server.metrics import Metrics
+from a2a_canvas.server.tasks.context_values import TaskValues
 from a2a_canvas.server.tasks.errors import TaskDetached
 from a2a_canvas.server.tasks.journal.journal import Journal
 from a2a_canvas.server.tasks.record import TaskRecord
@@ -316,6 +317,7 @@ class Turns:
                 self.admission.leave(handle.ticket)
             # A detached task may run here again already.
             if self._handles.get(record.task_id) is handle:
+                self.journal.values.abandon(record.context_id, record.task_id)
                 del self._handles[record.task_id]
 
     async def _emit(self, record: TaskRecord, handle: TurnHandle, event: TurnEvent) -> None:
@@ -551,8 +553,13 @@ class Turns:
 
     def _agent_request(self, record: TaskRecord, handle: TurnHandle, turn: TurnRequest) -> AgentRequest:
         messages = _messages(record)[: _read(record)]
+        values = self._values_of(record, handle)
         spend = partial(self._spend, record, handle)
-        return AgentRequest(turn, messages, to_history(turn.earlier), spend, record.agui)
+        return AgentRequest(turn, messages, values, to_history(turn.earlier), spend, record.agui)
+
+    def _values_of(self, record: TaskRecord, handle: TurnHandle) -> TaskValues:
+        check = partial(self._check, record.task_id, handle)
+        return TaskValues(self.journal.values, record.context_id, record.task_id, check, _pause)
 
     def store_of(self, task_id: str, handle: TurnHandle | None = None) -> ArtifactStore:
         """The store for a task, or for one run of it. A change that could not be emitted is not made (rule 2)."""

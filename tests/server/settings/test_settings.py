@@ -66,6 +66,7 @@ VALUES: dict[str, tuple[str, Any]] = {
     "max_bytes_per_user": ("100000000", 100_000_000),
     "max_rounds": ("3", 3),
     "max_artifact_bytes": ("5000", 5000),
+    "max_state_bytes": ("5000", 5000),
     "max_body_bytes": ("7000", 7000),
     "max_connections": ("50", 50),
     "max_output_tokens": ("800", 800),

@@ -7,6 +7,7 @@ from sqlalchemy import exists, false, func, select, union_all
 
 from a2a_canvas.server.accounts.sql.sql_shares import SHARE_SIZE, shares
 from a2a_canvas.server.push.sql.outbox_rows import CONFIG_SIZE, push_configs
+from a2a_canvas.server.tasks.sql.projections.loop_values import BEFORE_SIZE, VALUE_SIZE, loop_values, states_before
 from a2a_canvas.server.tasks.sql.projections.message_files import FILE_SIZE, message_files, unnamed_files
 from a2a_canvas.server.tasks.sql.projections.pages import PAGE_SIZE, pages
 from a2a_canvas.server.tasks.sql.projections.records import RECORD_SIZE, tasks
@@ -22,6 +23,8 @@ SIZES = {
     shares: SHARE_SIZE,
     versions: TextSize(versions.c.content, versions.c.replacement),
     message_files: FILE_SIZE,
+    loop_values: VALUE_SIZE,
+    states_before: BEFORE_SIZE,
 }
 NOT_NAMED = unnamed_files.c.context_id == message_files.c.context_id, unnamed_files.c.digest == message_files.c.digest
 NOT_COUNTED = {message_files: exists().where(*NOT_NAMED)}

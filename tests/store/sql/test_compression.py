@@ -5,7 +5,14 @@ from __future__ import annotations
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from a2a_canvas.store.sql.compression import COMPRESSED_AT_MOST, compress, decompress
+from a2a_canvas.store.sql.compression import (
+    COMPRESSED_AT_MOST,
+    ZSTD_BEGIN,
+    compress,
+    compress_bytes,
+    decompress,
+    decompress_bytes,
+)
 from a2a_canvas.store.text.unicode import replace_unstorable
 
 CHANGE = '[7,"2026-01-01T00:00:00+00:00",{"artifact_id":"doc","append":true,"parts":[{"body":"and so on"}]}]'
@@ -38,3 +45,16 @@ def test_what_is_damaged_is_no_json() -> None:
     whole = compress(f"[{CHANGE}]") or b""
     for damaged in (whole[:-1], whole[:9] + b"\0" + whole[10:], b"\xff", b""):
         assert not decompress(damaged).endswith("]")
+
+
+@given(st.binary(max_size=300) | st.binary(max_size=20).map(lambda rest: ZSTD_BEGIN + rest))
+def test_any_bytes_are_read_as_they_were_stored(data: bytes) -> None:
+    stored = compress_bytes(data)
+    assert decompress_bytes(stored) == data
+    assert len(stored) <= len(data) or data.startswith(ZSTD_BEGIN)
+
+
+def test_bytes_that_are_too_long_are_not_compressed() -> None:
+    data = bytes(COMPRESSED_AT_MOST + 1)
+    assert compress_bytes(data) is data
+    assert decompress_bytes(compress_bytes(ZSTD_BEGIN + data)) == ZSTD_BEGIN + data

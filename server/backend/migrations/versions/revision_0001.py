@@ -1,4 +1,5 @@
-"""The tables: artifacts, accounts and their contexts, tasks and their messages, push notifications."""
+"""The tables: artifacts, accounts and their contexts, tasks and their messages, push notifications,
+values of agents with a loop of their own."""
 
 from alembic import op
 from sqlalchemy import BigInteger, Boolean, Column, DateTime, Float, Integer, LargeBinary, Text
@@ -14,6 +15,7 @@ def upgrade() -> None:
     _tasks()
     _messages()
     _push()
+    _loops()
 
 
 def _artifacts() -> None:
@@ -281,4 +283,27 @@ def _push() -> None:
         Column("epoch", Integer, nullable=False),
         Column("written_at", BigInteger, nullable=False),
         Column("entry", Text, nullable=False),
+    )
+
+
+def _loops() -> None:
+    op.create_table(
+        "loop_values",
+        Column("context_id", Text, primary_key=True),
+        Column("name", Text, primary_key=True),
+        Column("value", LargeBinary, nullable=False),
+        Column("size", Integer, nullable=False),
+        Column("digest", Text, nullable=False),
+    )
+    op.create_table(
+        "states_before",
+        Column("context_id", Text, primary_key=True),
+        Column("task_id", Text, primary_key=True),
+        Column("value", LargeBinary, nullable=False),
+    )
+    op.create_table(
+        "value_holders",
+        Column("context_id", Text, primary_key=True),
+        Column("replica_id", Text, nullable=False),
+        Column("task_id", Text, nullable=False),
     )

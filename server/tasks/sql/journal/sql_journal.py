@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Callable, Collection, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
+from functools import partial
 from typing import Any
 
 from sqlalchemy import ColumnElement, ScalarSelect, Select, func, select, tuple_
@@ -16,6 +17,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from a2a_canvas.server.accounts.access import KnownContexts
 from a2a_canvas.server.agent.events import State, Transcript, TurnEvent, UserMessage
+from a2a_canvas.server.agent.loops.turn_values import SavedValues
 from a2a_canvas.server.tasks.codec import files_of_json, names_of_json
 from a2a_canvas.server.tasks.errors import DuplicateMessage, StreamLost, TaskDetached, Unwritable
 from a2a_canvas.server.tasks.journal.activity import Activity, WatchedContexts
@@ -45,6 +47,7 @@ from a2a_canvas.server.tasks.sql.journal.journal_writing import JournalWork, Not
 from a2a_canvas.server.tasks.sql.journal.tails import TaskTails
 from a2a_canvas.server.tasks.sql.projections import message_keys, owned_rows
 from a2a_canvas.server.tasks.sql.projections.context_rows import read_known
+from a2a_canvas.server.tasks.sql.projections.loop_values import SqlContextValues
 from a2a_canvas.server.tasks.sql.projections.message_files import MessageFiles
 from a2a_canvas.server.tasks.sql.projections.named_versions import staged_contents
 from a2a_canvas.server.tasks.sql.projections.records import PAUSED, UNSETTLED, tasks
@@ -103,6 +106,7 @@ class SqlJournal:
             SqlActivity(database, replica, lambda connection, ids: notify(connection, (), (), ids))
         )
         self._files = MessageFiles(database, now, self.check_open)
+        self.values = SqlContextValues(database, replica, self._stage_values, partial(commits.flushed, COMMIT_TIMEOUT))
         self._closed = False
 
     # ----------------------------------------------------------------------- appending
@@ -131,6 +135,12 @@ class SqlJournal:
             # Subscribers of the context, here or elsewhere, and those of the task elsewhere see only what is committed.
             awaited = log.followed_until > at or self._contexts.follows(log.newest.context_id)
             self._commits.flush_soon(followed=awaited)
+
+    def _stage_values(self, task_id: str, saved: SavedValues) -> None:
+        log = self._require_running_here(task_id)
+        log.values.append(saved)
+        self._dirty[task_id] = log
+        self._commits.flush_now()
 
     async def remember_message(self, key: str, task_id: str) -> None:
         log = self._require_running_here(task_id)
@@ -204,6 +214,7 @@ class SqlJournal:
     def _on_committed(self, batches: Sequence[TaskBatch]) -> None:
         for batch in batches:
             batch.log.mark_durable(batch.newest.generation)
+            self.values.clear_staged(batch.newest.context_id, batch.values)
             if batch.newest.state.settled and batch.log.saved and not batch.log.duplicate_of:
                 self._drop(batch.newest.task_id)
         if any(batch.push_entries for batch in batches):
@@ -246,6 +257,7 @@ class SqlJournal:
             log.fail(StreamLost())
             self._dirty.pop(task_id, None)
             self._drop(task_id)
+        self.values.drop(context_id)
         return {task_id: log.unwritable for task_id, log in logs.items()}
 
     def forget(self) -> None:
@@ -255,6 +267,7 @@ class SqlJournal:
         self._tails.fail(StreamLost())
         self._contexts.fail(StreamLost())
         self._running, self._dirty, self._taken = {}, {}, {}
+        self.values.forget()
         self._watched.report_again()
 
     # ------------------------------------------------------------------------- refreshing

@@ -1,22 +1,46 @@
 """A task of an agent's function over several runs, each of which a crash may cut off."""
 
 import asyncio
+import json
+from collections.abc import Iterable
 from dataclasses import replace
 
 from a2a_canvas.server.agent.events import AguiSent, MessageReceived, UserInput, UserMessage
 from a2a_canvas.server.agent.loops.agent_function import agent_function
 from a2a_canvas.server.agent.loops.run_function import AgentRequest, run_function
-from a2a_canvas.server.agent.turn.turn import TurnRequest
-from tests.fakes import FakeLLM, ids, said
+from a2a_canvas.server.agent.loops.turn_values import STATE, SavedValues
+from a2a_canvas.server.agent.turn.turn import TurnLimits, TurnRequest
+from a2a_canvas.server.tasks.context_values import InMemoryContextValues, TaskValues
+from tests.fakes import EventRecorder, FakeLLM, ids, said
 from tests.server.agent.turn.cut_harness import Cut
 from tests.server.agent.turn.turn_life import Life
 from tests.server.agent.turn.turn_scripts import START
+
+Staged = tuple[int, SavedValues]
+"""What was staged, and how many events there were before it."""
+
+
+class StagedValues(InMemoryContextValues):
+    """Remembers what was staged with which events, so that a crash takes back both."""
+
+    def __init__(self, told: EventRecorder, staged: Iterable[Staged] = ()) -> None:
+        super().__init__()
+        self._told = told
+        self.staged = [*staged]
+        for _, saved in self.staged:
+            super().stage("context", "task", saved)
+
+    def stage(self, context_id, task_id, saved) -> None:
+        self.staged.append((len(self._told.events), saved))
+        super().stage(context_id, task_id, saved)
 
 
 class AgentLife(Life):
     """A `Life` whose turn is that of a function.
 
     Attributes:
+        values: what it keeps in the context.
+        state_bytes: the limit of them.
         new_messages: those that arrive while it works.
         owner, caller: of the context, and of the message.
     """
@@ -29,6 +53,8 @@ class AgentLife(Life):
         self.new_messages: list[UserMessage] = []
         self.spent = (0, 0)
         self.stop = ""
+        self.values = StagedValues(self.told)
+        self.state_bytes = 100_000
 
     async def go_on(self, drafts: tuple[str, ...]) -> None:
         record = self.record
@@ -45,11 +71,12 @@ class AgentLife(Life):
             owner=self.owner,
             credentials=self.credentials,
             stop=self._reason_to_stop,
+            limits=TurnLimits(state_bytes=self.state_bytes),
         )
         read = sum(isinstance(item, UserInput) and bool(item.message_id) for item in record.transcript)
         messages = tuple(each for each in record.history if isinstance(each, UserMessage))[:read]
         await run_function(
-            AgentRequest(turn, messages, spend=self._spend, agui=record.agui),
+            AgentRequest(turn, messages, self._values(), spend=self._spend, agui=record.agui),
             self.agent,
             tools=self.tools,
             store=self.store,
@@ -58,6 +85,14 @@ class AgentLife(Life):
             flushed=self._flushed,
             find_tool=self.find_tool,
         )
+
+    def _values(self) -> TaskValues:
+        return TaskValues(self.values, "context", "task", lambda: None, self._flushed)
+
+    async def state(self):
+        """The state of the context."""
+        raw = await self.values.get("context", STATE)
+        return raw and json.loads(raw)
 
     async def _flushed(self) -> None:
         await asyncio.sleep(0)
@@ -80,6 +115,8 @@ class AgentLife(Life):
     def crash(self, cut: Cut) -> "AgentLife":
         life = AgentLife(self.agent, cut.documents)
         life.told.events = self.told.events[: cut.told]
+        life.values = StagedValues(life.told, [each for each in self.values.staged if each[0] < cut.told])
+        life.state_bytes = self.state_bytes
         return life
 
     @property

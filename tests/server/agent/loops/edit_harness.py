@@ -4,7 +4,10 @@ from a2a_canvas import Turn, agent
 from a2a_canvas.server.agent.loops.edit_function import EditFunction
 from a2a_canvas.server.agent.loops.run_function import AgentRequest
 from a2a_canvas.server.agent.turn.turn import TurnRequest
+from a2a_canvas.server.tasks.context_values import InMemoryContextValues, TaskValues
 from a2a_canvas.store.edits import EditChunk
+from a2a_canvas.store.ids import ContextKey
+from a2a_canvas.tools.functions.recorded_call import do_nothing
 from tests.fakes import said
 from tests.server.agent.edit.operation_harness import OperationHarness, edit, edits_of
 
@@ -21,7 +24,7 @@ class Edited(OperationHarness):
         marked.edit(function)
         turn = TurnRequest("task", "context", (), (), lambda closing: (), caller=lambda: "ann", stop=self._stop)
         self.llm = EditFunction(
-            AgentRequest(turn, (said("m-1", "Louder"),), spend=lambda *tokens: self.spent.append(tokens)),
+            AgentRequest(turn, (said("m-1", "Louder"),), no_values(), spend=lambda *tokens: self.spent.append(tokens)),
             marked,
             "doc",
             tools=[each.tool for each in tools],
@@ -41,6 +44,10 @@ class Edited(OperationHarness):
 
 
 async def nothing(turn: Turn) -> None: ...
+
+
+def no_values() -> TaskValues:
+    return TaskValues(InMemoryContextValues(), ContextKey("context"), "task", lambda: None, do_nothing)
 
 
 async def edited(function, operation=None, **options) -> Edited:

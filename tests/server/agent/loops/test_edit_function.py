@@ -163,6 +163,8 @@ REFUSED: list[tuple[str, Callable]] = [
     ("A change of artifact 'doc' is not allowed while turn.edit is set", lambda turn: turn.edit.artifact.append("x")),
     ("A change of artifact 'doc' is not allowed", lambda turn: turn.edit.artifact.edit("One", "1")),
     ("A change of artifact 'new' is not allowed", lambda turn: turn.artifact("new").replace("x")),
+    ("A change of turn.state is not allowed while turn.edit is set", lambda turn: turn.state.set("x")),
+    ("A change of turn.values of 'x' is not allowed", lambda turn: turn.values.set("x", b"")),
     ("ask is not allowed while turn.edit is set", lambda turn: turn.ask("Which?")),
 ]
 

@@ -12,6 +12,7 @@ from sqlalchemy import delete
 
 from a2a_canvas.server.accounts.access import ANONYMOUS, Access
 from a2a_canvas.server.agent.events import UserMessage
+from a2a_canvas.server.agent.loops.agent_function import AgentRun, agent_function
 from a2a_canvas.server.agent.model import LLM
 from a2a_canvas.server.backend.sql_backend import SqlBackend
 from a2a_canvas.server.metrics import Metrics
@@ -44,6 +45,7 @@ class Replica:
         calls: what its model says, call by call.
         admission: how many turns it runs at once.
         llm: in place of the one that says `calls`.
+        agent: in place of a model.
     """
 
     def __init__(
@@ -53,6 +55,7 @@ class Replica:
         admission: Admission | None = None,
         llm: LLM | None = None,
         timing: LeaseTiming = LONG_LEASE,
+        agent: AgentRun | None = None,
     ) -> None:
         self.llm = FakeLLM(calls)
         self.dead = False
@@ -74,6 +77,7 @@ class Replica:
             new_id=lambda: str(uuid4()),
             sleep=no_time,
             admission=admission,
+            agent=agent and agent_function(agent),
         )
 
     async def send(self, message: UserMessage | str, task: str = "", context: str = "c") -> TaskSubscription:
