@@ -318,6 +318,10 @@ class NothingToChange(Exception):
     """An edit leaves its passage unchanged. Not a failure: the exception's text is the answer."""
 
 
+class TextReplaced(Exception):
+    """What was shown of an edit's text is no part of it: the next call, at once, has the text."""
+
+
 class EditRefusal(Exception):
     """An edit is declined; the exception's text is the reason for the user."""
 
@@ -367,6 +371,7 @@ class LLM(Protocol):
             ModelError: the call failed, or its stream broke.
             NothingToChange: the answer to an edit is that the passage stays as it is.
             EditRefusal: the answer to an edit is that it is declined.
+            TextReplaced: the answer to an edit is that of the next call.
         """
         ...
 

@@ -4,8 +4,10 @@ Rule 1: the reply streams into an `EditStream`. Only the selection changes, and 
 Rule 2: a broken stream is retried after a delay, at most twice; each attempt is a separate edit.
 Rule 3: a reply that mixes the passage with remarks inseparably (`edit_reply.py`) is retried in the same way.
 Rule 4: a reply without text is retried once: nothing is deleted without the deletion mark.
-Rule 5: a reply equal to the passage makes no version.
-Rule 6: an error, a cancellation or a truncated reply aborts the edit. Between the change and the final status nothing
+Rule 5: text that an agent's function shows and then replaces (`TextReplaced`) is a separate edit, too, which does not
+        count as an attempt.
+Rule 6: a reply equal to the passage makes no version.
+Rule 7: an error, a cancellation or a truncated reply aborts the edit. Between the change and the final status nothing
         waits.
 """
 
@@ -24,7 +26,16 @@ from a2a_canvas.server.agent.edit.edit_reply import EditReply
 from a2a_canvas.server.agent.endings import MAX_ATTEMPTS, Ending, ending_from_stop_reason, retry_delay
 from a2a_canvas.server.agent.intent import SelectionEdit
 from a2a_canvas.server.agent.listener import shield
-from a2a_canvas.server.agent.model import LLM, EditPrompt, EditRefusal, ModelError, ModelRequest, NothingToChange, Usage
+from a2a_canvas.server.agent.model import (
+    LLM,
+    EditPrompt,
+    EditRefusal,
+    ModelError,
+    ModelRequest,
+    NothingToChange,
+    TextReplaced,
+    Usage,
+)
 from a2a_canvas.server.agent.text.file_language import is_markdown, language_of
 from a2a_canvas.server.agent.text.markdown_code import inside_fence
 from a2a_canvas.server.wire import CANVAS
@@ -81,7 +92,8 @@ async def rewrite(
     fenced = is_markdown(prompt.language) and inside_fence(target.text[: target.span.start])
     progress = progress.next_round()
     had_empty_reply = False
-    for attempts_left in reversed(range(MAX_ATTEMPTS)):
+    attempts_left = MAX_ATTEMPTS - 1
+    while True:
         stream = EditStream(context.workspace, target, edit.strategy)
         reply = EditReply(prompt, inside_fence=fenced)
         answer = _EditAnswer(progress, context, reply, stream)
@@ -102,6 +114,8 @@ async def rewrite(
         except EditRefusal as refusal:
             await shield(stream.abort())
             return Ending(ev.State.REJECTED, str(refusal))
+        except TextReplaced:
+            await shield(stream.abort(again=True))
         except ModelError as error:
             logger.warning("The model call of an edit failed: %s", error)
             again = bool(attempts_left) and error.retryable
@@ -110,12 +124,12 @@ async def rewrite(
             if not again:
                 return Ending(ev.State.FAILED, error.reason)
             await _pause(retry_delay(attempts_left, error, random.random()), context, stream)
+            attempts_left -= 1
         except BaseException:
             await shield(stream.abort())
             raise
         finally:
             progress = answer.progress
-    raise AssertionError("unreachable")
 
 
 async def _pause(seconds: float, context: EditContext, stream: EditStream) -> None:

@@ -5,7 +5,7 @@ Rule 2: the passage is the edit's only change: what would change an artifact, or
 Rule 3: nothing is recorded. An edit that a crash cut off has changed nothing and runs again from its start, and an
         answer that is no passage is asked for again: the steps of such a run are not skipped.
 Rule 4: text that was taken back, or came before a tool call, is not part of the passage. It has been shown, so what
-        follows is the answer of another attempt.
+        follows is the answer to the next call (`TextReplaced`).
 """
 
 from __future__ import annotations
@@ -37,6 +37,7 @@ from a2a_canvas.server.agent.model import (
     ModelRequest,
     StopReason,
     TextDelta,
+    TextReplaced,
 )
 from a2a_canvas.server.agent.turn.call import TurnOutput
 from a2a_canvas.server.agent.turn.function_calls import FunctionCalls, Question
@@ -141,7 +142,7 @@ class EditFunction:
         artifact_id: of the document.
         handed_over: whether another server continues the task.
         resumed: a crash has cut the edit off.
-        again: the next attempt's answer, known already (rule 4).
+        again: the answer to the next call (rule 4).
     """
 
     request: AgentRequest
@@ -215,7 +216,7 @@ class EditFunction:
         await passage.end()
         if passage.taken_back:
             self.again.extend((MessageStart(), *passage.shown))
-            raise ModelError("The agent wrote its text again.", retryable=True)
+            raise TextReplaced
 
     def _make_turn(self, request: ModelRequest, prompt: EditPrompt, take: Take) -> tuple[EditTurn, _Passage]:
         asked = self.request.turn

@@ -15,6 +15,9 @@ from tests.server.agent.edit.operation_harness import OperationHarness, edit, ed
 class Edited(OperationHarness):
     """An edit that a function answers."""
 
+    max_calls = 6
+    """Three attempts, each of which may replace its text."""
+
     def __init__(self, function, tools=(), **options) -> None:
         super().__init__(**options)
         self.reason_to_stop = ""

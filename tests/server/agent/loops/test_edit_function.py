@@ -5,6 +5,8 @@ import json
 from collections.abc import Callable
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from a2a_canvas import Canvas, File, ToolError, Turn, tool
 from a2a_canvas.server.agent.edit.edit_prompt import EDIT_SYSTEM
@@ -20,6 +22,7 @@ from a2a_canvas.server.agent.events import (
 )
 from a2a_canvas.server.agent.model import Usage
 from a2a_canvas.tools.functions.running import HANDED_OVER
+from tests.property_examples import examples
 from tests.server.agent.edit.operation_harness import TEXT, edit, phases
 from tests.server.agent.loops.edit_harness import Edited, edited, nothing
 
@@ -397,3 +400,41 @@ async def test_it_may_call_tools_that_only_read() -> None:
     done = await edited(look, tools=[shout, write, pay])
     assert (await done.doc()).text == TEXT.replace("Two.", "TWO.")
     assert len(await done.versions()) == 2
+
+
+async def test_text_that_is_replaced_does_not_count_as_an_attempt(caplog) -> None:
+    answers = ["", "TWO!"]
+    runs = []
+
+    async def work(turn: Turn):
+        runs.append(turn.text)
+        yield "wrong"
+        await turn.take_back()
+        yield answers[len(runs) - 1]
+
+    done = await edited(work)
+    assert (await done.doc()).text == TEXT.replace("Two.", "TWO!")
+    assert phases(done.told.events).count("abort") == 3
+    assert [NO_TEXT in each.message for each in caplog.records if each.levelname == "WARNING"] == [True]
+
+
+PIECES = st.lists(st.sampled_from(["TWO", "\n", "`", "```\n", "<b>", " ", ".", "🐚"]), max_size=8)
+
+
+@given(before=PIECES, pieces=PIECES)
+@settings(max_examples=examples(100))
+async def test_however_it_is_cut_the_passage_is_that_of_the_whole_text(before: list[str], pieces: list[str]) -> None:
+    async def whole(turn: Turn) -> str:
+        return "".join(pieces)
+
+    async def cut(turn: Turn):
+        for piece in before:
+            yield piece
+        await turn.take_back()
+        for piece in pieces:
+            yield piece
+
+    ends = [await edited(each) for each in (whole, cut)]
+    texts = {(await each.doc()).text for each in ends}
+    assert len(texts) == 1
+    assert len({(each.end.state, each.end.message.text) for each in ends}) == 1
