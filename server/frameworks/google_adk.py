@@ -36,7 +36,7 @@ from a2a_canvas.server.agent.loops.agent_function import AgentFunction
 from a2a_canvas.server.agent.loops.agent_turn import Turn
 from a2a_canvas.server.agent.loops.streamed_calls import ARTIFACT_TOOLS
 from a2a_canvas.server.frameworks import canvas_tools as ours
-from a2a_canvas.server.frameworks.message_history import load_messages, save_messages
+from a2a_canvas.server.frameworks.message_history import MessageHistory
 from a2a_canvas.server.frameworks.partial_arguments import ArgumentWriter, UnorderedArguments, parse_path
 from a2a_canvas.tools.ask_user import ask_user
 from a2a_canvas.tools.functions.results import File, ToolError
@@ -62,7 +62,8 @@ def adk_agent(agent: BaseAgent) -> AgentFunction:
 
 async def _run(agent: BaseAgent, turn: Turn) -> None:
     run = _AdkRun(_with_steps(agent, turn, await ours.instructions_for(turn)), turn)
-    for event in await _load(turn):
+    history = MessageHistory(turn, KEY)
+    for event in await _load(turn, history):
         await run.append(event)
     message: types.Content | None = _message(turn)
     while message:
@@ -70,7 +71,7 @@ async def _run(agent: BaseAgent, turn: Turn) -> None:
         *given, message = await _ask(turn, pending) if pending else (None,)
         for content in given:
             await run.append(Event(author="user", content=content))
-    await save_messages(turn, KEY, [_dump(event) for event in await run.events()])
+    await history.save([_dump(event) for event in await run.events()])
 
 
 async def _edit(agent: BaseAgent, turn: Turn) -> None:
@@ -321,8 +322,8 @@ def _attachment(file: File) -> types.Part:
     return types.Part.from_uri(file_uri=file.url, mime_type=file.media_type)
 
 
-async def _load(turn: Turn) -> Iterable[Event]:
-    if (kept := await load_messages(turn, KEY)) is not None:
+async def _load(turn: Turn, history: MessageHistory) -> Iterable[Event]:
+    if (kept := await history.load()) is not None:
         return [Event.model_validate_json(json.dumps(each)) for each in kept]
     return [
         Event(author="user" if each.role == "user" else "agent", content=_content(each.role, each.text))

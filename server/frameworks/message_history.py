@@ -1,21 +1,85 @@
-"""The messages of a framework's agent between the tasks of a conversation: in `turn.state`, under the adapter's key."""
+"""The messages of a framework's agent between the tasks of a conversation: in `turn.state`, under the adapter's key.
+
+Rule 1: the messages of a task are one turn. If another task has saved its own meanwhile, this task's are added to them.
+Rule 2: a history that outgrows the state loses its oldest turns, whole. The first time in a conversation is logged.
+"""
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
 
 from a2a_canvas.server.agent.loops.agent_turn import Turn
+from a2a_canvas.server.agent.loops.turn_values import StateConflict, fit_turns
 from a2a_canvas.store.models import JsonValue
+from a2a_canvas.tools.json_values import json_text
+
+logger = logging.getLogger(__name__)
+
+Messages = list[JsonValue]
 
 
-async def load_messages(turn: Turn, key: str) -> Sequence[JsonValue] | None:
-    """The messages that `save_messages` kept; None if there are none yet."""
-    state = await turn.state.get() if hasattr(turn, "state") else None
-    found = state.get(key) if isinstance(state, dict) else None
-    return found if isinstance(found, list) else None
+class MessageHistory:
+    """The messages of one task, after those of the tasks before it.
 
+    Args:
+        key: of the adapter, in the state.
+    """
 
-async def save_messages(turn: Turn, key: str, messages: Sequence[JsonValue]) -> None:
-    """Keep the messages, with the end of the turn."""
-    if hasattr(turn, "state"):
-        await turn.state.set({key: list(messages)})
+    def __init__(self, turn: Turn, key: str) -> None:
+        self._turn = turn
+        self._key = key
+        self._state: dict[str, JsonValue] = {}
+        self._loaded: Messages = []
+
+    async def load(self) -> Messages | None:
+        """The messages of the tasks before; None if none has saved any."""
+        await self._read()
+        self._loaded = [message for turn in self._turns for message in turn]
+        return [*self._loaded] if self._key in self._state else None
+
+    async def save(self, messages: Sequence[JsonValue]) -> None:
+        """Set the messages: those loaded, then those of this task. A framework may have shortened the ones loaded."""
+        count = len(self._loaded)
+        added = [*messages[count:]] if [*messages[:count]] == self._loaded else None
+        turns = [[*messages]] if added is None else [*self._turns, added]
+        while True:
+            try:
+                await self._set(turns)
+                return
+            except StateConflict:
+                await self._read()
+                turns = [*self._turns, [*messages] if added is None else added]
+
+    async def _read(self) -> None:
+        state = await self._turn.state.get()
+        self._state = state if isinstance(state, dict) else {}
+
+    async def _set(self, turns: Sequence[Messages]) -> None:
+        around = len(json_text(self._with([], dropped=False), "state").encode()) - len("[]")
+        kept = fit_turns(turns, self._turn.state.max_bytes - around)
+        dropped = len(kept) < len(turns)
+        await self._turn.state.set(self._with(kept, dropped=dropped or self._dropped))
+        if dropped and not self._dropped:
+            logger.warning(
+                "The messages of this conversation exceed --max-state-bytes; from now on its oldest turns are dropped."
+            )
+
+    def _with(self, turns: Sequence[Messages], *, dropped: bool) -> dict[str, JsonValue]:
+        return {**self._state, self._key: {"turns": [*turns], "dropped": dropped}}
+
+    @property
+    def _turns(self) -> Sequence[Messages]:
+        match self._state.get(self._key):
+            case {"turns": list(turns)}:
+                return [turn for turn in turns if isinstance(turn, list)]
+            case _:
+                return []
+
+    @property
+    def _dropped(self) -> bool:
+        match self._state.get(self._key):
+            case {"dropped": bool(dropped)}:
+                return dropped
+            case _:
+                return False

@@ -25,7 +25,7 @@ from a2a_canvas.server.agent.loops.agent_function import AgentFunction
 from a2a_canvas.server.agent.loops.agent_turn import Turn
 from a2a_canvas.server.agent.loops.streamed_calls import ARTIFACT_TOOLS
 from a2a_canvas.server.frameworks import canvas_tools as ours
-from a2a_canvas.server.frameworks.message_history import load_messages, save_messages
+from a2a_canvas.server.frameworks.message_history import MessageHistory
 from a2a_canvas.tools.ask_user import ask_user
 from a2a_canvas.tools.functions.results import File, ToolError
 from a2a_canvas.tools.tool import Tool, to_json
@@ -54,12 +54,13 @@ def openai_agent(
         carry_out = partial(
             sdk.Runner.run, agents.copy(agent), context=make(turn), run_config=run_config, max_turns=max_turns
         )
-        given: Any = [*await _load(turn), _message(turn)]
+        history = MessageHistory(turn, KEY)
+        given: Any = [*await _load(turn, history), _message(turn)]
         while (result := await carry_out(given)).interruptions:
             given = await agents.ask(result)
         if not isinstance(result.new_items[-1], sdk.MessageOutputItem):  # a tool's result is the final output
             await turn.say(_as_text(result.final_output))
-        await save_messages(turn, KEY, to_jsonable_python(result.to_input_list()))
+        await history.save(to_jsonable_python(result.to_input_list()))
 
     async def edit(turn: Turn) -> None:
         assert turn.edit
@@ -252,8 +253,8 @@ def _attachment(file: File) -> dict[str, str]:
     )
 
 
-async def _load(turn: Turn) -> Sequence[Any]:
-    kept = await load_messages(turn, KEY)
+async def _load(turn: Turn, history: MessageHistory) -> Sequence[Any]:
+    kept = await history.load()
     return (
         kept
         if kept is not None

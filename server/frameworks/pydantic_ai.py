@@ -24,7 +24,7 @@ from a2a_canvas.server.agent.loops.agent_function import AgentFunction
 from a2a_canvas.server.agent.loops.agent_turn import Turn
 from a2a_canvas.server.agent.loops.streamed_calls import ARTIFACT_TOOLS
 from a2a_canvas.server.frameworks import canvas_tools as ours
-from a2a_canvas.server.frameworks.message_history import load_messages, save_messages
+from a2a_canvas.server.frameworks.message_history import MessageHistory
 from a2a_canvas.tools.ask_user import ask_user
 from a2a_canvas.tools.functions.results import File, ToolError
 from a2a_canvas.tools.tool import Done, Failed, Outcome, Tool, to_json
@@ -50,7 +50,8 @@ def pydantic_ai_agent(agent: pa.Agent[Any, Any], *, deps: Any = None) -> AgentFu
 
 
 async def _run(agent: pa.Agent[Any, Any], name: str, deps: Callable[[Turn], Any], turn: Turn) -> None:
-    messages = await _load(turn)
+    history = MessageHistory(turn, KEY)
+    messages = await _load(turn, history)
     answers: pa.DeferredToolResults | None = None
     while True:
         result: pa.AgentRunResult[Any] = await agent.run(
@@ -69,7 +70,7 @@ async def _run(agent: pa.Agent[Any, Any], name: str, deps: Callable[[Turn], Any]
         answers = await _ask(turn, result.output)
     if not isinstance(result.output, str):
         await turn.say(to_json(to_jsonable_python(result.output)))
-    await save_messages(turn, KEY, MESSAGES.dump_python(messages, mode="json"))
+    await history.save(MESSAGES.dump_python(messages, mode="json"))
 
 
 async def _edit(agent: pa.Agent[Any, Any], name: str, deps: Callable[[Turn], Any], turn: Turn) -> None:
@@ -232,8 +233,8 @@ def _attachment(file: File) -> m.UserContent:
     return (pa.ImageUrl if file.media_type.startswith("image/") else pa.DocumentUrl)(file.url)
 
 
-async def _load(turn: Turn) -> list[m.ModelMessage]:
-    if (kept := await load_messages(turn, KEY)) is not None:
+async def _load(turn: Turn, history: MessageHistory) -> list[m.ModelMessage]:
+    if (kept := await history.load()) is not None:
         return MESSAGES.validate_python(kept)
     return [
         m.ModelRequest.user_text_prompt(each.text) if each.role == "user" else m.ModelResponse([m.TextPart(each.text)])

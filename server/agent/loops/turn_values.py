@@ -134,16 +134,16 @@ def stored_value(name: str, value: bytes) -> StoredValue:
     return StoredValue(len(name.encode()) + len(value), digest_of(value))
 
 
-def fit_turns(turns: Sequence[Sequence[M]], limit: int) -> Sequence[Sequence[M]]:
-    """The newest turns whose messages fit into `limit` bytes, as one JSON array; the oldest are dropped whole.
+def fit_turns(turns: Sequence[M], limit: int) -> Sequence[M]:
+    """The newest turns that fit into `limit` bytes, as a JSON array; the oldest are dropped.
 
     Args:
-        turns: the messages of each, JSON values, oldest first.
+        turns: a JSON value each, such as the list of its messages, oldest first.
     """
-    left = limit - len("[]")
+    left = limit - len("[]") + len(",")  # the first turn has no comma
     for number in range(len(turns), 0, -1):
-        left -= sum(len(json_text(message, "message").encode()) + len(",") for message in turns[number - 1])
-        if left < -len(","):  # the first message has no comma
+        left -= len(json_text(turns[number - 1], f"turns[{number - 1}]").encode()) + len(",")
+        if left < 0:
             return turns[number:]
     return turns
 
