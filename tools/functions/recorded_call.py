@@ -16,7 +16,8 @@ from __future__ import annotations
 import asyncio
 import json
 from collections import Counter
-from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Literal, TypeVar
@@ -168,14 +169,20 @@ class RecordedCall:
         value: T = json.loads(self._kept[name])
         return value
 
-    async def _run_step(self, name: str, fn: Callable[[], Awaitable[T]], recorded: Callable[[], Awaitable[None]]) -> T:
-        """Run `fn` and record its result; `recorded` runs in the same event-loop step."""
+    @contextmanager
+    def within(self, name: str) -> Iterator[None]:
+        """What is said and changed here belongs to a step, which is recorded later."""
         outer = _ONCE.set((self, name))
         try:
-            value = await fn()
-            await self._keep(name, value, recorded)
+            yield
         finally:
             _ONCE.reset(outer)
+
+    async def _run_step(self, name: str, fn: Callable[[], Awaitable[T]], recorded: Callable[[], Awaitable[None]]) -> T:
+        """Run `fn` and record its result; `recorded` runs in the same event-loop step."""
+        with self.within(name):
+            value = await fn()
+            await self._keep(name, value, recorded)
         return value
 
     async def _keep(self, name: str, value: object, recorded: Callable[[], Awaitable[None]]) -> None:

@@ -5,12 +5,16 @@ Rule 1: an answer is a step (`respond`): its text, thinking and calls stream whi
 Rule 2: a call is a step (`run_call`), named by the call's id, because frameworks run calls in parallel: their order
         differs from run to run.
 Rule 3: a call that failed is recorded, too: the model has read the failure.
+Rule 4: a framework with checkpoints of its own does not run again from its start: it continues from its newest one.
+        What each of its units (a node of a graph) shows and changes belongs to the unit's step (`within`), and is
+        recorded with the rows of the checkpoint that says that the unit has ended (`checkpoint`), in one transaction.
+        After a crash all recorded steps count as asked for (`resume`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
-from contextlib import suppress
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
+from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
 
@@ -23,6 +27,9 @@ from a2a_canvas.tools.functions.results import ToolError
 from a2a_canvas.tools.tool import Done, Failed, Outcome, to_json
 
 T = TypeVar("T")
+
+_BEGIN, _CALL, _CHECKPOINT = "begin ", "call ", "checkpoint "
+"""What the names of steps begin with."""
 
 
 def _done(value: Any) -> Outcome:
@@ -42,6 +49,8 @@ class SteppedTurn(Protocol):
     def is_live(self) -> bool: ...
 
     def number_step(self, name: str) -> str: ...
+
+    def within(self, name: str) -> AbstractContextManager[None]: ...
 
     def pass_step(self, step: str) -> Any: ...
 
@@ -116,14 +125,14 @@ class ModelSteps:
         return result
 
     async def begin_call(self, call_id: str, name: str) -> None:
-        """The model begins to write a call of a tool."""
-        if self._turn.is_live:
+        """The model begins to write a call of a tool; ignored if clients have seen the call."""
+        if self._turn.is_live and call_id not in self._shown:
             self._calls.begin(call_id, name)
             await self._turn.reply.begin_call(call_id, name)
 
     async def add_input(self, call_id: str, piece: str) -> None:
         """A piece of the JSON of a call's input. An artifact grows with it, if the tool is one of `ARTIFACT_TOOLS`."""
-        if self._turn.is_live and piece:
+        if self._turn.is_live and piece and call_id in self._turn.reply.open_calls:
             await self._turn.reply.add_input(call_id, piece)
             if label := await self._calls.feed(call_id, piece):
                 await self._turn.output.label(label, of_tool=True)
@@ -183,6 +192,62 @@ class ModelSteps:
         with suppress(ToolError):
             await self.run_call(call_id, name, given, fail)
 
+    # ---------------------------------------------------------- for frameworks with checkpoints of their own (rule 4)
+
+    def resume(self) -> dict[str, Any]:
+        """Count every recorded step as asked for; returns the values of `checkpoint`, by key."""
+        values: dict[str, Any] = {}
+        for step in self._turn.results:
+            kept = self._turn.pass_step(step)
+            if step.startswith(_CHECKPOINT):
+                values[step.removeprefix(_CHECKPOINT)], calls = kept
+            elif step.startswith(_BEGIN):
+                calls = {step.removeprefix(_BEGIN): kept}
+            else:
+                continue
+            self._shown |= {call_id: ShownCall(*place) for call_id, place in calls.items()}
+        return values
+
+    def within(self, key: str) -> AbstractContextManager[None]:
+        """What is shown and changed here is recorded with the checkpoint of this key."""
+        return self._turn.within(_CHECKPOINT + key)
+
+    async def checkpoint(
+        self,
+        key: str,
+        fn: Callable[[], Awaitable[Any]],
+        *,
+        calls: Collection[str] = (),
+        results: Iterable[tuple[str, Outcome]] = (),
+    ) -> None:
+        """Record what was shown and changed within a key. It is durable when this returns.
+
+        Args:
+            fn: sets the rows of the checkpoint; returns a JSON value for `resume`.
+            calls: the ids of the calls that were shown.
+            results: of calls that the framework has run, for clients; by the calls' ids.
+        """
+        with self.within(key):
+            for call_id in calls:
+                await self.end_call(call_id)
+        made = {each: [self._shown[each].index, self._shown[each].use_id] for each in calls if each in self._shown}
+
+        async def record() -> list[Any]:
+            return [await fn(), made]
+
+        async def show() -> None:
+            if made and not self._turn.reply.open_calls:  # else the round ends with the last of the calls
+                await self._turn.settle("tool_use")
+            for call_id, outcome in results:
+                if call_id in self._shown and f"{_CALL}{call_id}" not in self._turn.results:
+                    await self._show(call_id, outcome)
+
+        await self._turn.run_step(_CHECKPOINT + key, record, show)
+
+    async def undo_previews(self) -> None:
+        """No call is run before the next answer: undo what grew while they streamed."""
+        await self._calls.abort_all()
+
     async def _run(
         self,
         call_id: str,
@@ -191,7 +256,7 @@ class ModelSteps:
         run: Callable[[], Awaitable[tuple[Outcome | None, T]]],
         key: str = "",
     ) -> T:
-        turn, step = self._turn, f"call {call_id} {key}".rstrip()
+        turn, step = self._turn, f"{_CALL}{call_id} {key}".rstrip()
         self.find_call(call_id)
         if step not in turn.results:
             await turn.check_limits()
@@ -220,7 +285,7 @@ class ModelSteps:
 
     def find_call(self, call_id: str) -> ShownCall | None:
         """A call that clients have seen, in this run or in the one before; None if they have not."""
-        step = f"begin {call_id}"
+        step = f"{_BEGIN}{call_id}"
         if call_id not in self._shown and step in self._turn.results:
             self._shown[call_id] = ShownCall(*self._turn.pass_step(step))
         return self._shown.get(call_id)
@@ -236,7 +301,7 @@ class ModelSteps:
         assert made  # the input is valid JSON
         await self._turn.settle("tool_use")
         shown = self._shown[call_id] = ShownCall(made.index, made.id)
-        await self._turn.keep_now(f"begin {call_id}", [made.index, made.id])
+        await self._turn.keep_now(f"{_BEGIN}{call_id}", [made.index, made.id])
         return shown
 
     async def _show(self, call_id: str, outcome: Outcome | None) -> None:

@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import pytest
@@ -17,6 +17,7 @@ from a2a_canvas.server.agent.events import (
 )
 from a2a_canvas.server.agent.loops.agent_turn import Turn
 from a2a_canvas.tools.functions.results import ToolError
+from a2a_canvas.tools.tool import Done
 from tests.server.agent.loops.agent_life import AgentLife
 
 
@@ -210,3 +211,73 @@ async def test_wherever_a_crash_cuts_it_off_no_recorded_answer_or_call_is_made_a
         assert framework.asked == [number for number, step in enumerate(rounds) if step not in kept]
         assert framework.ran == [call_id for call_id in ("s1", "b1") if f"call {call_id}" not in kept]
     assert resumed > 50
+
+
+@dataclass
+class Graph:
+    """A framework with checkpoints of its own: it continues after the newest one, and runs its units once.
+
+    Attributes:
+        units: what each says, the calls that it makes, and what it appends to an artifact.
+        ran: the units that it has run.
+    """
+
+    units: Mapping[str, tuple[str, tuple[Call, ...], str]]
+    ran: list[str] = field(default_factory=list)
+
+    async def agent(self, turn: Turn) -> None:
+        ended = turn.model.resume()
+        assert all(value == f"rows of {key}" for key, value in ended.items())
+        for key in [each for each in self.units if each not in ended]:
+            self.ran.append(key)
+            await self._run(turn, key)
+
+    async def _run(self, turn: Turn, key: str) -> None:
+        text, calls, written = self.units[key]
+        with turn.model.within(key):
+            for word in text.split(" ") if text else ():
+                await turn.stream(f"{word} ")
+                await asyncio.sleep(0)
+            if written:
+                await turn.artifact("report").append(written)
+            for each in calls:
+                await turn.model.begin_call(each.id, each.name)
+                await turn.model.add_input(each.id, json.dumps(each.input))
+
+        async def rows() -> str:
+            await asyncio.sleep(0)
+            return f"rows of {key}"
+
+        results = [(each.id, Done("hits")) for called in self.units.values() for each in called[1] if key == "search"]
+        await turn.model.checkpoint(key, rows, calls=[each.id for each in calls], results=results)
+
+
+UNITS = {
+    "plan": ("I look for it.", (Call("s1", "search", {"query": "tides"}),), ""),
+    "search": ("", (), "# Tides\n"),
+    "write": ("", (), "High."),
+    "tell": ("All is written.", (), ""),
+}
+
+
+async def test_wherever_a_crash_cuts_it_off_a_framework_with_checkpoints_continues_after_the_newest_one() -> None:
+    whole = AgentLife(Graph(UNITS).agent)
+    cuts = await every_cut(whole)
+    whole.check()
+    assert (whole.said, whole.texts()) == (["I look for it.", "All is written."], {"report": "# Tides\nHigh."})
+    assert [(event.tool_use_id, event.content) for event in whole.told.of(ToolSucceeded)] == [("s1", "hits")]
+    resumed = 0
+    for interrupted, cut in cuts:
+        graph = Graph(UNITS)
+        life = AgentLife(graph.agent, cut.documents)
+        life.told.events = interrupted.told.events[: cut.told]
+        if life.record.state.terminal:
+            continue
+        kept = {item.name for item in life.record.transcript if getattr(item, "kind", "") == "kept"}
+        resumed += 1
+        await life.run()
+        life.check()
+        assert (life.record.state, life.texts(), life.said) == (State.COMPLETED, whole.texts(), whole.said)
+        assert graph.ran == [unit for unit in UNITS if f"checkpoint {unit}" not in kept]
+        assert [event.tool_use_id for event in life.told.of(ToolSucceeded)] == ["s1"]
+    assert resumed > 10
