@@ -20,6 +20,7 @@ from bench import (
     durable,
     edits,
     first_byte,
+    framework_kills,
     joiners,
     many_tasks,
     model_pace,
@@ -42,7 +43,7 @@ from bench.servers import SHIPPED_FRAME_MS, end_in_order, ours, running, script,
 from bench.sse import StreamError
 
 TIMEOUT = 240
-LONGER = {"provider": 900, "durable": 600, "takeover": 900, "crash": 3600}
+LONGER = {"provider": 900, "durable": 600, "takeover": 900, "crash": 3600, "framework-kills": 3600}
 """Seconds that a scenario may take."""
 
 
@@ -83,6 +84,7 @@ SCENARIOS: dict[str, Callable[[bool], Awaitable[Report]]] = {
     "replicas": lambda quick: replicas.run(replicas.QUICK if quick else replicas.FULL),
     "takeover": lambda quick: takeover.run(takeover.QUICK if quick else takeover.FULL),
     "crash": lambda quick: crash.run(crash.QUICK if quick else crash.FULL, seed=1),
+    "framework-kills": lambda quick: framework_kills.run(framework_kills.QUICK if quick else framework_kills.FULL),
 }
 
 

@@ -12,6 +12,7 @@ from bench import (
     durable,
     edits,
     first_byte,
+    framework_kills,
     joiners,
     many_tasks,
     model_pace,
@@ -88,6 +89,11 @@ SHORTEST: Mapping[str, Shortest] = {
         ("leases lost, 1", "resumed once, 1"),
     ),
     "crash": Shortest(lambda: crash.run({"sqlite": 1}, seed=1), 1),
+    "framework-kills": Shortest(
+        lambda: framework_kills.run(2),
+        len(framework_kills.AGENTS),
+        tuple(map(framework_kills.fault, framework_kills.AGENTS)),
+    ),
 }
 
 
