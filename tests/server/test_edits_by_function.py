@@ -263,3 +263,24 @@ AGENT = """
 async def agent(turn):
     await turn.artifact("tides").append("High.", name="tides.md")
 """
+
+
+def test_an_edit_can_be_cancelled() -> None:
+    ended: list[str] = []
+
+    async def slow(turn: Turn):
+        try:
+            yield "LO"
+            await asyncio.Event().wait()
+        finally:
+            ended.append(turn.text)
+
+    with agent(loop=reef(slow)) as it:
+        it.send("tides")
+        message = operation(it.context_id, "louder", "edit", selection={"start": 12, "end": 16, "text": "high"})
+        params = {"message": message, "configuration": {"returnImmediately": True}}
+        task = call(it.http, "SendMessage", params)["result"]["task"]
+        cancelled = call(it.http, "CancelTask", {"id": task["id"]})["result"]
+        assert cancelled["status"]["state"] == "TASK_STATE_CANCELED"
+        assert it.versions("tides") == ("The tide is high.\nThen it is low.\n",)
+    assert ended in ([], ["louder"])  # it may not have begun
