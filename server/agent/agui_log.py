@@ -300,14 +300,21 @@ class AguiLog:
 
     def _record(self, items: Transcript) -> AguiLog:
         steps = [item for item in items if isinstance(item, ToolStep) and not item.tool_use_id]
-        ended = {step.name if step.kind == "kept" else "" for step in steps if step.kind in _RECORDS}
-        if not ended:
-            return self
+        ended = {each.name if each.kind == "kept" else "" for each in steps if each.kind in _RECORDS or _is_shown(each)}
         left = {step: digests for step, digests in self.unrecorded.items() if step and step not in ended}
+        if not ended or len(left) == len(self.unrecorded):
+            return self
         return AguiLog(self.view, self.view if left else None, left)
 
 
 _RECORDS = ("called", "kept", "asked", "authentication")
+
+
+def _is_shown(step: ToolStep) -> bool:
+    """Whether a step records what was shown before the result of a call; not the end of a round."""
+    return step.kind == "shown" and not step.name
+
+
 NO_LOG = AguiLog()
 
 

@@ -58,17 +58,18 @@ def test_it_asks_and_is_answered() -> None:
     assert task["status"]["message"]["parts"][0]["text"] == "In Brest."
 
 
-@pytest.mark.parametrize(("restartable", "runs"), [(False, 1), (True, 2)])
-def test_a_server_that_shuts_down_waits_for_a_run_that_cannot_be_restarted(tmp_path, restartable, runs) -> None:
+@pytest.mark.parametrize(("restartable", "lasts", "runs"), [(False, False, 1), (True, True, 1), (True, False, 2)])
+def test_a_server_that_shuts_down_waits_for_a_run_that_cannot_continue(tmp_path, restartable, lasts, runs) -> None:
     began: list[str] = []
 
     @agent(restartable=restartable)
     async def answer(turn: Turn) -> None:
         began.append(turn.text)
-        while len(began) == 1 and (restartable or not client.app.state.shutdown.begun):  # noqa: ASYNC110
+        while len(began) == 1 and (runs == 2 or not client.app.state.shutdown.begun):  # noqa: ASYNC110
             await asyncio.sleep(0)
         await turn.say("Done.")
 
+    answer.lasts = lasts
     database = f"sqlite:///{tmp_path}/tasks.db"
     with served(answer, database=database) as client:
         task_id = send(client, "write", wait=False)["id"]

@@ -32,6 +32,7 @@ class AgentFunction:
         name: of the function, for the log.
         run: answers one message.
         restartable: whether a run that a crash cut off runs again.
+        lasts: a run is one step, elsewhere: a server that shuts down waits for it, even if it could run again.
         editor: answers an edit of a selection: the text that it shows is the new passage. None: the model does.
         abandon: ends, from the record, what a run has started elsewhere: the function does not run again.
         package: the distribution of the framework that `run` uses, for `serve --check`; empty without one.
@@ -40,6 +41,7 @@ class AgentFunction:
     name: str
     run: AgentRun
     restartable: bool = True
+    lasts: bool = False
     editor: AgentRun | None = None
     abandon: Abandon | None = None
     package: str = ""
@@ -81,7 +83,7 @@ def agent(
 
     def mark(function: Callable[[Turn], Any]) -> AgentFunction:
         editor = _editor_of(function) if edits else None
-        return AgentFunction(_name_of(function), _run_of(function), restartable, editor)
+        return AgentFunction(_name_of(function), _run_of(function), restartable, editor=editor)
 
     return mark(function) if function else mark
 

@@ -397,9 +397,10 @@ class Turn(RecordedCall):
                 del self._services.writers[artifact_id]
 
     async def record_shown(self) -> None:
-        """Record the text shown, and the state set, since the last record."""
-        if text := self.take_unrecorded():
-            await self._services.record("shown", "", text)
+        """Record what was shown since the last record, and the state set."""
+        text = self.take_unrecorded()
+        if text or self._agui.has_unrecorded:
+            await self._services.record("shown", "", text or "[]")
         await self.save_sets()
 
     async def _run_step(self, name: str, fn: Callable[[], Awaitable[T]], recorded: Callable[[], Awaitable[None]]) -> T:

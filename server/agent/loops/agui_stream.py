@@ -47,6 +47,11 @@ class AguiStream:
         self._view = task.log.recorded or task.log.view  # as this run knows it
         self._repeated = {step: _Repetition(task.log.digests(step)) for step in task.log.unrecorded}
 
+    @property
+    def has_unrecorded(self) -> bool:
+        """Whether something was sent outside of steps since the last record."""
+        return self._task.log.count("") > 0
+
     async def send(self, event: Mapping[str, Any], step: str) -> None:
         """Send a checked event.
 

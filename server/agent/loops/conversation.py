@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from a2a_canvas.server.agent.events import AssistantOutput, Transcript, UserInput, UserMessage
+from a2a_canvas.server.agent.events import AssistantOutput, ToolStep, Transcript, UserInput, UserMessage
 from a2a_canvas.server.agent.model import Attachment, ModelText
 from a2a_canvas.server.agent.text.visible import visible
 from a2a_canvas.store.models import DataPart, FilePart, JsonValue, TextPart
@@ -44,24 +44,45 @@ def to_message(message: UserMessage) -> Message:
 
 
 def to_history(transcripts: Iterable[Transcript]) -> tuple[Message, ...]:
-    """The messages of earlier tasks, oldest first: the user's, and the agent's visible texts."""
+    """The messages of earlier tasks, oldest first: the user's, and the agent's visible texts.
+
+    The rounds that a step of an agent's function had ended before a crash cut it off are left out: it ran again.
+    """
     return tuple(message for transcript in transcripts for message in _messages(transcript))
 
 
-def _messages(transcript: Transcript) -> Iterator[Message]:
+_RECORDS = ("called", "kept", "asked", "authentication", "paused")
+
+
+def _messages(transcript: Transcript) -> list[Message]:
+    messages: list[Message] = []
+    recorded = 0
     for item in transcript:
         match item:
-            case UserInput(message_id=message_id) if message_id:
-                texts = [each.text for each in item.content if isinstance(each, ModelText)]
-                files = [
-                    File(each.name, each.media_type, each.content, each.url)
-                    for each in item.content
-                    if isinstance(each, Attachment)
-                ]
-                yield Message("user", "\n".join(texts), tuple(files), message_id=message_id)
-            case AssistantOutput():
-                text = "\n\n".join(visible(each.text) for each in item.blocks if isinstance(each, ModelText)).strip()
-                if text:
-                    yield Message("agent", text)
+            case ToolStep(tool_use_id="", kind="began"):
+                messages[recorded:] = [each for each in messages[recorded:] if each.role == "user"]
+            case ToolStep(kind=kind) if kind in _RECORDS:
+                recorded = len(messages)
+            case UserInput() | AssistantOutput():
+                messages += _message_of(item)
             case _:
                 pass
+    return messages
+
+
+def _message_of(item: UserInput | AssistantOutput) -> Iterator[Message]:
+    match item:
+        case UserInput(message_id=message_id) if message_id:
+            texts = [each.text for each in item.content if isinstance(each, ModelText)]
+            files = [
+                File(each.name, each.media_type, each.content, each.url)
+                for each in item.content
+                if isinstance(each, Attachment)
+            ]
+            yield Message("user", "\n".join(texts), tuple(files), message_id=message_id)
+        case AssistantOutput():
+            text = "\n\n".join(visible(each.text) for each in item.blocks if isinstance(each, ModelText)).strip()
+            if text:
+                yield Message("agent", text)
+        case _:
+            pass

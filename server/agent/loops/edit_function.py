@@ -108,7 +108,7 @@ class _Passage(ReplyStream):
         self.taken_back = self.taken_back or any(isinstance(event, TextDelta) for event in self.shown)
         self.shown.clear()
 
-    async def begin_call(self, call_id: str, name: str) -> None:
+    async def begin_call(self, call_id: str, name: str, *, carried_out: bool = False) -> None:
         pass
 
     async def add_input(self, call_id: str, piece: str) -> None:

@@ -87,13 +87,19 @@ class ReplyStream:
             self._blocks += 1
             await self._take(BlockStop(number))
 
-    async def begin_call(self, call_id: str, name: str) -> None:
-        """A call of a tool begins; several may be open at once."""
+    async def begin_call(self, call_id: str, name: str, *, carried_out: bool = False) -> None:
+        """A call of a tool begins; several may be open at once.
+
+        Args:
+            carried_out: another agent carries it out, so it counts even if its input is not valid JSON.
+        """
         await self.end_block()
         call = await self._round()
         number, self._blocks = self._blocks, self._blocks + 1
         self._calls[call_id] = number
         await call.take(BlockStart(number, "tool_use", call_id, name))
+        if carried_out:
+            call.mark_carried_out(number)
 
     async def add_input(self, call_id: str, piece: str) -> None:
         """Add a piece of JSON to the input of an open call."""

@@ -76,8 +76,11 @@ class _Run:
             case "began":
                 self.runs += 1
                 return
+            case "shown" if step.name == SETTLED:
+                self.shown = []
+                return  # a step may end rounds, and is not recorded by that
             case "shown":
-                self.shown = [] if step.name == SETTLED else [*self.shown, *json.loads(step.value)]
+                self.shown += json.loads(step.value)
             case "took":
                 self.taken[int(step.name)] = range(messages - int(step.value), messages)
             case "set":

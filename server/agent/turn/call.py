@@ -47,6 +47,7 @@ class _Block(AnswerBlock):
     tool: ToolStream | None = None
     acts_last: bool = False
     function: bool = False
+    carried_out: bool = False
 
 
 class TurnOutput:
@@ -128,6 +129,10 @@ class ModelCall(Answer[_Block]):
     @property
     def text(self) -> str:
         return "".join(self._shown).strip()
+
+    def mark_carried_out(self, llm_index: int) -> None:
+        """Another agent carries out this call of a function: its result counts, even if the input was not valid."""
+        self._open[self.progress.blocks.index_of(llm_index)].carried_out = True
 
     def unsaved_blocks(self) -> ev.Transcript:
         """The completed blocks after the last tool call (rule 2)."""
@@ -256,6 +261,8 @@ class ModelCall(Answer[_Block]):
 
     async def _stop_tool_call(self, block: _Block) -> None:
         block.input = _parse_input(block.pieces)
+        if block.input is None and block.carried_out:
+            block.input = {}
         if block.input is not None:
             await self._emit(ev.ToolInputCompleted(block.place.index, block.tool_use_id, block.input))
         if block.function and block.input is not None:

@@ -127,7 +127,7 @@ class TurnHandle:
         credentials: what the user has answered and nothing records.
         closed: it takes no more messages.
         detached: the task does not belong to this process any more, or not to this run.
-        lasts: it runs a function that no server can continue.
+        lasts: it runs a function that no server can continue where it is.
         ending: what the task becomes if it is stopped.
         began, report: when the run began, and what it has done so far, for the log.
         metrics: counts what it does.
@@ -538,7 +538,7 @@ class Turns:
         emit: Emit,
     ) -> None:
         assert self.agent
-        handle.lasts = not self.agent.restartable
+        handle.lasts = self.agent.lasts or not self.agent.restartable
         await run_function(
             self._agent_request(record, handle, request),
             self.agent,

@@ -2,7 +2,7 @@
 
 Rule 1: a run is one step (`Turn.once`): what a run that a crash cut off had shown and written is taken back.
 Rule 2: AG-UI cannot take up a run that was cut off, so the task fails then (`AgentFunction.restartable`); with
-        `restart`, the run is sent again with the same id.
+        `restart`, the run is sent again with the same id. A server that shuts down waits for the run.
 Rule 3: what the agent has written stays, even if its run fails.
 Rule 4: an interrupt is a question to the user, whose answer resumes the agent in the next run.
 """
@@ -18,6 +18,7 @@ from typing import Any, assert_never
 from urllib.parse import urlsplit
 
 from a2a_canvas.server.a2a_client.agent_fault import AgentFault
+from a2a_canvas.server.agent.agui_log import AguiEventError
 from a2a_canvas.server.agent.loops.agent_function import AgentDefinitionError, AgentFunction
 from a2a_canvas.server.agent.loops.agent_turn import Turn
 from a2a_canvas.server.tool_sources.agui_agents import run_mapping as to
@@ -33,6 +34,7 @@ from a2a_canvas.server.tool_sources.agui_agents.documents import (
 )
 from a2a_canvas.server.tool_sources.agui_agents.run_input import digest, run_input, wire_messages
 from a2a_canvas.server.tool_sources.agui_agents.run_mapping import Interrupt, RunMapping
+from a2a_canvas.server.tool_sources.agui_agents.shown_calls import ShownCalls
 from a2a_canvas.server.tool_sources.remote_agents.agent_card import host_of
 from a2a_canvas.server.tool_sources.remote_agents.remote_agent import TIMEOUT
 from a2a_canvas.server.tool_sources.remote_agents.remote_task import MAX_QUESTION, MAX_QUESTIONS
@@ -79,7 +81,7 @@ def agui_agent(
     except DocumentRuleError as error:
         raise AgentDefinitionError(str(error)) from None
     agent = AguiAgent(AguiClient(url, tokens), _name(url), rules, timeout)
-    return AgentFunction(f"the agent at {host_of(url)}", agent.run, restartable=restart)
+    return AgentFunction(f"the agent at {host_of(url)}", agent.run, restartable=restart, lasts=True)
 
 
 def _name(url: str) -> str:
@@ -151,9 +153,13 @@ class AguiRun:
     _mapping: RunMapping = field(init=False)
     _documents: Documents = field(init=False)
     _answer: LongAnswer = field(init=False)
+    _calls: ShownCalls = field(init=False)
+    _shows_state: bool | None = None  # None: no event had the state yet
+    _said: list[str] = field(default_factory=list)  # the messages of the round before the one that is being written
     _skipped: set[str] = field(default_factory=set)
 
     def __post_init__(self) -> None:
+        self._calls = ShownCalls(self.turn)
         self._mapping = RunMapping(self.state, self.sent)
         self._documents = Documents(self.agent.rules, self.texts)
         self._answer = LongAnswer(self.agent.name)
@@ -192,15 +198,14 @@ class AguiRun:
                 await self._speak(operation)
             case to.CallStart() | to.CallInput() | to.CallEnd() | to.CallResult():
                 await self._call(operation)
-            case to.NewState(value):
-                self.state = value
-                await self._write(self._documents.of_state(value))
+            case to.NewState():
+                await self._take_state(operation)
             case to.TokenUse(tokens_in, tokens_out, cached):
                 await self.turn.usage(tokens_in, tokens_out, cached_tokens=cached)
             case to.RunEnd() | to.RunFailure():
                 self._end(operation)
-            case to.ClientEvent():
-                pass
+            case to.ClientEvent(event):
+                await self._send(event)
             case to.SkippedEvent(reason):
                 self._log_once(reason)
             case _:
@@ -230,33 +235,63 @@ class AguiRun:
                 self.result = {"failed": "The agent could not finish its run. Try again, or ask its operator."}
 
     async def _say(self, text: str) -> None:
+        await self._calls.settle()
         if self.agent.rules:
             await self.turn.stream(text)
             return
-        match self._answer.feed(text):
+        match self._answer.feed(text, stays=self._calls.open):
             case DocumentChange() as write:
                 if not write.append:
                     await self.turn.take_back()
+                    for said in self._said:
+                        await self.turn.say(said)
                 await self._write([write])
             case reply:
                 await self.turn.stream(reply)
 
+    async def _take_state(self, operation: to.NewState) -> None:
+        """Show the state to AG-UI clients, as a delta if they have the one before."""
+        self.state = operation.value
+        await self._write(self._documents.of_state(operation.value))
+        snapshot = {"type": "STATE_SNAPSHOT", "snapshot": operation.value}
+        if operation.patch is None or self._shows_state is None:
+            self._shows_state = await self._send(snapshot)
+        elif self._shows_state:
+            delta = {"type": "STATE_DELTA", "delta": operation.patch}
+            self._shows_state = await self._send(delta) or await self._send(snapshot)
+
+    async def _send(self, event: to.Json) -> bool:
+        """Send an event to AG-UI clients. One that is too large, or that they know from us, is skipped."""
+        try:
+            await self.turn.agui(event)
+        except AguiEventError as error:
+            self._log_once(str(error))
+            return False
+        return True
+
     async def _end_message(self) -> None:
         if self._answer.name:
-            await self.turn.say(f"The answer is in the document {self._answer.name}.")
+            text = f"The answer is in the document {self._answer.name}."
+            await self.turn.say(text)
         else:
+            text = self._answer.text
             await self.turn.say("")  # ends the paragraph
+        self._said.append(text)
         self._answer = LongAnswer(self.agent.name)
 
     async def _call(self, operation: to.CallStart | to.CallInput | to.CallEnd | to.CallResult) -> None:
         match operation:
             case to.CallStart(call_id, name):
+                self._said.clear()
                 self._documents.begin_call(call_id, name)
-                await self.turn.progress(f"Running {name}…")
+                await self._calls.begin(call_id, name)
             case to.CallInput(call_id, piece):
+                await self._calls.add_input(call_id, piece)
                 await self._write(self._documents.add_input(call_id, piece))
-            case to.CallEnd() | to.CallResult():
-                pass
+            case to.CallEnd(call_id):
+                await self._calls.end(call_id)
+            case to.CallResult(call_id, content, failed):
+                await self._calls.add_result(call_id, content, failed=failed)
 
     async def _write(self, writes: Sequence[DocumentChange]) -> None:
         for write in writes:

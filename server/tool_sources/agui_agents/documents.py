@@ -79,18 +79,18 @@ class Documents:
 
     def __init__(self, rules: DocumentRules, texts: Mapping[str, str]) -> None:
         self._rules = rules
-        self._texts = {path: texts.get(name, "") for path, name in rules.states.items()}
+        self.texts = {path: texts.get(name, "") for path, name in rules.states.items()}
         self._calls: dict[str, tuple[str, JsonStream]] = {}
 
     def of_state(self, state: Any) -> list[DocumentChange]:
         """The changes that a new state makes."""
         writes = []
         for path, name in self._rules.states.items():
-            text, known = _value_at(state, path), self._texts[path]
+            text, known = _value_at(state, path), self.texts[path]
             if isinstance(text, str) and text != known:
                 append = text.startswith(known)
                 writes.append(DocumentChange(name, text[len(known) :] if append else text, append))
-                self._texts[path] = text
+                self.texts[path] = text
         return writes
 
     def begin_call(self, call_id: str, tool: str) -> None:
@@ -153,19 +153,24 @@ class LongAnswer:
 
     Attributes:
         name: of its document; empty while it is a reply.
+        text: so far, while it is a reply.
     """
 
     def __init__(self, agent: str) -> None:
         self._agent = agent
-        self._text = ""
+        self.text = ""
         self.name = ""
 
-    def feed(self, piece: str) -> DocumentChange | str:
-        """The change of its document, or the text to reply. The first change has the text so far."""
+    def feed(self, piece: str, *, stays: bool = False) -> DocumentChange | str:
+        """The change of its document, or the text to reply. The first change has the text so far.
+
+        Args:
+            stays: what has been replied cannot be taken back now.
+        """
         if self.name:
             return DocumentChange(self.name, piece, append=True)
-        self._text += piece
-        if self._text.strip().count("\n") < LONG:
+        self.text += piece
+        if stays or self.text.strip().count("\n") < LONG:
             return piece
-        self.name = document_name(self._text, self._agent)
-        return DocumentChange(self.name, self._text, append=False)
+        self.name = document_name(self.text, self._agent)
+        return DocumentChange(self.name, self.text, append=False)

@@ -99,9 +99,14 @@ class CallResult:
 
 @dataclass(frozen=True, slots=True)
 class NewState:
-    """The agent's state has changed to this value."""
+    """The agent's state has changed to this value.
+
+    Attributes:
+        patch: the JSON Patch that has changed it; None for a snapshot.
+    """
 
     value: Any
+    patch: list[Any] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,7 +183,7 @@ class RunMapping:
     """
 
     def __init__(self, state: Any = None, sent: Sequence[Json] = ()) -> None:
-        self._state = state
+        self._state = {} if state is None else state  # as it is sent (`run_input`)
         self._known = {each["id"] for each in sent}
         self.messages = [*sent]
         self._texts: dict[str, list[str]] = {}
@@ -345,13 +350,14 @@ class RunMapping:
                 yield _unknown(kind)
 
     def _change_state(self, kind: str, event: Json) -> Operation:
+        if kind == "STATE_SNAPSHOT":
+            self._state = event.get("snapshot")
+            return NewState(self._state)
         try:
-            self._state = (
-                event.get("snapshot") if kind == "STATE_SNAPSHOT" else apply_patch(self._state, event.get("delta"))
-            )
+            self._state = apply_patch(self._state, event.get("delta"))
         except PatchError as error:
             return SkippedEvent(f"a STATE_DELTA does not fit the state: {error}")
-        return NewState(self._state)
+        return NewState(self._state, event["delta"])
 
     def _snapshot(self, messages: Any) -> Iterator[Operation]:
         if isinstance(messages, list) and all(isinstance(each, dict) for each in messages):

@@ -4,12 +4,25 @@ import asyncio
 
 import pytest
 
-from a2a_canvas.server.agent.events import State, ThinkingAdded
+from a2a_canvas.server.agent.events import (
+    LlmCallCompleted,
+    State,
+    ThinkingAdded,
+    ToolFailed,
+    ToolInputAdded,
+    ToolInputCompleted,
+    ToolSucceeded,
+    ToolUseStarted,
+)
 from a2a_canvas.server.agent.loops.agent_function import AgentDefinitionError, AgentFunction
+from a2a_canvas.server.agent.loops.conversation import to_history
 from a2a_canvas.server.agent.loops.run_function import NOT_RESTARTABLE
 from a2a_canvas.server.tool_sources.agui_agents.agui_client import AguiClient
 from a2a_canvas.server.tool_sources.agui_agents.agui_loop import AguiAgent, agui_agent
 from a2a_canvas.server.tool_sources.agui_agents.documents import document_rules
+from a2a_canvas.server.tool_sources.agui_agents.run_mapping import NO_RESULT
+from a2a_canvas.server.tool_sources.agui_agents.shown_calls import MAX_RESULT
+from a2a_canvas.tools.tool import to_json
 from tests.server.agent.loops.agent_life import AgentLife
 from tests.server.tool_sources.agui_agents.agui_server import (
     FINISHED,
@@ -52,6 +65,88 @@ async def test_a_long_answer_is_a_document_from_its_heading_and_the_reply_names_
     life, _ = await ended(whole(*said(*TEXT.splitlines(keepends=True))))
     assert life.texts() == {"tide-pools.md": TEXT}
     assert life.reply == "The answer is in the document tide-pools.md."
+
+
+async def test_a_message_before_a_long_answer_stays_in_the_reply() -> None:
+    life, _ = await ended(whole(*said("I have written it."), *said(TEXT, message="m-2")))
+    assert life.texts() == {"tide-pools.md": TEXT}
+    assert life.reply == "I have written it.\n\nThe answer is in the document tide-pools.md."
+
+
+async def test_its_tool_calls_are_ours_and_text_before_them_is_a_message() -> None:
+    call = called("tide", '{"port": ', '"Brest"}', result="high")
+    life, _ = await ended(whole(*said("I look it up."), *call, *said("High.", message="m-2")))
+    assert [event.name for event in life.told.of(ToolUseStarted)] == ["tide"]
+    assert [event.partial_json for event in life.told.of(ToolInputAdded)] == ['{"port": ', '"Brest"}']
+    assert [event.input for event in life.told.of(ToolInputCompleted)] == [{"port": "Brest"}]
+    assert [event.content for event in life.told.of(ToolSucceeded)] == ["high"]
+    assert life.said == ["I look it up.", "High."]
+
+
+async def test_calls_at_the_same_time_are_made_in_one_round() -> None:
+    [start, args, end, result] = called("tide", "{}", result="high")
+    [start_2, args_2, end_2, result_2] = called("wind", "{}", call="c-2", result="low")
+    crossed = [start, start_2, args_2, args, end, result, end_2, result_2]
+    life, _ = await ended(whole(*crossed, *said("Done.")))
+    assert [event.content for event in life.told.of(ToolSucceeded)] == ["high", "low"]
+    assert len(life.told.of(LlmCallCompleted)) == 2
+    assert life.reply == "Done."
+
+
+async def test_text_that_comes_while_a_call_is_written_stays_in_the_reply() -> None:
+    start, *rest = called("tide", "{}")
+    life, _ = await ended(whole(start, *said(TEXT), *rest, *said("Done.", message="m-2")))
+    assert life.texts() == {}
+    assert life.said == [TEXT.strip(), "Done."]
+
+
+async def test_a_call_without_a_result_has_one_that_says_so() -> None:
+    life, _ = await ended(whole(*called("tide", "{}")[:-1], *said("Done.")))
+    assert [event.error for event in life.told.of(ToolFailed)] == [NO_RESULT]
+    assert life.reply == "Done."
+
+
+async def test_the_result_of_a_call_counts_even_if_its_input_was_not_valid() -> None:
+    """ag-ui-langgraph leaves out the first piece of an input."""
+    life, _ = await ended(whole(*called("tide", '"Brest"}', result="high"), *said("Done.")))
+    assert [event.content for event in life.told.of(ToolSucceeded)] == ["high"]
+    assert [event.input for event in life.told.of(ToolInputCompleted)] == [{}]
+
+
+async def test_a_result_that_is_too_long_is_cut() -> None:
+    life, _ = await ended(whole(*called("tide", "{}", result="x" * (MAX_RESULT + 1)), *said("Done.")))
+    assert [len(event.content) for event in life.told.of(ToolSucceeded)] == [MAX_RESULT + 1]
+
+
+async def test_a_call_of_a_tool_that_has_the_name_of_ours_writes_no_artifact() -> None:
+    call = called("artifact_update", '{"artifact": {"artifactId": "doc", "parts": [{"kind": "text", "text": "Hi"}]}}')
+    life, _ = await ended(whole(*call, *said("Done.")))
+    assert (life.texts(), len(life.told.of(ToolSucceeded))) == ({}, 1)
+
+
+CUSTOM = {"type": "CUSTOM", "name": "weather", "value": 1}
+
+
+def changed(value: object) -> dict:
+    return {"type": "STATE_DELTA", "delta": [{"op": "add", "path": "/n", "value": value}]}
+
+
+async def test_its_state_activities_and_custom_events_reach_agui_clients() -> None:
+    activity = {"type": "ACTIVITY_SNAPSHOT", "messageId": "a", "activityType": "PLAN", "content": {}}
+    life, _ = await ended(whole(changed(1), CUSTOM, changed(2), {**activity, "timestamp": 1}, *said("Done.")))
+    sent, state, _ = life.agui_events()
+    snapshot = {"type": "STATE_SNAPSHOT", "snapshot": {"n": 1}}
+    assert sent == [snapshot, CUSTOM, changed(2), activity]
+    assert state == {"n": 2}
+
+
+async def test_what_agui_clients_cannot_be_sent_is_logged_once_and_skipped(caplog) -> None:
+    wrong = [{**CUSTOM, "name": "completed"}, changed("x" * 70_000), changed(1), changed("x" * 70_000), changed(2)]
+    life, _ = await ended(whole(changed(0), *wrong, {"type": "STATE_SNAPSHOT", "snapshot": {}}, *said("Done.")))
+    sent, state, _ = life.agui_events()
+    assert (len(sent), state, life.reply) == (2, {}, "Done.")
+    assert caplog.text.count("bytes of JSON") == 2  # the delta, and the snapshot in its place
+    assert "'completed' is the name of an event of the server" in caplog.text
 
 
 async def test_a_declared_key_of_its_state_is_a_document() -> None:
@@ -141,7 +236,9 @@ class YieldingClient(AguiClient):
 @pytest.mark.parametrize("restart", [True, False])
 async def test_a_run_that_a_crash_cut_off_is_sent_again_or_fails_the_task(restart: bool) -> None:
     """Cut off anywhere, and what it had shown and written until then is taken back."""
-    script = whole(*called("write", '{"content": "High', ' tide."}'), *said("It ", "is written."))
+    call = called("write", '{"content": "High', ' tide."}')
+    events = [changed(1), CUSTOM, changed(2), *said("I write."), *call]
+    script = whole(*events, *said("It ", "is written.", message="m-2"))
     client = YieldingClient(script)
     rules = document_rules({"tool.write.content": "report.md"})
     life = AgentLife(AgentFunction("agui", AguiAgent(client, "agui", rules).run, restart))
@@ -151,8 +248,11 @@ async def test_a_run_that_a_crash_cut_off_is_sent_again_or_fails_the_task(restar
         after = life.crash(cut)
         if not after.record.state.terminal:
             await after.run()
-            ends.add((after.record.state, after.reply, *after.texts().values()))
-    whole_end = (State.COMPLETED, "It is written.", "High tide.")
+            sent, _, late = after.agui_events()
+            assert sum(each == CUSTOM for each in sent) <= 1
+            said_before = [each.text for each in to_history([after.record.transcript]) if each.role == "agent"]
+            ends.add((after.record.state, after.reply, *after.texts().values(), *said_before, to_json(late)))
+    whole_end = (State.COMPLETED, "It is written.", "High tide.", "I write.", "It is written.", to_json([CUSTOM]))
     assert len(cuts) > 5
     assert len(client.run_ids) == 1
     if restart:

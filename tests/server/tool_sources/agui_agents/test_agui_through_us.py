@@ -4,6 +4,7 @@ import asyncio
 import json
 
 from a2a_canvas import agui_agent
+from a2a_canvas.tools.json_patching import apply_patch
 from tests.server.protocols.agui.agui_verifier import verify
 from tests.server.test_own_loop import served
 from tests.server.tool_sources.agui_agents.agui_server import agui_server, called, interrupted, said, whole
@@ -38,6 +39,36 @@ async def test_a_front_end_gets_well_formed_runs_also_when_text_is_taken_back() 
     [end] = [event for event in events if event["type"] == "MESSAGES_SNAPSHOT"]
     assert end["messages"][-1]["content"].endswith("The answer is in the document tide-pools.md.")
     assert events[-1]["outcome"]["type"] == "success"
+
+
+async def test_its_tool_calls_state_activities_and_custom_events_reach_the_front_end() -> None:
+    plan = {"type": "ACTIVITY_SNAPSHOT", "messageId": "plan", "activityType": "PLAN", "content": {"steps": []}}
+    state = {"type": "STATE_SNAPSHOT", "snapshot": {"port": ""}}
+    delta = {"type": "STATE_DELTA", "delta": [{"op": "replace", "path": "/port", "value": "Brest"}]}
+    custom = {"type": "CUSTOM", "name": "weather", "value": 1}
+    call = called("tide", '{"port": ', '"Brest"}', result="high")
+    async with agui_server(whole(plan, state, *said("I look."), *call, delta, custom, *said("High."))) as server:
+        [events] = await events_of(server.url, "tides")
+    verify(events)
+    kinds = [event["type"] for event in events]
+    assert [each for each in kinds if each.startswith("TOOL_CALL")] == [
+        *("TOOL_CALL_START", "TOOL_CALL_ARGS", "TOOL_CALL_ARGS", "TOOL_CALL_END", "TOOL_CALL_RESULT")
+    ]
+    [snapshot] = [event["snapshot"] for event in events if event["type"] == "STATE_SNAPSHOT"]
+    for event in events:
+        if event["type"] == "STATE_DELTA":
+            snapshot = apply_patch(snapshot, event["delta"])
+    assert (snapshot["agent"], snapshot["phase"]) == ({"port": "Brest"}, "completed")
+    assert plan in events
+    assert custom in events
+    [end] = [event["messages"] for event in events if event["type"] == "MESSAGES_SNAPSHOT"]
+    assert [(each["role"], each.get("content")) for each in end] == [
+        ("user", "Go"),
+        ("activity", {"steps": []}),
+        ("assistant", None),
+        ("tool", "high"),
+        ("assistant", "High."),
+    ]
 
 
 async def test_an_interrupt_is_one_for_the_front_end() -> None:

@@ -1,5 +1,6 @@
 """Agents of three frameworks behind their own AG-UI adapters; that of agent-framework has an environment of its own."""
 
+import json
 import os
 import socket
 import subprocess
@@ -66,6 +67,19 @@ def ended(task: dict) -> tuple[str, str]:
 def test_it_calls_a_tool_and_replies(client: TestClient) -> None:
     state, text = ended(send(client, "tide", contextId="tools"))
     assert (state, text.endswith(": high in Brest")) == ("COMPLETED", True)
+
+
+def test_its_tool_call_is_one_for_a_front_end(client: TestClient) -> None:
+    message = {"id": "u", "role": "user", "content": "tide"}
+    response = client.post("/canvas/stream", json={"threadId": "front", "runId": "run", "messages": [message]})
+    lines = [line for line in response.text.splitlines() if line.startswith("data: ")]
+    events = [json.loads(line.removeprefix("data: ")) for line in lines]
+    [start] = [event for event in events if event["type"] == "TOOL_CALL_START"]
+    [end] = [event for event in events if event["type"] == "TOOL_CALL_RESULT"]
+    assert (start["toolCallName"], start["toolCallId"]) == ("tide", end["toolCallId"])
+    [given] = [event["value"]["input"] for event in events if event.get("name") == "tool_use_input_complete"]
+    assert given == {"port": "Brest"}
+    assert "high in Brest" in end["content"]
 
 
 def test_a_long_answer_is_a_document(client: TestClient) -> None:

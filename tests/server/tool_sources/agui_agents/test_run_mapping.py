@@ -113,9 +113,9 @@ def test_a_call_without_a_result_has_one_when_the_run_ends() -> None:
 
 def test_a_delta_changes_the_state_of_the_snapshot_or_of_the_run_before() -> None:
     delta = {"type": "STATE_DELTA", "delta": [{"op": "add", "path": "/n", "value": 2}]}
-    assert mapped(delta, state={"m": 1}) == [to.NewState({"m": 1, "n": 2})]
+    assert mapped(delta, state={"m": 1}) == [to.NewState({"m": 1, "n": 2}, delta["delta"])]
     snapshot = {"type": "STATE_SNAPSHOT", "snapshot": {}}
-    assert mapped(snapshot, delta) == [to.NewState({}), to.NewState({"n": 2})]
+    assert mapped(snapshot, delta) == [to.NewState({}), to.NewState({"n": 2}, delta["delta"])]
 
 
 def test_a_delta_that_does_not_fit_is_skipped() -> None:

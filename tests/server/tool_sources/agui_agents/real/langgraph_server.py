@@ -47,8 +47,9 @@ def pieces(messages):
         return [f"{messages[-1].name}: ", messages[-1].text]
     match prompts[-1]:
         case "tide":
-            call = {"name": "tide", "args": '{"port": ', "id": f"call-{len(messages)}", "index": 0}
-            return [call, {"name": None, "args": '"Brest"}', "id": None, "index": 0}]
+            call = {"name": "tide", "args": "", "id": f"call-{len(messages)}", "index": 0}
+            rest = [{"name": None, "args": piece, "id": None, "index": 0} for piece in ('{"port": ', '"Brest"}')]
+            return [call, *rest]
         case "delete":
             return [{"name": "delete", "args": '{"name": "reef"}', "id": f"call-{len(messages)}", "index": 0}]
         case "write":
