@@ -13,6 +13,8 @@ from a2a_canvas.server.agent.loops.agent_turn import Turn
 from a2a_canvas.server.agent.loops.turn_values import STATE, StateConflict
 from a2a_canvas.server.tasks.sql.journal.prune import Retention, prune
 from a2a_canvas.server.tasks.sql.projections.loop_values import loop_values, states_before, value_holders
+from a2a_canvas.server.tasks.sql.projections.pages import page_entries, pages
+from a2a_canvas.server.tasks.sql.projections.records import tasks
 from tests.server.tasks.kept_count import counted, recounted
 from tests.server.tasks.runtime.runtime_harness import rest
 from tests.server.tasks.sql.replica_harness import Replica, Replicas
@@ -103,7 +105,6 @@ async def test_values_are_removed_by_the_retention_of_contexts(started: Replicas
     keep = Retention(timedelta(days=1), contexts=timedelta(days=1))
     await prune(replica.backend._database, keep, datetime.now(UTC))
     assert len(await rows_of(replica, loop_values)) == 2
-    await asyncio.sleep(0)
     await prune(replica.backend._database, keep, datetime.now(UTC) + timedelta(days=2), replica.backend.store.frozen)
     assert await rows_of(replica, loop_values) == []
 
@@ -140,6 +141,24 @@ async def test_a_set_is_committed_in_the_transaction_of_its_step_or_not_at_all(s
 async def rest_of(replica: Replica, task_id: str):
     await rest(await replica.runtime.follow(task_id, ANONYMOUS))
     return await replica.record(task_id)
+
+
+async def test_no_entry_and_no_record_has_a_value(started: Replicas) -> None:
+    async def agent(turn: Turn) -> None:
+        await turn.state.set("a value")
+        await turn.once("step", answer)
+        await turn.values.set("name", b"a value")
+
+    async def answer() -> int:
+        return 1
+
+    replica = await started.start(agent=agent)
+    assert await ended(replica, "Go") is State.COMPLETED
+    assert await state_of(replica) == b'"a value"'
+    [task], written = await rows_of(replica, tasks), await rows_of(replica, pages)
+    stored = [task.head, task.transcript, task.artifacts, *map(page_entries, written)]
+    assert "step" in "".join(stored)
+    assert "a value" not in "".join(stored)
 
 
 # ---------------------------------------------------------------------------- several replicas
