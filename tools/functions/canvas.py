@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+
+from a2a_canvas.store.models import JsonValue
 from a2a_canvas.tools.functions.recorded_call import RecordedCall
 
 
@@ -24,3 +27,7 @@ class Canvas(RecordedCall):
     >>> count_to.tool.input_schema["required"]
     ['last']
     """
+
+    def recall_all(self, *names: str) -> list[JsonValue]:
+        """The values stored by `remember` under these names, in all calls of the conversation so far, oldest first."""
+        return [json.loads(value) for value in self._services.kept(names)]

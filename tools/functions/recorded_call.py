@@ -209,10 +209,6 @@ class RecordedCall:
         """
         await self._keep(name, value, do_nothing)
 
-    def recall_all(self, *names: str) -> list[JsonValue]:
-        """The values stored by `remember` under these names, in all calls of the conversation so far, oldest first."""
-        return [json.loads(value) for value in self._services.kept(names)]
-
     def skip_question(self) -> None:
         """Count the next question as asked: the result of its answer is recorded (rule 4)."""
         self._questions += 1

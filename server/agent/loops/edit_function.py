@@ -13,7 +13,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from typing import Literal, NoReturn
 
 from a2a_canvas.server.agent.blocks import Progress
@@ -41,7 +40,7 @@ from a2a_canvas.server.agent.model import (
 )
 from a2a_canvas.server.agent.turn.call import TurnOutput
 from a2a_canvas.server.agent.turn.function_calls import FunctionCalls, Question
-from a2a_canvas.server.agent.turn.pending_calls import FunctionCall, kept_values
+from a2a_canvas.server.agent.turn.pending_calls import FunctionCall
 from a2a_canvas.store.artifact_store import ArtifactStore, StoreWrapper
 from a2a_canvas.store.changes import Change
 from a2a_canvas.store.errors import StoreError
@@ -243,7 +242,7 @@ class EditFunction:
         calls = FunctionCalls(functions, workspace, output, do_nothing, asked.owner, on_question=_refuse_question)
         turn = EditTurn(
             workspace,
-            CallServices(forget, do_nothing, label, asked.caller(), {}, partial(kept_values, asked.earlier)),
+            CallServices(forget, do_nothing, label, asked.caller(), {}, lambda names: ()),
             TurnServices(asked.stop, self.request.spend, no_messages, self.request.values, asked.limits.state_bytes),
             RunRecord(),
             passage,

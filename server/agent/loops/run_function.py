@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Collection, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 
 from a2a_canvas.server.agent.agui_log import NO_LOG, AguiLog
@@ -31,7 +31,7 @@ from a2a_canvas.server.agent.model import UNANSWERED, ToolResult
 from a2a_canvas.server.agent.turn.call import TurnOutput
 from a2a_canvas.server.agent.turn.function_calls import FunctionCalls, Question, abandon, find_no_tool
 from a2a_canvas.server.agent.turn.history import to_user_input
-from a2a_canvas.server.agent.turn.pending_calls import FUNCTION, kept_values, pending_calls
+from a2a_canvas.server.agent.turn.pending_calls import FUNCTION, pending_calls
 from a2a_canvas.server.agent.turn.turn import TurnRequest
 from a2a_canvas.store.artifact_store import ArtifactStore
 from a2a_canvas.store.errors import LimitReached, Unavailable
@@ -262,7 +262,7 @@ class _Runs:
             await self._step(kind, value, name)
 
         services = CallServices(
-            record_step, self.flushed, self._label, self.request.turn.caller(), self.calls.writers, self._kept_values
+            record_step, self.flushed, self._label, self.request.turn.caller(), self.calls.writers, lambda names: ()
         )
         request = self.request
         limit = request.turn.limits.state_bytes
@@ -283,9 +283,6 @@ class _Runs:
             resumed=record.interrupted,
         )
         return turn
-
-    def _kept_values(self, names: Collection[str]) -> list[str]:
-        return kept_values((*self.request.turn.earlier, self.output.transcript), names)
 
     async def add_question(self, question: Question) -> None:
         """A call of a tool asks the user: recorded when the function pauses, after the messages sent before that."""

@@ -20,13 +20,13 @@ from a2a_canvas.server.a2a_client.follower import WAITS
 from a2a_canvas.server.agent.loops.agent_turn import Turn
 from a2a_canvas.server.agent.loops.passage_edit import Edit
 from a2a_canvas.server.outbound.answers import MAX_MESSAGE
+from a2a_canvas.server.tool_sources.a2a_agents.agent_conversation import kept_conversation
 from a2a_canvas.server.tool_sources.remote_agents.remote_agent import RemoteAgent
 from a2a_canvas.server.tool_sources.remote_agents.remote_artifacts import MAX_ARTIFACTS
 from a2a_canvas.server.tool_sources.remote_agents.remote_task import (
     MAX_QUESTION,
     RemoteEnd,
     RemoteTask,
-    conversations,
 )
 from a2a_canvas.server.tool_sources.remote_agents.task_parts import Origin, artifact_text, origins
 from a2a_canvas.server.wire import CANVAS
@@ -76,10 +76,10 @@ async def edit_passage(agent: RemoteAgent, card: pb.AgentCard, turn: Turn) -> No
 async def _by_operation(agent: RemoteAgent, turn: Turn, edit: Edit, document: str, span: Span) -> str:
     """The new passage by canvas:v1; empty if the agent has not given one (rule 1)."""
     artifact = await turn.read(edit.artifact.artifact_id)
-    place = artifact and remote_place(origins(artifact), agent.url, conversations(turn, agent))
-    if not place:
+    context_id = await kept_conversation(turn, agent.url)
+    artifact_id = remote_artifact(origins(artifact), agent.url, context_id) if artifact and context_id else ""
+    if not artifact_id:
         return ""
-    artifact_id, context_id = place
     message = pb.Message(parts=[pb.Part(text=edit.instruction)], extensions=[CANVAS])
     message.metadata.update({CANVAS: operation(artifact_id, edit, span)})
     end, answer = await _ask(agent, turn, message, context_id, step="operation ")
@@ -90,9 +90,8 @@ async def _by_operation(agent: RemoteAgent, turn: Turn, edit: Edit, document: st
 
 async def _by_message(agent: RemoteAgent, turn: Turn, edit: Edit, document: str, span: Span | None) -> str:
     """The new passage by a message with the prompt (rule 2)."""
-    known = conversations(turn, agent)
     message = pb.Message(parts=[pb.Part(text=edit.prompt)])
-    end, answer = await _ask(agent, turn, message, known[-1] if known else "")
+    end, answer = await _ask(agent, turn, message, await kept_conversation(turn, agent.url))
     if end.state in (*WAITS, pb.TASK_STATE_REJECTED):  # rule 4
         await turn.decline(end.text[:MAX_QUESTION] or "The agent declined this edit.")
     if end.failure:
@@ -131,14 +130,14 @@ def selected_span(document: str, edit: Edit) -> Span | None:
     return Span(begin, begin + len(edit.passage))
 
 
-def remote_place(marks: Iterable[Origin], url: str, known: Sequence[str]) -> tuple[str, str] | None:
-    """The agent's artifact and its conversation, which must be one of ours."""
+def remote_artifact(marks: Iterable[Origin], url: str, context_id: str) -> str:
+    """The agent's id of an artifact that it has written in our conversation; empty if it has not."""
     for mark in marks:
         match mark:
-            case {"url": found, "contextId": str(context_id), "artifactId": str(artifact_id)} if found == url:
-                if context_id in known:
-                    return artifact_id, context_id
-    return None
+            case {"url": found, "contextId": there, "artifactId": str(artifact_id)}:
+                if (found, there) == (url, context_id):
+                    return artifact_id
+    return ""
 
 
 def operation(artifact_id: str, edit: Edit, span: Span) -> Mapping[str, Any]:

@@ -2,8 +2,8 @@
 
 Rule 1: the task is followed as that of a tool's call (`remote_agents/remote_task.py`): it is taken up again after a
         crash, and cancelled with ours.
-Rule 2: the agent has one conversation for each of ours, and chooses its id. It gets none of our users' ids: it takes
-        them all for one client, so equal ids must not meet there.
+Rule 2: the agent has one conversation for each of ours (`agent_conversation.py`), and chooses its id. It gets none of
+        our users' ids: it takes them all for one client, so equal ids must not meet there.
 Rule 3: the card is read for each message, so that the agent may change it.
 """
 
@@ -24,6 +24,7 @@ from a2a_canvas.server.agent.loops.agent_turn import Turn
 from a2a_canvas.server.agent.loops.conversation import Message
 from a2a_canvas.server.outbound.addresses import SystemLookup
 from a2a_canvas.server.tool_sources.a2a_agents.a2a_edit import edit_passage
+from a2a_canvas.server.tool_sources.a2a_agents.agent_conversation import Conversation, Conversations
 from a2a_canvas.server.tool_sources.document_names import document_name
 from a2a_canvas.server.tool_sources.remote_agents.agent_card import TOOL_PREFIX, host_of, tool_name
 from a2a_canvas.server.tool_sources.remote_agents.agent_client import AgentClient
@@ -42,7 +43,6 @@ from a2a_canvas.server.tool_sources.remote_agents.remote_task import (
     RESENDS,
     RemoteEnd,
     RemoteTask,
-    conversations,
 )
 from a2a_canvas.server.tool_sources.remote_agents.task_parts import data_to_wire, file_to_wire, line
 from a2a_canvas.tools.functions.recorded_call import CallRecord
@@ -79,6 +79,7 @@ class A2aAgent:
     timeout: float = TIMEOUT
     sleep: Sleep = asyncio.sleep
     _network: AgentNetwork = field(init=False)
+    _conversations: Conversations = field(default_factory=Conversations)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "_network", AgentNetwork(host_of(self.url), SystemLookup()))
@@ -86,7 +87,9 @@ class A2aAgent:
     async def run(self, turn: Turn) -> None:
         """Answer one message."""
         async with self._client() as client:
-            await answer(self._agent(client, await self._reach(client, turn)), turn)
+            agent = self._agent(client, await self._reach(client, turn))
+            async with self._conversations.open(turn, agent.url) as conversation:
+                await answer(agent, turn, conversation)
 
     async def edit(self, turn: Turn) -> None:
         """Answer one edit of a selection."""
@@ -131,15 +134,16 @@ class A2aAgent:
         return RemoteAgent(name, line(card.name), without_secrets(self.url), client, self.timeout, self.sleep)
 
 
-async def answer(agent: RemoteAgent, turn: Turn) -> None:
+async def answer(agent: RemoteAgent, turn: Turn, conversation: Conversation) -> None:
     """Have the agent answer the turn's message."""
 
     async def message() -> pb.Message:
         return pb.Message(parts=message_parts(turn.message))
 
     artifacts = RemoteArtifacts(agent, turn)
-    known = conversations(turn, agent)
-    end = await RemoteTask(agent, turn, artifacts).run(message, known[-1] if known else "")
+    task = RemoteTask(agent, turn, artifacts, named=conversation.keep)
+    end = await task.run(message, conversation.context_id)
+    await conversation.keep(end.context_id)
     if end.state == pb.TASK_STATE_COMPLETED:
         await _reply(turn, agent, artifacts, end)
     else:

@@ -9,7 +9,7 @@ from a2a.types import a2a_pb2 as pb
 
 from a2a_canvas.server.tool_sources.remote_agents.remote_agent import RemoteAgent
 from a2a_canvas.server.tool_sources.remote_agents.remote_artifacts import RemoteArtifacts
-from a2a_canvas.server.tool_sources.remote_agents.remote_task import RemoteEnd, RemoteTask, conversations
+from a2a_canvas.server.tool_sources.remote_agents.remote_task import RemoteEnd, RemoteTask
 from a2a_canvas.server.tool_sources.remote_agents.task_parts import line, to_wire
 from a2a_canvas.tools.functions.canvas import Canvas
 from a2a_canvas.tools.functions.results import Result, ToolError
@@ -43,6 +43,8 @@ class AgentCall:
 
         conversation = self._find_conversation(context_id)
         end = await RemoteTask(self.agent, self.canvas, self._artifacts).run(message, conversation)
+        if end.context_id and end.context_id not in self._conversations():
+            await self.canvas.remember("conversation", {"agent": self.agent.url, "context": end.context_id})
         if end.failure:
             raise ToolError(self._with_notes(f"The task of {self.agent.title} {end.failure}", end))
         return [self._with_notes(end.text or "It said nothing.", end), *end.files]
@@ -58,13 +60,18 @@ class AgentCall:
 
     def _find_conversation(self, context_id: str) -> str:
         """The agent's conversation with this id, as the model knows it."""
-        found = ["", *conversations(self.canvas, self.agent)]
+        found = ["", *self._conversations()]
         if (known := next((each for each in found if line(each) == context_id), None)) is None:
             raise ToolError(
                 f"{line(context_id)!r} is no context_id that {self.agent.title} has given in this conversation. "
                 "Leave it out to begin a new one with it."
             )
         return known
+
+    def _conversations(self) -> list[str]:
+        """The agent's conversations with ours."""
+        kept = self.canvas.recall_all("task", "conversation")
+        return [str(each["context"]) for each in kept if isinstance(each, dict) and each.get("agent") == self.agent.url]
 
     def _with_notes(self, text: str, end: RemoteEnd) -> str:
         notes = [text]

@@ -55,10 +55,8 @@ MakeMessage = Callable[[], Awaitable[pb.Message]]
 """Makes a message without ids."""
 
 
-def conversations(call: RecordedCall, agent: RemoteAgent) -> list[str]:
-    """The agent's conversations with ours, the newest last (rule 5)."""
-    kept = call.recall_all("task", "conversation")
-    return [str(each["context"]) for each in kept if isinstance(each, dict) and each.get("agent") == agent.url]
+async def _name_nothing(context_id: str) -> None:
+    pass
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,6 +112,7 @@ class RemoteTask:
     Attributes:
         asks: whether the user can be asked. If not, a question ends the task, which is cancelled.
         step: begins the names of its records.
+        named: awaited with the conversation's id when the agent names it, before that is recorded.
         task: the remote task so far, without its artifacts; without an id before its first event.
         reply: the message with which the agent answered instead of a task.
     """
@@ -123,6 +122,7 @@ class RemoteTask:
     artifacts: TaskArtifacts
     asks: bool = True
     step: str = ""
+    named: Callable[[str], Awaitable[None]] = _name_nothing
     task: pb.Task = field(default_factory=pb.Task)
     reply: pb.Message | None = None
     _answered: str = ""
@@ -132,7 +132,7 @@ class RemoteTask:
         """Send a message, and follow its task to the end.
 
         Args:
-            context_id: the conversation to continue, one of `conversations`; empty for a new one.
+            context_id: the conversation to continue, which must be one of ours (rule 5); empty for a new one.
 
         Raises:
             ToolError: the message cannot be made.
@@ -154,8 +154,6 @@ class RemoteTask:
         if end.failure:
             with suppress(ToolError):
                 await self.call.save()  # rule 3
-        if end.context_id and end.context_id not in conversations(self.call, self.agent):
-            await self.call.remember("conversation", self._conversation(end.context_id))
         return end
 
     def _given_up(self, reason: str) -> RemoteEnd:
@@ -268,7 +266,9 @@ class RemoteTask:
         """Record the task, and that it has received the message (rule 1)."""
         if task_id and task_id != self.task.id:
             self._begin(task_id, context_id)
-            await self.call.remember(f"{self.step}task", {"id": task_id, **self._conversation(context_id)})
+            await self.named(context_id)
+            task: dict[str, JsonValue] = {"id": task_id, "agent": self.agent.url, "context": context_id}
+            await self.call.remember(f"{self.step}task", task)
         if self._receipt:
             await self.call.remember(self.step + self._receipt, True)
             self._receipt = ""
@@ -277,9 +277,6 @@ class RemoteTask:
         if status.state not in (*ENDED, *WAITS) and status != self.task.status:
             await self.call.progress(message_text(status.message))
         self.task.status.CopyFrom(status)
-
-    def _conversation(self, context_id: str) -> dict[str, JsonValue]:
-        return {"agent": self.agent.url, "context": context_id}
 
     # ------------------------------------------------------------------------ the end
 

@@ -14,7 +14,7 @@ from starlette.applications import Starlette
 
 from a2a_canvas import a2a_agent
 from a2a_canvas.server.agent.loops.passage_edit import Edit
-from a2a_canvas.server.tool_sources.a2a_agents.a2a_edit import passage_in, remote_place, selected_span
+from a2a_canvas.server.tool_sources.a2a_agents.a2a_edit import passage_in, remote_artifact, selected_span
 from a2a_canvas.store.text.spans import Span
 from a2a_canvas.testing import agent
 from tests.loopback import serving_app
@@ -185,14 +185,9 @@ def test_a_passage_is_found_by_its_surroundings_if_they_occur_once(document: str
 
 
 @pytest.mark.parametrize(
-    ("change", "place"),
-    [
-        ({}, ("remote", "there")),
-        ({"url": "http://elsewhere"}, None),
-        ({"contextId": "another user's"}, None),
-        ({"artifactId": 1}, None),
-    ],
+    ("change", "found"),
+    [({}, "remote"), ({"url": "http://elsewhere"}, ""), ({"contextId": "another user's"}, ""), ({"artifactId": 1}, "")],
 )
-def test_a_mark_that_a_client_has_forged_leads_to_no_other_conversation(change, place) -> None:
+def test_a_mark_that_a_client_has_forged_leads_to_no_other_conversation(change, found) -> None:
     mark = {"url": "http://weather", "contextId": "there", "artifactId": "remote", **change}
-    assert remote_place([mark], "http://weather", ["there"]) == place
+    assert remote_artifact([mark], "http://weather", "there") == found

@@ -9,6 +9,7 @@ from a2a_canvas.server.agent.events import ArtifactChanged, State, ToolStep, Tra
 from a2a_canvas.server.agent.loops.agent_function import AgentDefinitionError, AgentFunction
 from a2a_canvas.server.agent.loops.conversation import Message
 from a2a_canvas.server.tool_sources.a2a_agents.a2a_loop import a2a_agent, answer, message_parts
+from a2a_canvas.server.tool_sources.a2a_agents.agent_conversation import Conversations
 from a2a_canvas.server.tool_sources.remote_agents.remote_agent import RemoteAgent
 from a2a_canvas.store.models import Limits
 from a2a_canvas.tools.functions.results import RESULT_LIMIT, File
@@ -40,8 +41,11 @@ WRITTEN = "# Weather\nRain and wind."
 def loop_of(agent, timeout: float = 600) -> AgentFunction:
     remote = RemoteAgent("weather", "Weather", "http://weather.example", agent, timeout, no_time)
 
+    conversations = Conversations()
+
     async def run(turn) -> None:
-        await answer(remote, turn)
+        async with conversations.open(turn, remote.url) as conversation:
+            await answer(remote, turn, conversation)
 
     return AgentFunction("Weather", run, abandon=remote.cancel_recorded)
 

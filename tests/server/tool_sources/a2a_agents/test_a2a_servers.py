@@ -1,5 +1,6 @@
 """Agents on other servers as the loop: a second instance of this one, the SDK's handler, fasta2a."""
 
+import asyncio
 from contextlib import AsyncExitStack, suppress
 
 import pytest
@@ -117,6 +118,28 @@ async def test_two_users_with_equal_context_ids_never_share_a_conversation_with_
         assert await says("bob", "four") == "two four"
     assert len(diary.said) == 2
     assert not {"tides"} & diary.said.keys()
+
+
+async def test_messages_sent_at_once_are_of_one_conversation_with_the_agent() -> None:
+    diary = Diary()
+    async with (
+        serving_app(diary_app(diary)) as url,
+        serving(grpc=False, database="memory", loop=a2a_agent(url)) as served,
+    ):
+        await asyncio.gather(*(sent(served, WAY, asking(f"{number}", context="tides")) for number in range(3)))
+    [said] = diary.said.values()
+    assert sorted(said) == ["0", "1", "2"]
+
+
+async def test_a_conversation_with_the_agent_is_continued_after_a_restart(tmp_path) -> None:
+    diary = Diary()
+    ours = {"grpc": False, "database": f"sqlite:///{tmp_path}/ours.db"}
+    async with serving_app(diary_app(diary)) as url:
+        async with serving(loop=a2a_agent(url), **ours) as served:
+            await sent(served, WAY, asking("one", context="tides"))
+        async with serving(loop=a2a_agent(url), **ours) as served:
+            assert reply_of(await sent(served, WAY, asking("two", context="tides"))) == "one two"
+            assert reply_of(await sent(served, WAY, asking("three", context="reefs"))) == "three"
 
 
 async def test_an_agent_that_is_not_there_fails_the_task_with_a_sentence(monkeypatch) -> None:
