@@ -94,7 +94,7 @@ async def crash(name: str, turns: int, chance: random.Random) -> Tally:
             for first in range(0, turns, AT_ONCE):
                 await _batch(server, range(first, min(first + AT_ONCE, turns)), chance, tally)
         finally:
-            await server.stop(signal.SIGTERM)
+            await server.close()
         ledger = server.read_ledger()
     for task in map(_text, range(turns)):
         repeated, fault = judge(ledger[task])
@@ -131,6 +131,10 @@ class _Server:
         if self._process:
             await end(self._process, how)
             self._process = None
+
+    async def close(self) -> None:
+        await self.stop(signal.SIGTERM)
+        self._output.close()
 
     async def call(self, method: str, params: Mapping[str, Any]) -> Any:
         body = {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
