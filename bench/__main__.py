@@ -20,6 +20,7 @@ from bench import (
     durable,
     edits,
     first_byte,
+    framework_cost,
     framework_kills,
     joiners,
     many_tasks,
@@ -84,6 +85,7 @@ SCENARIOS: dict[str, Callable[[bool], Awaitable[Report]]] = {
     "replicas": lambda quick: replicas.run(replicas.QUICK if quick else replicas.FULL),
     "takeover": lambda quick: takeover.run(takeover.QUICK if quick else takeover.FULL),
     "crash": lambda quick: crash.run(crash.QUICK if quick else crash.FULL, seed=1),
+    "framework-cost": lambda quick: framework_cost.run(framework_cost.QUICK if quick else framework_cost.FULL),
     "framework-kills": lambda quick: framework_kills.run(framework_kills.QUICK if quick else framework_kills.FULL),
 }
 

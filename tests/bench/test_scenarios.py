@@ -12,6 +12,7 @@ from bench import (
     durable,
     edits,
     first_byte,
+    framework_cost,
     framework_kills,
     joiners,
     many_tasks,
@@ -89,6 +90,9 @@ SHORTEST: Mapping[str, Shortest] = {
         ("leases lost, 1", "resumed once, 1"),
     ),
     "crash": Shortest(lambda: crash.run({"sqlite": 1}, seed=1), 1),
+    "framework-cost": Shortest(
+        lambda: framework_cost.run(framework_cost.Plan(40, 1, 1)), 1 + len(framework_cost.FRAMEWORKS)
+    ),
     "framework-kills": Shortest(
         lambda: framework_kills.run(2),
         len(framework_kills.AGENTS),
