@@ -11,10 +11,8 @@ from dataclasses import dataclass, field
 
 from a2a_canvas.server.agent.endings import to_tool_result
 from a2a_canvas.server.agent.loops.agent_turn import Turn
+from a2a_canvas.tools.functions.results import RESULT_LIMIT
 from a2a_canvas.tools.tool import Done, Failed
-
-MAX_RESULT = 100_000
-"""Characters of a result that clients are shown."""
 
 
 @dataclass(slots=True)
@@ -47,8 +45,8 @@ class ShownCalls:
 
     async def add_result(self, call_id: str, content: str, *, failed: bool) -> None:
         """The result of a call whose input is complete."""
-        if len(content) > MAX_RESULT:
-            content = f"{content[:MAX_RESULT]}…"
+        if len(content) > RESULT_LIMIT:
+            content = f"{content[:RESULT_LIMIT]}\n[These are the first {RESULT_LIMIT} of {len(content)} characters.]"
         self._results.append((call_id, (Failed if failed else Done)(content)))
         await self._show_results()
 

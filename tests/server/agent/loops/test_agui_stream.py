@@ -2,9 +2,11 @@
 
 import pytest
 
+from a2a_canvas import tool
 from a2a_canvas.server.agent.events import AguiSent, State, TranscriptAppended
 from a2a_canvas.server.agent.loops.agent_turn import Turn
 from tests.server.agent.loops.agent_life import AgentLife
+from tests.server.agent.loops.test_run_function import moment
 
 SNAPSHOT = {"type": "STATE_SNAPSHOT", "snapshot": []}
 
@@ -78,6 +80,28 @@ async def test_a_rerun_that_differs_continues_from_what_was_recorded() -> None:
 
     _, state = await sent_over(agent(1, crash=True), agent(2, crash=True), agent(3, crash=False))
     assert state == [0, 3]
+
+
+async def test_a_call_of_a_tool_records_what_was_sent_before_it() -> None:
+    @tool
+    async def look() -> str:
+        """Looks."""
+        return "seen"
+
+    async def agent(turn: Turn) -> None:
+        await turn.agui(SNAPSHOT)
+        await turn.agui(added(1))
+        await turn.tools[0]()
+        await turn.agui(added(2))
+        await moment()
+        await turn.agui(custom(3))
+
+    life = AgentLife(agent, tools=[look.tool])
+    for cut in await life.run():
+        after = life.crash(cut)
+        if not after.record.state.terminal:
+            await after.run()
+        assert after.agui_events() == life.agui_events()
 
 
 async def test_after_a_question_everything_continues() -> None:

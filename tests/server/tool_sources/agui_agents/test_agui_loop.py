@@ -11,17 +11,18 @@ from a2a_canvas.server.agent.events import (
     ToolFailed,
     ToolInputAdded,
     ToolInputCompleted,
+    ToolStep,
     ToolSucceeded,
     ToolUseStarted,
 )
 from a2a_canvas.server.agent.loops.agent_function import AgentDefinitionError, AgentFunction
 from a2a_canvas.server.agent.loops.conversation import to_history
-from a2a_canvas.server.agent.loops.run_function import NOT_RESTARTABLE
+from a2a_canvas.server.agent.loops.run_function import MAX_CRASHES, NOT_RESTARTABLE, TOO_MANY_CRASHES
 from a2a_canvas.server.tool_sources.agui_agents.agui_client import AguiClient
 from a2a_canvas.server.tool_sources.agui_agents.agui_loop import AguiAgent, agui_agent
 from a2a_canvas.server.tool_sources.agui_agents.documents import document_rules
 from a2a_canvas.server.tool_sources.agui_agents.run_mapping import NO_RESULT
-from a2a_canvas.server.tool_sources.agui_agents.shown_calls import MAX_RESULT
+from a2a_canvas.tools.functions.results import RESULT_LIMIT
 from a2a_canvas.tools.tool import to_json
 from tests.server.agent.loops.agent_life import AgentLife
 from tests.server.tool_sources.agui_agents.agui_server import (
@@ -114,8 +115,9 @@ async def test_the_result_of_a_call_counts_even_if_its_input_was_not_valid() -> 
 
 
 async def test_a_result_that_is_too_long_is_cut() -> None:
-    life, _ = await ended(whole(*called("tide", "{}", result="x" * (MAX_RESULT + 1)), *said("Done.")))
-    assert [len(event.content) for event in life.told.of(ToolSucceeded)] == [MAX_RESULT + 1]
+    life, _ = await ended(whole(*called("tide", "{}", result="x" * (RESULT_LIMIT + 1)), *said("Done.")))
+    [result] = life.told.of(ToolSucceeded)
+    assert result.content == "x" * RESULT_LIMIT + "\n[These are the first 50000 of 50001 characters.]"
 
 
 async def test_a_call_of_a_tool_that_has_the_name_of_ours_writes_no_artifact() -> None:
@@ -259,6 +261,22 @@ async def test_a_run_that_a_crash_cut_off_is_sent_again_or_fails_the_task(restar
         assert ends == {whole_end}
     else:
         assert {end[:2] for end in ends} == {whole_end[:2], (State.FAILED, NOT_RESTARTABLE)}
+
+
+async def test_a_run_that_crashes_the_server_again_and_again_is_given_up() -> None:
+    """Tool calls that the run had shown are no progress: it begins from its start each time."""
+    client = YieldingClient(whole(*called("tide", "{}"), *said("High.")))
+    life = AgentLife(AgentFunction("agui", AguiAgent(client, "agui", document_rules({})).run, restartable=True))
+    for _ in range(MAX_CRASHES + 1):
+        crashes = [life.crash(cut) for cut in await life.run()]
+        life = [each for each in crashes if not has_recorded(each)][-1]
+        assert life.told.of(ToolSucceeded)
+    await life.run()
+    assert (life.record.state, life.reply) == (State.FAILED, TOO_MANY_CRASHES)
+
+
+def has_recorded(life: AgentLife) -> bool:
+    return any(isinstance(item, ToolStep) and item.kind == "kept" for item in life.record.transcript)
 
 
 def test_a_url_or_a_declaration_that_cannot_be_used_is_a_sentence() -> None:
