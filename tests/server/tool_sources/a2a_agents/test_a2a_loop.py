@@ -243,6 +243,16 @@ async def test_what_it_asks_is_asked_here_and_the_answer_goes_to_the_same_task()
     assert sent == [("", "Go"), ("remote", "at eight"), ("remote", "I have")]
 
 
+async def test_the_answer_to_a_login_goes_to_the_agent_and_is_not_recorded_here() -> None:
+    agent = FakeAgent([status(pb.TASK_STATE_AUTH_REQUIRED, "Log in.")], [completed("Booked.")])
+    life = await ended(agent)
+    life.answer("password 1")
+    await life.run()
+    assert (life.record.state, life.reply) == (State.COMPLETED, "Booked.")
+    assert [each.parts[0].text for each in agent.messages.values()] == ["Go", "password 1"]
+    assert "password 1" not in f"{life.record}{life.told.events}"
+
+
 async def test_its_id_is_recorded_before_a_message_is_sent() -> None:
     recorded = []
 
