@@ -3,21 +3,25 @@
 import json
 from collections.abc import Sequence
 from contextlib import suppress
+from types import SimpleNamespace
 from typing import Any
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from a2a_canvas import Turn
+from a2a_canvas import Settings, Turn, create_app
 from a2a_canvas.server.agent.events import AguiSent
 from a2a_canvas.server.agent.loops.agent_function import agent_function
 from a2a_canvas.server.protocols.a2a_v1.projection.turn_ext import to_turn_event
 from a2a_canvas.server.tasks.push import is_notified
 from a2a_canvas.tools.json_patching import apply_patch
 from tests.fakes import said
+from tests.loopback import serving_app
 from tests.property_examples import examples
+from tests.server.agui_client import agent as client_after
 from tests.server.protocols.agui.agui_runs import Json, Played, ScriptedRuntime, of
-from tests.server.protocols.agui.agui_verifier import verify
+from tests.server.protocols.agui.agui_verifier import CLIENTS, verify
 
 PLAN = {"messageId": "plan", "activityType": "PLAN"}
 EVENTS: tuple[Json, ...] = (
@@ -174,3 +178,22 @@ async def test_nothing_else_shows_it() -> None:
     for event in sent:
         assert to_turn_event(event) is None
         assert not is_notified(task.records[-1], event)
+
+
+@pytest.mark.parametrize("client", CLIENTS)
+async def test_agui_s_own_client_keeps_the_state_and_the_activity_over_two_runs(client: str) -> None:
+    async def agent(turn: Turn) -> None:
+        for event in EVENTS:
+            await turn.agui(event)
+        async with turn.tool("look", {}):
+            pass
+        await turn.say(await turn.ask("Which?"))
+
+    options = Settings(model="rehearsal", database="memory", page=False, shared_token=None)
+    app = create_app(options, loop=agent)
+    async with serving_app(lambda url: app) as url, app.router.lifespan_context(app):
+        thread: Any = SimpleNamespace(served=SimpleNamespace(url=url), id="tides")
+        found = await client_after(thread, "Go", "resume:This", client=client)
+    assert found["state"]["agent"] == END
+    assert [each["content"] for each in found["messages"] if each["role"] == "activity"] == [{"steps": [1]}]
+    assert len(of(found["events"], "weather")) == 1
