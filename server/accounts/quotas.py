@@ -275,6 +275,15 @@ class Meter:
                 text = f"Token limit{scope} reached ({quota.tokens} per day). It resets at midnight UTC."
                 raise QuotaReached(text, DAY - self._now().timestamp() % DAY)
 
+    def tokens_left(self, user: str) -> int | None:
+        """The tokens that a user may still use today; None without a limit."""
+        left = [
+            max(quota.tokens - account.tokens_today(), 0)
+            for _, account, quota in self._limits_of(user)
+            if quota.tokens is not None
+        ]
+        return min(left, default=None)
+
     # -------------------------------------------------------------------------- bytes
 
     async def check_bytes(self, owner: str, reader: str, new: int = 0) -> None:

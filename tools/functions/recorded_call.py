@@ -25,7 +25,7 @@ from typing import Literal, TypeVar
 from a2a_canvas.store.changes import AppendParts, ReplaceParts
 from a2a_canvas.store.errors import ArtifactNotFound, StoreError
 from a2a_canvas.store.ids import public_id
-from a2a_canvas.store.models import Artifact, DataPart, FilePart, JsonValue, Part, Ref, text_of, text_part
+from a2a_canvas.store.models import Artifact, Author, DataPart, FilePart, JsonValue, Part, Ref, text_part
 from a2a_canvas.tools.edit_stream import EditStream, EditTarget
 from a2a_canvas.tools.find_quote import find_once
 from a2a_canvas.tools.functions.results import File, ToolError
@@ -95,6 +95,43 @@ class CallServices:
     kept: Callable[[Collection[str]], Iterable[str]]
 
 
+class ListedArtifact(str):
+    """The id of an artifact.
+
+    Attributes:
+        name: for example `report.md`; may be empty.
+        version: the number of the current version; 0 while it is written for the first time.
+    """
+
+    __slots__ = ("name", "version")
+    name: str
+    version: int
+
+    def __new__(cls, artifact_id: str, name: str, version: int) -> ListedArtifact:
+        listed = super().__new__(cls, artifact_id)
+        listed.name, listed.version = name, version
+        return listed
+
+
+@dataclass(frozen=True, slots=True)
+class CanvasVersion:
+    """A version of an artifact.
+
+    Attributes:
+        number: 1, 2, 3…
+        text: empty if it has none, or if `pruned`.
+        author: who made it.
+        current: it is the one that readers see; after an undo it is not the newest.
+        pruned: the server's retention has removed its content.
+    """
+
+    number: int
+    text: str
+    author: Author
+    current: bool
+    pruned: bool
+
+
 class RecordedCall:
     """A call of the operator's code, with its record: a tool's (`Canvas`), or an agent's own loop (`Turn`).
 
@@ -126,13 +163,18 @@ class RecordedCall:
         if line := " ".join(label.split())[:200]:
             await self._services.label(line)
 
-    def artifact(self, artifact_id: str) -> CanvasArtifact:
-        """An artifact of the conversation, which need not exist yet."""
-        return CanvasArtifact(self, artifact_id)
+    def artifact(self, artifact_id: str, name: str | None = None) -> CanvasArtifact:
+        """An artifact of the conversation, which need not exist yet.
 
-    async def artifacts(self) -> list[str]:
-        """The ids of the conversation's artifacts, the one changed last at the end."""
-        return [each.artifact_id for each in await self._workspace.store.list(self._workspace.context_id)]
+        Args:
+            name: that its changes give it, for example `report.md`, unless they name another.
+        """
+        return CanvasArtifact(self, artifact_id, name)
+
+    async def artifacts(self) -> list[ListedArtifact]:
+        """The ids of the conversation's artifacts, with names and versions, the one changed last at the end."""
+        listed = await self._workspace.store.list(self._workspace.context_id)
+        return [ListedArtifact(each.artifact_id, each.name, each.version) for each in listed]
 
     async def ask(self, question: str, *, authentication: bool = False) -> str:
         """Ask the user. The task waits, also across a restart of the server; nothing runs in the meantime.
@@ -328,6 +370,17 @@ class RecordedCall:
         except ArtifactNotFound:
             return None
 
+    async def read_versions(self, artifact_id: str) -> list[CanvasVersion]:
+        """See `CanvasArtifact.versions`."""
+        artifact = await self.read(artifact_id)
+        if artifact is None:
+            return []
+        versions = await self._workspace.store.versions(self._workspace.ref(artifact_id))
+        return [
+            CanvasVersion(each.number, each.content.text, each.author, each.number == artifact.version, each.pruned)
+            for each in versions
+        ]
+
 
 @dataclass(frozen=True, slots=True)
 class CanvasArtifact:
@@ -338,12 +391,29 @@ class CanvasArtifact:
 
     canvas: RecordedCall
     artifact_id: str
+    name: str | None = None
 
-    async def read(self) -> str:
-        """Its text; empty if it has none, or does not exist."""
-        artifact = await self.canvas.read(self.artifact_id)
-        part = text_of(artifact.parts) if artifact else None
-        return part.text if part else ""
+    async def read(self, version: int | None = None) -> str:
+        """Its text; empty if it has none, or does not exist.
+
+        Args:
+            version: the number of a version; by default, the current one with what is being written.
+
+        Raises:
+            ToolError: there is no such version, or its content was removed.
+        """
+        if version is None:
+            artifact = await self.canvas.read(self.artifact_id)
+            return artifact.text if artifact else ""
+        found = next((each for each in await self.versions() if each.number == version), None)
+        if found is None or found.pruned:
+            why = "is no longer kept" if found else "does not exist"
+            raise ToolError(f"Version {version} of artifact {self.artifact_id!r} {why}.")
+        return found.text
+
+    async def versions(self) -> list[CanvasVersion]:
+        """Its versions, oldest first; what is being written is not one yet."""
+        return await self.canvas.read_versions(self.artifact_id)
 
     async def append(self, *parts: Written, name: str | None = None, media_type: str = "") -> None:
         """Add to its end: a `str` to its text, a `File` to its files, any other JSON value to its data.
@@ -356,12 +426,12 @@ class CanvasArtifact:
             ToolError: it cannot be changed now, or would be too large.
         """
         added = tuple(_part(part, media_type) for part in parts)
-        await self.canvas.apply(self.artifact_id, AppendParts(added, name, done=False))
+        await self.canvas.apply(self.artifact_id, AppendParts(added, name or self.name, done=False))
 
     async def replace(self, *parts: Written, name: str | None = None, media_type: str = "") -> None:
         """Replace all its text, files or data: of the kinds in `parts`. Arguments and errors as in `append`."""
         new = tuple(_part(part, media_type) for part in parts)
-        await self.canvas.apply(self.artifact_id, ReplaceParts(new, name, done=False))
+        await self.canvas.apply(self.artifact_id, ReplaceParts(new, name or self.name, done=False))
 
     async def edit(self, old: str, new: str) -> None:
         """Replace a passage of its text, which is a new version at once.

@@ -22,7 +22,7 @@ from a2a_canvas.server.agent.agui_log import checked_event
 from a2a_canvas.server.agent.endings import Ending, to_tool_result
 from a2a_canvas.server.agent.events import State, UserMessage
 from a2a_canvas.server.agent.loops.agui_stream import AguiStream
-from a2a_canvas.server.agent.loops.conversation import Message, to_message
+from a2a_canvas.server.agent.loops.conversation import History, Message, to_message
 from a2a_canvas.server.agent.loops.model_steps import ModelSteps
 from a2a_canvas.server.agent.loops.passage_edit import Edit
 from a2a_canvas.server.agent.loops.reply_stream import BlockKind, ReplyStream
@@ -62,6 +62,7 @@ class TurnServices:
         take_messages: takes the messages sent meanwhile into the transcript.
         values: what is kept in the context.
         state_bytes: the limit of it.
+        tokens_left: that the user may use today; None without a limit.
     """
 
     stop: Callable[[], Awaitable[str]]
@@ -69,6 +70,20 @@ class TurnServices:
     take_messages: Callable[[], Awaitable[Sequence[UserMessage]]]
     values: ValueStore
     state_bytes: int
+    tokens_left: Callable[[], int | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """What is left for a turn; None without a limit.
+
+    Attributes:
+        tokens: that the user who is served, or all users together, may still use today (UTC).
+        seconds: that the turn may still take. This server sets no such limit, so it is None.
+    """
+
+    tokens: int | None
+    seconds: float | None = None
 
 
 @dataclass(slots=True)
@@ -92,9 +107,9 @@ class Turn(RecordedCall):
     """One message, and everything an agent's function may do about it.
 
     Attributes:
-        message: the message to answer.
+        message: the message to answer: text, files, data, metadata.
         text: its text.
-        history: the conversation before it, oldest first.
+        history: the conversation before it, oldest first; `history.pairs()` for a model.
         thread_id: of the conversation, for another server: unlike `context_id`, no two users share one.
         edit: the edit of a selection that is asked for, in place of an answer; None in a conversation.
         resumed: the function was cut off by a crash, and runs again.
@@ -120,8 +135,8 @@ class Turn(RecordedCall):
         message: Message,
         functions: FunctionCalls,
         *,
+        history: History,
         messages: Sequence[UserMessage] = (),
-        history: Sequence[Message] = (),
         instructions: str = "",
         resumed: bool = False,
     ) -> None:
@@ -129,7 +144,7 @@ class Turn(RecordedCall):
         self.thread_id = hashlib.sha256(workspace.context_id.encode()).hexdigest()[:32]
         self.message = message
         self.text = message.text
-        self.history = tuple(history)
+        self.history = history
         self.instructions = instructions
         self.edit: Edit | None = None
         self.resumed = resumed
@@ -340,6 +355,11 @@ class Turn(RecordedCall):
         if taken:
             self.caller = taken[-1].sender
         return [to_message(message) for message in taken]
+
+    @property
+    def budget(self) -> Budget:
+        """What is left now. A turn that has used it up ends at its next step, or at its next `usage`."""
+        return Budget(self._turn.tokens_left())
 
     async def usage(self, input_tokens: int = 0, output_tokens: int = 0, *, cached_tokens: int = 0) -> None:
         """Count tokens that the function has used against the limits of the user."""

@@ -21,7 +21,7 @@ from a2a_canvas.server.agent.events import Emit, State, ToolFailed, ToolSucceede
 from a2a_canvas.server.agent.loops.agent_function import AgentFunction
 from a2a_canvas.server.agent.loops.agent_turn import Turn, TurnEnded, TurnServices
 from a2a_canvas.server.agent.loops.agui_stream import AguiStream, AguiTask
-from a2a_canvas.server.agent.loops.conversation import to_message
+from a2a_canvas.server.agent.loops.conversation import to_history, to_message
 from a2a_canvas.server.agent.loops.passage_edit import to_edit
 from a2a_canvas.server.agent.loops.reply_stream import ReplyStream
 from a2a_canvas.server.agent.loops.run_function import AgentRequest
@@ -243,14 +243,21 @@ class EditFunction:
         turn = EditTurn(
             workspace,
             CallServices(forget, do_nothing, label, asked.caller(), {}, lambda names: ()),
-            TurnServices(asked.stop, self.request.spend, no_messages, self.request.values, asked.limits.state_bytes),
+            TurnServices(
+                asked.stop,
+                self.request.spend,
+                no_messages,
+                self.request.values,
+                asked.limits.state_bytes,
+                self.request.tokens_left,
+            ),
             RunRecord(),
             passage,
             output,
             AguiStream(self._agui),
             to_message(self.request.messages[0]),
             calls,
-            history=self.request.history,
+            history=to_history(self.request.earlier, asked.earlier, (), ()),
             instructions=self.instructions,
             resumed=self.resumed,
         )

@@ -23,7 +23,7 @@ from a2a_canvas.server.agent.listener import listener
 from a2a_canvas.server.agent.loops.agent_function import AgentFunction
 from a2a_canvas.server.agent.loops.agent_turn import Turn, TurnEnded, TurnServices
 from a2a_canvas.server.agent.loops.agui_stream import AguiStream, AguiTask
-from a2a_canvas.server.agent.loops.conversation import Message, to_message
+from a2a_canvas.server.agent.loops.conversation import Said, to_history, to_message
 from a2a_canvas.server.agent.loops.reply_stream import ReplyStream
 from a2a_canvas.server.agent.loops.run_record import RunRecord, run_record
 from a2a_canvas.server.agent.loops.turn_values import StateConflict, ValueStore
@@ -60,16 +60,18 @@ class AgentRequest:
         turn: the turn.
         messages: of the user, as sent: those in the transcript.
         values: what is kept in the context.
-        history: the conversation before them.
+        earlier: what was said in each of the earlier tasks, oldest first.
         spend: counts tokens, of input and output.
+        tokens_left: that may still be spent today; None without a limit.
         agui: what earlier runs have sent to AG-UI clients.
     """
 
     turn: TurnRequest
     messages: tuple[UserMessage, ...]
     values: ValueStore
-    history: tuple[Message, ...] = ()
+    earlier: tuple[Said, ...] = ()
     spend: Callable[[int, int], None] = lambda tokens_in, tokens_out: None
+    tokens_left: Callable[[], int | None] = lambda: None
     agui: AguiLog = NO_LOG
 
 
@@ -265,12 +267,18 @@ class _Runs:
             record_step, self.flushed, self._label, self.request.turn.caller(), self.calls.writers, lambda names: ()
         )
         request = self.request
-        limit = request.turn.limits.state_bytes
-        messages = TurnServices(request.turn.stop, request.spend, self.take_messages, request.values, limit)
+        turn_services = TurnServices(
+            request.turn.stop,
+            request.spend,
+            self.take_messages,
+            request.values,
+            request.turn.limits.state_bytes,
+            request.tokens_left,
+        )
         turn = Turn(
             self.workspace,
             services,
-            messages,
+            turn_services,
             record,
             self.reply,
             self.output,
@@ -278,7 +286,7 @@ class _Runs:
             to_message(self.messages[record.message - 1]),
             self.calls,
             messages=self.messages,
-            history=self.request.history,
+            history=to_history(request.earlier, request.turn.earlier, self.output.transcript, self.messages),
             instructions=self.instructions,
             resumed=record.interrupted,
         )

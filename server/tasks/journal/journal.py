@@ -17,7 +17,14 @@ from typing import Protocol
 from weakref import WeakValueDictionary
 
 from a2a_canvas.server.accounts.access import KnownContexts
-from a2a_canvas.server.agent.events import ArtifactChanged, StatusChanged, Transcript, TurnEvent, UserMessage
+from a2a_canvas.server.agent.events import (
+    ArtifactChanged,
+    StatusChanged,
+    Transcript,
+    TurnEvent,
+    UserMessage,
+)
+from a2a_canvas.server.agent.loops.conversation import Said
 from a2a_canvas.server.tasks.context_values import ContextValues, InMemoryContextValues
 from a2a_canvas.server.tasks.errors import StreamLost, TaskNotFound
 from a2a_canvas.server.tasks.incoming import RecentMessages
@@ -201,6 +208,10 @@ class Journal(Protocol):
         """The transcripts of earlier tasks of the context that the model is shown."""
         ...
 
+    async def earlier_messages(self, record: TaskRecord) -> tuple[Said, ...]:
+        """What was said in each of these tasks."""
+        ...
+
     async def later_tasks(self, record: TaskRecord) -> frozenset[str]:
         """The ids of the context's tasks that began after a task."""
         ...
@@ -225,14 +236,14 @@ class _TaskLog(ReadableLog):
         return entry
 
 
-def earlier_transcripts(tasks: Iterable[TaskRecord], record: TaskRecord) -> tuple[Transcript, ...]:
-    """The transcripts of the same owner's settled tasks before `record`, oldest first.
+def earlier_tasks(tasks: Iterable[TaskRecord], record: TaskRecord) -> tuple[TaskRecord, ...]:
+    """The same owner's settled tasks before `record`, oldest first.
 
     Args:
         tasks: those of the context, oldest first.
     """
     before = takewhile(lambda other: other.task_id != record.task_id, tasks)
-    return tuple(other.transcript for other in before if other.owner == record.owner and other.state.settled)
+    return tuple(other for other in before if other.owner == record.owner and other.state.settled)
 
 
 class InMemoryJournal:
@@ -336,7 +347,10 @@ class InMemoryJournal:
         return {task.task_id: task.first_message for task in tasks if task.history}
 
     async def earlier_transcripts(self, record: TaskRecord) -> tuple[Transcript, ...]:
-        return earlier_transcripts(await self.context(record.context_id), record)
+        return tuple(each.transcript for each in earlier_tasks(await self.context(record.context_id), record))
+
+    async def earlier_messages(self, record: TaskRecord) -> tuple[Said, ...]:
+        return tuple(each.history for each in earlier_tasks(await self.context(record.context_id), record))
 
     async def later_tasks(self, record: TaskRecord) -> frozenset[str]:
         ids = self._contexts[record.context_id]

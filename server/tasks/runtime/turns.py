@@ -42,7 +42,6 @@ from a2a_canvas.server.agent.events import (
 from a2a_canvas.server.agent.intent import Operation, SelectionEdit
 from a2a_canvas.server.agent.listener import listener
 from a2a_canvas.server.agent.loops.agent_function import AgentFunction
-from a2a_canvas.server.agent.loops.conversation import to_history
 from a2a_canvas.server.agent.loops.edit_function import EditFunction
 from a2a_canvas.server.agent.loops.run_function import AgentRequest, abandon_run, run_function
 from a2a_canvas.server.agent.model import LLM, NO_MODEL
@@ -456,7 +455,7 @@ class Turns:
             stop=partial(self._reason_to_stop, record, handle),
         )
         function = EditFunction(
-            self._agent_request(record, handle, turn),
+            await self._agent_request(record, handle, turn),
             self.agent,
             handle.operation.artifact_id,
             tools=self.tools(),
@@ -540,7 +539,7 @@ class Turns:
         assert self.agent
         handle.lasts = self.agent.lasts or not self.agent.restartable
         await run_function(
-            self._agent_request(record, handle, request),
+            await self._agent_request(record, handle, request),
             self.agent,
             tools=self.tools(),
             store=self.store_of(record.task_id, handle),
@@ -551,11 +550,16 @@ class Turns:
             find_tool=self.find_tool,
         )
 
-    def _agent_request(self, record: TaskRecord, handle: TurnHandle, turn: TurnRequest) -> AgentRequest:
+    async def _agent_request(self, record: TaskRecord, handle: TurnHandle, turn: TurnRequest) -> AgentRequest:
         messages = _messages(record)[: _read(record)]
         values = self._values_of(record, handle)
         spend = partial(self._spend, record, handle)
-        return AgentRequest(turn, messages, values, to_history(turn.earlier), spend, record.agui)
+        earlier = await retry_while_unavailable(partial(self.journal.earlier_messages, record), _pause)
+        tokens_left = partial(self._tokens_left, record, handle)
+        return AgentRequest(turn, messages, values, earlier, spend, tokens_left, record.agui)
+
+    def _tokens_left(self, record: TaskRecord, handle: TurnHandle) -> int | None:
+        return self.admission.meter.tokens_left(payer(record.owner, handle.sender))
 
     def _values_of(self, record: TaskRecord, handle: TurnHandle) -> TaskValues:
         check = partial(self._check, record.task_id, handle)

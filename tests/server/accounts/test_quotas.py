@@ -186,6 +186,15 @@ def test_tokens_are_those_of_a_day() -> None:
     metered.meter.check_tokens(ANN)
 
 
+def test_the_tokens_left_are_those_of_the_tightest_limit() -> None:
+    meter = Metered(Quota(tokens=100), Quota(tokens=120)).meter
+    meter.spend(ANN, 30, 10)
+    assert (meter.tokens_left(ANN), meter.tokens_left(JOE)) == (60, 80)
+    meter.spend(JOE, 90, 0)
+    assert (meter.tokens_left(ANN), meter.tokens_left(JOE)) == (0, 0)
+    assert Metered().meter.tokens_left(ANN) is None
+
+
 def test_all_together_have_so_many_tokens() -> None:
     meter = Metered(of_all=Quota(tokens=10)).meter
     meter.spend(ANN, 5, 5)

@@ -12,16 +12,17 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import chain
-from typing import Any
+from typing import Any, TypeVar
 
 from sqlalchemy import ColumnElement, Row, Select, func, select, tuple_
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from a2a_canvas.server.agent.events import AgentMessage, State, Transcript, UserMessage
+from a2a_canvas.server.agent.loops.conversation import Said
 from a2a_canvas.server.log_output import about
 from a2a_canvas.server.tasks.codec import (
     NO_CONTENTS,
@@ -50,6 +51,8 @@ from a2a_canvas.store.sql.times import from_microseconds
 from a2a_canvas.store.sql.version_contents import VersionContents
 
 logger = logging.getLogger(__name__)
+
+T = TypeVar("T")
 
 FOLD_SLICE = 200
 """Entries that are folded before other tasks of the event loop run: about 3 ms."""
@@ -255,15 +258,22 @@ async def decode_first_messages(heads: Mapping[str, str]) -> dict[str, UserMessa
 
 def decode_transcripts(rows: Iterable[Any], files: Files) -> tuple[Transcript, ...]:
     """The transcripts of rows of tasks, without those that cannot be decoded: the conversation continues without."""
-    found = []
+    return tuple(_decode_readable(rows, lambda row: transcript_of_json(row.transcript, files)))
+
+
+def decode_histories(rows: Iterable[Any], files: Files) -> tuple[Said, ...]:
+    """The messages of rows of tasks, without those that cannot be decoded."""
+    return tuple(_decode_readable(rows, lambda row: record_of_json(row.head, files).history))
+
+
+def _decode_readable(rows: Iterable[Any], decode: Callable[[Any], T]) -> Iterator[T]:
     for row in rows:
         try:
-            found.append(transcript_of_json(row.transcript, files))
+            yield decode(row)
         except Exception:
             logger.warning(
                 "The transcript cannot be read; its conversation continues without it", extra=about(row.task_id)
             )
-    return tuple(found)
 
 
 def _snapshot(task: TaskRows) -> TaskRecord:

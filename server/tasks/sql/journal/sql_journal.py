@@ -17,6 +17,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from a2a_canvas.server.accounts.access import KnownContexts
 from a2a_canvas.server.agent.events import State, Transcript, TurnEvent, UserMessage
+from a2a_canvas.server.agent.loops.conversation import Said
 from a2a_canvas.server.agent.loops.turn_values import SavedValues
 from a2a_canvas.server.tasks.codec import files_of_json, names_of_json
 from a2a_canvas.server.tasks.errors import DuplicateMessage, StreamLost, TaskDetached, Unwritable
@@ -25,7 +26,7 @@ from a2a_canvas.server.tasks.journal.context_log import ContextSubscription
 from a2a_canvas.server.tasks.journal.journal import TaskSubscription
 from a2a_canvas.server.tasks.journal.listing import MAX_COUNTED, TaskPage, TaskQuery, count_fitting
 from a2a_canvas.server.tasks.journal.task_log import TaskBatch, TaskLog
-from a2a_canvas.server.tasks.kept_files import NO_FILES
+from a2a_canvas.server.tasks.kept_files import NO_FILES, Files
 from a2a_canvas.server.tasks.push import PushConfig
 from a2a_canvas.server.tasks.record import TaskRecord
 from a2a_canvas.server.tasks.sql.journal.context_tails import ContextTails
@@ -33,6 +34,7 @@ from a2a_canvas.server.tasks.sql.journal.journal_reading import (
     ALL_COLUMNS,
     HEAD_COLUMNS,
     decode_first_messages,
+    decode_histories,
     decode_transcripts,
     fold_for_list,
     fold_readable,
@@ -360,8 +362,15 @@ class SqlJournal:
         return await decode_first_messages(heads)
 
     async def earlier_transcripts(self, record: TaskRecord) -> tuple[Transcript, ...]:
+        return decode_transcripts(*await self._read_earlier(record, tasks.c.transcript))
+
+    async def earlier_messages(self, record: TaskRecord) -> tuple[Said, ...]:
+        return decode_histories(*await self._read_earlier(record, tasks.c.head))
+
+    async def _read_earlier(self, record: TaskRecord, column: ColumnElement[str]) -> tuple[Sequence[Any], Files]:
+        """A column of the rows of earlier tasks, and the files that they name."""
         query = (
-            select(tasks.c.context_id, tasks.c.task_id, tasks.c.transcript, tasks.c.named)
+            select(tasks.c.context_id, tasks.c.task_id, column, tasks.c.named)
             .where(tasks.c.context_id == record.context_id, of_owner([record.owner]))
             .where(tasks.c.state.not_in(UNSETTLED), tasks.c.number < _number(record))
             .order_by(tasks.c.number)
@@ -369,7 +378,7 @@ class SqlJournal:
         async with self._database.read() as connection:
             found = (await connection.execute(query)).all()
             files = await read_named_files(connection, found)
-        return decode_transcripts(found, files.get(record.context_id, NO_FILES))
+        return found, files.get(record.context_id, NO_FILES)
 
     async def later_tasks(self, record: TaskRecord) -> frozenset[str]:
         later = tasks.c.context_id == record.context_id, tasks.c.number > _number(record)

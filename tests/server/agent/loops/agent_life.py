@@ -46,6 +46,7 @@ class AgentLife(Life):
     """
 
     owner = caller = ""
+    tokens_left: int | None = None
 
     def __init__(self, function, documents=None, tools=()) -> None:
         super().__init__(FakeLLM([]), replace(START, history=(said("m-1", "Go"),)), documents, tools=tools)
@@ -76,7 +77,14 @@ class AgentLife(Life):
         read = sum(isinstance(item, UserInput) and bool(item.message_id) for item in record.transcript)
         messages = tuple(each for each in record.history if isinstance(each, UserMessage))[:read]
         await run_function(
-            AgentRequest(turn, messages, self._values(), spend=self._spend, agui=record.agui),
+            AgentRequest(
+                turn,
+                messages,
+                self._values(),
+                spend=self._spend,
+                tokens_left=lambda: self.tokens_left,
+                agui=record.agui,
+            ),
             self.agent,
             tools=self.tools,
             store=self.store,

@@ -7,7 +7,7 @@ import pytest
 
 from a2a_canvas.server.agent.events import State, Transcript, UserInput
 from a2a_canvas.server.agent.model import ModelText
-from a2a_canvas.server.tasks.journal.journal import earlier_transcripts
+from a2a_canvas.server.tasks.journal.journal import earlier_tasks
 from a2a_canvas.server.tasks.record import TaskRecord
 
 TOLD = [State.INPUT_REQUIRED, State.AUTH_REQUIRED, State.COMPLETED, State.CANCELED, State.FAILED, State.REJECTED]
@@ -20,9 +20,7 @@ def task(task_id: str, owner: str = "ann", state: State = State.COMPLETED) -> Ta
 
 def told(tasks: list[TaskRecord], record: TaskRecord) -> list[str]:
     """What the user said in those that are told of."""
-    items = [
-        item for transcript in earlier_transcripts(tasks, record) for item in transcript if isinstance(item, UserInput)
-    ]
+    items = [item for each in earlier_tasks(tasks, record) for item in each.transcript if isinstance(item, UserInput)]
     return [block.text for item in items for block in item.content if isinstance(block, ModelText)]
 
 
@@ -40,9 +38,8 @@ def test_somebody_elses_tasks_are_not_told_of() -> None:
 @pytest.mark.parametrize("state", State)
 def test_what_is_still_being_said_is_not_history(state: State) -> None:
     later = task("b", state=State.WORKING)
-    assert earlier_transcripts([task("a", state=state), later], later) == (
-        (task("a").transcript,) if state in TOLD else ()
-    )
+    earlier = task("a", state=state)
+    assert earlier_tasks([earlier, later], later) == ((earlier,) if state in TOLD else ())
 
 
 def test_a_task_that_the_context_does_not_have_yet_is_told_of_all() -> None:

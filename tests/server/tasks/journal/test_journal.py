@@ -12,6 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from a2a_canvas.server.agent.events import (
+    AgentMessage,
     ArtifactChanged,
     BlockPosition,
     MessageReceived,
@@ -90,6 +91,17 @@ async def test_the_later_tasks_of_a_context_are_those_that_began_after_one(make)
         await journal.flushed(task_id)
     assert await journal.later_tasks(new_task("one", "c")) == {"two", "three"}
     assert await journal.later_tasks(new_task("three", "c")) == frozenset()
+
+
+async def test_what_was_said_in_the_settled_tasks_before_one_is_read_in_their_order(make) -> None:
+    journal = await make(Clock())
+    for task_id in ("one", "two", "three"):
+        await journal.create(new_task(task_id, "c"))
+        if task_id != "two":
+            await journal.append(task_id, StatusChanged(State.COMPLETED, AgentMessage(f"a-{task_id}", task_id)))
+        await journal.flushed(task_id)
+    [[user, agent]] = await journal.earlier_messages(new_task("three", "c"))
+    assert (user, agent) == (new_task("one", "c").history[0], AgentMessage("a-one", "one"))
 
 
 @pytest.mark.parametrize("ask", ["get", "follow", "append"])

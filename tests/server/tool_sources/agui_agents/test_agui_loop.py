@@ -252,7 +252,8 @@ async def test_a_run_that_a_crash_cut_off_is_sent_again_or_fails_the_task(restar
             await after.run()
             sent, _, late = after.agui_events()
             assert sum(each == CUSTOM for each in sent) <= 1
-            said_before = [each.text for each in to_history([after.record.transcript]) if each.role == "agent"]
+            history = to_history([after.record.history], [after.record.transcript], (), ())
+            said_before = [each.text for each in history if each.role == "agent"]
             ends.add((after.record.state, after.reply, *after.texts().values(), *said_before, to_json(late)))
     whole_end = (State.COMPLETED, "It is written.", "High tide.", "I write.", "It is written.", to_json([CUSTOM]))
     assert len(cuts) > 5
