@@ -1,19 +1,25 @@
-"""Our tools for the model of a framework's agent, and what that model must know about the conversation.
+"""The tools for the model of a framework's agent besides its own, and what that model must know of the conversation.
 
-`ask_user` is not run: an adapter makes it the framework's own interrupt or deferred call, and asks outside the run
-(`ask_all`).
+Rule 1: `ask_user` is not run: an adapter makes it the framework's own interrupt or deferred call. So does an approval.
+        Both are asked outside the run (`ask_all`).
+Rule 2: a tool of the agent's folder asks for its own approval, with its own question: the framework only waits for the
+        answer. What became of a call that was not approved is the call's result.
 """
 
 from __future__ import annotations
 
 from asyncio import gather
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from a2a_canvas.server.agent.loops.agent_turn import Turn
+from a2a_canvas.server.agent.loops.streamed_calls import ARTIFACT_TOOLS
+from a2a_canvas.server.agent.loops.turn_tools import TurnTool
 from a2a_canvas.server.wire import is_yes
 from a2a_canvas.tools.ask_user import ask_user
+from a2a_canvas.tools.functions.results import ToolError
 from a2a_canvas.tools.tool import to_json
 
 HOW_TO_WRITE = (
@@ -25,6 +31,49 @@ NO_QUESTIONS = (
     "The agent would have to ask you, which it cannot do in an edit of a passage. Ask for the change in a message."
 )
 """Why an edit fails in which the framework leaves a call to the user."""
+
+
+@dataclass(frozen=True, slots=True)
+class OfferedTool:
+    """A tool to offer to the framework's model: one that writes artifacts, or one of the agent's folder.
+
+    Attributes:
+        call: takes the id of the framework's call and its input, and returns what the model reads, also if the call
+            failed. It is a step.
+        needs_approval: the framework waits for the user's approval before it calls.
+    """
+
+    name: str
+    description: str
+    input_schema: Mapping[str, Any]
+    call: Callable[[str, Mapping[str, Any]], Awaitable[str]]
+    needs_approval: bool = False
+
+
+def offered_tools(turn: Turn) -> Sequence[OfferedTool]:
+    """The tools besides the framework's own. An edit of a passage writes no artifact, and asks nothing."""
+    folder = [
+        OfferedTool(each.name, each.description, each.input_schema, partial(_call, each), each.needs_approval)
+        for each in turn.tools
+    ]
+    if turn.edit:
+        return [each for each in folder if not each.needs_approval]
+    artifact = [
+        OfferedTool(each.name, each.description, each.input_schema, partial(_write, turn, each.name))
+        for each in ARTIFACT_TOOLS.values()
+    ]
+    return [*artifact, *folder]
+
+
+async def _write(turn: Turn, name: str, call_id: str, given: Mapping[str, Any]) -> str:
+    return await turn.model.run_artifact_call(call_id, name, given)
+
+
+async def _call(tool: TurnTool, call_id: str, given: Mapping[str, Any]) -> str:
+    try:
+        return await tool.call(given, call_id)
+    except ToolError as error:
+        return str(error)
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +102,9 @@ class UserAnswer:
         return f"The user did not approve this call, and answered: {self.text}"
 
 
+APPROVED = UserAnswer("yes")
+
+
 async def instructions_for(turn: Turn) -> str:
     """The instructions for one run: those of the agent folder, how to write, and which artifacts there are."""
     artifact_ids = await turn.artifacts()
@@ -60,15 +112,41 @@ async def instructions_for(turn: Turn) -> str:
     return "\n\n".join(text for text in (turn.instructions.strip(), HOW_TO_WRITE, there) if text)
 
 
-async def ask_all(turn: Turn, calls: Iterable[PendingCall]) -> Sequence[UserAnswer]:
-    """Ask the user for all calls at once. Called outside the framework's run, which must not see how `ask` leaves."""
+async def ask_all(turn: Turn, calls: Sequence[PendingCall]) -> Sequence[UserAnswer]:
+    """Ask the user for all calls at once. Called outside the framework's run, which must not see how `ask` leaves.
 
-    async def ask(call: PendingCall) -> UserAnswer:
-        if call.approval:
-            return UserAnswer(await turn.ask_approval(call.call_id, call.name, call.input))
+    Clients then see what became of the calls that the framework does not run.
+    """
+    answers = await gather(*(_ask(turn, call) for call in calls), return_exceptions=True)
+    for answer in answers:
+        if isinstance(answer, BaseException):
+            raise answer  # once all of them are asked
+    given = [answer for answer in answers if isinstance(answer, UserAnswer)]
+    for call, answer in zip(calls, given, strict=True):
+        await _show_result(turn, call, answer)
+    return given
+
+
+async def _ask(turn: Turn, call: PendingCall) -> UserAnswer:
+    if not call.approval:
         return UserAnswer(await turn.ask(question_of(call.name, call.input)))
+    for tool in turn.tools:
+        if tool.name == call.name:
+            await tool.approve(call.input, call.call_id)
+            return APPROVED  # rule 2
+    return UserAnswer(await turn.ask_approval(call.call_id, call.name, call.input))
 
-    return await gather(*map(ask, calls))
+
+async def _show_result(turn: Turn, call: PendingCall, answer: UserAnswer) -> None:
+    async def give() -> str:
+        return answer.text
+
+    if not turn.model.find_call(call.call_id):
+        return  # an interrupt of the framework that is no call of its model
+    if not call.approval:
+        await turn.model.run_call(call.call_id, call.name, call.input, give, key="answer")
+    elif not answer.approves:
+        await turn.model.fail_call(call.call_id, call.name, call.input, answer.refusal)
 
 
 def question_of(name: str, given: Mapping[str, Any]) -> str:

@@ -34,13 +34,12 @@ from pydantic_core import to_jsonable_python
 
 from a2a_canvas.server.agent.loops.agent_function import AgentFunction
 from a2a_canvas.server.agent.loops.agent_turn import Turn
-from a2a_canvas.server.agent.loops.streamed_calls import ARTIFACT_TOOLS
 from a2a_canvas.server.frameworks import canvas_tools as ours
 from a2a_canvas.server.frameworks.message_history import MessageHistory
 from a2a_canvas.server.frameworks.partial_arguments import ArgumentWriter, UnorderedArguments, parse_path
 from a2a_canvas.tools.ask_user import ask_user
 from a2a_canvas.tools.functions.results import File, ToolError
-from a2a_canvas.tools.tool import Done, Outcome, Tool, to_json
+from a2a_canvas.tools.tool import Done, Outcome, to_json
 
 KEY = "google_adk"
 APP = "a2a-canvas"
@@ -226,8 +225,8 @@ class _SteppedTools(BaseToolset):
         own = [copy.copy(tool) for tool in await self._agent.canonical_tools(readonly_context)]
         for tool in own:
             tool.run_async = partial(self._run, tool, type(tool).run_async)  # type: ignore[method-assign]
-        ours = () if self._turn.edit else (*ARTIFACT_TOOLS.values(), ask_user)
-        return [*own, *(_OurTool(tool, self._turn) for tool in ours)]
+        offered = map(_OfferedTool, ours.offered_tools(self._turn))
+        return [*own, *offered, *(() if self._turn.edit else (_QuestionTool(),))]
 
     async def process_llm_request(self, *, tool_context: ToolContext, llm_request: LlmRequest) -> None:
         for each in self._agent.tools:
@@ -261,20 +260,34 @@ def _repeat(actions: Any, context: ToolContext) -> None:
         setattr(context.actions, name, getattr(made, name))
 
 
-class _OurTool(BaseTool):
-    def __init__(self, tool: Tool, turn: Turn) -> None:
-        super().__init__(name=tool.name, description=tool.description, is_long_running=tool is ask_user)
+class _OfferedTool(BaseTool):
+    def __init__(self, tool: ours.OfferedTool) -> None:
+        super().__init__(name=tool.name, description=tool.description)
         self._tool = tool
-        self._turn = turn
 
     def _get_declaration(self) -> types.FunctionDeclaration:
-        schema = dict(self._tool.input_schema)
-        return types.FunctionDeclaration(name=self.name, description=self.description, parameters_json_schema=schema)
+        return _declaration(self, self._tool.input_schema)
 
-    async def run_async(self, *, args: dict[str, Any], tool_context: ToolContext) -> Any:
-        if self.is_long_running:
-            return None
-        return await self._turn.model.run_artifact_call(tool_context.function_call_id or "", self.name, args)
+    async def check_require_confirmation(self, args: dict[str, Any], tool_context: ToolContext) -> bool:
+        return self._tool.needs_approval
+
+    async def run_async(self, *, args: dict[str, Any], tool_context: ToolContext) -> str:
+        return await self._tool.call(tool_context.function_call_id or "", args)
+
+
+class _QuestionTool(BaseTool):
+    def __init__(self) -> None:
+        super().__init__(name=ask_user.name, description=ask_user.description, is_long_running=True)
+
+    def _get_declaration(self) -> types.FunctionDeclaration:
+        return _declaration(self, ask_user.input_schema)
+
+    async def run_async(self, *, args: dict[str, Any], tool_context: ToolContext) -> None:
+        return None
+
+
+def _declaration(tool: BaseTool, schema: Mapping[str, Any]) -> types.FunctionDeclaration:
+    return types.FunctionDeclaration(name=tool.name, description=tool.description, parameters_json_schema=dict(schema))
 
 
 async def _ask(turn: Turn, calls: Iterable[types.FunctionCall]) -> Sequence[types.Content]:
@@ -288,12 +301,7 @@ async def _ask(turn: Turn, calls: Iterable[types.FunctionCall]) -> Sequence[type
     confirmations: list[types.Part] = []
     answers = await ours.ask_all(turn, [pending for _, pending in waiting])
     for (call, pending), answer in zip(waiting, answers, strict=True):
-        text = answer.text
-        if not pending.approval:
-            await turn.model.run_call(pending.call_id, pending.name, pending.input, partial(_give, text), key="answer")
-        elif not answer.approves:
-            await turn.model.fail_call(pending.call_id, pending.name, pending.input, answer.refusal)
-        response = {"confirmed": answer.approves} if pending.approval else {"result": text}
+        response = {"confirmed": answer.approves} if pending.approval else {"result": answer.text}
         given = types.FunctionResponse(id=call.id, name=call.name, response=response)
         (confirmations if pending.approval else results).append(types.Part(function_response=given))
     return [types.Content(role="user", parts=parts) for parts in (results, confirmations) if parts]
@@ -305,10 +313,6 @@ def _pending(call: types.FunctionCall) -> ours.PendingCall:
         original = args["originalFunctionCall"]
         return ours.PendingCall(original["id"], original["name"], original.get("args", {}), approval=True)
     return ours.PendingCall(call.id or "", call.name or "", args)
-
-
-async def _give(text: str) -> str:
-    return text
 
 
 def _message(turn: Turn) -> types.Content:

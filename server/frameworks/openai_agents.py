@@ -23,12 +23,11 @@ from pydantic_core import to_jsonable_python
 
 from a2a_canvas.server.agent.loops.agent_function import AgentFunction
 from a2a_canvas.server.agent.loops.agent_turn import Turn
-from a2a_canvas.server.agent.loops.streamed_calls import ARTIFACT_TOOLS
 from a2a_canvas.server.frameworks import canvas_tools as ours
 from a2a_canvas.server.frameworks.message_history import MessageHistory
 from a2a_canvas.tools.ask_user import ask_user
 from a2a_canvas.tools.functions.results import File, ToolError
-from a2a_canvas.tools.tool import Tool, to_json
+from a2a_canvas.tools.tool import to_json
 
 KEY = "openai_agents"
 _RESPONSE: TypeAdapter[sdk.ModelResponse] = TypeAdapter(sdk.ModelResponse)
@@ -112,9 +111,8 @@ class _SteppedAgents:
     async def _tools(self, agent: sdk.Agent[Any], context: sdk.RunContextWrapper[Any]) -> list[sdk.Tool]:
         tools = await agent.get_all_tools(context)
         own = [self._step(tool) if isinstance(tool, sdk.FunctionTool) else tool for tool in tools]
-        if self._turn.edit:
-            return own
-        return [*own, *map(self._artifact_tool, ARTIFACT_TOOLS.values()), self._question_tool()]
+        offered = map(_offer, ours.offered_tools(self._turn))
+        return [*own, *offered, *(() if self._turn.edit else (self._question_tool(),))]
 
     async def _prompt(self, agent: sdk.Agent[Any], context: sdk.RunContextWrapper[Any]) -> str:
         return "\n\n".join(filter(None, (await agent.get_system_prompt(context), self._instructions)))
@@ -128,20 +126,12 @@ class _SteppedAgents:
 
         return replace(tool, on_invoke_tool=invoke)
 
-    def _artifact_tool(self, tool: Tool) -> sdk.FunctionTool:
-        async def invoke(context: ToolContext[Any], given: str) -> str:
-            return await self._turn.model.run_artifact_call(context.tool_call_id, tool.name, _parse(given))
-
-        return sdk.FunctionTool(tool.name, tool.description, dict(tool.input_schema), invoke, strict_json_schema=False)
-
     def _question_tool(self) -> sdk.FunctionTool:
         async def invoke(context: ToolContext[Any], given: str) -> str:
             return self._answers[context.tool_call_id]
 
-        tool = sdk.FunctionTool(
-            ask_user.name, ask_user.description, dict(ask_user.input_schema), invoke, False, needs_approval=True
-        )
-        return self._step(tool)
+        schema = dict(ask_user.input_schema)
+        return sdk.FunctionTool(ask_user.name, ask_user.description, schema, invoke, False, needs_approval=True)
 
     async def ask(self, result: sdk.RunResult) -> sdk.RunState[Any]:
         """Ask what interrupts the run, all at once (rule 2)."""
@@ -158,8 +148,17 @@ class _SteppedAgents:
                 state.approve(item)
             else:
                 state.reject(item, rejection_message=answer.refusal)
-                await self._turn.model.fail_call(call.call_id, call.name, call.input, answer.refusal)
         return state
+
+
+def _offer(tool: ours.OfferedTool) -> sdk.FunctionTool:
+    async def invoke(context: ToolContext[Any], given: str) -> str:
+        return await tool.call(context.tool_call_id, _parse(given))
+
+    schema = dict(tool.input_schema)
+    return sdk.FunctionTool(
+        tool.name, tool.description, schema, invoke, strict_json_schema=False, needs_approval=tool.needs_approval
+    )
 
 
 class _SteppedModel(Model):

@@ -22,12 +22,11 @@ from pydantic_core import to_jsonable_python
 
 from a2a_canvas.server.agent.loops.agent_function import AgentFunction
 from a2a_canvas.server.agent.loops.agent_turn import Turn
-from a2a_canvas.server.agent.loops.streamed_calls import ARTIFACT_TOOLS
 from a2a_canvas.server.frameworks import canvas_tools as ours
 from a2a_canvas.server.frameworks.message_history import MessageHistory
 from a2a_canvas.tools.ask_user import ask_user
 from a2a_canvas.tools.functions.results import File, ToolError
-from a2a_canvas.tools.tool import Done, Failed, Outcome, Tool, to_json
+from a2a_canvas.tools.tool import Done, Failed, Outcome, to_json
 
 MESSAGES = m.ModelMessagesTypeAdapter
 KEY = "pydantic_ai"
@@ -61,7 +60,7 @@ async def _run(agent: pa.Agent[Any, Any], name: str, deps: Callable[[Turn], Any]
             output_type=[agent.output_type, pa.DeferredToolRequests],
             deps=deps(turn),
             instructions=await ours.instructions_for(turn),
-            toolsets=[_artifact_tools(turn), _QUESTIONS],
+            toolsets=[_offered_tools(turn), _QUESTIONS],
             capabilities=[TurnDurability(turn, name)],
         )
         messages = result.all_messages()
@@ -81,6 +80,7 @@ async def _edit(agent: pa.Agent[Any, Any], name: str, deps: Callable[[Turn], Any
         output_type=[str, pa.DeferredToolRequests],
         deps=deps(turn),
         instructions=turn.edit.system_prompt,
+        toolsets=[_offered_tools(turn)],
         capabilities=[TurnDurability(turn, name)],
     )
     if isinstance(result.output, pa.DeferredToolRequests):
@@ -190,14 +190,17 @@ class _AnswerStream:
             await self.turn.model.add_input(self._calls[index], args if isinstance(args, str) else to_json(args))
 
 
-def _artifact_tools(turn: Turn) -> FunctionToolset[Any]:
-    def wrap(tool: Tool) -> pa.Tool[Any]:
+def _offered_tools(turn: Turn) -> FunctionToolset[Any]:
+    def wrap(offered: ours.OfferedTool) -> pa.Tool[Any]:
         async def call(context: pa.RunContext[Any], **given: Any) -> str:
-            return await turn.model.run_artifact_call(context.tool_call_id or "", tool.name, given)
+            return await offered.call(context.tool_call_id or "", given)
 
-        return pa.Tool.from_schema(call, tool.name, tool.description, dict(tool.input_schema), takes_ctx=True)
+        schema = dict(offered.input_schema)
+        tool = pa.Tool.from_schema(call, offered.name, offered.description, schema, takes_ctx=True)
+        tool.requires_approval = offered.needs_approval
+        return tool
 
-    return FunctionToolset([wrap(tool) for tool in ARTIFACT_TOOLS.values()])
+    return FunctionToolset([wrap(each) for each in ours.offered_tools(turn)])
 
 
 _QUESTIONS: ExternalToolset[Any] = ExternalToolset(

@@ -5,6 +5,7 @@ import json
 from collections.abc import AsyncGenerator, Callable
 from dataclasses import dataclass, field
 
+import pytest
 from google.adk.agents import LlmAgent
 from google.adk.models import BaseLlm, LlmRequest, LlmResponse
 from google.adk.tools import FunctionTool, ToolContext
@@ -23,6 +24,7 @@ from a2a_canvas.server.frameworks.google_adk import adk_agent
 from tests.server.agent.edit.operation_harness import TEXT
 from tests.server.agent.loops.agent_life import AgentLife
 from tests.server.agent.loops.edit_harness import edited
+from tests.server.frameworks.folder_tools import CHECKS
 
 REPORT = {"artifact_id": "report", "name": "report.md", "parts": [{"kind": "text", "text": "# Tides\nHigh and low."}]}
 UPDATE = {"append": False, "artifact": REPORT}
@@ -215,3 +217,18 @@ async def test_it_writes_the_passage_of_an_edit() -> None:
     done = await edited(adk_agent(LlmAgent(name="reef", model=Model(model="fake", respond=respond))).editor)
     assert (await done.doc()).text == TEXT.replace("Two.", "TWO.")
     assert EDIT_SYSTEM in read[0]
+
+
+def calling(calls):
+    def respond(request: LlmRequest) -> list[LlmResponse]:
+        parts = [part for content in request.contents for part in content.parts or ()]
+        if read := [str((each.response or {}).get("result")) for part in parts if (each := part.function_response)]:
+            return [answer(types.Part(text=" ".join(read)))]
+        return [answer(*(call(name, given, f"c{number}") for number, (name, given) in enumerate(calls)))]
+
+    return adk_agent(LlmAgent(name="reef", model=Model(model="fake", respond=respond)))
+
+
+@pytest.mark.parametrize("check", CHECKS)
+async def test_its_model_has_the_tools_of_the_folder(check) -> None:
+    await check(calling)

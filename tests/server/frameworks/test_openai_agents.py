@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, field
 
+import pytest
 from agents import Agent, function_tool
 from agents.testing import ModelCall, ModelStep, ScriptedModel, assistant_message, function_call
 from pydantic import BaseModel
@@ -13,6 +14,7 @@ from a2a_canvas.server.frameworks.openai_agents import openai_agent
 from tests.server.agent.edit.operation_harness import TEXT
 from tests.server.agent.loops.agent_life import AgentLife
 from tests.server.agent.loops.edit_harness import edited
+from tests.server.frameworks.folder_tools import CHECKS
 
 REPORT = {"artifact_id": "report", "name": "report.md", "parts": [{"kind": "text", "text": "# Tides\nHigh and low."}]}
 UPDATE = {"append": False, "artifact": REPORT}
@@ -25,7 +27,7 @@ def results(call: ModelCall) -> dict[str, str]:
 
 def model(answer) -> ScriptedModel:
     """A model that answers by what it has read."""
-    return ScriptedModel([ModelStep.respond(answer) for _ in range(10)])
+    return ScriptedModel([ModelStep.respond(answer) for _ in range(200)])
 
 
 def tides(call: ModelCall):
@@ -181,3 +183,17 @@ async def test_an_edit_that_would_have_to_ask_says_so() -> None:
     reef = Agent(name="reef", model=model(lambda call: [function_call("pay", {}, call_id="p1")]), tools=[pay])
     done = await edited(openai_agent(reef).editor)
     assert (done.end.state, done.end.message.text) == (State.FAILED, NO_QUESTIONS)
+
+
+def calling(calls):
+    def answer(call: ModelCall):
+        if read := results(call):
+            return [assistant_message(" ".join(read.values()))]
+        return [function_call(name, given, call_id=f"c{number}") for number, (name, given) in enumerate(calls)]
+
+    return openai_agent(Agent(name="reef", model=model(answer)))
+
+
+@pytest.mark.parametrize("check", CHECKS)
+async def test_its_model_has_the_tools_of_the_folder(check) -> None:
+    await check(calling)

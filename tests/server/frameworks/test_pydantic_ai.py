@@ -4,6 +4,7 @@ import json
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
 
+import pytest
 from pydantic import BaseModel
 from pydantic_ai import Agent, ApprovalRequired, FunctionToolset, ModelRetry, RunContext
 from pydantic_ai.messages import ModelMessage, ModelRequest, ToolReturnPart
@@ -16,6 +17,7 @@ from a2a_canvas.server.frameworks.pydantic_ai import pydantic_ai_agent
 from tests.server.agent.edit.operation_harness import TEXT
 from tests.server.agent.loops.agent_life import AgentLife
 from tests.server.agent.loops.edit_harness import edited
+from tests.server.frameworks.folder_tools import CHECKS
 
 REPORT = {"artifact_id": "report", "name": "report.md", "parts": [{"kind": "text", "text": "# Tides\nHigh and low."}]}
 UPDATE = json.dumps({"append": False, "artifact": REPORT})
@@ -207,3 +209,21 @@ async def test_an_edit_that_would_have_to_ask_says_so() -> None:
     reef = pydantic_ai_agent(Agent(FunctionModel(stream_function=model), name="reef", toolsets=[tools]))
     done = await edited(reef.editor)
     assert (done.end.state, done.end.message.text) == (State.FAILED, NO_QUESTIONS)
+
+
+def calling(calls):
+    async def model(messages: list[ModelMessage], info: AgentInfo) -> AsyncIterator:
+        last = messages[-1]
+        assert isinstance(last, ModelRequest)
+        if results := [str(part.content) for part in last.parts if isinstance(part, ToolReturnPart)]:
+            yield " ".join(results)
+        else:
+            for number, (name, given) in enumerate(calls):
+                yield {number: DeltaToolCall(name, json.dumps(given), tool_call_id=f"c{number}")}
+
+    return pydantic_ai_agent(Agent(FunctionModel(stream_function=model), name="reef"))
+
+
+@pytest.mark.parametrize("check", CHECKS)
+async def test_its_model_has_the_tools_of_the_folder(check) -> None:
+    await check(calling)
