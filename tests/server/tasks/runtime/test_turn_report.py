@@ -27,9 +27,9 @@ FIGURES = {"rounds": 1, "tokens_in": 0, "tokens_out": 0}
 
 
 @pytest.fixture
-def reports(caplog: pytest.LogCaptureFixture) -> Reports:
+def reports(caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch) -> Reports:
     """The fields of the reports so far; each has its task and how long it took."""
-    caplog.handler.setFormatter(LineFormatter("json"))
+    monkeypatch.setattr(caplog.handler, "formatter", LineFormatter("json"))  # the handler is that of all tests
     caplog.set_level(logging.INFO)
 
     def read() -> list[dict[str, Any]]:

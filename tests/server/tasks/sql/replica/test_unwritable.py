@@ -102,9 +102,14 @@ def numbered(following: TaskSubscription, entries: list[Entry]) -> bool:
     ids=["entries", "versions", "drafts", "what the task has begun"],
 )
 async def test_of_several_turns_the_one_that_cannot_be_written_fails_and_the_others_go_on(
-    several: Replicas, place: BlockPosition, last_chunk: bool, left: str | None, caplog: pytest.LogCaptureFixture
+    several: Replicas,
+    place: BlockPosition,
+    last_chunk: bool,
+    left: str | None,
+    caplog: pytest.LogCaptureFixture,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    caplog.handler.setFormatter(LineFormatter("text"))
+    monkeypatch.setattr(caplog.handler, "formatter", LineFormatter("text"))  # the handler is that of all tests
     words = ["two", "three", POISON, "four"]
     holds = [Hold() for _ in words]
     calls = [
