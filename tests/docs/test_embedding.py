@@ -14,7 +14,7 @@ from starlette.testclient import TestClient
 from tests.docs.pages import ADDRESS, blocks, page
 
 PAGE = page("embedding")
-MOUNTED, OWN_LOOP, OVER_AGUI = blocks(PAGE, "python")
+MOUNTED, OVER_AGUI = blocks(PAGE, "python")
 
 
 def names_of(code: str) -> dict[str, Any]:
@@ -59,15 +59,6 @@ def test_without_the_lifespan_every_operation_says_what_is_missing(kind: type[St
         said = answer.json()["error"]["message"]
         assert (answer.status_code, said.split(":")[0]) == (503, "create_app's lifespan has not run")
         assert "app.router.lifespan_context(app)" in said
-
-
-def test_the_loop_answers_as_shown() -> None:
-    with TestClient(names_of(OWN_LOOP)["app"], base_url=ADDRESS) as client:
-        message = {"messageId": "m", "role": "ROLE_USER", "parts": [{"text": "Tides"}]}
-        request = {"jsonrpc": "2.0", "id": 1, "method": "SendMessage", "params": {"message": message}}
-        task = client.post("/", json=request, headers={"A2A-Version": "1.0"}).json()["result"]["task"]
-    assert task["status"]["message"]["parts"] == [{"text": "Written."}]
-    assert task["artifacts"][0]["parts"][0]["text"] == "# Tides\n"
 
 
 def test_an_agent_over_agui_is_made_as_shown() -> None:

@@ -2,23 +2,69 @@
 
 from __future__ import annotations
 
+import inspect
 import json
+import re
 from dataclasses import fields
+from pathlib import Path
 from typing import Any
 
+from a2a_canvas import Turn
 from a2a_canvas.server.agent.loops.passage_edit import Edit
 from a2a_canvas.testing import agent
+from a2a_canvas.tools.functions.recorded_call import RecordedCall
 from tests.docs.pages import blocks, page, rows
 from tests.server.test_own_loop import served
 
 PAGE = page("own-loop")
-EDITS, STATE, AGUI = blocks(PAGE, "python")
+FIRST, GENERATOR, TOOLS, EDITS, STATE, AGUI = blocks(PAGE, "python")
+ENGINE = {"calls", "output", "reply", "run_tool", "settle", "within"}
+"""What adapters and the server itself use of a turn."""
 
 
 def names_of(code: str) -> dict[str, Any]:
     names: dict[str, Any] = {}
     exec(code, names)
     return names
+
+
+def test_the_first_function_answers_from_a_folder(tmp_path: Path) -> None:
+    (tmp_path / "agent.py").write_text(FIRST)
+    with agent(tmp_path) as it:
+        it.send("tide pools")
+        answer = it.send("tide pools")
+    assert (answer.state, answer.text) == ("completed", "Done.")
+    assert answer.artifacts["report"].endswith("# tide pools\n\nThere were 2 messages before.\n\n")
+
+
+def test_a_generator_yields_text_and_files() -> None:
+    with agent(loop=names_of(GENERATOR)["agent"]) as it:
+        answer = it.send("Go")
+    assert (answer.text, answer.files) == ("Here is the table: one port.", {"tides.csv": b"port,high\nBrest,5.9\n"})
+
+
+def test_a_function_gives_the_tools_of_its_folder_to_a_model(tmp_path: Path) -> None:
+    (tmp_path / "agent.py").write_text(TOOLS)
+    (tmp_path / "tools.py").write_text(
+        "from a2a_canvas import tool\n\n\n@tool\ndef shout(text: str) -> str:\n"
+        '    """Shouts."""\n    return text.upper()\n'
+    )
+    with agent(tmp_path) as it:
+        assert it.send("Go").text == "shout: HIGH TIDE"
+
+
+def members(kind: type) -> set[str]:
+    """The attributes of a class that its docstring names, and its methods above those that are for the engine."""
+    methods = re.split("# -+ for ", inspect.getsource(kind))[0]
+    listed = inspect.getdoc(kind).partition("Attributes:")[2]
+    names = re.findall(r"^ {4}([a-z_, ]+): ", listed, re.MULTILINE)
+    return {*re.findall(r"^    (?:async )?def ([a-z]\w*)", methods, re.MULTILINE), *", ".join(names).split(", ")}
+
+
+def test_the_table_of_the_turn_is_complete() -> None:
+    cells = [name for cell, *_ in rows(PAGE, "The turn") for name in re.findall(r"`(\w+)[(`]", cell)]
+    assert len(cells) == len({*cells})
+    assert {*cells} == (members(Turn) | members(RecordedCall)) - ENGINE
 
 
 def test_a_passage_is_changed_by_the_function_that_is_shown() -> None:

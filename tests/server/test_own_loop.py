@@ -1,6 +1,7 @@
 """An agent's own loop behind the server: what a client sees over A2A, and a restart in the middle."""
 
 import asyncio
+import json
 
 import pytest
 from starlette.testclient import TestClient
@@ -148,3 +149,152 @@ def test_a_state_that_is_too_large_fails_the_task_with_the_numbers() -> None:
         task = send(client, "Go")
     assert task["status"]["state"] == "TASK_STATE_FAILED"
     assert "would have 100 bytes, and the limit is 99" in task["status"]["message"]["parts"][0]["text"]
+
+
+# ------------------------------------------------------------------------------ what clients see
+
+
+async def searching(turn: Turn):
+    """Thinks, streams, calls a tool, asks and says."""
+    await turn.think("Which port?")
+    yield "I look "
+    yield "it up."
+    async with turn.tool("search", {"query": turn.text}) as call:
+        hits = await call.run(search)
+    await turn.say(f"Found {hits}.")
+    where = await turn.ask("Where?")
+    await turn.say("High water in")
+    await turn.say(f"{where}.")
+
+
+async def search() -> str:
+    return "two ports"
+
+
+TURN_EVENTS = "urn:a2a-canvas:turn:v1"
+LABELS = {"Working…", "Writing reply…", "Running search…"}
+
+
+def stream(client: TestClient, request: dict, path: str = "/", **headers: str) -> list[dict]:
+    lines = client.post(path, json=request, headers=headers).text.splitlines()
+    return [json.loads(line.removeprefix("data: ")) for line in lines if line.startswith("data: ")]
+
+
+def sent(client: TestClient, text: str, extensions: str = "", **more) -> list[dict]:
+    message = {"messageId": text, "role": "ROLE_USER", "parts": [{"text": text}], "contextId": "tides", **more}
+    request = {"jsonrpc": "2.0", "id": 1, "method": "SendStreamingMessage", "params": {"message": message}}
+    headers = {"A2A-Version": "1.0", "A2A-Extensions": extensions}
+    return [each["result"] for each in stream(client, request, **headers)]
+
+
+def statuses(events: list[dict]) -> list[tuple[str, str]]:
+    """(state, text) of the status updates with a message that is not a label."""
+    updates = [each["statusUpdate"]["status"] for each in events if "statusUpdate" in each]
+    said = [
+        (each["state"].removeprefix("TASK_STATE_"), each["message"]["parts"][0]["text"])
+        for each in updates
+        if "message" in each
+    ]
+    return [each for each in said if each[1] not in LABELS]
+
+
+def test_a2a_clients_see_each_round_as_a_message_and_the_last_one_as_the_reply() -> None:
+    with served(searching) as client:
+        asked = sent(client, "tides")
+        answered = sent(client, "Brest", taskId=asked[0]["task"]["id"])
+    assert statuses(asked) == [
+        ("WORKING", "I look it up."),
+        ("WORKING", "Found two ports."),
+        ("INPUT_REQUIRED", "Where?"),
+    ]
+    assert statuses(answered) == [("COMPLETED", "High water in\n\nBrest.")]
+
+
+def test_a2a_0_3_clients_see_the_same() -> None:
+    message = {"messageId": "m", "role": "user", "kind": "message", "parts": [{"kind": "text", "text": "tides"}]}
+    request = {"jsonrpc": "2.0", "id": 1, "method": "message/stream", "params": {"message": message}}
+    with served(searching) as client:
+        events = [each["result"] for each in stream(client, request)]
+    updates = [each["status"] for each in events if each["kind"] == "status-update" and "message" in each["status"]]
+    said = [(each["state"], each["message"]["parts"][0]["text"]) for each in updates]
+    assert [each for each in said if each[1] not in LABELS] == [
+        ("working", "I look it up."),
+        ("working", "Found two ports."),
+        ("input-required", "Where?"),
+    ]
+
+
+def test_turn_v1_clients_see_thinking_pieces_and_tool_calls() -> None:
+    with served(searching) as client:
+        events = sent(client, "tides", TURN_EVENTS)
+    found = [
+        each["statusUpdate"]["metadata"][TURN_EVENTS] for each in events if "metadata" in each.get("statusUpdate", {})
+    ]
+    told = [(each["event_type"], each["data"]) for each in found if "event_type" in each]
+    kinds = [kind for kind, _ in told]
+    assert [data["content"] for kind, data in told if kind == "thinking"] == ["Which port?"]
+    assert [data["text"] for kind, data in told if kind == "text_delta"] == ["I look ", "it up.", "Found two ports."]
+    assert [data["name"] for kind, data in told if kind == "tool_use_start"] == ["search"]
+    assert [data["input"] for kind, data in told if kind == "tool_use_input_complete"] == [{"query": "tides"}]
+    assert [data["content"] for kind, data in told if kind == "tool_result"] == ["two ports"]
+    assert kinds.count("message_start") == kinds.count("llm_call_completed") == 2
+    assert kinds[-2:] == ["completed", "stream_end"]
+
+
+def test_agui_clients_see_messages_reasoning_and_tool_calls_with_ids_of_their_own() -> None:
+    with served(searching) as client:
+        runs = [
+            stream(
+                client,
+                {"threadId": "t", "runId": run, "messages": [{"id": run, "role": "user", "content": text}]},
+                "/canvas/stream",
+            )
+            for run, text in (("one", "tides"), ("two", "Brest"), ("three", "more tides"))
+        ]
+    first, second, _ = runs
+    kinds = [each["type"] for each in first]
+    assert kinds[0] == "RUN_STARTED"
+    assert "".join(each["delta"] for each in first if each["type"] == "REASONING_MESSAGE_CONTENT") == "Which port?"
+    texts = {each["messageId"]: "" for each in first if each["type"] == "TEXT_MESSAGE_START"}
+    for each in first:
+        if each["type"] == "TEXT_MESSAGE_CONTENT":
+            texts[each["messageId"]] += each["delta"]
+    assert [*texts.values()] == ["I look it up.", "Found two ports.", "Where?"]
+    assert [each["content"] for each in first if each["type"] == "TOOL_CALL_RESULT"] == ["two ports"]
+    assert first[-1]["outcome"]["interrupts"][0]["message"] == "Where?"
+    assert second[-1]["type"] == "RUN_FINISHED"
+    calls = [each["toolCallId"] for events in runs for each in events if each["type"] == "TOOL_CALL_START"]
+    assert len(calls) == len({*calls}) == 2
+
+
+def test_the_history_has_what_the_user_did_to_artifacts() -> None:
+    async def agent(turn: Turn) -> None:
+        if turn.text == "write":
+            await turn.artifact("note", name="note.md").append("# Tides\n")
+            await turn.say("Written.")
+        else:
+            await turn.say(json.dumps(turn.history.pairs()))
+
+    undo = {"metadata": {"urn:a2a-canvas:canvas:v1": {"op": "undo", "artifactId": "note"}}}
+    with served(agent) as client:
+        send(client, "write")
+        send(client, "write", messageId="again")
+        undone = send(client, "undo", **undo)["status"]["message"]["parts"][0]["text"]
+        task = send(client, "what was that?")
+    assert json.loads(task["status"]["message"]["parts"][0]["text"]) == [
+        {"role": "user", "content": "write"},
+        {"role": "assistant", "content": "Written."},
+        {"role": "user", "content": "write"},
+        {"role": "assistant", "content": "Written."},
+        {"role": "user", "content": '[The user\'s own step in artifact "note": undo]\nundo'},
+        {"role": "assistant", "content": undone},
+    ]
+
+
+def test_the_budget_is_what_the_user_may_still_spend_today() -> None:
+    async def agent(turn: Turn) -> None:
+        await turn.usage(30, 10)
+        await turn.say(str(turn.budget.tokens))
+
+    with served(agent, max_tokens_per_user=100) as client:
+        assert send(client, "go")["status"]["message"]["parts"][0]["text"] == "60"

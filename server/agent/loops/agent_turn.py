@@ -296,7 +296,7 @@ class Turn(RecordedCall):
     async def _begin_tool(self, step: str, name: str, given: Mapping[str, Any]) -> None:
         self._check_open()
         await self.prepare()
-        use_id = f"{name}-{self._names[f'{name} called']}"  # nothing waits from here
+        use_id = self._unique_id(f"{name}-{self._names[f'{name} called']}")  # nothing waits from here
         await self.reply.begin_call(use_id, name)
         await self.reply.add_input(use_id, to_json(given))
         made = await self.reply.end_call(use_id)
@@ -406,8 +406,11 @@ class Turn(RecordedCall):
 
     def new_call_id(self, name: str) -> str:
         """An id of the next call of a tool, the same when the function runs again, and no other turn's."""
+        return self._unique_id(self.number_step(f"{name} call").replace(" ", "-"))
+
+    def _unique_id(self, call: str) -> str:
         turn = hashlib.sha256(to_json([self.task_id, self.message.message_id]).encode()).hexdigest()[:8]
-        return f"{self.number_step(name + ' call').replace(' ', '-')}-{turn}"
+        return f"{call}-{turn}"
 
     async def share_artifacts(self) -> None:
         """Save the changes made so far, so that a call of a tool may change the same artifacts."""
