@@ -6,9 +6,11 @@ import json
 import pytest
 
 from a2a_canvas import Canvas, ToolError, tool
+from a2a_canvas.server.accounts.access import Level
 from a2a_canvas.server.agent.events import State, ToolFailed, ToolStep, ToolSucceeded, ToolUseStarted, UserMessage
 from a2a_canvas.server.agent.loops.agent_turn import Turn
 from a2a_canvas.server.agent.model import ToolResult
+from a2a_canvas.server.tasks.answering import may_answer
 from a2a_canvas.server.wire import CANVAS
 from a2a_canvas.tools.functions.function_tool import FunctionTool
 from a2a_canvas.tools.functions.results import RESULT_LIMIT
@@ -209,6 +211,8 @@ async def test_a_tool_that_needs_approval_asks_as_for_a_models_call() -> None:
     [approval] = life.record.message.metadata[CANVAS]["approvals"]
     assert (approval["tool"], approval["input"]) == ("pay", {"euros": 5})
     assert calls == []
+    assert not may_answer(life.record, "bob", Level.EDIT)
+    assert may_answer(life.record, "eve", Level.APPROVE)
     life.answer("yes")
     await life.run()
     assert (life.reply, calls) == ("paid", ["5 €"])
