@@ -29,7 +29,7 @@ from bench.report import Check, Report
 from bench.servers import HERE, Checkout, Command, end, end_in_order, start
 from tests.free_port import free_port
 
-AGENTS = ("function", "pydantic_ai", "openai_agents", "google_adk")
+AGENTS = ("function", "pydantic_ai", "langgraph", "openai_agents", "google_adk")
 AT_ONCE = 10
 FIRST_KILL = (0.1, 3.0)
 NEXT_KILL = (0.3, 2.0)

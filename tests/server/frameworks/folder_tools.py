@@ -63,8 +63,8 @@ async def check_calls(make: Answering) -> None:
     assert [text in event.error for text, event in zip(failures, life.told.of(ToolFailed), strict=True)] == [True, True]
     assert berths.ran == ["water", "water"]
     for cut in cuts:
-        again = AgentLife(life.agent, cut.documents, tools=berths.tools)
-        again.told.events = life.told.events[: cut.told]
+        again = life.crash(cut)
+        again.tools = berths.tools
         if not again.record.state.terminal:
             await again.run()
             again.check()

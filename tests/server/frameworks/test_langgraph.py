@@ -1,0 +1,512 @@
+"""A graph of LangGraph behind the canvas: what clients see, and what is left wherever a crash cuts it off."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Callable
+from dataclasses import dataclass, field
+from operator import add
+from types import SimpleNamespace
+from typing import Annotated, Any
+
+import pytest
+from langchain_core.language_models import BaseChatModel
+from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage, ToolCall, ToolMessage
+from langchain_core.messages.ai import UsageMetadata
+from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, ChatResult
+from langchain_core.tools import tool
+from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.config import get_stream_writer
+from langgraph.graph import START, MessagesState, StateGraph
+from langgraph.prebuilt import ToolNode, tools_condition
+from langgraph.types import Send, interrupt
+
+from a2a_canvas.server.agent.events import (
+    State,
+    StatusChanged,
+    ThinkingAdded,
+    ToolFailed,
+    ToolSucceeded,
+    ToolUseStarted,
+)
+from a2a_canvas.server.agent.loops.agent_function import AgentDefinitionError
+from a2a_canvas.server.agent.loops.conversation import Message
+from a2a_canvas.server.frameworks.canvas_tools import NO_QUESTIONS
+from a2a_canvas.server.frameworks.langgraph import canvas_tools, langgraph_agent
+from a2a_canvas.server.frameworks.langgraph_messages import message_of
+from a2a_canvas.tools.functions.results import File
+from tests.server.agent.edit.operation_harness import TEXT
+from tests.server.agent.loops.agent_life import AgentLife
+from tests.server.agent.loops.edit_harness import edited
+from tests.server.frameworks.folder_tools import CHECKS
+
+REPORT = {"artifact_id": "report", "name": "report.md", "parts": [{"kind": "text", "text": "# Tides\nHigh and low."}]}
+UPDATE = {"append": False, "artifact": REPORT}
+
+Answer = Callable[[list[BaseMessage]], list[AIMessageChunk]]
+
+
+def say(text: str, size: int = 5) -> list[AIMessageChunk]:
+    return [AIMessageChunk(text[at : at + size]) for at in range(0, len(text), size)]
+
+
+def call(index: int, call_id: str, name: str, given: dict) -> list[AIMessageChunk]:
+    text = json.dumps(given)
+    pieces = [text[at : at + 9] for at in range(0, len(text), 9)]
+    return [
+        AIMessageChunk(
+            "",
+            tool_call_chunks=[
+                {
+                    "index": index,
+                    "id": None if number else call_id,
+                    "name": None if number else name,
+                    "args": piece,
+                    "type": "tool_call_chunk",
+                }
+            ],
+        )
+        for number, piece in enumerate(pieces)
+    ]
+
+
+class Model(BaseChatModel):
+    """A model that answers by what it has read, and counts its requests."""
+
+    answer: Any
+    asked: Any
+
+    @property
+    def _llm_type(self) -> str:
+        return "fake"
+
+    def bind_tools(self, tools, **options):
+        return self
+
+    def _generate(self, messages, stop=None, run_manager=None, **options) -> ChatResult:
+        raise NotImplementedError
+
+    async def _astream(self, messages, stop=None, run_manager=None, **options) -> AsyncIterator[ChatGenerationChunk]:
+        self.asked.append(len(messages))
+        for chunk in self.answer(messages):
+            await asyncio.sleep(0)
+            yield ChatGenerationChunk(message=chunk)
+
+
+def results(messages: list[BaseMessage]) -> dict[str, str]:
+    """What the model reads of the calls of its last answer, by tool."""
+    found = {}
+    for message in reversed(messages):
+        if not isinstance(message, ToolMessage):
+            break
+        found[message.name] = str(message.content)
+    return found
+
+
+def tides(messages: list[BaseMessage]) -> list[AIMessageChunk]:
+    read = results(messages)
+    if "artifact_update" in read:
+        return say(f"Written, with {read['search']}.")
+    thought = AIMessageChunk([{"type": "reasoning", "reasoning": "Hm."}])
+    return [
+        thought,
+        *say("I look."),
+        *call(0, "s1", "search", {"query": "tides"}),
+        *call(1, "u1", "artifact_update", UPDATE),
+    ]
+
+
+@dataclass
+class Reef:
+    """A graph with a model and one tool, which counts the requests to its model and its calls."""
+
+    answer: Answer = tides
+    requests: list[int] = field(default_factory=list)
+    searches: list[str] = field(default_factory=list)
+
+    def graph(self):
+        @tool
+        async def search(query: str) -> str:
+            """Search."""
+            self.searches.append(query)
+            return f"hits for {query}"
+
+        tools = [search, *canvas_tools()]
+        model = Model(answer=self.answer, asked=self.requests).bind_tools(tools)
+
+        async def agent(state: MessagesState):
+            return {"messages": [await model.ainvoke(state["messages"])]}
+
+        builder = StateGraph(MessagesState)
+        builder.add_node("agent", agent)
+        builder.add_node("tools", ToolNode(tools))
+        builder.add_edge(START, "agent")
+        builder.add_conditional_edges("agent", tools_condition)
+        builder.add_edge("tools", "agent")
+        return builder.compile(name="reef")
+
+    def agent(self):
+        return langgraph_agent(self.graph())
+
+
+async def run(agent) -> AgentLife:
+    life = AgentLife(agent)
+    await life.run()
+    life.check()
+    return life
+
+
+async def test_it_writes_and_says_what_its_model_streams() -> None:
+    reef = Reef()
+    life = await run(reef.agent())
+    assert (life.record.state, life.said) == (State.COMPLETED, ["I look.", "Written, with hits for tides."])
+    assert life.texts() == {"report": "# Tides\nHigh and low."}
+    assert [event.content for event in life.told.of(ThinkingAdded)] == ["Hm."]
+    assert [event.name for event in life.told.of(ToolUseStarted)] == ["search", "artifact_update"]
+    assert sorted(event.content for event in life.told.of(ToolSucceeded)) == [
+        "Written; the draft stays open.",
+        "hits for tides",
+    ]
+    assert len(reef.requests) == 2
+
+
+async def run_to_end(life: AgentLife) -> list:
+    cuts = []
+    while not life.record.state.terminal:
+        if life.record.state.paused:
+            life.answer("yes")
+        cuts += [(life, cut) for cut in await life.run()]
+    return cuts
+
+
+def ended_nodes(life: AgentLife) -> int:
+    """How many runs of nodes are recorded."""
+    steps = {item.name for item in life.record.transcript if getattr(item, "kind", "") == "kept"}
+    return sum(name.startswith("checkpoint ") and "graph-" not in name for name in steps)
+
+
+async def test_wherever_a_crash_cuts_it_off_no_recorded_node_runs_again() -> None:
+    first = AgentLife(Reef().agent())
+    resumed = 0
+    for interrupted, cut in await run_to_end(first):
+        reef = Reef()
+        life = interrupted.crash(cut)
+        life.agent = reef.agent()
+        if life.record.state.terminal:
+            continue
+        nodes = ended_nodes(life)
+        resumed += 1
+        await run_to_end(life)
+        life.check()
+        assert (life.texts(), life.said) == (first.texts(), first.said)
+        assert len(reef.requests) == 2 - (nodes > 0) - (nodes > 2)
+        assert reef.searches == ([] if nodes > 1 else ["tides"])
+    assert resumed > 20
+
+
+@dataclass
+class Trip:
+    """A graph of three nodes, of which the second asks, and a subgraph in the third; it counts the runs."""
+
+    ran: list[str] = field(default_factory=list)
+
+    def agent(self, **options):
+        class Notes(MessagesState):
+            place: str
+
+        async def plan(state: Notes):
+            self.ran.append("plan")
+            return {"messages": [await Model(answer=lambda messages: say("A plan."), asked=[]).ainvoke("plan")]}
+
+        async def choose(state: Notes):
+            self.ran.append("choose")
+            await Model(answer=lambda messages: say("I need to know."), asked=[]).ainvoke("choose")
+            place = interrupt({"question": "Where to?"})
+            self.ran.append("chosen")
+            return {"place": place}
+
+        async def look(state: Notes):
+            self.ran.append("look")
+            return {"messages": [await Model(answer=lambda messages: say("I look."), asked=[]).ainvoke("look")]}
+
+        async def tell(state: Notes):
+            self.ran.append("tell")
+            return {"messages": [AIMessage(f"Go to {state['place']}.")]}
+
+        inner = StateGraph(Notes).add_sequence([look, tell]).add_edge(START, "look").compile()
+        outer = StateGraph(Notes).add_sequence([plan, choose, ("inner", inner)]).add_edge(START, "plan")
+        return langgraph_agent(outer.compile(name="trip"), **options)
+
+
+async def test_an_interrupt_is_a_question_and_its_answer_what_it_returns() -> None:
+    trip = Trip()
+    life = AgentLife(trip.agent())
+    await life.run()
+    assert (life.record.state, life.reply) == (State.INPUT_REQUIRED, "Where to?")
+    assert life.said[0] == "A plan.\n\nI need to know."
+    life.answer("Maui")
+    await life.run()
+    assert (life.record.state, life.said) == (
+        State.COMPLETED,
+        ["A plan.\n\nI need to know.", "Where to?", "I look.\n\nGo to Maui."],
+    )
+    assert trip.ran == ["plan", "choose", "choose", "chosen", "look", "tell"]
+
+
+async def test_what_an_interrupt_returns_can_be_made_of_the_answer() -> None:
+    life = AgentLife(Trip().agent(resume=lambda value, answer: f"{answer} ({value['question']})"))
+    await run_to_end(life)
+    assert life.said[-1] == "I look.\n\nGo to yes (Where to?)."
+
+
+async def test_wherever_a_crash_cuts_it_off_the_answer_reaches_the_node_and_no_node_runs_twice() -> None:
+    first = AgentLife(Trip().agent())
+    resumed = 0
+    for interrupted, cut in await run_to_end(first):
+        trip = Trip()
+        life = interrupted.crash(cut)
+        life.agent = trip.agent()
+        if life.record.state.terminal:
+            continue
+        resumed += 1
+        await run_to_end(life)
+        life.check()
+        assert (life.record.state, life.said) == (first.record.state, first.said)
+        for node in ("plan", "chosen", "look", "tell"):
+            assert trip.ran.count(node) <= 1
+        assert "plan" not in trip.ran or not ended_nodes(interrupted.crash(cut))
+    assert resumed > 20
+
+
+def graph_of(*nodes, state=MessagesState):
+    """Nodes that run one after the other."""
+    return StateGraph(state).add_sequence(list(nodes)).add_edge(START, nodes[0].__name__).compile()
+
+
+async def test_its_model_asks_the_user() -> None:
+    def asks(messages: list[BaseMessage]) -> list[AIMessageChunk]:
+        read = results(messages)
+        return say(f"You said {read['ask_user']}.") if read else call(0, "q1", "ask_user", {"question": "Which reef?"})
+
+    life = AgentLife(Reef(asks).agent())
+    await life.run()
+    assert (life.record.state, life.reply) == (State.INPUT_REQUIRED, "Which reef?")
+    life.answer("the north one")
+    await life.run()
+    assert (life.record.state, life.reply) == (State.COMPLETED, "You said the north one.")
+    assert [event.content for event in life.told.of(ToolSucceeded)] == ["the north one"]
+
+
+async def test_several_interrupts_are_one_question() -> None:
+    class Facts(MessagesState):
+        facts: Annotated[list[str], add]
+
+    async def where(state: Facts):
+        return {"facts": [interrupt("Where?")]}
+
+    async def when(state: Facts):
+        return {"facts": [interrupt({"question": "When?"})]}
+
+    async def tell(state: Facts):
+        return {"messages": [AIMessage(" and ".join(state["facts"]))]}
+
+    builder = StateGraph(Facts).add_node("where", where).add_node("when", when).add_node("tell", tell)
+    builder.add_edge(START, "where").add_edge(START, "when").add_edge(["where", "when"], "tell")
+    life = AgentLife(langgraph_agent(builder.compile()))
+    await life.run()
+    assert sorted(life.reply.splitlines()) == ["When?", "Where?"]
+    life.answer("now, here")
+    await life.run()
+    assert life.reply == "now, here and now, here"
+
+
+async def test_a_breakpoint_of_the_graph_is_a_question() -> None:
+    async def first(state: MessagesState):
+        return {"messages": [AIMessage("One.")]}
+
+    async def second(state: MessagesState):
+        return {"messages": [AIMessage("Two.")]}
+
+    builder = StateGraph(MessagesState).add_sequence([first, second]).add_edge(START, "first")
+    life = AgentLife(langgraph_agent(builder.compile(interrupt_before=["second"])))
+    await life.run()
+    assert (life.said, life.reply) == (["One.", life.reply], "The agent has paused. May it continue?")
+    life.answer("yes")
+    await life.run()
+    assert life.reply == "Two."
+
+
+async def test_what_a_node_writes_to_its_stream_is_progress() -> None:
+    async def work(state: MessagesState):
+        get_stream_writer()("Looking at tides…")
+        await asyncio.sleep(0)
+        return {"messages": [AIMessage("Done.")]}
+
+    life = await run(langgraph_agent(graph_of(work)))
+    assert "Looking at tides…" in [
+        event.message.text for event in life.told.of(StatusChanged) if event.message and event.message.label
+    ]
+
+
+async def test_the_tokens_of_its_models_are_counted() -> None:
+    used = UsageMetadata(input_tokens=7, output_tokens=3, total_tokens=10)
+
+    async def work(state: MessagesState):
+        chunks = [*say("Done."), AIMessageChunk("", usage_metadata=used)]
+        return {"messages": [await Model(answer=lambda messages: chunks, asked=[]).ainvoke("work")]}
+
+    life = await run(langgraph_agent(graph_of(work)))
+    assert life.spent == (7, 3)
+
+
+async def test_a_call_that_fails_is_a_failed_call() -> None:
+    def calls(messages: list[BaseMessage]) -> list[AIMessageChunk]:
+        return say("Never mind.") if results(messages) else call(0, "s1", "nothing", {})
+
+    life = await run(Reef(calls).agent())
+    assert life.said == ["Never mind."]
+    assert ["is not a valid tool" in event.error for event in life.told.of(ToolFailed)] == [True]
+
+
+async def test_a_model_that_does_not_stream_is_shown_whole() -> None:
+    class Whole(Model):
+        async def _astream(self, messages, stop=None, run_manager=None, **options):
+            raise NotImplementedError
+            yield
+
+        async def _agenerate(self, messages, stop=None, run_manager=None, **options) -> ChatResult:
+            return ChatResult(generations=[ChatGeneration(message=self.answer(messages))])
+
+    def answer(messages: list[BaseMessage]) -> AIMessage:
+        if results(messages):
+            return AIMessage("Written.")
+        return AIMessage("I write.", tool_calls=[ToolCall(name="artifact_update", args=UPDATE, id="u1")])
+
+    model = Whole(answer=answer, asked=[], disable_streaming=True)
+
+    async def agent(state: MessagesState):
+        return {"messages": [await model.ainvoke(state["messages"])]}
+
+    builder = StateGraph(MessagesState).add_node("agent", agent).add_node("tools", ToolNode(canvas_tools()))
+    builder.add_edge(START, "agent").add_conditional_edges("agent", tools_condition).add_edge("tools", "agent")
+    life = await run(langgraph_agent(builder.compile()))
+    assert (life.said, life.texts()) == (["I write.", "Written."], {"report": "# Tides\nHigh and low."})
+
+
+async def test_a_node_that_raises_fails_the_task() -> None:
+    async def broken(state: MessagesState):
+        raise ConnectionError("secret")
+
+    life = await run(langgraph_agent(graph_of(broken)))
+    assert life.record.state is State.FAILED
+    assert "secret" not in life.reply
+
+
+async def test_a_limit_of_the_user_ends_it_between_nodes() -> None:
+    reef = Reef()
+    life = AgentLife(reef.agent())
+
+    def stop_after_first(messages: list[BaseMessage]) -> list[AIMessageChunk]:
+        life.stop = "Stopped before the end."
+        return tides(messages)
+
+    reef.answer = stop_after_first
+    life.agent = reef.agent()
+    await life.run()
+    assert (life.record.state, life.reply, len(reef.requests)) == (State.FAILED, "Stopped before the end.", 1)
+
+
+def test_a_graph_that_cannot_be_the_loop_is_one_sentence() -> None:
+    async def work(state: MessagesState):
+        return {}
+
+    builder = StateGraph(MessagesState).add_sequence([work]).add_edge(START, "work")
+    with pytest.raises(AgentDefinitionError, match=r"StateGraph is not a compiled graph\. Pass what"):
+        langgraph_agent(builder)
+    with pytest.raises(AgentDefinitionError, match=r"has a checkpointer\. Compile it without one"):
+        langgraph_agent(builder.compile(checkpointer=InMemorySaver()))
+
+
+async def test_a_synchronous_node_may_ask_and_run_a_subgraph() -> None:
+    def inner_node(state: MessagesState):
+        return {"messages": [AIMessage("From below.")]}
+
+    inner = StateGraph(MessagesState).add_sequence([inner_node]).add_edge(START, "inner_node").compile()
+
+    def outer_node(state: MessagesState):
+        answer = interrupt("Which reef?")
+        return {"messages": [*inner.invoke({"messages": [answer]})["messages"][1:]]}
+
+    life = AgentLife(langgraph_agent(graph_of(outer_node)))
+    await life.run()
+    assert life.reply == "Which reef?"
+    life.answer("north")
+    await life.run()
+    assert (life.record.state, life.reply) == (State.COMPLETED, "From below.")
+
+
+async def test_an_edit_is_the_last_answer_of_the_graph() -> None:
+    async def think(state: MessagesState):
+        assert "Two." in str(state["messages"][-1].content)
+        return {"messages": [AIMessage("I think about it.")]}
+
+    async def write(state: MessagesState):
+        chunks = say("The second.")
+        return {"messages": [await Model(answer=lambda messages: chunks, asked=[]).ainvoke("write")]}
+
+    done = await edited(langgraph_agent(graph_of(think, write)).editor)
+    assert (await done.doc()).text == TEXT.replace("Two.", "The second.")
+
+
+async def test_an_edit_of_a_graph_that_asks_fails_with_a_sentence() -> None:
+    async def think(state: MessagesState):
+        interrupt("Sure?")
+
+    done = await edited(langgraph_agent(graph_of(think)).editor)
+    assert (done.end.state, done.end.message.text) == (State.FAILED, NO_QUESTIONS)
+
+
+async def test_the_graph_reads_the_files_and_data_of_a_message() -> None:
+    turn = SimpleNamespace(
+        text="Look",
+        message=Message(
+            "user", "Look", (File("a.png", "image/png", b"png"), File("b.pdf", "application/pdf", url="u")), (7,)
+        ),
+    )
+    assert message_of(turn).content == [
+        {"type": "text", "text": "Look"},
+        {"type": "text", "text": "7"},
+        {"type": "image", "base64": "cG5n", "mime_type": "image/png"},
+        {"type": "file", "url": "u", "mime_type": "application/pdf"},
+    ]
+
+
+def calling(calls):
+    """A graph whose model makes calls of tools of the folder, and then says what it reads."""
+
+    def answer(messages: list[BaseMessage]) -> list[AIMessageChunk]:
+        read = [str(each.content) for each in messages if isinstance(each, ToolMessage)]
+        if read:
+            return say(" ".join(read), size=1000)
+        return [chunk for at, (name, given) in enumerate(calls) for chunk in call(at, f"c{at}", name, given)]
+
+    async def agent(state: MessagesState):
+        return {"messages": [await Model(answer=answer, asked=[]).ainvoke(state["messages"])]}
+
+    async def tools(state: MessagesState):
+        return await ToolNode(canvas_tools()).ainvoke(state)
+
+    builder = StateGraph(MessagesState).add_node("agent", agent).add_node("tools", tools)
+    builder.add_edge(START, "agent").add_conditional_edges("agent", each_call).add_edge("tools", "agent")
+    return langgraph_agent(builder.compile())
+
+
+def each_call(state: MessagesState):
+    """A run of the node for each call, so that all that ask do so at once."""
+    return [
+        Send("tools", {"messages": [AIMessage("", tool_calls=[each])]}) for each in state["messages"][-1].tool_calls
+    ]
+
+
+@pytest.mark.parametrize("check", CHECKS)
+async def test_its_model_has_the_tools_of_the_folder(check) -> None:
+    await check(calling)
