@@ -7,10 +7,10 @@ Rule: `async def agent(turn)`, or an async generator: a `str` that it yields is 
 from __future__ import annotations
 
 import inspect
-from collections.abc import AsyncGenerator, Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextlib import aclosing
 from dataclasses import dataclass
-from typing import Any, TypeVar, overload
+from typing import Any, Final, TypeVar, overload
 
 from a2a_canvas.server.agent.loops.agent_turn import Turn
 from a2a_canvas.tools.functions.function_tool import Abandon
@@ -18,6 +18,14 @@ from a2a_canvas.tools.functions.results import File
 
 AgentRun = Callable[[Turn], Awaitable[None]]
 F = TypeVar("F", bound=Callable[..., Any])
+
+ADAPTERS: Final[Mapping[str, str]] = {
+    "agents": "openai_agent",
+    "google.adk": "adk_agent",
+    "langgraph": "langgraph_agent",
+    "pydantic_ai": "pydantic_ai_agent",
+}
+"""The functions of `a2a_canvas.frameworks` by the packages whose agents they adapt."""
 
 
 class AgentDefinitionError(Exception):
@@ -104,7 +112,7 @@ def _name_of(function: Any) -> str:
 def _run_of(function: Any) -> AgentRun:
     name = _name_of(function)
     if not callable(function):
-        raise AgentDefinitionError(f"{name} is not a function. Write: async def agent(turn: Turn) -> None")
+        raise AgentDefinitionError(f"{name} is not a function. {_advice(function)}")
     if inspect.isasyncgenfunction(function):
         run = _run_of_generator(function)
     elif inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(type(function).__call__):
@@ -116,6 +124,14 @@ def _run_of(function: Any) -> AgentRun:
     except TypeError as error:
         raise AgentDefinitionError(f"{name} must take one argument, the turn: {error}.") from None
     return run
+
+
+def _advice(value: object) -> str:
+    modules = [f"{each.__module__}." for each in type(value).__mro__]
+    for package, adapter in ADAPTERS.items():
+        if any(each.startswith(f"{package}.") for each in modules):
+            return f"Pass it to a2a_canvas.frameworks.{adapter}, and use what that returns."
+    return "Write: async def agent(turn: Turn) -> None"
 
 
 def _editor_of(function: Any) -> AgentRun:
