@@ -8,10 +8,11 @@ Rule 2: a tool of the agent's folder asks for its own approval, with its own que
 
 from __future__ import annotations
 
+import logging
 from asyncio import gather
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
 from typing import Any
 
 from a2a_canvas.server.agent.loops.agent_turn import Turn
@@ -21,6 +22,8 @@ from a2a_canvas.server.wire import is_yes
 from a2a_canvas.tools.ask_user import ask_user
 from a2a_canvas.tools.functions.results import ToolError
 from a2a_canvas.tools.tool import to_json
+
+logger = logging.getLogger(__name__)
 
 HOW_TO_WRITE = (
     "Write documents, programs and other files with artifact_update, which the user watches growing, and change a "
@@ -155,3 +158,9 @@ def question_of(name: str, given: Mapping[str, Any]) -> str:
     if isinstance(question, str) and question.strip():
         return question.strip()
     return f"The agent waits for the result of {name}({', '.join(f'{key}={to_json(given[key])}' for key in given)})."
+
+
+@cache
+def log_unknown(framework: str, event: str) -> None:
+    """Log, once, an event that an adapter does not know and therefore skips."""
+    logger.warning("Events of %s that are unknown here are skipped: %s", framework, event)

@@ -45,6 +45,8 @@ KEY = "google_adk"
 APP = "a2a-canvas"
 CONFIRMATION = "adk_request_confirmation"
 HANDOVER = "transfer_to_agent"
+_SHOWN = {"text", "thought", "thought_signature", "function_call"}
+"""What clients see of a part."""
 
 
 def adk_agent(agent: BaseAgent) -> AgentFunction:
@@ -165,6 +167,8 @@ class _ResponseStream:
             if call := part.function_call:
                 call.id = call.id or f"adk-{uuid4()}"
                 await self._show_call(call)
+            for name in part.model_dump(exclude_none=True).keys() - _SHOWN:
+                ours.log_unknown("ADK", name)
         self._text_shown = bool(response.partial)
         if not response.partial:
             self._completed.append(response)

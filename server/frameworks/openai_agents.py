@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import json
 from base64 import b64encode
-from collections.abc import AsyncIterator, Sequence
-from dataclasses import replace
+from collections.abc import AsyncIterator, Sequence, Set
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
@@ -31,6 +31,20 @@ from a2a_canvas.tools.tool import to_json
 
 KEY = "openai_agents"
 _RESPONSE: TypeAdapter[sdk.ModelResponse] = TypeAdapter(sdk.ModelResponse)
+_SHOWN_OTHERWISE = (
+    *(r.ResponseQueuedEvent, r.ResponseCreatedEvent, r.ResponseInProgressEvent),
+    *(r.ResponseOutputItemAddedEvent, r.ResponseOutputItemDoneEvent, r.ResponseFunctionCallArgumentsDeltaEvent),
+    *(r.ResponseContentPartAddedEvent, r.ResponseContentPartDoneEvent, r.ResponseOutputTextAnnotationAddedEvent),
+    *(
+        r.ResponseTextDoneEvent,
+        r.ResponseRefusalDeltaEvent,
+        r.ResponseRefusalDoneEvent,
+        r.ResponseFunctionCallArgumentsDoneEvent,
+    ),
+    *(r.ResponseReasoningSummaryPartAddedEvent, r.ResponseReasoningSummaryPartDoneEvent),
+    *(r.ResponseReasoningSummaryTextDoneEvent, r.ResponseReasoningTextDoneEvent),
+)
+"""The events of what other events show."""
 _UNTRACED = sdk.RunConfig(tracing_disabled=True)
 
 
@@ -48,14 +62,20 @@ def openai_agent(
     """
     make = context if callable(context) else lambda turn: context
 
+    async def carry_out(agents: _SteppedAgents, given: Any, context: Any) -> sdk.RunResult:
+        try:
+            return await sdk.Runner.run(
+                agents.copy(agent), given, context=context, run_config=run_config, max_turns=max_turns
+            )
+        except sdk.ModelRefusalError as error:
+            await agents.turn.decline(error.refusal)
+            raise
+
     async def run(turn: Turn) -> None:
-        agents = _SteppedAgents(turn, run_config, await ours.instructions_for(turn))
-        carry_out = partial(
-            sdk.Runner.run, agents.copy(agent), context=make(turn), run_config=run_config, max_turns=max_turns
-        )
+        agents, context = _SteppedAgents(turn, run_config, await ours.instructions_for(turn)), make(turn)
         history = MessageHistory(turn, KEY)
         given: Any = [*await _load(turn, history), _message(turn)]
-        while (result := await carry_out(given)).interruptions:
+        while (result := await carry_out(agents, given, context)).interruptions:
             given = await agents.ask(result)
         if not isinstance(result.new_items[-1], sdk.MessageOutputItem):  # a tool's result is the final output
             await turn.say(_as_text(result.final_output))
@@ -64,11 +84,7 @@ def openai_agent(
     async def edit(turn: Turn) -> None:
         assert turn.edit
         agents = _SteppedAgents(turn, run_config, turn.edit.system_prompt)
-        given = turn.edit.user_prompt
-        result = await sdk.Runner.run(
-            agents.copy(agent), given, context=make(turn), run_config=run_config, max_turns=max_turns
-        )
-        if result.interruptions:
+        if (await carry_out(agents, turn.edit.user_prompt, make(turn))).interruptions:
             raise ToolError(ours.NO_QUESTIONS)
 
     return AgentFunction(agent.name, run, editor=edit, package="openai-agents")
@@ -78,7 +94,7 @@ class _SteppedAgents:
     """Copies agents for one run (rule 1)."""
 
     def __init__(self, turn: Turn, config: sdk.RunConfig, instructions: str) -> None:
-        self._turn = turn
+        self.turn = turn
         self._config = config
         self._instructions = instructions
         self._copies: dict[int, sdk.Agent[Any]] = {}
@@ -88,8 +104,8 @@ class _SteppedAgents:
         """The copy of an agent, which is one even if agents hand over to each other."""
         if id(agent) not in self._copies:
             self._copies[id(agent)] = made = agent.clone()
-            made.model = _SteppedModel(self._model_of(agent), self._turn, f"{agent.name} model")
-            made.output_type = None if self._turn.edit else made.output_type  # a passage is text
+            made.model = _SteppedModel(self._model_of(agent), self.turn, f"{agent.name} model")
+            made.output_type = None if self.turn.edit else made.output_type  # a passage is text
             made.handoffs = [self._hand_over(each) for each in agent.handoffs]
             made.get_all_tools = partial(self._tools, agent)  # type: ignore[method-assign]
             made.get_system_prompt = partial(self._prompt, agent)  # type: ignore[method-assign]
@@ -111,8 +127,8 @@ class _SteppedAgents:
     async def _tools(self, agent: sdk.Agent[Any], context: sdk.RunContextWrapper[Any]) -> list[sdk.Tool]:
         tools = await agent.get_all_tools(context)
         own = [self._step(tool) if isinstance(tool, sdk.FunctionTool) else tool for tool in tools]
-        offered = map(_offer, ours.offered_tools(self._turn))
-        return [*own, *offered, *(() if self._turn.edit else (self._question_tool(),))]
+        offered = map(_offer, ours.offered_tools(self.turn))
+        return [*own, *offered, *(() if self.turn.edit else (self._question_tool(),))]
 
     async def _prompt(self, agent: sdk.Agent[Any], context: sdk.RunContextWrapper[Any]) -> str:
         return "\n\n".join(filter(None, (await agent.get_system_prompt(context), self._instructions)))
@@ -122,7 +138,7 @@ class _SteppedAgents:
             async def run() -> Any:
                 return to_jsonable_python(await tool.on_invoke_tool(context, given), fallback=str)
 
-            return await self._turn.model.run_call(context.tool_call_id, tool.name, _parse(given), run)
+            return await self.turn.model.run_call(context.tool_call_id, tool.name, _parse(given), run)
 
         return replace(tool, on_invoke_tool=invoke)
 
@@ -142,7 +158,7 @@ class _SteppedAgents:
             )
             for each in items
         ]
-        for item, call, answer in zip(items, calls, await ours.ask_all(self._turn, calls), strict=True):
+        for item, call, answer in zip(items, calls, await ours.ask_all(self.turn, calls), strict=True):
             self._answers[call.call_id] = answer.text
             if not call.approval or answer.approves:
                 state.approve(item)
@@ -175,7 +191,7 @@ class _SteppedModel(Model):
         async def answer() -> Any:
             stream = self._model.stream_response(*given, **more)
             return _RESPONSE.dump_python(
-                await _show(self._turn, stream, handoffs), mode="json", by_alias=True, exclude_unset=True
+                await _AnswerStream(self._turn, handoffs).show(stream), mode="json", by_alias=True, exclude_unset=True
             )
 
         return _RESPONSE.validate_python(await self._turn.model.respond(self._step, answer))
@@ -184,32 +200,46 @@ class _SteppedModel(Model):
         raise NotImplementedError("The adapter runs agents without streaming: it shows the model's stream itself.")
 
 
-async def _show(turn: Turn, stream: AsyncIterator[r.ResponseStreamEvent], hidden: set[str]) -> sdk.ModelResponse:
-    """Show an answer while it streams; calls of `hidden` tools hand over to another agent."""
-    ids: dict[int, str] = {}
-    written: set[int] = set()
-    async for event in stream:
+@dataclass(slots=True)
+class _AnswerStream:
+    """Shows an answer while it streams.
+
+    Attributes:
+        hidden: names of tools whose calls hand over to another agent.
+    """
+
+    turn: Turn
+    hidden: Set[str]
+    _ids: dict[int, str] = field(default_factory=dict)
+    _written: set[int] = field(default_factory=set)
+
+    async def show(self, events: AsyncIterator[r.ResponseStreamEvent]) -> sdk.ModelResponse:
+        async for event in events:
+            if isinstance(event, r.ResponseCompletedEvent):
+                return _response(self.turn, event.response)
+            await self._take(event)
+        raise ConnectionError("The model's answer broke off.")
+
+    async def _take(self, event: r.ResponseStreamEvent) -> None:
+        model = self.turn.model
         match event:
             case r.ResponseTextDeltaEvent(delta=text):
-                await turn.stream(text)
+                await self.turn.stream(text)
             case r.ResponseReasoningSummaryTextDeltaEvent(delta=text) | r.ResponseReasoningTextDeltaEvent(delta=text):
-                await turn.think(text)
+                await self.turn.think(text)
             case r.ResponseOutputItemAddedEvent(item=r.ResponseFunctionToolCall() as call, output_index=index):
-                if call.name not in hidden:
-                    ids[index] = call.call_id
-                    await turn.model.begin_call(call.call_id, call.name)
-            case r.ResponseFunctionCallArgumentsDeltaEvent(delta=piece, output_index=index) if index in ids:
-                written.add(index)
-                await turn.model.add_input(ids[index], piece)
+                if call.name not in self.hidden:
+                    self._ids[index] = call.call_id
+                    await model.begin_call(call.call_id, call.name)
+            case r.ResponseFunctionCallArgumentsDeltaEvent(delta=piece, output_index=index) if index in self._ids:
+                self._written.add(index)
+                await model.add_input(self._ids[index], piece)
             case r.ResponseOutputItemDoneEvent(item=r.ResponseFunctionToolCall() as call, output_index=index):
-                if index in ids and index not in written:
-                    await turn.model.add_input(call.call_id, call.arguments)
-                await turn.model.end_call(call.call_id)
-            case r.ResponseCompletedEvent(response=response):
-                return _response(turn, response)
-            case _:
-                pass
-    raise ConnectionError("The model's answer broke off.")
+                if index in self._ids and index not in self._written:
+                    await model.add_input(call.call_id, call.arguments)
+                await model.end_call(call.call_id)
+            case _ if not isinstance(event, _SHOWN_OTHERWISE):
+                ours.log_unknown("the OpenAI Agents SDK", event.type)
 
 
 def _response(turn: Turn, response: r.Response) -> sdk.ModelResponse:

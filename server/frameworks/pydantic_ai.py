@@ -30,6 +30,12 @@ from a2a_canvas.tools.tool import Done, Failed, Outcome, to_json
 
 MESSAGES = m.ModelMessagesTypeAdapter
 KEY = "pydantic_ai"
+_SHOWN_OTHERWISE = {
+    *("part_delta", "part_end", "final_result"),
+    *("function_tool_call", "function_tool_result", "output_tool_call", "output_tool_result"),
+    *("deferred_tool_requests", "deferred_tool_results"),
+}
+"""The kinds of events that the steps and the reply show, or that end a part."""
 
 
 def pydantic_ai_agent(agent: pa.Agent[Any, Any], *, deps: Any = None) -> AgentFunction:
@@ -166,13 +172,15 @@ class _AnswerStream:
     async def show(self, context: pa.RunContext[Any], events: AsyncIterable[pa.AgentStreamEvent]) -> None:
         async for event in events:
             match event:
-                case pa.PartStartEvent(part=m.TextPart(content=text)):
+                case (
+                    pa.PartStartEvent(part=m.TextPart(content=text))
+                    | pa.PartDeltaEvent(delta=m.TextPartDelta(content_delta=text))
+                ):
                     await self.turn.stream(text)
-                case pa.PartDeltaEvent(delta=m.TextPartDelta(content_delta=text)):
-                    await self.turn.stream(text)
-                case pa.PartStartEvent(part=m.ThinkingPart(content=text)):
-                    await self.turn.think(text)
-                case pa.PartDeltaEvent(delta=m.ThinkingPartDelta(content_delta=str(text))):
+                case (
+                    pa.PartStartEvent(part=m.ThinkingPart(content=str(text)))
+                    | pa.PartDeltaEvent(delta=m.ThinkingPartDelta(content_delta=str(text)))
+                ):
                     await self.turn.think(text)
                 case pa.PartStartEvent(index=index, part=pa.ToolCallPart() as part):
                     self._calls[index] = part.tool_call_id
@@ -182,8 +190,10 @@ class _AnswerStream:
                     await self._add_input(index, args)
                 case pa.PartEndEvent(part=pa.ToolCallPart(tool_call_id=call_id)):
                     await self.turn.model.end_call(call_id)
-                case _:
-                    pass  # the steps show the rest
+                case pa.PartStartEvent(part=other):
+                    ours.log_unknown("pydantic-ai", other.part_kind)
+                case _ if event.event_kind not in _SHOWN_OTHERWISE:
+                    ours.log_unknown("pydantic-ai", event.event_kind)
 
     async def _add_input(self, index: int, args: str | dict[str, Any] | None) -> None:
         if args:

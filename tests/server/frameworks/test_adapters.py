@@ -1,19 +1,29 @@
-"""What holds for all adapters: an agent without its adapter is one sentence that names it."""
+"""What holds for all adapters: an agent without its adapter is one sentence, and what is unknown is logged once."""
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
 from agents import Agent as OpenAIAgent
+from agents.testing import ScriptedModel, assistant_message
 from google.adk.agents import LlmAgent
+from google.adk.models import BaseLlm
+from google.adk.models.llm_response import LlmResponse
+from google.genai.types import Content, ExecutableCode, Language, Part
 from langgraph.graph import START, MessagesState, StateGraph
+from openai.types.responses import ResponseWebSearchCallSearchingEvent
 from pydantic_ai import Agent as PydanticAgent
+from pydantic_ai.messages import NativeToolCallPart
+from pydantic_ai.models.function import FunctionModel
 
 from a2a_canvas import frameworks
 from a2a_canvas.server.agent.loops.agent_function import ADAPTERS, AgentDefinitionError, agent_function
 from a2a_canvas.server.commands.cli import main
+from a2a_canvas.server.frameworks.canvas_tools import log_unknown
 from a2a_canvas.server.tool_sources.framework_extras import EXTRAS
+from tests.server.agent.loops.agent_life import AgentLife
 
 
 class Reef(LlmAgent):
@@ -51,3 +61,56 @@ def test_serve_says_so_and_names_the_file(tmp_path: Path, capsys: pytest.Capture
 def test_every_framework_has_its_adapter() -> None:
     assert ADAPTERS.keys() == EXTRAS.keys()
     assert {name for name in frameworks.__all__ if name.endswith("_agent")} <= {*ADAPTERS.values()}
+
+
+# ------------------------------------------------------------------------- events that an adapter does not know
+
+
+async def search(messages, info) -> AsyncIterator:
+    yield {0: NativeToolCallPart("web_search", {"query": "tides"})}
+    yield "High."
+
+
+class Searching(ScriptedModel):
+    async def stream_response(self, *given, **more) -> AsyncIterator:
+        kind = "response.web_search_call.searching"
+        yield ResponseWebSearchCallSearchingEvent(item_id="w1", output_index=0, sequence_number=0, type=kind)
+        async for event in super().stream_response(*given, **more):
+            yield event
+
+
+class Calculating(BaseLlm):
+    async def generate_content_async(self, llm_request, stream=False) -> AsyncIterator:
+        code = Part(executable_code=ExecutableCode(code="1 + 1", language=Language.PYTHON))
+        yield LlmResponse(content=Content(role="model", parts=[code, Part(text="High.")]))
+
+
+@pytest.mark.parametrize(
+    ("agent", "event"),
+    [
+        (
+            lambda: frameworks.pydantic_ai_agent(PydanticAgent(FunctionModel(stream_function=search))),
+            "builtin-tool-call",
+        ),
+        (
+            lambda: frameworks.openai_agent(
+                OpenAIAgent(name="reef", model=Searching([[assistant_message("High.")] for _ in range(2)]))
+            ),
+            "response.web_search_call.searching",
+        ),
+        (
+            lambda: frameworks.adk_agent(LlmAgent(name="reef", model=Calculating(model="fake"))),
+            "executable_code",
+        ),
+    ],
+)
+async def test_an_event_that_an_adapter_does_not_know_is_logged_once(
+    agent, event: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    log_unknown.cache_clear()
+    made = agent()
+    for _ in range(2):
+        life = AgentLife(made)
+        await life.run()
+        assert life.said == ["High."]
+    assert [event in message for message in caplog.messages if "are skipped" in message] == [True]

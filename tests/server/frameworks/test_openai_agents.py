@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 import pytest
 from agents import Agent, function_tool
 from agents.testing import ModelCall, ModelStep, ScriptedModel, assistant_message, function_call
+from openai.types.responses import ResponseOutputMessage, ResponseOutputRefusal
 from pydantic import BaseModel
 
 from a2a_canvas.server.agent.edit.edit_prompt import EDIT_SYSTEM
@@ -149,6 +150,13 @@ async def test_structured_output_is_the_reply() -> None:
 
     agent = Agent(name="reef", model=model(lambda call: [assistant_message('{"high": 5.9}')]), output_type=Tide)
     assert (await run(openai_agent(agent))).said == ['{"high": 5.9}']
+
+
+async def test_a_refusal_of_the_model_rejects_the_task() -> None:
+    refusal = ResponseOutputRefusal(type="refusal", refusal="I cannot say.")
+    message = ResponseOutputMessage(id="m1", type="message", role="assistant", status="completed", content=[refusal])
+    life = await run(openai_agent(Agent(name="reef", model=model(lambda call: [message]))))
+    assert (life.record.state, life.said) == (State.REJECTED, ["I cannot say."])
 
 
 async def test_a_passage_is_rewritten_by_the_agent_without_the_tools_that_write_documents() -> None:
