@@ -320,8 +320,8 @@ def _pending(call: types.FunctionCall) -> ours.PendingCall:
 
 
 def _message(turn: Turn) -> types.Content:
-    texts = [types.Part(text=text) for text in (turn.text, *map(to_json, turn.message.data)) if text]
-    return types.Content(role="user", parts=[*texts, *map(_attachment, turn.message.files)])
+    parts = [types.Part(text=turn.message.content), *map(_attachment, turn.message.files)]
+    return types.Content(role="user", parts=parts)
 
 
 def _attachment(file: File) -> types.Part:
@@ -334,13 +334,13 @@ async def _load(turn: Turn, history: MessageHistory) -> Iterable[Event]:
     if (kept := await history.load()) is not None:
         return [Event.model_validate_json(json.dumps(each)) for each in kept]
     return [
-        Event(author="user" if each.role == "user" else "agent", content=_content(each.role, each.text))
-        for each in turn.history
+        Event(author="user" if each["role"] == "user" else "agent", content=_content(**each))
+        for each in turn.history.pairs()
     ]
 
 
-def _content(role: str, text: str) -> types.Content:
-    return types.Content(role="user" if role == "user" else "model", parts=[types.Part(text=text)])
+def _content(role: str, content: str) -> types.Content:
+    return types.Content(role="user" if role == "user" else "model", parts=[types.Part(text=content)])
 
 
 def _dump(value: BaseModel) -> Any:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from base64 import b64encode
-from collections.abc import AsyncIterator, Sequence, Set
+from collections.abc import AsyncIterator, Set
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
@@ -74,7 +74,8 @@ def openai_agent(
     async def run(turn: Turn) -> None:
         agents, context = _SteppedAgents(turn, run_config, await ours.instructions_for(turn)), make(turn)
         history = MessageHistory(turn, KEY)
-        given: Any = [*await _load(turn, history), _message(turn)]
+        loaded = await history.load()
+        given: Any = [*(turn.history.pairs() if loaded is None else loaded), _message(turn)]
         while (result := await carry_out(agents, given, context)).interruptions:
             given = await agents.ask(result)
         if not isinstance(result.new_items[-1], sdk.MessageOutputItem):  # a tool's result is the final output
@@ -191,7 +192,7 @@ class _SteppedModel(Model):
         async def answer() -> Any:
             stream = self._model.stream_response(*given, **more)
             return _RESPONSE.dump_python(
-                await _AnswerStream(self._turn, handoffs).show(stream), mode="json", by_alias=True, exclude_unset=True
+                await _OutputStream(self._turn, handoffs).show(stream), mode="json", by_alias=True, exclude_unset=True
             )
 
         return _RESPONSE.validate_python(await self._turn.model.respond(self._step, answer))
@@ -201,7 +202,7 @@ class _SteppedModel(Model):
 
 
 @dataclass(slots=True)
-class _AnswerStream:
+class _OutputStream:
     """Shows an answer while it streams.
 
     Attributes:
@@ -266,8 +267,8 @@ def _parse(given: str) -> dict[str, Any]:
 
 
 def _message(turn: Turn) -> dict[str, Any]:
-    parts = [{"type": "input_text", "text": text} for text in (turn.text, *map(to_json, turn.message.data)) if text]
-    return {"role": "user", "content": [*parts, *map(_attachment, turn.message.files)]}
+    text = {"type": "input_text", "text": turn.message.content}
+    return {"role": "user", "content": [text, *map(_attachment, turn.message.files)]}
 
 
 def _attachment(file: File) -> dict[str, str]:
@@ -279,13 +280,4 @@ def _attachment(file: File) -> dict[str, str]:
         {"type": "input_file", "file_url": url}
         if file.url
         else {"type": "input_file", "filename": file.name, "file_data": url}
-    )
-
-
-async def _load(turn: Turn, history: MessageHistory) -> Sequence[Any]:
-    kept = await history.load()
-    return (
-        kept
-        if kept is not None
-        else [{"role": "user" if each.role == "user" else "assistant", "content": each.text} for each in turn.history]
     )

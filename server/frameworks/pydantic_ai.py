@@ -237,7 +237,7 @@ async def _ask(turn: Turn, requests: pa.DeferredToolRequests) -> pa.DeferredTool
 
 
 def _prompt(turn: Turn) -> list[m.UserContent]:
-    return [turn.text, *map(_attachment, turn.message.files), *map(to_json, turn.message.data)]
+    return [turn.message.content, *map(_attachment, turn.message.files)]
 
 
 def _attachment(file: File) -> m.UserContent:
@@ -250,6 +250,8 @@ async def _load(turn: Turn, history: MessageHistory) -> list[m.ModelMessage]:
     if (kept := await history.load()) is not None:
         return MESSAGES.validate_python(kept)
     return [
-        m.ModelRequest.user_text_prompt(each.text) if each.role == "user" else m.ModelResponse([m.TextPart(each.text)])
-        for each in turn.history
+        m.ModelRequest.user_text_prompt(each["content"])
+        if each["role"] == "user"
+        else m.ModelResponse([m.TextPart(each["content"])])
+        for each in turn.history.pairs()
     ]

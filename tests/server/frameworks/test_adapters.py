@@ -1,4 +1,4 @@
-"""What holds for all adapters: an agent without its adapter is one sentence, and what is unknown is logged once."""
+"""What holds for all adapters: what their models read, and what is wrong or unknown."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from agents import Agent as OpenAIAgent
-from agents.testing import ScriptedModel, assistant_message
+from agents.testing import ModelStep, ScriptedModel, assistant_message
 from google.adk.agents import LlmAgent
 from google.adk.models import BaseLlm
 from google.adk.models.llm_response import LlmResponse
@@ -23,6 +23,7 @@ from a2a_canvas.server.agent.loops.agent_function import ADAPTERS, AgentDefiniti
 from a2a_canvas.server.commands.cli import main
 from a2a_canvas.server.frameworks.canvas_tools import log_unknown
 from a2a_canvas.server.tool_sources.framework_extras import EXTRAS
+from a2a_canvas.testing import agent as served
 from tests.server.agent.loops.agent_life import AgentLife
 
 
@@ -61,6 +62,46 @@ def test_serve_says_so_and_names_the_file(tmp_path: Path, capsys: pytest.Capture
 def test_every_framework_has_its_adapter() -> None:
     assert ADAPTERS.keys() == EXTRAS.keys()
     assert {name for name in frameworks.__all__ if name.endswith("_agent")} <= {*ADAPTERS.values()}
+
+
+# ------------------------------------------------------------------------- what their models read
+
+
+def pydantic_reader(read: list[str]):
+    async def model(messages, info) -> AsyncIterator:
+        read.append(str(messages))
+        yield "Read."
+
+    return frameworks.pydantic_ai_agent(PydanticAgent(FunctionModel(stream_function=model)))
+
+
+def openai_reader(read: list[str]):
+    def answer(call):
+        read.append(str(call.input))
+        return [assistant_message("Read.")]
+
+    return frameworks.openai_agent(OpenAIAgent(name="reef", model=ScriptedModel([ModelStep.respond(answer)] * 2)))
+
+
+def adk_reader(read: list[str]):
+    class Reader(BaseLlm):
+        async def generate_content_async(self, llm_request, stream=False) -> AsyncIterator:
+            read.append(str(llm_request.contents))
+            yield LlmResponse(content=Content(role="model", parts=[Part(text="Read.")]))
+
+    return frameworks.adk_agent(LlmAgent(name="reef", model=Reader(model="fake")))
+
+
+@pytest.mark.parametrize("reader", [pydantic_reader, openai_reader, adk_reader])
+def test_its_model_reads_files_with_their_names_and_the_tasks_before(reader) -> None:
+    read: list[str] = []
+    with served(loop=reader(read)) as it:
+        assert it.send("first", files={"reef.png": b"\x89PNG"}).text == "Read."
+        assert it.send("second").text == "Read."
+    for said in read:
+        assert all(text in said for text in ("first", '[File "reef.png", image/png]'))
+        assert "x89PNG" in said or "data:image/png;base64,iVBORw==" in said
+    assert [text in read[1] for text in ("Read.", "second")] == [True, True]
 
 
 # ------------------------------------------------------------------------- events that an adapter does not know
