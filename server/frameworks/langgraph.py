@@ -18,6 +18,9 @@ from functools import partial
 from typing import Any
 
 from langchain_core import messages as m
+from langchain_core.callbacks import BaseCallbackHandler
+from langchain_core.runnables import RunnableConfig
+from langchain_core.runnables.config import merge_configs
 from langchain_core.tools import BaseTool
 from langgraph.channels.delta import DeltaChannel
 from langgraph.config import get_stream_writer
@@ -46,7 +49,7 @@ def langgraph_agent(
     input: Callable[[Turn], Any] | None = None,
     resume: Callable[[Any, str], Any] = lambda value, answer: answer,
     context: Any = None,
-    config: Mapping[str, Any] | None = None,
+    config: RunnableConfig | None = None,
 ) -> AgentFunction:
     """A compiled graph, for `create_app(loop=…)`, or as `agent` in agent.py.
 
@@ -75,15 +78,14 @@ def langgraph_agent(
     async def run(turn: Turn) -> None:
         _TURN.set(turn)
         options = {"context": make_context(turn), "subgraphs": True, "version": "v2"}
-        await _GraphRun(turn, graph, resume, config or {}, options).run(input)
+        await _GraphRun(turn, graph, resume, config, options).run(input)
 
     async def edit(turn: Turn) -> None:
         _TURN.set(turn)
         modes: Any = ["messages", "updates"]
-        own_config: Any = {**(config or {})}
         parts: Any = graph.astream(
             _edit_messages(turn),
-            own_config,
+            config,
             stream_mode=modes,
             context=make_context(turn),
             subgraphs=True,
@@ -107,7 +109,7 @@ class _GraphRun:
         turn: Turn,
         graph: Graph,
         resume: Callable[[Any, str], Any],
-        config: Mapping[str, Any],
+        config: RunnableConfig | None,
         options: Mapping[str, Any],
     ) -> None:
         self._turn = turn
@@ -115,7 +117,10 @@ class _GraphRun:
         self._graph = graph.copy({"checkpointer": self._saver})
         self._resume = resume
         self._options = options
-        self._config: Any = {**config, "configurable": {**config.get("configurable", {}), "thread_id": turn.thread_id}}
+        self._config: Any = merge_configs(
+            config,
+            {"callbacks": [_NodeContexts(turn, self._saver)], "configurable": {"thread_id": turn.thread_id}},
+        )
         self._nodes: dict[str, NodeRun] = {}
         self._seen: set[str | None] = set()
 
@@ -163,10 +168,13 @@ class _GraphRun:
                 match part:
                     case {"type": "messages", "data": (message, about)}:
                         await self._show(message, self._saver.node_of(about["langgraph_checkpoint_ns"]))
-                    case {"type": "tasks", "ns": ns, "data": {"id": key, "error": None, "result": _, "interrupts": ()}}:
+                    case {
+                        "type": "tasks",
+                        "ns": ns,
+                        "data": {"id": key, "error": None, "result": _, "interrupts": stops},
+                    }:
                         if "|".join(ns) in self._saver.namespaces:
-                            await self._record_node(key)
-                        await self._turn.check_limits()
+                            await self._end_node(key, interrupted=bool(stops))
                     case {"type": "updates", "ns": (), "data": {"__interrupt__": interrupts}}:
                         asked += [_as_json(each) for each in interrupts] or [["", None]]
                     case {"type": "custom", "data": Event() as event}:
@@ -182,6 +190,13 @@ class _GraphRun:
         if message.id not in self._seen:  # rule 3
             with self._turn.model.within(key):
                 await self._nodes.setdefault(key, NodeRun(self._turn)).show(message)
+
+    async def _end_node(self, key: str, *, interrupted: bool) -> None:
+        if interrupted:  # recorded with the question
+            self._nodes.setdefault(key, NodeRun(self._turn))
+        else:
+            await self._record_node(key)
+            await self._turn.check_limits()
 
     async def _record_node(self, key: str, *, interrupted: bool = False) -> None:
         node = self._nodes.pop(key, NodeRun(self._turn))
@@ -205,6 +220,20 @@ class _GraphRun:
         answers = await ours.ask_all(self._turn, [_pending_call(key, value) for key, value in asked])
         resumed = {key: self._resume(value, each.text) for (key, value), each in zip(asked, answers, strict=True)}
         return Command(resume={key: value for key, value in resumed.items() if key})
+
+
+class _NodeContexts(BaseCallbackHandler):
+    """Attributes what the code of a node does with the turn to the run of the node."""
+
+    run_inline = True
+
+    def __init__(self, turn: Turn, saver: TurnCheckpoints) -> None:
+        self._turn = turn
+        self._saver = saver
+
+    def on_chain_start(self, *args: Any, metadata: dict[str, Any] | None = None, **kwargs: Any) -> None:
+        if metadata and kwargs.get("name") == metadata.get("langgraph_node"):
+            self._turn.model.enter(self._saver.node_of(metadata["langgraph_checkpoint_ns"]))
 
 
 def canvas_tools() -> list[BaseTool]:
@@ -233,7 +262,8 @@ class _CanvasTool(BaseTool):
         else:
             if tools[self.name].needs_approval:
                 interrupt({"a2a-canvas: approve": [call_id, self.name, given]})
-            content = await tools[self.name].call(call_id, given)
+            with _TURN.get().model.within(""):  # its call is a step
+                content = await tools[self.name].call(call_id, given)
         return m.ToolMessage(content, name=self.name, tool_call_id=call_id)
 
     def _run(self, *args: Any, **kwargs: Any) -> Any:

@@ -3,19 +3,24 @@
 import inspect
 import sys
 from collections.abc import AsyncIterator
+from functools import partial
 from types import ModuleType
-from typing import Any
+from typing import Any, TypedDict
 
 import pytest
 from langchain_core.language_models import SimpleChatModel
 from langchain_core.messages import AIMessageChunk
 from langchain_core.outputs import ChatGenerationChunk
+from langgraph.graph import START, StateGraph
+from langgraph.runtime import Runtime
 
+from a2a_canvas import Turn
 from a2a_canvas.frameworks import langgraph_agent
 from a2a_canvas.testing import agent
 from tests.docs.pages import blocks, page, rows
 
 PAGE = page("langgraph")
+AGENT, WRITER = blocks(PAGE, "python")
 
 
 class Model(SimpleChatModel):
@@ -39,8 +44,7 @@ def test_the_agent_that_is_shown_answers(monkeypatch: pytest.MonkeyPatch) -> Non
     reef.model, reef.search = Model(), search
     monkeypatch.setitem(sys.modules, "reef", reef)
     names: dict[str, Any] = {}
-    [code] = blocks(PAGE, "python")
-    exec(code, names)
+    exec(AGENT, names)
     with agent(loop=names["agent"]) as it:
         assert it.send("Hello").text == "Hello."
 
@@ -50,6 +54,19 @@ def test_the_arguments_are_those_of_the_function() -> None:
 
 
 def test_three_lines_are_added() -> None:
-    [code] = blocks(PAGE, "python")
-    assert code.count("  # added") == 3
+    assert AGENT.count("  # added") == 3
     assert "Add three lines" in PAGE
+
+
+def test_the_node_that_is_shown_writes() -> None:
+    class State(TypedDict):
+        text: str
+
+    names: dict[str, Any] = {"State": State, "Runtime": Runtime, "Turn": Turn}
+    names["langgraph_agent"] = partial(langgraph_agent, input=lambda turn: {"text": turn.text})
+    node, agent_line = WRITER.rsplit("\n\n", 1)
+    exec(node, names)
+    names["graph"] = StateGraph(State, context_schema=Turn).add_sequence([names["write"]]).add_edge(START, "write")
+    exec(agent_line, names)
+    with agent(loop=names["agent"]) as it:
+        assert it.send("High.").artifacts == {"report": "High."}

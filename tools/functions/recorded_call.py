@@ -220,6 +220,10 @@ class RecordedCall:
         finally:
             _ONCE.reset(outer)
 
+    def enter(self, name: str) -> None:
+        """As `within`, for what is left of this context."""
+        _ONCE.set((self, name))
+
     async def _run_step(self, name: str, fn: Callable[[], Awaitable[T]], recorded: Callable[[], Awaitable[None]]) -> T:
         """Run `fn` and record its result; `recorded` runs in the same event-loop step."""
         with self.within(name):

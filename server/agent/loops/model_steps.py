@@ -52,6 +52,8 @@ class SteppedTurn(Protocol):
 
     def within(self, name: str) -> AbstractContextManager[None]: ...
 
+    def enter(self, name: str) -> None: ...
+
     def pass_step(self, step: str) -> Any: ...
 
     async def run_step(
@@ -209,8 +211,12 @@ class ModelSteps:
         return values
 
     def within(self, key: str) -> AbstractContextManager[None]:
-        """What is shown and changed here is recorded with the checkpoint of this key."""
-        return self._turn.within(_CHECKPOINT + key)
+        """What is shown and changed here is recorded with the checkpoint of this key; an empty one leaves it."""
+        return self._turn.within(_CHECKPOINT + key if key else "")
+
+    def enter(self, key: str) -> None:
+        """As `within`, for what is left of this context: of a task that runs a unit."""
+        self._turn.enter(_CHECKPOINT + key)
 
     async def checkpoint(
         self,
@@ -242,7 +248,8 @@ class ModelSteps:
                 if call_id in self._shown and f"{_CALL}{call_id}" not in self._turn.results:
                     await self._show(call_id, outcome)
 
-        await self._turn.run_step(_CHECKPOINT + key, record, show)
+        with self.within(""):  # a unit may contain others
+            await self._turn.run_step(_CHECKPOINT + key, record, show)
 
     async def undo_previews(self) -> None:
         """No call is run before the next answer: undo what grew while they streamed."""

@@ -18,8 +18,10 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.config import get_stream_writer
 from langgraph.graph import START, MessagesState, StateGraph
 from langgraph.prebuilt import ToolNode, tools_condition
+from langgraph.runtime import Runtime
 from langgraph.types import Send, interrupt
 
+from a2a_canvas import Turn
 from a2a_canvas.server.agent.events import (
     State,
     StatusChanged,
@@ -34,6 +36,7 @@ from a2a_canvas.server.frameworks.canvas_tools import NO_QUESTIONS
 from a2a_canvas.server.frameworks.langgraph import canvas_tools, langgraph_agent
 from a2a_canvas.server.frameworks.langgraph_messages import message_of
 from a2a_canvas.tools.functions.results import File
+from tests.fakes import said
 from tests.server.agent.edit.operation_harness import TEXT
 from tests.server.agent.loops.agent_life import AgentLife
 from tests.server.agent.loops.edit_harness import edited
@@ -444,6 +447,53 @@ async def test_a_synchronous_node_may_ask_and_run_a_subgraph() -> None:
     assert (life.record.state, life.reply) == (State.COMPLETED, "From below.")
 
 
+class Writers:
+    """A graph whose nodes write an artifact each with the turn, at the same time; the second one asks, too."""
+
+    def __init__(self) -> None:
+        self.ran: list[str] = []
+
+    def agent(self):
+        async def one(state: MessagesState, runtime: Runtime[Turn]):
+            self.ran.append("one")
+            for piece in ("a", "b", "c"):
+                await runtime.context.artifact("one").append(piece)
+                await asyncio.sleep(0)
+
+        async def two(state: MessagesState, runtime: Runtime[Turn]):
+            await runtime.context.artifact("two").append("d")
+            answer = interrupt("Go on?")
+            self.ran.append("two")
+            await runtime.context.artifact("two").append(answer)
+
+        builder = StateGraph(MessagesState, context_schema=Turn).add_node("one", one).add_node("two", two)
+        builder.add_edge(START, "one").add_edge(START, "two")
+        return langgraph_agent(builder.compile(), context=lambda turn: turn)
+
+
+async def test_wherever_a_crash_cuts_it_off_what_nodes_write_with_the_turn_is_written_once() -> None:
+    first = AgentLife(Writers().agent())
+    for interrupted, cut in await run_to_end(first):
+        writers = Writers()
+        life = interrupted.crash(cut)
+        life.agent = writers.agent()
+        if not life.record.state.terminal:
+            await run_to_end(life)
+            life.check()
+            assert (life.record.state, life.texts()) == (State.COMPLETED, {"one": "abc", "two": "dyes"})
+            assert max(map(writers.ran.count, writers.ran), default=0) <= 1
+
+
+async def test_a_question_of_the_turn_in_a_node_is_an_error_that_says_so() -> None:
+    async def node(state: MessagesState, runtime: Runtime[Turn]):
+        with pytest.raises(RuntimeError, match="ask was called in"):
+            await runtime.context.ask("Sure?")
+        return {"messages": [AIMessage("Not asked.")]}
+
+    builder = StateGraph(MessagesState, context_schema=Turn).add_sequence([node]).add_edge(START, "node")
+    assert (await run(langgraph_agent(builder.compile(), context=lambda turn: turn))).reply == "Not asked."
+
+
 async def test_an_edit_is_the_last_answer_of_the_graph() -> None:
     async def think(state: MessagesState):
         assert "Two." in str(state["messages"][-1].content)
@@ -510,3 +560,27 @@ def each_call(state: MessagesState):
 @pytest.mark.parametrize("check", CHECKS)
 async def test_its_model_has_the_tools_of_the_folder(check) -> None:
     await check(calling)
+
+
+async def test_a_state_that_is_too_large_fails_with_the_limit() -> None:
+    async def work(state: MessagesState):
+        return {"messages": [AIMessage("word " * 1000)]}
+
+    life = AgentLife(langgraph_agent(graph_of(work)))
+    life.state_bytes = 5000
+    await life.run()
+    assert life.record.state is State.FAILED
+    assert "--max-state-bytes" in life.reply
+
+
+async def test_a_message_that_comes_while_it_works_continues_the_graph() -> None:
+    async def work(state: MessagesState):
+        texts = [str(each.content) for each in state["messages"] if each.type != "system"]
+        if len(texts) == 1:
+            life.send(said("m-2", "more"))
+        return {"messages": [AIMessage(", ".join(texts))]}
+
+    life = AgentLife(langgraph_agent(graph_of(work)))
+    await life.run()
+    life.check()
+    assert life.said == ["Go", "Go, Go, more"]
