@@ -150,10 +150,7 @@ class _GraphRun:
 
     async def _messages(self) -> dict[str, Any]:
         begun = await self._saver.aget_tuple(self._config)
-        earlier: list[m.AnyMessage] = [
-            m.HumanMessage(each.text) if each.role == "user" else m.AIMessage(each.text)
-            for each in (() if begun else self._turn.history)
-        ]
+        earlier = [] if begun else self._turn.history.pairs()
         # A message with the id of an earlier one replaces it.
         instructions = m.SystemMessage(await ours.instructions_for(self._turn), id="a2a-canvas")
         return {"messages": [instructions, *earlier, message_of(self._turn)]}

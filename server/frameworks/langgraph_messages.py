@@ -10,6 +10,7 @@ from typing import Any
 from langchain_core import messages as m
 
 from a2a_canvas.server.agent.loops.agent_turn import Turn
+from a2a_canvas.server.frameworks.canvas_tools import log_unknown
 from a2a_canvas.tools.functions.results import File
 from a2a_canvas.tools.tool import Done, Failed, Outcome, to_json
 
@@ -76,6 +77,10 @@ class NodeRun:
                     await self._show_text(text)
                 case {"type": "reasoning", "reasoning": str(text)}:
                     await self.turn.think(text)
+                case {"type": "tool_call" | "tool_call_chunk" | "invalid_tool_call"}:
+                    pass  # shown with the calls of the message
+                case {"type": str(kind)}:
+                    log_unknown("LangGraph", kind)
 
     async def _show_text(self, text: str) -> None:
         self.shown += text
@@ -120,12 +125,9 @@ async def show_last_answer(turn: Turn, messages: AsyncIterator[Any]) -> None:
 
 
 def message_of(turn: Turn) -> m.HumanMessage:
-    """The user's message, with its files and data."""
-    texts: list[Any] = [
-        {"type": "text", "text": text} for text in (turn.text, *map(to_json, turn.message.data)) if text
-    ]
-    plain = not turn.message.files and len(texts) == 1
-    return m.HumanMessage(texts[0]["text"] if plain else [*texts, *map(_block_of, turn.message.files)])
+    """The user's message, with its files."""
+    text, files = turn.message.content, [*map(_block_of, turn.message.files)]
+    return m.HumanMessage([{"type": "text", "text": text}, *files] if files else text)
 
 
 def _block_of(file: File) -> dict[str, Any]:

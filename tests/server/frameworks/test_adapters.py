@@ -12,6 +12,7 @@ from google.adk.agents import LlmAgent
 from google.adk.models import BaseLlm
 from google.adk.models.llm_response import LlmResponse
 from google.genai.types import Content, ExecutableCode, Language, Part
+from langchain_core.messages import AIMessage
 from langgraph.graph import START, MessagesState, StateGraph
 from openai.types.responses import ResponseWebSearchCallSearchingEvent
 from pydantic_ai import Agent as PydanticAgent
@@ -92,7 +93,22 @@ def adk_reader(read: list[str]):
     return frameworks.adk_agent(LlmAgent(name="reef", model=Reader(model="fake")))
 
 
-@pytest.mark.parametrize("reader", [pydantic_reader, openai_reader, adk_reader])
+def graph_of(answer):
+    async def node(state: MessagesState):
+        return {"messages": [answer(state["messages"])]}
+
+    return StateGraph(MessagesState).add_sequence([node]).add_edge(START, "node").compile()
+
+
+def graph_reader(read: list[str]):
+    def answer(messages):
+        read.append(str(messages))
+        return AIMessage("Read.")
+
+    return frameworks.langgraph_agent(graph_of(answer))
+
+
+@pytest.mark.parametrize("reader", [pydantic_reader, openai_reader, adk_reader, graph_reader])
 def test_its_model_reads_files_with_their_names_and_the_tasks_before(reader) -> None:
     read: list[str] = []
     with served(loop=reader(read)) as it:
@@ -100,7 +116,7 @@ def test_its_model_reads_files_with_their_names_and_the_tasks_before(reader) -> 
         assert it.send("second").text == "Read."
     for said in read:
         assert all(text in said for text in ("first", '[File "reef.png", image/png]'))
-        assert "x89PNG" in said or "data:image/png;base64,iVBORw==" in said
+        assert "x89PNG" in said or "iVBORw==" in said
     assert [text in read[1] for text in ("Read.", "second")] == [True, True]
 
 
@@ -142,6 +158,12 @@ class Calculating(BaseLlm):
         (
             lambda: frameworks.adk_agent(LlmAgent(name="reef", model=Calculating(model="fake"))),
             "executable_code",
+        ),
+        (
+            lambda: frameworks.langgraph_agent(
+                graph_of(lambda _: AIMessage([{"type": "video", "url": "u"}, {"type": "text", "text": "High."}]))
+            ),
+            "video",
         ),
     ],
 )

@@ -5,7 +5,6 @@ import json
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, field
 from operator import add
-from types import SimpleNamespace
 from typing import Annotated, Any
 
 import pytest
@@ -31,11 +30,8 @@ from a2a_canvas.server.agent.events import (
     ToolUseStarted,
 )
 from a2a_canvas.server.agent.loops.agent_function import AgentDefinitionError
-from a2a_canvas.server.agent.loops.conversation import Message
 from a2a_canvas.server.frameworks.canvas_tools import NO_QUESTIONS
 from a2a_canvas.server.frameworks.langgraph import canvas_tools, langgraph_agent
-from a2a_canvas.server.frameworks.langgraph_messages import message_of
-from a2a_canvas.tools.functions.results import File
 from tests.fakes import said
 from tests.server.agent.edit.operation_harness import TEXT
 from tests.server.agent.loops.agent_life import AgentLife
@@ -513,21 +509,6 @@ async def test_an_edit_of_a_graph_that_asks_fails_with_a_sentence() -> None:
 
     done = await edited(langgraph_agent(graph_of(think)).editor)
     assert (done.end.state, done.end.message.text) == (State.FAILED, NO_QUESTIONS)
-
-
-async def test_the_graph_reads_the_files_and_data_of_a_message() -> None:
-    turn = SimpleNamespace(
-        text="Look",
-        message=Message(
-            "user", "Look", (File("a.png", "image/png", b"png"), File("b.pdf", "application/pdf", url="u")), (7,)
-        ),
-    )
-    assert message_of(turn).content == [
-        {"type": "text", "text": "Look"},
-        {"type": "text", "text": "7"},
-        {"type": "image", "base64": "cG5n", "mime_type": "image/png"},
-        {"type": "file", "url": "u", "mime_type": "application/pdf"},
-    ]
 
 
 def calling(calls):
