@@ -33,6 +33,9 @@ OTHERS = "\x1f\x1f"
 GUEST = EVERYBODY
 """Anybody but the owner of a context."""
 MAX_ACCOUNTS = 100_000
+MAX_TOKENS = 10**15
+"""Tokens that are counted in a day. A function, or an agent elsewhere, may report any number, and one that does not fit
+into a row would keep the counts of all users from being written."""
 STREAM_RETRY_SECONDS = 10
 """After so long a stream may have ended."""
 
@@ -265,8 +268,8 @@ class Meter:
     def spend(self, user: str, tokens_in: int, tokens_out: int) -> None:
         """A model call for a user has ended."""
         for tally in self._tallies_to_change(user):
-            tally.tokens_in += tokens_in
-            tally.tokens_out += tokens_out
+            tally.tokens_in = min(tally.tokens_in + max(tokens_in, 0), MAX_TOKENS)
+            tally.tokens_out = min(tally.tokens_out + max(tokens_out, 0), MAX_TOKENS)
 
     def check_tokens(self, user: str) -> None:
         """Raises `QuotaReached` if a user, or all together, have used the tokens of today."""

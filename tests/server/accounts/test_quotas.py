@@ -195,6 +195,15 @@ def test_the_tokens_left_are_those_of_the_tightest_limit() -> None:
     assert Metered().meter.tokens_left(ANN) is None
 
 
+@pytest.mark.parametrize(("reported", "counted"), [(10**30, quotas.MAX_TOKENS), (-(10**30), 5)])
+def test_tokens_that_cannot_be_are_counted_so_that_all_counts_can_be_written(reported: int, counted: int) -> None:
+    metered = Metered(Quota(tokens=100))
+    metered.meter.spend(ANN, 5, 5)
+    metered.meter.spend(ANN, reported, reported)
+    tallies = metered.meter.take_changed().values()  # of Ann, and of everybody
+    assert [(tally.tokens_in, tally.tokens_out) for tally in tallies] == [(counted, counted)] * 2
+
+
 def test_all_together_have_so_many_tokens() -> None:
     meter = Metered(of_all=Quota(tokens=10)).meter
     meter.spend(ANN, 5, 5)
