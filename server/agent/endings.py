@@ -11,6 +11,7 @@ from a2a_canvas.server.agent.model import ModelError, StopReason, ToolResult
 from a2a_canvas.server.agent.text.visible import visible
 from a2a_canvas.server.wire import CANVAS
 from a2a_canvas.store.models import NO_METADATA, AppliedChange, JsonValue, Metadata
+from a2a_canvas.store.text.unicode import replace_unstorable
 from a2a_canvas.tools.tool import Ask, Decline, Done, Failed, Outcome
 
 INTERNAL_ERROR = "Something went wrong in this server; the operator's log has the details."
@@ -28,7 +29,8 @@ class Ending:
 
     def status(self, new_id: Callable[[], str]) -> StatusChanged:
         """The status event."""
-        message = AgentMessage(new_id(), self.text, metadata=self.metadata) if self.text else None
+        text = replace_unstorable(self.text)
+        message = AgentMessage(new_id(), text, metadata=self.metadata) if text else None
         return StatusChanged(self.state, message)
 
 

@@ -7,7 +7,9 @@ Rule 2: a record is committed together with the changes before it. A call that f
         What runs in `once` counts and saves its own changes: neither what is skipped with it nor what another one has
         not finished counts as made.
 Rule 3: `ask` leaves the function by an exception that no `except Exception` catches.
-Rule 4: an answer to a question for authentication is not recorded: only the next run of the call has it. A later run
+Rule 4: a function may say and change much without ever waiting. So others may run after `LONGEST_RUN` seconds, and it
+        waits for the database after `MAX_AHEAD` characters (`pace`).
+Rule 5: an answer to a question for authentication is not recorded: only the next run of the call has it. A later run
         asks again, unless the result of using the answer is recorded.
 """
 
@@ -15,6 +17,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import time
 from collections import Counter
 from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -26,6 +29,7 @@ from a2a_canvas.store.changes import AppendParts, ReplaceParts
 from a2a_canvas.store.errors import ArtifactNotFound, StoreError
 from a2a_canvas.store.ids import public_id
 from a2a_canvas.store.models import Artifact, Author, DataPart, FilePart, JsonValue, Part, Ref, text_part
+from a2a_canvas.store.text.unicode import replace_unstorable
 from a2a_canvas.tools.edit_stream import EditStream, EditTarget
 from a2a_canvas.tools.find_quote import find_once
 from a2a_canvas.tools.functions.results import File, ToolError
@@ -42,6 +46,11 @@ StepKind = Literal["called", "began", "asked", "authentication", "paused", "chan
 async def do_nothing() -> None:
     pass
 
+
+LONGEST_RUN = 0.01
+"""Seconds that a function may occupy the event loop with what it says and changes."""
+MAX_AHEAD = 1_000_000
+"""Characters that it may be ahead of the database."""
 
 ChangeKey = tuple[str, str]
 """The name of a `once`, or an empty text outside of any, and the id of an artifact."""
@@ -64,7 +73,7 @@ class CallRecord:
     """The record of a call's previous run; empty for a new call.
 
     Attributes:
-        answers: the user's, in the order of the questions; None for an unrecorded one (rule 4).
+        answers: the user's, in the order of the questions; None for an unrecorded one (rule 5).
         kept: JSON texts by name.
         changes: the number of its saved changes by the name of the `once` that made them (empty outside) and artifact.
     """
@@ -155,11 +164,12 @@ class RecordedCall:
         self._touched: dict[str, Ref] = {}
         self._unsaved: dict[str, set[str]] = {}
         self._ended = False
+        self._ahead = 0
+        self._paused_at = time.monotonic()
 
     async def progress(self, label: str) -> None:
         """Show what the tool is doing, as one line of text; clients show it until the next one."""
-        self._check_open()
-        await asyncio.sleep(0)  # a tool that does nothing else would block the event loop
+        await self.pace(len(label))
         if line := " ".join(label.split())[:200]:
             await self._services.label(line)
 
@@ -256,7 +266,7 @@ class RecordedCall:
         await self._keep(name, value, do_nothing)
 
     def skip_question(self) -> None:
-        """Count the next question as asked: the result of its answer is recorded (rule 4)."""
+        """Count the next question as asked: the result of its answer is recorded (rule 5)."""
         self._questions += 1
 
     def skip_saved_changes(self) -> None:
@@ -281,6 +291,18 @@ class RecordedCall:
                 changes.setdefault(name, {})[artifact_id] = self._changes[name, artifact_id]
         for name, counts in changes.items():
             await self._services.record("changed", name, to_json(counts))
+
+    async def pace(self, size: int) -> None:
+        """Called before something of this size is said or changed (rule 4)."""
+        self._check_open()
+        self._ahead += size
+        if self._ahead > MAX_AHEAD:
+            self._ahead = 0
+            await self._services.flushed()
+        if time.monotonic() - self._paused_at > LONGEST_RUN:
+            await asyncio.sleep(0)
+            self._paused_at = time.monotonic()
+        self._check_open()
 
     async def prepare(self) -> None:
         """Prepare `close`, so that it does not wait."""
@@ -342,6 +364,7 @@ class RecordedCall:
         async def make(ref: Ref) -> None:
             await self._workspace.store.apply(ref, change)
 
+        await self.pace(sum(part.size for part in change.parts))
         await self.change(artifact_id, make)
 
     async def edit_passage(self, ref: Ref, old: str, new: str) -> None:
@@ -430,12 +453,12 @@ class CanvasArtifact:
             ToolError: it cannot be changed now, or would be too large.
         """
         added = tuple(_part(part, media_type) for part in parts)
-        await self.canvas.apply(self.artifact_id, AppendParts(added, name or self.name, done=False))
+        await self.canvas.apply(self.artifact_id, AppendParts(added, _name(name or self.name), done=False))
 
     async def replace(self, *parts: Written, name: str | None = None, media_type: str = "") -> None:
         """Replace all its text, files or data: of the kinds in `parts`. Arguments and errors as in `append`."""
         new = tuple(_part(part, media_type) for part in parts)
-        await self.canvas.apply(self.artifact_id, ReplaceParts(new, name or self.name, done=False))
+        await self.canvas.apply(self.artifact_id, ReplaceParts(new, _name(name or self.name), done=False))
 
     async def edit(self, old: str, new: str) -> None:
         """Replace a passage of its text, which is a new version at once.
@@ -446,7 +469,12 @@ class CanvasArtifact:
         Raises:
             ToolError: it does not, or the artifact cannot be changed now.
         """
+        await self.canvas.pace(len(new))
         await self.canvas.change(self.artifact_id, lambda ref: self.canvas.edit_passage(ref, old, new))
+
+
+def _name(name: str | None) -> str | None:
+    return name if name is None else replace_unstorable(name)
 
 
 def _part(value: Written, media_type: str) -> Part:

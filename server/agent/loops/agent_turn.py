@@ -37,11 +37,27 @@ from a2a_canvas.server.agent.turn.approval import escape_invisible
 from a2a_canvas.server.agent.turn.call import TurnOutput
 from a2a_canvas.server.agent.turn.function_calls import FunctionCalls, Question
 from a2a_canvas.server.agent.turn.pending_calls import FUNCTION, FunctionCall
+from a2a_canvas.store.errors import LimitReached
 from a2a_canvas.tools.functions.recorded_call import CallPaused, CallServices, RecordedCall, do_nothing
+from a2a_canvas.tools.functions.results import ToolError
 from a2a_canvas.tools.functions.running import HANDED_OVER
 from a2a_canvas.tools.tool import Ask, Done, Failed, Outcome, Workspace, to_json
 
 T = TypeVar("T")
+
+MAX_REPLY = 1_000_000
+"""Characters of text and reasoning that may be shown until the round ends."""
+MAX_REPORTED = 10**9
+"""Tokens that one report counts at most. A framework or an agent elsewhere may report any number."""
+
+
+class ReplyTooLong(LimitReached):
+    """The function has shown more than `MAX_REPLY` characters."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            f"The agent's reply exceeds {MAX_REPLY:,} characters. Have it write long texts to an artifact."
+        )
 
 
 class TurnEnded(BaseException):
@@ -170,6 +186,7 @@ class Turn(RecordedCall):
         self._points_left = record.points
         self._names: Counter[str] = Counter()
         self._unrecorded: list[str] = []
+        self._shown_size = 0
 
     # ---------------------------------------------------------------------- the reply
 
@@ -210,8 +227,8 @@ class Turn(RecordedCall):
         >>> async def agent(turn: Turn) -> None:
         ...     await turn.agui({"type": "STATE_SNAPSHOT", "snapshot": {"stage": "reading"}})
         """
-        self._check_open()
         checked = checked_event(event)
+        await self.pace(len(to_json(checked)))
         if self.is_live:
             await self._agui.send(checked, self._once)
 
@@ -269,7 +286,8 @@ class Turn(RecordedCall):
     async def tool(self, name: str, given: Mapping[str, Any]) -> AsyncIterator[ToolCall]:
         """A call of a tool of the agent's own, as clients see those of models: its input, then its result.
 
-        What `call.run` carries out is a step. An exception in the body is the call's error, and is raised again.
+        What `call.run` carries out is a step. An exception in the body is the call's error, and is raised again;
+        clients see the text of a `ToolError` only.
 
         >>> async def agent(turn: Turn) -> None:
         ...     async with turn.tool("search", {"query": turn.text}) as call:
@@ -330,7 +348,8 @@ class Turn(RecordedCall):
 
     async def _fail_tool(self, call: ToolCall, error: Exception) -> None:
         call.ended = True
-        await self._emit_result(call, Failed(str(error) or type(error).__name__))
+        reason = str(error) if isinstance(error, ToolError) else ""  # any other may contain secrets
+        await self._emit_result(call, Failed(reason or f"{call.name} failed."))
 
     async def _emit_result(self, call: ToolCall, outcome: Outcome) -> None:
         result, event = to_tool_result(call.index, call.use_id, outcome)
@@ -341,6 +360,7 @@ class Turn(RecordedCall):
         """End the round: its text is a message, and is not shown again."""
         text = await self.reply.end_round(reason)
         self._unrecorded.clear()
+        self._shown_size = 0
         await self.output.text(text)
         await self._services.record("shown", SETTLED, "")
 
@@ -371,9 +391,10 @@ class Turn(RecordedCall):
     def spend(self, input_tokens: int, output_tokens: int, cached_tokens: int = 0) -> None:
         """Count tokens; limits are checked at the next step, outside the framework's code."""
         self._check_open()
-        usage = Usage(input_tokens, output_tokens, cached_tokens)
+        counts = (input_tokens, output_tokens, cached_tokens)
+        usage = Usage(*(min(max(int(count), 0), MAX_REPORTED) for count in counts))
         self.reply.use(usage)
-        self._turn.spend(usage.total_input, output_tokens)
+        self._turn.spend(usage.total_input, usage.output_tokens)
 
     @property
     def results(self) -> Mapping[str, str]:
@@ -463,8 +484,13 @@ class Turn(RecordedCall):
         return to_json(pieces) if pieces else ""
 
     async def _show(self, kind: BlockKind, text: str) -> None:
-        self._check_open()
+        await self.pace(len(text))
         if text and self.is_live:
+            if (size := self._shown_size + len(text)) > MAX_REPLY:
+                error = ReplyTooLong()
+                self.ending = self.ending or Ending(State.FAILED, str(error))
+                raise error
+            self._shown_size = size
             if kind == "text":
                 self._unrecorded.append(text)
             await self.reply.add(kind, text)

@@ -43,7 +43,7 @@ from a2a_canvas.server.agent.turn.function_calls import FunctionCalls, Question
 from a2a_canvas.server.agent.turn.pending_calls import FunctionCall
 from a2a_canvas.store.artifact_store import ArtifactStore, StoreWrapper
 from a2a_canvas.store.changes import Change
-from a2a_canvas.store.errors import StoreError
+from a2a_canvas.store.errors import LimitReached, StoreError
 from a2a_canvas.store.evented import EventedArtifactStore
 from a2a_canvas.store.models import AppliedChange, Ref
 from a2a_canvas.tools.functions.function_tool import AnyTool, FunctionTool
@@ -202,7 +202,7 @@ class EditFunction:
             await run_within(self.agent.name, self.agent.editor(turn), None, before_cancel=turn.mark_cancelled)
         except TurnEnded:
             pass
-        except ToolError as error:
+        except (ToolError, LimitReached) as error:
             raise ModelError(str(error), retryable=False) from error
         except asyncio.CancelledError:
             if (current := asyncio.current_task()) and current.cancelling():

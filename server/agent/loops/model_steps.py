@@ -62,6 +62,8 @@ class SteppedTurn(Protocol):
 
     async def keep_now(self, step: str, value: object) -> None: ...
 
+    async def pace(self, size: int) -> None: ...
+
     async def prepare(self) -> None: ...
 
     async def settle(self, reason: StopReason) -> None: ...
@@ -134,6 +136,7 @@ class ModelSteps:
 
     async def add_input(self, call_id: str, piece: str) -> None:
         """A piece of the JSON of a call's input. An artifact grows with it, if the tool is one of `ARTIFACT_TOOLS`."""
+        await self._turn.pace(len(piece))
         if self._turn.is_live and piece and call_id in self._turn.reply.open_calls:
             await self._turn.reply.add_input(call_id, piece)
             if label := await self._calls.feed(call_id, piece):

@@ -24,6 +24,7 @@ from a2a_canvas.server.agent.model import (
 )
 from a2a_canvas.server.agent.turn.call import ModelCall, TurnOutput
 from a2a_canvas.server.agent.turn.pending_calls import FunctionCall
+from a2a_canvas.store.text.unicode import replace_unstorable
 from a2a_canvas.tools.tool import Workspace
 
 BlockKind = Literal["text", "thinking"]
@@ -97,7 +98,7 @@ class ReplyStream:
         call = await self._round()
         number, self._blocks = self._blocks, self._blocks + 1
         self._calls[call_id] = number
-        await call.take(BlockStart(number, "tool_use", call_id, name))
+        await call.take(BlockStart(number, "tool_use", replace_unstorable(call_id), replace_unstorable(name)))
         if carried_out:
             call.mark_carried_out(number)
 

@@ -29,7 +29,7 @@ from a2a_canvas.server.agent.loops.run_record import RunRecord, run_record
 from a2a_canvas.server.agent.loops.turn_values import StateConflict, ValueStore
 from a2a_canvas.server.agent.model import UNANSWERED, ToolResult
 from a2a_canvas.server.agent.turn.call import TurnOutput
-from a2a_canvas.server.agent.turn.function_calls import FunctionCalls, Question, abandon, find_no_tool
+from a2a_canvas.server.agent.turn.function_calls import FunctionCalls, Question, abandon, find_no_tool, paced_label
 from a2a_canvas.server.agent.turn.history import to_user_input
 from a2a_canvas.server.agent.turn.pending_calls import FUNCTION, pending_calls
 from a2a_canvas.server.agent.turn.turn import TurnRequest
@@ -264,7 +264,12 @@ class _Runs:
             await self._step(kind, value, name)
 
         services = CallServices(
-            record_step, self.flushed, self._label, self.request.turn.caller(), self.calls.writers, lambda names: ()
+            record_step,
+            self.flushed,
+            paced_label(self.output),
+            self.request.turn.caller(),
+            self.calls.writers,
+            lambda names: (),
         )
         request = self.request
         turn_services = TurnServices(
@@ -305,9 +310,6 @@ class _Runs:
 
     async def _record_call(self) -> None:
         await self._step("called", str(len(self.messages)), self.request.turn.caller())
-
-    async def _label(self, text: str) -> None:
-        await self.output.label(text, of_tool=True)
 
     async def _step(self, kind: StepKind, value: str = "", name: str = "") -> None:
         await self.output.append_transcript((ToolStep(FUNCTION, kind, value, name),))

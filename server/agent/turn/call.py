@@ -25,7 +25,7 @@ from a2a_canvas.server.agent.model import BlockStart, ModelText, Thinking, ToolU
 from a2a_canvas.server.agent.phases import Signal, advance
 from a2a_canvas.server.agent.text.visible import VisibleText
 from a2a_canvas.server.agent.turn.pending_calls import FunctionCall
-from a2a_canvas.store.text.unicode import replace_surrogates
+from a2a_canvas.store.text.unicode import replace_surrogates, replace_unstorable
 from a2a_canvas.tools.functions.function_tool import AnyTool, FunctionTool
 from a2a_canvas.tools.tool import Failed, Outcome, Tool, ToolStream, Workspace, invalid_json_message
 
@@ -67,12 +67,12 @@ class TurnOutput:
         """Emit what the turn or one of its tools is doing, unless it equals the last label."""
         if label and label != self._label:
             self._label = label
-            await self._say(ev.AgentMessage(self._new_id(), label, label=True, of_tool=of_tool))
+            await self._say(ev.AgentMessage(self._new_id(), replace_unstorable(label), label=True, of_tool=of_tool))
 
     async def text(self, text: str) -> None:
         """Emit the text of a round that is not the turn's last message."""
         if text:
-            await self._say(ev.AgentMessage(self._new_id(), text))
+            await self._say(ev.AgentMessage(self._new_id(), replace_unstorable(text)))
             self._label = ""
 
     async def append_transcript(self, items: ev.Transcript) -> None:

@@ -68,6 +68,19 @@ class Question:
         return ToolStep(self.call_id, kind, self.ask.question, str(self.number))
 
 
+def paced_label(output: TurnOutput) -> Callable[[str], Awaitable[None]]:
+    """Shows labels of a call, at most one in `LABEL_SECONDS`."""
+    clock, shown = asyncio.get_running_loop().time, -LABEL_SECONDS
+
+    async def label(text: str) -> None:
+        nonlocal shown
+        if clock() - shown >= LABEL_SECONDS:
+            shown = clock()
+            await output.label(text, of_tool=True)
+
+    return label
+
+
 @dataclass(slots=True)
 class FunctionCalls:
     """Runs calls for one turn.
@@ -223,22 +236,14 @@ class FunctionCalls:
         async def record(kind: StepKind, name: str, value: str) -> None:
             await self._step(call, kind, value, name)
 
-        return CallServices(record, self.flushed, self._label(call), call.caller, self.writers, self._kept_values)
+        async def label(text: str) -> None:
+            await show(call.hide_credentials(text))
+
+        show = paced_label(self.output)
+        return CallServices(record, self.flushed, label, call.caller, self.writers, self._kept_values)
 
     def _kept_values(self, names: Collection[str]) -> list[str]:
         return kept_values((*self.earlier, self.output.transcript), names)
-
-    def _label(self, call: FunctionCall) -> Callable[[str], Awaitable[None]]:
-        """Shows labels, at most one in `LABEL_SECONDS`."""
-        clock, shown = asyncio.get_running_loop().time, -LABEL_SECONDS
-
-        async def label(text: str) -> None:
-            nonlocal shown
-            if clock() - shown >= LABEL_SECONDS:
-                shown = clock()
-                await self.output.label(call.hide_credentials(text), of_tool=True)
-
-        return label
 
     async def _step(self, call: FunctionCall, kind: StepKind, value: str = "", name: str = "") -> None:
         await self.output.append_transcript((ToolStep(call.id, kind, value, name),))

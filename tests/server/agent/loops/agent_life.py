@@ -42,6 +42,7 @@ class AgentLife(Life):
         values: what it keeps in the context.
         state_bytes: the limit of them.
         new_messages: those that arrive while it works.
+        flushes: how often it waited for the database.
         owner, caller: of the context, and of the message.
     """
 
@@ -53,6 +54,7 @@ class AgentLife(Life):
         self.agent = agent_function(function)
         self.new_messages: list[UserMessage] = []
         self.spent = (0, 0)
+        self.flushes = 0
         self.stop = ""
         self.values = StagedValues(self.told)
         self.state_bytes = 100_000
@@ -103,6 +105,7 @@ class AgentLife(Life):
         return raw and json.loads(raw)
 
     async def _flushed(self) -> None:
+        self.flushes += 1
         await asyncio.sleep(0)
 
     async def _reason_to_stop(self) -> str:

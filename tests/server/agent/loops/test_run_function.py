@@ -1,12 +1,16 @@
 """An agent that is a function: what clients see of it, and what is left wherever a crash cuts it off."""
 
 import asyncio
+from contextlib import suppress
 
 import pytest
 
 from a2a_canvas import File
-from a2a_canvas.server.agent.events import State, ToolSucceeded
-from a2a_canvas.server.agent.loops.agent_turn import Turn
+from a2a_canvas.server.agent.events import State, ToolFailed, ToolSucceeded, TranscriptAppended
+from a2a_canvas.server.agent.loops import agent_turn
+from a2a_canvas.server.agent.loops.agent_turn import MAX_REPORTED, Turn
+from a2a_canvas.tools.functions import recorded_call
+from a2a_canvas.tools.functions.results import ToolError
 from tests.fakes import said
 from tests.server.agent.loops.agent_life import AgentLife
 
@@ -103,6 +107,112 @@ async def test_a_limit_ends_it_at_its_next_step() -> None:
     await life.run()
     assert (life.record.state, life.reply) == (State.FAILED, "Stopped before the end. Token limit reached.")
     assert life.spent == (100, 20)
+
+
+@pytest.mark.parametrize("reported", [-(10**30), 10**30])
+async def test_tokens_that_cannot_be_are_counted_within_bounds(reported) -> None:
+    async def agent(turn: Turn) -> None:
+        await turn.usage(reported, reported, cached_tokens=1)
+        await turn.say("Done.")
+
+    life = await ended(agent)
+    assert all(0 <= count <= 2 * MAX_REPORTED for count in life.spent)
+    assert life.record.state is State.COMPLETED
+
+
+FLOODS = {
+    "stream": lambda turn: turn.stream("x"),
+    "think": lambda turn: turn.think("x"),
+    "progress": lambda turn: turn.progress("x"),
+    "agui": lambda turn: turn.agui({"type": "CUSTOM", "name": "x", "value": "x"}),
+    "append": lambda turn: turn.artifact("report").append("x"),
+    "replace": lambda turn: turn.artifact("report").replace("x"),
+    "input of a call": lambda turn: turn.model.add_input("call", "x"),
+}
+
+
+@pytest.mark.parametrize("flood", FLOODS.values(), ids=FLOODS)
+async def test_others_run_while_it_says_or_changes_much_without_waiting(flood, monkeypatch) -> None:
+    monkeypatch.setattr(recorded_call, "LONGEST_RUN", 0)
+    others: list[str] = []
+
+    async def agent(turn: Turn) -> None:
+        asyncio.get_running_loop().call_soon(others.append, "another user")
+        await flood(turn)
+        assert others
+
+    assert (await ended(agent)).record.state is State.COMPLETED
+
+
+@pytest.mark.parametrize("flood", FLOODS.values(), ids=FLOODS)
+async def test_it_is_only_so_far_ahead_of_the_database(flood, monkeypatch) -> None:
+    monkeypatch.setattr(recorded_call, "MAX_AHEAD", 0)
+
+    async def agent(turn: Turn) -> None:
+        before = life.flushes
+        await flood(turn)
+        assert life.flushes == before + 1
+
+    life = AgentLife(agent)
+    await life.run()
+    assert life.record.state is State.COMPLETED
+
+
+@pytest.mark.parametrize("kind", ["stream", "think"])
+async def test_a_reply_without_an_end_fails_the_task_and_long_texts_of_several_rounds_do_not(kind, monkeypatch) -> None:
+    monkeypatch.setattr(agent_turn, "MAX_REPLY", 1_000)
+
+    async def agent(turn: Turn) -> None:
+        for _ in range(3):
+            await getattr(turn, kind)("x" * 900)
+            await turn.settle()
+        with suppress(Exception):
+            while True:
+                await getattr(turn, kind)("x")
+
+    life = AgentLife(agent)
+    await life.run()
+    life.check()
+    assert (life.record.state, life.reply) == (
+        State.FAILED,
+        "The agent's reply exceeds 1,000 characters. Have it write long texts to an artifact.",
+    )
+
+
+async def test_clients_see_why_a_tool_failed_only_if_the_function_says_so() -> None:
+    async def agent(turn: Turn) -> None:
+        for error in (ToolError("There is no port."), ValueError("the secret")):
+            with suppress(type(error)):
+                async with turn.tool("search", {}):
+                    raise error
+
+    life = await ended(agent)
+    assert [event.error for event in life.told.of(ToolFailed)] == ["There is no port.", "search failed."]
+
+
+HALF = "a\ud800\0"
+
+
+@pytest.mark.parametrize(
+    "write",
+    [
+        lambda turn: turn.progress(HALF),
+        lambda turn: turn.say(HALF),
+        lambda turn: turn.ask(HALF),
+        lambda turn: turn.decline(HALF),
+        lambda turn: turn.artifact("report").append("x", name=HALF),
+        lambda turn: turn.model.show_call(HALF, HALF, {HALF: HALF}),
+    ],
+)
+async def test_what_no_client_could_be_sent_is_replaced(write) -> None:
+    async def agent(turn: Turn) -> None:
+        await write(turn)
+
+    life = AgentLife(agent)
+    await life.run()
+    assert life.record.state is not State.FAILED
+    assert "a\ufffd" in str(life.told.events)
+    assert "\\ud800" not in str([event for event in life.told.events if not isinstance(event, TranscriptAppended)])
 
 
 async def test_a_message_that_it_has_not_taken_calls_it_again() -> None:
