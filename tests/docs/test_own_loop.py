@@ -18,7 +18,7 @@ from tests.server.test_own_loop import served
 
 PAGE = page("own-loop")
 FIRST, GENERATOR, TOOLS, EDITS, STATE, AGUI = blocks(PAGE, "python")
-ENGINE = {"calls", "output", "reply", "run_tool", "settle", "within"}
+ENGINE = {"calls", "enter", "output", "reply", "run_tool", "settle", "within"}
 """What adapters and the server itself use of a turn."""
 
 
