@@ -17,10 +17,10 @@ import pydantic_ai as pa
 from pydantic_ai import durable_exec as durable
 from pydantic_ai import messages as m
 from pydantic_ai.tools import ToolDefinition
-from pydantic_ai.toolsets import ExternalToolset, FunctionToolset
+from pydantic_ai.toolsets import AbstractToolset, DynamicToolset, ExternalToolset, FunctionToolset
 from pydantic_core import to_jsonable_python
 
-from a2a_canvas.server.agent.loops.agent_function import AgentFunction
+from a2a_canvas.server.agent.loops.agent_function import AgentDefinitionError, AgentFunction
 from a2a_canvas.server.agent.loops.agent_turn import Turn
 from a2a_canvas.server.frameworks import canvas_tools as ours
 from a2a_canvas.server.frameworks.message_history import MessageHistory
@@ -45,13 +45,24 @@ def pydantic_ai_agent(agent: pa.Agent[Any, Any], *, deps: Any = None) -> AgentFu
         agent: with its model and tools. Its toolsets need an `id`, which names their steps.
         deps: its dependencies; or a function of the turn that returns them.
 
+    Raises:
+        AgentDefinitionError: a toolset has no `id`.
+
     >>> from pydantic_ai import Agent
     >>> reef = pydantic_ai_agent(Agent("test", name="reef"))
     """
+    for toolset in agent.toolsets:
+        toolset.apply(_check_id)
     name = agent.name or "agent"
     deps_of = deps if callable(deps) else lambda turn: deps
     run, edit = (partial(each, agent, name, deps_of) for each in (_run, _edit))
     return AgentFunction(name, run, editor=edit, package="pydantic-ai-slim")
+
+
+def _check_id(toolset: AbstractToolset[Any]) -> None:
+    if isinstance(toolset, FunctionToolset | DynamicToolset) and toolset.id is None:
+        kind = type(toolset).__name__
+        raise AgentDefinitionError(f"A toolset has no id, which names its steps. Write {kind}(…, id='tools').")
 
 
 async def _run(agent: pa.Agent[Any, Any], name: str, deps: Callable[[Turn], Any], turn: Turn) -> None:

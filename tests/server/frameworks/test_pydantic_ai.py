@@ -12,6 +12,7 @@ from pydantic_ai.models.function import AgentInfo, DeltaThinkingPart, DeltaToolC
 
 from a2a_canvas.server.agent.edit.edit_prompt import EDIT_SYSTEM
 from a2a_canvas.server.agent.events import State, ThinkingAdded, ToolFailed, ToolSucceeded, ToolUseStarted
+from a2a_canvas.server.agent.loops.agent_function import AgentDefinitionError
 from a2a_canvas.server.frameworks.canvas_tools import NO_QUESTIONS
 from a2a_canvas.server.frameworks.pydantic_ai import pydantic_ai_agent
 from tests.server.agent.edit.operation_harness import TEXT
@@ -209,6 +210,11 @@ async def test_an_edit_that_would_have_to_ask_says_so() -> None:
     reef = pydantic_ai_agent(Agent(FunctionModel(stream_function=model), name="reef", toolsets=[tools]))
     done = await edited(reef.editor)
     assert (done.end.state, done.end.message.text) == (State.FAILED, NO_QUESTIONS)
+
+
+def test_a_toolset_without_an_id_is_an_error_before_the_server_starts() -> None:
+    with pytest.raises(AgentDefinitionError, match=r"Write FunctionToolset\(…, id='tools'\)"):
+        pydantic_ai_agent(Agent("test", toolsets=[FunctionToolset().prefixed("my")]))
 
 
 def calling(calls):
