@@ -22,7 +22,7 @@ from bench.pace import Order
 from bench.report import Check, Report, ratio
 from bench.servers import HERE, MEMORY, Command, ours, running, script
 
-FRAMEWORKS = ("pydantic_ai", "openai_agents", "google_adk")
+FRAMEWORKS = ("pydantic_ai", "langgraph", "openai_agents", "google_adk")
 TARGET = 1.2
 """How many times the CPU of our own loop."""
 
