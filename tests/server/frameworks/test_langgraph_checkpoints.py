@@ -1,6 +1,7 @@
 """What a graph remembers between the tasks of a conversation, and which rows it leaves."""
 
 import asyncio
+from pathlib import Path
 
 import pytest
 from langchain_core.messages import AIMessage, HumanMessage
@@ -9,7 +10,9 @@ from langgraph.runtime import Runtime
 from langgraph.types import interrupt
 
 from a2a_canvas import Turn
+from a2a_canvas.server.commands.cli import main
 from a2a_canvas.server.frameworks.langgraph import langgraph_agent
+from tests.database_fixtures import postgresql_url, sqlite_url
 from tests.server.test_own_loop import call, send, served
 
 
@@ -56,14 +59,18 @@ def reply(task: dict) -> str:
     return task["status"]["message"]["parts"][0]["text"].rpartition("\n\n")[2]
 
 
-DATABASES = pytest.mark.parametrize("database", ["memory", "sqlite"])
+def url_of(database: str, folder: Path) -> str:
+    if database != "postgresql":
+        return sqlite_url(folder) if database == "sqlite" else database
+    url = postgresql_url()
+    assert main(["db", "upgrade", "--database", url]) == 0
+    return url
 
 
-@DATABASES
+@pytest.mark.parametrize("database", ["memory", "sqlite", pytest.param("postgresql", marks=pytest.mark.postgres)])
 def test_the_next_task_begins_with_the_checkpoints_of_the_last_one_that_completed(database, tmp_path) -> None:
-    where = database if database == "memory" else f"sqlite:///{tmp_path}/tasks.db"
     diary = Diary()
-    with served(diary.agent(), database=where) as client:
+    with served(diary.agent(), database=url_of(database, tmp_path)) as client:
         assert reply(send(client, "one")) == "one, one noted"
         assert send(client, "fail")["status"]["state"] == "TASK_STATE_FAILED"
         assert reply(send(client, "two")) == "one, one noted, one, one noted, two, two noted"
@@ -116,16 +123,26 @@ def test_after_a_cancelled_task_the_conversation_continues_from_the_last_complet
         assert reply(send(client, "two")) == "one, one noted, one, one noted, two, two noted"
 
 
-def test_a_server_that_restarts_continues_after_the_node_that_had_ended(tmp_path) -> None:
-    database = f"sqlite:///{tmp_path}/tasks.db"
+@pytest.mark.parametrize("database", ["sqlite", pytest.param("postgresql", marks=pytest.mark.postgres)])
+def test_a_server_that_restarts_continues_after_the_node_that_had_ended(database, tmp_path) -> None:
+    url = url_of(database, tmp_path)
     diary = Diary()
-    with served(diary.agent(), database=database) as client:
+    with served(diary.agent(), database=url) as client:
         task = send(client, "wait", wait=False)
         client.portal.call(diary.waits.wait)
     diary.go = asyncio.Event()
     diary.go.set()
-    with served(diary.agent(), database=database) as client:
+    with served(diary.agent(), database=url) as client:
         while not (done := call(client, "GetTask", {"id": task["id"]}))["status"]["state"].endswith("COMPLETED"):
             pass
     assert reply(done) == "wait, wait noted"
     assert diary.ran == ["wait"]
+
+
+@pytest.mark.parametrize("database", ["sqlite", pytest.param("postgresql", marks=pytest.mark.postgres)])
+def test_checkpoints_are_removed_with_their_conversation(database, tmp_path) -> None:
+    diary = Diary()
+    with served(diary.agent(), database=url_of(database, tmp_path)) as client:
+        task = send(client, "one")
+        assert client.delete(f"/artifacts/{task['contextId']}").status_code == 204
+        assert reply(send(client, "two", contextId=task["contextId"])) == "two, two noted"
